@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
+import { podSpec } from '../../testing/build-model.ts'
 import { storedObject } from '../../testing/stored-object.ts'
 import { checkModel } from './check-model.ts'
 import { findHostAccess } from './host-access.ts'
@@ -8,6 +9,12 @@ type Json = Readonly<Record<string, unknown>>
 
 const LISTS = ['containers', 'initContainers', 'ephemeralContainers'] as const
 const CALLS = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
+
+const KUBELET_CALLS = [
+  ...CALLS.map((name) => [name]),
+  ['lifecycle', 'postStart'],
+  ['lifecycle', 'preStop'],
+].flatMap((call) => ['httpGet', 'tcpSocket'].map((kind) => [...call, kind]))
 
 /** What gives access to a node: below a pod spec, below a security context of either kind, and below a container. */
 const OF_POD: readonly (readonly [string, unknown])[] = [
@@ -125,6 +132,40 @@ await t.test('wherever one field uses the node, the condition names it', async (
   )
 })
 
+/** Fields and places that are of interest, with what takes our own away. */
+const attempt = fc.oneof(
+  access,
+  fc.constantFrom<readonly [string, unknown]>(
+    ['securityContext', null],
+    ['securityContext.seccompProfile', null],
+    ['securityContext.seccompProfile.type', null],
+    ['containers.0', { name: 'main', securityContext: null }],
+    ['containers.0', { name: 'main', securityContext: { capabilities: null } }],
+    ['containers', null],
+    ['volumes', null],
+  ),
+)
+
+await t.test('no pod of a template that is accepted uses its node', async (t) => {
+  const seen = { accepted: 0, refused: 0 }
+  fc.assert(
+    fc.property(harmless, fc.array(attempt, { maxLength: 3 }), (base, attempts) => {
+      const spec = attempts.reduce<unknown>(
+        (made, [path, value]) => withValue(made, path.split('.'), value),
+        JSON.parse(JSON.stringify(base)),
+      )
+      if (check(spec) !== undefined) {
+        seen.refused += 1
+        return
+      }
+      seen.accepted += 1
+      t.same(usesOfNode(podSpec({ podTemplate: { spec: spec as Json } })), [])
+    }),
+    { numRuns: 1000 },
+  )
+  t.ok(seen.accepted > 100 && seen.refused > 100, JSON.stringify(seen))
+})
+
 await t.test('whatever is written, it is read without a fault', async () => {
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...LISTS, 'volumes'), fc.jsonValue()), (spec) => {
@@ -147,6 +188,44 @@ await t.test('a long value is cut', async (t) => {
   const found = findHostAccess({ spec: { hostPID: 'x'.repeat(5000) } })
   t.equal(found?.got.length, 100)
 })
+
+/** What a pod as it is made uses of its node, read from the API's own structure. */
+function usesOfNode(pod: unknown): readonly string[] {
+  const profile = at(pod, 'securityContext', 'seccompProfile', 'type')
+  return [
+    ...['hostNetwork', 'hostPID', 'hostIPC'].filter((name) => Boolean(at(pod, name))),
+    ...list(at(pod, 'volumes')).filter((volume) => Boolean(at(volume, 'hostPath'))),
+    ...(profile === 'RuntimeDefault' || profile === 'Localhost' ? [] : ['no profile']),
+    ...usesOfContext(at(pod, 'securityContext')),
+    ...LISTS.flatMap((name) => list(at(pod, name))).flatMap((one) => [
+      ...list(at(one, 'ports')).filter((port) => Boolean(at(port, 'hostPort'))),
+      ...KUBELET_CALLS.filter((call) => Boolean(at(one, ...call, 'host'))),
+      ...usesOfContext(at(one, 'securityContext')),
+    ]),
+  ].map(String)
+}
+
+function usesOfContext(context: unknown): readonly unknown[] {
+  return [
+    ...[['privileged'], ['windowsOptions', 'hostProcess']].filter((it) =>
+      Boolean(at(context, ...it)),
+    ),
+    ...['user', 'role'].filter((it) => Boolean(at(context, 'seLinuxOptions', it))),
+    ...['seccompProfile', 'appArmorProfile'].filter(
+      (it) => at(context, it, 'type') === 'Unconfined',
+    ),
+    ...list(at(context, 'capabilities', 'add')).filter((it) => it !== 'NET_BIND_SERVICE'),
+    ...[at(context, 'procMount') ?? 'Default'].filter((it) => it !== 'Default'),
+  ]
+}
+
+function at(node: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>((value, name) => Object(value)[name], node)
+}
+
+function list(node: unknown): readonly unknown[] {
+  return Array.isArray(node) ? node : []
+}
 
 /** The value there; what lacks on the way is made, elements of lists too. */
 function withValue(node: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {

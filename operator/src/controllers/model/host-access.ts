@@ -78,10 +78,25 @@ export function findHostAccess(podTemplate: ModelSpec['podTemplate']): HostAcces
       if (!allows(value)) return toAccess(place, value, want)
     }
   }
+  const removed = findRemovedProfile(podTemplate?.spec)
+  if (removed !== undefined) return toAccess(removed, null, 'RuntimeDefault or Localhost')
   const annotations = Object.entries(podTemplate?.metadata?.annotations ?? {})
   const found = annotations.find(([key, value]) => APP_ARMOR.test(key) && value === 'unconfined')
   if (found === undefined) return undefined
   return toAccess(`.metadata.annotations[${found[0]}]`, found[1], 'runtime/default')
+}
+
+/** Taken away with null, it leaves the pods without the seccomp profile that they have from us, which is `Unconfined`. */
+function findRemovedProfile(spec: unknown): string | undefined {
+  let node = spec
+  let place = '.spec'
+  for (const name of ['securityContext', 'seccompProfile', 'type']) {
+    const { [name]: child }: Readonly<Record<string, unknown>> = Object(node)
+    place += `.${name}`
+    if (child === null) return place
+    node = child
+  }
+  return undefined
 }
 
 function toAccess(place: string, value: unknown, want: string): HostAccess {
