@@ -89,6 +89,57 @@ await t.test('NaN comes last and equal values keep their order', async (t) => {
   t.strictSame(texts(top), ['1.000000:1', '1.000000:2', 'nan:0', 'nan:3'])
 })
 
+await t.test('any numbers come in the order that sorting all of them gives', async (t) => {
+  const value = fc.oneof(
+    fc.constantFrom(0, -0, 1, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY),
+    fc.float(),
+  )
+  fc.assert(
+    fc.property(
+      fc.array(value, { minLength: 1, maxLength: 30 }),
+      fc.integer({ min: 1, max: 31 }),
+      (numbers, count) => {
+        const data = bytesOf(Float32Array.from(numbers))
+        const top = classify(
+          { datatype: 'FP32', shape: [numbers.length], data },
+          { count, isBatched: false },
+        )
+        const order = numbers.map((_, index) => index)
+        order.sort((a, b) => {
+          const [x = 0, y = 0] = [numbers[a], numbers[b]]
+          if (x > y) return -1
+          return x < y ? 1 : Number(Number.isNaN(x)) - Number(Number.isNaN(y))
+        })
+        const indexes = texts(top).map((text) => Number(text.split(':')[1]))
+        t.strictSame(indexes, order.slice(0, count))
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+await t.test(
+  'a million elements, and as many classes as there may be, do not take long',
+  async (t) => {
+    const million = Float32Array.from({ length: 1_000_000 }, () => Math.random())
+    const tensor = { datatype: 'FP32', shape: [1_000_000], data: bytesOf(million) } as const
+    for (const count of [5, 65_536]) {
+      const times = [1, 2, 3].map(() => {
+        const before = process.threadCpuUsage()
+        t.strictSame(classify(tensor, { count, isBatched: false }).shape, [count])
+        const { user, system } = process.threadCpuUsage(before)
+        return (user + system) / 1000
+      })
+      // Sorted with their indexes they took two seconds.
+      t.ok(Math.min(...times) < 500, `${times.map(Math.round).join(', ')} ms`)
+    }
+    t.throws(() => classify(tensor, { count: 65_537, isBatched: false }), {
+      reason: 'INVALID_REQUEST',
+      message: 'classification output has 65537 classes, want at most 65536',
+    })
+  },
+)
+
 await t.test('what has no order or too many elements is refused', async (t) => {
   for (const datatype of ['BYTES', 'BOOL', 'FP16', 'BF16'] as const) {
     const tensor = { datatype, shape: [1], data: new Uint8Array(2) }

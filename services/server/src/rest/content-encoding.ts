@@ -1,6 +1,5 @@
-import type { Transform } from 'node:stream'
-import { promisify } from 'node:util'
-import { constants, createGunzip, createInflate, deflate, gzip } from 'node:zlib'
+import { Readable, type Transform } from 'node:stream'
+import { constants, createDeflate, createGunzip, createGzip, createInflate } from 'node:zlib'
 import { ServeError } from '@tutti/errors'
 import { ENCODING_HEADER, type RestReply } from './rest-reply.ts'
 
@@ -32,17 +31,20 @@ export function createDecoder(encoding: ContentEncoding): Transform | undefined 
   return encoding === 'gzip' ? createGunzip() : createInflate()
 }
 
-const ENCODERS = { gzip: promisify(gzip), deflate: promisify(deflate) }
+const ENCODERS = { gzip: createGzip, deflate: createDeflate }
+/** Of the parts of a compressed answer. */
+const CHUNK_BYTES = 65_536
 
 /**
- * Compresses a reply's body off the main thread. Level 1: tensors hardly compress, and a client that wants a small answer
- * still waits for it.
+ * Compresses a reply's body off the main thread, part by part: to join them would hold the loop. Level 1: tensors hardly compress,
+ * and a client that wants a small answer still waits for it.
  */
 export async function encodeReply(reply: RestReply, encoding: ContentEncoding): Promise<RestReply> {
   if (encoding === 'identity' || reply.byteLength === 0) return reply
-  const [only] = reply.parts
-  const whole = reply.parts.length === 1 && only !== undefined ? only : Buffer.concat(reply.parts)
-  const encoded = await ENCODERS[encoding](whole, { level: constants.Z_BEST_SPEED })
+  const encoder = ENCODERS[encoding]({ level: constants.Z_BEST_SPEED, chunkSize: CHUNK_BYTES })
+  const parts: Buffer[] = []
+  for await (const part of Readable.from(reply.parts).pipe(encoder)) parts.push(part)
+  const byteLength = parts.reduce((sum, part) => sum + part.byteLength, 0)
   const headers = { ...reply.headers, [ENCODING_HEADER]: encoding }
-  return { ...reply, parts: [encoded], byteLength: encoded.byteLength, headers }
+  return { ...reply, parts, byteLength, headers }
 }

@@ -1,9 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { unzipSync } from 'node:zlib'
 import type { NamedTensor } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
+import { encodeReply } from './content-encoding.ts'
 import { LoopTurns } from './loop-turns.ts'
 import { startRestServer } from './rest-server.ts'
 import { createRestBackend, response } from './testing/rest-backend.ts'
@@ -127,6 +129,26 @@ async function longestTurn(work: Promise<unknown>): Promise<number> {
   }
   return longest / 1000
 }
+
+await t.test('an answer of many parts is compressed without taking the loop long', async (t) => {
+  const part = new Uint8Array(2 ** 22)
+  const parts = Array.from({ length: 64 }, () => part)
+  const byteLength = parts.length * part.byteLength
+  for (const encoding of ['gzip', 'deflate'] as const) {
+    const encoded = encodeReply({ status: 200, headers: {}, parts, byteLength }, encoding)
+    const turnMs = await longestTurn(encoded)
+    const reply = await encoded
+    t.ok(turnMs <= MAX_TURN_MS, `${turnMs} ms`)
+    t.match(reply.headers, { 'content-encoding': encoding })
+    const sizes = reply.parts.map((one) => one.byteLength)
+    t.equal(
+      reply.byteLength,
+      sizes.reduce((sum, size) => sum + size, 0),
+    )
+    const unpacked = unzipSync(Buffer.concat(reply.parts))
+    t.equal(unpacked.byteLength, byteLength)
+  }
+})
 
 const ITEMS = {
   UINT8: fc.constantFrom('7', '255', '[1]'),
