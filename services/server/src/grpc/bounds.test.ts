@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type ClientHttp2Session, connect, constants, type IncomingHttpHeaders } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
+import { status } from '@grpc/grpc-js'
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
@@ -15,7 +16,8 @@ import {
   response,
   ScriptedBackend,
 } from '../testing/index.ts'
-import { GRPC_SERVER_DEFAULTS, MAX_HEADER_BYTES, startGrpcServer } from './grpc-server.ts'
+import { MAX_HEADER_BYTES } from './grpc-caller.ts'
+import { GRPC_SERVER_DEFAULTS, startGrpcServer } from './grpc-server.ts'
 
 const MEBIBYTE = 1024 * 1024
 const PATH = '/inference.GRPCInferenceService/ModelInfer'
@@ -257,6 +259,25 @@ await t.test('a call whose headers are larger than any of gRPC is reset', async 
   await new Promise((resolve) => stream.once('close', resolve))
   t.equal(stream.rstCode, 11, 'ENHANCE_YOUR_CALM, which is RESOURCE_EXHAUSTED')
   await t.resolves(client.infer(ask))
+})
+
+await t.test('so are those of a client that has not confirmed our settings', async (t) => {
+  const { address } = await openTestServer(t, { m: {} })
+  for (const [bytes, wanted] of [
+    [MAX_HEADER_BYTES, String(status.RESOURCE_EXHAUSTED)],
+    [MAX_HEADER_BYTES - 1000, undefined],
+  ] as const) {
+    // The call goes out before the settings of the server are there. Node takes 64 KiB until they are confirmed.
+    const stream = connectRaw(t, address).request({
+      ':method': 'POST',
+      ':path': '/inference.GRPCInferenceService/ServerLive',
+      'content-type': 'application/grpc',
+      large: 'x'.repeat(bytes),
+    })
+    stream.end(Buffer.alloc(5))
+    const [headers] = await once(stream, 'response')
+    t.equal(headers['grpc-status'], wanted, `${bytes} bytes`)
+  }
 })
 
 await t.test('both windows are as configured from the start of a connection', async (t) => {

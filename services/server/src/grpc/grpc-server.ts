@@ -18,6 +18,7 @@ import { readSecureOptions, type SecureOptions } from '../tls/secure-options.ts'
 import { keepSecure } from '../tls/secure-server.ts'
 import type { TlsFiles } from '../tls/tls-flags.ts'
 import { Connections } from './connections.ts'
+import { MAX_HEADER_BYTES } from './grpc-caller.ts'
 import { serveInfer } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
 import { GrpcLog } from './log-events.ts'
@@ -109,9 +110,6 @@ type ResetOptions = GrpcServerBounds & Pick<GrpcServerOptions, 'select'>
 
 /** Each second, on a connection of few streams. One reset costs about 30 us. */
 const LEAST_RESETS = 1024
-
-/** Of one call, as gRPC's own servers take: calls that only wait keep them. */
-export const MAX_HEADER_BYTES = 8192
 
 /**
  * Starts the gRPC server: the v2 service and the health service over one backend.

@@ -5,7 +5,7 @@ import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { respondNoGrpc, respondOnlyTrailers } from './answer-headers.ts'
-import { toCaller } from './grpc-caller.ts'
+import { checkHeaders, toCaller } from './grpc-caller.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
 import { type Method, unknownMethod } from './method.ts'
@@ -49,6 +49,7 @@ export class ServerCalls implements Iterable<ServerCall> {
       return respondNoGrpc(stream)
     }
     try {
+      if (stream.session?.pendingSettingsAck === true) checkHeaders(headers)
       const backend = this.#o.select?.(toCaller(stream, headers)) ?? this.#o.backend
       const method = this.#methods.get(headers[':path'])
       if (method === undefined) throw unknownMethod(headers[':path'])
