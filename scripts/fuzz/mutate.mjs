@@ -126,12 +126,13 @@ function text(bytes, random, corpus) {
   return Buffer.from(tokens.join(''), 'latin1')
 }
 
-/** Changes one value of a JSON text, which may stand at the beginning of other bytes. */
+/** Changes one value of a JSON text, which may stand between other bytes. */
 function json(bytes, random) {
+  const start = Math.max(bytes.indexOf('{'), 0)
   const end = bytes.lastIndexOf('}') + 1
   let value
   try {
-    value = JSON.parse(bytes.toString('utf8', 0, end))
+    value = JSON.parse(bytes.toString('utf8', start, end))
   } catch {
     return undefined
   }
@@ -153,7 +154,7 @@ function json(bytes, random) {
   // A copy, because a value that holds itself has no text.
   else if (change === 2) holder[key] = structuredClone(from[name])
   else holder[random.pick(['x', '__proto__', name])] = structuredClone(from[name])
-  return Buffer.concat([Buffer.from(JSON.stringify(value)), bytes.subarray(end)])
+  return splice(bytes, start, end - start, Buffer.from(JSON.stringify(value)))
 }
 
 /** Changes one field of a protobuf message, on any level, and the lengths around it. */

@@ -11,6 +11,7 @@ import { parseManifests } from '../../services/cli/dist/manifests/parse-manifest
 import { KubeError } from '../../services/kube/dist/index.js'
 import { parseEvent } from '../../services/kube/dist/watch/read-events.js'
 import {
+  checkInferRequest,
   emptyModelConfig,
   parseModelConfig,
   printModelConfig,
@@ -77,11 +78,16 @@ function runConfigText(input) {
   assert.deepEqual(parseModelConfig(printModelConfig(config), 'printed'), config)
 }
 
-const INPUTS = [
-  { name: 'x', data_type: 'TYPE_FP32', dims: [-1] },
-  { name: 'text', data_type: 'TYPE_STRING', dims: [-1] },
-]
-const CONFIG = { ...emptyModelConfig('m'), backend: 'python', input: INPUTS }
+/** Inputs called as their datatype in small letters, of any length each. */
+const INPUTS = Object.entries(DATATYPES).map(([datatype, { config }]) => {
+  return { name: datatype.toLowerCase(), data_type: config, dims: [-1], optional: true }
+})
+const CONFIG = {
+  ...emptyModelConfig('m'),
+  backend: 'python',
+  input: INPUTS,
+  output: [{ name: 'y', data_type: 'TYPE_FP32', dims: [-1] }],
+}
 
 function decodeRest(body, headerLength) {
   return decodeRestRequest({ body, headerLength, modelName: 'm', config: CONFIG })
@@ -96,7 +102,10 @@ function runRestBinary(input) {
   checkTensors(decodeRest(body, String(jsonBytes)))
 }
 
-function checkTensors({ inputs }) {
+/** What passes the check of requests has the bytes that its shapes say. */
+function checkTensors({ id, inputs: sent, outputs }) {
+  const requestedOutputs = outputs.map(({ name }) => name)
+  const { inputs } = checkInferRequest(CONFIG, { context: { id }, inputs: sent, requestedOutputs })
   for (const { name, datatype, shape, data } of inputs) {
     const { itemSize } = DATATYPES[datatype]
     // Of strings any number.
