@@ -30,17 +30,18 @@ export function toTrailers(error: ServeError): OutgoingHttpHeaders {
 
 /** Answers a stream with nothing but trailers, wherever it stands: half read, too. Nothing happens if its client is gone. */
 export function respondOnlyTrailers(stream: ServerHttp2Stream, error: ServeError): void {
-  if (stream.destroyed || stream.closed || stream.headersSent) return
-  stream.respond(
-    { ':status': 200, 'content-type': CONTENT_TYPE, ...toTrailers(error) },
-    { endStream: true },
-  )
-  // A reset without error after a whole answer tells the client to stop sending (RFC 9113, 8.1).
-  stream.close(constants.NGHTTP2_NO_ERROR)
+  respondOnly(stream, { ':status': 200, 'content-type': CONTENT_TYPE, ...toTrailers(error) })
 }
 
 /** Answers a stream that is no gRPC call as HTTP says. */
 export function respondNoGrpc(stream: ServerHttp2Stream): void {
-  stream.respond({ ':status': 415 }, { endStream: true })
-  stream.resume()
+  respondOnly(stream, { ':status': 415 })
+}
+
+function respondOnly(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders): void {
+  if (stream.destroyed || stream.closed || stream.headersSent) return
+  stream.respond(headers, { endStream: true })
+  // A reset without error after a whole answer tells the client to stop sending (RFC 9113, 8.1). Else a client that does not end
+  // its stream would hold it for as long as it likes.
+  stream.close(constants.NGHTTP2_NO_ERROR)
 }

@@ -33,13 +33,18 @@ async function connectRaw(t: Test, address: string): Promise<ClientHttp2Session>
   return session
 }
 
-function open(session: ClientHttp2Session, method: string): ClientHttp2Stream {
+function open(
+  session: ClientHttp2Session,
+  method: string,
+  headers: Readonly<Record<string, string>> = {},
+): ClientHttp2Stream {
   const stream = session.request(
     {
       ':method': 'POST',
       ':path': `${SERVICE}/${method}`,
       'content-type': 'application/grpc',
       te: 'trailers',
+      ...headers,
     },
     { endStream: false },
   )
@@ -312,3 +317,33 @@ async function idle({ admission }: TestServer, session: ClientHttp2Session): Pro
   do await handled(session)
   while (admission.requests > 0 || admission.bytes > 0)
 }
+
+await t.test(
+  'what is answered before it is read leaves no stream open',
+  { timeout: 20_000 },
+  async (t) => {
+    const streams = 8
+    const o = { maxConcurrentStreamsPerConnection: streams }
+    const { address } = await openTestServer(t, {}, o)
+    const kinds: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+      ['ModelInfer', { 'content-type': 'text/plain' }],
+      ['ModelInfer', { ':method': 'GET', 'content-type': '' }],
+      ['Nope', {}],
+      ['ModelInfer', { 'grpc-timeout': 'x' }],
+      ['ModelInfer', { 'grpc-timeout': '0n' }],
+    ]
+    for (const [method, headers] of kinds) {
+      const session = await connectRaw(t, address)
+      // Each of them but the first needs the place of one that is closed.
+      const opened = Array.from({ length: 4 * streams }, () => open(session, method, headers))
+      const closed = await Promise.all(
+        opened.map(async (stream) => {
+          stream.resume()
+          await once(stream, 'close')
+          return stream.rstCode
+        }),
+      )
+      t.same(new Set(closed), new Set([0]), JSON.stringify(headers))
+    }
+  },
+)

@@ -77,7 +77,7 @@ async function startBareServer(t: Test): Promise<number> {
   server.on('stream', (stream) => {
     stream.on('error', () => {})
     stream.respond({ ':status': 415 }, { endStream: true })
-    stream.resume()
+    stream.close()
   })
   const port = await listenOn(server, { address: '127.0.0.1', port: 0, onError: () => {} })
   t.teardown(() => server.close())
