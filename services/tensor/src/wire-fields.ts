@@ -27,7 +27,10 @@ export function decodeText(bytes: Uint8Array, at: number, end: number): string {
 
 /** An error for a message of more fields than one message may have, which all take time although they take few bytes. */
 export function tooManyFields(): ServeError {
-  return new ServeError('MESSAGE_TOO_LARGE', 'message has too many fields')
+  return new ServeError(
+    'MESSAGE_TOO_LARGE',
+    'message has too many fields or typed elements; send tensors as raw contents',
+  )
 }
 
 /** What skipping needs of a WireReader. */

@@ -76,7 +76,7 @@ function toTensor(output: TensorMessage, raw: Uint8Array | undefined): NamedTens
     if (raw === undefined) throw malformed(`output '${name}' has no data`)
     return { name, datatype, shape, data: raw }
   }
-  const read = readContents(output.contents, datatype, MAX_MESSAGE_BYTES)
+  const read = readContents(output.contents, datatype, { maxBytes: MAX_MESSAGE_BYTES })
   if (read.kind === 'data') return { name, datatype, shape, data: read.data }
   throw malformed(`output '${name}' of datatype ${datatype} has contents of another`)
 }

@@ -6,7 +6,7 @@ import { inferenceServices } from '../services.ts'
 import { readContents } from './contents.ts'
 import { decodeInferRequest } from './server-codec.ts'
 
-const PLENTY = 2 ** 20
+const PLENTY = { maxBytes: 2 ** 20 }
 const { ModelInfer } = inferenceServices().ObjectClient.service
 
 /** The encoded InferTensorContents of a request with one input. */
@@ -161,11 +161,44 @@ function lengthOf({ byteLength }: Uint8Array): number[] {
 await t.test('contents that grow beyond the bound are refused', async (t) => {
   const ones = contentsOf({ uint64_contents: Array.from({ length: 1000 }, () => '1') })
   t.ok(ones.byteLength < 1100)
-  t.equal(readContents(ones, 'UINT64', 8000).kind, 'data')
-  t.throws(() => readContents(ones, 'UINT64', 7999), {
+  t.equal(readContents(ones, 'UINT64', { maxBytes: 8000 }).kind, 'data')
+  t.throws(() => readContents(ones, 'UINT64', { maxBytes: 7999 }), {
     reason: 'MESSAGE_TOO_LARGE',
     message: 'tensor contents take 8000 bytes, want at most 7999',
   })
+})
+
+await t.test('very many elements are refused, packed floats are not counted', async (t) => {
+  const bounds = { maxBytes: 2 ** 30, maxElements: 1000 }
+  for (const [member, datatype, value] of [
+    ['int_contents', 'INT32', 1],
+    ['int64_contents', 'INT64', '-1'],
+    ['bool_contents', 'BOOL', true],
+    ['bytes_contents', 'BYTES', Buffer.alloc(0)],
+  ] as const) {
+    const many = (count: number) =>
+      contentsOf({ [member]: Array.from({ length: count }, () => value) })
+    t.equal(readContents(many(999), datatype, bounds).kind, 'data', member)
+    t.throws(
+      () => readContents(many(1001), datatype, bounds),
+      {
+        reason: 'MESSAGE_TOO_LARGE',
+        message: 'message has too many fields or typed elements; send tensors as raw contents',
+      },
+      member,
+    )
+  }
+  for (const [member, datatype] of [
+    ['fp32_contents', 'FP32'],
+    ['fp64_contents', 'FP64'],
+  ] as const) {
+    const read = readContents(
+      contentsOf({ [member]: Array.from({ length: 5000 }, (_, i) => i) }),
+      datatype,
+      bounds,
+    )
+    t.match(read, { kind: 'data', elements: 1 })
+  }
 })
 
 await t.test('any bytes are read or refused as malformed', async (t) => {

@@ -29,42 +29,76 @@ const MEMBERS = [
 type Member = (typeof MEMBERS)[number]
 
 const LENGTH_BYTES = 4
+const ANY_NUMBER = 2 ** 30 - 1
 
 /** What typed contents turned out to be: raw bytes, or the reason why they are not (triton-semantics 4.7). */
 export type ReadContents =
-  | { readonly kind: 'data'; readonly data: Uint8Array }
+  /** `elements` of it were read one by one. */
+  | { readonly kind: 'data'; readonly data: Uint8Array; readonly elements: number }
   | { readonly kind: 'mismatch'; readonly found: Datatype }
   | { readonly kind: 'several' }
 
-/** Calls `visit` at each element, with the reader standing before its value; `visit` reads it. */
-function eachElement(
-  contents: Uint8Array,
-  visit: (member: Member, reader: WireReader) => void,
-): void {
-  const reader = new WireReader(contents)
+/** The bytes of an element, of the wire types that all elements take alike. */
+const FIXED_BYTES: Readonly<Record<number, number>> = { [WIRE_FIXED32]: 4, [WIRE_FIXED64]: 8 }
+
+/** Is called with the reader standing before so many elements, which it reads: one, or all floats of a packed field. */
+type Visit = (member: Member, reader: WireReader, count: number) => void
+
+/** @param maxElements - that are visited one by one. @returns how many were. @throws ServeError MESSAGE_TOO_LARGE for more. */
+function eachElement(contents: Uint8Array, maxElements: number, visit: Visit): number {
+  const reader = new WireReader(contents, maxElements)
+  let elements = 0
   while (reader.hasMore()) {
     const tag = reader.tag()
     const member = MEMBERS[(tag >>> 3) - 1]
     const wire = tag & 7
-    if (member?.wire === wire) visit(member, reader)
-    else if (member !== undefined && wire === WIRE_BYTES) {
-      const outer = reader.enter()
-      while (reader.hasMore()) visit(member, reader)
-      reader.leave(outer)
-    } else reader.skip(tag)
+    elements += 1
+    if (member?.wire === wire) visit(member, reader, 1)
+    else if (member !== undefined && wire === WIRE_BYTES)
+      elements += visitPacked(member, reader, visit)
+    else reader.skip(tag)
   }
+  return elements
+}
+
+function visitPacked(member: Member, reader: WireReader, visit: Visit): number {
+  let elements = 0
+  const outer = reader.enter()
+  const fixed = FIXED_BYTES[member.wire]
+  if (fixed !== undefined)
+    visit(member, reader, Math.ceil((reader.limit - reader.position) / fixed))
+  for (; reader.hasMore(); elements += 1) {
+    reader.count()
+    visit(member, reader, 1)
+  }
+  reader.leave(outer)
+  return elements
+}
+
+/** Moves past so many elements, which have a fixed size if there are several. @returns the bytes of a text. */
+function skipElements(member: Member, reader: WireReader, count: number): number {
+  const fixed = FIXED_BYTES[member.wire]
+  if (fixed !== undefined) {
+    reader.take(count * fixed)
+  } else if (member.wire === WIRE_VARINT) {
+    reader.varint()
+  } else {
+    const length = reader.length()
+    reader.take(length)
+    return length
+  }
+  return 0
 }
 
 /** Per member the number of elements, and the bytes that all its elements take beside a fixed item size. */
-function measure(contents: Uint8Array): { readonly counts: number[]; readonly textBytes: number } {
+function measure(contents: Uint8Array, maxElements: number) {
   const counts = MEMBERS.map(() => 0)
   let textBytes = 0
-  eachElement(contents, (member, reader) => {
-    counts[member.field - 1] = (counts[member.field - 1] ?? 0) + 1
-    if (member.wire === WIRE_BYTES) textBytes += reader.view().byteLength
-    else reader.skip(member.wire)
+  const elements = eachElement(contents, maxElements, (member, reader, count) => {
+    counts[member.field - 1] = (counts[member.field - 1] ?? 0) + count
+    textBytes += skipElements(member, reader, count)
   })
-  return { counts, textBytes }
+  return { counts, textBytes, elements }
 }
 
 /** Narrow integers keep the low bytes of each value, as in Triton. */
@@ -80,17 +114,25 @@ function writeInteger(reader: WireReader, datatype: Datatype, out: Buffer, at: n
   return at + size
 }
 
-function writeElement(reader: WireReader, datatype: Datatype, out: Buffer, at: number): number {
+interface Output {
+  readonly datatype: Datatype
+  readonly bytes: Buffer
+  /** Up to where it is written. */
+  readonly at: number
+}
+
+/** @returns up to where it is written then. */
+function writeElements(reader: WireReader, count: number, { datatype, bytes, at }: Output): number {
   if (datatype === 'BYTES') {
-    const element = reader.view()
-    out.writeUInt32LE(element.byteLength, at)
-    out.set(element, at + LENGTH_BYTES)
-    return at + LENGTH_BYTES + element.byteLength
+    const length = reader.length()
+    const from = reader.take(length)
+    bytes.writeUInt32LE(length, at)
+    reader.bytes.copy(bytes, at + LENGTH_BYTES, from, from + length)
+    return at + LENGTH_BYTES + length
   }
-  if (datatype !== 'FP32' && datatype !== 'FP64') return writeInteger(reader, datatype, out, at)
-  const from = reader.position
-  reader.skip(datatype === 'FP32' ? WIRE_FIXED32 : WIRE_FIXED64)
-  reader.bytes.copy(out, at, from, reader.position)
+  if (datatype !== 'FP32' && datatype !== 'FP64') return writeInteger(reader, datatype, bytes, at)
+  const from = reader.take(count * (datatype === 'FP32' ? 4 : 8))
+  reader.bytes.copy(bytes, at, from, reader.position)
   return at + reader.position - from
 }
 
@@ -99,23 +141,29 @@ function isMemberFor(member: Member, datatype: Datatype | undefined): datatype i
   return datatype !== undefined && fitting.includes(datatype)
 }
 
+export interface ContentsBounds {
+  /** Of the result: one-byte varints become up to eight bytes each. */
+  readonly maxBytes: number
+  /** That are read one by one; packed floats are not. Absent: any number. */
+  readonly maxElements?: number
+}
+
 /**
  * Turns typed contents into raw tensor bytes: little-endian, BYTES elements with their lengths before them. Copies.
  *
  * @param contents - an encoded InferTensorContents.
  * @param datatype - the tensor's; undefined if the message names an unknown one, which no member fits.
- * @param maxBytes - bound of the result: one-byte varints become up to eight bytes each.
- * @throws ServeError MALFORMED_MESSAGE, or MESSAGE_TOO_LARGE beyond `maxBytes`.
+ * @throws ServeError MALFORMED_MESSAGE, or MESSAGE_TOO_LARGE beyond the bounds.
  */
 export function readContents(
   contents: Uint8Array,
   datatype: Datatype | undefined,
-  maxBytes: number,
+  { maxBytes, maxElements = ANY_NUMBER }: ContentsBounds,
 ): ReadContents {
-  const { counts, textBytes } = measure(contents)
+  const { counts, textBytes, elements } = measure(contents, maxElements)
   const filled = MEMBERS.filter((_, i) => counts[i] !== 0)
   const [first, second] = filled
-  if (first === undefined) return { kind: 'data', data: new Uint8Array(0) }
+  if (first === undefined) return { kind: 'data', data: new Uint8Array(0), elements }
   if (!isMemberFor(first, datatype)) return { kind: 'mismatch', found: first.fallback }
   if (second !== undefined) return { kind: 'several' }
   const count = counts[first.field - 1] ?? 0
@@ -128,9 +176,9 @@ export function readContents(
   }
   const data = Buffer.allocUnsafe(size)
   let at = 0
-  eachElement(contents, (member, reader) => {
-    if (member === first) at = writeElement(reader, datatype, data, at)
-    else reader.skip(member.wire)
+  eachElement(contents, maxElements, (member, reader, several) => {
+    if (member === first) at = writeElements(reader, several, { datatype, bytes: data, at })
+    else skipElements(member, reader, several)
   })
-  return { kind: 'data', data }
+  return { kind: 'data', data, elements }
 }

@@ -113,6 +113,20 @@ const refusals: readonly {
       "contents field must not be specified when using raw_input_contents for 'x' for model 'm'",
   },
   {
+    what: 'more typed elements than a request may have, all inputs together',
+    request: {
+      inputs: ['x', 'y'].map((name) => ({
+        name,
+        datatype: 'BOOL',
+        shape: ['600000'],
+        contents: { bool_contents: Array.from({ length: 600_000 }, () => true) },
+      })),
+    },
+    reason: 'MESSAGE_TOO_LARGE',
+    code: 'RESOURCE_EXHAUSTED',
+    message: 'message has too many fields or typed elements; send tensors as raw contents',
+  },
+  {
     what: 'contents of another datatype',
     request: typed('FP32', { int_contents: [1] }),
     reason: 'INVALID_REQUEST',
