@@ -243,5 +243,6 @@ await t.test('over mutual TLS the certificate of a client proves its identity', 
     })
   }
   t.equal(await ready('alice'), 200)
+  t.equal(await ready('mallory'), 401)
   t.equal(await ready('mallory', bearer('bob')), 200, 'a token counts before the certificate')
 })

@@ -6,6 +6,7 @@ import { type CancelSignal, ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
 import type { RunningServer } from '../listen.ts'
+import { RecordingControl } from '../testing/recording-control.ts'
 import type { RestServerOptions } from './rest-options.ts'
 import { startRestServer } from './rest-server.ts'
 import { openRaw } from './testing/raw-http.ts'
@@ -99,7 +100,9 @@ await t.test('a compressed body is bounded by what it unpacks to', async (t) => 
 })
 
 await t.test('calls without tensors take 4 MiB, inflated or not', async (t) => {
-  const { url } = await start(t)
+  const { url, backend } = await start(t)
+  // Without it an unload is refused unread.
+  backend.control = new RecordingControl()
   const body = Buffer.alloc(4 * 1024 * 1024 + 1, 0x20)
   for (const path of ['repository/index', 'repository/models/echo/unload']) {
     for (const encoding of ['identity', 'gzip', 'deflate']) {
