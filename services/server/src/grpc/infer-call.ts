@@ -50,7 +50,7 @@ function inferOnce(bytes: Buffer, call: ServerCall): void {
     const message = decodeInferRequest(bytes)
     const model = call.backend.resolve(message.modelName, message.modelVersion)
     if (model.isDecoupled) throw decoupledModel(model.name)
-    prepared = prepareInfer(message, model, call.maxMessageBytes)
+    prepared = prepareInfer(message, model, call)
   } catch (error) {
     return call.refuse(ServeError.from(error))
   }
@@ -61,7 +61,7 @@ function inferOnce(bytes: Buffer, call: ServerCall): void {
 export function prepareInfer(
   message: InferRequestMessage,
   model: ResolvedModel,
-  maxBytes: number,
+  call: InputSource['call'],
 ): PreparedInfer {
   const { id, parameters } = message
   const { context, isEmptyFinalWanted } =
@@ -69,7 +69,7 @@ export function prepareInfer(
       ? { context: { ...EMPTY_CONTEXT, id }, isEmptyFinalWanted: false }
       : readGivenParameters(id, parameters)
   const outputs = message.outputs.length === 0 ? [] : readRequestedOutputs(message.outputs)
-  const inputs = readInputs({ message, model, maxBytes })
+  const inputs = readInputs({ message, model, call })
   const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
   return { model, request, outputs, isEmptyFinalWanted }
 }

@@ -20,6 +20,11 @@ import type { ServerCall } from './server-call.ts'
 /** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
 const MAX_OUTSTANDING = 64
 
+/** What a request is counted with until it is answered: its message, and its typed contents once they are raw. */
+interface Held {
+  bytes: number
+}
+
 export interface InferStreamOptions {
   readonly call: ServerCall
   readonly clock: Clock
@@ -73,17 +78,17 @@ export class InferStreamCall implements MessageReceiver {
     const message = decodeInferRequest(bytes)
     this.#outstanding += 1
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
-    void this.#work(message, bytes.byteLength)
+    void this.#work(message, { bytes: bytes.byteLength })
   }
 
-  async #work(message: InferRequestMessage, bytes: number): Promise<void> {
+  async #work(message: InferRequestMessage, held: Held): Promise<void> {
     const { call } = this.#o
     try {
-      await this.#answer(message, this.#turn)
+      await this.#answer(message, held)
     } catch (error) {
       call.fail(ServeError.from(error))
     }
-    call.release(bytes)
+    call.release(held.bytes)
     this.#outstanding -= 1
     // A stream may wait for its next request without limit: it holds no place meanwhile.
     if (this.#outstanding === 0) call.ticket.leave()
@@ -106,23 +111,28 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   /** Never rejects for an error of the request itself: that is an answer. */
-  #answer(message: InferRequestMessage, turn: Promise<void>): Promise<void> {
-    const prepared = this.#prepare(message)
+  #answer(message: InferRequestMessage, held: Held): Promise<void> {
+    const prepared = this.#prepare(message, held)
     if (!(prepared instanceof ServeError) && prepared.model.isDecoupled) {
       return this.#stream(message, prepared)
     }
-    const answer = this.#one(message, prepared, turn)
+    const answer = this.#one(message, prepared, this.#turn)
     this.#turn = answer
     return answer
   }
 
-  #prepare(message: InferRequestMessage): PreparedInfer | ServeError {
+  #prepare(message: InferRequestMessage, held: Held): PreparedInfer | ServeError {
     try {
       const { call } = this.#o
       requireLive(call.backend)
       call.ticket.enter()
       const model = call.backend.resolve(message.modelName, message.modelVersion)
-      return prepareInfer(message, model, call.maxMessageBytes)
+      const { maxMessageBytes } = call
+      const charge = (bytes: number): void => {
+        call.charge(bytes)
+        held.bytes += bytes
+      }
+      return prepareInfer(message, model, { maxMessageBytes, charge })
     } catch (error) {
       return ServeError.from(error)
     }

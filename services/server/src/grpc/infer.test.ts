@@ -1,10 +1,11 @@
+import { once } from 'node:events'
 import { compressionAlgorithms, credentials, type ServiceError, status } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
 import { decodeInferResponse, inferenceServices } from '@tutti/protocol'
 import { decodeBytesTensor, type NamedTensor, type Parameter } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { echo, inferObject, openTestServer, type TestServer } from '../testing/index.ts'
+import { echo, inferObject, openTestServer, response, type TestServer } from '../testing/index.ts'
 
 const floats = (...values: number[]) => new Uint8Array(Float32Array.from(values).buffer)
 const x: NamedTensor = { name: 'x', datatype: 'FP32', shape: [1, 2], data: floats(1, 2) }
@@ -248,6 +249,34 @@ await t.test('compressed requests are read', async (t) => {
     )
   })
   t.match(answer, { model_name: 'm' })
+})
+
+await t.test('typed contents count once they are raw, beside their message', async (t) => {
+  const count = 1000
+  const seen: number[] = []
+  const served: TestServer = await openTestServer(t, {
+    m: {
+      script: async function* (request) {
+        seen.push(served.admission.bytes)
+        yield response(request, [])
+      },
+    },
+  })
+  const ones = Array.from({ length: count }, () => '1')
+  const request = { model_name: 'm', ...typed('INT64', { int64_contents: ones }) }
+  await inferObject(served, request)
+  t.equal(served.admission.bytes, 0)
+  const stream = served.client.objects.ModelStreamInfer()
+  for (let i = 0; i < 2; i++) {
+    stream.write(request)
+    await once(stream, 'data')
+  }
+  stream.end()
+  await once(stream, 'end')
+  t.equal(served.admission.bytes, 0)
+  t.equal(seen.length, 3)
+  // What the first request of a stream took is given back before the second.
+  for (const bytes of seen) t.ok(bytes >= 9 * count && bytes < 10 * count, `${bytes} bytes`)
 })
 
 function toPlain(tensor: NamedTensor): object {

@@ -11,8 +11,8 @@ const INVALID_DATATYPE = '<invalid>'
 export interface InputSource {
   readonly message: InferRequestMessage
   readonly model: ResolvedModel
-  /** Bound for typed contents once they are raw. */
-  readonly maxBytes: number
+  /** Counts typed contents once they are raw, beside the message, and bounds them. */
+  readonly call: { readonly maxMessageBytes: number; charge(bytes: number): void }
 }
 
 /**
@@ -28,7 +28,7 @@ function refuse(source: InputSource, name: string, message: string): ServeError 
   return refuseRequest(message, `inputs.${name}`).withDetails({ model: source.model.name })
 }
 
-/** The bytes of an input that brings typed contents. @throws ServeError if they cannot be read, or raw ones came too. */
+/** The bytes of an input that brings typed contents. @throws ServeError if they cannot be read, or raw ones came too; OVERLOADED. */
 export function typedData(
   source: InputSource,
   { name, datatype }: TensorMessage,
@@ -43,10 +43,11 @@ export function typedData(
   }
   const known = DATATYPE_BY_NAME.get(datatype)
   const before = elementsOf.get(source) ?? 0
-  const bounds = { maxBytes: source.maxBytes, maxElements: MAX_ELEMENTS - before }
+  const bounds = { maxBytes: source.call.maxMessageBytes, maxElements: MAX_ELEMENTS - before }
   const read = readContents(contents, known, bounds)
   if (read.kind === 'data') {
     elementsOf.set(source, before + read.elements)
+    source.call.charge(read.data.byteLength)
     return read.data
   }
   const start = `unexpected explicit tensor data for input tensor '${name}' for model '${source.model.name}'`
