@@ -1,5 +1,6 @@
 import { get, type IncomingMessage } from 'node:http'
 import { type Reason, ServeError } from '@tutti/errors'
+import { parseBoundedJson } from '@tutti/tensor'
 
 /** Where JSON comes from. */
 export interface JsonPlace {
@@ -13,6 +14,8 @@ export interface JsonPlace {
 export interface GetJsonOptions extends JsonPlace {
   /** Largest answer that is read. */
   readonly maxBytes: number
+  /** Most values in it, as parseBoundedJson counts. */
+  readonly maxValues: number
   readonly signal: AbortSignal
 }
 
@@ -50,7 +53,7 @@ function send({ ip: host, port, path, signal }: GetJsonOptions): Promise<Incomin
   return promise
 }
 
-async function readBody(o: GetJsonOptions, response: IncomingMessage): Promise<string> {
+async function readBody(o: GetJsonOptions, response: IncomingMessage): Promise<Buffer> {
   if (response.statusCode !== 200) {
     response.destroy()
     throw failureAt(o, 'POD_UNREACHABLE', `HTTP ${response.statusCode}, want 200`)
@@ -66,13 +69,14 @@ async function readBody(o: GetJsonOptions, response: IncomingMessage): Promise<s
     }
     parts.push(part)
   }
-  return Buffer.concat(parts).toString('utf8')
+  return Buffer.concat(parts)
 }
 
-function parse(o: GetJsonOptions, text: string): unknown {
+function parse(o: GetJsonOptions, bytes: Buffer): unknown {
   try {
-    return JSON.parse(text)
+    return parseBoundedJson(bytes, o.maxValues)
   } catch (cause) {
-    throw failureAt(o, 'MALFORMED_MESSAGE', 'the answer is no JSON', cause)
+    const { reason, message } = ServeError.from(cause)
+    throw failureAt(o, reason, `the answer is ${message}`, cause)
   }
 }

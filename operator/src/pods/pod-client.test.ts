@@ -97,6 +97,30 @@ for (const { name, listener, reason, text } of FAULTS) {
   })
 }
 
+function many(item: unknown, count: number): readonly unknown[] {
+  return Array.from({ length: count }, () => item)
+}
+
+await test('what answers that are long and wrong cost is bounded', async (t) => {
+  const { server, client, pod } = await open(t)
+  const answers: readonly (readonly [object, RegExp])[] = [
+    [{ models: [], accepted: many(1, 300_000) }, /the answer is JSON of more than 262144 values/],
+    [{ models: many({}, 200_000), accepted: [] }, /the answer is JSON of more than 262144 values/],
+    [{ models: [], accepted: many('x'.repeat(100), 50_000) }, /above 4194304 bytes/],
+    [{ models: [], accepted: many(1, 200_000) }, /: accepted\[0\]: /],
+  ]
+  for (const [answer, text] of answers) {
+    server.answer('/tutti/v1/served', answer)
+    const { message, cause } = await failureOf(client.servedByRouter(pod, { signal }))
+    t.match(message, text)
+    // What is wrong 200,000 times is told once.
+    const told: unknown = Object(cause).cause?.issues?.length ?? 0
+    t.equal(told, message.includes('accepted[0]') ? 1 : 0)
+  }
+  server.answer('/tutti/v1/served', { replica: 'r', models: many({}, 700_000) })
+  t.equal((await failureOf(client.servedByStep(pod, { signal }))).reason, 'MESSAGE_TOO_LARGE')
+})
+
 await test('a pod that is gone is unreachable', async (t) => {
   const { server, client, pod } = await open(t)
   await server.close()

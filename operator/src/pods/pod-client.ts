@@ -43,14 +43,14 @@ export interface PodClientOptions {
   readonly port?: number
   /** From the question to its answer; default 5000: a pod that takes longer is as good as away. */
   readonly timeoutMs?: number
-  /** Of one answer; default MAX_BYTES. */
+  /** Of one answer; default that of the question. */
   readonly maxBytes?: number
   /** Steps of a namespace that are asked at the same time, and as many routers; default 8. */
   readonly maxConnections?: number
 }
 
-/** Of an answer: a router of some ten thousand models; a step of more than a ControllerRevision can hold. */
-const MAX_BYTES = { router: 8 * 2 ** 20, step: 2 * 2 ** 20 } as const
+/** Values of an answer: eight for each of 32,768 models. */
+const MAX_VALUES = 2 ** 18
 
 /** Where all our processes answer the operator. */
 const METRICS_PORT = 8002
@@ -61,9 +61,10 @@ export function createPodClient(o: PodClientOptions): PodClient {
   const limiter = new KeyedLimiter({ perKey: o.maxConnections ?? 8 })
   const ask = async <T>(
     pod: PodAddress,
-    { of, path, parse }: Question<T>,
+    question: Question<T>,
     { signal }: AskOptions,
   ): Promise<T> => {
+    const { of, path, parse } = question
     const place = { pod: pod.name, ip: pod.ip, port, path }
     let isAsked = false
     const limit = openLimit({
@@ -74,8 +75,9 @@ export function createPodClient(o: PodClientOptions): PodClient {
     })
     const put = async (): Promise<T> => {
       isAsked = true
-      const maxBytes = o.maxBytes ?? MAX_BYTES[of]
-      const json = await getJson({ ...place, maxBytes, signal: limit.signal })
+      const maxBytes = o.maxBytes ?? question.maxBytes
+      const bounds = { maxBytes, maxValues: MAX_VALUES, signal: limit.signal }
+      const json = await getJson({ ...place, ...bounds })
       return naming(pod, () => parse(json))
     }
     try {
@@ -102,15 +104,35 @@ function toUnasked(place: JsonPlace, timeoutMs: number): ServeError {
 }
 
 interface Question<T> {
-  readonly of: keyof typeof MAX_BYTES
+  readonly of: 'router' | 'step'
   readonly path: string
+  /** Of the answer. What asks is one process for all namespaces, and what answers may be anything. */
+  readonly maxBytes: number
   readonly parse: (json: unknown) => T
 }
 
+const MIB = 2 ** 20
 const SERVED = '/tutti/v1/served'
-const SERVED_BY_ROUTER = { of: 'router', path: SERVED, parse: parseServedByRouter } as const
-const SERVED_BY_STEP = { of: 'step', path: SERVED, parse: parseDescriptionJson } as const
-const LOAD_OF_STEP = { of: 'step', path: '/tutti/v1/load', parse: parseStepLoad } as const
+/** Some ten thousand models. */
+const SERVED_BY_ROUTER: Question<ServedByRouter> = {
+  of: 'router',
+  path: SERVED,
+  maxBytes: 4 * MIB,
+  parse: parseServedByRouter,
+}
+/** More than a ControllerRevision can hold. */
+const SERVED_BY_STEP: Question<StepDescription> = {
+  of: 'step',
+  path: SERVED,
+  maxBytes: 2 * MIB,
+  parse: parseDescriptionJson,
+}
+const LOAD_OF_STEP: Question<StepLoad> = {
+  of: 'step',
+  path: '/tutti/v1/load',
+  maxBytes: MIB,
+  parse: parseStepLoad,
+}
 
 function naming<T>(pod: PodAddress, parse: () => T): T {
   try {

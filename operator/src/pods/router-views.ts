@@ -50,7 +50,7 @@ const MOST_SILENT_MS = 30_000
  * Of all different answers of a namespace together. Its routers all say the same, but for moments; what is not a router of ours
  * can say anything, and it is all kept.
  */
-const MOST_KEPT = 16 * 2 ** 20
+const MOST_KEPT = 8 * 2 ** 20
 
 /**
  * What the ready routers serve, for all controllers together: answers are shared for a moment, and asked for again from time to

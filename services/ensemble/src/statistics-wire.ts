@@ -4,8 +4,11 @@ import { parseWire } from './wire-field.ts'
 
 /** A uint64 in decimal digits: JSON numbers hold no more than 2^53. */
 const Uint64Json = z.codec(
-  z.string().regex(/^(?:0|[1-9][0-9]{0,19})$/, 'want an integer of at least 0 in decimal digits'),
-  z.bigint().max(2n ** 64n - 1n, 'want an integer below 2^64'),
+  z.string().regex(/^(?:0|[1-9][0-9]{0,19})$/, {
+    error: 'want an integer of at least 0 in decimal digits',
+    abort: true,
+  }),
+  z.bigint().max(2n ** 64n - 1n, { error: 'want an integer below 2^64', abort: true }),
   { decode: BigInt, encode: String },
 )
 

@@ -1,6 +1,6 @@
 import type { Json, ModelStatistics } from '@tutti/model-config'
 import { z } from 'zod'
-import { ConfigJson, parseWire } from './wire-field.ts'
+import { ConfigJson, Natural, parseWire } from './wire-field.ts'
 
 /*
  * What a step process answers, as JSON between processes. Members that only newer releases know are dropped, so that versions of
@@ -10,7 +10,7 @@ import { ConfigJson, parseWire } from './wire-field.ts'
 /** One model version that a step process knows. */
 const ServedVersion = z
   .object({
-    version: z.int().min(0),
+    version: Natural,
     revision: z.string(),
     state: z.enum(['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE']),
     /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */

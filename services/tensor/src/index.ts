@@ -1,3 +1,4 @@
+export { measureJson, parseBoundedJson } from './bounded-json.ts'
 export { bytesElements, decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
 export { endingSink } from './ending-sink.ts'
 export { formatElementCount, formatShape, requestPrefix } from './error-texts.ts'
@@ -35,6 +36,7 @@ export {
 } from './tensor.ts'
 export { sizeOfField, WireReader, WireWriter } from './wire.ts'
 export {
+  boundText,
   malformed,
   WIRE_BYTES,
   WIRE_FIXED32,

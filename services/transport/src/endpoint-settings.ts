@@ -100,7 +100,7 @@ export const ENDPOINT_DEFAULTS: EndpointSettings = {
   flushBytes: 4 * MIB,
   askMs: 5000,
   maxAsks: 64,
-  answerBytes: 64 * MIB,
+  answerBytes: 16 * MIB,
 }
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseWire } from '../wire-field.ts'
+import { Natural, parseWire } from '../wire-field.ts'
 
 /*
  * What routers and steps answer on their metrics port to the operator, as JSON. Members that only newer processes know are
@@ -12,7 +12,7 @@ export const ServedByRouter = z.object({
   models: z.array(
     z.object({
       name: z.string(),
-      versions: z.array(z.object({ version: z.int().min(0), revisions: z.array(z.string()) })),
+      versions: z.array(z.object({ version: Natural, revisions: z.array(z.string()) })),
     }),
   ),
   /**
@@ -29,11 +29,11 @@ export const StepLoad = z.object({
     z.object({
       name: z.string(),
       /** Requests that execute. */
-      inFlight: z.int().min(0),
+      inFlight: Natural,
       /** Requests that wait. */
-      queued: z.int().min(0),
+      queued: Natural,
       /** Requests that can execute at the same time. */
-      slots: z.int().min(0),
+      slots: Natural,
     }),
   ),
 })

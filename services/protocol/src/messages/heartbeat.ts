@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { parseBoundedJson } from '@tutti/tensor'
 import {
   HEARTBEAT_LIMIT_BYTES,
   HEARTBEAT_REVISIONS,
@@ -7,6 +8,9 @@ import {
 } from './limits.ts'
 import { malformedField } from './malformed-field.ts'
 import type { Heartbeat } from './message.ts'
+
+/** As parseBoundedJson counts: four for each revision, and what newer members add. */
+const MAX_VALUES = 8 * HEARTBEAT_REVISIONS
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -115,11 +119,9 @@ function readObject(bytes: Uint8Array): Fields {
 
 function parse(bytes: Uint8Array): unknown {
   try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
-    return value
-  } catch {
-    // The parser's text quotes the bytes, which are a stranger's.
-    throw malformedField('heartbeat', 'no JSON')
+    return parseBoundedJson(bytes, MAX_VALUES)
+  } catch (error) {
+    throw malformedField('heartbeat', ServeError.from(error).message)
   }
 }
 

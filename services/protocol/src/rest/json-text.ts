@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
+import { measureJson } from '@tutti/tensor'
 
 /**
  * Objects and arrays that one document may hold. JSON text of 3 bytes (`{},`) becomes 60 to 100 bytes of heap, so the
@@ -8,12 +9,6 @@ import { ServeError } from '@tutti/errors'
 const MAX_CONTAINERS = 2 ** 22
 /** Objects and arrays within one another: more than `data` may nest, few enough for every reader that recurses. */
 const MAX_DEPTH = 128
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_BRACKET = 0x5b
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACKET = 0x5d
-const CLOSE_BRACE = 0x7d
 
 /** A parsed document and its text, which the exact readers of large integers go back to. */
 export interface JsonDocument {
@@ -70,23 +65,12 @@ function syntaxErrorOf(text: string, error: unknown): ServeError {
 }
 
 function refuseContainerFlood(bytes: Uint8Array): void {
-  let count = 0
-  let depth = 0
-  let isString = false
-  for (let i = 0; i < bytes.byteLength; i++) {
-    const byte = bytes[i]
-    if (byte === QUOTE) isString = !isString
-    else if (isString) i += byte === BACKSLASH ? 1 : 0
-    else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) {
-      count += 1
-      depth += 1
-      if (depth > MAX_DEPTH) throw nestedTooDeeply()
-    } else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) depth -= 1
-  }
-  if (count <= MAX_CONTAINERS) return
+  const { containers, depth } = measureJson(bytes, MAX_DEPTH)
+  if (depth > MAX_DEPTH) throw nestedTooDeeply()
+  if (containers <= MAX_CONTAINERS) return
   throw new ServeError(
     'MESSAGE_TOO_LARGE',
-    `a JSON document holds ${count} objects and arrays, want at most ${MAX_CONTAINERS}; send tensors as flat arrays or binary data`,
+    `a JSON document holds ${containers} objects and arrays, want at most ${MAX_CONTAINERS}; send tensors as flat arrays or binary data`,
   )
 }
 

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import { EMPTY_CONTEXT, type NamedTensor, type StepResponse } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type NamedTensor, parseBoundedJson, type StepResponse } from '@tutti/tensor'
 import { QUESTIONS, type Question } from '../endpoints.ts'
 
 /*
@@ -11,6 +11,8 @@ import { QUESTIONS, type Question } from '../endpoints.ts'
 
 const ARGUMENT = 'argument'
 const ANSWER = 'answer'
+/** Of a question or an answer, as parseBoundedJson counts: 256 for each model version that a heartbeat announces at most. */
+const MAX_VALUES = 2 ** 20
 
 /** A question as the asked member reads it. */
 export interface AskedQuestion {
@@ -88,9 +90,8 @@ function fromJson(what: string, bytes: Uint8Array, mostBytes: number): unknown {
     throw new ServeError('MESSAGE_TOO_LARGE', text)
   }
   try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
-    return value
+    return parseBoundedJson(bytes, MAX_VALUES)
   } catch (error) {
-    throw new ServeError('MALFORMED_MESSAGE', `${what}: got no JSON`, { cause: error })
+    throw ServeError.from(error).withPrefix(`${what}: got `)
   }
 }

@@ -1,0 +1,64 @@
+import { ServeError } from '@tutti/errors'
+
+/** Objects and arrays within one another: more than data of ours has, few enough for every reader that recurses. */
+const MAX_DEPTH = 128
+const QUOTE = 0x22
+const COMMA = 0x2c
+const BACKSLASH = 0x5c
+const OPEN_BRACKET = 0x5b
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACKET = 0x5d
+const CLOSE_BRACE = 0x7d
+
+/** What a JSON text holds, by its punctuation: it may still be no JSON. */
+export interface JsonSize {
+  /** Objects and arrays. */
+  readonly containers: number
+  readonly commas: number
+  /** Objects and arrays within one another; the count ends above the bound. */
+  readonly depth: number
+}
+
+/** Counts what JSON.parse would make of a text, in some nanoseconds a byte and without memory. */
+export function measureJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): JsonSize {
+  let containers = 0
+  let commas = 0
+  let depth = 0
+  let isString = false
+  for (let i = 0; i < bytes.byteLength && depth <= maxDepth; i++) {
+    const byte = bytes[i]
+    if (byte === QUOTE) isString = !isString
+    else if (isString) i += byte === BACKSLASH ? 1 : 0
+    else if (byte === COMMA) commas += 1
+    else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) {
+      containers += 1
+      depth += 1
+    } else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) depth -= 1
+  }
+  return { containers, commas, depth }
+}
+
+/**
+ * Parses JSON of a process that may mean harm. A text of 2 bytes (`0,`) or 3 (`{},`) becomes up to 100 bytes of heap, and every
+ * value takes time in the checks that follow, so a bound on the bytes is not enough.
+ *
+ * @param maxValues - of objects, arrays and what they hold, but for the first in each.
+ * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE. Its text says what came, for a sentence of the caller's, and quotes nothing.
+ */
+export function parseBoundedJson(bytes: Uint8Array, maxValues: number): unknown {
+  const { containers, commas, depth } = measureJson(bytes)
+  if (depth > MAX_DEPTH) {
+    throw new ServeError(
+      'MALFORMED_MESSAGE',
+      `JSON that nests more than ${MAX_DEPTH} objects and arrays`,
+    )
+  }
+  if (containers + commas > maxValues) {
+    throw new ServeError('MESSAGE_TOO_LARGE', `JSON of more than ${maxValues} values`)
+  }
+  try {
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString())
+  } catch (cause) {
+    throw new ServeError('MALFORMED_MESSAGE', 'no JSON', { cause })
+  }
+}
