@@ -31,6 +31,16 @@ await t.test('a code of its own overrides the usual one', async (t) => {
   t.equal(error.reason, 'CONFIG_INVALID')
 })
 
+await t.test('a text that quotes very much is cut, in copies too', async (t) => {
+  const error = new ServeError('INTERNAL', 'x'.repeat(2 ** 20))
+  for (const { message, stack = '' } of [error, error.withPrefix('y'.repeat(2 ** 20))]) {
+    t.equal(message.length, 2 ** 16)
+    t.match(message, / \.\.\. \(cut\)$/)
+    t.ok(stack.length < 2 ** 17)
+  }
+  t.equal(new ServeError('INTERNAL', 'x'.repeat(2 ** 16)).message, 'x'.repeat(2 ** 16))
+})
+
 await t.test('from returns a ServeError unchanged', async (t) => {
   const error = new ServeError('CANCELLED', 'gone')
   t.equal(ServeError.from(error), error)

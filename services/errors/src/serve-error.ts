@@ -22,7 +22,15 @@ export interface ServeErrorOptions {
   readonly cause?: unknown
 }
 
-/** The one error of Tutti. Callers branch on `code` and `reason`, never on the text. */
+/** Characters of an error's text: what it quotes may come from a client, and is held, sent and logged with it. */
+const MAX_TEXT = 2 ** 16
+const CUT = ' ... (cut)'
+
+function capped(text: string): string {
+  return text.length <= MAX_TEXT ? text : text.slice(0, MAX_TEXT - CUT.length) + CUT
+}
+
+/** The one error of Tutti. Callers branch on `code` and `reason`, never on the text, which is cut after 65,536 characters. */
 export class ServeError extends Error {
   override readonly name = 'ServeError'
   readonly code: StatusCode
@@ -31,7 +39,7 @@ export class ServeError extends Error {
   readonly retryAfterMs: number | undefined
 
   constructor(reason: Reason, message: string, options: ServeErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    super(capped(message), options.cause === undefined ? undefined : { cause: options.cause })
     this.reason = reason
     this.code = options.code ?? REASONS[reason].code
     this.details = options.details ?? {}

@@ -53,6 +53,33 @@ await t.test('a load or an unload of very many fields is refused', async (t) => 
   t.equal(decodeRepositoryRequest(Buffer.concat(entries.slice(1))).parameters.size, 4096)
 })
 
+await t.test('a name that is no name is refused by its length, before it is text', async (t) => {
+  const long = 'x'.repeat(4097)
+  const cases: readonly (readonly [string, Uint8Array])[] = [
+    ['model', text(10, long)],
+    ['version', text(18, long)],
+    ['id', text(26, long)],
+    ['parameter', inside(34, text(10, long))],
+    ['input', inside(42, text(10, long))],
+    ['datatype', inside(42, text(18, long))],
+    ["an input's parameter", inside(42, inside(34, text(10, long)))],
+    ['output', inside(50, text(10, long))],
+    ["an output's parameter", inside(50, inside(18, text(10, long)))],
+  ]
+  const TOO_LONG = { reason: 'MESSAGE_TOO_LARGE', message: /^a name, .* has 4097 bytes/ }
+  for (const [what, bytes] of cases) t.throws(() => decodeInferRequest(bytes), TOO_LONG, what)
+  for (const [what, bytes] of [
+    ['repository', text(10, long)],
+    ['model', text(18, long)],
+    ['parameter', inside(26, text(10, long))],
+  ] as const) {
+    t.throws(() => decodeRepositoryRequest(bytes), TOO_LONG, what)
+  }
+  t.equal(decodeInferRequest(text(26, long.slice(1))).id.length, 4096)
+  const value = inside(34, text(10, 'k'), inside(18, text(26, long)))
+  t.strictSame(decodeInferRequest(value).parameters.get('k'), { kind: 'string', value: long })
+})
+
 /** One field more than a message may have. */
 function fields(field: string): Buffer {
   return Buffer.from(field.repeat(2 ** 17 + 1), 'hex')
@@ -69,7 +96,7 @@ function inside(tag: number, ...parts: readonly Uint8Array[]): Buffer {
 }
 
 function text(tag: number, value: string): Buffer {
-  return Buffer.concat([Buffer.of(tag, value.length), Buffer.from(value)])
+  return inside(tag, Buffer.from(value))
 }
 
 function varint(value: number): Buffer {

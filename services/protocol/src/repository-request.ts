@@ -56,7 +56,7 @@ function readValue(reader: WireReader): RepositoryParameter {
     const tag = reader.tag()
     if (tag === 8) value = reader.int64() !== 0
     else if (tag === 16) value = BigInt(reader.int64())
-    else if (tag === 26) value = reader.text()
+    else if (tag === 26) value = reader.text(Number.POSITIVE_INFINITY)
     else if (tag === 34) value = reader.view()
     else reader.skip(tag)
   }

@@ -36,8 +36,9 @@ export {
 } from './tensor.ts'
 export { sizeOfField, WireReader, WireWriter } from './wire.ts'
 export {
-  boundText,
   malformed,
+  NAME_BYTES,
+  tooLong,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,

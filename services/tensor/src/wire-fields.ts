@@ -26,11 +26,20 @@ export function decodeText(bytes: Uint8Array, at: number, end: number): string {
 }
 
 /** An error for a message of more fields than one message may have, which all take time although they take few bytes. */
-export function tooManyFields(): ServeError {
+export function tooMany(): ServeError {
   return new ServeError(
     'MESSAGE_TOO_LARGE',
     'message has too many fields or typed elements; send tensors as raw contents',
   )
+}
+
+/** Of a name, a version, an id or a key: one that fills a message would stand in errors and logs too. */
+export const NAME_BYTES = 4096
+
+/** An error for a name, a version, an id or a key that is too long. */
+export function tooLong(sizeBytes: number, maxBytes: number): ServeError {
+  const text = `a name, version, id or key has ${sizeBytes} bytes, want at most ${maxBytes}`
+  return new ServeError('MESSAGE_TOO_LARGE', text)
 }
 
 /** What skipping needs of a WireReader. */

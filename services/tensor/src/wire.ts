@@ -1,4 +1,4 @@
-import { decodeText, malformed, skipField, tooManyFields } from './wire-fields.ts'
+import { decodeText, malformed, NAME_BYTES, skipField, tooLong, tooMany } from './wire-fields.ts'
 
 const TWO_TO_32 = 4294967296
 const VARINT_BYTES = 10
@@ -18,7 +18,6 @@ export class WireReader {
   /** The two halves of the last varint, as signed 32-bit integers. */
   low = 0
   high = 0
-
   #fieldsLeft: number
 
   /** @param bytes - viewed, not copied. @param maxFields - nested ones too: a message could hold very many, of two bytes each. */
@@ -45,7 +44,7 @@ export class WireReader {
 
   /** Counts a field, or what costs as much. @throws ServeError MESSAGE_TOO_LARGE for more than `maxFields`. */
   count(): void {
-    if (this.#fieldsLeft-- <= 0) throw tooManyFields()
+    if (this.#fieldsLeft-- <= 0) throw tooMany()
   }
 
   /** Reads into `low` and `high`. */
@@ -102,9 +101,10 @@ export class WireReader {
     return this.bytes.subarray(at, at + length)
   }
 
-  /** @throws ServeError MALFORMED_MESSAGE if the bytes are not UTF-8, as proto3 demands of strings. */
-  text(): string {
+  /** @throws ServeError MALFORMED_MESSAGE if it is not UTF-8, as proto3 demands of strings; MESSAGE_TOO_LARGE. @param maxBytes - if it is no name. */
+  text(maxBytes = NAME_BYTES): string {
     const length = this.length()
+    if (length > maxBytes) throw tooLong(length, maxBytes)
     const at = this.take(length)
     const end = at + length
     const { bytes } = this

@@ -156,7 +156,7 @@ async function readValueInfo(source: ByteSource, place: Place, what: string): Pr
   let name = ''
   let type = NO_TYPE
   readMessage(reader, {
-    [VALUE_INFO.NAME]: () => (name = reader.text()),
+    [VALUE_INFO.NAME]: () => (name = reader.text(Number.POSITIVE_INFINITY)),
     [VALUE_INFO.TYPE]: () => (type = readType(reader)),
   })
   if (name === '') refuseModel(`${what} has no name`)

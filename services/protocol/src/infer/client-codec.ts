@@ -101,7 +101,7 @@ export function decodeStreamResponse(bytes: Uint8Array): StreamResponseParts {
   let decoder: MessageDecoder | undefined
   while (reader.hasMore()) {
     const tag = reader.tag()
-    if (tag === 10) errorMessage = reader.text()
+    if (tag === 10) errorMessage = reader.text(Number.POSITIVE_INFINITY)
     else if (tag === 18) {
       decoder ??= new MessageDecoder(RAW_OUTPUTS)
       const outer = reader.enter()

@@ -25,7 +25,7 @@ export function readParameter(
 const READERS = new Map<number, (reader: WireReader) => Parameter>([
   [8, (reader) => ({ kind: 'bool', value: readInt64(reader) !== 0n })],
   [16, (reader) => ({ kind: 'int64', value: readInt64(reader) })],
-  [26, (reader) => ({ kind: 'string', value: reader.text() })],
+  [26, (reader) => ({ kind: 'string', value: reader.text(Number.POSITIVE_INFINITY) })],
   [33, (reader) => ({ kind: 'double', value: readDouble(reader) })],
   [40, (reader) => ({ kind: 'uint64', value: BigInt.asUintN(64, readInt64(reader)) })],
 ])

@@ -3,12 +3,10 @@ import type { ModelConfig } from '@tutti/model-config'
 import type { NamedTensor, RequestContext } from '@tutti/tensor'
 import { decodeInputs } from './decode-inputs.ts'
 import { decodeOutputs, type RestRequestedOutput } from './decode-outputs.ts'
-import { parseWrittenNumbers } from './exact-numbers.ts'
 import { asString, member } from './json-fields.ts'
-import { memberText } from './json-slice.ts'
 import { parseJson } from './json-text.ts'
 import { decodeRawInput } from './raw-input.ts'
-import { parseRequestParameters } from './request-parameters.ts'
+import { parseRequestParameters, writtenParameters } from './request-parameters.ts'
 
 /** Names the JSON part's length when binary data follows it, in requests and responses. */
 export const HEADER_LENGTH_HEADER = 'inference-header-content-length'
@@ -45,11 +43,7 @@ export function decodeRestRequest(request: RestInferBody): RestInferRequest {
   const document = parseJson(request.body.subarray(0, headerLength))
   const idMember = member(document.value, 'id')
   const id = idMember === undefined ? '' : asString(idMember, "Unable to parse 'id'")
-  const parameters = memberText(document.text, 'parameters')
-  const { context, isBinaryOutput } = parseRequestParameters(
-    id,
-    parameters === undefined ? undefined : parseWrittenNumbers(parameters),
-  )
+  const { context, isBinaryOutput } = parseRequestParameters(id, writtenParameters(document))
   const inputs = decodeInputs({
     document,
     id,

@@ -1,3 +1,7 @@
+/** More digits than any 64-bit integer has, so such an integer is one that fits none: to compute it takes as long as it likes. */
+const MAX_DIGITS = 20
+const OUT_OF_RANGE = 10n ** BigInt(MAX_DIGITS)
+
 /** A number as it was written: `3` and `3.0` are different parameters, and 2^53 + 1 is not 2^53. */
 export class WrittenNumber {
   readonly source: string
@@ -6,9 +10,9 @@ export class WrittenNumber {
     this.source = source
   }
 
-  /** The value if it was written as an integer, without fraction and exponent. */
+  /** The value if it was written as an integer, without fraction and exponent; one of more than 20 digits is 10^20. */
   get integer(): bigint | undefined {
-    return /^-?\d+$/.test(this.source) ? BigInt(this.source) : undefined
+    return toInteger(this.source)
   }
 
   get double(): number {
@@ -16,16 +20,9 @@ export class WrittenNumber {
   }
 }
 
-/** The reviver's third argument, which the TypeScript library does not declare yet. */
-interface ReviverContext {
-  readonly source?: string
-}
-
-/** Parses JSON text with every number kept as it was written. Meant for `parameters`, not for tensors. */
-export function parseWrittenNumbers(text: string): unknown {
-  return JSON.parse(text, (_, value: unknown, context?: ReviverContext) =>
-    typeof value === 'number' ? new WrittenNumber(context?.source ?? String(value)) : value,
-  )
+function toInteger(written: string): bigint | undefined {
+  if (!/^-?\d+$/.test(written)) return undefined
+  return written.length > MAX_DIGITS + 1 ? OUT_OF_RANGE : BigInt(written)
 }
 
 /**
@@ -34,7 +31,7 @@ export function parseWrittenNumbers(text: string): unknown {
  * process for 14 s.
  *
  * @param text - JSON that has been parsed and found to hold only numbers.
- * @returns integers beyond 2^53 as bigint, everything else as number.
+ * @returns integers beyond 2^53 as bigint, those of more than 20 digits as 10^20, everything else as number.
  */
 export function readNumbers(text: string): readonly (number | bigint)[] {
   const numbers: (number | bigint)[] = []
@@ -42,8 +39,7 @@ export function readNumbers(text: string): readonly (number | bigint)[] {
   for (let found = token.exec(text); found !== null; found = token.exec(text)) {
     const [written] = found
     const value = Number(written)
-    const isExact = Number.isSafeInteger(value) || !/^-?\d+$/.test(written)
-    numbers.push(isExact ? value : BigInt(written))
+    numbers.push(Number.isSafeInteger(value) ? value : (toInteger(written) ?? value))
   }
   return numbers
 }

@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { NAME_BYTES, tooLong } from '@tutti/tensor'
 
 /** Triton answers a JSON value of the wrong type with INTERNAL, that is HTTP 500 (triton-semantics 9.15). */
 export function jsonTypeError(context: string, problem: string): ServeError {
@@ -35,9 +36,17 @@ export function memberAsString(value: unknown, name: string): string {
   return asString(presentMember(value, name), `Unable to parse '${name}'`)
 }
 
+/** A name or an id. @throws ServeError MALFORMED_MESSAGE, MESSAGE_TOO_LARGE. */
 export function asString(value: unknown, context: string): string {
   if (typeof value !== 'string') throw jsonTypeError(context, NON_STRING)
-  return value
+  return withinBound(value)
+}
+
+/** @throws ServeError MESSAGE_TOO_LARGE for a name, an id or a key that is too long. */
+export function withinBound(name: string): string {
+  const bytes = Buffer.byteLength(name)
+  if (bytes > NAME_BYTES) throw tooLong(bytes, NAME_BYTES)
+  return name
 }
 
 export function asBoolean(value: unknown, context: string): boolean {

@@ -9,18 +9,22 @@ import { assert } from '@tutti/errors'
 /** The text of member `name` of the object in `text`; the last one wins, as in JSON.parse. Undefined if it has none. */
 export function memberText(text: string, name: string): string | undefined {
   let found: string | undefined
+  for (const [key, value] of memberTexts(text)) if (key === name) found = value
+  return found
+}
+
+/** Name and text of each member of the object in `text`, in order; nothing if it holds none. */
+export function* memberTexts(text: string): Generator<readonly [string, string]> {
   let at = skipBlanks(text, 0)
-  if (text[at] !== '{') return undefined
+  if (text[at] !== '{') return
   at = skipBlanks(text, at + 1)
   while (text[at] !== '}') {
     const keyEnd = skipValue(text, at)
-    const isWanted = JSON.parse(text.slice(at, keyEnd)) === name
     const start = skipBlanks(text, skipBlanks(text, keyEnd) + 1)
     const end = skipValue(text, start)
-    if (isWanted) found = text.slice(start, end)
+    yield [String(JSON.parse(text.slice(at, keyEnd))), text.slice(start, end)]
     at = nextEntry(text, end)
   }
-  return found
 }
 
 /** The texts of all elements of the array in `text`; undefined if it holds none. */

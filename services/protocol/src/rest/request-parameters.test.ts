@@ -96,3 +96,77 @@ await t.test('parameters that nest without end are refused, not a crash', async 
   const error = failureOf(() => decodeText(`{"inputs":[],"parameters":{"p":${deep}}}`))
   t.match(error, { reason: 'MALFORMED_MESSAGE', message: 'a JSON document is nested too deeply' })
 })
+
+/** What a decode computes that takes longer than its text: numbers of a parse with a reviver, digits of a BigInt, parses. */
+function workOf(text: string) {
+  const { parse } = JSON
+  const { BigInt: toBigInt } = globalThis
+  const work = { revived: 0, digits: 0, parses: 0 }
+  JSON.parse = (given: string, reviver?: Parameters<typeof parse>[1]): unknown => {
+    work.parses += 1
+    if (reviver !== undefined) work.revived += given.length
+    return parse(given, reviver)
+  }
+  const counted = (given: string | number | bigint | boolean): bigint => {
+    if (typeof given === 'string') work.digits = Math.max(work.digits, given.length)
+    return toBigInt(given)
+  }
+  globalThis.BigInt = Object.assign(counted, toBigInt)
+  try {
+    return { error: failureOf(() => decodeText(text)), ...work }
+  } finally {
+    JSON.parse = parse
+    globalThis.BigInt = toBigInt
+  }
+}
+
+await t.test('what is wrong with parameters is told before it takes long', async (t) => {
+  const ones = `[1${',1'.repeat(125_000)}]`
+  const digits = '9'.repeat(1_000_000)
+  const same = `"p":1${',"p":1'.repeat(50_000)}`
+  const rows = [
+    [`{"parameters":{"x":${ones}}}`, wrongType('x')],
+    [`{"parameters":{"a":1,"x":{"y":${ones}},"b":2}}`, wrongType('x')],
+    [`{"parameters":${ones}}`, 'attempt to get members for non-object'],
+    [`{"parameters":{"priority":${ones}}}`, "Unable to parse 'priority'"],
+    [`{"parameters":{"x":${digits}}}`, wrongType('x')],
+    [`{"parameters":{"timeout":-${digits}}}`, "Unable to parse 'timeout'"],
+    [`{"parameters":{"sequence_id":${digits}}}`, "Unable to parse 'sequence_id'"],
+    [`{"parameters":{${same}}}`, 'message has more than 4096 entries of parameters'],
+    [`{"inputs":[${tensor('x', 'INT64', digits)}]}`, 'signed-integer'],
+    [`{"inputs":[${tensor('x', 'INT64', `-${'9'.repeat(300)}`)}]}`, 'does not fit INT64'],
+  ] as const
+  for (const [text, message] of rows) {
+    const { error, ...work } = workOf(text)
+    t.match(error, { message })
+    t.ok(work.digits <= 21 && work.revived === 0, JSON.stringify(work))
+    t.ok(work.parses < 5000, `${work.parses} parses`)
+  }
+})
+
+function tensor(name: string, datatype: string, element = '1'): string {
+  return `{"name":"${name}","datatype":"${datatype}","shape":[1],"data":[${element}]}`
+}
+
+await t.test('names that are no names are refused by their length', async (t) => {
+  const long = 'x'.repeat(4097)
+  for (const text of [
+    `{"id":"${long}","inputs":[]}`,
+    `{"parameters":{"${long}":1},"inputs":[]}`,
+    `{"parameters":{"${long}":[]},"inputs":[]}`,
+    `{"inputs":[${tensor(long, 'INT8')}]}`,
+    `{"inputs":[${tensor('x', long)}]}`,
+    `{"inputs":[],"outputs":[{"name":"${long}"}]}`,
+    `{"id":"${'\u00e9'.repeat(2049)}","inputs":[]}`,
+  ]) {
+    t.match(
+      failureOf(() => decodeText(text)),
+      { reason: 'MESSAGE_TOO_LARGE', message: /^a name, version, id or key has 409[78] bytes/ },
+    )
+  }
+  const { context } = decodeText(
+    `{"id":"${long.slice(1)}","inputs":[],"parameters":{"s":"${long}"}}`,
+  )
+  t.equal(context.id.length, 4096)
+  t.strictSame(context.parameters.get('s'), { kind: 'string', value: long })
+})

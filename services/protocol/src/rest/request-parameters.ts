@@ -2,7 +2,17 @@ import { ServeError } from '@tutti/errors'
 import { EMPTY_CONTEXT, type Parameter, type RequestContext } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, toCorrelationText, tooMany } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
-import { asBoolean, isObject, jsonTypeError, NON_STRING, NON_UNSIGNED } from './json-fields.ts'
+import {
+  asBoolean,
+  isObject,
+  jsonTypeError,
+  member,
+  NON_STRING,
+  NON_UNSIGNED,
+  withinBound,
+} from './json-fields.ts'
+import { memberText, memberTexts } from './json-slice.ts'
+import type { JsonDocument } from './json-text.ts'
 
 const MAX_UINT64 = 2n ** 64n - 1n
 const MIN_INT64 = -(2n ** 63n)
@@ -28,11 +38,29 @@ const KNOWN = new Map<string, (value: unknown) => Partial<Draft>>([
 ])
 
 /**
+ * The `parameters` member with WrittenNumber for its numbers. What objects and arrays in it hold stays as it is: they are wrong
+ * in any case, and may hold very much.
+ *
+ * @throws ServeError MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS.
+ */
+export function writtenParameters({ text, value }: JsonDocument): unknown {
+  const parameters = member(value, 'parameters')
+  if (!isObject(parameters)) return parameters
+  const written: [string, unknown][] = []
+  for (const [key, source] of memberTexts(memberText(text, 'parameters') ?? '{}')) {
+    // Those that come twice too: each takes time.
+    if (written.length >= MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+    const plain = parameters[key]
+    written.push([withinBound(key), typeof plain === 'number' ? new WrittenNumber(source) : plain])
+  }
+  return Object.fromEntries(written)
+}
+
+/**
  * Reads the request's parameters (triton-semantics 4.4 with the texts of the HTTP endpoint).
  *
- * @param parameters - the `parameters` member with WrittenNumber for numbers; undefined if the request has none.
- * @throws ServeError MALFORMED_MESSAGE (HTTP 500) for a known key of the wrong type, MESSAGE_TOO_LARGE beyond
- * MESSAGE_BOUNDS, INVALID_PARAMETER otherwise.
+ * @param parameters - of `writtenParameters`; undefined if the request has none.
+ * @throws ServeError MALFORMED_MESSAGE (HTTP 500) for a known key of the wrong type, INVALID_PARAMETER otherwise.
  */
 export function parseRequestParameters(id: string, parameters: unknown): RestParameters {
   const draft: Draft = { ...EMPTY_CONTEXT, id, isBinaryOutput: false }
@@ -51,9 +79,7 @@ function entriesOf(parameters: unknown): readonly (readonly [string, unknown])[]
   if (!isObject(parameters)) {
     throw jsonTypeError('failed to get request params.', 'attempt to get members for non-object')
   }
-  const entries = Object.entries(parameters)
-  if (entries.length > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
-  return entries
+  return Object.entries(parameters)
 }
 
 function toCustomParameter(key: string, value: unknown): Parameter {
