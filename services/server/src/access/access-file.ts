@@ -34,7 +34,7 @@ const Identity = z
       .array(z.string().regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' }))
       .max(16)
       .default([]),
-    /** As clientNames of ../tls spells them. */
+    /** As readClientCertificate of ../tls spells them. */
     certificates: z
       .array(
         z.string().regex(/^(CN|DNS|URI|email|IP Address):.{1,1024}$/, {

@@ -11,7 +11,7 @@ export interface IdentityRule {
   readonly name: string
   /** SHA-256 of each of its bearer tokens, in hex. */
   readonly tokenSha256: readonly string[]
-  /** Names in the certificates of its clients, as clientNames gives them. */
+  /** Names in the certificates of its clients, as readClientCertificate gives them. */
   readonly certificates: readonly string[]
   /** Served names; `*` alone for all. */
   readonly models: readonly string[]
@@ -49,11 +49,12 @@ export class AccessRules {
   readonly #o: AccessRulesOptions
   readonly #meters: QuotaMeters
   #compiled: readonly IdentityRule[] | undefined
-  #credentials = new Credentials([], undefined)
+  #credentials: Credentials
 
   constructor(o: AccessRulesOptions) {
     this.#o = o
     this.#meters = new QuotaMeters(o.clock)
+    this.#credentials = new Credentials([], undefined, o.clock)
     this.#compile()
   }
 
@@ -70,6 +71,7 @@ export class AccessRules {
     this.#credentials = new Credentials(
       rules.flatMap((rule) => this.#toProofs(rule)),
       undefined,
+      this.#o.clock,
     )
     this.#o.counts.follow(
       'file',

@@ -212,7 +212,7 @@ await t.test('over mutual TLS the certificate of a client proves its identity', 
     `--${name}-root-cert=${tls.caFile}`,
   ])
   const identities = [rule('alice', { certificates: ['CN:alice'], tokenSha256: [] }), rule('bob')]
-  const { servers } = await open(t, { identities, flags })
+  const { servers, clock } = await open(t, { identities, flags })
   const address = `127.0.0.1:${servers.ports.grpcPort}`
   const openClient = async (name: string) => {
     const client = new InferenceClient({
@@ -245,4 +245,10 @@ await t.test('over mutual TLS the certificate of a client proves its identity', 
   t.equal(await ready('alice'), 200)
   t.equal(await ready('mallory'), 401)
   t.equal(await ready('mallory', bearer('bob')), 200, 'a token counts before the certificate')
+  // The certificates of tests are valid for two days, and the connection is still open.
+  clock.advance(3 * 24 * 3_600_000)
+  await t.rejects(alice.infer({ modelName: 'a', inputs: [] }), {
+    code: 'UNAUTHENTICATED',
+    message: /^got a certificate of CN:alice, which expired at .*Z, and no bearer token$/,
+  })
 })

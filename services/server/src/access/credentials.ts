@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
+import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { bearerTokenOf } from '../request/bearer-token.ts'
-import { clientNames } from '../tls/client-certificate.ts'
+import { type ClientCertificate, readClientCertificate } from '../tls/client-certificate.ts'
 import type { Caller } from './caller.ts'
 import type { QuotaMeter } from './quota-meter.ts'
 import type { ServiceAccountTokens } from './service-account-tokens.ts'
@@ -22,7 +23,7 @@ export type Proof =
   /** SHA-256 of a bearer token, in hex. */
   | { readonly tokenSha256: string }
   | { readonly serviceAccount: ServiceAccount }
-  /** A name in the certificate of the client, as clientNames gives it. */
+  /** A name in the certificate of the client, as readClientCertificate gives it. */
   | { readonly certificate: string }
 
 /** Whom a ServiceAccount token must speak for, and to whom. */
@@ -36,15 +37,18 @@ export interface ServiceAccount {
 export class Credentials {
   readonly #grants = new Map<string, readonly Grant[]>()
   readonly #tokens: ServiceAccountTokens | undefined
-  /** By connection, because to read names parses the certificate. */
-  readonly #names = new WeakMap<object, readonly string[]>()
+  readonly #clock: Pick<Clock, 'epochMs'>
+  /** By connection, because to read one parses it. */
+  readonly #certificates = new WeakMap<object, ClientCertificate>()
 
   /** @param tokens - checks ServiceAccount tokens; undefined: none is accepted. */
   constructor(
     proofs: readonly (readonly [Proof, Grant])[],
     tokens: ServiceAccountTokens | undefined,
+    clock: Pick<Clock, 'epochMs'>,
   ) {
     this.#tokens = tokens
+    this.#clock = clock
     for (const [proof, grant] of proofs) {
       const key = keyOf(proof)
       this.#grants.set(key, [...(this.#grants.get(key) ?? []), grant])
@@ -72,11 +76,15 @@ export class Credentials {
   }
 
   #ofCertificate(socket: object): readonly Grant[] {
-    const names = this.#names.get(socket) ?? clientNames(socket)
-    this.#names.set(socket, names)
-    const known = names.flatMap((certificate) => this.#grants.get(keyOf({ certificate })) ?? [])
-    if (known.length > 0 || names.length === 0) return known
-    const text = `got a certificate of ${names.join(', ')}, which is not known, and no bearer token`
+    const certificate = this.#certificates.get(socket) ?? readClientCertificate(socket)
+    if (certificate === undefined) return []
+    this.#certificates.set(socket, certificate)
+    const { names, validToMs } = certificate
+    const isOver = this.#clock.epochMs() > validToMs
+    const known = names.flatMap((name) => this.#grants.get(keyOf({ certificate: name })) ?? [])
+    if (!isOver && (known.length > 0 || names.length === 0)) return known
+    const why = isOver ? `expired at ${new Date(validToMs).toISOString()}` : 'is not known'
+    const text = `got a certificate of ${names.join(', ')}, which ${why}, and no bearer token`
     throw new ServeError('UNAUTHENTICATED', text)
   }
 

@@ -111,6 +111,7 @@ export class EdgeRules {
       credentials: new Credentials(
         own.flatMap((route) => this.#toProofs(route)),
         tokens,
+        this.#o.clock,
       ),
       models: new Set(own.flatMap((route) => route.models)),
     }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { createTestAuthority } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
-import { clientNames, splitNames } from './client-certificate.ts'
+import { readClientCertificate, splitNames } from './client-certificate.ts'
 
 const textsOf = ({ cert, key }: { readonly cert: string; readonly key: string }) => ({
   cert: readFileSync(cert),
@@ -59,7 +59,9 @@ await t.test('a client has the names of its certificate, each with its kind', as
   const sockets = await connectAll(t, mutual, clients)
   for (const [i, [, names]] of cases.entries()) {
     const socket = sockets[i]
-    t.same(socket && clientNames(socket), names, String(names))
+    const certificate = socket && readClientCertificate(socket)
+    t.same(certificate?.names, names, String(names))
+    t.ok(certificate && certificate.validToMs > Date.now())
   }
 })
 
@@ -79,10 +81,10 @@ await t.test('a client without a certificate that was verified has no names', as
   const client = textsOf(await stranger.issue('stranger'))
   const server = textsOf(await issue('server'))
   const [none] = await connectAll(t, server, [client])
-  t.same(none && clientNames(none), [], 'the server asks for none')
+  t.same(none && readClientCertificate(none), undefined, 'the server asks for none')
   const lax = { ...server, requestCert: true, rejectUnauthorized: false }
   const [stranger1, silent] = await connectAll(t, lax, [client, {}])
-  t.same(stranger1 && clientNames(stranger1), [], 'another authority signed it')
-  t.same(silent && clientNames(silent), [], 'the client shows none')
-  t.same(clientNames({}), [], 'no TLS')
+  t.same(stranger1 && readClientCertificate(stranger1), undefined, 'another authority signed it')
+  t.same(silent && readClientCertificate(silent), undefined, 'the client shows none')
+  t.same(readClientCertificate({}), undefined, 'no TLS')
 })

@@ -1,24 +1,32 @@
 import { TLSSocket } from 'node:tls'
 
+/** What a client has shown and proven. */
+export interface ClientCertificate {
+  readonly names: readonly string[]
+  /** Since the epoch. From then on it proves nothing, although its connection may still be open. */
+  readonly validToMs: number
+}
+
 /**
  * The names in the certificate that the client of a connection has shown and proven: `CN:` with the common name of its subject,
  * then its subject alternative names as `DNS:`, `URI:` (SPIFFE ids among them), `email:` and `IP Address:`. The kind is a part
  * of a name, so that the common name `spiffe://a/b` is no SPIFFE id.
  *
- * Empty if the listener does not ask for certificates (no `--*-use-ssl-mutual`), or the connection is gone. A certificate that
+ * Undefined if the listener does not ask for certificates (no `--*-use-ssl-mutual`), or the connection is gone. A certificate that
  * no authority of the listener has signed never comes so far: its handshake fails.
  *
- * The names of a connection never change. Ask once for each: reading them parses the certificate.
+ * The certificate of a connection never changes. Ask once for each: reading it parses the certificate.
  *
  * @param socket - of an HTTP/1 request, or of an HTTP/2 session (`session.socket`).
  */
-export function clientNames(socket: object): readonly string[] {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return []
+export function readClientCertificate(socket: object): ClientCertificate | undefined {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined
   const certificate = socket.getPeerX509Certificate()
-  if (certificate === undefined) return []
+  if (certificate === undefined) return undefined
   const { CN: common = [] } = certificate.toLegacyObject().subject
   const commonNames = [common].flat().map((name) => `CN:${name}`)
-  return [...commonNames, ...splitNames(certificate.subjectAltName ?? '')]
+  const names = [...commonNames, ...splitNames(certificate.subjectAltName ?? '')]
+  return { names, validToMs: certificate.validToDate.getTime() }
 }
 
 /** One name in Node's text: a value with commas or quotes is written in quotes, as JSON. */

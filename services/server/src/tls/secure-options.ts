@@ -1,4 +1,4 @@
-import type { X509Certificate } from 'node:crypto'
+import { constants, type X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext, type TlsOptions } from 'node:tls'
 import {
@@ -95,7 +95,13 @@ export function toSecureOptions(
     cert,
     key: key.text,
     minVersion: 'TLSv1.2',
-    ...(ca !== undefined && { ca, requestCert: true, rejectUnauthorized: true }),
+    ...(ca !== undefined && {
+      ca,
+      requestCert: true,
+      rejectUnauthorized: true,
+      // A resumed session does not check the client's certificate, which may have expired since. Node keeps no sessions itself.
+      secureOptions: constants.SSL_OP_NO_TICKET,
+    }),
   }
   parse('server-cert', certFile, () => createSecureContext(options))
   return { files, texts, options, validTo: first.validToDate }
