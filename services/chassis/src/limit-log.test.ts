@@ -41,6 +41,25 @@ await t.test('messages and levels do not take lines from one another', async (t)
   t.ok(log.isDebug)
 })
 
+await t.test(
+  'lines share a budget by their key, those without one are never left out',
+  async (t) => {
+    const lines: Record<string, unknown>[] = []
+    const destination = { write: (line: string) => lines.push(JSON.parse(line)) }
+    const log = limitLog(
+      createLogger({ level: 'info', name: 'test', destination }),
+      { clock: createManualClock(), lines: 3 },
+      (message, { who }) => (typeof who === 'string' ? `${message} ${who}` : undefined),
+    )
+    for (const who of ['a', 'b', undefined])
+      for (let i = 0; i < 5; i += 1) log.info('a call', who === undefined ? {} : { who })
+    t.same(
+      ['a', 'b', undefined].map((who) => lines.filter((line) => line['who'] === who).length),
+      [3, 3, 5],
+    )
+  },
+)
+
 await t.test('what is not logged at all takes nothing', async (t) => {
   const { lines, log } = scene()
   for (let i = 0; i < 5; i += 1) log.debug('a line')

@@ -4,28 +4,44 @@ import { type LogFields, type Logger, toLogger } from './log.ts'
 /** Characters of one text field; the texts of others may be as long as a message. */
 const TEXT_LIMIT = 1024
 
+/** Which lines share a budget; undefined for a line that is never left out. There must be few. */
+export type BudgetKey = (message: string, fields: LogFields) => string | undefined
+
 /**
  * A logger for lines that others can cause as often as they like: each message has a budget of lines, and what is over it is
  * counted in the field `suppressed` of the next line with that message. Long texts in fields are cut.
+ *
+ * @param keyOf - for other budgets than one for each message.
  */
-export function limitLog(log: Logger, limit: LogLimit): Logger {
-  return limited(log, limit, new Map())
+export function limitLog(log: Logger, limit: LogLimit, keyOf: BudgetKey = (text) => text): Logger {
+  return limited(log, { limit, keyOf, budgets: new Map() })
 }
 
-/** @param budgets - by message: a constant each, so that there are few. Shared with the children. */
-function limited(log: Logger, limit: LogLimit, budgets: Map<string, LineBudget>): Logger {
+/** What a logger shares with its children. */
+interface Budgets {
+  readonly limit: LogLimit
+  readonly keyOf: BudgetKey
+  readonly budgets: Map<string, LineBudget>
+}
+
+function limited(log: Logger, o: Budgets): Logger {
   return toLogger({
     isDebug: log.isDebug,
     write: (level, message, fields = {}) => {
-      const budget = budgets.get(message) ?? new LineBudget(limit)
-      budgets.set(message, budget)
-      const suppressed = budget.take()
+      const suppressed = take(o, o.keyOf(message, fields))
       if (suppressed === undefined) return
       const line = cutTexts(fields)
       log[level](message, suppressed === 0 ? line : { ...line, suppressed })
     },
-    child: (fields) => limited(log.child(fields), limit, budgets),
+    child: (fields) => limited(log.child(fields), o),
   })
+}
+
+function take({ limit, budgets }: Budgets, key: string | undefined): number | undefined {
+  if (key === undefined) return 0
+  const budget = budgets.get(key) ?? new LineBudget(limit)
+  budgets.set(key, budget)
+  return budget.take()
 }
 
 function cutTexts(fields: LogFields): LogFields {

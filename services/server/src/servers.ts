@@ -1,6 +1,6 @@
 import { type Clock, type FlagValues, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { AccessCounts, AccessLog } from './access/access-log.ts'
+import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
 import { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
 import { Admission } from './admission.ts'
 import { outsideShare } from './admission-bounds.ts'
@@ -210,7 +210,7 @@ function openGrpc(
 /** What both protocols take. @param log - of the listener. */
 function toCommon(o: ServersOptions, { admission, counts, access }: ListenerParts, log: Logger) {
   const { flags, backend, guardControl, clock } = o
-  const audit = flags['audit-log'] ? limitLog(log, { clock }) : undefined
+  const audit = flags['audit-log'] ? limitLog(log, { clock }, auditBudget) : undefined
   const accessLog = new AccessLog({ counts, log: audit })
   const select = access(accessLog)
   return {

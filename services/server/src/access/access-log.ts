@@ -1,4 +1,4 @@
-import type { Logger } from '@tutti/chassis'
+import type { BudgetKey, Logger } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import type { MetricFamily, MetricSeries } from '../metrics-text.ts'
 import { addressOf, type Caller } from './caller.ts'
@@ -69,9 +69,22 @@ function toSeries(label: string, counts: ReadonlyMap<string, number>): readonly 
   return [...counts].map(([key, value]) => ({ labels: [[label, key]], value }))
 }
 
+/**
+ * Whom lines of the audit log can crowd out: lines of the same identity about the same action. What changed the server is always there;
+ * to load a model again and again is work enough for the line not to matter.
+ */
+export const auditBudget: BudgetKey = (message, { identity, call, outcome, wasLoaded }) => {
+  if (message !== CONTROL_CALL) return `${message} ${String(identity)}`
+  const isChange = outcome === OK && wasLoaded !== false
+  return isChange ? undefined : `${message} ${String(identity)} ${String(call)}`
+}
+
+const CONTROL_CALL = 'control call'
+const OK = 'OK'
+
 export interface AccessLogOptions {
   readonly counts: AccessCounts
-  /** Bounded, because others cause its lines; absent: nothing is written. */
+  /** Bounded by `auditBudget`, because others cause its lines; absent: nothing is written. */
   readonly log?: Logger | undefined
 }
 
@@ -81,6 +94,8 @@ export interface AuditedCall extends Pick<Caller, 'socket'> {
   readonly call: string
   readonly identity: string | undefined
   readonly model?: string | undefined
+  /** False for an unload that changed nothing. */
+  readonly wasLoaded?: boolean | undefined
 }
 
 /** Tells who was refused, and who changed the server: the audit log of one listener, and its counts. */
@@ -123,7 +138,9 @@ export class AccessLog {
   /** @param error - absent: it went well. */
   controlled(call: AuditedCall, error?: ServeError): void {
     if (error !== undefined && isRefusal(error.reason)) return this.refused(call, error)
-    this.#log?.info('control call', { ...toFields(call), outcome: error?.reason ?? 'OK' })
+    const { wasLoaded } = call
+    const fields = { ...toFields(call), outcome: error?.reason ?? OK }
+    this.#log?.info(CONTROL_CALL, wasLoaded === false ? { ...fields, wasLoaded } : fields)
   }
 }
 

@@ -195,6 +195,37 @@ await t.test(
   },
 )
 
+await t.test('no flood of calls hides who changed the server', async (t) => {
+  const control = { models: ['*'], control: true }
+  const identities = [rule('admin', control), rule('other', control)]
+  const { overRest, audited, control: models } = await open(t, { identities })
+  const call = async (action: string, model: string, who = 'admin') =>
+    (await overRest(`/repository/models/${model}/${action}`, bearer(who), '{}')).status
+  const lines = (action: string, outcome: string, identity = 'admin') =>
+    audited().filter(
+      (l) => l['call'] === action && l['outcome'] === outcome && l['identity'] === identity,
+    )
+  // Nothing of that name is loaded, and Triton unloads it all the same.
+  for (let i = 0; i < 150; i += 1) t.equal(await call('unload', 'absent'), 200)
+  t.equal(lines('unload', 'OK').length, 100, 'as many lines as may come at once')
+  t.match(lines('unload', 'OK')[0], { model: 'absent', wasLoaded: false })
+  models.outcome = () => Promise.reject(new ServeError('MODEL_LOAD_FAILED', 'no'))
+  for (let i = 0; i < 150; i += 1) await call('load', 'a')
+  t.equal(lines('load', 'MODEL_LOAD_FAILED').length, 100)
+  models.outcome = () => Promise.resolve()
+  for (let i = 0; i < 150; i += 1) {
+    await call('load', 'a')
+    await call('unload', 'a')
+  }
+  t.equal(lines('load', 'OK').length, 150)
+  t.equal(lines('unload', 'OK').filter(({ model }) => model === 'a').length, 150)
+  t.notOk(
+    lines('unload', 'OK').some(({ model, wasLoaded }) => model === 'a' && wasLoaded === false),
+  )
+  t.equal(await call('unload', 'absent', 'other'), 200)
+  t.equal(lines('unload', 'OK', 'other').length, 1, 'identities take no lines from one another')
+})
+
 await t.test('--audit-log=false writes nothing', async (t) => {
   const { overRest, audited } = await open(t, { flags: ['--audit-log=false'] })
   await overRest('/repository/models/a/load', undefined, '{}')

@@ -192,7 +192,7 @@ function toInFlight(calls: ServerCalls, stopped: Promise<unknown>, log: GrpcLog)
 function servedMethods(o: GrpcServerOptions): readonly Method[] {
   const { inference, health } = inferenceServices()
   const { ModelInfer, ModelStreamInfer, RepositoryModelLoad } = inference
-  const control = new ControlCalls(o.guardControl ?? (() => {}), o.accessLog)
+  const control = new ControlCalls(o)
   const handlers = {
     ModelInfer: serveInfer,
     ModelStreamInfer: (call: ServerCall) => new InferStreamCall({ call, clock: o.clock }).start(),

@@ -16,14 +16,25 @@ export interface ControlCall {
   readonly backend: InferenceBackend
 }
 
+export interface ControlCallsOptions {
+  /** Absent: everybody may. */
+  readonly guardControl?: ControlGuard | undefined
+  /** Absent: nothing is noted. */
+  readonly accessLog?: AccessLog | undefined
+  /** All models, whoever calls. */
+  readonly backend: Pick<InferenceBackend, 'resolve'>
+}
+
 /** Lets those change the server who may, and notes who did or tried. */
 export class ControlCalls {
   readonly #guard: ControlGuard
   readonly #log: AccessLog | undefined
+  readonly #backend: Pick<InferenceBackend, 'resolve'>
 
-  constructor(guard: ControlGuard, log: AccessLog | undefined) {
-    this.#guard = guard
-    this.#log = log
+  constructor(o: ControlCallsOptions) {
+    this.#guard = o.guardControl ?? (() => {})
+    this.#log = o.accessLog
+    this.#backend = o.backend
   }
 
   /**
@@ -44,11 +55,22 @@ export class ControlCalls {
   async run<T>(call: ControlCall, act: () => T | Promise<T>): Promise<T> {
     try {
       this.#checkCaller(call)
+      const wasLoaded = call.action === 'unload' ? this.#isLoaded(call.model) : undefined
       const result = await act()
-      this.#log?.controlled(toNoted(call))
+      this.#log?.controlled({ ...toNoted(call), wasLoaded })
       return result
     } catch (thrown) {
       throw this.#failed(call, thrown)
+    }
+  }
+
+  #isLoaded(model = ''): boolean {
+    try {
+      this.#backend.resolve(model, '')
+      return true
+    } catch {
+      // Unknown or not ready: an unload takes nothing away.
+      return false
     }
   }
 

@@ -66,7 +66,7 @@ export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
     identity: SERVER_IDENTITY,
     guardControl: () => {},
     accessLog: undefined,
-    control: new ControlCalls(o.guardControl ?? (() => {}), o.accessLog),
+    control: new ControlCalls(o),
     admission: o.admission ?? new Admission(),
     clock: systemClock,
     log: silentLogger,
