@@ -13,35 +13,49 @@ export interface TreeFile extends Pick<BigIntStats, 'size' | 'ino' | 'mtimeNs' |
 
 /** Links may form circles; no real model nests this deep. */
 const MAX_DEPTH = 32
+/** Files and folders. Thirty folders, each with two links to the next, have 2^30 paths. */
+const MAX_ENTRIES = 100_000
 
 /**
  * The files below a directory, sorted by name; what `isIgnored` names is left out, symbolic links are followed.
  *
- * @throws ServeError REPOSITORY_UNREADABLE if it is nested too deep; the system's error if something cannot be read.
+ * @param maxEntries - bound of files and folders, each as often as a link leads to it.
+ * @throws ServeError REPOSITORY_UNREADABLE if it is nested too deep, or has too many entries; the system's error if something cannot
+ * be read.
  */
-export async function listTree(root: string): Promise<readonly TreeFile[]> {
-  const files = await collect(root, root, 0)
+export async function listTree(
+  root: string,
+  maxEntries = MAX_ENTRIES,
+): Promise<readonly TreeFile[]> {
+  const files: TreeFile[] = []
+  let entries = 0
+  const collect = async (directory: string, depth: number): Promise<void> => {
+    if (depth > MAX_DEPTH) throw refuse(directory, `lies more than ${MAX_DEPTH} directories deep`)
+    for (const entry of await readdir(directory)) {
+      if (isIgnored(entry)) continue
+      entries += 1
+      if (entries > maxEntries) {
+        throw refuse(
+          root,
+          `has more than ${maxEntries} files and folders, those behind links counted`,
+        )
+      }
+      const path = join(directory, entry)
+      const found = await stat(path, { bigint: true })
+      if (found.isDirectory()) await collect(path, depth + 1)
+      else if (found.isFile()) {
+        const { size, ino, mtimeNs, ctimeNs } = found
+        const name = relative(root, path).split(sep).join('/')
+        files.push({ name, path, size, ino, mtimeNs, ctimeNs })
+      }
+    }
+  }
+  await collect(root, 0)
   return files.toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-async function collect(root: string, directory: string, depth: number): Promise<TreeFile[]> {
-  if (depth > MAX_DEPTH) {
-    const text = `'${directory}' lies more than ${MAX_DEPTH} directories deep`
-    throw new ServeError('REPOSITORY_UNREADABLE', text)
-  }
-  const files: TreeFile[] = []
-  const names = (await readdir(directory)).filter((name) => !isIgnored(name))
-  for (const entry of names) {
-    const path = join(directory, entry)
-    const found = await stat(path, { bigint: true })
-    if (found.isDirectory()) files.push(...(await collect(root, path, depth + 1)))
-    else if (found.isFile()) {
-      const { size, ino, mtimeNs, ctimeNs } = found
-      const name = relative(root, path).split(sep).join('/')
-      files.push({ name, path, size, ino, mtimeNs, ctimeNs })
-    }
-  }
-  return files
+function refuse(directory: string, problem: string): ServeError {
+  return new ServeError('REPOSITORY_UNREADABLE', `'${directory}' ${problem}`)
 }
 
 /** Endings of files that editors and Python leave behind for a while. */

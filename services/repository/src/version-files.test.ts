@@ -6,6 +6,7 @@ import { readLabels } from './labels.ts'
 import type { RepositoryModel } from './repository-model.ts'
 import { scanRepositories } from './scan.ts'
 import { writeModelTree } from './testing/model-tree.ts'
+import { listTree } from './tree-files.ts'
 import {
   digestVersion,
   listVersionFiles,
@@ -60,6 +61,24 @@ await t.test('a circle of links is refused', async (t) => {
   await t.rejects(listVersionFiles(found, 1), {
     reason: 'REPOSITORY_UNREADABLE',
     message: /more than 32 directories deep$/,
+  })
+})
+
+await t.test('links count as often as they lead to something', async (t) => {
+  const root = t.testdir({})
+  const levels = 6
+  for (let i = 0; i <= levels; i += 1) await mkdir(join(root, `d${i}`))
+  for (let i = 0; i < levels; i += 1) {
+    for (const name of ['a', 'b']) await symlink(`../d${i + 1}`, join(root, `d${i}`, name))
+  }
+  await writeFile(join(root, `d${levels}`, 'file'), '')
+  // From d0 there are two ways to d1, four to d2 and so on, and the file once at the end of each.
+  const folder = join(root, 'd0')
+  const entries = 2 ** (levels + 1) - 2 + 2 ** levels
+  t.equal((await listTree(folder, entries)).length, 2 ** levels)
+  await t.rejects(listTree(folder, entries - 1), {
+    reason: 'REPOSITORY_UNREADABLE',
+    message: /has more than \d+ files and folders, those behind links counted$/,
   })
 })
 
