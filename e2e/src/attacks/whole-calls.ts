@@ -98,6 +98,8 @@ export async function postJson(port: number, random: Random): Promise<number> {
     `{"inputs":[${input}],"outputs":${value}}`,
     `{"parameters":${value},"inputs":[${input}]}`,
     `{"parameters":{"config":${JSON.stringify(value)}}}`,
+    `{"parameters":{"x":${value},"y":1},"inputs":[${input}]}`,
+    `{"id":${JSON.stringify(value)},"inputs":[${input}]}`,
   ])
   const body = chance(0.1) ? whole.slice(0, pick(whole.length)) : whole
   const path = oneOf([

@@ -117,8 +117,12 @@ await test('what answers that are long and wrong cost is bounded', async (t) => 
     const told: unknown = Object(cause).cause?.issues?.length ?? 0
     t.equal(told, message.includes('accepted[0]') ? 1 : 0)
   }
-  server.answer('/tutti/v1/served', { replica: 'r', models: many({}, 700_000) })
-  t.equal((await failureOf(client.servedByStep(pod, { signal }))).reason, 'MESSAGE_TOO_LARGE')
+  server.answer('/tutti/v1/served', { replica: 'r', models: many({}, 70_000) })
+  const ofStep = await failureOf(client.servedByStep(pod, { signal }))
+  t.match(ofStep.message, /the answer is JSON of more than 131072 values/)
+  server.answer('/tutti/v1/load', { models: many({}, 40_000) })
+  const load = await failureOf(client.loadOfStep(pod, { signal }))
+  t.match(load.message, /the answer is JSON of more than 65536 values/)
 })
 
 await test('a pod that is gone is unreachable', async (t) => {

@@ -114,6 +114,15 @@ await t.test('what is over the bound of answers is refused, either way', WITH_NA
   for (const failure of await Promise.all(asked)) {
     t.match(failure, { reason: 'MESSAGE_TOO_LARGE', details: { replica: 'step' } })
   }
+  const zeros = Array.from({ length: 2 ** 20 + 1 }, () => 0)
+  await openTestStep(t, broker, 'many', echo, { answer: async () => zeros })
+  await until(() => router.changed.includes('many'))
+  for (const failure of [
+    await failureOf(router.member.ask('many', 'statistics', {}, quiet)),
+    await failureOf(router.member.ask('many', 'ready', zeros, quiet)),
+  ]) {
+    t.match(failure, { reason: 'MESSAGE_TOO_LARGE', message: 'JSON of more than 1048576 values' })
+  }
 })
 
 await t.test(
