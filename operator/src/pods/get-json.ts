@@ -11,7 +11,19 @@ export interface JsonPlace {
   readonly path: string
 }
 
+/** Bytes of all answers that are being read. */
+export interface AnswerBytes {
+  held: number
+  readonly most: number
+}
+
+/** Of each answer, without counting: all small answers are read, whatever others send. */
+const SMALL_BYTES = 64 * 1024
+
 export interface GetJsonOptions extends JsonPlace {
+  /** Counts this answer while it is read. */
+  readonly answers: AnswerBytes
+
   /** Largest answer that is read. */
   readonly maxBytes: number
   /** Most values in it, as parseBoundedJson counts. */
@@ -22,8 +34,8 @@ export interface GetJsonOptions extends JsonPlace {
 /**
  * Asks a process for JSON.
  *
- * @throws ServeError POD_UNREACHABLE, MESSAGE_TOO_LARGE or MALFORMED_MESSAGE that names the pod and the path; the signal's reason
- * if it aborts.
+ * @throws ServeError POD_UNREACHABLE, MESSAGE_TOO_LARGE, OVERLOADED while too many bytes are held, or MALFORMED_MESSAGE that names
+ * the pod and the path; the signal's reason if it aborts.
  */
 export async function getJson(o: GetJsonOptions): Promise<unknown> {
   o.signal.throwIfAborted()
@@ -58,18 +70,30 @@ async function readBody(o: GetJsonOptions, response: IncomingMessage): Promise<B
     response.destroy()
     throw failureAt(o, 'POD_UNREACHABLE', `HTTP ${response.statusCode}, want 200`)
   }
+  const { answers } = o
   const parts: Buffer[] = []
   let bytes = 0
-  for await (const part of response) {
-    if (!Buffer.isBuffer(part)) continue
-    bytes += part.length
-    // Leaving the loop destroys the response and its connection.
-    if (bytes > o.maxBytes) {
-      throw failureAt(o, 'MESSAGE_TOO_LARGE', `the answer is above ${o.maxBytes} bytes`)
+  let counted = 0
+  try {
+    for await (const part of response) {
+      if (!Buffer.isBuffer(part)) continue
+      bytes += part.length
+      // Leaving the loop destroys the response and its connection.
+      if (bytes > o.maxBytes) {
+        throw failureAt(o, 'MESSAGE_TOO_LARGE', `the answer is above ${o.maxBytes} bytes`)
+      }
+      answers.held -= counted
+      counted = Math.max(0, bytes - SMALL_BYTES)
+      answers.held += counted
+      if (counted > 0 && answers.held > answers.most) {
+        throw failureAt(o, 'OVERLOADED', 'the answer is long, and so are those of other pods now')
+      }
+      parts.push(part)
     }
-    parts.push(part)
+    return Buffer.concat(parts)
+  } finally {
+    answers.held -= counted
   }
-  return Buffer.concat(parts)
 }
 
 function parse(o: GetJsonOptions, bytes: Buffer): unknown {

@@ -125,6 +125,36 @@ await test('what answers that are long and wrong cost is bounded', async (t) => 
   t.match(load.message, /the answer is JSON of more than 65536 values/)
 })
 
+await test('answers that are long and do not end leave memory and others alone', async (t) => {
+  const long = ' '.repeat(0.75 * 2 ** 20)
+  let isEnding = false
+  const { client, pod } = await open(t, {
+    maxHeldBytes: 2 ** 20,
+    timeoutMs: 60_000,
+    listener: ({ url }, response) => {
+      if (url === '/tutti/v1/load') response.end('{"models":[]}')
+      else if (isEnding) response.end(`${long}{"models":[],"accepted":[]}`)
+      else response.write(long)
+    },
+  })
+  const { promise: twoRefused, resolve } = Promise.withResolvers<void>()
+  const stop = new AbortController()
+  const failures: unknown[] = []
+  const asked = ['b', 'c', 'd'].map(async (namespace) => {
+    failures.push(await failureOf(client.servedByRouter({ ...pod, namespace }, stop)))
+    if (failures.length === 2) resolve()
+  })
+  await twoRefused
+  const refused = { reason: 'OVERLOADED', message: /the answer is long, and so are those/ }
+  t.match(failures, [refused, refused])
+  t.same(await client.loadOfStep(pod, { signal }), { models: [] }, 'small answers are read')
+  stop.abort(new ServeError('CANCELLED', 'enough'))
+  await Promise.all(asked)
+  t.match(failures[2], { reason: 'CANCELLED' })
+  isEnding = true
+  t.same(await client.servedByRouter(pod, { signal }), { models: [], accepted: [] })
+})
+
 await test('a pod that is gone is unreachable', async (t) => {
   const { server, client, pod } = await open(t)
   await server.close()

@@ -26,7 +26,8 @@ export interface AskOptions {
 
 /**
  * Asks routers and steps what they serve and how loaded they are. Every method throws a ServeError that names the pod:
- * POD_UNREACHABLE, DEADLINE_EXCEEDED, OVERLOADED for a question that was not put, MESSAGE_TOO_LARGE, MALFORMED_MESSAGE; or the
+ * POD_UNREACHABLE, DEADLINE_EXCEEDED, OVERLOADED for a question that was not put or whose long answer comes with too many
+ * others, MESSAGE_TOO_LARGE, MALFORMED_MESSAGE; or the
  * signal's reason if it aborts.
  *
  * The caller has an answer or an error within `timeoutMs`: the time in which a question waits for others of its namespace counts.
@@ -45,9 +46,13 @@ export interface PodClientOptions {
   readonly timeoutMs?: number
   /** Of one answer; default that of the question. */
   readonly maxBytes?: number
+  /** Of all answers while they are read; default 64 MiB, which one namespace cannot fill. */
+  readonly maxHeldBytes?: number
   /** Steps of a namespace that are asked at the same time, and as many routers; default 8. */
   readonly maxConnections?: number
 }
+
+const MIB = 2 ** 20
 
 /** Where all our processes answer the operator. */
 const METRICS_PORT = 8002
@@ -56,6 +61,7 @@ export function createPodClient(o: PodClientOptions): PodClient {
   const { clock, port = METRICS_PORT, timeoutMs = 5000 } = o
   // What runs in pods is its namespace's, and may be silent on purpose; what runs in steps, without anybody having meant it.
   const limiter = new KeyedLimiter({ perKey: o.maxConnections ?? 8 })
+  const answers = { held: 0, most: o.maxHeldBytes ?? 64 * MIB }
   const ask = async <T>(
     pod: PodAddress,
     question: Question<T>,
@@ -73,7 +79,7 @@ export function createPodClient(o: PodClientOptions): PodClient {
     const put = async (): Promise<T> => {
       isAsked = true
       const maxBytes = o.maxBytes ?? question.maxBytes
-      const bounds = { maxBytes, maxValues: question.maxValues, signal: limit.signal }
+      const bounds = { answers, maxBytes, maxValues: question.maxValues, signal: limit.signal }
       const json = await getJson({ ...place, ...bounds })
       return naming(pod, () => parse(json))
     }
@@ -110,7 +116,6 @@ interface Question<T> {
   readonly parse: (json: unknown) => T
 }
 
-const MIB = 2 ** 20
 const SERVED = '/tutti/v1/served'
 /** Some ten thousand models, of eight values each. */
 const SERVED_BY_ROUTER: Question<ServedByRouter> = {
