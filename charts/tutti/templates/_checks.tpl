@@ -52,12 +52,13 @@
 {{- if and $accounts.former (not $accounts.enabled) }}
 - "nats.accounts.former: got {{ $accounts.former }}, want nats.accounts.enabled: true too"
 {{- end }}
-{{- if and $accounts.enabled (not $accounts.former) (lookup "apps/v1" "StatefulSet" .Release.Namespace (include "tutti.natsName" .)) }}
-- "nats.accounts.former: got nothing, but servers without accounts run; want keep, and remove once all pods are replaced (docs/upgrade.md)"
+{{- $isThere := .Capabilities.APIVersions.Has "tutti.dev/v1alpha1" -}}
+{{- if and $accounts.enabled (not $accounts.former) $isThere (not (lookup "v1" "Service" "default" "kubernetes")) }}
+- "nats.accounts.former: got nothing, and what renders the chart cannot look whether servers without accounts run (helm template, --dry-run=client, Argo CD); want remove, or keep for an installation of a chart that had no accounts by default (docs/upgrade.md)"
 {{- end }}
 {{- else -}}
-{{- if .Values.nats.accounts.enabled }}
-- "nats.accounts.enabled: is for the chart's own servers; got true with nats.enabled: false"
+{{- with .Values.nats.accounts.former }}
+- "nats.accounts.former: is for the chart's own servers; got {{ . }} with nats.enabled: false"
 {{- end }}
 {{- if not $external.urls }}
 - "nats.external.urls: got none, want the URLs of your servers: nats.enabled is false"

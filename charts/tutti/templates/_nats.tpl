@@ -1,19 +1,40 @@
 {{/* NATS: the settings for operator, routers and steps, and the addresses of its own servers. */}}
 
 {{/*
+What becomes of servers without accounts: keep, or remove. If the values do not say, they stay where they run. Empty where the chart's
+servers have no accounts.
+*/}}
+{{- define "tutti.natsFormer" -}}
+{{- $accounts := .Values.nats.accounts -}}
+{{- if and .Values.nats.enabled $accounts.enabled -}}
+{{- $found := lookup "apps/v1" "StatefulSet" .Release.Namespace (include "tutti.natsName" .) -}}
+{{- $accounts.former | default (ternary "keep" "remove" (not (empty $found))) -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
 The chart's own servers, as a YAML list: those of one account for all, those with an account for each namespace, or both while an
-installation moves from the first to the second. The operator creates `secret`.
+installation moves from the first to the second. The operator creates `secret`. What is `kept` is not deleted by a rollback, which
+the pods that use it need until they are replaced.
 */}}
 {{- define "tutti.natsSets" -}}
 {{- if .Values.nats.enabled -}}
 {{- $name := include "tutti.natsName" . -}}
-{{- $accounts := .Values.nats.accounts -}}
-{{- if or (not $accounts.enabled) (eq $accounts.former "keep") }}
-- {name: {{ $name }}, component: nats, secret: tutti-nats-server, accounts: false}
+{{- $former := include "tutti.natsFormer" . -}}
+{{- if ne $former "remove" }}
+- {name: {{ $name }}, component: nats, secret: tutti-nats-server, accounts: false, kept: false}
 {{- end }}
-{{- if $accounts.enabled }}
-- {name: {{ $name }}-accounts, component: nats-accounts, secret: tutti-nats-accounts, accounts: true}
+{{- if $former }}
+- {name: {{ $name }}-accounts, component: nats-accounts, secret: tutti-nats-accounts, accounts: true, kept: {{ eq $former "keep" }}}
 {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Annotations of the objects of servers. Argument: one of tutti.natsSets. */}}
+{{- define "tutti.natsAnnotations" -}}
+{{- if .kept -}}
+annotations:
+  helm.sh/resource-policy: keep
 {{- end -}}
 {{- end -}}
 

@@ -1,7 +1,7 @@
 // needs: apiserver
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
-import { find, namesOf, operatorArgsOf, render } from './helm.ts'
+import { find, namesOf, operatorArgsOf, render, template } from './helm.ts'
 
 const WITH_HELM = { skip: withoutKube('helm') }
 
@@ -14,16 +14,16 @@ const NATS_OBJECTS = [
   'StatefulSet tutti-nats',
 ]
 
+const ACCOUNTS_OBJECTS = NATS_OBJECTS.map((name) =>
+  name.replace('tutti-nats', 'tutti-nats-accounts'),
+)
+
 await t.test(
   'servers without accounts stay as they are beside those with',
   WITH_HELM,
   async (t) => {
-    const before = await render({ 'nats.replicas': 3 })
-    const now = await render({
-      'nats.replicas': 3,
-      'nats.accounts.enabled': true,
-      'nats.accounts.former': 'keep',
-    })
+    const before = await render({ 'nats.replicas': 3, 'nats.accounts.enabled': false })
+    const now = await render({ 'nats.replicas': 3, 'nats.accounts.former': 'keep' })
     for (const name of NATS_OBJECTS) {
       const [kind = '', object = ''] = name.split(' ')
       t.same(find(now, kind, object), find(before, kind, object), name)
@@ -50,7 +50,7 @@ await t.test(
   'a namespace that fills all of its connections fits the memory of a server',
   WITH_HELM,
   async (t) => {
-    const objects = await render({ 'nats.accounts.enabled': true })
+    const objects = await render()
     const args = operatorArgsOf(objects).join('\n')
     const config = find(objects, 'ConfigMap', 'tutti-nats-accounts')['data']['nats.conf']
     const { spec } = find(objects, 'StatefulSet', 'tutti-nats-accounts')['spec'].template
@@ -72,18 +72,50 @@ await t.test(
   'servers with accounts come beside the others, or in their place',
   WITH_HELM,
   async (t) => {
-    const before = namesOf(await render())
+    const shared = namesOf(await render({ 'nats.accounts.enabled': false }))
     const changes = async (former: string): Promise<readonly string[]> => {
-      const now = namesOf(
-        await render({ 'nats.accounts.enabled': true, 'nats.accounts.former': former }),
-      )
+      const now = namesOf(await render({ 'nats.accounts.former': former }))
       return [
-        ...now.filter((name) => !before.includes(name)).map((name) => `+${name}`),
-        ...before.filter((name) => !now.includes(name)).map((name) => `-${name}`),
+        ...now.filter((name) => !shared.includes(name)).map((name) => `+${name}`),
+        ...shared.filter((name) => !now.includes(name)).map((name) => `-${name}`),
       ].toSorted()
     }
-    const made = NATS_OBJECTS.map((name) => `+${name.replace('tutti-nats', 'tutti-nats-accounts')}`)
+    const made = ACCOUNTS_OBJECTS.map((name) => `+${name}`)
+    const moved = [...made, ...NATS_OBJECTS.map((name) => `-${name}`)]
     t.same(await changes('keep'), made)
-    t.same(await changes('remove'), [...made, ...NATS_OBJECTS.map((name) => `-${name}`)])
+    t.same(await changes('remove'), moved)
+    t.same(await changes(''), moved, 'where there are none')
   },
 )
+
+/** Objects that Helm does not delete, beside the CRDs. */
+async function keptOf(former: string): Promise<readonly string[]> {
+  const objects = await render({ 'nats.accounts.former': former, 'nats.replicas': 3 })
+  const kept = objects.filter(
+    ({ kind, metadata }) =>
+      kind !== 'CustomResourceDefinition' &&
+      metadata.annotations?.['helm.sh/resource-policy'] === 'keep',
+  )
+  return namesOf(kept)
+}
+
+await t.test('while both run, a rollback deletes neither', WITH_HELM, async (t) => {
+  t.same(await keptOf('keep'), [
+    ...ACCOUNTS_OBJECTS.slice(0, 2),
+    'PodDisruptionBudget tutti-nats-accounts',
+    ...ACCOUNTS_OBJECTS.slice(2),
+  ])
+  t.same(await keptOf('remove'), [])
+})
+
+await t.test('what cannot look at the cluster has to say what to do', WITH_HELM, async (t) => {
+  // As Argo CD says what the cluster has.
+  const there = '--api-versions=tutti.dev/v1alpha1'
+  const { code, err } = await template({}, there)
+  t.not(code, 0)
+  t.match(err, 'nats.accounts.former: got nothing, and what renders the chart cannot look')
+  for (const former of ['keep', 'remove']) {
+    t.match(await template({ 'nats.accounts.former': former }, there), { code: 0 })
+  }
+  t.match(await template({ 'nats.accounts.enabled': false }, there), { code: 0 })
+})

@@ -44,7 +44,14 @@ async function startNats(
   return nats
 }
 
-const NAMES = ['default', 'tutti-router', 'tutti-router-edge', 'tutti-nats', 'other']
+const NAMES = [
+  'default',
+  'tutti-router',
+  'tutti-router-edge',
+  'tutti-nats',
+  'tutti-nats-account',
+  'other',
+]
 
 /** For objects of which names the operator's account has a right, in a namespace that it serves, as the server says. */
 async function allowedNames(
@@ -66,7 +73,7 @@ async function allowedNames(
 }
 
 await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
-  const objects = await render()
+  const objects = await render({ 'nats.accounts.former': 'keep' })
   const server = await startChartCluster(t, objects)
   const { plain } = server
 
@@ -96,7 +103,7 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
       [['tutti.dev', 'routers'], ['default']],
       [
         ['', 'secrets'],
-        ['tutti-router-edge', 'tutti-nats'],
+        ['tutti-router-edge', 'tutti-nats', 'tutti-nats-account'],
       ],
       // Of Models of any names.
       [['apps', 'deployments'], NAMES],
@@ -160,7 +167,7 @@ await t.test(
   'the operator tells servers with accounts who there is, as the chart has both',
   { skip: withoutKube('helm') || withoutNatsServer() },
   async (t) => {
-    const objects = await render({ 'nats.accounts.enabled': true })
+    const objects = await render()
     const server = await startChartCluster(t, objects)
     const { plain } = server
     const port = await freePort()

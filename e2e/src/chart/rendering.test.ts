@@ -42,7 +42,8 @@ await t.test('helm has nothing to say against it, with any overlay', WITH_HELM, 
 })
 
 await t.test('an upgrade from the release before replaces no NATS server', WITH_HELM, async (t) => {
-  const { metadata } = find(await render(), 'StatefulSet', 'tutti-nats')['spec'].template
+  const objects = await render({ 'nats.accounts.former': 'keep' })
+  const { metadata } = find(objects, 'StatefulSet', 'tutti-nats')['spec'].template
   // A comment in the servers' configuration changes it too. Requests fail while the only server is replaced.
   t.equal(metadata.annotations['tutti.dev/configuration'], 'b1a0d70f2a4909f4')
 })
@@ -171,12 +172,12 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
       '- nats.accounts.maxPending: got 8MB, want 16MB at least',
     ],
     [
-      { 'nats.accounts.former': 'keep' },
+      { 'nats.accounts.enabled': false, 'nats.accounts.former': 'keep' },
       '- nats.accounts.former: got keep, want nats.accounts.enabled: true too',
     ],
     [
-      { 'nats.enabled': false, 'nats.accounts.enabled': true },
-      "- nats.accounts.enabled: is for the chart's own servers",
+      { 'nats.enabled': false, 'nats.accounts.former': 'keep' },
+      "- nats.accounts.former: is for the chart's own servers",
     ],
     [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want the namespaces to serve'],
     [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
@@ -215,7 +216,7 @@ await t.test(
       ],
       [{ 'operator.podDisruptionBudget.enabled': false }, ['-PodDisruptionBudget tutti-operator']],
       [{ 'operator.replicas': 1 }, ['-PodDisruptionBudget tutti-operator']],
-      [{ 'nats.replicas': 3 }, ['+PodDisruptionBudget tutti-nats']],
+      [{ 'nats.replicas': 3 }, ['+PodDisruptionBudget tutti-nats-accounts']],
       [{ 'nats.replicas': 3, 'nats.podDisruptionBudget.enabled': false }, []],
       [
         { 'serviceAccount.create': false, 'serviceAccount.name': 'x' },
@@ -224,7 +225,7 @@ await t.test(
       [{ 'rbac.aggregateRoles': false }, ['-ClusterRole tutti-edit', '-ClusterRole tutti-view']],
       [
         { 'networkPolicy.enabled': false },
-        ['-NetworkPolicy tutti-nats', '-NetworkPolicy tutti-operator'],
+        ['-NetworkPolicy tutti-nats-accounts', '-NetworkPolicy tutti-operator'],
       ],
       [{ 'metrics.enabled': false }, ['-Service tutti-operator-metrics']],
       [{ 'metrics.serviceMonitor.enabled': true }, ['+ServiceMonitor tutti-operator']],
@@ -261,7 +262,8 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   t.match(operatorArgsOf(await render()), [/./])
   const args = operatorArgsOf(await render())
   for (const wanted of [
-    '--nats=nats://tutti-nats.tutti-system.svc:4222',
+    '--nats=tls://tutti-nats-accounts.tutti-system.svc:4222',
+    '--nats-accounts',
     '--step-image=tutti/step:0.1.0',
     '--router-image=tutti/router:0.1.0',
     '--allow-host-access=false',
@@ -287,7 +289,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     '--image-pull-secret=pull',
     '--watch-namespace=b',
     '--scrape-namespace=monitoring',
-    '--nats-cluster-host=tutti-nats-2.tutti-nats-headless.tutti-system.svc:6222',
+    '--nats-cluster-host=tutti-nats-accounts-2.tutti-nats-accounts-headless.tutti-system.svc:6222',
     '--log-info=false',
     '--log-warning=false',
     '--health-port=1',
@@ -305,6 +307,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   t.ok(external.includes('--nats=tls://n:1'))
   t.ok(external.includes('--nats-issuer-secret=s'))
   t.ok(external.includes('--nats-private-authority=true'))
+  t.notOk(external.includes('--nats-accounts'))
 })
 
 await t.test('the operator takes the flags of the earlier chart', WITH_HELM, async (t) => {

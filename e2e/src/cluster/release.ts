@@ -7,7 +7,7 @@ import { getObject, kubectl, runKubeProgram } from './kubectl.ts'
 /** The namespace of the release, which is called tutti. */
 export const SYSTEM = 'tutti-system'
 /** Of the keys of NATS, which stay for a later install. */
-export const KEPT = ['tutti-nats-operator', 'tutti-nats-server'].map(
+export const KEPT = ['tutti-nats-accounts', 'tutti-nats-keys'].map(
   (name) => `Secret ${SYSTEM}/${name}`,
 )
 /** A machine that is busy with other things may take long. */

@@ -33,6 +33,17 @@ const ROUNDS = 500
 
 const imageIs = (tag: string) => (pod: PlainObject) => mainOf(pod)['image'].endsWith(`:${tag}`)
 
+/** Servers of NATS without accounts, and those with. */
+const SHARED = `nats://tutti-nats.${SYSTEM}.svc:4222`
+const ACCOUNTS = `tls://tutti-nats-accounts.${SYSTEM}.svc:4222`
+
+const isOn =
+  (...servers: readonly string[]) =>
+  (pod: PlainObject): boolean => {
+    const args: readonly string[] = mainOf(pod)['args']
+    return [SHARED, ACCOUNTS].every((one) => args.includes(one) === servers.includes(one))
+  }
+
 const uidsOf = (pods: readonly PlainObject[]): readonly string[] =>
   pods.map(({ metadata }) => String(metadata['uid'])).toSorted()
 
@@ -127,12 +138,15 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
       await load.settleOn(sumOf(to))
     })
 
-  const allHave = async (tag: string): Promise<void> => {
+  const allAre = async (isWanted: (pod: PlainObject) => boolean): Promise<void> => {
     await rolledOut(SPACE, 'tutti-router')
     for (const selector of [ROUTERS, ...Object.values(STEPS)]) {
-      await steps.settled(selector, 2, imageIs(tag))
+      await steps.settled(selector, 2, isWanted)
     }
   }
+
+  const allHave = (tag: string, ...servers: readonly string[]): Promise<void> =>
+    allAre((pod) => imageIs(tag)(pod) && isOn(...servers)(pod))
 
   await show('helm upgrade from an earlier chart, with other images for all', async (t) => {
     const before = await steps.pods(ROUTERS)
@@ -144,17 +158,27 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
       const { items } = await getObject('routers', `--namespace=${SPACE}`)
       return items.length === 1 && isDeepStrictEqual(items[0].spec, settings)
     })
-    await allHave('next')
+    await allHave('next', SHARED, ACCOUNTS)
   })
 
   await show('helm rollback to the earlier chart and its images', async () => {
     await rollBack(1)
-    await allHave(otherTag ?? '0.1.0')
+    await allHave(otherTag ?? '0.1.0', SHARED)
   })
 
   await show('helm upgrade after the rollback', async () => {
     await install({ flags: imagesOf('next') })
-    await allHave('next')
+    await allHave('next', SHARED, ACCOUNTS)
+  })
+
+  await show('NATS without accounts is removed', async (t) => {
+    await install({ flags: [...imagesOf('next'), '--set=nats.accounts.former=remove'] })
+    await allHave('next', ACCOUNTS)
+    const { items } = await getObject('statefulsets', `--namespace=${SYSTEM}`)
+    t.same(
+      items.map(({ metadata }: PlainObject) => metadata.name),
+      ['tutti-nats-accounts'],
+    )
   })
 
   await show('another image of a Model', async () => {
@@ -302,7 +326,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   )
 
   await showFault('the only server of NATS is killed', async () => {
-    const selector = '--selector=app.kubernetes.io/component=nats'
+    const selector = '--selector=app.kubernetes.io/component=nats-accounts'
     const list = await getObject('pods', `--namespace=${SYSTEM}`, selector)
     const pod: PlainObject = list['items'][0]
     await killContainer(pod, 'nats')

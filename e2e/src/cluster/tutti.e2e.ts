@@ -1,5 +1,6 @@
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
+import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { parseAll } from '../chart/helm.ts'
@@ -128,12 +129,23 @@ await t.test('Tutti on the cluster', { skip: withoutTuttiImages() }, async (t) =
     t.same(await podsOf(), before)
   })
 
+  /** How many connections to NATS the pods have made so far. */
+  const connectionsOf = async (): Promise<number> => {
+    const of = ['--selector=app.kubernetes.io/managed-by=tutti-operator', `--namespace=${SPACE}`]
+    const all = ['--tail=-1', '--max-log-requests=32', '--container=main']
+    return (await kubectl('logs', ...of, ...all)).split('"broker connected"').length - 1
+  }
+
   await t.test('a second install takes them up again, with the pods that are there', async (t) => {
-    const before = await podsOf()
+    const [before, connections] = [await podsOf(), await connectionsOf()]
     t.match(await install(), /STATUS: deployed/)
     const router = [`deployment/${ROUTER}`, `--namespace=${SPACE}`, READY]
     await kubectl('rollout', 'status', ...router)
     await untilReady(t)
+    // The conditions are those of before, and each pod has two connections.
+    await until('all pods are on the new server of NATS', async () => {
+      return (await connectionsOf()) >= connections + 2 * before.length
+    })
     await askOutside(t, 'face')
     t.same(await podsOf(), before)
   })

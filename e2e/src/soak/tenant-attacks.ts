@@ -2,16 +2,19 @@
 import { readFileSync } from 'node:fs'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
 import { argv } from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect as connectNats, credsAuthenticator, type NatsConnection } from 'nats'
 
-/** Arguments: addresses to try, as `ip:port,ip:port`; the address of its own router; the URL of NATS, and the file of its credential. */
+/** Arguments: addresses to try, as `ip:port,ip:port`; the address of its own router; the URL of NATS, and the file of its credential, beside that of the authorities. */
 const [, , targets = '', router = '', natsUrl = '', credentials = ''] = argv
 
 /** Below what any server of the chart takes. */
 const MESSAGE_BYTES = 64 * 1024
 const MESSAGES = 960
+const SUBSCRIBERS = 24
+const subscribersWait = Promise.withResolvers<void>()
 
 const counts: Record<string, number> = {}
 const count = (what: string): void => {
@@ -97,8 +100,25 @@ async function attackRouter(): Promise<never> {
 }
 
 async function openNats(): Promise<NatsConnection> {
-  const authenticator = credsAuthenticator(readFileSync(credentials))
-  return await connectNats({ servers: natsUrl, authenticator, reconnect: false, timeout: 20_000 })
+  return await connectNats({
+    servers: natsUrl.replace(/^tls:\/\//, ''),
+    authenticator: credsAuthenticator(readFileSync(credentials)),
+    tls: { ca: readFileSync(join(dirname(credentials), 'ca.crt'), 'utf8') },
+    reconnect: false,
+    timeout: 20_000,
+  })
+}
+
+/** As openNats; again until the server has room for one more, and time for its handshake. */
+async function enterNats(): Promise<NatsConnection> {
+  for (;;) {
+    try {
+      return await openNats()
+    } catch {
+      count('entered NATS, in vain')
+      await delay(100)
+    }
+  }
 }
 
 /** What its credential lets it publish and subscribe, as its own JWT says. */
@@ -113,14 +133,17 @@ function ownSubject(): string {
 /** Subscribers that never read: the server has to keep for each what it may have pending. */
 async function holdSubscribers(): Promise<never> {
   return await again('slow subscribers', async () => {
-    const clients = await Promise.all(Array.from({ length: 24 }, openNats))
-    for (const client of clients) {
+    const clients: NatsConnection[] = []
+    while (clients.length < SUBSCRIBERS) {
+      const client = await enterNats()
+      clients.push(client)
       client.subscribe(ownSubject(), { callback: () => {} })
       await client.flush()
       const socket = ['protocol', 'transport', 'socket'].reduce(fieldOf, client)
       if (socket !== null && typeof socket === 'object' && 'pause' in socket) pause(socket)
     }
     count('slow subscribers wait')
+    subscribersWait.resolve()
     await Promise.race([delay(20_000), Promise.all(clients.map((client) => client.closed()))])
     await Promise.all(clients.map((client) => client.close()))
   })
@@ -137,7 +160,7 @@ function pause(socket: object): void {
 
 async function publishMuch(): Promise<never> {
   return await again('60 MiB published', async () => {
-    const client = await openNats()
+    const client = await enterNats()
     const closed = client.closed().then((error) => {
       throw error ?? new Error('closed')
     })
@@ -151,7 +174,9 @@ async function publishMuch(): Promise<never> {
   })
 }
 
+/** Takes what is left of its connections, so the subscribers come first. */
 async function connectOften(): Promise<never> {
+  await subscribersWait.promise
   return await again('200 connections to NATS', async () => {
     const opened = await Promise.allSettled(Array.from({ length: 200 }, openNats))
     const clients = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))

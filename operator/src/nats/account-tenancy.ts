@@ -71,8 +71,8 @@ export interface AccountTenancyOptions extends TenantSecretOptions {
   readonly openLink?: typeof openSystemLink
 }
 
-/** Servers that are away are tried again after that: they wait for their Secret at the first start. */
-const CONNECT_MS = 2_000
+/** Servers that are away are tried again after that: one in a new pod lets nobody in before it is told the accounts. */
+const CONNECT_MS = 500
 /** How often accounts are compared with those of the servers, without a cause. */
 const COMPARE_MS = 600_000
 /** A new certificate is in the pods minutes after it is in the Secret, and has a third of its life then. */
