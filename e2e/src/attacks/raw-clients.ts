@@ -52,7 +52,10 @@ function headers({ oneOf, chance, pick }: Random): Buffer {
     [':scheme', 'http'],
     [':path', `${SERVICE}/${oneOf(METHODS)}`],
     [':authority', 'x'],
-    ['content-type', chance(0.9) ? 'application/grpc' : 'text/plain'],
+    [
+      'content-type',
+      chance(0.9) ? 'application/grpc' : oneOf(['text/plain', 'application/json', '']),
+    ],
     ...(chance(0.2) ? [['grpc-timeout', oneOf(['1n', '0S', '-1m', '99999999H', 'x'])]] : []),
     ...(chance(0.2) ? [['grpc-encoding', oneOf(['gzip', 'deflate', 'br', ''])]] : []),
     ...Array.from({ length: chance(0.1) ? pick(200) : 0 }, (_, i) => [`x-${i}`, 'y'.repeat(100)]),

@@ -14,11 +14,34 @@ const PATHS = [
   'grpc.health.v1.Health/Check',
 ]
 
-/** Bytes that inflate to many, to other compressed bytes, to less than they say, or to nothing. */
-function compressed({ pick, chance, oneOf, bytes }: Random): Buffer {
-  const content = chance(0.5)
-    ? Buffer.alloc(pick(oneOf([100, MEBIBYTE, 24 * MEBIBYTE])))
-    : bytes(pick(5000))
+function field(number: number, ...parts: readonly Buffer[]): Buffer {
+  const body = Buffer.concat(parts)
+  const head = [number * 8 + 2]
+  let rest = body.byteLength
+  for (; rest >= 0x80; rest >>>= 7) head.push((rest & 0x7f) | 0x80)
+  return Buffer.concat([Buffer.from([...head, rest]), body])
+}
+
+/** A ModelInferRequest of typed contents: one member, packed or in very many parts. */
+function typedRequest({ pick, chance, oneOf, bytes }: Random): Buffer {
+  const member = 1 + pick(8)
+  const size = pick(oneOf([100, MEBIBYTE, 24 * MEBIBYTE]))
+  const unit = Buffer.from(oneOf([[1], [0x81, 1], [member * 8, 1], [member * 8 + 2, 0], [80, 1]]))
+  const run = chance(0.9) ? Buffer.alloc(size, unit) : bytes(pick(5000))
+  const contents = chance(0.5) ? field(member, run) : run
+  const datatype = Buffer.from(oneOf(['BOOL', 'INT32', 'INT64', 'UINT64', 'FP32', 'BYTES']))
+  const input = field(5, field(1, Buffer.from('X')), field(2, datatype), field(5, contents))
+  return Buffer.concat([field(1, Buffer.from('add_one_batch')), input])
+}
+
+/** Bytes that inflate to many, to typed contents, to other compressed bytes, to less than they say, or to nothing. */
+function compressed(random: Random): Buffer {
+  const { pick, chance, oneOf, bytes } = random
+  const content = oneOf([
+    () => Buffer.alloc(pick(oneOf([100, MEBIBYTE, 24 * MEBIBYTE]))),
+    () => typedRequest(random),
+    () => bytes(pick(5000)),
+  ])()
   const pack = oneOf([gzipSync, deflateSync, deflateRawSync])
   let packed: Buffer = pack(content)
   if (chance(0.2)) packed = pack(packed)
