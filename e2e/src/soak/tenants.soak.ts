@@ -48,14 +48,18 @@ await t.test('a hostile tenant', { skip }, async (outer) => {
     await outer.test('does another one no harm', async (test) => {
       const scene = await startScene(test)
       const quiet = await askFor(scene.routerOf(VICTIM), QUIET_MINUTES)
-      test.comment(`quiet: ${quiet.latencies.length} requests, p99 ${p99(quiet).toFixed(1)} ms`)
       test.same(quiet.errors, [], 'no error before')
       const attacks = await scene.attack()
       const attacked = await askFor(scene.routerOf(VICTIM), MINUTES)
-      test.comment(`attacked: ${attacked.latencies.length}, p99 ${p99(attacked).toFixed(1)} ms`)
       const said = attacks.lines.at(-1) ?? '{}'
-      test.comment(`attacks: ${said}`)
-      test.comment(`NATS: ${(await residentBytes({ process: scene.nats })) >> 20} MiB`)
+      const natsBytes = await residentBytes({ process: scene.nats })
+      await writeReport({
+        minutes: MINUTES,
+        quiet: summaryOf(quiet),
+        attacked: summaryOf(attacked),
+        attacks: JSON.parse(said),
+        natsMiB: natsBytes >> 20,
+      })
       test.same(reached(said), scene.open, 'exactly the ports that the policies open were reached')
       for (const what of ['60 MiB published', 'slow subscribers wait']) {
         test.ok(Number(JSON.parse(said)[what] ?? 0) > 0, `the attack was one: ${what}`)
@@ -63,7 +67,6 @@ await t.test('a hostile tenant', { skip }, async (outer) => {
       test.same(attacked.errors, [], 'no error while the other one attacks')
       const ratio = p99(attacked) / p99(quiet)
       test.ok(ratio <= P99_RATIO, `p99 is ${ratio.toFixed(2)} times that of before`)
-      const natsBytes = await residentBytes({ process: scene.nats })
       test.ok(natsBytes < scene.natsBytes, `NATS has ${natsBytes >> 20} MiB`)
     })
   })
@@ -95,6 +98,16 @@ async function askFor(router: Pod, minutes: number): Promise<Answers> {
   }
   await Promise.all(Array.from({ length: CLIENTS }, (_, index) => run(index)))
   return { latencies, errors: [...errors].map(([what, count]) => `${count} x ${what}`) }
+}
+
+function summaryOf(answers: Answers) {
+  return { requests: answers.latencies.length, errors: answers.errors, p99Ms: p99(answers) }
+}
+
+/** Writes `out/soak/tenants.json`, in the place of the last one. */
+async function writeReport(report: object): Promise<void> {
+  await mkdir(`${ROOT}out/soak`, { recursive: true })
+  await writeFile(`${ROOT}out/soak/tenants.json`, `${JSON.stringify(report, undefined, 2)}\n`)
 }
 
 function p99({ latencies }: Answers): number {
