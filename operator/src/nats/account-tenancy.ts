@@ -71,7 +71,7 @@ export interface AccountTenancyOptions extends TenantSecretOptions {
   readonly openLink?: typeof openSystemLink
 }
 
-/** Servers that are away are tried again after that: one in a new pod lets nobody in before it is told the accounts. */
+/** How soon unreachable servers are tried again: a server in a new pod admits no tenant until it has been told the accounts. */
 const CONNECT_MS = 500
 /** How often accounts are compared with those of the servers, without a cause. */
 const COMPARE_MS = 600_000

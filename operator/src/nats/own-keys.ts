@@ -47,7 +47,7 @@ export interface RotateOptions extends CallOptions {
 /** The operator's own keys, in a Secret: made once, and rotated by an annotation. */
 export class OwnKeys<K extends ServerKeys> {
   readonly #o: OwnKeysOptions<K>
-  /** That the log has said last: it is looked at often. */
+  /** The refusal that was logged last, so that each is logged once. */
   #refusal: string | undefined
 
   constructor(o: OwnKeysOptions<K>) {

@@ -39,7 +39,7 @@ export interface LoadParameters {
 
 /** Loads and unloads models for clients. */
 export interface ModelControl {
-  /** Why it refuses everything, whoever asks: then nothing of a request is read. */
+  /** The reason why it refuses every load and unload; requests are then refused before they are read. */
   readonly refusal?: ServeError
   /**
    * Resolves when the model, and what it is composed of, is loaded; goes on if the client leaves.

@@ -21,7 +21,7 @@ export interface ControlCallsOptions {
   readonly guardControl?: ControlGuard | undefined
   /** Absent: nothing is noted. */
   readonly accessLog?: AccessLog | undefined
-  /** All models, whoever calls. */
+  /** Knows all models, not only those of the caller. */
   readonly backend: Pick<InferenceBackend, 'resolve'>
 }
 
@@ -40,7 +40,7 @@ export class ControlCalls {
   /**
    * Before anything of a load or an unload is read.
    *
-   * @throws ServeError for a caller that may not, or where nobody may; noted.
+   * @throws ServeError if the caller is not allowed, or if the server refuses all; the audit log has a line of it.
    */
   check(call: ControlCall): void {
     try {
