@@ -39,6 +39,7 @@ export {
   malformed,
   NAME_BYTES,
   tooLong,
+  tooMany,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,

@@ -168,19 +168,21 @@ await t.test('contents that grow beyond the bound are refused', async (t) => {
   })
 })
 
-await t.test('very many elements are refused, packed floats are not counted', async (t) => {
+await t.test('very many elements are refused, packed numbers are cheap', async (t) => {
   const bounds = { maxBytes: 2 ** 30, maxElements: 1000 }
-  for (const [member, datatype, value] of [
-    ['int_contents', 'INT32', 1],
-    ['int64_contents', 'INT64', '-1'],
-    ['bool_contents', 'BOOL', true],
-    ['bytes_contents', 'BYTES', Buffer.alloc(0)],
+  // A packed field takes one itself.
+  for (const [member, datatype, value, most] of [
+    ['int_contents', 'INT32', 1, 9990],
+    ['int64_contents', 'INT64', '-1', 999],
+    ['bool_contents', 'BOOL', true, 9990],
+    ['bytes_contents', 'BYTES', Buffer.alloc(0), 1000],
   ] as const) {
     const many = (count: number) =>
       contentsOf({ [member]: Array.from({ length: count }, () => value) })
-    t.equal(readContents(many(999), datatype, bounds).kind, 'data', member)
+    const read = readContents(many(most), datatype, bounds)
+    t.match(read, { kind: 'data', elements: 1000 }, member)
     t.throws(
-      () => readContents(many(1001), datatype, bounds),
+      () => readContents(many(most + 1), datatype, bounds),
       {
         reason: 'MESSAGE_TOO_LARGE',
         message: 'message has too many fields or typed elements; send tensors as raw contents',
@@ -199,7 +201,38 @@ await t.test('very many elements are refused, packed floats are not counted', as
     )
     t.match(read, { kind: 'data', elements: 1 })
   }
+  // int_contents = 1, each in a field of its own.
+  const alone = Buffer.alloc(2 * 1001, Buffer.of(0x10, 1))
+  t.equal(readContents(alone.subarray(2), 'INT32', bounds).kind, 'data')
+  t.throws(() => readContents(alone, 'INT32', bounds), { message: /too many fields/ })
 })
+
+await t.test('narrow integers keep the low bytes of each value', async (t) => {
+  const values = [1, 200, 300, 70_000, -1, -129]
+  for (const [datatype, view] of [
+    ['INT8', Int8Array.from(values)],
+    ['INT16', Int16Array.from(values)],
+  ] as const) {
+    const read = readContents(contentsOf({ int_contents: values }), datatype, PLENTY)
+    t.strictSame(read.kind === 'data' && [...read.data], [...bytesOf(view)], datatype)
+  }
+})
+
+await t.test(
+  'packed integers that end in the middle of one, or never, are malformed',
+  async (t) => {
+    for (const varint of [[0x80], [1, 0xff], [...Array.from({ length: 10 }, () => 0xff), 1]]) {
+      const contents = Buffer.of(0x12, varint.length, ...varint)
+      const message = /a varint at byte \d+ is cut short or too long/
+      t.throws(() => readContents(contents, 'INT32', PLENTY), {
+        reason: 'MALFORMED_MESSAGE',
+        message,
+      })
+    }
+    const ten = Buffer.of(0x1a, 10, ...Array.from({ length: 9 }, () => 0xff), 1)
+    t.match(readContents(ten, 'INT64', PLENTY), { data: Buffer.alloc(8, 0xff) })
+  },
+)
 
 await t.test('any bytes are read or refused as malformed', async (t) => {
   fc.assert(

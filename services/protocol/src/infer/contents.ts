@@ -2,12 +2,14 @@ import { ServeError } from '@tutti/errors'
 import {
   DATATYPES,
   type Datatype,
+  tooMany,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,
   WIRE_VARINT,
   WireReader,
 } from '@tutti/tensor'
+import { countVarints, type PackedVarints, writeVarints } from './packed-varints.ts'
 
 /** The members of InferTensorContents, in the order in which Triton looks at them. `fallback` is what an error names. */
 const MEMBERS = [
@@ -33,7 +35,7 @@ const ANY_NUMBER = 2 ** 30 - 1
 
 /** What typed contents turned out to be: raw bytes, or the reason why they are not (triton-semantics 4.7). */
 export type ReadContents =
-  /** `elements` of it were read one by one. */
+  /** `elements` of it were read one by one, or took as long. */
   | { readonly kind: 'data'; readonly data: Uint8Array; readonly elements: number }
   | { readonly kind: 'mismatch'; readonly found: Datatype }
   | { readonly kind: 'several' }
@@ -41,77 +43,65 @@ export type ReadContents =
 /** The bytes of an element, of the wire types that all elements take alike. */
 const FIXED_BYTES: Readonly<Record<number, number>> = { [WIRE_FIXED32]: 4, [WIRE_FIXED64]: 8 }
 
-/** Is called with the reader standing before so many elements, which it reads: one, or all floats of a packed field. */
-type Visit = (member: Member, reader: WireReader, count: number) => void
+/** Is called with the reader standing before one element, or before a packed field's, up to the reader's limit. It reads them. */
+type Visit = (member: Member, reader: WireReader, isPacked: boolean) => void
 
-/** @param maxElements - that are visited one by one. @returns how many were. @throws ServeError MESSAGE_TOO_LARGE for more. */
+/** So many bytes of packed varints are read in the time of one element that has a field of its own. */
+const PACKED_BYTES = 10
+
+/** @param maxElements - that are visited one by one, or take as long. @returns how many were. @throws ServeError MESSAGE_TOO_LARGE for more. */
 function eachElement(contents: Uint8Array, maxElements: number, visit: Visit): number {
-  const reader = new WireReader(contents, maxElements)
+  const reader = new WireReader(contents)
   let elements = 0
   while (reader.hasMore()) {
     const tag = reader.tag()
     const member = MEMBERS[(tag >>> 3) - 1]
-    const wire = tag & 7
-    elements += 1
-    if (member?.wire === wire) visit(member, reader, 1)
-    else if (member !== undefined && wire === WIRE_BYTES)
-      elements += visitPacked(member, reader, visit)
+    const isPacked = member !== undefined && member.wire !== WIRE_BYTES && (tag & 7) === WIRE_BYTES
+    const outer = isPacked ? reader.enter() : 0
+    const isVarints = isPacked && member.wire === WIRE_VARINT
+    elements += isVarints ? 1 + Math.ceil((reader.limit - reader.position) / PACKED_BYTES) : 1
+    if (elements > maxElements) throw tooMany()
+    if (isPacked || member?.wire === (tag & 7)) visit(member, reader, isPacked)
     else reader.skip(tag)
+    if (isPacked) reader.leave(outer)
   }
   return elements
 }
 
-function visitPacked(member: Member, reader: WireReader, visit: Visit): number {
-  let elements = 0
-  const outer = reader.enter()
-  const fixed = FIXED_BYTES[member.wire]
-  if (fixed !== undefined)
-    visit(member, reader, Math.ceil((reader.limit - reader.position) / fixed))
-  for (; reader.hasMore(); elements += 1) {
-    reader.count()
-    visit(member, reader, 1)
-  }
-  reader.leave(outer)
-  return elements
+/** What is left of a packed field. */
+function rest({ bytes, position, limit }: WireReader): PackedVarints {
+  return { bytes, from: position, to: limit }
 }
 
-/** Moves past so many elements, which have a fixed size if there are several. @returns the bytes of a text. */
-function skipElements(member: Member, reader: WireReader, count: number): number {
+/** Moves past one element or a packed field. @returns how many elements, and the bytes of a text. */
+function skipElements(member: Member, reader: WireReader, isPacked: boolean) {
   const fixed = FIXED_BYTES[member.wire]
+  let [count, textBytes] = [1, 0]
   if (fixed !== undefined) {
+    if (isPacked) count = Math.ceil((reader.limit - reader.position) / fixed)
     reader.take(count * fixed)
-  } else if (member.wire === WIRE_VARINT) {
-    reader.varint()
+  } else if (member.wire === WIRE_BYTES) {
+    textBytes = reader.length()
+    reader.take(textBytes)
+  } else if (isPacked) {
+    count = countVarints(rest(reader))
+    reader.position = reader.limit
   } else {
-    const length = reader.length()
-    reader.take(length)
-    return length
+    reader.varint()
   }
-  return 0
+  return { count, textBytes }
 }
 
 /** Per member the number of elements, and the bytes that all its elements take beside a fixed item size. */
 function measure(contents: Uint8Array, maxElements: number) {
   const counts = MEMBERS.map(() => 0)
   let textBytes = 0
-  const elements = eachElement(contents, maxElements, (member, reader, count) => {
-    counts[member.field - 1] = (counts[member.field - 1] ?? 0) + count
-    textBytes += skipElements(member, reader, count)
+  const elements = eachElement(contents, maxElements, (member, reader, isPacked) => {
+    const skipped = skipElements(member, reader, isPacked)
+    counts[member.field - 1] = (counts[member.field - 1] ?? 0) + skipped.count
+    textBytes += skipped.textBytes
   })
   return { counts, textBytes, elements }
-}
-
-/** Narrow integers keep the low bytes of each value, as in Triton. */
-function writeInteger(reader: WireReader, datatype: Datatype, out: Buffer, at: number): number {
-  reader.varint()
-  const { low, high } = reader
-  const size = DATATYPES[datatype].itemSize ?? 0
-  if (datatype === 'BOOL') out[at] = (low | high) === 0 ? 0 : 1
-  else {
-    for (let i = 0; i < size; i++)
-      out[at + i] = (i < 4 ? low >>> (i * 8) : high >>> (i * 8 - 32)) & 0xff
-  }
-  return at + size
 }
 
 interface Output {
@@ -121,8 +111,12 @@ interface Output {
   readonly at: number
 }
 
-/** @returns up to where it is written then. */
-function writeElements(reader: WireReader, count: number, { datatype, bytes, at }: Output): number {
+/** What `measure` has accepted. @returns up to where it is written then. */
+function writeElements(
+  reader: WireReader,
+  isPacked: boolean,
+  { datatype, bytes, at }: Output,
+): number {
   if (datatype === 'BYTES') {
     const length = reader.length()
     const from = reader.take(length)
@@ -130,10 +124,17 @@ function writeElements(reader: WireReader, count: number, { datatype, bytes, at 
     reader.bytes.copy(bytes, at + LENGTH_BYTES, from, from + length)
     return at + LENGTH_BYTES + length
   }
-  if (datatype !== 'FP32' && datatype !== 'FP64') return writeInteger(reader, datatype, bytes, at)
-  const from = reader.take(count * (datatype === 'FP32' ? 4 : 8))
-  reader.bytes.copy(bytes, at, from, reader.position)
-  return at + reader.position - from
+  const itemSize = DATATYPES[datatype].itemSize ?? 0
+  if (datatype === 'FP32' || datatype === 'FP64') {
+    const from = reader.take(isPacked ? reader.limit - reader.position : itemSize)
+    reader.bytes.copy(bytes, at, from, reader.position)
+    return at + reader.position - from
+  }
+  const from = reader.position
+  if (isPacked) reader.position = reader.limit
+  else reader.varint()
+  const varints = { bytes: reader.bytes, from, to: reader.position }
+  return writeVarints(varints, { itemSize, isBool: datatype === 'BOOL' }, bytes, at)
 }
 
 function isMemberFor(member: Member, datatype: Datatype | undefined): datatype is Datatype {
@@ -144,7 +145,7 @@ function isMemberFor(member: Member, datatype: Datatype | undefined): datatype i
 export interface ContentsBounds {
   /** Of the result: one-byte varints become up to eight bytes each. */
   readonly maxBytes: number
-  /** That are read one by one; packed floats are not. Absent: any number. */
+  /** That are read one by one. Ten bytes of packed integers count as one, packed floats do not count. Absent: any number. */
   readonly maxElements?: number
 }
 
@@ -176,9 +177,9 @@ export function readContents(
   }
   const data = Buffer.allocUnsafe(size)
   let at = 0
-  eachElement(contents, maxElements, (member, reader, several) => {
-    if (member === first) at = writeElements(reader, several, { datatype, bytes: data, at })
-    else skipElements(member, reader, several)
+  eachElement(contents, maxElements, (member, reader, isPacked) => {
+    if (member === first) at = writeElements(reader, isPacked, { datatype, bytes: data, at })
+    else skipElements(member, reader, isPacked)
   })
   return { kind: 'data', data, elements }
 }

@@ -1,0 +1,62 @@
+import { malformed } from '@tutti/tensor'
+
+/** Part of a message: varints, one after the other, from one byte up to another. */
+export interface PackedVarints {
+  readonly bytes: Buffer
+  readonly from: number
+  readonly to: number
+}
+
+const CONTINUES = 0x80
+const VARINT_BYTES = 10
+
+/** Each ends with the only byte of it below 128. @throws ServeError MALFORMED_MESSAGE if one is cut short or too long. */
+export function countVarints({ bytes, from, to }: PackedVarints): number {
+  let count = 0
+  let start = from
+  for (let at = from; at < to; at += 1) {
+    if ((bytes[at] ?? 0) >= CONTINUES) continue
+    if (at - start >= VARINT_BYTES) break
+    start = at + 1
+    count += 1
+  }
+  if (start < to) throw malformed(`a varint at byte ${start} is cut short or too long`)
+  return count
+}
+
+/**
+ * Writes the low bytes of each varint, little-endian, in one tight loop: a reader with its state in fields takes ten times as long.
+ *
+ * @param packed - as `countVarints` has accepted them. @param itemSize - 1, 2, 4 or 8 bytes. @returns up to where it has written.
+ */
+export function writeVarints(
+  { bytes, from, to }: PackedVarints,
+  { itemSize, isBool }: { readonly itemSize: number; readonly isBool: boolean },
+  out: Uint8Array,
+  at: number,
+): number {
+  let next = at
+  for (let position = from; position < to; ) {
+    let byte = bytes[position++] ?? 0
+    let low = byte & 0x7f
+    let high = 0
+    for (let shift = 7; byte >= CONTINUES; shift += 7) {
+      byte = bytes[position++] ?? 0
+      const bits = byte & 0x7f
+      // The fifth byte has bits of both halves.
+      if (shift <= 28) low |= bits << shift
+      if (shift === 28) high = bits >> 4
+      else if (shift > 28) high |= bits << (shift - 32)
+    }
+    if (isBool) low = (low | high) === 0 ? 0 : 1
+    putBytes(out, next, low, Math.min(itemSize, 4))
+    if (itemSize > 4) putBytes(out, next + 4, high, 4)
+    next += itemSize
+  }
+  return next
+}
+
+/** Little-endian. */
+function putBytes(out: Uint8Array, at: number, value: number, count: number): void {
+  for (let i = 0; i < count; i += 1) out[at + i] = value >> (8 * i)
+}
