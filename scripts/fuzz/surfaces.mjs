@@ -13,11 +13,13 @@ import { parseEvent } from '../../services/kube/dist/watch/read-events.js'
 import {
   checkInferRequest,
   emptyModelConfig,
+  modelMetadata,
   parseModelConfig,
   printModelConfig,
 } from '../../services/model-config/dist/index.js'
 import {
   decodeChunk,
+  decodeGenerateRequest,
   decodeHeartbeat,
   decodeInferRequest,
   decodeMessage,
@@ -48,6 +50,7 @@ export const SURFACES = {
     run: async (input) => toSignature(toPorts(await inspectOnnx(input))),
   },
   'rest-json': { formats: ['json', 'text'], run: (body) => checkTensors(decodeRest(body)) },
+  'rest-generate': { formats: ['json', 'text'], run: runGenerate },
   'rest-binary': { formats: ['json', 'bytes'], run: runRestBinary },
   grpc: { formats: ['grpc', 'protobuf'], run: runGrpc },
   message: { formats: ['bytes'], run: (input) => runCodec(input, decodeMessage, encodeMessage) },
@@ -91,6 +94,12 @@ const CONFIG = {
 
 function decodeRest(body, headerLength) {
   return decodeRestRequest({ body, headerLength, modelName: 'm', config: CONFIG })
+}
+
+/** What it gives to inputs fits their shapes. */
+function runGenerate(body) {
+  const { inputs, context } = decodeGenerateRequest(body, modelMetadata(CONFIG, []).inputs)
+  checkTensors({ id: context.id, inputs, outputs: [] })
 }
 
 /** The first line is the header with the length of the JSON. */

@@ -57,11 +57,17 @@ export {
   type RepositoryRequestMessage,
 } from './repository-request.ts'
 export {
+  type DeclaredInput,
+  decodeGenerateRequest,
+  type GenerateRequest,
+} from './rest/decode-generate.ts'
+export {
   decodeRestRequest,
   HEADER_LENGTH_HEADER,
   type RestInferRequest,
 } from './rest/decode-request.ts'
 export { ELEMENT_READERS } from './rest/element-readers.ts'
+export { encodeGenerateResponse } from './rest/encode-generate.ts'
 export {
   encodeRestResponse,
   type RestBody,

@@ -76,7 +76,7 @@ export function* encodeRestResponse(
   }
 }
 
-function totalBytes(parts: readonly Uint8Array[]): number {
+export function totalBytes(parts: readonly Uint8Array[]): number {
   return parts.reduce((sum, part) => sum + part.byteLength, 0)
 }
 
@@ -91,7 +91,8 @@ function responseHead(response: RestInferResponse): string {
   return `${toJsonText(head).slice(0, -1)},"outputs":[`
 }
 
-function toPlain(parameters: Parameters): Record<string, unknown> {
+/** As JSON has it. @throws ServeError RESPONSE_INVALID */
+export function toPlain(parameters: Parameters): Record<string, unknown> {
   const plain: [string, unknown][] = []
   for (const [key, parameter] of parameters) {
     if (parameter.kind === 'double' && !Number.isFinite(parameter.value)) {

@@ -67,8 +67,10 @@ export function parseRequestParameters(id: string, parameters: unknown): RestPar
   const custom = new Map<string, Parameter>()
   for (const [key, value] of entriesOf(parameters)) {
     const read = KNOWN.get(key)
-    if (read === undefined) custom.set(key, toCustomParameter(key, value))
-    else Object.assign(draft, read(value))
+    if (read === undefined) {
+      refuseReserved(key)
+      custom.set(key, toCustomParameter(key, value))
+    } else Object.assign(draft, read(value))
   }
   const { isBinaryOutput, ...context } = draft
   return { context: { ...context, parameters: custom }, isBinaryOutput }
@@ -82,14 +84,17 @@ function entriesOf(parameters: unknown): readonly (readonly [string, unknown])[]
   return Object.entries(parameters)
 }
 
-function toCustomParameter(key: string, value: unknown): Parameter {
-  if (key.startsWith('triton_')) {
-    throw new ServeError(
-      'INVALID_PARAMETER',
-      "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
-      { details: { field: `parameters.${key}` } },
-    )
-  }
+function refuseReserved(key: string): void {
+  if (!key.startsWith('triton_')) return
+  throw new ServeError(
+    'INVALID_PARAMETER',
+    "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
+    { details: { field: `parameters.${key}` } },
+  )
+}
+
+/** @param value - with WrittenNumber for a number. @throws ServeError INVALID_PARAMETER */
+export function toCustomParameter(key: string, value: unknown): Parameter {
   if (typeof value === 'string') return { kind: 'string', value }
   if (typeof value === 'boolean') return { kind: 'bool', value }
   if (value instanceof WrittenNumber) {

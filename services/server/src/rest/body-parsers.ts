@@ -1,5 +1,11 @@
 import { emptyModelConfig, type ModelConfig } from '@tutti/model-config'
-import { decodeRestRequest, type RestInferRequest } from '@tutti/protocol'
+import {
+  type DeclaredInput,
+  decodeGenerateRequest,
+  decodeRestRequest,
+  type GenerateRequest,
+  type RestInferRequest,
+} from '@tutti/protocol'
 import type { LoadParameters } from '../inference-backend.ts'
 import { parseLoadBody, parseReadyOnly, parseUnloadBody } from './control-bodies.ts'
 
@@ -11,11 +17,14 @@ export interface BodySource {
   readonly modelName?: string
   /** Read for raw tensors only, which hold no JSON. */
   readonly config?: ModelConfig
+  /** Of the model that is to generate. */
+  readonly inputs?: readonly DeclaredInput[]
 }
 
 /** What the body of each kind of call says. */
 export interface ParsedBodies {
   readonly infer: RestInferRequest
+  readonly generate: GenerateRequest
   readonly load: LoadParameters
   readonly unload: boolean
   readonly index: boolean
@@ -32,6 +41,7 @@ export const BODY_PARSERS: { readonly [K in BodyKind]: (source: BodySource) => P
       config: config ?? emptyModelConfig(modelName),
       ...(headerLength === undefined ? {} : { headerLength }),
     }),
+  generate: ({ body, inputs = [] }) => decodeGenerateRequest(body, inputs),
   load: ({ body }) => parseLoadBody(body),
   unload: ({ body }) => parseUnloadBody(body),
   index: ({ body }) => parseReadyOnly(body),

@@ -92,9 +92,10 @@ export class JsonThread {
 }
 
 /** A source to send, with a body that is alone in its memory. */
-function withoutConfig({ body, headerLength, modelName = '' }: BodySource): BodyJob['source'] {
+function withoutConfig(source: BodySource): BodyJob['source'] {
+  const { body, headerLength, modelName = '', inputs = [] } = source
   const isAlone = body.byteLength === body.buffer.byteLength
-  return { body: isAlone ? body : new Uint8Array(body), headerLength, modelName }
+  return { headerLength, modelName, inputs, body: isAlone ? body : new Uint8Array(body) }
 }
 
 function toRefusal(cause: Error, bytes: number): ServeError {

@@ -9,6 +9,7 @@ import { REST_EVENTS } from './rest-events.ts'
 import type { CompiledRestOptions } from './rest-options.ts'
 import { errorReply, type RestReply } from './rest-reply.ts'
 import type { RestRoute } from './routes.ts'
+import { writeMore } from './write-more.ts'
 
 type Parameters = RestCallOptions['parameters']
 
@@ -111,14 +112,17 @@ export class RequestRunner {
 
   /** Writes an answer. Node reads and drops the rest of a body that was not read. */
   reply(request: IncomingMessage, response: ServerResponse, reply: RestReply): void {
-    if (response.headersSent || response.destroyed) return
-    const stopTimer = this.#o.clock.setTimer(this.#o.writeTimeoutMs, () => response.destroy())
-    response.once('close', stopTimer)
-    response.writeHead(reply.status, {
-      ...reply.headers,
-      'content-length': reply.byteLength,
+    if (response.headersSent || response.destroyed) return void reply.more?.return(undefined)
+    const { clock, writeTimeoutMs: timeoutMs } = this.#o
+    const { status, headers, byteLength, more } = reply
+    response.writeHead(status, {
+      ...headers,
+      ...(more === undefined && { 'content-length': byteLength }),
       ...(this.#isStopping ? { connection: 'close' } : {}),
     })
+    if (more !== undefined) return void writeMore(response, more, { clock, timeoutMs })
+    const stopTimer = clock.setTimer(timeoutMs, () => response.destroy())
+    response.once('close', stopTimer)
     const parts = request.method === 'HEAD' ? [] : reply.parts.filter((part) => part.length > 0)
     const last = parts.pop()
     if (last === undefined) {

@@ -130,10 +130,20 @@ export class RestCall {
     }
   }
 
-  /** Counts the bytes of the answer, in place of those counted before, until it is out. @throws ServeError OVERLOADED */
-  holdAnswer(bytes: number): void {
+  /** Counts bytes that the call holds, or gives back with a negative number. @throws ServeError OVERLOADED */
+  charge(bytes: number): void {
+    this.#ticket?.charge(bytes)
+  }
+
+  /** What was made of an answer is out. */
+  releaseAnswer(): void {
     this.#ticket?.release(this.#answerBytes)
     this.#answerBytes = 0
+  }
+
+  /** Counts the bytes of the answer, in place of those counted before, until it is out. @throws ServeError OVERLOADED */
+  holdAnswer(bytes: number): void {
+    this.releaseAnswer()
     this.#chargeAnswer(bytes)
     this.#ticket?.leave()
   }

@@ -4,6 +4,8 @@ import { errorHeaders, type RestBody, toHttpStatus, toJsonText } from '@tutti/pr
 /** A whole answer, before it is written. */
 export interface RestReply extends RestBody {
   readonly status: number
+  /** Written after the parts, each once its client has taken the one before; `byteLength` is not known then. Never throws. */
+  readonly more?: AsyncGenerator<readonly Uint8Array[]>
 }
 
 export const ENCODING_HEADER = 'content-encoding'
@@ -41,7 +43,7 @@ export function errorReply(error: ServeError): RestReply {
 }
 
 /** Errors of an execution that had begun, as opposed to those of the request. */
-function isModelError(error: ServeError): boolean {
+export function isModelError(error: ServeError): boolean {
   return MODEL_ERRORS.has(error.reason) || error.details.step !== undefined
 }
 

@@ -163,8 +163,6 @@ await t.test('load and unload are refused as in control mode none', async (t) =>
 await t.test('what is not offered is named, with 501', async (t) => {
   const { url } = await start(t)
   const rows = [
-    ['/v2/models/echo/generate', 'generate is'],
-    ['/v2/models/echo/versions/1/generate_stream', 'generate_stream is'],
     ['/v2/systemsharedmemory/region/r/register', 'system shared memory is'],
     ['/v2/cudasharedmemory/unregister', 'cuda shared memory is'],
     ['/v2/logging', 'log settings are'],

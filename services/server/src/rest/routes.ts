@@ -5,6 +5,7 @@ import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlCalls } from '../request/control-calls.ts'
 import { requireControl } from '../request/model-control.ts'
 import type { ServerIdentity } from '../server-identity.ts'
+import { answerGenerate, answerGenerateStream } from './generate-call.ts'
 import { answerInfer } from './infer-call.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import type { RestCall } from './rest-call.ts'
@@ -68,6 +69,8 @@ function modelRoutes(): readonly RestRoute[] {
       answerReady(backend, name, version),
     ),
     ...ofModel('/infer', 'POST', (_name, _version, call) => answerInfer(call)),
+    ...ofModel('/generate', 'POST', (_name, _version, call) => answerGenerate(call)),
+    ...ofModel('/generate_stream', 'POST', (_name, _version, call) => answerGenerateStream(call)),
   ]
 }
 
@@ -149,20 +152,16 @@ function refuseNamedRepository(): RestReply {
 
 /** What Triton has and this server has not: known paths, so that a client learns why. */
 function unsupportedRoutes({ control }: RouteOptions): readonly RestRoute[] {
-  const rows = [
-    ['generate is', ['POST'], modelPaths('/generate')],
-    ['generate_stream is', ['POST'], modelPaths('/generate_stream')],
-    ...['system', 'cuda'].flatMap((kind) => {
-      const path = `/v2/${kind}sharedmemory`
-      const region = `${path}/region/:region`
-      const what = `${kind} shared memory is`
-      const changes = [`${region}/register`, `${region}/unregister`, `${path}/unregister`]
-      return [
-        [what, ['GET'], [`${path}/status`, `${region}/status`]],
-        [what, ['POST'], changes],
-      ] as const
-    }),
-  ] as const
+  const rows = ['system', 'cuda'].flatMap((kind) => {
+    const path = `/v2/${kind}sharedmemory`
+    const region = `${path}/region/:region`
+    const what = `${kind} shared memory is`
+    const changes = [`${region}/register`, `${region}/unregister`, `${path}/unregister`]
+    return [
+      [what, ['GET'], [`${path}/status`, `${region}/status`]],
+      [what, ['POST'], changes],
+    ] as const
+  })
   const refused = rows.flatMap(([what, methods, paths]) => {
     const answer = (): never => {
       throw new ServeError('UNSUPPORTED', `${what} not offered by this server`)

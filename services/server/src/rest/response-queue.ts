@@ -1,0 +1,100 @@
+import { raceSignal } from '@tutti/chassis'
+import { type CancelSignal, ServeError } from '@tutti/errors'
+import { ReadyGate, type ResponseSink, type StepResponse } from '@tutti/tensor'
+
+interface Queued {
+  readonly response: StepResponse
+  readonly bytes: number
+  readonly giveBack: (() => void) | undefined
+}
+
+export interface ResponseQueueOptions {
+  /** Counts the bytes of waiting responses; negative gives back. @throws ServeError OVERLOADED */
+  readonly charge: (bytes: number) => void
+  readonly signal: CancelSignal
+}
+
+/** The responses of one request, read one after the other: the model waits while there is one that was not read. */
+export class ResponseQueue implements ResponseSink {
+  readonly #o: ResponseQueueOptions
+  readonly #waiting: Queued[] = []
+  readonly #taken = new ReadyGate()
+  readonly #arrived = new ReadyGate()
+  #failure: ServeError | undefined
+  #isOver = false
+
+  constructor(o: ResponseQueueOptions) {
+    this.#o = o
+  }
+
+  send(response: StepResponse): void {
+    if (this.#isOver) return
+    // The end of a sequence that had its last response before.
+    const isEmpty = response.final && response.outputs.length === 0
+    if (!isEmpty) this.#keep(response)
+    this.#isOver ||= response.final
+    this.#arrived.open()
+  }
+
+  fail(error: ServeError): void {
+    if (this.#isOver) return
+    this.#failure = error
+    this.#isOver = true
+    this.#arrived.open()
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#isOver || this.#waiting.length === 0 ? undefined : this.#taken.wait()
+  }
+
+  /**
+   * Reads the next response.
+   *
+   * @param read - its bytes are valid until it resolves.
+   * @returns undefined after the last one.
+   * @throws ServeError the model's failure, the signal's reason, or what `read` throws.
+   */
+  async next<T>(read: (response: StepResponse) => Promise<T>): Promise<T | undefined> {
+    while (this.#waiting.length === 0) {
+      if (this.#failure !== undefined) throw this.#failure
+      if (this.#isOver) return undefined
+      // An engine that cannot be interrupted must not hold the answer.
+      await raceSignal(this.#arrived.wait(), this.#o.signal)
+    }
+    const [item] = this.#waiting
+    if (item === undefined) return undefined
+    try {
+      return await read(item.response)
+    } finally {
+      if (this.#waiting.shift() !== undefined) this.#release(item)
+      this.#taken.open()
+    }
+  }
+
+  /** Drops what comes. */
+  end(): void {
+    this.#isOver = true
+    this.#taken.open()
+  }
+
+  /** Drops what waits, and what comes. */
+  close(): void {
+    this.end()
+    for (const item of this.#waiting.splice(0)) this.#release(item)
+  }
+
+  #keep(response: StepResponse): void {
+    const bytes = response.outputs.reduce((sum, { data }) => sum + data.byteLength, 0)
+    try {
+      this.#o.charge(bytes)
+    } catch (error) {
+      return this.fail(ServeError.from(error))
+    }
+    this.#waiting.push({ response, bytes, giveBack: response.retain?.() })
+  }
+
+  #release({ bytes, giveBack }: Queued): void {
+    this.#o.charge(-bytes)
+    giveBack?.()
+  }
+}

@@ -1,0 +1,29 @@
+import type { ServerResponse } from 'node:http'
+import type { Clock } from '@tutti/chassis'
+
+export interface WriteMoreOptions {
+  readonly clock: Clock
+  /** For each of them: a client that does not read holds its request, and the model that waits for it. */
+  readonly timeoutMs: number
+}
+
+/** Writes parts of an answer as they come, each once the one before was taken, and ends the answer. Never rejects. */
+export async function writeMore(
+  response: ServerResponse,
+  more: AsyncGenerator<readonly Uint8Array[]>,
+  { clock, timeoutMs }: WriteMoreOptions,
+): Promise<void> {
+  const gone = new Promise<void>((resolve) => void response.once('close', resolve))
+  for await (const parts of more) {
+    if (response.destroyed) break
+    const stopTimer = clock.setTimer(timeoutMs, () => response.destroy())
+    response.cork()
+    const taken = parts.map((part) => {
+      return new Promise<void>((resolve) => void response.write(part, () => resolve()))
+    })
+    response.uncork()
+    await Promise.race([Promise.all(taken), gone])
+    stopTimer()
+  }
+  response.end()
+}
