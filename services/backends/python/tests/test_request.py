@@ -135,10 +135,19 @@ class TestSender(BoundCase):
         request = received(self.host)
         request._channel.settle()
         self.assert_refused(
-            "Unable to send response. Response sender has been closed.",
+            "Unable to send response. Non-decoupled model cannot send more than one response.",
             request.get_response_sender(),
             pb_utils.InferenceResponse(),
         )
+
+    def test_is_open_after_a_failure_to_send(self):
+        self.host.send = None
+        sender = self.sender()
+        with self.assertRaises(TypeError):
+            sender.send(pb_utils.InferenceResponse(), FINAL)
+        del self.host.send
+        sender.send(response := pb_utils.InferenceResponse(), FINAL)
+        self.assertEqual(self.host.sent, [("k", response, FINAL)])
 
     def test_outlives_its_request(self):
         sender = self.sender()

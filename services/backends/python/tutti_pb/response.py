@@ -86,6 +86,7 @@ class Channel:
     def settle(self) -> None:
         """Nothing can be sent from now on."""
         with self.lock:
+            self.sent += 1
             self.is_closed = True
 
     def __del__(self):
@@ -130,9 +131,10 @@ class InferenceResponseSender:
         # Under the lock also for the sending itself: responses of several threads keep their order before the final flag.
         with channel.lock:
             _check_turn(channel, response)
+            # What cannot be sent has not been: the model may send an error in its place, and if it gives up, the server is told.
+            channel.server.send(channel.key, response, flags)
             channel.sent += 1
             channel.is_closed = flags != 0
-            channel.server.send(channel.key, response, flags)
 
     def is_cancelled(self) -> bool:
         """Whether the caller has stopped waiting for the responses."""

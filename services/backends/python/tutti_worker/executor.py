@@ -23,6 +23,11 @@ from .server import TooLarge
 from .tracebacks import describe_exception
 
 _INTERNAL = 1
+_INVALID_ARG = 3
+_RESCHEDULE = 2
+_NOT_RESCHEDULED = (
+    "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured to handle such a flag."
+)
 
 
 class WrongReturn(Exception):
@@ -131,7 +136,13 @@ class Executor:
                 "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n"
                 % (len(requests), len(returned))
             )
-        for response in returned:
+        for response, request in zip(returned, requests):
+            if response is not None and request._release_flags == _RESCHEDULE:
+                # "reschduled" is how Triton writes it.
+                raise WrongReturn(
+                    "Expected a None object in the execute function return list for reschduled request, found type '%s'."
+                    % (type(response),)
+                )
             if response is not None and not isinstance(response, self._library.InferenceResponse):
                 raise WrongReturn(
                     "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
@@ -150,13 +161,12 @@ class Executor:
         return self._error_records(outcome, requests, keys), []
 
     def _error_records(self, text, requests, keys):
-        record = write_response(
-            KIND_RESPONSE, 1, [], {"error": {"message": text, "code": _INTERNAL}}
-        )
-        for request, key in zip(requests, keys):
-            request._channel.settle()
-            self._host.closed(key)
-        return [record for _ in requests]
+        return [self._error_record(text, _INTERNAL, *each) for each in zip(requests, keys)]
+
+    def _error_record(self, text, code, request, key):
+        request._channel.settle()
+        self._host.closed(key)
+        return write_response(KIND_RESPONSE, 1, [], {"error": {"message": text, "code": code}})
 
     def _response_records(self, responses, requests, keys, region, scratch):
         outputs, described = [], []
@@ -170,6 +180,9 @@ class Executor:
         places, payload = self._server.place(outputs, region, scratch)
         records = []
         for what, request, key in zip(described, requests, keys):
+            if what is None and request._release_flags == _RESCHEDULE and not request._channel.is_closed:
+                records.append(self._error_record(_NOT_RESCHEDULED, _INVALID_ARG, request, key))
+                continue
             if what is None:
                 records.append(write_response(KIND_NONE, 0, [], None))
                 continue

@@ -1,4 +1,4 @@
-import type { ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import type { Parameters, StepRequest, StepResponse } from '@tutti/tensor'
 import type { EngineRequest, ExecutionTimes } from '../engine.ts'
 import type { ArenaPart } from './arena.ts'
@@ -93,7 +93,8 @@ export class OpenExecution {
   answer(position: number, content: ResponseContent): void {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal) return
-    this.#deliver(part, position, content, true)
+    const isSecond = part.held !== undefined && content.error === undefined
+    this.#deliver(part, position, isSecond ? TWO_RESPONSES : content, true)
   }
 
   /** Takes what came through a sender; `content` is undefined for an end without a response. */
@@ -142,3 +143,8 @@ export class OpenExecution {
 }
 
 const EMPTY: ResponseContent = { outputs: [], parameters: NO_PARAMETERS }
+/** The model sent a response without the final flag, and returned another one. The text is Triton's. */
+const TWO_RESPONSES: ResponseContent = {
+  ...EMPTY,
+  error: new ServeError('RESPONSE_INVALID', 'expected a single response, got 2'),
+}

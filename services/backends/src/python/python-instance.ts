@@ -113,6 +113,7 @@ export class PythonInstance {
       const execution: OpenExecution = session.execute(batch, {
         returned: () => {
           stopTimer?.()
+          stopTimer = this.#limitUnanswered(session, execution)
           o.release?.()
         },
         ended: (times) => {
@@ -124,6 +125,18 @@ export class PythonInstance {
       o.onAbandon?.((position) => session.cancel(execution, position))
       if (o.signal.aborted) onAbort()
       else o.signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  /** A model that keeps the sender of a request, and never answers, must not keep the caller. One that streams may be silent. */
+  #limitUnanswered(session: InstanceSession, execution: OpenExecution): (() => void) | undefined {
+    const { clock, settings, isDecoupled, origin } = this.#o
+    if (settings.unansweredMs === 0 || isDecoupled) return undefined
+    const seconds = settings.unansweredMs / 1000
+    return clock.setTimer(settings.unansweredMs, () => {
+      execution.o.batch.forEach((_, position) => session.cancel(execution, position))
+      const problem = `model '${origin.instance}' did not answer a request within ${seconds} s after 'execute' had returned`
+      execution.fail(new ServeError('RESPONSE_INVALID', problem))
     })
   }
 

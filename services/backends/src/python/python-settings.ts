@@ -9,6 +9,8 @@ export interface PythonSettings {
   readonly finalizeMs: number
   /** How long an execution may go on after its last caller has left; 0 for ever. */
   readonly abandonedMs: number
+  /** How long a model that is not decoupled may leave a request unanswered after `execute` has returned; 0 for ever. */
+  readonly unansweredMs: number
   /** Waits before a process that ended by itself is started again: doubling from the first to the longest. */
   readonly restartFirstMs: number
   readonly restartLongestMs: number
@@ -86,6 +88,7 @@ export const DEFAULT_PYTHON_SETTINGS: PythonSettings = {
   loadMs: 30_000,
   finalizeMs: 10_000,
   abandonedMs: 30_000,
+  unansweredMs: 3_600_000,
   restartFirstMs: 100,
   restartLongestMs: 5000,
   restartResetMs: 30_000,
