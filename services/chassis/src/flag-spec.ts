@@ -21,6 +21,8 @@ export type FlagSpec = FlagBase &
         readonly default?: number
         readonly min?: number
         readonly max?: number
+        /** What it takes in place of a number. */
+        readonly words?: Readonly<Record<string, number>>
       }
     | {
         /** `--x`, or one of true, on, 1, false, off, 0 in any case. */

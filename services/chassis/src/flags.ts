@@ -124,7 +124,8 @@ function toValue(written: string, spec: FlagSpec, text: string | undefined): Sca
 
 type IntFlag = Extract<FlagSpec, { readonly type: 'int' }>
 
-function toInt({ min = -MOST, max = MOST }: IntFlag, text: string): number | undefined {
+function toInt({ min = -MOST, max = MOST, words = {} }: IntFlag, text: string) {
+  if (Object.hasOwn(words, text)) return words[text]
   const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN
   return value >= min && value <= max ? value : undefined
 }

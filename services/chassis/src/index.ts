@@ -8,7 +8,7 @@ export {
   systemClock,
 } from './call-scope.ts'
 export { loadConfig, renderSettingTable } from './config.ts'
-export { PROCESS_FLAGS, toDrainMs, toLogLevel } from './executable/process-flags.ts'
+export { PROCESS_FLAGS, toDrainMs, toLogSettings } from './executable/process-flags.ts'
 export {
   type Executable,
   type ProcessEnvironment,
@@ -29,6 +29,11 @@ export { LineBudget } from './line-budget.ts'
 export { LineSplitter } from './line-splitter.ts'
 export { createLogger, type LogFields, type Logger, silentLogger } from './log.ts'
 export { logServing } from './log-serving.ts'
+export {
+  type ChangeableLogSettings,
+  type LogSettings,
+  settingsOfLevel,
+} from './log-settings.ts'
 export {
   type CounterMetric,
   createMetrics,

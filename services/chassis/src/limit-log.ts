@@ -26,7 +26,7 @@ interface Budgets {
 
 function limited(log: Logger, o: Budgets): Logger {
   return toLogger({
-    isDebug: log.isDebug,
+    settings: log.settings,
     write: (level, message, fields = {}) => {
       const suppressed = take(o, o.keyOf(message, fields))
       if (suppressed === undefined) return

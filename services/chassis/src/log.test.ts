@@ -1,7 +1,10 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { createLogger, type LogLevel, silentLogger } from './log.ts'
+import { settingsOfLevel } from './log-settings.ts'
 import { Secret } from './secret.ts'
 import { startProcess } from './testing/start-process.ts'
 
@@ -152,4 +155,46 @@ await t.test('a process goes on while its log cannot be written', async (t) => {
     t.equal((await started.exited).code, 0, output)
     t.same(started.lines, ['goes on, small'], output)
   }
+})
+
+await t.test(
+  "lines in tritonserver's forms, and what is written, change while it is used",
+  async (t) => {
+    const lines: string[] = []
+    const settings = settingsOfLevel('info')
+    const destination = { write: (line: string) => lines.push(line) }
+    const log = createLogger({ name: 'tutti', settings, destination }).child({ model: 'm' })
+    const debug = log.child({})
+    debug.debug('not yet')
+    settings.verboseLevel = 1
+    settings.info = false
+    settings.format = 'default'
+    t.ok(debug.isDebug)
+    log.info('not any more')
+    debug.debug('a "word"', { level: 1 })
+    settings.format = 'ISO8601'
+    log.error('bad', { error: new Error('why') })
+    t.equal(lines.length, 2)
+    const place = `${process.pid} tutti:0\\]`
+    t.match(
+      lines[0],
+      new RegExp(
+        `^I\\d{4} \\d\\d:\\d\\d:\\d\\d\\.\\d{6} ${place} "a \\\\"word\\\\"" {"model":"m","level_":1}\n$`,
+      ),
+    )
+    t.match(
+      lines[1],
+      new RegExp(
+        `^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ E ${place} "bad" {"model":"m","error":.*why.*}\n$`,
+      ),
+    )
+  },
+)
+
+await t.test('a file is appended to', async (t) => {
+  const file = join(t.testdir({ log: 'before\n' }), 'log')
+  createLogger({ name: 'a', settings: { ...settingsOfLevel('info'), file } }).info('said')
+  t.match(await readFile(file, 'utf8'), /^before\n{.*"message":"said"}\n$/)
+  const nowhere = { ...settingsOfLevel('info'), file: join(file, 'x') }
+  t.throws(() => createLogger({ name: 'a', settings: nowhere }), { code: 'ENOTDIR' })
 })

@@ -1,10 +1,15 @@
+import { openSync } from 'node:fs'
 import { type Logger as PinoLogger, pino, stdTimeFunctions } from 'pino'
-import { describeError } from './describe-error.ts'
+import { formatTritonLine, toLineFields } from './log-lines.ts'
+import {
+  isWritten,
+  type LogFields,
+  type LogLevel,
+  type LogSettings,
+  settingsOfLevel,
+} from './log-settings.ts'
 
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug'
-
-/** What a line says beside its message. Errors are described with their causes, a Secret prints `[redacted]`. */
-export type LogFields = Readonly<Record<string, unknown>>
+export type { LogFields, LogLevel }
 
 /**
  * Writes JSON lines. The message is a constant in lower case; what varies goes into fields.
@@ -19,83 +24,104 @@ export interface Logger {
   child(fields: LogFields): Logger
   /** True if debug lines are written, so that a hot path need not build fields for nothing. */
   readonly isDebug: boolean
+  /** What is written; of one executable's loggers all have the same. */
+  readonly settings: LogSettings
 }
 
 export interface LoggerOptions {
-  readonly level: LogLevel
+  /** The lowest that is written, if `settings` are absent; default `info`. */
+  readonly level?: LogLevel
+  readonly settings?: LogSettings
   /** The executable, as `service` on each line. */
   readonly name: string
-  /** Takes whole lines with their line end; stdout, written synchronously, if absent. */
+  /** Takes whole lines with their line end. Absent: the file of the settings or stdout, written synchronously. */
   readonly destination?: { write(line: string): unknown }
 }
 
-/** Makes the logger of an executable. Lines: `{"level","time" (ISO),"service",...fields,"message"}`. */
+/**
+ * Makes the logger of an executable. Lines: `{"level","time" (ISO),"service",...fields,"message"}`, or those of `formatTritonLine`.
+ *
+ * @throws Error of the system if the file cannot be opened.
+ */
 export function createLogger(o: LoggerOptions): Logger {
+  const settings = o.settings ?? settingsOfLevel(o.level ?? 'info')
   const options = {
-    level: o.level,
+    level: 'debug',
     base: { service: o.name },
     messageKey: 'message',
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  const destination = o.destination ?? openStdout()
-  return fromPino(pino(options, { write: (line) => void destination.write(line) }))
+  const destination = o.destination ?? openOutput(settings.file)
+  const write = (line: string): void => void destination.write(line)
+  const lines = pino(options, { write })
+  return writeTo({ settings, service: o.name, write }, lines, {})
 }
 
 /** Lines that could not be written are kept up to this many bytes, and written with the next one; further ones are dropped. */
 const UNWRITTEN_BYTES = 1024 * 1024
 
-function openStdout(): { write(line: string): unknown } {
+/** @param file - is appended to; '' for stdout. */
+function openOutput(file: string): { write(line: string): unknown } {
+  const dest = file === '' ? 1 : openSync(file, 'a')
   // pino's own default writes in the background: the last lines before an exit are lost, or come in another order.
-  const stdout = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES })
+  const output = pino.destination({ dest, sync: true, maxLength: UNWRITTEN_BYTES })
   // A full disk, or nobody who reads: a server outlives its log.
-  stdout.on('error', () => {})
-  return stdout
+  output.on('error', () => {})
+  return output
 }
 
 /** A logger whose four levels end in one function. */
 export function toLogger(o: {
-  readonly isDebug: boolean
+  readonly settings: LogSettings
   write(level: LogLevel, message: string, fields: LogFields | undefined): void
   child(fields: LogFields): Logger
 }): Logger {
+  const { settings } = o
   return {
     error: (message, fields) => o.write('error', message, fields),
     warn: (message, fields) => o.write('warn', message, fields),
     info: (message, fields) => o.write('info', message, fields),
     debug: (message, fields) => {
-      if (o.isDebug) o.write('debug', message, fields)
+      if (settings.verboseLevel > 0) o.write('debug', message, fields)
     },
     child: (fields) => o.child(fields),
-    isDebug: o.isDebug,
+    get isDebug() {
+      return settings.verboseLevel > 0
+    },
+    settings,
   }
 }
 
 /** Writes nothing; for tests and for library use without logs. */
 export const silentLogger: Logger = toLogger({
-  isDebug: false,
+  settings: settingsOfLevel('info'),
   write: () => {},
   child: () => silentLogger,
 })
 
-function fromPino(lines: PinoLogger): Logger {
-  return toLogger({
-    isDebug: lines.isLevelEnabled('debug'),
-    write: (level, message, fields) => {
-      if (!lines.isLevelEnabled(level)) return
-      lines[level](fields === undefined ? {} : toLineFields(fields), message)
-    },
-    child: (fields) => fromPino(lines.child(toLineFields(fields))),
-  })
+interface LineTarget {
+  readonly settings: LogSettings
+  readonly service: string
+  write(line: string): void
 }
 
-const OWN_FIELDS: ReadonlySet<string> = new Set(['level', 'time', 'service', 'message'])
-
-function toLineFields(fields: LogFields): Record<string, unknown> {
-  const line: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(fields)) {
-    line[OWN_FIELDS.has(key) ? `${key}_` : key] =
-      value instanceof Error ? describeError(value) : value
-  }
-  return line
+/** @param lines - of pino, with the fields that every line has. */
+function writeTo(target: LineTarget, lines: PinoLogger, common: LogFields): Logger {
+  const { settings } = target
+  return toLogger({
+    settings,
+    write: (level, message, fields = {}) => {
+      if (!isWritten(settings, level)) return
+      const { format } = settings
+      if (format === 'json') return lines[level](toLineFields(fields), message)
+      const all = { ...common, ...toLineFields(fields) }
+      const line = { level, time: new Date(), service: target.service, message, fields: all }
+      target.write(formatTritonLine(line, format))
+    },
+    child: (fields) => {
+      const added = toLineFields(fields)
+      return writeTo(target, lines.child(added), { ...common, ...added })
+    },
+  })
 }

@@ -182,7 +182,7 @@ function openRest(
     ...(edge && { maxConnectionsPerAddress: 0 }),
     address: edge?.address ?? flags['http-address'],
     port: edge?.httpPort ?? flags['http-port'],
-    tls: edge === undefined ? toTlsFiles(flags, 'http') : undefined,
+    ...(edge === undefined && { tls: toTlsFiles(flags, 'http'), logSettings: log.settings }),
     maxInputBytes: flags['http-max-input-size'],
   })
 }
@@ -200,7 +200,7 @@ function openGrpc(
     ...(edge && { maxConnectionsPerAddress: 0 }),
     address: edge?.address ?? flags['grpc-address'],
     port: edge?.grpcPort ?? flags['grpc-port'],
-    tls: edge === undefined ? toTlsFiles(flags, 'grpc') : undefined,
+    ...(edge === undefined && { tls: toTlsFiles(flags, 'grpc'), logSettings: log.settings }),
     maxMessageBytes: flags['grpc-max-message-size'],
     windowBytes: flags['grpc-window-size'],
     maxConcurrentStreamsPerConnection: flags['grpc-max-concurrent-streams'],

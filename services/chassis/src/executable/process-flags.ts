@@ -1,5 +1,5 @@
 import type { FlagTable, FlagValues } from '../flag-spec.ts'
-import type { LogLevel } from '../log.ts'
+import { LOG_FORMATS, type LogSettings } from '../log-settings.ts'
 
 /** The flags of every executable that serves; names and defaults are tritonserver's where it has them. */
 export const PROCESS_FLAGS = {
@@ -14,12 +14,25 @@ export const PROCESS_FLAGS = {
   'log-verbose': {
     type: 'int',
     min: 0,
-    max: 10,
+    max: 2 ** 31 - 1,
     default: 0,
+    words: { true: 1, false: 0 },
     description: 'Above 0: log lines of level debug.',
   },
   'log-info': { type: 'bool', default: true, description: 'Log lines of level info.' },
   'log-warning': { type: 'bool', default: true, description: 'Log lines of level warn.' },
+  'log-error': { type: 'bool', default: true, description: 'Log lines of level error.' },
+  'log-format': {
+    type: 'enum',
+    values: LOG_FORMATS,
+    default: 'json',
+    description: "Form of log lines: JSON, or one of tritonserver's two.",
+  },
+  'log-file': {
+    type: 'string',
+    default: '',
+    description: 'File that log lines are appended to, in place of standard output.',
+  },
   version: {
     type: 'bool',
     default: false,
@@ -30,13 +43,19 @@ export const PROCESS_FLAGS = {
 export type ProcessFlags = FlagValues<typeof PROCESS_FLAGS>
 
 /** Those of them that say what is logged. */
-export type LogFlags = Omit<ProcessFlags, 'exit-timeout-secs' | 'version'>
+export type LogFlags = Omit<ProcessFlags, 'exit-timeout-secs' | 'version' | 'log-file'> &
+  Partial<Pick<ProcessFlags, 'log-file'>>
 
-/** The lowest level that is logged. */
-export function toLogLevel(flags: LogFlags): LogLevel {
-  if (flags['log-verbose'] > 0) return 'debug'
-  if (flags['log-info']) return 'info'
-  return flags['log-warning'] ? 'warn' : 'error'
+/** What is logged at first. */
+export function toLogSettings(flags: LogFlags): LogSettings {
+  return {
+    file: flags['log-file'] ?? '',
+    error: flags['log-error'],
+    warning: flags['log-warning'],
+    info: flags['log-info'],
+    verboseLevel: flags['log-verbose'],
+    format: flags['log-format'],
+  }
 }
 
 /** Of the grace period, for requests in flight; the rest is for telling those that are left that the server stops. */

@@ -1,7 +1,8 @@
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
+import { parseFlags } from '../flags.ts'
 import { createSignalSource } from '../testing/manual-signals.ts'
-import { PROCESS_FLAGS, toDrainMs, toLogLevel } from './process-flags.ts'
+import { PROCESS_FLAGS, toDrainMs, toLogSettings } from './process-flags.ts'
 import { type Executable, reportFailure, runExecutable } from './run-executable.ts'
 
 const FLAGS = { ...PROCESS_FLAGS, name: { type: 'string', description: 'A name.' } } as const
@@ -85,16 +86,20 @@ await t.test('what is not understood ends before anything starts', async (t) => 
 })
 
 await t.test('levels and times of the flags', async (t) => {
-  const flags = {
-    'exit-timeout-secs': 10,
-    'log-verbose': 0,
-    'log-info': true,
-    'log-warning': true,
-    version: false,
-  }
-  t.equal(toLogLevel({ ...flags, 'log-verbose': 1 }), 'debug')
-  t.equal(toLogLevel(flags), 'info')
-  t.equal(toLogLevel({ ...flags, 'log-info': false }), 'warn')
-  t.equal(toLogLevel({ ...flags, 'log-info': false, 'log-warning': false }), 'error')
+  const flags = parseFlags(PROCESS_FLAGS, [
+    '--exit-timeout-secs=10',
+    '--log-verbose=true',
+    '--log-info=false',
+    '--log-format=ISO8601',
+    '--log-file=/tmp/x',
+  ]).values
+  t.same(toLogSettings(flags), {
+    file: '/tmp/x',
+    error: true,
+    warning: true,
+    info: false,
+    verboseLevel: 1,
+    format: 'ISO8601',
+  })
   t.equal(toDrainMs(flags), 9000)
 })

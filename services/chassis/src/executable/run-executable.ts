@@ -1,12 +1,13 @@
 import { ServeError } from '@tutti/errors'
 import { renderHelp } from '../flag-help.ts'
 import type { FlagTable, FlagValues } from '../flag-spec.ts'
-import { parseFlags } from '../flags.ts'
+import { flagRefusal, parseFlags } from '../flags.ts'
 import { createHealth, type Health } from '../health.ts'
 import { leave } from '../leave.ts'
 import { processSignals, type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
 import { createLogger, type Logger } from '../log.ts'
-import { type ProcessFlags, toLogLevel } from './process-flags.ts'
+import type { LogSettings } from '../log-settings.ts'
+import { type ProcessFlags, toLogSettings } from './process-flags.ts'
 import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'
 
 /** The process of an executable: `processEnvironment(process)`, or a test's. */
@@ -96,7 +97,7 @@ export async function runExecutable<const T extends FlagTable>(
   executable.check(flags)
   const settings = loadTracingSettings(environment.env)
   const health = createHealth()
-  const logger = createLogger({ level: toLogLevel(processFlags), name: executable.name })
+  const logger = openLogger(executable.name, toLogSettings(processFlags))
   return await runUntilSignal({
     start: ({ signal }) =>
       executable.start({ flags, settings, env: environment.env, log: logger, health, signal }),
@@ -106,6 +107,14 @@ export async function runExecutable<const T extends FlagTable>(
     exit: (code, isBusy) => environment.exit(code, isBusy),
     graceMs: processFlags['exit-timeout-secs'] * 1000,
   })
+}
+
+function openLogger(name: string, settings: LogSettings): Logger {
+  try {
+    return createLogger({ name, settings })
+  } catch (cause) {
+    throw flagRefusal('--log-file', ServeError.from(cause).message, cause)
+  }
 }
 
 const USAGE_ERROR = 2

@@ -4,7 +4,7 @@ import {
   type Http2SecureServer,
   type Http2Server,
 } from 'node:http2'
-import type { Clock, Logger } from '@tutti/chassis'
+import type { Clock, Logger, LogSettings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { inferenceServices } from '@tutti/protocol'
 import type { AccessLog } from '../access/access-log.ts'
@@ -30,9 +30,10 @@ import {
   unsupportedHandlers,
 } from './model-handlers.ts'
 import { watchReads } from './read-watch.ts'
-import { repositoryHandlers, settingsHandlers } from './repository-handlers.ts'
+import { repositoryHandlers, traceHandlers } from './repository-handlers.ts'
 import type { ServerCall } from './server-call.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
+import { settingsHandlers } from './settings-handlers.ts'
 import { watchWrites } from './write-watch.ts'
 
 const MEBIBYTE = 1024 * 1024
@@ -79,6 +80,8 @@ export interface GrpcServerOptions
   readonly port: number
   /** Absent: HTTP/2 without TLS. */
   readonly tls?: TlsFiles | undefined
+  /** What clients may read and change of the log; nothing if absent. */
+  readonly logSettings?: LogSettings | undefined
   readonly identity: ServerIdentity
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard | undefined
@@ -199,7 +202,8 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
     ...serverHandlers(o.identity),
     ...modelHandlers(),
     ...repositoryHandlers(control),
-    ...settingsHandlers(control),
+    ...settingsHandlers({ control, logSettings: o.logSettings }),
+    ...traceHandlers(control),
     ...unsupportedHandlers(),
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])

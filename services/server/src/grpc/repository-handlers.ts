@@ -66,20 +66,18 @@ function controlHandler(
   }
 }
 
-/** The calls that set traces and logs in Triton: not offered, and refused to those first who may not even ask. Nothing of them is read. */
-export function settingsHandlers(control: ControlCalls) {
-  const refuse =
-    (action: 'trace settings' | 'log settings'): Handler =>
-    (call) => {
-      const refusal = control.run(toControlCall(action, call), () => {
-        throw new ServeError('UNSUPPORTED', `${action} are not offered by this server`)
-      })
-      refusal.catch((error: unknown) => call.refuse(ServeError.from(error)))
-    }
-  return { TraceSetting: refuse('trace settings'), LogSettings: refuse('log settings') }
+/** The call that sets traces in Triton: not offered, and refused to those first who may not even ask. Nothing of it is read. */
+export function traceHandlers(control: ControlCalls) {
+  const TraceSetting: Handler = (call) => {
+    const refusal = control.run(toControlCall('trace settings', call), () => {
+      throw new ServeError('UNSUPPORTED', 'trace settings are not offered by this server')
+    })
+    refusal.catch((error: unknown) => call.refuse(ServeError.from(error)))
+  }
+  return { TraceSetting }
 }
 
-function toControlCall(
+export function toControlCall(
   action: ControlCall['action'],
   { backend, headers, stream }: ServerCall,
   model?: string,

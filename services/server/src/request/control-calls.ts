@@ -51,6 +51,15 @@ export class ControlCalls {
     }
   }
 
+  /** Before anything of another call is read. @throws ServeError for a caller that may not change the server. */
+  checkCaller(call: ControlCall): void {
+    try {
+      this.#checkCaller(call)
+    } catch (thrown) {
+      throw this.#failed(call, thrown)
+    }
+  }
+
   /** @throws ServeError for a caller that may not, else as `act` does. */
   async run<T>(call: ControlCall, act: () => T | Promise<T>): Promise<T> {
     try {

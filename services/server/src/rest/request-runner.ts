@@ -8,7 +8,7 @@ import { parseTimeout, RestCall, type RestCallOptions } from './rest-call.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import type { CompiledRestOptions } from './rest-options.ts'
 import { errorReply, type RestReply } from './rest-reply.ts'
-import type { RestRoute } from './routes.ts'
+import type { RestRoute } from './rest-route.ts'
 import { writeMore } from './write-more.ts'
 
 type Parameters = RestCallOptions['parameters']

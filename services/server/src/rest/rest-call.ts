@@ -62,6 +62,11 @@ export class RestCall {
     return connectionName(this.#o.request.socket)
   }
 
+  /** It wants to change what it names, not to read it. */
+  get isChange(): boolean {
+    return this.#o.request.method === 'POST'
+  }
+
   /** Who asks. */
   get caller(): Pick<ControlCall, 'headers' | 'socket' | 'backend'> {
     const { headers, socket } = this.#o.request

@@ -1,4 +1,10 @@
-import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
+import {
+  type Clock,
+  type Logger,
+  type LogSettings,
+  silentLogger,
+  systemClock,
+} from '@tutti/chassis'
 import type { AccessLog } from '../access/access-log.ts'
 import { Admission } from '../admission.ts'
 import type { ConnectionBounds } from '../connection-bounds.ts'
@@ -21,6 +27,8 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly guardControl?: ControlGuard
   /** Notes who changes the server; nobody does if absent. */
   readonly accessLog?: AccessLog | undefined
+  /** What clients may read and change of the log; nothing if absent. */
+  readonly logSettings?: LogSettings | undefined
   /** Absent: HTTP without TLS. */
   readonly tls?: TlsFiles | undefined
   /** What `GET /v2` answers. */
@@ -72,6 +80,7 @@ export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
     log: silentLogger,
     select: () => o.backend,
     tls: undefined,
+    logSettings: undefined,
     ...REST_DEFAULTS,
     ...o,
   }

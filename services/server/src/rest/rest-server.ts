@@ -15,7 +15,8 @@ import {
   type RestServerOptions,
 } from './rest-options.ts'
 import { errorReply, methodNotAllowed, notFound } from './rest-reply.ts'
-import { type RestRoute, restRoutes } from './routes.ts'
+import type { RestRoute } from './rest-route.ts'
+import { restRoutes } from './routes.ts'
 
 /** Longer than any request line that Node takes, so that the router never cuts a model's name. */
 const MAX_PARAMETER_LENGTH = 65_536

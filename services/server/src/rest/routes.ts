@@ -10,26 +10,22 @@ import { answerInfer } from './infer-call.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import type { RestCall } from './rest-call.ts'
 import { emptyReply, errorReply, jsonReply, type RestReply } from './rest-reply.ts'
+import type { RestMethod, RestRoute } from './rest-route.ts'
+import { type SettingsRouteOptions, settingsRoutes } from './settings-routes.ts'
 
-export type RestMethod = 'GET' | 'POST'
-
-/** One path of the v2 HTTP API. `:name` stands for one segment. */
-export interface RestRoute {
-  readonly path: string
-  readonly methods: readonly RestMethod[]
-  /** True for what answers while the server stops too. */
-  readonly isHealth?: boolean
-  answer(call: RestCall): RestReply | Promise<RestReply>
-}
-
-export interface RouteOptions {
+export interface RouteOptions extends SettingsRouteOptions {
   readonly identity: ServerIdentity
-  readonly control: ControlCalls
 }
 
 /** All routes (triton-semantics 4.10). */
 export function restRoutes(o: RouteOptions): readonly RestRoute[] {
-  return [...healthRoutes(o), ...modelRoutes(), ...repositoryRoutes(o), ...unsupportedRoutes(o)]
+  return [
+    ...healthRoutes(o),
+    ...modelRoutes(),
+    ...repositoryRoutes(o),
+    ...unsupportedRoutes(o),
+    ...settingsRoutes(o),
+  ]
 }
 
 function healthRoutes({ identity }: RouteOptions): readonly RestRoute[] {
@@ -170,23 +166,15 @@ function unsupportedRoutes({ control }: RouteOptions): readonly RestRoute[] {
   })
   return [
     ...refused,
-    ...settingsRoutes(control, 'trace settings', [
-      '/v2/trace/setting',
-      ...modelPaths('/trace/setting'),
-    ]),
-    ...settingsRoutes(control, 'log settings', ['/v2/logging']),
+    ...traceRoutes(control, ['/v2/trace/setting', ...modelPaths('/trace/setting')]),
   ]
 }
 
 /** Refused to those first who may not even ask. */
-function settingsRoutes(
-  control: ControlCalls,
-  action: 'trace settings' | 'log settings',
-  paths: readonly string[],
-): readonly RestRoute[] {
+function traceRoutes(control: ControlCalls, paths: readonly string[]): readonly RestRoute[] {
   const answer = ({ caller, parameters: { model } }: RestCall): Promise<RestReply> =>
-    control.run({ ...caller, action, model }, () => {
-      throw new ServeError('UNSUPPORTED', `${action} are not offered by this server`)
+    control.run({ ...caller, action: 'trace settings', model }, () => {
+      throw new ServeError('UNSUPPORTED', 'trace settings are not offered by this server')
     })
   return paths.map((path) => ({ path, methods: ['GET', 'POST'], answer }))
 }

@@ -1,7 +1,7 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { FETCH_BOUNDS } from '@tutti/repository'
 
-const { 'exit-timeout-secs': _, version: __, ...LOG_FLAGS } = PROCESS_FLAGS
+const { 'exit-timeout-secs': _, version: __, 'log-file': ___, ...LOG_FLAGS } = PROCESS_FLAGS
 
 /** The flags of `tutti-step fetch` and `tutti fetch`. */
 export const FETCH_FLAGS = {

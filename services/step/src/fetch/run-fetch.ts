@@ -6,7 +6,7 @@ import {
   type ProcessEnvironment,
   parseFlags,
   renderHelp,
-  toLogLevel,
+  toLogSettings,
 } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import {
@@ -77,7 +77,11 @@ async function fetchOrVerify(flags: FetchFlags, environment: ProcessEnvironment)
   // With --print-digest alone on stdout, so that a shell can take it.
   const write = (line: string) =>
     flags['print-digest'] ? environment.err(line) : environment.out(line)
-  const log = createLogger({ level: toLogLevel(flags), name: 'fetch', destination: { write } })
+  const log = createLogger({
+    settings: toLogSettings(flags),
+    name: 'fetch',
+    destination: { write },
+  })
   const bounds: FetchBounds = {
     maxBytes: flags['max-bytes'],
     maxFiles: flags['max-files'],

@@ -1,0 +1,40 @@
+export type LogLevel = 'error' | 'warn' | 'info' | 'debug'
+
+/** What a line says beside its message. Errors are described with their causes, a Secret prints `[redacted]`. */
+export type LogFields = Readonly<Record<string, unknown>>
+
+/** JSON lines, or the two line forms of tritonserver. */
+export const LOG_FORMATS = ['json', 'default', 'ISO8601'] as const
+export type LogFormat = (typeof LOG_FORMATS)[number]
+
+/** What a logger and all its children write. It may change while they are used. */
+export interface LogSettings {
+  /** Where lines go; '' for standard output. Read once, when the logger is made. */
+  readonly file: string
+  error: boolean
+  warning: boolean
+  info: boolean
+  /** Above 0: lines of level debug. */
+  verboseLevel: number
+  format: LogFormat
+}
+
+export type ChangeableLogSettings = Omit<LogSettings, 'file'>
+
+/** Settings that write this level and those above it. */
+export function settingsOfLevel(level: LogLevel): LogSettings {
+  return {
+    file: '',
+    error: true,
+    warning: level !== 'error',
+    info: level === 'info' || level === 'debug',
+    verboseLevel: level === 'debug' ? 1 : 0,
+    format: 'json',
+  }
+}
+
+export function isWritten(settings: LogSettings, level: LogLevel): boolean {
+  if (level === 'debug') return settings.verboseLevel > 0
+  if (level === 'info') return settings.info
+  return level === 'warn' ? settings.warning : settings.error
+}

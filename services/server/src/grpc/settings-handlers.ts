@@ -1,0 +1,83 @@
+import type { LogSettings } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { ControlCall, ControlCalls } from '../request/control-calls.ts'
+import {
+  invalidSetting,
+  readLogChanges,
+  type SettingTexts,
+  type SettingValue,
+  writtenLogSettings,
+} from '../settings/log-settings.ts'
+import { requireOneProcess, requireSettings } from '../settings/require-settings.ts'
+import { type Handler, requireLive, unary } from './method.ts'
+import { toControlCall } from './repository-handlers.ts'
+
+const TEXTS: SettingTexts = {
+  refuse: (name, want) => invalidSetting(`expect ${want} for '${name}'`),
+  format: (got) => invalidSetting(`invalid argument for log_format, got: ${got}`),
+}
+
+/** A setting of the message: one of these, or none. */
+interface LogValue {
+  readonly bool_param?: boolean
+  readonly uint32_param?: number
+  readonly string_param?: string
+}
+
+export interface SettingsHandlerOptions {
+  readonly control: ControlCalls
+  /** Absent: not offered. */
+  readonly logSettings?: LogSettings | undefined
+}
+
+/** The calls that read and set what the server logs; a message without settings reads. */
+export function settingsHandlers({ control, logSettings }: SettingsHandlerOptions) {
+  return {
+    LogSettings: settingsHandler(
+      control,
+      'log settings',
+      (request: { settings: Readonly<Record<string, LogValue>> }, call) => {
+        const settings = requireSettings(logSettings, 'log settings')
+        const wanted = new Map(
+          Object.entries(request.settings).map(([name, value]) => [name, toSetting(value)]),
+        )
+        if (wanted.size > 0) requireOneProcess(call.backend, 'log settings')
+        Object.assign(settings, readLogChanges(wanted, TEXTS))
+        const written = Object.entries(writtenLogSettings(settings))
+        return {
+          settings: Object.fromEntries(written.map(([name, value]) => [name, toValue(value)])),
+        }
+      },
+    ),
+  }
+}
+
+/** Its message is read only of those who may change the server: answers tell its files. */
+function settingsHandler(
+  control: ControlCalls,
+  action: ControlCall['action'],
+  answer: Parameters<typeof unary>[0],
+): Handler {
+  const serve = unary((request, call) =>
+    control.run(toControlCall(action, call), () => answer(request, call)),
+  )
+  return (call, definition) => {
+    try {
+      requireLive(call.backend)
+      control.checkCaller(toControlCall(action, call))
+    } catch (error) {
+      return call.refuse(ServeError.from(error))
+    }
+    serve(call, definition)
+  }
+}
+
+function toSetting({ bool_param, uint32_param, string_param }: LogValue): SettingValue {
+  return bool_param ?? uint32_param ?? string_param
+}
+
+function toValue(value: SettingValue): LogValue {
+  if (typeof value === 'boolean') return { bool_param: value }
+  if (typeof value === 'number') return { uint32_param: value }
+  return value === undefined ? {} : { string_param: value }
+}

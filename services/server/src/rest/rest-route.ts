@@ -1,0 +1,13 @@
+import type { RestCall } from './rest-call.ts'
+import type { RestReply } from './rest-reply.ts'
+
+export type RestMethod = 'GET' | 'POST'
+
+/** One path of the v2 HTTP API. `:name` stands for one segment. */
+export interface RestRoute {
+  readonly path: string
+  readonly methods: readonly RestMethod[]
+  /** True for what answers while the server stops too. */
+  readonly isHealth?: boolean
+  answer(call: RestCall): RestReply | Promise<RestReply>
+}
