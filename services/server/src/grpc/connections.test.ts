@@ -138,3 +138,20 @@ await t.test('a client that answers no ping is dropped, one that does stays', as
   await sleep(200)
   t.match(await client.infer({ modelName: 'm', inputs: [] }), { modelName: 'm' })
 })
+
+await t.test('a client that says goodbye and keeps its connection open is dropped', async (t) => {
+  const { server } = await openTestServer(t, { m: {} })
+  const client = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true })
+  t.teardown(() => client.destroy())
+  client.resume()
+  client.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  // Empty settings, the server's confirmed, and GOAWAY without an error.
+  client.write(Buffer.from('000000040000000000', 'hex'))
+  client.write(Buffer.from('000000040100000000', 'hex'))
+  client.write(Buffer.from('0000080700000000000000000000000000', 'hex'))
+  await once(client, 'end')
+  const refused = new Promise((resolve) => client.once('error', resolve))
+  const writing = setInterval(() => client.write(Buffer.of(0)), 20)
+  t.teardown(() => clearInterval(writing))
+  t.match(await refused, { code: /^(EPIPE|ECONNRESET)$/ })
+})

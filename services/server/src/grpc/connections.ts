@@ -39,6 +39,8 @@ export class Connections {
     server.prependListener(event, (socket: Socket) => {
       accepted = socket
       this.#sockets.add(socket)
+      // After a GOAWAY Node ends the socket and waits for its client to do so too, for ever.
+      socket.once('finish', () => setTimeout(() => socket.destroy(), LINGER_MS).unref())
       socket.once('close', () => this.#sockets.delete(socket))
     })
     server.on('session', (session) => {
