@@ -83,17 +83,19 @@ export class ModelMetricsSession {
     this.#families = families
   }
 
-  /** @throws ServeError INVALID_REQUEST for a bad name, or one that is used with another kind or description. */
+  /**
+   * A family that exists keeps its description.
+   *
+   * @throws ServeError INVALID_REQUEST for a bad name, or one that is used with another kind. Texts begin with Triton's.
+   */
   family(name: string, help: string, type: MetricKind): number {
     if (!NAME.test(name))
-      throw refusal(`"${name}" is no metric name, want letters, digits, _ and :`)
+      throw refusal(`Invalid metric name: "${name}", want letters, digits, _ and :`)
     if (RESERVED.test(name))
       throw refusal(`metric names with ${RESERVED.source} are the server's own`)
     const known = this.#families.get(name)
-    if (known !== undefined && (known.type !== type || known.help !== help)) {
-      throw refusal(
-        `metric "${name}" exists as a ${known.type} with the description "${known.help}"`,
-      )
+    if (known !== undefined && known.type !== type) {
+      throw refusal(`Family name already exists with different type: "${name}" is a ${known.type}`)
     }
     const family = known ?? { name, help, type, metrics: new Map(), references: 0 }
     this.#families.set(name, family)
@@ -110,12 +112,13 @@ export class ModelMetricsSession {
     if (family === undefined || 'family' in family)
       throw refusal(`there is no metric family ${familyId}`)
     const bad = labels.find(([name]) => !LABEL.test(name))
-    if (bad !== undefined) throw refusal(`"${bad[0]}" is no label name, want letters, digits and _`)
+    if (bad !== undefined)
+      throw refusal(`Invalid label name: "${bad[0]}", want letters, digits and _`)
     if (family.type === 'histogram' && labels.some(([name]) => name === 'le')) {
       throw refusal('label "le" of a histogram is for its buckets')
     }
     if (buckets.some((bound, i) => !(bound > (buckets[i - 1] ?? Number.NEGATIVE_INFINITY)))) {
-      throw refusal(`buckets [${buckets.join(', ')}] do not ascend`)
+      throw refusal(`Bucket Boundaries must be strictly sorted: [${buckets.join(', ')}]`)
     }
     const key = JSON.stringify(labels.toSorted(([a], [b]) => (a < b ? -1 : 1)))
     const known = family.metrics.get(key)

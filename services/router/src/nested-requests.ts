@@ -76,7 +76,7 @@ function tooMany(bound: number): ServeError {
 function decoupled(model: string): ServeError {
   return new ServeError(
     'UNSUPPORTED',
-    `Model ${model} is using the decoupled transaction policy. The current BLS request call doesn't support models using the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.`,
+    `Model ${model} is using the decoupled. The current BLS request call doesn't support models using the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'`,
     { details: { model } },
   )
 }

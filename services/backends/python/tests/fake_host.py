@@ -82,6 +82,9 @@ class FakeHost:
         self._tell("ready", name, version)
         return name == "up"
 
+    def refuse(self, problem):
+        raise pb_utils.TritonModelException(problem)
+
     def _tell(self, *event):
         if self.failure is not None:
             failure, self.failure = self.failure, None

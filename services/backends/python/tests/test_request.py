@@ -193,7 +193,7 @@ class TestResponse(unittest.TestCase):
             (([], "text"), TypeError, "'error' must be TritonError, got str"),
             (([], None, {1: 2}), pb_utils.TritonModelException, "keys to have type str, found type <class 'int'>"),
             (([], None, {"a": []}), pb_utils.TritonModelException, "found type <class 'list'>"),
-            (([], None, "text"), TypeError, "must be dict, got str"),
+            (([], None, "text"), pb_utils.TritonModelException, "Expect dict, got <class 'str'>"),
         ]
         for arguments, kind, text in failures:
             with self.subTest(text=text), self.assertRaisesRegex(kind, text):
@@ -318,6 +318,32 @@ class TestMade(BoundCase):
                 self.assertEqual(getattr(twin, getter)(), getattr(request, getter)())
             self.assertEqual(twin.requested_output_names(), {"OUT"})
             self.assertEqual(repr(twin.inputs()), repr(request.inputs()))
+
+
+class TestConstants(unittest.TestCase):
+    def test_are_tritons(self):
+        self.assertEqual(pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START, 1)
+        self.assertEqual(pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_END, 2)
+        self.assertEqual(pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL, 1)
+        self.assertEqual(pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL, 1)
+        self.assertEqual(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, 2)
+        self.assertEqual((pb_utils.TRITONSERVER_MEMORY_GPU, pb_utils.TRITONSERVER_MEMORY_CPU), (0, 1))
+        error = pb_utils.TritonError
+        codes = (
+            error.UNKNOWN,
+            error.INTERNAL,
+            error.NOT_FOUND,
+            error.INVALID_ARG,
+            error.UNAVAILABLE,
+            error.UNSUPPORTED,
+            error.ALREADY_EXISTS,
+            error.CANCELLED,
+        )
+        self.assertEqual(codes, tuple(range(8)))
+        log = pb_utils.Logger
+        self.assertEqual((log.INFO, log.WARNING, log.ERROR, log.VERBOSE), tuple(range(4)))
+        self.assertIs(log.LogLevel.INFO, log.INFO)
+        self.assertEqual(pb_utils.TRITON_STRING_TO_NUMPY["TYPE_FP32"], pb_utils.triton_to_numpy_type(11))
 
 
 if __name__ == "__main__":

@@ -150,6 +150,27 @@ class TestMetrics(BoundCase):
         with self.assertRaisesRegex(TypeError, "'kind' must be int, got str"):
             pb_utils.MetricFamily("n", "d", "counter")
 
+    def test_take_buckets_and_labels_as_triton_does(self):
+        histogram = self.family(pb_utils.MetricFamily.HISTOGRAM)
+        histogram.Metric(labels={}, buckets=[])
+        histogram.Metric(labels={5: "a"}, buckets=[1])
+        self.assertIn(("metric", 1, {"5": "a"}, [1.0]), self.host.told)
+        for family, arguments, text in (
+            (histogram, {}, "Failed to create metric. Missing required buckets."),
+            (histogram, {"buckets": (1, 2)}, "Failed to create metric. Buckets must be a list."),
+            (self.family(), {"buckets": []}, "Failed to create metric. Unexpected buckets found."),
+            (self.family(), {"labels": 5}, "Failed to create metric. Labels must be a dictionary."),
+            (
+                self.family(),
+                {"labels": {"a": 5}},
+                "Error when creating Metric: attempt to access JSON non-string as string",
+            ),
+        ):
+            with self.subTest(text=text):
+                with self.assertRaises(pb_utils.TritonModelException) as raised:
+                    family.Metric(**arguments)
+                self.assertEqual(str(raised.exception), text)
+
     def test_say_what_the_server_refused(self):
         family = self.family()
         metric = family.Metric()

@@ -61,7 +61,7 @@ class TestWatch(WorkerCase):
 
 class TestHost(WorkerCase):
     def test_keeps_nothing_of_a_request_that_was_let_go_of(self):
-        host = Host(self.server, "/models/m/1", pb_utils)
+        host = Host(self.server, "/models/m/1", pb_utils, "m_0")
         host.opened(7)
         self.server.handlers[Op.CANCEL](Frame(Op.CANCEL, 7, b"", None))
         self.assertEqual((len(host._credits), host._cancelled), (1, {7}))

@@ -52,6 +52,7 @@ def load_model(model_name: str, config: str = "", files: dict | None = None) -> 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
     """Asks for a model to be unloaded; returns before that is done."""
     expect(model_name, str, "unload_model", "model_name")
+    expect(unload_dependents, (bool, int), "unload_model", "unload_dependents")
     host = need("unload_model")
     try:
         host.unload_model(model_name, bool(unload_dependents))

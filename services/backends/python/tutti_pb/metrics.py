@@ -1,6 +1,7 @@
 """Metrics that a model adds to the server's."""
 from __future__ import annotations
 
+import contextlib
 import enum
 import numbers
 import weakref
@@ -42,36 +43,30 @@ class Metric:
 
     def value(self) -> float:
         """The value now; a histogram has none."""
-        self._check("get", "Value", MetricKind.COUNTER, MetricKind.GAUGE)
-        try:
+        with _explained("Failed to get metric value"):
+            self._check("Value", MetricKind.COUNTER, MetricKind.GAUGE)
             return float(self._server.metric_value(self._id))
-        except TritonModelException as error:
-            raise TritonModelException(f"Failed to get metric value: {error}") from None
 
     def _change(self, operation: str, value: float, *kinds: MetricKind) -> None:
         expect(value, numbers.Real, f"Metric.{operation}", "value")
-        self._check(operation, operation.capitalize(), *kinds)
-        if value < 0 and self._family._kind is MetricKind.COUNTER:
-            raise TritonModelException(
-                "Failed to increment metric value: TRITONSERVER_METRIC_KIND_COUNTER can only be incremented "
-                "monotonically by non-negative values."
-            )
-        try:
+        with _explained(f"Failed to {operation} metric value"):
+            self._check(operation.capitalize(), *kinds)
+            if value < 0 and self._family._kind is MetricKind.COUNTER:
+                self._server.refuse(
+                    "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by non-negative values."
+                )
             self._server.metric_update(self._id, operation, float(value))
-        except TritonModelException as error:
-            raise TritonModelException(f"Failed to {operation} metric value: {error}") from None
 
-    def _check(self, operation: str, what: str, *kinds: MetricKind) -> None:
+    def _check(self, what: str, *kinds: MetricKind) -> None:
+        # Checked here, as changes of a metric are not answered.
         kind = self._family._kind
         if kind not in kinds:
-            raise TritonModelException(
-                f"Failed to {operation} metric value: TRITONSERVER_METRIC_KIND_{kind.name} does not support {what}"
-            )
+            self._server.refuse(f"TRITONSERVER_METRIC_KIND_{kind.name} does not support {what}")
 
 
 class MetricFamily:
     """
-    Series of one name, description and kind. Families of one name, description and kind are one in the server.
+    Series of one name and kind, which are one in the server; the description is that of the first.
 
     It ends when neither it nor a metric of it is referenced any more. (In Triton a metric whose family is not referenced is
     dead.)
@@ -88,10 +83,8 @@ class MetricFamily:
         expect(description, str, "MetricFamily", "description")
         self._kind = MetricKind(expect(kind, int, "MetricFamily", "kind"))
         self._server = host.need("MetricFamily")
-        try:
+        with _explained("Error when creating MetricFamily"):
             self._id = self._server.metric_family(name, description, self._kind.name)
-        except TritonModelException as error:
-            raise TritonModelException(f"Error when creating MetricFamily: {error}") from None
         ended = self._server.metric_family_remove
         weakref.finalize(self, _remove, ended, self._id, "MetricFamily").atexit = False
 
@@ -102,18 +95,26 @@ class MetricFamily:
         if buckets is not None and not isinstance(buckets, list):
             raise TritonModelException("Failed to create metric. Buckets must be a list.")
         is_histogram = self._kind is MetricKind.HISTOGRAM
-        if is_histogram and not buckets:
+        if is_histogram and buckets is None:
             raise TritonModelException("Failed to create metric. Missing required buckets.")
-        if buckets and not is_histogram:
+        if buckets is not None and not is_histogram:
             raise TritonModelException("Failed to create metric. Unexpected buckets found.")
-        for key, value in (labels or {}).items():
-            expect(key, str, "Metric", "labels")
-            expect(value, str, "Metric", "labels")
-        try:
-            identity = self._server.metric(self._id, dict(labels or {}), [float(b) for b in buckets or []])
-        except TritonModelException as error:
-            raise TritonModelException(f"Error when creating Metric: {error}") from None
+        # As in JSON, keys are text: what is none is refused as a name.
+        texts = {str(key): value for key, value in (labels or {}).items()}
+        with _explained("Error when creating Metric"):
+            if not all(isinstance(value, str) for value in texts.values()):
+                self._server.refuse("attempt to access JSON non-string as string")
+            identity = self._server.metric(self._id, texts, [float(b) for b in buckets or []])
         return Metric(self._server, identity, self)
+
+
+@contextlib.contextmanager
+def _explained(what: str):
+    """Puts what failed before the text of the server."""
+    try:
+        yield
+    except TritonModelException as error:
+        raise TritonModelException(f"{what}: {error}") from None
 
 
 def _remove(remove, identity, what: str) -> None:

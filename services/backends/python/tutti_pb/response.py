@@ -14,7 +14,8 @@ def parameters_to_json(parameters: dict | None) -> str:
     """Parameters of a request or response as JSON; their values are bool, int, float or str."""
     if parameters is None:
         return "{}"
-    expect(parameters, dict, "parameters", "parameters")
+    if not isinstance(parameters, dict):
+        raise TritonModelException(f"Expect dict, got {type(parameters)}")
     for key, value in parameters.items():
         if not isinstance(key, str):
             raise TritonModelException(

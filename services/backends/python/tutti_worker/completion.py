@@ -17,7 +17,7 @@ def complete_config(connection, settings):
     from .user_model import import_model
 
     server = Server(connection, None, settings["limit"])
-    library._bind(Host(server, settings["directory"], library))
+    library._bind(Host(server, settings["directory"], library, settings["name"]))
     try:
         model = import_model(settings["file"], settings["version"])
         answer = {"config": None}

@@ -13,8 +13,9 @@ WINDOW = 8
 
 
 class Host:
-    def __init__(self, server, model_dir, library):
+    def __init__(self, server, model_dir, library, instance):
         self._server = server
+        self._instance = instance
         self._library = library
         self._error = library.TritonModelException
         self.model_dir = model_dir
@@ -127,5 +128,9 @@ class Host:
     def _ask(self, call, payload=(), **arguments):
         answer = self._server.ask(Op.CALL, {"call": call, **arguments}, payload)
         if "error" in answer:
-            raise self._error(answer["error"])
+            self.refuse(answer["error"])
         return answer.get("value")
+
+    def refuse(self, problem):
+        """Raises the error of a question that the server refused, or would refuse. The text is Triton's."""
+        raise self._error("Failed to process the request for model '%s', message: %s" % (self._instance, problem))

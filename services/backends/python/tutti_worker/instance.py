@@ -85,7 +85,7 @@ def serve_model(connection, settings):
 
     arena, problem = open_arena(settings)
     server = Server(connection, arena, settings["limit"])
-    host = Host(server, settings["model_dir"], library)
+    host = Host(server, settings["model_dir"], library, settings["instance"])
     library._bind(host)
     try:
         model = import_model(settings["file"], settings["version"])()

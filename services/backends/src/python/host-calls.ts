@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { type Reason, ServeError } from '@tutti/errors'
 import { type NamedTensor, ReadyGate, type ResponseSink, type StepResponse } from '@tutti/tensor'
 import type { HostRequest, ModelHost } from '../engine.ts'
 import { type Frame, FrameParser, OP } from './frames.ts'
@@ -45,8 +45,8 @@ export class HostCalls {
     this.#open.set(frame.id, call)
     const [caller, ...batch] = session.findCallers(about['callers'])
     const isDecoupled = about['decoupled'] === true
-    if (caller === undefined) call.fail(noCaller())
-    else if (this.#host === undefined) call.fail(noHost())
+    if (caller === undefined) call.fail(noCaller(), 'maybe')
+    else if (this.#host === undefined) call.fail(noHost(), 'no')
     else this.#host.infer(request, call, { signal: call.signal, caller, batch, isDecoupled })
   }
 }
@@ -79,10 +79,10 @@ class ModelCall implements ResponseSink {
     this.#write(describeResponse(response.retain === undefined ? response : copied(response)))
   }
 
-  fail(error: ServeError): void {
+  fail(error: ServeError, executed: 'no' | 'maybe'): void {
     if (this.#isOver) return
     this.#end()
-    this.#write(describeFailure(error, this.#model))
+    this.#write(describeFailure(error, this.#model, executed === 'no'))
   }
 
   ready(): Promise<void> | undefined {
@@ -119,11 +119,27 @@ function noCaller(): ServeError {
   return new ServeError('INVALID_REQUEST', text)
 }
 
-/** The text that Triton gives for a model that is not there; others pass as they are. */
-function textOf({ reason, message }: ServeError, model: string): string {
-  const isAbsent = reason === 'MODEL_NOT_FOUND' || reason === 'MODEL_NOT_READY'
-  if (!isAbsent) return message
-  return `Failed for execute the inference request. Model '${model}' is not ready.`
+/** Those for which Triton has one text of its own. */
+const ABSENT: ReadonlySet<Reason> = new Set([
+  'MODEL_NOT_FOUND',
+  'MODEL_NOT_READY',
+  'INVALID_VERSION',
+])
+/** Those that come to a request that Triton has accepted, as models' own do; what is refused before has a prefix. */
+const ANSWERED: ReadonlySet<Reason> = new Set([
+  'QUEUE_TIMEOUT',
+  'CANCELLED',
+  'DEADLINE_EXCEEDED',
+  'ENGINE_STOPPED',
+])
+
+/** The text of Triton. @param isRefused - the call was not executed. */
+function textOf({ reason, message }: ServeError, model: string, isRefused: boolean): string {
+  if (!isRefused || ANSWERED.has(reason)) return message
+  const text = ABSENT.has(reason)
+    ? `Failed for execute the inference request. Model '${model}' is not ready.`
+    : message
+  return `Model ${model} - Error when running inference: ${text}`
 }
 
 /** Small tensors wait in the pipe to the process, so those that are lent are copied. */
@@ -138,8 +154,8 @@ function describeResponse({ outputs, parameters, final }: StepResponse): Describ
   return { outputs, isFinal: final, members }
 }
 
-function describeFailure(error: ServeError, model: string): DescribedResponse {
-  const described = { message: textOf(error, model), code: toErrorNumber(error.code) }
+function describeFailure(error: ServeError, model: string, isRefused: boolean): DescribedResponse {
+  const described = { message: textOf(error, model, isRefused), code: toErrorNumber(error.code) }
   return { outputs: [], isFinal: true, members: [`"error":${JSON.stringify(described)}`] }
 }
 

@@ -113,13 +113,7 @@ export class HostQuestions {
       case 'metric_value':
         return String(metrics.value(readNumber(question, 'metric')))
       case 'is_model_ready':
-        return await this.#host().isReady(
-          readText(question, 'name'),
-          readText(question, 'version'),
-          {
-            signal: this.#ended.signal,
-          },
-        )
+        return await this.#isReady(question)
       case 'load_model':
         return await this.#load(question, payload)
       case 'unload_model':
@@ -127,6 +121,17 @@ export class HostQuestions {
       default:
         throw badFrame(`a call of "${String(question['call'])}"`)
     }
+  }
+
+  async #isReady(question: Fields): Promise<boolean> {
+    const version = readText(question, 'version')
+    // In a request -1 is the latest; here it is none, as in Triton.
+    if (version.startsWith('-')) {
+      const text = `failed to get model version from specified version string '${version}', version should be an integral value > 0`
+      throw new ServeError('INVALID_VERSION', text)
+    }
+    const { signal } = this.#ended
+    return await this.#host().isReady(readText(question, 'name'), version, { signal })
   }
 
   async #load(question: Fields, payload: Buffer): Promise<void> {
