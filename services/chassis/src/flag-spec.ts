@@ -5,6 +5,8 @@ interface FlagBase {
   readonly unit?: string
   /** Other names; a single letter is written with one dash. */
   readonly aliases?: readonly string[]
+  /** It is accepted for others' command lines and has no effect, which is logged if it comes. Such a flag has no default. */
+  readonly isIgnored?: true
 }
 
 export type FlagSpec = FlagBase &

@@ -1,5 +1,6 @@
 export { AccessFile } from './access/access-file.ts'
 export { ACCESS_FLAGS } from './access/access-flags.ts'
+export { HEADER_FLAGS, readHeaderRules } from './access/header-rules.ts'
 export type { EdgeAccess } from './edge/edge-selector.ts'
 export { toFailureReason } from './failure-reasons.ts'
 export type {

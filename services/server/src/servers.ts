@@ -2,6 +2,7 @@ import { type Clock, type FlagValues, type Logger, limitLog } from '@tutti/chass
 import { ServeError } from '@tutti/errors'
 import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
 import { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
+import type { AddHeaderRules } from './access/header-rules.ts'
 import { Admission } from './admission.ts'
 import { outsideShare } from './admission-bounds.ts'
 import { createEdgeSelector, type EdgeAccess, EdgeRules } from './edge/edge-selector.ts'
@@ -44,6 +45,8 @@ export interface ServersOptions {
   readonly identities?: (() => readonly IdentityRule[]) | undefined
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard
+  /** What headers decide of calls that do not come from outside; nothing if absent. */
+  readonly addHeaderRules?: AddHeaderRules
   /** For `/livez` and `/readyz` on the metrics port. */
   readonly health?: HealthReading
   /** For further paths on the metrics port. */
@@ -104,7 +107,14 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   })
   const outside = new Admission(outsideShare(admission.bounds), admission)
   const { counts, inside, fromOutside } = prepareAccess(o)
-  const inner = { admission, counts, access: inside }
+  const inner = (protocol: 'http' | 'grpc'): ListenerParts => ({
+    admission,
+    counts,
+    access: (log) => {
+      const select = inside(log)
+      return o.addHeaderRules?.(protocol, select ?? (() => o.backend)) ?? select
+    },
+  })
   const outer = { admission: outside, counts, access: fromOutside }
   const metrics = o.metricsServer ?? (await openMetricsServer(o))
   const servers: RunningServer[] = []
@@ -121,8 +131,8 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   }
   try {
     const ports = {
-      httpPort: await start(flags['allow-http'], () => openRest(o, inner)),
-      grpcPort: await start(flags['allow-grpc'], () => openGrpc(o, inner)),
+      httpPort: await start(flags['allow-http'], () => openRest(o, inner('http'))),
+      grpcPort: await start(flags['allow-grpc'], () => openGrpc(o, inner('grpc'))),
       edgeHttpPort: await start(edge !== undefined, () => openRest(o, outer, edge)),
       edgeGrpcPort: await start(edge !== undefined, () => openGrpc(o, outer, edge)),
       metricsPort: metrics?.port,

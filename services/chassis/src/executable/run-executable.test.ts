@@ -1,9 +1,10 @@
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { parseFlags } from '../flags.ts'
+import { createLogger } from '../log.ts'
 import { createSignalSource } from '../testing/manual-signals.ts'
 import { PROCESS_FLAGS, toDrainMs, toLogSettings } from './process-flags.ts'
-import { type Executable, reportFailure, runExecutable } from './run-executable.ts'
+import { type Executable, logIgnored, reportFailure, runExecutable } from './run-executable.ts'
 
 const FLAGS = { ...PROCESS_FLAGS, name: { type: 'string', description: 'A name.' } } as const
 
@@ -83,6 +84,29 @@ await t.test('what is not understood ends before anything starts', async (t) => 
   }
   const { environment } = rig()
   t.equal(reportFailure('test', new Error('boom'), environment), 1)
+})
+
+await t.test('a flag without effect is said to have none, once it comes', (t) => {
+  const table = {
+    pool: { type: 'int', isIgnored: true, description: 'No effect: no pool.' },
+    dir: { type: 'string', repeatable: true, isIgnored: true, description: 'No effect.' },
+  } as const
+  const lines: string[] = []
+  const logger = createLogger({
+    name: 'test',
+    destination: { write: (line: string) => lines.push(line) },
+  })
+  logIgnored(table, parseFlags(table, []).values, logger)
+  t.same(lines, [])
+  logIgnored(table, parseFlags(table, ['--pool=0', '--dir=a', '--dir=b']).values, logger)
+  t.match(
+    lines.map((line) => JSON.parse(line)),
+    [
+      { message: 'flag has no effect', flag: '--pool', description: 'No effect: no pool.' },
+      { flag: '--dir' },
+    ],
+  )
+  t.end()
 })
 
 await t.test('levels and times of the flags', async (t) => {

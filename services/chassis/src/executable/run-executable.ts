@@ -98,6 +98,7 @@ export async function runExecutable<const T extends FlagTable>(
   const settings = loadTracingSettings(environment.env)
   const health = createHealth()
   const logger = openLogger(executable.name, toLogSettings(processFlags))
+  logIgnored(executable.flags, flags, logger)
   return await runUntilSignal({
     start: ({ signal }) =>
       executable.start({ flags, settings, env: environment.env, log: logger, health, signal }),
@@ -107,6 +108,19 @@ export async function runExecutable<const T extends FlagTable>(
     exit: (code, isBusy) => environment.exit(code, isBusy),
     graceMs: processFlags['exit-timeout-secs'] * 1000,
   })
+}
+
+/** Nothing is ignored silently. */
+export function logIgnored<T extends FlagTable>(
+  table: T,
+  flags: FlagValues<T>,
+  logger: Logger,
+): void {
+  for (const [name, { isIgnored, description }] of Object.entries(table)) {
+    const value: unknown = flags[name]
+    const came = value !== undefined && !(Array.isArray(value) && value.length === 0)
+    if (isIgnored && came) logger.info('flag has no effect', { flag: `--${name}`, description })
+  }
 }
 
 function openLogger(name: string, settings: LogSettings): Logger {

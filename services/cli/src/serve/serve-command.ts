@@ -6,7 +6,7 @@ import {
   runExecutable,
   systemClock,
 } from '@tutti/chassis'
-import { checkTlsFlags } from '@tutti/server'
+import { checkTlsFlags, readHeaderRules } from '@tutti/server'
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
@@ -14,8 +14,9 @@ import { checkControlFlags } from './control-flags.ts'
 import { checkManifestFlags } from './manifest-flags.ts'
 import { openManifests } from './open-manifests.ts'
 import { startServe } from './serve.ts'
-import { SERVE_FLAGS } from './serve-flags.ts'
+import { SERVE_FLAGS, type ServeFlags } from './serve-flags.ts'
 import { readStorageMaps } from './storage-places.ts'
+import { checkTritonFlags } from './triton-flags.ts'
 
 /** @param environment - manifests may come from standard input, and why they are refused is for people. */
 function serveExecutable(environment: ProcessEnvironment): Executable<typeof SERVE_FLAGS> {
@@ -30,9 +31,12 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
       checkControlFlags(flags)
       checkManifestFlags(flags)
       checkTlsFlags(flags)
+      checkTritonFlags(flags)
+      readHeaderRules(flags)
       readStorageMaps(flags)
     },
-    start: async (o) => {
+    start: async (given) => {
+      const o = { ...given, flags: settleDeprecated(given.flags) }
       const { flags, log, signal } = o
       if (flags.filename.length === 0) return await startServe(o)
       const manifests = await openManifests({
@@ -47,6 +51,12 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
       return await startServe({ ...o, manifests })
     },
   }
+}
+
+/** What a deprecated name says counts under the name of today. */
+function settleDeprecated(flags: ServeFlags): ServeFlags {
+  const isStrict = flags['strict-model-config'] ?? flags['disable-auto-complete-config']
+  return { ...flags, 'disable-auto-complete-config': isStrict }
 }
 
 function defaultCache({ env }: ProcessEnvironment): string {

@@ -1,9 +1,10 @@
-import { type FlagTable, PROCESS_FLAGS } from '@tutti/chassis'
+import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { NESTING_FLAGS } from '@tutti/router'
-import { ACCESS_FLAGS, SERVER_FLAGS } from '@tutti/server'
+import { ACCESS_FLAGS, HEADER_FLAGS, SERVER_FLAGS } from '@tutti/server'
 import { MODEL_FLAGS } from '@tutti/step'
 import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'
+import { TRITON_FLAGS } from './triton-flags.ts'
 
 const { 'exit-timeout-secs': exitTimeout, ...logging } = PROCESS_FLAGS
 const { 'model-repository': repository, ...loading } = MODEL_FLAGS
@@ -18,5 +19,9 @@ export const SERVE_FLAGS = {
   ...NESTING_FLAGS,
   ...SERVER_FLAGS,
   ...ACCESS_FLAGS,
+  ...HEADER_FLAGS,
   ...logging,
+  ...TRITON_FLAGS,
 } as const satisfies FlagTable
+
+export type ServeFlags = FlagValues<typeof SERVE_FLAGS>

@@ -7,7 +7,7 @@ import {
   systemClock,
   toDrainMs,
 } from '@tutti/chassis'
-import { AccessFile, checkAnswered, openServers } from '@tutti/server'
+import { AccessFile, checkAnswered, openServers, readHeaderRules } from '@tutti/server'
 import { readControlGuard } from './control-flags.ts'
 import { openModelServer } from './model-server.ts'
 import type { OpenedManifests } from './open-manifests.ts'
@@ -38,6 +38,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
       flags,
       backend: router,
       guardControl,
+      addHeaderRules: readHeaderRules(flags),
       identities: access?.identities,
       metrics,
       health,

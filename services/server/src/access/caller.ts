@@ -5,6 +5,8 @@ export interface Caller {
   readonly headers: IncomingHttpHeaders
   /** The path of the gRPC method, or the URL of the HTTP request. */
   readonly path: string | undefined
+  /** The path of the route, of HTTP: a client may write it in several ways. */
+  readonly route?: string
   /** Its connection; undefined if that is gone. */
   readonly socket: CallerSocket | undefined
 }

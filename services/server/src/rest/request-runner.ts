@@ -64,7 +64,7 @@ export class RequestRunner {
     if (response.destroyed) return
     try {
       if (this.#isStopping && route.isHealth !== true) throw serverStopping()
-      const call = this.#open(parameters, request, response)
+      const call = this.#open(route, parameters, request, response)
       this.reply(request, response, await route.answer(call))
     } catch (error) {
       const failure = ServeError.from(error)
@@ -73,10 +73,15 @@ export class RequestRunner {
     }
   }
 
-  #open(parameters: Parameters, request: IncomingMessage, response: ServerResponse): RestCall {
+  #open(
+    { path: route }: RestRoute,
+    parameters: Parameters,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): RestCall {
     const { clock, select, admission, maxInputBytes } = this.#o
     const { headers, url: path, socket } = request
-    const backend = select({ headers, path, socket })
+    const backend = select({ headers, path, route, socket })
     const scope = openCallScope({
       clock,
       remainingMs: parseTimeout(request),

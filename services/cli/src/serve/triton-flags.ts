@@ -1,0 +1,139 @@
+import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+
+/** Accepted as tritonserver accepts them; a line of the log says what happens instead. */
+const INT = { type: 'int', isIgnored: true } as const
+const TEXT = { type: 'string', repeatable: true, isIgnored: true } as const
+const BOOL = { type: 'bool', isIgnored: true } as const
+
+const NO_POOL = 'No effect: memory is taken as requests need it, up to --max-inflight-bytes.'
+const NO_THREADS = 'No effect: one thread serves all connections, models have threads of their own.'
+const NO_PINGS =
+  'No effect: connections that are idle are closed when there are too many, and those that send nothing valid at once.'
+const NO_SAGEMAKER = 'No effect: SageMaker endpoints are not offered.'
+const NO_VERTEX = 'No effect: Vertex AI endpoints are not offered.'
+const NO_LIBRARIES = 'No effect: nothing is loaded from shared libraries.'
+const NO_LIMITER =
+  'No effect: an instance that is free executes the next request; limit instances by instance_group.'
+const NO_CACHE = 'No effect: there is no response cache, each request is executed.'
+
+/** Flags of tritonserver 2.51 that have no effect here, or only values that change nothing. */
+export const TRITON_FLAGS = {
+  'strict-model-config': {
+    type: 'bool',
+    description: 'Deprecated name of --disable-auto-complete-config.',
+  },
+  'model-namespacing': {
+    type: 'bool',
+    default: false,
+    description: 'Only false: names are unique over all repositories.',
+  },
+  'model-load-retry-count': {
+    ...INT,
+    description:
+      'No effect: a load that fails is reported at once; a poll or a client loads again.',
+  },
+  'enable-peer-access': { ...BOOL, description: 'No effect: GPUs exchange no tensors directly.' },
+  'reuse-http-port': { ...BOOL, description: 'No effect: a port belongs to one server.' },
+  'reuse-grpc-port': { ...BOOL, description: 'No effect: a port belongs to one server.' },
+  'http-thread-count': { ...INT, description: NO_THREADS },
+  'grpc-infer-thread-count': { ...INT, description: NO_THREADS },
+  'grpc-infer-allocation-pool-size': { ...INT, description: NO_POOL },
+  'grpc-max-response-pool-size': { ...INT, description: NO_POOL },
+  'grpc-infer-response-compression-level': {
+    type: 'enum',
+    values: ['none', 'low', 'medium', 'high'],
+    isIgnored: true,
+    description: 'No effect: gRPC answers are not compressed.',
+  },
+  'grpc-keepalive-time': { ...INT, description: NO_PINGS },
+  'grpc-keepalive-timeout': { ...INT, description: NO_PINGS },
+  'grpc-keepalive-permit-without-calls': { ...BOOL, description: NO_PINGS },
+  'grpc-http2-max-pings-without-data': { ...INT, description: NO_PINGS },
+  'grpc-http2-min-recv-ping-interval-without-data': { ...INT, description: NO_PINGS },
+  'grpc-http2-max-ping-strikes': { ...INT, description: NO_PINGS },
+  'grpc-max-connection-age': {
+    ...INT,
+    description: 'No effect: a connection lasts as long as its client keeps it.',
+  },
+  'grpc-max-connection-age-grace': {
+    ...INT,
+    description: 'No effect: a connection lasts as long as its client keeps it.',
+  },
+  'allow-sagemaker': {
+    type: 'bool',
+    default: false,
+    description: 'Only false: SageMaker endpoints are not offered.',
+  },
+  'sagemaker-port': { ...INT, description: NO_SAGEMAKER },
+  'sagemaker-safe-port-range': { ...TEXT, description: NO_SAGEMAKER },
+  'sagemaker-thread-count': { ...INT, description: NO_SAGEMAKER },
+  'allow-vertex-ai': {
+    type: 'bool',
+    default: false,
+    description: 'Only false: Vertex AI endpoints are not offered.',
+  },
+  'vertex-ai-port': { ...INT, description: NO_VERTEX },
+  'vertex-ai-thread-count': { ...INT, description: NO_VERTEX },
+  'vertex-ai-default-model': { ...TEXT, description: NO_VERTEX },
+  'allow-gpu-metrics': { ...BOOL, description: 'No effect: there are no metrics of GPUs.' },
+  'allow-cpu-metrics': {
+    ...BOOL,
+    description: 'No effect: metrics of the host cost nothing and are always there.',
+  },
+  'metrics-interval-ms': {
+    ...TEXT,
+    description: 'No effect: metrics are read when they are asked for.',
+  },
+  'metrics-config': {
+    ...TEXT,
+    description: 'No effect: latencies are counters; there are no summaries.',
+  },
+  'trace-config': {
+    ...TEXT,
+    description: 'No effect: traces go to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.',
+  },
+  'trace-file': { ...TEXT, description: 'No effect: see --trace-config.' },
+  'trace-level': { ...TEXT, description: 'No effect: see --trace-config.' },
+  'trace-rate': { ...INT, description: 'No effect: see --trace-config.' },
+  'trace-count': { ...INT, description: 'No effect: see --trace-config.' },
+  'trace-log-frequency': { ...INT, description: 'No effect: see --trace-config.' },
+  'backend-directory': { ...TEXT, description: NO_LIBRARIES },
+  'repoagent-directory': { ...TEXT, description: NO_LIBRARIES },
+  'cache-directory': { ...TEXT, description: NO_LIBRARIES },
+  'cache-config': { ...TEXT, description: NO_CACHE },
+  'response-cache-byte-size': { ...INT, description: NO_CACHE },
+  'rate-limit': {
+    type: 'enum',
+    values: ['off', 'execution_count'],
+    isIgnored: true,
+    description: NO_LIMITER,
+  },
+  'rate-limit-resource': { ...TEXT, description: NO_LIMITER },
+  'pinned-memory-pool-byte-size': { ...INT, description: NO_POOL },
+  'cuda-memory-pool-byte-size': { ...TEXT, description: NO_POOL },
+  'cuda-virtual-address-size': { ...TEXT, description: NO_POOL },
+  'min-supported-compute-capability': {
+    ...TEXT,
+    description: 'No effect: --accelerator names the devices that are used.',
+  },
+  'buffer-manager-thread-count': { ...INT, description: NO_THREADS },
+  'host-policy': {
+    ...TEXT,
+    description: 'No effect: processes stay on the CPUs that they were given.',
+  },
+  'model-load-gpu-limit': {
+    ...TEXT,
+    description: 'No effect: a load fails when its device has no memory left.',
+  },
+} as const satisfies FlagTable
+
+export type TritonFlags = FlagValues<typeof TRITON_FLAGS>
+
+const NOT_OFFERED = ['model-namespacing', 'allow-sagemaker', 'allow-vertex-ai'] as const
+
+/** @throws ServeError FLAG_INVALID for what is not offered and cannot be left out silently. */
+export function checkTritonFlags(flags: TritonFlags): void {
+  for (const name of NOT_OFFERED) {
+    if (flags[name]) throw flagRefusal(`--${name}`, 'got true, want false: it is not offered')
+  }
+}

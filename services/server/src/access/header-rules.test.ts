@@ -1,0 +1,110 @@
+import { settingsOfLevel } from '@tutti/chassis'
+import { inferenceServices } from '@tutti/protocol'
+import t, { type Test } from 'tap'
+import { ControlCalls } from '../request/control-calls.ts'
+import { startRestServer } from '../rest/rest-server.ts'
+import { restRoutes } from '../rest/routes.ts'
+import { createRestBackend } from '../rest/testing/rest-backend.ts'
+import { SERVER_IDENTITY } from '../server-identity.ts'
+import { echo } from '../testing/scripted-backend.ts'
+import { inferObject, openTestServer } from '../testing/test-server.ts'
+import { groupOf } from './api-groups.ts'
+import { type HeaderFlags, readHeaderRules } from './header-rules.ts'
+
+const NONE: HeaderFlags = {
+  'http-header-forward-pattern': undefined,
+  'grpc-header-forward-pattern': undefined,
+  'http-restricted-api': [],
+  'grpc-restricted-protocol': [],
+}
+
+await t.test('every route and every method belongs to a group', async (t) => {
+  const control = new ControlCalls({ backend: createRestBackend() })
+  for (const { path } of restRoutes({ control, identity: SERVER_IDENTITY })) {
+    t.ok(groupOf(path), path)
+  }
+  for (const { path } of Object.values(inferenceServices().inference)) t.ok(groupOf(path), path)
+  t.equal(groupOf('/grpc.health.v1.Health/Check'), 'health')
+  t.equal(groupOf('/v2/models/:model/versions/:version(^\\d+$)'), 'metadata')
+  t.equal(groupOf('/v2/models/:model/versions/:version(^\\d+$)/infer'), 'inference')
+  t.equal(groupOf('/v2/models/stats'), 'statistics')
+  t.equal(groupOf('/elsewhere'), undefined)
+})
+
+async function startRest(t: Test, flags: Partial<HeaderFlags>) {
+  const backend = createRestBackend()
+  const select = readHeaderRules({ ...NONE, ...flags })('http', () => backend)
+  const logSettings = settingsOfLevel('info')
+  const o = { backend, select, logSettings, address: '127.0.0.1', port: 0 }
+  const server = await startRestServer(o)
+  t.teardown(() => server.close())
+  const ask = (path: string, headers: Record<string, string> = {}, body?: object) =>
+    fetch(`http://127.0.0.1:${server.port}${path}`, {
+      headers,
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    })
+  return { ask, backend }
+}
+
+await t.test('a restricted API wants its header, however its path is written', async (t) => {
+  const { ask } = await startRest(t, { 'http-restricted-api': ['logging,trace:Admin-Key=a=b'] })
+  for (const path of ['/v2/logging', '/v2/%6cogging', '/v2/logging?x=1', '/v2/trace/setting']) {
+    const refused = await ask(path)
+    t.equal(refused.status, 403, path)
+    t.match(await refused.json(), { error: /is restricted, expecting header 'admin-key'$/ })
+    t.not((await ask(path, { 'admin-key': 'a=b' })).status, 403, path)
+    t.equal((await ask(path, { 'admin-key': 'a' })).status, 403, path)
+  }
+  t.equal((await ask('/v2/health/live')).status, 200)
+})
+
+const X = { name: 'x', datatype: 'FP32', shape: [1, 1], data: [1] }
+
+await t.test('headers that the pattern matches become parameters', async (t) => {
+  const { ask, backend } = await startRest(t, { 'http-header-forward-pattern': '(?i)X-Fw-.*' })
+  const headers = { 'x-fw-a': 'One', 'y-x-fw-b': 'two' }
+  const body = { inputs: [X], parameters: { own: 1 } }
+  t.equal((await ask('/v2/models/echo/infer', headers, body)).status, 200)
+  t.same(
+    [...(backend.requests[0]?.request.context.parameters ?? [])],
+    [
+      ['own', { kind: 'int64', value: 1n }],
+      ['x-fw-a', { kind: 'string', value: 'One' }],
+    ],
+  )
+})
+
+await t.test('gRPC has the same rules, with the prefix of its header', async (t) => {
+  const add = readHeaderRules({
+    ...NONE,
+    'grpc-header-forward-pattern': 'user-agent',
+    'grpc-restricted-protocol': ['statistics:key=v'],
+  })
+  const served = await openTestServer(t, { m: { script: echo() } })
+  const select = add('grpc', () => served.backend)
+  const restricted = await openTestServer(t, {}, { select })
+  const raw_input_contents = [Buffer.alloc(4)]
+  const inputs = [{ name: 'x', datatype: 'FP32', shape: [1, 1] }]
+  await inferObject(restricted, { inputs, raw_input_contents })
+  t.match([...(served.backend.requests[0]?.context.parameters.keys() ?? [])], ['user-agent'])
+  const refused = new Promise((_, reject) => {
+    restricted.client.objects.ModelStatistics({}, (error) => reject(error ?? new Error('let in')))
+  })
+  await t.rejects(refused, {
+    code: 14,
+    details: "This protocol is restricted, expecting header 'triton-grpc-protocol-key'",
+  })
+})
+
+await t.test('flags that say nothing clear are refused', (t) => {
+  const rows = [
+    [{ 'http-restricted-api': ['logging'] }, /--http-restricted-api: got "logging", want APIS:/],
+    [{ 'http-restricted-api': ['logs:a=b'] }, /got "logs", want one of health, metadata, /],
+    [{ 'grpc-restricted-protocol': ['trace:a=b', 'trace:c=d'] }, /got "trace" twice/],
+    [{ 'http-header-forward-pattern': '(' }, /got "\(", want a regular expression/],
+  ] as const
+  for (const [flags, message] of rows) {
+    t.throws(() => readHeaderRules({ ...NONE, ...flags }), { reason: 'FLAG_INVALID', message })
+  }
+  t.end()
+})

@@ -1,0 +1,151 @@
+import { timingSafeEqual } from 'node:crypto'
+import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Parameter } from '@tutti/tensor'
+import type { BackendSelector, InferenceBackend, ResolvedModel } from '../inference-backend.ts'
+import { API_GROUPS, type ApiGroup, groupOf } from './api-groups.ts'
+import type { Caller } from './caller.ts'
+
+/** What headers of calls decide: tritonserver's flags. */
+export const HEADER_FLAGS = {
+  'http-header-forward-pattern': {
+    type: 'string',
+    description:
+      'Regular expression: headers of HTTP requests whose name it matches become parameters of the request, with names in small letters.',
+  },
+  'grpc-header-forward-pattern': {
+    type: 'string',
+    description: 'The same for the metadata of gRPC calls.',
+  },
+  'http-restricted-api': {
+    type: 'string',
+    repeatable: true,
+    description: `APIS:HEADER=VALUE: HTTP calls of these APIs must bring the header. APIS are ${API_GROUPS.join(', ')}, separated by commas.`,
+  },
+  'grpc-restricted-protocol': {
+    type: 'string',
+    repeatable: true,
+    description: 'The same for gRPC calls, whose metadata is called triton-grpc-protocol-HEADER.',
+  },
+} as const satisfies FlagTable
+
+export type HeaderFlags = FlagValues<typeof HEADER_FLAGS>
+
+type Protocol = 'http' | 'grpc'
+
+interface WantedHeader {
+  readonly name: string
+  readonly value: string
+}
+
+/** The rules of one protocol. */
+interface HeaderRules {
+  readonly protocol: Protocol
+  readonly forward: RegExp | undefined
+  readonly wanted: ReadonlyMap<ApiGroup, WantedHeader>
+}
+
+/** Adds the rules to what selects the backends of the calls of a protocol. Returns it as it is where there are none. */
+export type AddHeaderRules = (protocol: Protocol, select: BackendSelector) => BackendSelector
+
+/** @throws ServeError FLAG_INVALID */
+export function readHeaderRules(flags: HeaderFlags): AddHeaderRules {
+  const rules = { http: readRules('http', flags), grpc: readRules('grpc', flags) }
+  return (protocol, select) => {
+    const { forward, wanted } = rules[protocol]
+    if (forward === undefined && wanted.size === 0) return select
+    return (caller) => {
+      refuseRestricted(rules[protocol], caller)
+      const backend = select(caller)
+      return forward === undefined ? backend : forwarding(backend, parametersOf(forward, caller))
+    }
+  }
+}
+
+function readRules(protocol: Protocol, flags: HeaderFlags): HeaderRules {
+  const pattern = flags[`${protocol}-header-forward-pattern`]
+  const flag = protocol === 'http' ? 'http-restricted-api' : 'grpc-restricted-protocol'
+  const wanted = new Map<ApiGroup, WantedHeader>()
+  for (const text of flags[flag]) {
+    const [, apis = '', key = '', value = ''] = /^([^:]+):([^=]+)=(.+)$/s.exec(text) ?? []
+    if (apis === '') throw flagRefusal(`--${flag}`, `got "${text}", want APIS:HEADER=VALUE`)
+    const prefix = protocol === 'grpc' ? 'triton-grpc-protocol-' : ''
+    for (const written of apis.split(',')) {
+      const group = API_GROUPS.find((one) => one === written)
+      const known = `want one of ${API_GROUPS.join(', ')}`
+      if (group === undefined) throw flagRefusal(`--${flag}`, `got "${written}", ${known}`)
+      if (wanted.has(group)) throw flagRefusal(`--${flag}`, `got "${group}" twice, want it once`)
+      wanted.set(group, { name: `${prefix}${key}`.toLowerCase(), value })
+    }
+  }
+  return { protocol, forward: toPattern(`--${protocol}-header-forward-pattern`, pattern), wanted }
+}
+
+/** Header names have no case here. `(?i)`, which says so in RE2, is not known to JavaScript. */
+function toPattern(flag: string, pattern: string | undefined): RegExp | undefined {
+  if (pattern === undefined || pattern === '') return undefined
+  try {
+    return new RegExp(`^(?:${pattern.replace(/^\(\?i\)/, '')})$`, 'i')
+  } catch (cause) {
+    throw flagRefusal(flag, `got "${pattern}", want a regular expression`, cause)
+  }
+}
+
+function refuseRestricted({ protocol, wanted }: HeaderRules, caller: Caller): void {
+  const group = groupOf(caller.route ?? caller.path ?? '')
+  const want = group && wanted.get(group)
+  if (want === undefined || isSame(caller.headers[want.name], want.value)) return
+  const what = protocol === 'grpc' ? 'protocol' : 'API'
+  const text = `This ${what} is restricted, expecting header '${want.name}'`
+  const code = protocol === 'grpc' ? 'UNAVAILABLE' : 'PERMISSION_DENIED'
+  throw new ServeError('ACCESS_DENIED', text, { code })
+}
+
+function isSame(got: unknown, want: string): boolean {
+  const bytes = [Buffer.from(String(got)), Buffer.from(want)] as const
+  return bytes[0].byteLength === bytes[1].byteLength && timingSafeEqual(...bytes)
+}
+
+function parametersOf(forward: RegExp, { headers }: Caller): ReadonlyMap<string, Parameter> {
+  return new Map(
+    Object.entries(headers)
+      .filter(([name, value]) => forward.test(name) && typeof value === 'string')
+      .map(([name, value]) => [name, { kind: 'string', value: String(value) }]),
+  )
+}
+
+/** The backend, with parameters that every request gets beside its own. */
+function forwarding(
+  backend: InferenceBackend,
+  added: ReadonlyMap<string, Parameter>,
+): InferenceBackend {
+  if (added.size === 0) return backend
+  const resolve: InferenceBackend['resolve'] = (name, version) =>
+    withParameters(backend.resolve(name, version), added)
+  // Backends are classes with private members, which a copy would lose.
+  return new Proxy(backend, {
+    get: (target, key) => {
+      if (key === 'resolve') return resolve
+      const value: unknown = Reflect.get(target, key, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+function withParameters(
+  model: ResolvedModel,
+  added: ReadonlyMap<string, Parameter>,
+): ResolvedModel {
+  const { name, version, config, isDecoupled } = model
+  return {
+    name,
+    version,
+    config,
+    isDecoupled,
+    labels: (output) => model.labels(output),
+    execute: (request, sink, o) => {
+      const parameters = new Map([...request.context.parameters, ...added])
+      model.execute({ ...request, context: { ...request.context, parameters } }, sink, o)
+    },
+  }
+}
