@@ -90,6 +90,10 @@ export const REASONS = {
   MESSAGE_TOO_LARGE: { code: 'RESOURCE_EXHAUSTED', meaning: 'a message is over a size bound' },
   QUEUE_FULL: { code: 'UNAVAILABLE', meaning: "a model's queue is at its configured bound" },
   QUEUE_TIMEOUT: { code: 'UNAVAILABLE', meaning: 'a request waited longer than its queue timeout' },
+  SEQUENCE_NOT_STARTED: {
+    code: 'INVALID_ARGUMENT',
+    meaning: 'a request continues a sequence that is not known',
+  },
   NESTING_TOO_DEEP: {
     code: 'FAILED_PRECONDITION',
     meaning: 'models call one another deeper than is allowed',

@@ -92,14 +92,16 @@ function toOutput(spec: TensorSpec, isBatching: boolean): ModelOutput {
 /** Inputs and outputs that the configuration leaves out altogether. */
 function completeTensors(config: ModelConfig, inspect: InspectedModel): ModelConfig {
   const isBatching = config.max_batch_size > 0
+  const { control_input: controls = [], state = [] } = config.sequence_batching ?? {}
+  // What the scheduler gives and takes is not the client's.
+  const given = new Set([...controls.map((c) => c.name), ...state.map((s) => s.input_name)])
+  const taken = new Set(state.map((s) => s.output_name))
+  const inputs = inspect.inputs.filter(({ name }) => !given.has(name))
+  const outputs = inspect.outputs.filter(({ name }) => !taken.has(name))
   return {
     ...config,
-    input:
-      config.input.length > 0 ? config.input : inspect.inputs.map((s) => toInput(s, isBatching)),
-    output:
-      config.output.length > 0
-        ? config.output
-        : inspect.outputs.map((s) => toOutput(s, isBatching)),
+    input: config.input.length > 0 ? config.input : inputs.map((s) => toInput(s, isBatching)),
+    output: config.output.length > 0 ? config.output : outputs.map((s) => toOutput(s, isBatching)),
   }
 }
 

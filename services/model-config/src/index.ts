@@ -14,6 +14,8 @@ export type {
   ModelOutput,
   ModelWarmup,
   QueuePolicy,
+  SequenceBatching,
+  SequenceState,
   WarmupInput,
 } from './model-config.ts'
 export {
@@ -29,6 +31,12 @@ export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 export { printModelConfig } from './print-model-config.ts'
 export { applyOutputReshape, carryExtents } from './reshape.ts'
 export { backendOfPlatform, selectBackend } from './select-backend.ts'
+export {
+  type SequenceControl,
+  type SequenceControlKind,
+  sequenceControls,
+  withSequenceTensors,
+} from './sequence-tensors.ts'
 export type { ModelSignature, ModelVersionSource, TensorSpec } from './signature.ts'
 export type { BatchStatistics, ModelStatistics, StatisticDuration } from './statistics.ts'
 export { type Json, toJsonConfig } from './to-json-config.ts'

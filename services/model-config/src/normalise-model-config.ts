@@ -3,6 +3,7 @@ import type {
   InstanceGroup,
   ModelConfig,
   ModelOptimization,
+  SequenceBatching,
 } from './model-config.ts'
 
 /** Backends for which Triton runs two instances on a CPU unless told otherwise. */
@@ -22,6 +23,19 @@ export interface NormaliseOptions {
 function normaliseDynamic(batching: DynamicBatching, maxBatchSize: number): DynamicBatching {
   const isUnset = batching.preferred_batch_size.length === 0 && maxBatchSize > 0
   return isUnset ? { ...batching, preferred_batch_size: [maxBatchSize] } : batching
+}
+
+/** Triton's default for `max_sequence_idle_microseconds`. */
+const SEQUENCE_IDLE_US = 1_000_000
+
+function normaliseSequence(batching: SequenceBatching, maxBatchSize: number): SequenceBatching {
+  const { oldest, max_sequence_idle_microseconds: idleUs } = batching
+  const isUnset = oldest?.preferred_batch_size.length === 0 && maxBatchSize > 0
+  return {
+    ...batching,
+    max_sequence_idle_microseconds: idleUs === 0 ? SEQUENCE_IDLE_US : idleUs,
+    ...(isUnset && { oldest: { ...oldest, preferred_batch_size: [maxBatchSize] } }),
+  }
 }
 
 const NO_GROUP: InstanceGroup = {
@@ -87,12 +101,15 @@ function normaliseOptimization(given: ModelOptimization | undefined): ModelOptim
  * Ensembles keep `instance_group` and `optimization` as they are, because they may have neither.
  */
 export function normaliseModelConfig(config: ModelConfig, o: NormaliseOptions = {}): ModelConfig {
-  const { dynamic_batching, max_batch_size } = config
+  const { dynamic_batching, sequence_batching, max_batch_size } = config
   const scheduled: ModelConfig = {
     ...config,
     version_policy: config.version_policy ?? { latest: { num_versions: 1 } },
     ...(dynamic_batching && {
       dynamic_batching: normaliseDynamic(dynamic_batching, max_batch_size),
+    }),
+    ...(sequence_batching && {
+      sequence_batching: normaliseSequence(sequence_batching, max_batch_size),
     }),
   }
   if (config.ensemble_scheduling !== undefined) return scheduled

@@ -150,7 +150,6 @@ const ACCEPTED = [
   'dynamic_batching { priority_levels: 2 default_priority_level: 2 priority_queue_policy { key: 1 } }',
   `${IO}dims: [3, 4, 5] format: FORMAT_NHWC }`,
   // A load refuses these or says that they have no effect; their inside is not looked at.
-  'sequence_batching { oldest { preferred_batch_size: -1 } }',
   'batch_input {}',
   'batch_output {}',
   'response_cache { enable: true }',

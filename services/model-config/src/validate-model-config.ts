@@ -2,6 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { DynamicBatching, ModelConfig } from './model-config.ts'
 import { backendOfPlatform, ENSEMBLE_PLATFORM, hasOwnPlatforms } from './select-backend.ts'
 import { validateInstanceGroups } from './validate-instance-groups.ts'
+import { sequenceFault } from './validate-sequence-batching.ts'
 import { validateTensors } from './validate-tensors.ts'
 
 function backendFault({ name, platform, backend }: ModelConfig): string | undefined {
@@ -40,13 +41,9 @@ function priorityFault(batching: DynamicBatching): string | undefined {
     : undefined
 }
 
-/** Other schedulers are for the step to refuse. */
-function batchingFault({
-  dynamic_batching,
-  max_batch_size,
-  name,
-}: ModelConfig): string | undefined {
-  if (dynamic_batching === undefined) return undefined
+function batchingFault(config: ModelConfig): string | undefined {
+  const { dynamic_batching, max_batch_size, name } = config
+  if (dynamic_batching === undefined) return sequenceFault(config)
   const { preferred_batch_size: sizes } = dynamic_batching
   const fault = preferredSizeFault(sizes, max_batch_size) ?? priorityFault(dynamic_batching)
   return fault === undefined ? undefined : `${fault} for ${name}`
@@ -73,9 +70,9 @@ function nameFault(config: ModelConfig, directoryName: string): string | undefin
 }
 
 /**
- * The rules that Triton checks as soon as it reads a configuration: names, backend, batch size, dynamic batching. In Triton
- * their texts reach only the log, and a load request gets `failed to poll from model repository`. Fields that no step serves
- * (`sequence_batching`, `batch_input`) are not looked into: a load refuses them whole.
+ * The rules that Triton checks as soon as it reads a configuration: names, backend, batch size, batching. In Triton their
+ * texts reach only the log, and a load request gets `failed to poll from model repository`. Fields that no step serves
+ * (`batch_input`) are not looked into: a load refuses them whole.
  *
  * @param config - completed and normalised.
  * @throws ServeError CONFIG_INVALID with Triton's text for the first rule that is broken.

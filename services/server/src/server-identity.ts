@@ -8,6 +8,7 @@ export interface ServerIdentity {
 /** The protocol extensions that work here, in Triton's order; docs/protocol.md names the others. */
 const SERVER_EXTENSIONS: readonly string[] = [
   'classification',
+  'sequence',
   'model_repository',
   'schedule_policy',
   'model_configuration',

@@ -166,6 +166,8 @@ export class ModelTable {
     this.#retiredByPin.set(key, retired)
     await Promise.race([this.#o.unpinned?.(pin), retired.replaced.promise])
     await serving.scheduler.drain()
+    // Nothing waits any more; what is kept for sequences is let go.
+    serving.scheduler.stop()
     if (this.#retiredByPin.get(key) === retired) this.#retiredByPin.delete(key)
     this.#o.metrics?.removeModel(serving.statistics)
     try {

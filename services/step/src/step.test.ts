@@ -94,7 +94,7 @@ await t.test('serves what loads and lists what does not with its reason', async 
       ens: ENSEMBLE,
       misnamed: `name: "other" ${MODEL}`,
       plan: `platform: "tensorrt_plan" ${IO}`,
-      sequence: `${MODEL} sequence_batching { direct { } }`,
+      sequence: `${MODEL} sequence_batching { iterative_sequence: true }`,
       typo: 'max_batchsize: 4',
     },
     { engine },
@@ -104,7 +104,7 @@ await t.test('serves what loads and lists what does not with its reason', async 
     'broken/1: UNAVAILABLE Internal: no such operator',
     /^misnamed: unexpected directory name 'misnamed' for model 'other'/,
     /^plan\/1: UNAVAILABLE Invalid argument: .*tensorrt/,
-    /^sequence\/1: UNAVAILABLE Unsupported: 'sequence_batching' is not supported here, for model 'sequence'/,
+    /^sequence\/1: UNAVAILABLE Unsupported: 'sequence_batching.iterative_sequence' is not supported here, for model 'sequence'/,
     /^typo: /,
   ])
   t.equal(await infer(), 'OK')

@@ -2,7 +2,12 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, type ModelVersionSource, noGpusAvailable } from '@tutti/model-config'
+import {
+  type ModelConfig,
+  type ModelVersionSource,
+  noGpusAvailable,
+  withSequenceTensors,
+} from '@tutti/model-config'
 import type { Engine } from '../engine.ts'
 import { modelPath } from '../model-file.ts'
 import { inspectOnnx } from '../onnx/inspect.ts'
@@ -63,7 +68,7 @@ function toPort({ name, datatype, optional }: SessionPort): SessionPort {
 }
 
 async function load(source: ModelVersionSource, instances: number, o: Parts): Promise<OnnxModel> {
-  const { config } = source
+  const config = withSequenceTensors(source.config)
   const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
   const all = toPorts(await inspectOnnx(modelFile))
   checkConfig(config, all)

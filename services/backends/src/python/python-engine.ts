@@ -7,6 +7,7 @@ import {
   type ModelSignature,
   type ModelVersionSource,
   toJsonConfig,
+  withSequenceTensors,
 } from '@tutti/model-config'
 import { refuseConfig } from '../config-fields.ts'
 import type { Engine, EngineCuda, EngineOptions } from '../engine.ts'
@@ -195,7 +196,7 @@ function toTask(source: ModelVersionSource, file: string, placement: Placement):
     name: config.name,
     version,
     instance: placement.name,
-    outputs: config.output.map(({ name }) => name),
+    outputs: withSequenceTensors(config).output.map(({ name }) => name),
     decoupled: isDecoupled(config),
     args: {
       model_config: JSON.stringify(toJsonConfig(config)),

@@ -10,7 +10,6 @@ import {
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
-import type { QueueEntry } from '../queue/queue-entry.ts'
 import { Departures } from './departures.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { ReaderLag } from './reader-lag.ts'
@@ -23,6 +22,7 @@ import {
 } from './request-errors.ts'
 import type { RequestState } from './request-state.ts'
 import type { Turn } from './response-order.ts'
+import type { Waiting } from './scheduler-parts.ts'
 
 /** Who schedules requests and executions. */
 export interface ExecutionOwner {
@@ -108,7 +108,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   /** Infinity without a deadline. */
   readonly deadlineAt: number
   /** Set while the request waits. */
-  entry: QueueEntry<ScheduledRequest> | undefined
+  entry: Waiting<ScheduledRequest> | undefined
   readonly #caller: ResponseSink
   readonly #owner: ExecutionOwner
   readonly #context: ExecutionContext

@@ -15,7 +15,7 @@ function limitAfter(lengthsUs: readonly number[], most = 64): number {
     instances.end(0, lasting(us * 1000))
   }
   let limit = 0
-  for (; instances.next() === 0; limit += 1) instances.begin(0)
+  for (; instances.pick() === 0; limit += 1) instances.begin(0)
   return limit
 }
 
@@ -44,7 +44,7 @@ await t.test('the mean follows a model that becomes slower or faster', async (t)
 await t.test('the least busy instance is next, the first of equally busy ones', async (t) => {
   const instances = new Instances(3, 2)
   const take = (): number => {
-    const instance = instances.next()
+    const instance = instances.pick()
     if (instance >= 0) instances.begin(instance)
     return instance
   }

@@ -8,13 +8,12 @@ import {
   type ModelTarget,
   ReadyGate,
   type ResponseSink,
-  requestPrefix,
   type StepRequest,
 } from '@tutti/tensor'
-import type { RequestQueue } from '../queue/request-queue.ts'
 import { Execution, type ExecutionOwner, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
+import type { InstanceChoice, WaitingRequests } from './scheduler-parts.ts'
 
 /** What a request to a model version needs. */
 export interface CheckedScheduler {
@@ -57,8 +56,8 @@ export function createFindExecutor(table: Table, replica: string): FindExecutor 
 export interface SchedulerParts {
   readonly model: LoadedModel
   readonly context: ExecutionContext
-  readonly queue: RequestQueue<ScheduledRequest>
-  readonly instances: Instances
+  readonly queue: WaitingRequests<ScheduledRequest>
+  readonly instances: InstanceChoice
 }
 
 /** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
@@ -99,7 +98,7 @@ export class Scheduler implements ExecutionOwner {
     try {
       scheduled.entry = this.#o.queue.add(scheduled, request, acceptedAt)
     } catch (error) {
-      return ServeError.from(error).withPrefix(requestPrefix(request.context.id))
+      return ServeError.from(error)
     }
     this.context.statistics.addPending(1)
     return undefined
@@ -108,17 +107,18 @@ export class Scheduler implements ExecutionOwner {
   /** Starts all that can start now. */
   #pump(): void {
     const now = this.context.clock.now()
-    if (this.#o.queue.nextExpiry <= now) this.#expire(now)
+    const { queue, instances } = this.#o
+    if (queue.nextExpiry <= now) this.#expire(now)
     let wakeAt = Number.POSITIVE_INFINITY
-    for (let free = this.#o.instances.next(); free >= 0; free = this.#o.instances.next()) {
-      const next = this.#o.queue.next(now)
+    for (let free = instances.pick(now); free >= 0; free = instances.pick(now)) {
+      const next = queue.next(now)
       if (typeof next === 'number') {
         wakeAt = next
         break
       }
       this.#start(next, free, now)
     }
-    this.#wakeAt(Math.min(wakeAt, this.#o.queue.nextExpiry), now)
+    this.#wakeAt(Math.min(wakeAt, queue.nextExpiry), now)
   }
 
   #start(taken: readonly ScheduledRequest[], instance: number, now: number): void {
@@ -167,9 +167,9 @@ export class Scheduler implements ExecutionOwner {
   }
 
   #expire(now: number): void {
-    for (const scheduled of this.#o.queue.expire(now)) {
+    for (const [scheduled, error] of this.#o.queue.expire(now)) {
       this.#dequeued(scheduled)
-      scheduled.refuse(new ServeError('QUEUE_TIMEOUT', 'Request timeout expired'))
+      scheduled.refuse(error)
     }
   }
 
@@ -221,7 +221,7 @@ const MEAN_WEIGHT = 1 / 8
  * is busy only if its model is so short that all of them are done within half a millisecond: then the way to the instance costs
  * more than the work there. For every other model what waits stays in the queue, where cancel, priorities and timeouts work.
  */
-export class Instances {
+export class Instances implements InstanceChoice {
   readonly #inflight: number[]
   readonly #maxInflight: number
   /** How many executions an instance may have inflight now. */
@@ -239,8 +239,8 @@ export class Instances {
     return this.#inflight.filter((inflight) => inflight === 0).length
   }
 
-  /** The least busy instance that may take an execution, the first of equally busy ones, so that a quiet model keeps one warm; else -1. */
-  next(): number {
+  /** The least busy one, the first of equally busy ones, so that a quiet model keeps one warm. */
+  pick(): number {
     let instance = -1
     let least = this.#limit
     for (let i = 0; i < this.#inflight.length; i += 1) {
@@ -256,7 +256,6 @@ export class Instances {
     this.#inflight[instance] = (this.#inflight[instance] ?? 0) + 1
   }
 
-  /** @param times - of the execution, if it went well. */
   end(instance: number, times: ExecutionTimes | undefined): void {
     this.#inflight[instance] = (this.#inflight[instance] ?? 1) - 1
     if (times === undefined) return

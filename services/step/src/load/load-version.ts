@@ -8,12 +8,14 @@ import {
 } from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
 import { StatisticsRecorder } from '@tutti/server'
+import type { ExecutionContext } from '../execution/execution-context.ts'
 import { ResponseOrder } from '../execution/response-order.ts'
 import { Instances, Scheduler } from '../execution/scheduler.ts'
 import type { Serving } from '../hosted-model.ts'
 import { StepEvents } from '../log-events.ts'
 import { compileQueueRules } from '../queue/queue-rules.ts'
 import { RequestQueue } from '../queue/request-queue.ts'
+import { buildSequences, openSequences, type Sequences } from '../sequence/build-sequences.ts'
 import type { StepSettings } from '../step-options.ts'
 import { requireDevices } from './instance-devices.ts'
 import type { PreparedModel } from './prepare-model.ts'
@@ -52,12 +54,14 @@ export async function loadVersion(
     config,
   }
   const instances = countInstances(config)
+  const sequences = await openSequences(config, modelDirectory)
   const loaded = await engine.load(source, { instances, host: o.host, signal: o.signal })
   try {
-    const check = compileRequestCheck(config)
-    await warmUp(loaded, { config, instances, check, modelDirectory, random: Math.random })
+    const check = sequences?.check ?? compileRequestCheck(config)
+    const sample = { check: sequences?.warmUpCheck ?? check, modelDirectory, random: Math.random }
+    await warmUp(loaded, { config, instances, ...sample })
     const statistics = new StatisticsRecorder({ name, version: String(version), clock: o.clock })
-    const parts = { loaded, config, version, instances, statistics, settings: o }
+    const parts = { loaded, config, version, instances, statistics, settings: o, sequences }
     const scheduler = buildScheduler(parts)
     const slots = countSlots(config)
     const loadSeconds = (o.clock.now() - startedAt) / 1000
@@ -75,29 +79,45 @@ export function buildScheduler(o: {
   readonly version: number
   readonly instances: number
   readonly statistics: StatisticsRecorder
+  /** Of a model with `sequence_batching`. */
+  readonly sequences?: Sequences | undefined
   readonly settings: Pick<StepSettings, 'replica' | 'maxQueuedRequests' | 'clock' | 'log'>
 }): Scheduler {
-  const { config, version, statistics, settings } = o
-  const { clock, log, replica, maxQueuedRequests } = settings
-  const { name, dynamic_batching: dynamic } = config
+  const { config, loaded, instances } = o
+  const { maxQueuedRequests } = o.settings
+  const context = buildContext(o)
+  if (o.sequences !== undefined) {
+    const parts = buildSequences(o.sequences, { config, loaded, instances, maxQueuedRequests })
+    return new Scheduler({ ...parts, context })
+  }
   return new Scheduler({
-    model: o.loaded,
+    model: loaded,
     queue: new RequestQueue(compileQueueRules(config, maxQueuedRequests)),
     // What a dynamic batcher gives away early it cannot put into a larger batch.
     instances: new Instances(
-      o.instances,
-      dynamic === undefined ? (o.loaded.openExecutions ?? 1) : 1,
+      instances,
+      config.dynamic_batching === undefined ? (loaded.openExecutions ?? 1) : 1,
     ),
-    context: {
-      clock,
-      statistics,
-      events: new StepEvents(log).forVersion(name, version),
-      config,
-      outputs: new Set(config.output.map((output) => output.name)),
-      hasReshape: config.output.some(({ reshape }) => reshape !== undefined),
-      isDecoupled: isDecoupled(config),
-      ...(dynamic?.preserve_ordering === true && { order: new ResponseOrder() }),
-      details: { model: name, version: String(version), replica },
-    },
+    context,
   })
+}
+
+function buildContext(
+  o: Omit<Parameters<typeof buildScheduler>[0], 'sequences'>,
+): ExecutionContext {
+  const { config, version, statistics } = o
+  const { clock, log, replica } = o.settings
+  const { name, dynamic_batching: dynamic, sequence_batching: sequence } = config
+  const isOrdered = dynamic?.preserve_ordering ?? sequence?.oldest?.preserve_ordering ?? false
+  return {
+    clock,
+    statistics,
+    events: new StepEvents(log).forVersion(name, version),
+    config,
+    outputs: new Set(config.output.map((output) => output.name)),
+    hasReshape: config.output.some(({ reshape }) => reshape !== undefined),
+    isDecoupled: isDecoupled(config),
+    ...(isOrdered && { order: new ResponseOrder() }),
+    details: { model: name, version: String(version), replica },
+  }
 }

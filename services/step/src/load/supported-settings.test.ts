@@ -1,8 +1,9 @@
 import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
-import { type InstanceGroup, normaliseModelConfig } from '@tutti/model-config'
+import { type InstanceGroup, type ModelConfig, normaliseModelConfig } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
+import { sequenceConfig, sequenceState } from '../testing/sequence-builders.ts'
 import { loadReason } from './load-model.ts'
 import {
   countInstances,
@@ -42,20 +43,27 @@ await t.test('a batcher lets an instance execute a batch of requests', async (t)
   t.equal(slots({ max_batch_size: 8 }), 3)
   t.equal(slots({ max_batch_size: 8, dynamic_batching: dynamic }), 24)
   t.equal(slots({ max_batch_size: 0, dynamic_batching: dynamic }), 3)
+  const { sequence_batching } = sequenceConfig()
+  t.equal(slots({ max_batch_size: 8, sequence_batching }), 24)
 })
 
 await t.test('what the scheduler cannot do is refused with its field', async (t) => {
-  const sequence = {
-    max_sequence_idle_microseconds: 0,
-    control_input: [],
-    state: [],
-    iterative_sequence: false,
+  const cases: readonly (readonly [ModelConfig, string])[] = [
+    [sequenceConfig({ iterative_sequence: true }), 'sequence_batching.iterative_sequence'],
+    [
+      sequenceConfig({ state: [sequenceState()] }, { backend: 'pytorch' }),
+      'sequence_batching.state',
+    ],
+    [sequenceConfig({}, { max_batch_size: 65_537 }), 'sequence_batching'],
+  ]
+  for (const [config, field] of cases) {
+    t.throws(() => requireSupported(normaliseModelConfig(config)), {
+      reason: 'UNSUPPORTED',
+      code: 'UNIMPLEMENTED',
+      details: { field },
+    })
   }
-  t.throws(() => requireSupported(scriptedConfig({ sequence_batching: sequence })), {
-    reason: 'UNSUPPORTED',
-    code: 'UNIMPLEMENTED',
-    details: { field: 'sequence_batching' },
-  })
+  t.doesNotThrow(() => requireSupported(normaliseModelConfig(sequenceConfig())))
   const rate = { resources: [{ name: 'r', global: true, count: 1 }], priority: 2 }
   const ignored = instanceGroup({ rate_limiter: rate, host_policy: 'p' })
   const config = scriptedConfig({

@@ -1,8 +1,11 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
+import { sequenceSlots } from '../sequence/sequence-rules.ts'
 
 /** An instance costs a thread and some 15 MB; a count with a few zeros too many must not end the process. */
 const MAX_INSTANCES = 1024
+/** Each sequence with a slot takes some 500 bytes, and what its model keeps. */
+const MAX_SEQUENCES = 65_536
 /** Rows of one warm-up sample; far beyond what compiles anything. */
 const MAX_WARM_UP_ROWS = 1_000_000
 
@@ -17,6 +20,10 @@ export function requireSupported(config: ModelConfig): void {
     throw new ServeError('UNSUPPORTED', text, { details: { field } })
   }
   requireWithin(config, 'instance_group.count', countInstances(config), MAX_INSTANCES)
+  if (config.sequence_batching !== undefined) {
+    const slots = countInstances(config) * sequenceSlots(config)
+    requireWithin(config, 'sequence_batching', slots, MAX_SEQUENCES)
+  }
   for (const { batch_size: rows } of config.model_warmup) {
     requireWithin(config, 'model_warmup.batch_size', rows, MAX_WARM_UP_ROWS)
   }
@@ -33,7 +40,8 @@ export function countInstances(config: ModelConfig): number {
 
 /** Requests of a normalised config that can execute at the same time: one per instance, or a full batch where a batcher makes them. */
 export function countSlots(config: ModelConfig): number {
-  const batch = config.dynamic_batching === undefined ? 1 : Math.max(1, config.max_batch_size)
+  const isBatched = config.dynamic_batching !== undefined || config.sequence_batching !== undefined
+  const batch = isBatched ? Math.max(1, config.max_batch_size) : 1
   return countInstances(config) * batch
 }
 
@@ -62,7 +70,11 @@ export function ineffectiveSettings(config: ModelConfig): readonly (readonly [st
 function unsupportedFields(config: ModelConfig): readonly (readonly [string, boolean])[] {
   const groups = config.instance_group
   return [
-    ['sequence_batching', config.sequence_batching !== undefined],
+    ['sequence_batching.iterative_sequence', config.sequence_batching?.iterative_sequence === true],
+    [
+      'sequence_batching.state',
+      config.backend === 'pytorch' && (config.sequence_batching?.state.length ?? 0) > 0,
+    ],
     ['batch_input', config.batch_input.length > 0],
     ['batch_output', config.batch_output.length > 0],
     ['instance_group.passive', groups.some((group) => group.passive)],

@@ -3,7 +3,7 @@ import type { LevelRules } from './queue-rules.ts'
 
 /** What a queue reads of a request. */
 export type QueuedRequest = Pick<StepRequest, 'batchSize' | 'inputs'> & {
-  readonly context: Pick<StepRequest['context'], 'priority' | 'timeoutUs'>
+  readonly context: Pick<StepRequest['context'], 'id' | 'priority' | 'timeoutUs'>
 }
 
 /** The requests of one priority level. */

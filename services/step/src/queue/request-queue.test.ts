@@ -112,7 +112,7 @@ await t.test('max_queue_size refuses per level with the text of Triton', async (
     t.match(error, {
       reason: 'QUEUE_FULL',
       code: 'UNAVAILABLE',
-      message: 'Exceeds maximum queue size',
+      message: '[request id: <id_unknown>] Exceeds maximum queue size',
     })
   }
   t.equal(queue.length, 3)
@@ -143,7 +143,13 @@ await t.test('REJECT takes expired requests out', async (t) => {
   add(queue, { item: 'late', at: 1 })
   t.equal(queue.nextExpiry, 2)
   t.same(queue.expire(1.9), [])
-  t.same(queue.expire(2), ['a', 'b'])
+  t.same(
+    queue.expire(2).map(([item, error]) => [item, error.reason]),
+    [
+      ['a', 'QUEUE_TIMEOUT'],
+      ['b', 'QUEUE_TIMEOUT'],
+    ],
+  )
   t.equal(queue.nextExpiry, 3)
   t.equal(show(queue.next(2)), 'late')
 })
@@ -177,7 +183,7 @@ await t.test('a request may shorten its timeout where the policy allows it', asy
   ]
   for (const [name, policy, timeoutUs, want] of cases) {
     const queue = new RequestQueue<string>(rules({ policy }))
-    queue.add('a', { batchSize: 1, inputs: [], context: { priority: 0n, timeoutUs } }, 0)
+    queue.add('a', { batchSize: 1, inputs: [], context: { id: '', priority: 0n, timeoutUs } }, 0)
     t.equal(queue.nextExpiry, want, name)
   }
 })

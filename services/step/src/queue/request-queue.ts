@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { requestPrefix } from '@tutti/tensor'
 import type { Level, QueuedRequest, QueueEntry } from './queue-entry.ts'
 import { batchKey, type LevelRules, type QueueRules } from './queue-rules.ts'
 
@@ -28,11 +29,11 @@ export class RequestQueue<T> {
     return this.#nextExpiry
   }
 
-  /** @throws ServeError QUEUE_FULL or OVERLOADED, without the `[request id: ...]` prefix. */
+  /** @throws ServeError QUEUE_FULL or OVERLOADED. */
   add(item: T, request: QueuedRequest, now: number): QueueEntry<T> {
-    const { priority, timeoutUs } = request.context
+    const { id, priority, timeoutUs } = request.context
     const level = this.#levelOf(priority)
-    this.#admit(level)
+    this.#admit(level, id)
     const { batchKey: inputs } = this.#rules
     const entry: QueueEntry<T> = {
       item,
@@ -66,11 +67,10 @@ export class RequestQueue<T> {
 
   /**
    * Applies the queue timeouts. Looks at the whole queue: its length is bounded, while a heap costs every request more.
-   *
-   * @returns what is rejected; it has left the queue.
+   * @returns what is rejected, and why; it has left the queue.
    */
-  expire(now: number): readonly T[] {
-    const rejected: T[] = []
+  expire(now: number): readonly (readonly [T, ServeError])[] {
+    const rejected: [T, ServeError][] = []
     this.#nextExpiry = Number.POSITIVE_INFINITY
     for (let entry = this.#first, next = entry?.next; entry !== undefined; entry = next) {
       next = entry.next
@@ -83,7 +83,7 @@ export class RequestQueue<T> {
         this.#link(entry)
       } else {
         this.remove(entry)
-        rejected.push(entry.item)
+        rejected.push([entry.item, new ServeError('QUEUE_TIMEOUT', 'Request timeout expired')])
       }
     }
     return rejected
@@ -135,11 +135,12 @@ export class RequestQueue<T> {
     return level
   }
 
-  #admit({ rules: { maxQueueSize }, waiting: { count } }: Level): void {
+  #admit({ rules: { maxQueueSize }, waiting: { count } }: Level, id: string): void {
     const most = this.#rules.maxQueuedRequests
     if (count < (maxQueueSize > 0 ? maxQueueSize : most)) return
-    if (maxQueueSize > 0) throw new ServeError('QUEUE_FULL', 'Exceeds maximum queue size')
-    const text = `${most} requests wait for the model, which is the server's bound`
+    const prefix = requestPrefix(id)
+    if (maxQueueSize > 0) throw new ServeError('QUEUE_FULL', `${prefix}Exceeds maximum queue size`)
+    const text = `${prefix}${most} requests wait for the model, which is the server's bound`
     throw new ServeError('OVERLOADED', text)
   }
 

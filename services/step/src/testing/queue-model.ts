@@ -57,7 +57,7 @@ export interface Offer {
 /** Puts a request into a queue, with defaults. */
 export function addOffer(queue: RequestQueue<string>, o: Offer): QueueEntry<string> {
   const { item, size = 1, key = '', priority = 0, timeoutUs = 0, at = 0 } = o
-  const context = { priority: BigInt(priority), timeoutUs: BigInt(timeoutUs) }
+  const context = { id: '', priority: BigInt(priority), timeoutUs: BigInt(timeoutUs) }
   const inputs = [floats('x', [1, Number(key)])]
   return queue.add(item, { batchSize: size, context, inputs }, at)
 }
@@ -94,7 +94,7 @@ export class QueueModel {
     else if (command.do === 'remove') this.#remove(command.index)
     else if (command.do === 'pass') this.#now += command.ms
     else this.#take()
-    for (const item of this.#queue.expire(this.#now)) {
+    for (const [item] of this.#queue.expire(this.#now)) {
       const { expiresAt } = this.#leave(item, 'rejected what does not wait')
       must(expiresAt <= this.#now, 'rejected too early')
       must(this.#rules.defaultLevelRules.timeoutAction === 'REJECT', 'rejected under DELAY')
@@ -106,7 +106,7 @@ export class QueueModel {
   drain(): void {
     while (this.#waiting.size > 0) {
       if (!this.#take()) this.#now += 1
-      for (const item of this.#queue.expire(this.#now)) this.#waiting.delete(item)
+      for (const [item] of this.#queue.expire(this.#now)) this.#waiting.delete(item)
     }
     must(this.#queue.next(this.#now) === Number.POSITIVE_INFINITY, 'something is left')
   }

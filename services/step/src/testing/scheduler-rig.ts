@@ -6,6 +6,7 @@ import { StatisticsRecorder } from '@tutti/server'
 import type { ExecuteOptions, NamedTensor, StepRequest } from '@tutti/tensor'
 import type { Scheduler } from '../execution/scheduler.ts'
 import { buildScheduler } from '../load/load-version.ts'
+import type { Sequences } from '../sequence/build-sequences.ts'
 import { ScriptedModel } from './scripted-engine.ts'
 import { batchRequest, RecordingSink } from './step-builders.ts'
 
@@ -41,6 +42,7 @@ export function createSchedulerRig(
     readonly instances?: number
     readonly maxQueuedRequests?: number
     readonly openExecutions?: number
+    readonly sequences?: Sequences
   } = {},
 ) {
   const config = o.config ?? scriptedConfig()
@@ -56,6 +58,7 @@ export function createSchedulerRig(
     version: 1,
     instances: o.instances ?? 1,
     statistics,
+    sequences: o.sequences,
     settings: {
       replica: 'r1',
       maxQueuedRequests: o.maxQueuedRequests ?? 100,

@@ -1,0 +1,58 @@
+import type { InstanceSlots, Sequence, SequenceEntry } from './sequence.ts'
+import type { DirectRules } from './sequence-rules.ts'
+
+/** Triton's direct strategy: a sequence keeps its place in the batch of its instance. */
+export class DirectSlots<T> implements InstanceSlots<T> {
+  readonly #rules: DirectRules
+  readonly #slots: (Sequence<T> | undefined)[]
+  #used = 0
+
+  constructor(slots: number, rules: DirectRules) {
+    this.#rules = rules
+    this.#slots = Array.from({ length: slots }, () => undefined)
+  }
+
+  get used(): number {
+    return this.#used
+  }
+
+  get sequences(): Iterable<Sequence<T>> {
+    return this.#slots.filter((sequence) => sequence !== undefined)
+  }
+
+  /** The lowest one: what is below the highest place of a batch is filled up. */
+  take(sequence: Sequence<T>): number {
+    const slot = this.#slots.indexOf(undefined)
+    this.#slots[slot] = sequence
+    this.#used += 1
+    return slot
+  }
+
+  free(_sequence: Sequence<T>, slot: number): void {
+    this.#slots[slot] = undefined
+    this.#used -= 1
+  }
+
+  // What may execute is seen in the slots.
+  offer(): void {}
+  withdraw(): void {}
+
+  /** @see triton-inference-server/core, sequence_batch_scheduler.cc, DirectSequenceBatch::BatcherThread */
+  next(now: number): readonly SequenceEntry<T>[] | number {
+    const ready: SequenceEntry<T>[] = []
+    let oldest: SequenceEntry<T> | undefined
+    for (const sequence of this.#slots) {
+      const first = sequence?.waiting[0]
+      if (first === undefined) continue
+      ready.push(first)
+      if (oldest === undefined || first.enqueuedAt < oldest.enqueuedAt) oldest = first
+    }
+    if (oldest === undefined) return Number.POSITIVE_INFINITY
+    const { maxQueueDelayMs, enough } = this.#rules
+    const delayEnd = oldest.enqueuedAt + maxQueueDelayMs
+    if (now < delayEnd && ready.length < enough) return delayEnd
+    // Triton compares with the lowest slot, which can starve the others.
+    const { key } = oldest
+    return ready.filter((entry) => entry.key === key)
+  }
+}

@@ -1,0 +1,96 @@
+import { ServeError } from '@tutti/errors'
+import { compileRequestCheck, type ModelConfig } from '@tutti/model-config'
+import {
+  type InferRequest,
+  type NamedTensor,
+  type RequestContext,
+  requestPrefix,
+  type StepRequest,
+} from '@tutti/tensor'
+import { type ControlTensors, compileControls } from './sequence-controls.ts'
+import { batchError, noIdError } from './sequence-errors.ts'
+import type { StateRule } from './sequence-states.ts'
+
+/** A request as the model of a sequence gets it: with control inputs, and with the states of its sequence once it executes. */
+export class SequenceRequest implements StepRequest {
+  readonly context: RequestContext
+  readonly inputs: NamedTensor[]
+  readonly requestedOutputs: readonly string[]
+  readonly batchSize: number
+  readonly retain?: () => () => void
+  /** The outputs that the client wants; empty means all. */
+  readonly wanted: readonly string[]
+
+  constructor(
+    checked: StepRequest,
+    controls: readonly NamedTensor[],
+    states: readonly StateRule[],
+  ) {
+    this.context = checked.context
+    this.inputs = [...checked.inputs, ...controls]
+    this.wanted = checked.requestedOutputs
+    this.requestedOutputs =
+      this.wanted.length === 0 || states.length === 0
+        ? this.wanted
+        : [...new Set([...this.wanted, ...states.map(({ output }) => output)])]
+    this.batchSize = checked.batchSize
+    if (checked.retain !== undefined) this.retain = checked.retain
+  }
+}
+
+/**
+ * The check of requests to a model with sequences: that of every model, then what the sequence scheduler asks for, with Triton's
+ * texts.
+ */
+export function compileSequenceCheck(
+  config: ModelConfig,
+  states: readonly StateRule[],
+): (request: InferRequest) => StepRequest {
+  const check = compileRequestCheck(config)
+  const controls = compileControls(config)
+  const refuse = compileRefusal(config.name, controls)
+  return (request) => {
+    const checked = check(request)
+    refuse(checked)
+    return new SequenceRequest(checked, controls.of(request.context), states)
+  }
+}
+
+function compileRefusal(model: string, { correlation }: ControlTensors) {
+  return ({ batchSize, context: { id, correlationId } }: StepRequest): void => {
+    if (batchSize > 1) throw batchError(model)
+    if (correlationId === 0n || correlationId === '') throw noIdError(model)
+    if (correlation === undefined) return
+    const isText = typeof correlationId === 'string'
+    if (isText === (correlation.datatype === 'BYTES')) return
+    const got = isText ? 'BYTES' : 'UINT64'
+    const text = `${requestPrefix(id)}sequence batching control '${correlation.name}' data-type is '${got}', but model '${model}' expects '${correlation.datatype}'`
+    throw new ServeError('DATATYPE_MISMATCH', text)
+  }
+}
+
+/**
+ * The check of warm-up samples: each is a whole sequence. A sample may bring control inputs and states itself.
+ */
+export function compileWarmUpCheck(
+  config: ModelConfig,
+  states: readonly StateRule[],
+): (request: InferRequest) => StepRequest {
+  const check = compileRequestCheck(config)
+  const controls = compileControls(config)
+  return (request) => {
+    const context = {
+      ...request.context,
+      correlationId: 1n,
+      sequenceStart: true,
+      sequenceEnd: true,
+    }
+    const added = [...controls.of(context), ...states.map(({ initial }) => initial)]
+    const names = new Set(added.map(({ name }) => name))
+    const own = request.inputs.filter(({ name }) => !names.has(name))
+    const given = new Map(request.inputs.map((tensor) => [tensor.name, tensor]))
+    const checked = check({ ...request, context, inputs: own })
+    const inputs = added.map((tensor) => given.get(tensor.name) ?? tensor)
+    return new SequenceRequest(checked, inputs, states)
+  }
+}
