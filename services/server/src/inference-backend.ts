@@ -57,6 +57,11 @@ export interface ModelControl {
  */
 export type BackendSelector = (caller: Caller) => InferenceBackend
 
+export type Protocol = 'http' | 'grpc'
+
+/** Adds something to what selects the backends of the calls of a protocol. Returns it as it is where there is nothing to add. */
+export type SelectorDecorator = (protocol: Protocol, select: BackendSelector) => BackendSelector
+
 /** What the servers serve: a router or a step. All errors are ServeErrors with Triton's text. */
 export interface InferenceBackend {
   /** False while the process shuts down. */

@@ -2,12 +2,16 @@ import { type Clock, type FlagValues, type Logger, limitLog } from '@tutti/chass
 import { ServeError } from '@tutti/errors'
 import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
 import { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
-import type { AddHeaderRules } from './access/header-rules.ts'
 import { Admission } from './admission.ts'
 import { outsideShare } from './admission-bounds.ts'
 import { createEdgeSelector, type EdgeAccess, EdgeRules } from './edge/edge-selector.ts'
 import { startGrpcServer } from './grpc/grpc-server.ts'
-import type { BackendSelector, InferenceBackend } from './inference-backend.ts'
+import type {
+  BackendSelector,
+  InferenceBackend,
+  Protocol,
+  SelectorDecorator,
+} from './inference-backend.ts'
 import type { RunningServer } from './listen.ts'
 import type { ServerMetrics } from './metrics.ts'
 import {
@@ -21,6 +25,7 @@ import { startRestServer } from './rest/rest-server.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
 import { SERVER_IDENTITY } from './server-identity.ts'
 import { toTlsFiles } from './tls/tls-flags.ts'
+import type { TraceSettings } from './trace/trace-settings.ts'
 
 /**
  * Servers for requests from outside: each request reaches the models that its host and token lead to. They have no TLS: an ingress
@@ -45,8 +50,10 @@ export interface ServersOptions {
   readonly identities?: (() => readonly IdentityRule[]) | undefined
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard
-  /** What headers decide of calls that do not come from outside; nothing if absent. */
-  readonly addHeaderRules?: AddHeaderRules
+  /** What is added to calls that do not come from outside; each comes before those that precede it. */
+  readonly decorators?: readonly SelectorDecorator[]
+  /** What of these calls is traced into files, where that is offered. */
+  readonly traceSettings?: TraceSettings | undefined
   /** For `/livez` and `/readyz` on the metrics port. */
   readonly health?: HealthReading
   /** For further paths on the metrics port. */
@@ -107,12 +114,15 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   })
   const outside = new Admission(outsideShare(admission.bounds), admission)
   const { counts, inside, fromOutside } = prepareAccess(o)
-  const inner = (protocol: 'http' | 'grpc'): ListenerParts => ({
+  const inner = (protocol: Protocol): ListenerParts => ({
     admission,
     counts,
     access: (log) => {
+      const { decorators = [] } = o
       const select = inside(log)
-      return o.addHeaderRules?.(protocol, select ?? (() => o.backend)) ?? select
+      if (decorators.length === 0) return select
+      const undecorated = select ?? (() => o.backend)
+      return decorators.reduce((plain, decorate) => decorate(protocol, plain), undecorated)
     },
   })
   const outer = { admission: outside, counts, access: fromOutside }
@@ -192,7 +202,11 @@ function openRest(
     ...(edge && { maxConnectionsPerAddress: 0 }),
     address: edge?.address ?? flags['http-address'],
     port: edge?.httpPort ?? flags['http-port'],
-    ...(edge === undefined && { tls: toTlsFiles(flags, 'http'), logSettings: log.settings }),
+    ...(edge === undefined && {
+      tls: toTlsFiles(flags, 'http'),
+      logSettings: log.settings,
+      traceSettings: o.traceSettings,
+    }),
     maxInputBytes: flags['http-max-input-size'],
   })
 }
@@ -210,7 +224,11 @@ function openGrpc(
     ...(edge && { maxConnectionsPerAddress: 0 }),
     address: edge?.address ?? flags['grpc-address'],
     port: edge?.grpcPort ?? flags['grpc-port'],
-    ...(edge === undefined && { tls: toTlsFiles(flags, 'grpc'), logSettings: log.settings }),
+    ...(edge === undefined && {
+      tls: toTlsFiles(flags, 'grpc'),
+      logSettings: log.settings,
+      traceSettings: o.traceSettings,
+    }),
     maxMessageBytes: flags['grpc-max-message-size'],
     windowBytes: flags['grpc-window-size'],
     maxConcurrentStreamsPerConnection: flags['grpc-max-concurrent-streams'],

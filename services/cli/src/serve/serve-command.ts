@@ -5,8 +5,9 @@ import {
   type ProcessEnvironment,
   runExecutable,
   systemClock,
+  type TracingSettings,
 } from '@tutti/chassis'
-import { checkTlsFlags, readHeaderRules } from '@tutti/server'
+import { checkTlsFlags, readHeaderRules, readTraceFlags } from '@tutti/server'
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
@@ -33,10 +34,12 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
       checkTlsFlags(flags)
       checkTritonFlags(flags)
       readHeaderRules(flags)
+      readTraceFlags(flags)
       readStorageMaps(flags)
     },
     start: async (given) => {
-      const o = { ...given, flags: settleDeprecated(given.flags) }
+      const settings = withTraceFlags(given.settings, given.flags)
+      const o = { ...given, settings, flags: settleDeprecated(given.flags) }
       const { flags, log, signal } = o
       if (flags.filename.length === 0) return await startServe(o)
       const manifests = await openManifests({
@@ -57,6 +60,14 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
 function settleDeprecated(flags: ServeFlags): ServeFlags {
   const isStrict = flags['strict-model-config'] ?? flags['disable-auto-complete-config']
   return { ...flags, 'disable-auto-complete-config': isStrict }
+}
+
+/** In the mode opentelemetry the flags come before the environment. */
+function withTraceFlags(settings: TracingSettings, flags: ServeFlags): TracingSettings {
+  const trace = readTraceFlags(flags)
+  if (trace.mode === 'triton') return settings
+  const { otlpEndpoint, sampleRatio, serviceName = settings.serviceName } = trace
+  return { otlpEndpoint, sampleRatio, serviceName }
 }
 
 function defaultCache({ env }: ProcessEnvironment): string {

@@ -7,7 +7,15 @@ import {
   systemClock,
   toDrainMs,
 } from '@tutti/chassis'
-import { AccessFile, checkAnswered, openServers, readHeaderRules } from '@tutti/server'
+import {
+  AccessFile,
+  checkAnswered,
+  openServers,
+  readHeaderRules,
+  readTraceFlags,
+  TraceFile,
+  traceRequests,
+} from '@tutti/server'
 import { readControlGuard } from './control-flags.ts'
 import { openModelServer } from './model-server.ts'
 import type { OpenedManifests } from './open-manifests.ts'
@@ -21,6 +29,17 @@ export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'si
   readonly engines?: Engines | readonly Engine[]
 }
 
+/** Files of traces; undefined where none are written. */
+function openTraces(
+  trace: ReturnType<typeof readTraceFlags>,
+  { clock, log }: Pick<ServeOptions, 'log'> & { readonly clock: Clock },
+) {
+  if (trace.mode !== 'triton' || trace.settings.file === '') return undefined
+  const { settings } = trace
+  const file = new TraceFile({ path: settings.file, log })
+  return { decorate: traceRequests({ settings, file, clock }), close: () => file.close() }
+}
+
 /**
  * Serves model repositories in one process: the step with its engines, the router over it, and the servers.
  *
@@ -30,6 +49,9 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const { flags, log, health } = o
   const clock = o.clock ?? systemClock
   const guardControl = readControlGuard(flags)
+  const headerRules = readHeaderRules(flags)
+  const trace = readTraceFlags(flags)
+  const traces = openTraces(trace, { clock, log })
   const access = await AccessFile.open({ flags, clock, log })
   const server = await openModelServer({ ...o, clock })
   const { router, step, metrics } = server
@@ -38,7 +60,8 @@ export async function startServe(o: ServeOptions): Promise<Running> {
       flags,
       backend: router,
       guardControl,
-      addHeaderRules: readHeaderRules(flags),
+      decorators: traces === undefined ? [headerRules] : [traces.decorate, headerRules],
+      traceSettings: trace.mode === 'triton' ? trace.settings : undefined,
       identities: access?.identities,
       metrics,
       health,
@@ -61,6 +84,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
         access?.close()
         await servers.close()
         await server.close()
+        traces?.close()
       },
       isBusy: () => step.isBusy,
     }

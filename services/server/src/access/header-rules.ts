@@ -2,7 +2,8 @@ import { timingSafeEqual } from 'node:crypto'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Parameter } from '@tutti/tensor'
-import type { BackendSelector, InferenceBackend, ResolvedModel } from '../inference-backend.ts'
+import type { InferenceBackend, Protocol, SelectorDecorator } from '../inference-backend.ts'
+import { decorateModels } from '../request/decorate.ts'
 import { API_GROUPS, type ApiGroup, groupOf } from './api-groups.ts'
 import type { Caller } from './caller.ts'
 
@@ -31,8 +32,6 @@ export const HEADER_FLAGS = {
 
 export type HeaderFlags = FlagValues<typeof HEADER_FLAGS>
 
-type Protocol = 'http' | 'grpc'
-
 interface WantedHeader {
   readonly name: string
   readonly value: string
@@ -45,11 +44,8 @@ interface HeaderRules {
   readonly wanted: ReadonlyMap<ApiGroup, WantedHeader>
 }
 
-/** Adds the rules to what selects the backends of the calls of a protocol. Returns it as it is where there are none. */
-export type AddHeaderRules = (protocol: Protocol, select: BackendSelector) => BackendSelector
-
 /** @throws ServeError FLAG_INVALID */
-export function readHeaderRules(flags: HeaderFlags): AddHeaderRules {
+export function readHeaderRules(flags: HeaderFlags): SelectorDecorator {
   const rules = { http: readRules('http', flags), grpc: readRules('grpc', flags) }
   return (protocol, select) => {
     const { forward, wanted } = rules[protocol]
@@ -120,32 +116,8 @@ function forwarding(
   added: ReadonlyMap<string, Parameter>,
 ): InferenceBackend {
   if (added.size === 0) return backend
-  const resolve: InferenceBackend['resolve'] = (name, version) =>
-    withParameters(backend.resolve(name, version), added)
-  // Backends are classes with private members, which a copy would lose.
-  return new Proxy(backend, {
-    get: (target, key) => {
-      if (key === 'resolve') return resolve
-      const value: unknown = Reflect.get(target, key, target)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
+  return decorateModels(backend, (model) => (request, sink, o) => {
+    const parameters = new Map([...request.context.parameters, ...added])
+    model.execute({ ...request, context: { ...request.context, parameters } }, sink, o)
   })
-}
-
-function withParameters(
-  model: ResolvedModel,
-  added: ReadonlyMap<string, Parameter>,
-): ResolvedModel {
-  const { name, version, config, isDecoupled } = model
-  return {
-    name,
-    version,
-    config,
-    isDecoupled,
-    labels: (output) => model.labels(output),
-    execute: (request, sink, o) => {
-      const parameters = new Map([...request.context.parameters, ...added])
-      model.execute({ ...request, context: { ...request.context, parameters } }, sink, o)
-    },
-  }
 }

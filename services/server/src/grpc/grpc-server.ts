@@ -17,6 +17,7 @@ import type { ServerIdentity } from '../server-identity.ts'
 import { readSecureOptions, type SecureOptions } from '../tls/secure-options.ts'
 import { keepSecure } from '../tls/secure-server.ts'
 import type { TlsFiles } from '../tls/tls-flags.ts'
+import type { TraceSettings } from '../trace/trace-settings.ts'
 import { Connections } from './connections.ts'
 import { MAX_HEADER_BYTES } from './grpc-caller.ts'
 import { serveInfer } from './infer-call.ts'
@@ -30,7 +31,7 @@ import {
   unsupportedHandlers,
 } from './model-handlers.ts'
 import { watchReads } from './read-watch.ts'
-import { repositoryHandlers, traceHandlers } from './repository-handlers.ts'
+import { repositoryHandlers } from './repository-handlers.ts'
 import type { ServerCall } from './server-call.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
 import { settingsHandlers } from './settings-handlers.ts'
@@ -82,6 +83,8 @@ export interface GrpcServerOptions
   readonly tls?: TlsFiles | undefined
   /** What clients may read and change of the log; nothing if absent. */
   readonly logSettings?: LogSettings | undefined
+  /** What of requests is traced into files; not offered if absent. */
+  readonly traceSettings?: TraceSettings | undefined
   readonly identity: ServerIdentity
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard | undefined
@@ -202,8 +205,7 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
     ...serverHandlers(o.identity),
     ...modelHandlers(),
     ...repositoryHandlers(control),
-    ...settingsHandlers({ control, logSettings: o.logSettings }),
-    ...traceHandlers(control),
+    ...settingsHandlers({ control, ...o }),
     ...unsupportedHandlers(),
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])

@@ -66,17 +66,6 @@ function controlHandler(
   }
 }
 
-/** The call that sets traces in Triton: not offered, and refused to those first who may not even ask. Nothing of it is read. */
-export function traceHandlers(control: ControlCalls) {
-  const TraceSetting: Handler = (call) => {
-    const refusal = control.run(toControlCall('trace settings', call), () => {
-      throw new ServeError('UNSUPPORTED', 'trace settings are not offered by this server')
-    })
-    refusal.catch((error: unknown) => call.refuse(ServeError.from(error)))
-  }
-  return { TraceSetting }
-}
-
 export function toControlCall(
   action: ControlCall['action'],
   { backend, headers, stream }: ServerCall,

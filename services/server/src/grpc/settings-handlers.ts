@@ -8,7 +8,13 @@ import {
   type SettingValue,
   writtenLogSettings,
 } from '../settings/log-settings.ts'
-import { requireOneProcess, requireSettings } from '../settings/require-settings.ts'
+import {
+  requireOneProcess,
+  requireSettings,
+  requireTracedModel,
+} from '../settings/require-settings.ts'
+import { readTraceChanges, writtenTraceSettings } from '../trace/read-trace-changes.ts'
+import type { TraceSettings } from '../trace/trace-settings.ts'
 import { type Handler, requireLive, unary } from './method.ts'
 import { toControlCall } from './repository-handlers.ts'
 
@@ -28,10 +34,13 @@ export interface SettingsHandlerOptions {
   readonly control: ControlCalls
   /** Absent: not offered. */
   readonly logSettings?: LogSettings | undefined
+  /** Absent: not offered. */
+  readonly traceSettings?: TraceSettings | undefined
 }
 
-/** The calls that read and set what the server logs; a message without settings reads. */
-export function settingsHandlers({ control, logSettings }: SettingsHandlerOptions) {
+/** The calls that read and set what the server logs and traces; a message without settings reads. */
+export function settingsHandlers(o: SettingsHandlerOptions) {
+  const { control, logSettings, traceSettings } = o
   return {
     LogSettings: settingsHandler(
       control,
@@ -49,7 +58,30 @@ export function settingsHandlers({ control, logSettings }: SettingsHandlerOption
         }
       },
     ),
+    TraceSetting: settingsHandler(
+      control,
+      'trace settings',
+      (request: TraceRequest, { backend }) => {
+        const settings = requireSettings(traceSettings, 'trace settings')
+        const { model_name: model } = request
+        requireTracedModel(backend, model)
+        const wanted = Object.entries(request.settings)
+        if (wanted.length > 0) requireOneProcess(backend, 'trace settings')
+        const written = new Map(wanted.map(([name, { value }]) => [name, value]))
+        settings.change(model, readTraceChanges(written))
+        return {
+          settings: Object.fromEntries(
+            [...writtenTraceSettings(settings, model)].map(([name, value]) => [name, { value }]),
+          ),
+        }
+      },
+    ),
   }
+}
+
+interface TraceRequest {
+  readonly model_name: string
+  readonly settings: Readonly<Record<string, { readonly value: readonly string[] }>>
 }
 
 /** Its message is read only of those who may change the server: answers tell its files. */

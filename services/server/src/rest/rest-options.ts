@@ -13,6 +13,7 @@ import { ControlCalls } from '../request/control-calls.ts'
 import type { ControlGuard } from '../request/control-guard.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
 import type { TlsFiles } from '../tls/tls-flags.ts'
+import type { TraceSettings } from '../trace/trace-settings.ts'
 
 /** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
 export interface RestServerOptions extends Partial<RestBounds> {
@@ -29,6 +30,8 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly accessLog?: AccessLog | undefined
   /** What clients may read and change of the log; nothing if absent. */
   readonly logSettings?: LogSettings | undefined
+  /** What of requests is traced into files; not offered if absent. */
+  readonly traceSettings?: TraceSettings | undefined
   /** Absent: HTTP without TLS. */
   readonly tls?: TlsFiles | undefined
   /** What `GET /v2` answers. */
@@ -81,6 +84,7 @@ export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
     select: () => o.backend,
     tls: undefined,
     logSettings: undefined,
+    traceSettings: undefined,
     ...REST_DEFAULTS,
     ...o,
   }

@@ -23,7 +23,7 @@ export function restRoutes(o: RouteOptions): readonly RestRoute[] {
     ...healthRoutes(o),
     ...modelRoutes(),
     ...repositoryRoutes(o),
-    ...unsupportedRoutes(o),
+    ...unsupportedRoutes(),
     ...settingsRoutes(o),
   ]
 }
@@ -147,7 +147,7 @@ function refuseNamedRepository(): RestReply {
 }
 
 /** What Triton has and this server has not: known paths, so that a client learns why. */
-function unsupportedRoutes({ control }: RouteOptions): readonly RestRoute[] {
+function unsupportedRoutes(): readonly RestRoute[] {
   const rows = ['system', 'cuda'].flatMap((kind) => {
     const path = `/v2/${kind}sharedmemory`
     const region = `${path}/region/:region`
@@ -164,19 +164,7 @@ function unsupportedRoutes({ control }: RouteOptions): readonly RestRoute[] {
     }
     return paths.map((path) => ({ path, methods, answer }))
   })
-  return [
-    ...refused,
-    ...traceRoutes(control, ['/v2/trace/setting', ...modelPaths('/trace/setting')]),
-  ]
-}
-
-/** Refused to those first who may not even ask. */
-function traceRoutes(control: ControlCalls, paths: readonly string[]): readonly RestRoute[] {
-  const answer = ({ caller, parameters: { model } }: RestCall): Promise<RestReply> =>
-    control.run({ ...caller, action: 'trace settings', model }, () => {
-      throw new ServeError('UNSUPPORTED', 'trace settings are not offered by this server')
-    })
-  return paths.map((path) => ({ path, methods: ['GET', 'POST'], answer }))
+  return refused
 }
 
 function modelPaths(suffix: string): readonly string[] {

@@ -1,14 +1,25 @@
 import type { LogSettings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { parseJson } from '@tutti/protocol'
-import type { ControlCall, ControlCalls } from '../request/control-calls.ts'
+import type { ControlCalls } from '../request/control-calls.ts'
 import {
   readLogChanges,
   type SettingTexts,
   type SettingValue,
   writtenLogSettings,
 } from '../settings/log-settings.ts'
-import { requireOneProcess, requireSettings } from '../settings/require-settings.ts'
+import {
+  requireOneProcess,
+  requireSettings,
+  requireTracedModel,
+  type SettingsAction,
+} from '../settings/require-settings.ts'
+import {
+  readTraceChanges,
+  type WrittenTraceSettings,
+  writtenTraceSettings,
+} from '../trace/read-trace-changes.ts'
+import type { TraceSettings } from '../trace/trace-settings.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import type { RestCall } from './rest-call.ts'
 import { jsonReply, type RestReply } from './rest-reply.ts'
@@ -23,7 +34,7 @@ const NON = {
   string: 'attempt to access JSON non-string as string',
 } as const
 
-const TEXTS: SettingTexts = {
+const LOG_TEXTS: SettingTexts = {
   refuse: (_name, want) => malformed(NON[want]),
   format: (got) => {
     const text = `invalid argument for --log_format, got: ${got}`
@@ -35,28 +46,45 @@ export interface SettingsRouteOptions {
   readonly control: ControlCalls
   /** Absent: not offered. */
   readonly logSettings?: LogSettings | undefined
+  /** Absent: not offered. */
+  readonly traceSettings?: TraceSettings | undefined
 }
 
-/** The paths that read and set what the server logs. Both only for those who may change the server: they tell its files. */
-export function settingsRoutes({
-  control,
-  logSettings,
-}: SettingsRouteOptions): readonly RestRoute[] {
+/** The paths that read and set what the server logs and traces. All only for those who may change the server: they tell its files. */
+export function settingsRoutes(o: SettingsRouteOptions): readonly RestRoute[] {
+  const { control, logSettings, traceSettings } = o
   const answerLog = async (call: RestCall): Promise<RestReply> => {
     const settings = requireSettings(logSettings, 'log settings')
     if (call.isChange) {
-      const changes = readLogChanges(await readMembers(call, 'log settings'), TEXTS)
-      Object.assign(settings, changes)
+      const members = await readMembers(call, 'log settings')
+      Object.assign(settings, readLogChanges(toLogSettings(members), LOG_TEXTS))
     }
     return jsonReply(writtenLogSettings(settings))
   }
-  return [settingsRoute(control, '/v2/logging', 'log settings', answerLog)]
+  const answerTrace = async (call: RestCall): Promise<RestReply> => {
+    const settings = requireSettings(traceSettings, 'trace settings')
+    const { model = '' } = call.parameters
+    requireTracedModel(call.backend, model)
+    if (call.isChange) {
+      const members = await readMembers(call, 'trace settings')
+      settings.change(model, readTraceChanges(toTraceSettings(members)))
+    }
+    const written = [...writtenTraceSettings(settings, model)]
+    return jsonReply(
+      Object.fromEntries(written.map(([name, words]) => [name, isList(name) ? words : words[0]])),
+    )
+  }
+  return [
+    settingsRoute(control, '/v2/logging', 'log settings', answerLog),
+    settingsRoute(control, '/v2/trace/setting', 'trace settings', answerTrace),
+    settingsRoute(control, '/v2/models/:model/trace/setting', 'trace settings', answerTrace),
+  ]
 }
 
-export function settingsRoute(
+function settingsRoute(
   control: ControlCalls,
   path: string,
-  action: ControlCall['action'],
+  action: SettingsAction,
   answer: (call: RestCall) => Promise<RestReply>,
 ): RestRoute {
   return {
@@ -73,19 +101,26 @@ export function settingsRoute(
 }
 
 /**
- * The members of a body; `null` counts as absent, and what is no object has none, as in Triton.
+ * The members of a body; what is no object has none, as in Triton.
  *
  * @throws ServeError MALFORMED_MESSAGE, MESSAGE_TOO_LARGE, UNSUPPORTED over several processes.
  */
 async function readMembers(
   call: RestCall,
-  what: 'log settings',
-): Promise<ReadonlyMap<string, SettingValue>> {
+  what: SettingsAction,
+): Promise<readonly (readonly [string, unknown])[]> {
   requireOneProcess(call.backend, what)
   const { value } = parseJson(await call.body(MAX_BODY_BYTES))
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return new Map()
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
+  return Object.entries(value)
+}
+
+/** `null` counts as absent. */
+function toLogSettings(
+  members: readonly (readonly [string, unknown])[],
+): ReadonlyMap<string, SettingValue> {
   return new Map(
-    Object.entries(value).flatMap(([name, item]) =>
+    members.flatMap(([name, item]) =>
       item === null && name !== 'log_file' ? [] : [[name, toSetting(item)] as const],
     ),
   )
@@ -94,6 +129,39 @@ async function readMembers(
 function toSetting(value: unknown): SettingValue {
   const isOne = typeof value === 'boolean' || typeof value === 'number' || typeof value === 'string'
   return isOne ? value : undefined
+}
+
+const TRACE_NAMES: ReadonlySet<string> = new Set([
+  'trace_level',
+  'trace_rate',
+  'trace_count',
+  'log_frequency',
+])
+
+/** `null` returns to what is inherited. @throws ServeError MALFORMED_MESSAGE */
+function toTraceSettings(members: readonly (readonly [string, unknown])[]): WrittenTraceSettings {
+  return new Map(
+    members.flatMap(([name, item]) => {
+      if (name === 'trace_file') return [[name, []] as const]
+      return TRACE_NAMES.has(name) ? [[name, toWords(name, item)] as const] : []
+    }),
+  )
+}
+
+function toWords(name: string, item: unknown): readonly string[] {
+  if (item === null) return []
+  if (isList(name) && !Array.isArray(item)) {
+    throw malformed('attempt to access JSON non-array as array')
+  }
+  const words: readonly unknown[] = isList(name) && Array.isArray(item) ? item : [item]
+  const texts = words.filter((word) => typeof word === 'string')
+  if (texts.length < words.length) throw malformed(NON.string)
+  // As Triton: no level at all is OFF.
+  return isList(name) && texts.length === 0 ? ['OFF'] : texts
+}
+
+function isList(name: string): boolean {
+  return name === 'trace_level'
 }
 
 function malformed(text: string): ServeError {

@@ -1,0 +1,36 @@
+import { ELEMENT_READERS } from '@tutti/protocol'
+import { bytesElements, elementCount, type NamedTensor } from '@tutti/tensor'
+
+/** Elements of a tensor in a trace: more would stall the server, and nobody reads them. */
+const MAX_ELEMENTS = 4096
+/** Of one text among them, in bytes. */
+const MAX_TEXT_BYTES = 256
+
+/** A tensor as a trace has it. Data is cut after `MAX_ELEMENTS`, with `...` at the end. */
+export function tracedTensor({ name, datatype, shape, data }: NamedTensor) {
+  const isCut = elementCount(shape) > MAX_ELEMENTS
+  const words = datatype === 'BYTES' ? textsOf(data) : numbersOf({ datatype, shape, data })
+  const text = isCut ? [...words, '...'] : words
+  return { name, data: text.join(','), shape: shape.join(','), dtype: datatype }
+}
+
+function textsOf(data: Uint8Array): readonly string[] {
+  const texts: string[] = []
+  for (const element of bytesElements(data)) {
+    if (texts.length === MAX_ELEMENTS) break
+    texts.push(`"${Buffer.from(element.subarray(0, MAX_TEXT_BYTES)).toString('utf8')}"`)
+  }
+  return texts
+}
+
+function numbersOf({
+  datatype,
+  shape,
+  data,
+}: Pick<NamedTensor, 'datatype' | 'shape' | 'data'>): readonly string[] {
+  const read = ELEMENT_READERS[datatype]
+  if (read === undefined) return []
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const count = Math.min(elementCount(shape), MAX_ELEMENTS)
+  return Array.from({ length: count }, (_, i) => String(read(view, i)))
+}
