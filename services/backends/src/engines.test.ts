@@ -12,7 +12,7 @@ await t.test('a backend that is not here is BACKEND_UNSUPPORTED, naming what is'
   for (const backend of ['tensorrt', 'mine', '']) {
     t.throws(() => selectEngine(createEngines(), backend, 'm'), {
       reason: 'BACKEND_UNSUPPORTED',
-      message: `unable to load model 'm': backend '${backend}' is not offered here, want one of 'onnxruntime', 'python', 'pytorch'`,
+      message: `unable to find backend library for backend '${backend}', try specifying runtime on the model configuration. Backends here: 'onnxruntime', 'python', 'pytorch', and those with a model.py in the backend directory; none that are native libraries`,
     })
   }
 })

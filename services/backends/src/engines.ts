@@ -3,11 +3,13 @@ import { ServeError } from '@tutti/errors'
 import type { Engine } from './engine.ts'
 import type { ModelMetrics } from './model-metrics.ts'
 import { createOnnxEngine } from './onnxruntime/onnx-engine.ts'
+import { findPythonBackend, pythonBackendProgram } from './python/python-backends.ts'
 import { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
+import { ZygotePool } from './python/zygote-pool.ts'
 import { createPytorchEngine } from './pytorch/pytorch-engine.ts'
 
-/** The engines that this build has, by Triton's backend name. */
-export type Engines = ReadonlyMap<string, Engine>
+/** The engines that there are, by Triton's backend name. */
+export type Engines = Pick<ReadonlyMap<string, Engine>, 'get' | 'keys'>
 
 export interface EnginesOptions {
   /** Default: no log. */
@@ -16,14 +18,16 @@ export interface EnginesOptions {
   /** Where metrics of models go. Default: nowhere. */
   readonly metrics?: ModelMetrics
   readonly python?: Pick<PythonEngineOptions, 'interpreter' | 'settings'>
+  /** Folder of python-based backends, `NAME/model.py`, which need not exist. Default: only those of this package. */
+  readonly backendDirectory?: string | undefined
   /** Default interpreter: that of Python models. */
   readonly pytorch?: Pick<PythonEngineOptions, 'interpreter' | 'settings'>
 }
 
-/** Makes every engine that this build has. */
+/** Makes every engine that this build has, and those of python-based backends when a model asks for them. */
 export function createEngines(o: EnginesOptions = {}): Engines {
-  const { python, pytorch, metrics, ...common } = o
-  const processes = { ...common, ...(metrics && { metrics }) }
+  const { python, pytorch, metrics, backendDirectory, ...common } = o
+  const processes = { ...common, ...(metrics && { metrics }), zygotes: new ZygotePool() }
   const interpreter = pytorch?.interpreter ?? python?.interpreter
   const engines = [
     createOnnxEngine(common),
@@ -34,7 +38,23 @@ export function createEngines(o: EnginesOptions = {}): Engines {
       ...(interpreter !== undefined && { interpreter }),
     }),
   ]
-  return new Map(engines.map((engine) => [engine.backend, engine]))
+  const builtIn = new Map(engines.map((engine) => [engine.backend, engine]))
+  /** By folder. A backend that comes into the directory later is found by the next load. */
+  const pythonBased = new Map<string, Engine>()
+  const findPythonBased = (backend: string): Engine | undefined => {
+    const folder = findPythonBackend(backend, backendDirectory)
+    if (folder === undefined) return undefined
+    const known = pythonBased.get(folder)
+    if (known !== undefined) return known
+    const program = pythonBackendProgram(backend, folder)
+    const engine = createPythonEngine({ ...processes, ...python }, program)
+    pythonBased.set(folder, engine)
+    return engine
+  }
+  return {
+    get: (backend) => builtIn.get(backend) ?? findPythonBased(backend),
+    keys: () => builtIn.keys(),
+  }
 }
 
 /**
@@ -47,6 +67,6 @@ export function selectEngine(engines: Engines, backend: string, model: string): 
   const engine = engines.get(backend)
   if (engine !== undefined) return engine
   const offered = [...engines.keys()].map((name) => `'${name}'`).join(', ')
-  const text = `unable to load model '${model}': backend '${backend}' is not offered here, want one of ${offered}`
+  const text = `unable to find backend library for backend '${backend}', try specifying runtime on the model configuration. Backends here: ${offered}, and those with a model.py in the backend directory; none that are native libraries`
   throw new ServeError('BACKEND_UNSUPPORTED', text, { details: { model, field: 'backend' } })
 }

@@ -1,6 +1,9 @@
-import { relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import type { ModelVersionSource } from '@tutti/model-config'
 import { refuseConfig } from './config-fields.ts'
+
+/** What every python-based backend is: this file in the folder of its name. */
+export const PYTHON_BACKEND_FILE = 'model.py'
 
 /**
  * The path of a version's model file, which need not exist.
@@ -23,4 +26,24 @@ export function pathInVersion(
   if (!relative(versionDirectory, path).startsWith('..')) return path
   const problem = `${field} '${wanted}' is outside the version directory`
   return refuseConfig(field, `unable to load model '${name}', ${problem}`)
+}
+
+/**
+ * Holds a model's `runtime` against what serves it.
+ *
+ * @param folder - where else Triton would look.
+ * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT, with Triton's text.
+ */
+export function requireRuntime(
+  { name, config, versionDirectory, modelDirectory }: Omit<ModelVersionSource, 'revision'>,
+  known: string,
+  folder: string,
+): void {
+  const { runtime } = config
+  if (runtime === '' || runtime === known) return
+  const text =
+    runtime === PYTHON_BACKEND_FILE
+      ? `unable to find Python backend based backend library '${runtime}' for model '${name}', searched: '${join(folder, runtime)}'`
+      : `unable to find backend library '${runtime}' for model '${name}', searched: '${versionDirectory}' '${modelDirectory}' '${folder}' `
+  refuseConfig('runtime', text)
 }

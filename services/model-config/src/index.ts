@@ -30,7 +30,7 @@ export { parseJsonConfig } from './parse-json-config.ts'
 export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 export { printModelConfig } from './print-model-config.ts'
 export { applyOutputReshape, carryExtents } from './reshape.ts'
-export { backendOfPlatform, selectBackend } from './select-backend.ts'
+export { backendOfPlatform, hasOwnPlatforms, selectBackend } from './select-backend.ts'
 export {
   type SequenceControl,
   type SequenceControlKind,

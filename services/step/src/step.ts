@@ -38,7 +38,8 @@ const CLOSE_MS = 2000
 
 /** Opens a step without models; `models.load` loads them from the repository. */
 export function openStep(o: StepOptions): Step {
-  const engines = new Map([...o.engines.values()].map((engine) => [engine.backend, engine]))
+  const { engines: given } = o
+  const engines = 'get' in given ? given : new Map(given.map((each) => [each.backend, each]))
   return new Step({ ...o, engines })
 }
 

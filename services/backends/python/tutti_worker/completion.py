@@ -19,7 +19,7 @@ def complete_config(connection, settings):
     server = Server(connection, None, settings["limit"])
     library._bind(Host(server, settings["directory"], library, settings["name"]))
     try:
-        model = import_model(settings["file"], settings["version"])
+        model = import_model(settings["file"], settings["package"])
         answer = {"config": None}
         if hasattr(model, "auto_complete_config"):
             completed = model.auto_complete_config(library.ModelConfig(settings["config"]))

@@ -88,7 +88,7 @@ def serve_model(connection, settings):
     host = Host(server, settings["model_dir"], library, settings["instance"])
     library._bind(host)
     try:
-        model = import_model(settings["file"], settings["version"])()
+        model = import_model(settings["file"], settings["package"])()
         if not callable(getattr(model, "execute", None)):
             raise AttributeError("'TritonPythonModel' has no function 'execute'")
         if hasattr(model, "initialize"):

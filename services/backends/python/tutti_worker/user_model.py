@@ -8,17 +8,21 @@ import sys
 import types
 
 
-def import_model(path, version):
-    """Imports `path` as module `<version>.<stem>`, so that relative imports find its neighbours. Returns TritonPythonModel."""
+def import_model(path, package):
+    """
+    Imports `path` as module `<package>.<stem>`, so that relative imports find its neighbours; as `<stem>` if the package is empty,
+    as that of a backend, whose folder belongs to no model. Returns TritonPythonModel.
+    """
     directory = os.path.dirname(path)
-    for entry in (directory, os.path.dirname(directory)):
-        if entry not in sys.path:
-            sys.path.append(entry)
-    package = types.ModuleType(version)
-    package.__path__ = [directory]
-    sys.modules[version] = package
-    stem = os.path.splitext(os.path.basename(path))[0]
-    name = "%s.%s" % (version, stem)
+    name = os.path.splitext(os.path.basename(path))[0]
+    entries = [directory]
+    if package:
+        entries.append(os.path.dirname(directory))
+        module = types.ModuleType(package)
+        module.__path__ = [directory]
+        sys.modules[package] = module
+        name = "%s.%s" % (package, name)
+    sys.path.extend(entry for entry in entries if entry not in sys.path)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -12,13 +12,13 @@ import { type SessionOptions, startSession } from './python-instance.ts'
 /**
  * Runs a model's `auto_complete_config` in a process of its own, which has not initialized the model.
  *
- * @param file - the model's.
+ * @param module - with the model's class.
  * @returns the same configuration if the model completes nothing.
  * @throws ServeError MODEL_LOAD_FAILED with the text of its exception; CONFIG_SYNTAX if it made no configuration.
  */
 export async function completeConfig(
   source: Pick<ModelVersionSource, 'config' | 'version'>,
-  file: string,
+  module: { readonly file: string; readonly package: string },
   o: Pick<SessionOptions, 'zygote' | 'settings' | 'clock' | 'log'>,
 ): Promise<ModelConfig> {
   const { config } = source
@@ -30,7 +30,7 @@ export async function completeConfig(
       task: 'complete',
       name: config.name,
       version,
-      file,
+      ...module,
       config: JSON.stringify(toJsonConfig(config)),
     },
     isDecoupled: false,

@@ -11,7 +11,7 @@ import {
 } from '@tutti/model-config'
 import { refuseConfig } from '../config-fields.ts'
 import type { Engine, EngineCuda, EngineOptions } from '../engine.ts'
-import { modelPath } from '../model-file.ts'
+import { modelPath, requireRuntime } from '../model-file.ts'
 import { ModelMetrics } from '../model-metrics.ts'
 import { type Placement, placeInstances } from '../placement.ts'
 import { startInstances } from '../start-instances.ts'
@@ -41,6 +41,8 @@ export interface PythonEngineOptions {
   readonly metrics?: ModelMetrics
   /** False: tensors travel over the socket, as where memory cannot be shared. */
   readonly sharesMemory?: boolean
+  /** Shared by engines whose processes may be forked from one. Default: its own. */
+  readonly zygotes?: ZygotePool
 }
 
 /** What the processes of an engine run. */
@@ -52,6 +54,8 @@ export interface PythonProgram {
   readonly completesConfig: boolean
   /** Imported before instances are forked. */
   readonly modules: readonly string[]
+  /** Of a python-based backend, whose class is not the model's: what the configuration names as its runtime. */
+  readonly runtime?: string
   /**
    * The file with the model's class.
    *
@@ -78,7 +82,7 @@ class PythonEngine implements Engine {
   readonly #settings: PythonSettings
   readonly #environmentCache: string
   readonly #metrics: ModelMetrics
-  readonly #pool = new ZygotePool()
+  readonly #pool: ZygotePool
   /** Opened for the first model; undefined if there is none. */
   #memory: readonly [SharedMemoryLike | undefined] | undefined
 
@@ -92,6 +96,7 @@ class PythonEngine implements Engine {
     this.#settings = { ...DEFAULT_PYTHON_SETTINGS, ...o.settings }
     this.#environmentCache = o.environmentCache ?? ENVIRONMENT_CACHE
     this.#metrics = o.metrics ?? new ModelMetrics()
+    this.#pool = o.zygotes ?? new ZygotePool()
     if (o.sharesMemory === false) this.#memory = [undefined]
   }
 
@@ -103,9 +108,12 @@ class PythonEngine implements Engine {
   async complete(source: Omit<ModelVersionSource, 'revision'>): Promise<ModelConfig> {
     if (!this.#program.completesConfig) return source.config
     const file = this.#program.modelFile(source)
+    const { runtime } = this.#program
     const lease = await this.#lease(source)
     try {
-      return await completeConfig(source, file, this.#common(lease))
+      const module = { file, package: packageOf(source, runtime) }
+      const config = await completeConfig(source, module, this.#common(lease))
+      return runtime === undefined ? config : { ...config, runtime }
     } finally {
       lease.release()
     }
@@ -127,7 +135,11 @@ class PythonEngine implements Engine {
       const o = {
         ...this.#common(lease),
         origin: { model: source.name, version, instance: placement.name },
-        task: toTask(source, file, placement),
+        task: {
+          ...toTask(source, placement),
+          file,
+          package: packageOf(source, this.#program.runtime),
+        },
         isDecoupled: isDecoupled(config),
         settings,
         memory: this.#memory[0],
@@ -185,13 +197,17 @@ export function createPythonEngine(
   return new PythonEngine(program, o)
 }
 
-/** What the process of an instance is to do. */
-function toTask(source: ModelVersionSource, file: string, placement: Placement): ProcessTask {
+/** The package that a model's file is imported in, with its neighbours; '' for a backend's, which is a module by itself. */
+function packageOf({ version }: Pick<ModelVersionSource, 'version'>, runtime?: string): string {
+  return runtime === undefined ? String(version) : ''
+}
+
+/** What the process of an instance is to do, but for the file that it runs. */
+function toTask(source: ModelVersionSource, placement: Placement): ProcessTask {
   const { config, modelDirectory } = source
   const version = String(source.version)
   return {
     task: 'serve',
-    file,
     model_dir: source.versionDirectory,
     name: config.name,
     version,
@@ -212,6 +228,7 @@ function toTask(source: ModelVersionSource, file: string, placement: Placement):
 
 /** @throws ServeError MODEL_LOAD_FAILED if it is absent or outside of the version directory. */
 function modelFile(source: Omit<ModelVersionSource, 'revision'>): string {
+  requireRuntime(source, 'libtriton_python.so', source.versionDirectory)
   const path = modelPath(source, DEFAULT_FILENAME)
   if (existsSync(path)) return path
   const text = `unable to load model '${source.name}', there is no file '${path}'`

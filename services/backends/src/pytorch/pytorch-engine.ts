@@ -44,7 +44,7 @@ export function createPytorchEngine(o: PythonEngineOptions = {}): Engine {
 /** @throws ServeError UNSUPPORTED for the other things that Triton's backend of this name runs. */
 function checkFlavour({ name, config }: Source): void {
   const field = config.platform === 'torch_aoti' ? 'platform' : 'runtime'
-  if (field === 'runtime' && config.runtime === '') return
+  if (field === 'runtime' && ['', 'libtriton_pytorch.so'].includes(config.runtime)) return
   const problem = `${field} '${config[field]}' is not supported, only TorchScript (pytorch_libtorch)`
   throw new ServeError('UNSUPPORTED', `unable to load model '${name}', ${problem}`, {
     code: 'INVALID_ARGUMENT',

@@ -13,6 +13,7 @@ const CONFIG_FLAGS = {
   'disable-auto-complete-config': SERVE_FLAGS['disable-auto-complete-config'],
   'model-config-name': SERVE_FLAGS['model-config-name'],
   'backend-config': SERVE_FLAGS['backend-config'],
+  'backend-directory': SERVE_FLAGS['backend-directory'],
   accelerator: SERVE_FLAGS.accelerator,
   format: {
     type: 'enum',
@@ -40,6 +41,7 @@ export const configCommand: Command = {
       const config = await completeConfig(findModel(models, name), {
         autoComplete: !flags['disable-auto-complete-config'],
         devices: openDevices(flags.accelerator, environment.env),
+        backendDirectory: flags['backend-directory'],
         ...readBackendConfig(flags['backend-config']),
       })
       environment.out(
@@ -65,12 +67,14 @@ function findModel(models: readonly RepositoryModel[], name: string): Repository
 /** The same steps that serving takes, short of loading. */
 async function completeConfig(
   model: RepositoryModel,
-  o: { readonly autoComplete: boolean; readonly devices: Devices } & ReturnType<
-    typeof readBackendConfig
-  >,
+  o: {
+    readonly autoComplete: boolean
+    readonly devices: Devices
+    readonly backendDirectory: string
+  } & ReturnType<typeof readBackendConfig>,
 ): Promise<ModelConfig> {
-  const { python, pytorch } = o
-  const engines = createEngines({ log: silentLogger, python, pytorch })
+  const { python, pytorch, backendDirectory } = o
+  const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
   const prepared = await prepareModel(model, { ...o, engines })
   if (prepared !== undefined) {
     await requireDevices(prepared.config, engines.get(prepared.config.backend), o.devices)

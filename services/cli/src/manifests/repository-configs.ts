@@ -16,6 +16,8 @@ export interface RepositoryReading extends ScanOptions {
   readonly autoComplete?: boolean
   /** Of `--backend-config`. */
   readonly backendConfig?: readonly string[]
+  /** Of `--backend-directory`. */
+  readonly backendDirectory?: string
 }
 
 /** What model repositories hold, by directory name. */
@@ -56,7 +58,7 @@ export async function readRepository(
 
 async function readConfig(
   model: RepositoryModel,
-  { autoComplete = true, backendConfig = [] }: RepositoryReading,
+  { autoComplete = true, backendConfig = [], backendDirectory }: RepositoryReading,
 ): Promise<ModelConfig> {
   if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
   const parsed =
@@ -68,7 +70,7 @@ async function readConfig(
     return { ...parsed, name: parsed.name || model.name }
   }
   const { python, pytorch, ...rest } = readBackendConfig(backendConfig)
-  const engines = createEngines({ log: silentLogger, python, pytorch })
+  const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
   const devices = NO_DEVICES
   const prepared = await prepareModel(model, { ...rest, engines, autoComplete, devices })
   if (prepared !== undefined) return prepared.config

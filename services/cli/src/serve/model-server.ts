@@ -68,13 +68,14 @@ async function openServer(
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
+  const backendDirectory = flags['backend-directory']
   let routers: RouterCalls | undefined
   const step = openStep({
     ...toStepSettings(flags, o.env),
     replica,
     repository,
     unpinned: (pin) => router.whenUnpinned(pin),
-    engines: o.engines ?? openEngines({ log, metrics, ...backends }),
+    engines: o.engines ?? openEngines({ log, metrics, backendDirectory, ...backends }),
     defaultMaxBatchSize,
     routers: () => routers,
     control: () => router.control,

@@ -45,7 +45,11 @@ export interface OpenedManifests {
 
 type ReadingFlags = Pick<
   ModelFlags,
-  'model-repository' | 'model-config-name' | 'disable-auto-complete-config' | 'backend-config'
+  | 'model-repository'
+  | 'model-config-name'
+  | 'disable-auto-complete-config'
+  | 'backend-config'
+  | 'backend-directory'
 >
 
 export interface OpenManifestsOptions {
@@ -102,6 +106,7 @@ function toReading(flags: ReadingFlags): RepositoryReading {
   return {
     autoComplete: !flags['disable-auto-complete-config'],
     backendConfig: flags['backend-config'],
+    backendDirectory: flags['backend-directory'],
     ...(configName !== undefined && { configName }),
   }
 }

@@ -88,7 +88,6 @@ export const TRITON_FLAGS = {
     ...TEXT,
     description: 'No effect: latencies are counters; there are no summaries.',
   },
-  'backend-directory': { ...TEXT, description: NO_LIBRARIES },
   'repoagent-directory': { ...TEXT, description: NO_LIBRARIES },
   'cache-directory': { ...TEXT, description: NO_LIBRARIES },
   'cache-config': { ...TEXT, description: NO_CACHE },

@@ -41,6 +41,16 @@ const apply = (spec: Parameters<typeof parsedModel>[1]) =>
 
 await t.test('each field reaches the configuration', async (t) => {
   t.match(apply({ modelFormat: { name: 'python' } }), { backend: 'python', platform: '' })
+  for (const [backend, format, want] of [
+    ['identity', 'python', 'identity'],
+    ['identity', 'onnx', 'onnxruntime'],
+    ['tensorrt', 'python', 'python'],
+    ['', 'python', 'python'],
+  ] as const) {
+    const config = parseModelConfig(`backend: "${backend}"`, 'config.pbtxt')
+    const applied = applyModelOverrides(config, { modelFormat: { name: format } })
+    t.equal(applied.backend, want, `${backend} as ${format}`)
+  }
   t.equal(apply({ maxBatchSize: 0 }).max_batch_size, 0)
   t.same(apply({ versionPolicy: { all: {} } }).version_policy, { all: {} })
   t.same(apply({ versionPolicy: { latest: { numVersions: 2 } } }).version_policy, {

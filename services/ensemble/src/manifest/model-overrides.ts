@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import {
   backendOfPlatform,
+  hasOwnPlatforms,
   type ModelConfig,
   parseJsonConfig,
   toJsonConfig,
@@ -65,8 +66,15 @@ function backendOf(config: ModelConfig, { modelFormat }: ModelOverrides): Partia
   if (modelFormat === undefined) return {}
   const backend = BACKENDS[modelFormat.name]
   const known = config.backend === '' ? backendOfPlatform(config.platform) : config.backend
-  // What names the same backend already stays as it is written.
-  return known === backend ? {} : { backend, platform: '' }
+  // What names the same backend already stays as it is written, and so does a backend that itself is Python code.
+  const isPythonBased = backend === 'python' && isCustom(known)
+  return known === backend || isPythonBased ? {} : { backend, platform: '' }
+}
+
+/** Whether a configuration names a backend that neither a format nor a platform of Triton stands for. */
+function isCustom(backend: string | undefined): boolean {
+  const isNamed = backend !== undefined && backend !== ''
+  return isNamed && formatOfBackend(backend) === undefined && !hasOwnPlatforms(backend)
 }
 
 type JsonObject = Readonly<Record<string, unknown>>

@@ -1,6 +1,6 @@
-import { ServeError } from '@tutti/errors'
-import { selectVersions } from '@tutti/model-config'
-import type { OpenedModel } from '@tutti/repository'
+import { type Reason, ServeError } from '@tutti/errors'
+import { parseModelConfig, selectVersions } from '@tutti/model-config'
+import type { OpenedModel, RepositoryModel } from '@tutti/repository'
 import { loadFailed, pollFailed, versionFailures } from '@tutti/server'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
@@ -46,7 +46,10 @@ export async function loadModel(
     prepared = await prepareModel(model, o.settings)
   } catch (thrown) {
     const error = ServeError.from(thrown)
-    return refuse(error.message, pollFailed(name, error))
+    if (!OF_ENGINES.has(error.reason)) return refuse(error.message, pollFailed(name, error))
+    const reason = loadReason(error)
+    const failed = versionsOf(model).map((version) => ({ version, reason }))
+    return refuse(reason, loadFailed(name, versionFailures(failed), error))
   }
   if (prepared === undefined) return undefined
   let numbers: readonly number[]
@@ -57,6 +60,20 @@ export async function loadModel(
     return refuse(message, loadFailed(name, message, thrown))
   }
   return loadVersions(prepared, numbers, { name, digest, release }, o)
+}
+
+/** What an engine says while it completes a configuration. Triton completes that of each version as it loads it. */
+const OF_ENGINES: ReadonlySet<Reason> = new Set(['MODEL_LOAD_FAILED', 'ENGINE_STOPPED'])
+
+/** Those that the load would have been of, whose configuration cannot be completed. */
+function versionsOf({
+  configText,
+  configPath,
+  versions,
+  name,
+}: RepositoryModel): readonly number[] {
+  const config = configText === undefined ? { name } : parseModelConfig(configText, configPath)
+  return selectVersions(config, versions)
 }
 
 /** A model whose configuration is refused. @param release - gives back the files that it was read from. */

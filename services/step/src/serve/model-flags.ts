@@ -53,6 +53,12 @@ export const MODEL_FLAGS = {
     description:
       'BACKEND,SETTING=VALUE, such as onnxruntime,default-max-batch-size=8. docs/engines.md lists the settings. Repeat the flag for more.',
   },
+  'backend-directory': {
+    type: 'string',
+    default: '/opt/tritonserver/backends',
+    description:
+      'Folder of python-based backends: NAME/model.py serves the models of backend NAME.',
+  },
   accelerator: {
     type: 'string',
     description:

@@ -61,6 +61,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const { flags, log } = o
   const clock = o.clock ?? systemClock
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
+  const backendDirectory = flags['backend-directory']
   const others = readOtherModels(flags)
   const repository = openRepository(flags, others)
   opened.defer(() => repository.close())
@@ -85,7 +86,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
     replica,
     repository,
     unpinned: (pin) => untilUnpinned(pin, pins),
-    engines: o.engines ?? openEngines({ log, metrics, ...backends }),
+    engines: o.engines ?? openEngines({ log, metrics, backendDirectory, ...backends }),
     defaultMaxBatchSize,
     routers: () => member?.routers,
     control: () => FLAGS_RULE,

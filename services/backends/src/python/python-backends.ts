@@ -1,0 +1,35 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { PYTHON_BACKEND_FILE, requireRuntime } from '../model-file.ts'
+import type { PythonProgram } from './python-engine.ts'
+
+/** Triton's small backends, which come with this package. */
+const STOCK_DIRECTORY = fileURLToPath(new URL('../../python/backends', import.meta.url))
+
+/**
+ * The folder of a python-based backend: `NAME/model.py` in the directory that a user names, else in those of this package.
+ *
+ * @returns undefined if there is none, or if the name is no name of a folder.
+ */
+export function findPythonBackend(name: string, directory: string | undefined): string | undefined {
+  if (name === '' || name.startsWith('.') || /[/\\\0]/.test(name)) return undefined
+  const given = directory === undefined ? [] : [resolve(directory)]
+  return [...given, STOCK_DIRECTORY]
+    .map((each) => join(each, name))
+    .find((folder) => existsSync(join(folder, PYTHON_BACKEND_FILE)))
+}
+
+/** What the processes of a python-based backend run: the class of its own folder, whatever lies in the model's. */
+export function pythonBackendProgram(backend: string, folder: string): PythonProgram {
+  return {
+    backend,
+    completesConfig: true,
+    modules: ['numpy'],
+    runtime: PYTHON_BACKEND_FILE,
+    modelFile(source) {
+      requireRuntime(source, PYTHON_BACKEND_FILE, folder)
+      return join(folder, PYTHON_BACKEND_FILE)
+    },
+  }
+}
