@@ -1,6 +1,8 @@
 """Sequences as NVIDIA's own clients, unmodified, send them: over gRPC, over a gRPC stream and over HTTP."""
 
+import os
 import queue
+import signal
 import threading
 import time
 
@@ -44,6 +46,11 @@ class Client:
 
 def clients_of(flags):
     return {"grpc": Client(grpc_client, flags.grpc), "http": Client(http_client, flags.http)}, flags
+
+
+def pids(flags):
+    """-> the processes of the steps, if the models are served by several replicas"""
+    return [int(pid) for pid in flags.pids.split(",")] if flags.pids else []
 
 
 IDS = iter(range(1000, 100000))
@@ -170,7 +177,7 @@ def lost_state(clients, flags):
     client.send("seq_sum", other, 3, start=True)
     client.send("seq_sum", lost, 3, start=True)
     assert "Stub process" in client.refusal("seq_sum", lost, -1).message()
-    for sequence in (lost, other):
+    for sequence in (lost,) if pids(flags) else (lost, other):
         assert client.refusal("seq_sum", sequence, 1).message() == NOT_STARTED.format(sequence, "seq_sum")
     deadline = time.monotonic() + 10
     while True:
@@ -254,9 +261,21 @@ def ensembles(clients, flags):
 
 
 @check
+def calls(clients, flags):
+    """a Python model calls another in a sequence, and may do so without being in one itself"""
+    for client in clients.values():
+        sequence = next(IDS)
+        assert sums(client, "seq_call", sequence, [1, 2, 3]) == [1, 3, 6]
+        message = client.refusal("seq_call", sequence, 1).message()
+        assert NOT_STARTED.format(sequence, "seq_oldest") in message, message
+
+
+@check
 def places(clients, flags):
     """a sequence of the direct strategy keeps its place in the batch, with an idle one before it"""
     client = clients["grpc"]
+    if pids(flags):
+        return
     first, second = next(IDS), next(IDS)
     assert client.send("seq_sum", first, 1, start=True, output="PLACE") == 0
     assert client.send("seq_sum", second, 1, start=True, output="PLACE") == 1
@@ -266,5 +285,33 @@ def places(clients, flags):
     assert client.send("seq_sum", second, 1, end=True) == 8
 
 
+@check
+def lost_replica(clients, flags):
+    """sequences of a replica that is gone are asked to start again, and the others go on"""
+    if not pids(flags):
+        return
+    client = clients["grpc"]
+    sequences = [next(IDS) for _ in range(12)]
+    for sequence in sequences:
+        assert client.send("seq_onnx", sequence, 1, start=True) == 101
+    os.kill(pids(flags)[0], signal.SIGKILL)
+    asked, gone_on = [], []
+    for sequence in sequences:
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                assert client.send("seq_onnx", sequence, 1) == 102
+                gone_on.append(sequence)
+                break
+            except InferenceServerException as error:
+                if error.message() == NOT_STARTED.format(sequence, "seq_onnx"):
+                    asked.append(sequence)
+                    break
+                assert error.status() == "StatusCode.UNAVAILABLE" and time.monotonic() < deadline, error
+    assert asked and gone_on, (asked, gone_on)
+    for sequence in asked:
+        assert sums(client, "seq_onnx", sequence, [1, 2]) == [101, 103]
+
+
 if __name__ == "__main__":
-    run(*clients_of(read_flags("grpc", "http")))
+    run(*clients_of(read_flags("grpc", "http", optional=("pids",))))

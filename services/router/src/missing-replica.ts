@@ -1,6 +1,6 @@
 import { type Clock, signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { ModelTarget, ResponseSink } from '@tutti/tensor'
+import type { ResponseSink } from '@tutti/tensor'
 import {
   type Replica,
   revisionKey,
@@ -8,16 +8,8 @@ import {
   type StepDirectory,
 } from '@tutti/transport'
 import { noReplica, type ResolvedEntry } from './catalog.ts'
+import type { Pin } from './pin.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
-
-/** The revision of one model version that a request uses. */
-export interface Pin {
-  target: ModelTarget
-  /** That of `target`, as replicas are found by it. */
-  key: string
-  /** Attempts that ran, may have run, or may still run under the revision. */
-  uses: number
-}
 
 /**
  * Takes a place at a replica of another revision, where none takes work for the pinned one any more and nothing ran under it.

@@ -2,17 +2,18 @@ import type { CallContext, Span } from '@tutti/chassis'
 import { retryDelayMs } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
-import { type FailedAttempt, type Replica, retryOrFail } from '@tutti/transport'
+import { type FailedAttempt, retryOrFail } from '@tutti/transport'
 import { outputError } from './call-errors.ts'
 import { startCallSpan } from './call-spans.ts'
 import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
-import { acquireMoved, awaitReplica, type Pin } from './missing-replica.ts'
+import { acquireMoved, awaitReplica } from './missing-replica.ts'
+import type { ChosenReplica, Pin } from './pin.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 
 /** The request of a client or of a model for which calls are made. */
 export interface RequestOwner {
   readonly key: string
-  readonly pins: RevisionPins
+  readonly pins: Pick<RevisionPins, 'choose' | 'ended' | 'pinOf'>
   /** The models that called one another up to it, the outermost first; undefined for a client's request. */
   readonly callers: readonly string[] | undefined
 }
@@ -32,18 +33,19 @@ export interface ModelCall {
 }
 
 /**
- * Calls the least busy replica of the request's revision and hands its responses to `sink`, the last of them final, or one
- * failure. Tries again what cannot have run, and waits while all replicas are suspect. Never throws.
- *
- * @param failed - the attempt that this one follows; absent for the first.
+ * Calls the least busy replica of the request's revision, or that of its sequence, and hands its responses to `sink`, the last of
+ * them final, or one failure. Tries again what cannot have run, and waits while all replicas are suspect. Never throws.
  */
-export function callModel(
-  o: RequestDependencies,
-  call: ModelCall,
-  sink: ResponseSink,
-  failed?: FailedAttempt,
-): void {
-  new Attempt(o, call, sink, failed).begin()
+export function callModel(o: RequestDependencies, call: ModelCall, sink: ResponseSink): void {
+  if (call.target.config.sequence_batching === undefined) return new Attempt(o, call, sink).begin()
+  const { key, callers, pins } = call.owner
+  o.sequences.begin(call, sink, {
+    pinOf: () => pins.pinOf(call.target),
+    choose: () => pins.choose(o, call.target),
+    call: (routed, to) => {
+      new Attempt(o, { ...call, owner: { key, callers, pins: routed ?? pins } }, to).begin()
+    },
+  })
 }
 
 /** One attempt at one replica: checks and measures what comes, passes it on, and gives its place back. */
@@ -79,16 +81,8 @@ class Attempt implements ResponseSink {
       const { target: revision } = owner.pins.pinOf(target)
       const { signal } = context
       const again = (until: number): void => this.begin(until)
-      return awaitReplica({
-        error,
-        directory,
-        clock,
-        revision,
-        signal,
-        giveUpAt,
-        again,
-        sink: this,
-      })
+      const wait = { error, directory, clock, revision, signal, giveUpAt, again, sink: this }
+      return awaitReplica(wait)
     }
     this.#startedAt = clock.now()
     const { pin } = this.#chosen
@@ -129,7 +123,7 @@ class Attempt implements ResponseSink {
       hasResponded: this.#hasResponded,
       tries: this.#tries,
     }
-    const again = (): void => callModel(this.#o, this.#call, this.#sink, failed)
+    const again = (): void => new Attempt(this.#o, this.#call, this.#sink, failed).begin()
     const { signal } = this.#call.context
     retryOrFail(failed, { delayMs: retryDelayMs, again, clock, signal }, this.#sink)
   }
@@ -163,12 +157,6 @@ class Attempt implements ResponseSink {
     if (this.#chosen !== undefined) this.#call.owner.pins.ended(this.#chosen, executed)
     this.#span?.end()
   }
-}
-
-/** A replica at which one attempt has a place. */
-interface ChosenReplica {
-  readonly pin: Pin
-  readonly replica: Replica
 }
 
 /**

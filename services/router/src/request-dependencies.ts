@@ -3,6 +3,7 @@ import type { ServerMetrics, StatisticsRecorder } from '@tutti/server'
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
 import type { LiveRevision, ResolvedEntry } from './catalog.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
+import type { SequenceRoutes } from './sequence-routes.ts'
 
 /** What all requests share: what they need from the router. */
 export interface RequestDependencies {
@@ -15,6 +16,8 @@ export interface RequestDependencies {
   /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
   readonly inFlight: Map<string, number>
   readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
+  /** Where the requests of sequences go. */
+  readonly sequences: SequenceRoutes
   /** What is served under a model version now, the best first. */
   readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
   /** A model version of a replica. */

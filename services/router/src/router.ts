@@ -18,6 +18,7 @@ import { createNestedExecutors, NESTING_DEFAULTS, type NestingBounds } from './n
 import { PinnedRequests } from './pinned-requests.ts'
 import { Requests } from './requests.ts'
 import { createRouterAnswers } from './router-answers.ts'
+import { SequenceRoutes } from './sequence-routes.ts'
 import { ServedView, type ServedViewOptions } from './served-view.ts'
 
 export interface RouterOptions extends ServedViewOptions {
@@ -42,6 +43,8 @@ export interface RouterOptions extends ServedViewOptions {
 export class Router implements InferenceBackend {
   /** Tensors that ensemble runs hold, and their bytes: zero when no request is in flight. */
   readonly memory = { count: 0, bytesInUse: 0 }
+  /** The sequences that it sends to their replicas. */
+  readonly sequences: SequenceRoutes
   /** What is served; it takes the changes of steps, ensembles and accepted resources. */
   readonly view: ServedView
   readonly resolve: Requests['resolve']
@@ -57,6 +60,7 @@ export class Router implements InferenceBackend {
 
   constructor(o: RouterOptions) {
     this.#o = o
+    this.sequences = new SequenceRoutes(o)
     this.#recorders = new EnsembleRecorders(o)
     const requests = this.#openRequests()
     this.resolve = requests.resolve
@@ -82,6 +86,7 @@ export class Router implements InferenceBackend {
       memory: this.memory,
       inFlight: new Map(),
       pinned: this.#pinned,
+      sequences: this.sequences,
       tracing: tracing.isEnabled ? tracing : undefined,
       lookup: (name, version) => this.view.lookup(name, version),
       liveRevisions: (model, version) => this.view.liveRevisions(model, version),

@@ -26,7 +26,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('add' as const),
       id: fc.integer({ min: 1, max: 6 }),
-      start: fc.boolean(),
+      start: fc.constantFrom(true, true, false),
       end: fc.constantFrom(false, false, true),
       width: fc.constantFrom(2, 2, 3),
       timeoutUs: fc.constantFrom(0, 0, 2000),
@@ -187,6 +187,6 @@ await t.test(
       }),
       { numRuns: 500 },
     )
-    t.ok(executions > 500, `${executions} executions`)
+    t.ok(executions > 100, `${executions} executions`)
   },
 )

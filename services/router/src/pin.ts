@@ -1,0 +1,17 @@
+import type { ModelTarget } from '@tutti/tensor'
+import type { Replica } from '@tutti/transport'
+
+/** The revision of one model version that a request uses. */
+export interface Pin {
+  target: ModelTarget
+  /** That of `target`, as replicas are found by it. */
+  key: string
+  /** Attempts that ran, may have run, or may still run under the revision. */
+  uses: number
+}
+
+/** A replica at which one attempt has a place. */
+export interface ChosenReplica {
+  readonly pin: Pin
+  readonly replica: Replica
+}
