@@ -11,6 +11,7 @@ export type {
   ResolvedModel,
 } from './inference-backend.ts'
 export { ServerMetrics } from './metrics.ts'
+export { METRICS_FLAGS, readMetricsFlags } from './metrics-flags.ts'
 export type { JsonAnswers } from './metrics-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
 export { type ControlGuard, createControlGuard } from './request/control-guard.ts'

@@ -2,7 +2,7 @@
 export interface MetricSeries {
   readonly labels: readonly (readonly [name: string, value: string])[]
   readonly value: number
-  /** Which part of a histogram it is; absent for other types. */
+  /** Which part of a histogram or summary it is; absent for other types. */
   readonly suffix?: '_bucket' | '_sum' | '_count'
 }
 
@@ -10,7 +10,7 @@ export interface MetricSeries {
 export interface MetricFamily {
   readonly name: string
   readonly help: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary'
   readonly series: readonly MetricSeries[]
 }
 

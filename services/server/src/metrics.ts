@@ -2,6 +2,8 @@ import { createMetrics, type Metrics } from '@tutti/chassis'
 import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
 import { FAILURE_REASONS } from './failure-reasons.ts'
 import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
+import { LatencySummaries } from './latency-summaries.ts'
+import type { LatencyMetrics } from './metrics-flags.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
 import { type StatisticsRecorder, StepHistograms, type StepLabels } from './statistics.ts'
 import { stepFamilies } from './step-families.ts'
@@ -22,6 +24,8 @@ export interface ServerMetricsOptions {
   readonly metrics?: Metrics
   /** Reads the host; the operating system if absent. */
   readonly host?: () => HostReading
+  /** Counters alone if absent. */
+  readonly latencies?: LatencyMetrics
 }
 
 interface ModelEntry {
@@ -36,6 +40,8 @@ export class ServerMetrics {
   readonly #models = new Map<StatisticsRecorder, ModelEntry>()
   readonly #metrics: Metrics
   readonly #host: () => readonly MetricFamily[]
+  readonly #hasCounters: boolean
+  readonly #summaries: LatencySummaries | undefined
   readonly #steps = new StepHistograms()
   /** Counts one step request. */
   readonly observeStep = this.#steps.observe
@@ -45,6 +51,9 @@ export class ServerMetrics {
     this.#metrics = o.metrics ?? createMetrics()
     this.#host = hostFamilies(o.host ?? readHost)
     this.contentType = this.#metrics.contentType
+    const { hasCounters = true, quantiles } = o.latencies ?? {}
+    this.#hasCounters = hasCounters
+    this.#summaries = quantiles && new LatencySummaries({ quantiles })
   }
 
   /** Series of the model appear, at 0 if nothing was recorded yet. */
@@ -53,8 +62,10 @@ export class ServerMetrics {
       .map(([key, value]) => [`_${toLabelName(key)}`, value] as const)
       // Two keys may become one label name, which Prometheus would refuse: the first one stays.
       .filter(([name], i, all) => all.findIndex(([other]) => other === name) === i)
+    const labels = [['model', model.name], ['version', model.version], ...tags] as const
+    if (this.#summaries !== undefined) recorder.observe = this.#summaries.add(labels)
     this.#models.set(recorder, {
-      labels: [['model', model.name], ['version', model.version], ...tags],
+      labels,
       recorder,
       loadSeconds: model.loadSeconds ?? 0,
     })
@@ -62,6 +73,10 @@ export class ServerMetrics {
 
   /** The model's series vanish, when it is unloaded. */
   removeModel(recorder: StatisticsRecorder): void {
+    const entry = this.#models.get(recorder)
+    if (entry === undefined) return
+    recorder.observe = undefined
+    this.#summaries?.remove(entry.labels)
     this.#models.delete(recorder)
   }
 
@@ -88,7 +103,9 @@ export class ServerMetrics {
     }))
     return (
       formatMetrics([
-        ...modelFamilies(models),
+        ...modelFamilies(models).filter(({ name }) => this.#hasCounters || !isLatency(name)),
+        ...(this.#summaries?.families() ?? []),
+        ...POOL_FAMILIES,
         ...this.#host(),
         ...stepFamilies(this.#steps),
         ...this.#added.flatMap((read) => read()),
@@ -97,9 +114,51 @@ export class ServerMetrics {
   }
 }
 
+function isLatency(name: string): boolean {
+  return name.startsWith('nv_inference_') && name.endsWith('_duration_us')
+}
+
+/** There is no such memory here; scripts that read it find 0, as on a Triton without a GPU. */
+const POOL_FAMILIES = ['total', 'used'].map(
+  (what): MetricFamily => ({
+    name: `nv_pinned_memory_pool_${what}_bytes`,
+    help: `Pinned memory pool ${what} memory size, in bytes`,
+    type: 'gauge',
+    series: [{ labels: [], value: 0 }],
+  }),
+)
+
 interface ModelReading extends ModelEntry {
   readonly statistics: ModelStatistics
 }
+
+const DURATIONS = [
+  [
+    'request',
+    'Cumulative inference request duration in microseconds (includes cached requests)',
+    (s: ModelStatistics) => s.success,
+  ],
+  [
+    'queue',
+    'Cumulative inference queuing duration in microseconds (includes cached requests)',
+    (s: ModelStatistics) => s.queue,
+  ],
+  [
+    'compute_input',
+    'Cumulative compute input duration in microseconds (does not include cached requests)',
+    (s: ModelStatistics) => s.computeInput,
+  ],
+  [
+    'compute_infer',
+    'Cumulative compute inference duration in microseconds (does not include cached requests)',
+    (s: ModelStatistics) => s.computeInfer,
+  ],
+  [
+    'compute_output',
+    'Cumulative inference compute output duration in microseconds (does not include cached requests)',
+    (s: ModelStatistics) => s.computeOutput,
+  ],
+] as const
 
 function modelFamilies(models: readonly ModelReading[]): readonly MetricFamily[] {
   const of = (
@@ -113,14 +172,6 @@ function modelFamilies(models: readonly ModelReading[]): readonly MetricFamily[]
     type,
     series: sumEqual(models.map((model) => ({ labels: model.labels, value: read(model) }))),
   })
-  const duration = (
-    what: string,
-    help: string,
-    read: (statistics: ModelStatistics) => StatisticDuration,
-  ): MetricFamily =>
-    of('counter', `nv_inference_${what}_duration_us`, `Cumulative ${help} in microseconds`, (m) =>
-      toMicroseconds(read(m.statistics)),
-    )
   return [
     of(
       'counter',
@@ -141,11 +192,11 @@ function modelFamilies(models: readonly ModelReading[]): readonly MetricFamily[]
       'Number of model executions performed (does not include cached requests)',
       (m) => Number(m.statistics.executionCount),
     ),
-    duration('request', 'inference request duration', (s) => s.success),
-    duration('queue', 'inference queuing duration', (s) => s.queue),
-    duration('compute_input', 'compute input duration', (s) => s.computeInput),
-    duration('compute_infer', 'compute inference duration', (s) => s.computeInfer),
-    duration('compute_output', 'inference compute output duration', (s) => s.computeOutput),
+    ...DURATIONS.map(([what, help, read]) =>
+      of('counter', `nv_inference_${what}_duration_us`, help, (m) =>
+        toMicroseconds(read(m.statistics)),
+      ),
+    ),
     of(
       'gauge',
       'nv_inference_pending_request_count',

@@ -5,7 +5,7 @@ export interface ServerIdentity {
   readonly extensions: readonly string[]
 }
 
-/** The protocol extensions that work here, in Triton's order; docs/protocol.md names the others. */
+/** The protocol extensions that work everywhere, in Triton's order; docs/protocol.md names the others. */
 const SERVER_EXTENSIONS: readonly string[] = [
   'classification',
   'sequence',
@@ -22,4 +22,18 @@ export const SERVER_IDENTITY: ServerIdentity = {
   name: 'triton',
   version: '0.1.0',
   extensions: SERVER_EXTENSIONS,
+}
+
+/** The extensions of one server. */
+export function extensionsOf(o: {
+  /** Clients load and unload models, and change what is logged. */
+  readonly isOneProcess: boolean
+  readonly hasTraces: boolean
+}): readonly string[] {
+  const own = SERVER_EXTENSIONS.flatMap((name) =>
+    name === 'model_repository' && o.isOneProcess
+      ? [name, 'model_repository(unload_dependents)']
+      : [name],
+  )
+  return [...own, ...(o.hasTraces ? ['trace'] : []), ...(o.isOneProcess ? ['logging'] : [])]
 }

@@ -23,7 +23,7 @@ import {
 import type { ControlGuard } from './request/control-guard.ts'
 import { startRestServer } from './rest/rest-server.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
-import { SERVER_IDENTITY } from './server-identity.ts'
+import { extensionsOf, SERVER_IDENTITY } from './server-identity.ts'
 import { toTlsFiles } from './tls/tls-flags.ts'
 import type { TraceSettings } from './trace/trace-settings.ts'
 
@@ -120,9 +120,10 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     access: (log) => {
       const { decorators = [] } = o
       const select = inside(log)
-      if (decorators.length === 0) return select
       const undecorated = select ?? (() => o.backend)
-      return decorators.reduce((plain, decorate) => decorate(protocol, plain), undecorated)
+      const decorated = decorators.reduce((one, decorate) => decorate(protocol, one), undecorated)
+      // Nothing to add: calls need no selection at all.
+      return decorated === undecorated ? select : decorated
     },
   })
   const outer = { admission: outside, counts, access: fromOutside }
@@ -241,6 +242,8 @@ function toCommon(o: ServersOptions, { admission, counts, access }: ListenerPart
   const audit = flags['audit-log'] ? limitLog(log, { clock }, auditBudget) : undefined
   const accessLog = new AccessLog({ counts, log: audit })
   const select = access(accessLog)
+  const isOneProcess = backend.control?.refusal === undefined
+  const extensions = extensionsOf({ isOneProcess, hasTraces: o.traceSettings !== undefined })
   return {
     backend,
     ...(guardControl && { guardControl }),
@@ -248,7 +251,7 @@ function toCommon(o: ServersOptions, { admission, counts, access }: ListenerPart
     accessLog,
     maxConnections: flags['max-connections'],
     maxConnectionsPerAddress: flags['max-connections-per-address'],
-    identity: { ...SERVER_IDENTITY, name: flags.id },
+    identity: { ...SERVER_IDENTITY, extensions, name: flags.id },
     admission,
     clock,
     log,

@@ -25,6 +25,8 @@ export class StatisticsRecorder {
   readonly #failures = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 }
   /** Requests that wait for their execution. */
   pending = 0
+  /** Counts each success too, for summaries. */
+  observe: ((request: SuccessfulRequest) => void) | undefined
 
   constructor(o: { name: string; version: string; clock?: { epochMs(): number } }) {
     this.name = o.name
@@ -38,17 +40,15 @@ export class StatisticsRecorder {
     this.#recorded.success.add(request.requestNs)
     this.#recorded.queue.add(request.queueNs)
     this.#recorded.compute.add(request)
+    this.observe?.(request)
   }
 
   recordExecution(execution: Execution): void {
     this.#recorded.lastInferenceMs = this.#clock.epochMs()
     this.#recorded.executionCount += 1
     const size = Math.max(1, execution.batchSize)
-    let batch = this.#recorded.batches.get(size)
-    if (batch === undefined) {
-      batch = new ComputeSums()
-      this.#recorded.batches.set(size, batch)
-    }
+    const batch = this.#recorded.batches.get(size) ?? new ComputeSums()
+    this.#recorded.batches.set(size, batch)
     batch.add(execution)
   }
 

@@ -3,7 +3,7 @@ import type { Engine, Engines } from '@tutti/backends'
 import { type Clock, createTracing, type FlagValues, type StartOptions } from '@tutti/chassis'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { RepositoryControl, Router } from '@tutti/router'
-import { refuseFailures, ServerMetrics } from '@tutti/server'
+import { readMetricsFlags, refuseFailures, ServerMetrics } from '@tutti/server'
 import {
   openEngines,
   openRepository,
@@ -61,7 +61,7 @@ async function openServer(
 ): Promise<ModelServer> {
   const { flags, settings, log, clock, manifests } = o
   opened.defer(async () => manifests?.close())
-  const metrics = new ServerMetrics()
+  const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const tracing = createTracing(settings)
   opened.defer(() => tracing.shutdown())
   const repository = openRepository(flags, manifests)

@@ -7,7 +7,7 @@ import {
   systemClock,
   type TracingSettings,
 } from '@tutti/chassis'
-import { checkTlsFlags, readHeaderRules, readTraceFlags } from '@tutti/server'
+import { checkTlsFlags, readHeaderRules, readMetricsFlags, readTraceFlags } from '@tutti/server'
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
@@ -35,6 +35,7 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
       checkTritonFlags(flags)
       readHeaderRules(flags)
       readTraceFlags(flags)
+      readMetricsFlags(flags)
       readStorageMaps(flags)
     },
     start: async (given) => {

@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { NESTING_FLAGS } from '@tutti/router'
-import { ACCESS_FLAGS, HEADER_FLAGS, SERVER_FLAGS, TRACE_FLAGS } from '@tutti/server'
+import { ACCESS_FLAGS, HEADER_FLAGS, METRICS_FLAGS, SERVER_FLAGS, TRACE_FLAGS } from '@tutti/server'
 import { MODEL_FLAGS } from '@tutti/step'
 import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'
@@ -20,6 +20,7 @@ export const SERVE_FLAGS = {
   ...SERVER_FLAGS,
   ...ACCESS_FLAGS,
   ...HEADER_FLAGS,
+  ...METRICS_FLAGS,
   ...TRACE_FLAGS,
   ...logging,
   ...TRITON_FLAGS,

@@ -8,7 +8,7 @@ const BOOL = { type: 'bool', isIgnored: true } as const
 const NO_POOL = 'No effect: memory is taken as requests need it, up to --max-inflight-bytes.'
 const NO_THREADS = 'No effect: one thread serves all connections, models have threads of their own.'
 const NO_PINGS =
-  'No effect: connections that are idle are closed when there are too many, and those that send nothing valid at once.'
+  'No effect: the server pings each connection every 60 s, and drops it after 20 s without an answer.'
 const NO_SAGEMAKER = 'No effect: SageMaker endpoints are not offered.'
 const NO_VERTEX = 'No effect: Vertex AI endpoints are not offered.'
 const NO_LIBRARIES = 'No effect: nothing is loaded from shared libraries.'
@@ -83,10 +83,6 @@ export const TRITON_FLAGS = {
   'metrics-interval-ms': {
     ...TEXT,
     description: 'No effect: metrics are read when they are asked for.',
-  },
-  'metrics-config': {
-    ...TEXT,
-    description: 'No effect: latencies are counters; there are no summaries.',
   },
   'repoagent-directory': { ...TEXT, description: NO_LIBRARIES },
   'cache-directory': { ...TEXT, description: NO_LIBRARIES },

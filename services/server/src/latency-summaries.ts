@@ -1,0 +1,166 @@
+import { type Clock, systemClock } from '@tutti/chassis'
+import type { MetricFamily, MetricSeries } from './metrics-text.ts'
+import type { SuccessfulRequest } from './statistics-snapshot.ts'
+
+/** As Triton: quantiles are those of the last minute, which goes in parts of 12 s. */
+const PARTS = 5
+const PART_MS = 12_000
+/** Values that are kept of one part, a fair sample if there are more. */
+const MAX_SAMPLES = 1024
+
+const READERS = {
+  request: [
+    'Summary of inference request duration in microseconds (includes cached requests)',
+    ({ requestNs }) => requestNs,
+  ],
+  queue: [
+    'Summary of inference queuing duration in microseconds (includes cached requests)',
+    ({ queueNs }) => queueNs,
+  ],
+  compute_input: [
+    'Cumulative compute input duration in microseconds (does not include cached requests)',
+    ({ computeInputNs }) => computeInputNs,
+  ],
+  compute_infer: [
+    'Cumulative compute inference duration in microseconds (does not include cached requests)',
+    ({ computeInferNs }) => computeInferNs,
+  ],
+  compute_output: [
+    'Cumulative inference compute output duration in microseconds (does not include cached requests)',
+    ({ computeOutputNs }) => computeOutputNs,
+  ],
+} as const satisfies Record<string, readonly [help: string, (r: SuccessfulRequest) => number]>
+
+type What = keyof typeof READERS
+
+interface ModelSummaries {
+  readonly labels: MetricSeries['labels']
+  readonly of: Readonly<Record<What, SlidingSamples>>
+  /** Versions with these labels. */
+  users: number
+}
+
+export interface LatencySummariesOptions {
+  /** From 0 to 1. */
+  readonly quantiles: readonly number[]
+  readonly clock?: Pick<Clock, 'now'>
+  readonly random?: () => number
+}
+
+/** The summaries `nv_inference_*_summary_us` of tritonserver's `--metrics-config summary_latencies=true`. */
+export class LatencySummaries {
+  readonly #o: LatencySummariesOptions
+  readonly #models = new Map<string, ModelSummaries>()
+
+  constructor(o: LatencySummariesOptions) {
+    this.#o = o
+  }
+
+  /** Series appear, unless they are there. @returns counts a request of a model with these labels. */
+  add(labels: MetricSeries['labels']): (request: SuccessfulRequest) => void {
+    const key = JSON.stringify(labels)
+    const known = this.#models.get(key) ?? { labels, of: this.#newSamples(), users: 0 }
+    known.users += 1
+    this.#models.set(key, known)
+    return (request) => {
+      for (const what of WHATS) known.of[what].observe(READERS[what][1](request) / 1000)
+    }
+  }
+
+  /** Takes back one `add`; series vanish with the last one. */
+  remove(labels: MetricSeries['labels']): void {
+    const key = JSON.stringify(labels)
+    const known = this.#models.get(key)
+    if (known === undefined) return
+    known.users -= 1
+    if (known.users === 0) this.#models.delete(key)
+  }
+
+  families(): readonly MetricFamily[] {
+    return WHATS.map((what) => ({
+      name: `nv_inference_${what}_summary_us`,
+      help: READERS[what][0],
+      type: 'summary',
+      series: [...this.#models.values()].flatMap(({ labels, of }) =>
+        of[what].series(labels, this.#o.quantiles),
+      ),
+    }))
+  }
+
+  #newSamples(): ModelSummaries['of'] {
+    const made = (): SlidingSamples => new SlidingSamples(this.#o)
+    return {
+      request: made(),
+      queue: made(),
+      compute_input: made(),
+      compute_infer: made(),
+      compute_output: made(),
+    }
+  }
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys() forgets the keys of a constant
+const WHATS = Object.keys(READERS) as readonly What[]
+
+interface Part {
+  readonly startedAt: number
+  readonly values: number[]
+  seen: number
+}
+
+class SlidingSamples {
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #random: () => number
+  #parts: Part[] = []
+  #count = 0
+  #sum = 0
+
+  constructor({ clock = systemClock, random = Math.random }: LatencySummariesOptions) {
+    this.#clock = clock
+    this.#random = random
+  }
+
+  observe(value: number): void {
+    this.#count += 1
+    this.#sum += value
+    const part = this.#part()
+    part.seen += 1
+    if (part.values.length < MAX_SAMPLES) part.values.push(value)
+    else {
+      const place = Math.floor(this.#random() * part.seen)
+      if (place < MAX_SAMPLES) part.values[place] = value
+    }
+  }
+
+  /** Quantiles are NaN while there is nothing. */
+  series(labels: MetricSeries['labels'], quantiles: readonly number[]): readonly MetricSeries[] {
+    this.#dropOld(this.#clock.now())
+    const values = this.#parts.flatMap((part) => part.values).toSorted((a, b) => a - b)
+    return [
+      { labels, suffix: '_count', value: this.#count },
+      { labels, suffix: '_sum', value: Math.round(this.#sum) },
+      ...quantiles.map((quantile) => ({
+        labels: [...labels, ['quantile', String(quantile)] as const],
+        value: Math.round(valueAt(values, quantile)),
+      })),
+    ]
+  }
+
+  #part(): Part {
+    const now = this.#clock.now()
+    const last = this.#parts.at(-1)
+    if (last !== undefined && now - last.startedAt < PART_MS) return last
+    this.#dropOld(now)
+    const part = { startedAt: now, values: [], seen: 0 }
+    this.#parts.push(part)
+    return part
+  }
+
+  #dropOld(now: number): void {
+    this.#parts = this.#parts.filter(({ startedAt }) => now - startedAt < PARTS * PART_MS)
+  }
+}
+
+function valueAt(sorted: readonly number[], quantile: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(quantile * sorted.length))] ?? Number.NaN
+}
