@@ -31,6 +31,8 @@ import {
 import { extractArchive } from '../../services/repository/dist/fetch/extract-archive.js'
 import { S3Bucket } from '../../services/repository/dist/fetch/s3-bucket.js'
 import { MessageReader } from '../../services/server/dist/grpc/message-reader.js'
+import { parseLogBody, parseTraceBody } from '../../services/server/dist/rest/settings-routes.js'
+import { TraceSettings } from '../../services/server/dist/trace/trace-settings.js'
 import { DATATYPES, elementCount } from '../../services/tensor/dist/index.js'
 
 /**
@@ -51,6 +53,7 @@ export const SURFACES = {
   },
   'rest-json': { formats: ['json', 'text'], run: (body) => checkTensors(decodeRest(body)) },
   'rest-generate': { formats: ['json', 'text'], run: runGenerate },
+  'rest-settings': { formats: ['json', 'text'], run: runSettings },
   'rest-binary': { formats: ['json', 'bytes'], run: runRestBinary },
   grpc: { formats: ['grpc', 'protobuf'], run: runGrpc },
   message: { formats: ['bytes'], run: (input) => runCodec(input, decodeMessage, encodeMessage) },
@@ -101,6 +104,21 @@ function runGenerate(body) {
   const { inputs, context } = decodeGenerateRequest(body, modelMetadata(CONFIG, []).inputs)
   checkTensors({ id: context.id, inputs, outputs: [] })
 }
+
+/** What is set is written with its own type, and can be set again. */
+function runSettings(body) {
+  const trace = new TraceSettings({ values: TRACE_VALUES, file: 'x' })
+  trace.change('m', parseTraceBody(body))
+  const { level, ...numbers } = trace.valuesOf('m')
+  assert.ok(level.every((one) => one === 'TIMESTAMPS' || one === 'TENSORS'))
+  assert.ok(Object.values(numbers).every((value) => Number.isSafeInteger(value) && value >= -1))
+  for (const [name, value] of Object.entries(parseLogBody(body))) {
+    const want = { verboseLevel: 'number', format: 'string' }[name] ?? 'boolean'
+    assert.equal(typeof value, want, name)
+  }
+}
+
+const TRACE_VALUES = { level: [], rate: 1000, count: -1, logFrequency: 0 }
 
 /** The first line is the header with the length of the JSON. */
 function runRestBinary(input) {

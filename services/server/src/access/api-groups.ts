@@ -32,6 +32,7 @@ const RULES: readonly (readonly [RegExp, ApiGroup])[] = [
   [/\/stats$/, 'statistics'],
   [/\/trace\/setting$/, 'trace'],
   [/^\/v2\/logging$/, 'logging'],
+  [/^\/v2\/openapi\.json$/, 'metadata'],
   [/^\/v2(\/models\/[^/]+(\/versions\/[^/]+)?)?$/, 'metadata'],
 ]
 

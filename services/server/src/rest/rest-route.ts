@@ -9,5 +9,7 @@ export interface RestRoute {
   readonly methods: readonly RestMethod[]
   /** True for what answers while the server stops too. */
   readonly isHealth?: boolean
+  /** True for what only says that it is not offered. */
+  readonly isRefused?: true
   answer(call: RestCall): RestReply | Promise<RestReply>
 }

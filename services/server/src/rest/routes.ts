@@ -7,6 +7,7 @@ import { requireControl } from '../request/model-control.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { answerGenerate, answerGenerateStream } from './generate-call.ts'
 import { answerInfer } from './infer-call.ts'
+import { openApiDocument } from './openapi.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import type { RestCall } from './rest-call.ts'
 import { emptyReply, errorReply, jsonReply, type RestReply } from './rest-reply.ts'
@@ -19,13 +20,22 @@ export interface RouteOptions extends SettingsRouteOptions {
 
 /** All routes (triton-semantics 4.10). */
 export function restRoutes(o: RouteOptions): readonly RestRoute[] {
-  return [
+  const routes: RestRoute[] = [
     ...healthRoutes(o),
     ...modelRoutes(),
     ...repositoryRoutes(o),
     ...unsupportedRoutes(),
     ...settingsRoutes(o),
   ]
+  const document = lazy(() => jsonReply(openApiDocument(routes)))
+  routes.push({ path: '/v2/openapi.json', methods: ['GET'], answer: document })
+  return routes
+}
+
+/** Made on the first demand. */
+function lazy<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make())
 }
 
 function healthRoutes({ identity }: RouteOptions): readonly RestRoute[] {
@@ -137,6 +147,7 @@ function controlRoutes(
     {
       path: `/v2/repository/:repository/models/:model/${action}`,
       methods: ['POST'],
+      isRefused: true,
       answer: refuseNamedRepository,
     },
   ]
@@ -162,7 +173,7 @@ function unsupportedRoutes(): readonly RestRoute[] {
     const answer = (): never => {
       throw new ServeError('UNSUPPORTED', `${what} not offered by this server`)
     }
-    return paths.map((path) => ({ path, methods, answer }))
+    return paths.map((path) => ({ path, methods, answer, isRefused: true as const }))
   })
   return refused
 }

@@ -1,4 +1,4 @@
-import type { LogSettings } from '@tutti/chassis'
+import type { ChangeableLogSettings, LogSettings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { parseJson } from '@tutti/protocol'
 import type { ControlCalls } from '../request/control-calls.ts'
@@ -19,7 +19,7 @@ import {
   type WrittenTraceSettings,
   writtenTraceSettings,
 } from '../trace/read-trace-changes.ts'
-import type { TraceSettings } from '../trace/trace-settings.ts'
+import type { TraceChanges, TraceSettings } from '../trace/trace-settings.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import type { RestCall } from './rest-call.ts'
 import { jsonReply, type RestReply } from './rest-reply.ts'
@@ -56,8 +56,7 @@ export function settingsRoutes(o: SettingsRouteOptions): readonly RestRoute[] {
   const answerLog = async (call: RestCall): Promise<RestReply> => {
     const settings = requireSettings(logSettings, 'log settings')
     if (call.isChange) {
-      const members = await readMembers(call, 'log settings')
-      Object.assign(settings, readLogChanges(toLogSettings(members), LOG_TEXTS))
+      Object.assign(settings, parseLogBody(await readBody(call, 'log settings')))
     }
     return jsonReply(writtenLogSettings(settings))
   }
@@ -66,8 +65,7 @@ export function settingsRoutes(o: SettingsRouteOptions): readonly RestRoute[] {
     const { model = '' } = call.parameters
     requireTracedModel(call.backend, model)
     if (call.isChange) {
-      const members = await readMembers(call, 'trace settings')
-      settings.change(model, readTraceChanges(toTraceSettings(members)))
+      settings.change(model, parseTraceBody(await readBody(call, 'trace settings')))
     }
     const written = [...writtenTraceSettings(settings, model)]
     return jsonReply(
@@ -100,17 +98,25 @@ function settingsRoute(
   }
 }
 
-/**
- * The members of a body; what is no object has none, as in Triton.
- *
- * @throws ServeError MALFORMED_MESSAGE, MESSAGE_TOO_LARGE, UNSUPPORTED over several processes.
- */
-async function readMembers(
-  call: RestCall,
-  what: SettingsAction,
-): Promise<readonly (readonly [string, unknown])[]> {
+/** @throws ServeError MESSAGE_TOO_LARGE, UNSUPPORTED over several processes. */
+async function readBody(call: RestCall, what: SettingsAction): Promise<Uint8Array> {
   requireOneProcess(call.backend, what)
-  const { value } = parseJson(await call.body(MAX_BODY_BYTES))
+  return await call.body(MAX_BODY_BYTES)
+}
+
+/** @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER, UNSUPPORTED */
+export function parseLogBody(body: Uint8Array): Partial<ChangeableLogSettings> {
+  return readLogChanges(toLogSettings(membersOf(body)), LOG_TEXTS)
+}
+
+/** @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER, UNSUPPORTED */
+export function parseTraceBody(body: Uint8Array): TraceChanges {
+  return readTraceChanges(toTraceSettings(membersOf(body)))
+}
+
+/** What is no object has no members, as in Triton. */
+function membersOf(body: Uint8Array): readonly (readonly [string, unknown])[] {
+  const { value } = parseJson(body)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   return Object.entries(value)
 }
