@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, readlink, rm, stat, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -35,6 +35,8 @@ export async function findEnvironment(
   const given = config.parameters[PARAMETER]?.string_value
   if (given === undefined || given === '') return undefined
   const path = resolve(modelDirectory, given.replaceAll(MODEL_DIRECTORY, modelDirectory))
+  // The text is Triton's.
+  if (!existsSync(path)) throw refusal(`Failed to get the canonical path for ${path}.`)
   try {
     const found = await stat(path)
     // A device or a pipe may have no end.
@@ -43,12 +45,16 @@ export async function findEnvironment(
     return { directory, interpreter: await findInterpreter(directory) }
   } catch (error) {
     const { message } = ServeError.from(error)
-    throw new ServeError(
-      'MODEL_LOAD_FAILED',
+    throw refusal(
       `unable to load model '${config.name}', ${PARAMETER} '${path}': ${message}`,
-      { cause: error, details: { field: `parameters["${PARAMETER}"]` } },
+      error,
     )
   }
+}
+
+function refusal(text: string, cause?: unknown): ServeError {
+  const details = { field: `parameters["${PARAMETER}"]` }
+  return new ServeError('MODEL_LOAD_FAILED', text, { cause, details })
 }
 
 async function findInterpreter(directory: string): Promise<string> {

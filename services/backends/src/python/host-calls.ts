@@ -82,7 +82,8 @@ class ModelCall implements ResponseSink {
   fail(error: ServeError, executed: 'no' | 'maybe'): void {
     if (this.#isOver) return
     this.#end()
-    this.#write(describeFailure(error, this.#model, executed === 'no'))
+    const isRefused = executed === 'no' ? !ANSWERED.has(error.reason) : isBadRequest(error)
+    this.#write(describeFailure(error, this.#model, isRefused))
   }
 
   ready(): Promise<void> | undefined {
@@ -133,9 +134,23 @@ const ANSWERED: ReadonlySet<Reason> = new Set([
   'ENGINE_STOPPED',
 ])
 
-/** The text of Triton. @param isRefused - the call was not executed. */
+/** Those of a request that does not fit the called model. */
+const UNFIT: ReadonlySet<Reason> = new Set([
+  'INVALID_PARAMETER',
+  'INVALID_REQUEST',
+  'INVALID_TENSOR_DATA',
+  'SHAPE_MISMATCH',
+  'DATATYPE_MISMATCH',
+])
+
+/** A request that an ensemble made of its step is no longer the model's. */
+function isBadRequest({ reason, details }: ServeError): boolean {
+  return UNFIT.has(reason) && details.step === undefined
+}
+
+/** The text of Triton. @param isRefused - before the called model had it. */
 function textOf({ reason, message }: ServeError, model: string, isRefused: boolean): string {
-  if (!isRefused || ANSWERED.has(reason)) return message
+  if (!isRefused) return message
   const text = ABSENT.has(reason)
     ? `Failed for execute the inference request. Model '${model}' is not ready.`
     : message

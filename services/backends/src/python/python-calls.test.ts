@@ -213,7 +213,7 @@ def execute(self, requests):
     def of(model):
         response = call(model, np.zeros(1, np.uint8)).exec()
         return (response.error().message(), response.error().code().name, len(response.output_tensors()))
-    return [told([self.early, of("nope"), of("bad"), of("short")]) for _ in requests]`,
+    return [told([self.early, of("nope"), of("bad"), of("short"), of("unfit"), of("inside")]) for _ in requests]`,
     )
     host.models.set('bad', async function* () {
       yield await Promise.resolve({
@@ -221,9 +221,16 @@ def execute(self, requests):
       })
     })
     host.models.set('short', async function* () {})
+    host.models.set('unfit', async function* () {
+      yield await Promise.resolve({ error: new ServeError('SHAPE_MISMATCH', 'unfit') })
+    })
+    host.models.set('inside', async function* () {
+      const details = { step: 's' }
+      yield await Promise.resolve({ error: new ServeError('SHAPE_MISMATCH', 'unfit', { details }) })
+    })
     t.equal(
       await answerOf(model),
-      `["BLS is supported only during the 'execute' function.", ("Model nope - Error when running inference: Failed for execute the inference request. Model 'nope' is not ready.", 'NOT_FOUND', 0), ('it broke', 'UNAVAILABLE', 0), ('the call ended without a final response', 'INTERNAL', 0)]`,
+      `["BLS is supported only during the 'execute' function.", ("Model nope - Error when running inference: Failed for execute the inference request. Model 'nope' is not ready.", 'NOT_FOUND', 0), ('it broke', 'UNAVAILABLE', 0), ('the call ended without a final response', 'INTERNAL', 0), ('Model unfit - Error when running inference: unfit', 'INVALID_ARG', 0), ('unfit', 'INVALID_ARG', 0)]`,
     )
     const lonely = await loadPythonModel(
       t,

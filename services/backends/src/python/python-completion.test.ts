@@ -1,7 +1,7 @@
 // needs: python
 
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -113,6 +113,7 @@ async function makeEnvironment(directory: string): Promise<void> {
   )
   await writeFile(join(site, 'numpy.pth'), stdout)
   await writeFile(join(site, 'only_here.py'), 'WHERE = "the environment"\n')
+  await appendFile(join(directory, 'bin', 'activate'), '\nexport PACKAGE_VARIABLE=activated\n')
 }
 
 await t.test(
@@ -124,7 +125,7 @@ await t.test(
     const cache = join(base, 'cache')
     const code = pythonModel(
       answerWith(
-        'np.frombuffer((only_here.WHERE + " " + os.environ["PATH"].split(":")[0]).encode(), np.uint8)',
+        'np.frombuffer((only_here.WHERE + " " + os.environ["PACKAGE_VARIABLE"] + " " + os.environ["PATH"].split(":")[0]).encode(), np.uint8)',
       ),
       'import only_here',
     )
@@ -142,12 +143,15 @@ await t.test(
       await model.close()
       return Buffer.from(response?.outputs[0]?.data ?? []).toString()
     }
-    t.match(await use('$$TRITON_MODEL_DIRECTORY/env'), /^the environment \S+\/m\/env\/bin$/)
+    t.match(
+      await use('$$TRITON_MODEL_DIRECTORY/env'),
+      /^the environment activated \S+\/m\/env\/bin$/,
+    )
     const archive = join(base, 'packed.tar.gz')
     await makeEnvironment(join(base, 'packed'))
     await run('tar', ['-czf', archive, '-C', join(base, 'packed'), '.'])
     const two = await Promise.all([use(archive), use(archive)])
-    t.match(two, [/^the environment \S+cache\/[0-9a-f]{64}-[0-9a-f]{12}\/bin$/, two[0]])
+    t.match(two, [/^the environment activated \S+cache\/[0-9a-f]{64}-[0-9a-f]{12}\/bin$/, two[0]])
     t.equal(await use(archive), two[0], 'later loads use what is there')
     t.equal((await readdir(cache)).length, 2, 'one folder and its name')
     const broken = join(base, 'broken.tar.gz')
@@ -155,7 +159,7 @@ await t.test(
     const empty = join(base, 'empty.tar.gz')
     await run('tar', ['-czf', empty, '-C', join(base, 'packed', 'bin'), '.'])
     for (const [path, text] of [
-      ['/nowhere/env', /unable to load model 'm', EXECUTION_ENV_PATH '\/nowhere\/env': ENOENT/],
+      ['/nowhere/env', /^Failed to get the canonical path for \/nowhere\/env\.$/],
       [base, /there is no bin\/python3 in it/],
       ['/dev/zero', /EXECUTION_ENV_PATH '\/dev\/zero': want a folder or an archive/],
       [broken, /EXECUTION_ENV_PATH '\S+broken.tar.gz': Command failed: tar/],

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { constants } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { LineSplitter } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -88,9 +90,10 @@ export class Zygote {
   /** @throws ServeError MODEL_LOAD_FAILED if the interpreter is absent, too old, or lacks a module. */
   static async start(spec: ZygoteSpec): Promise<Zygote> {
     const listener = await ChannelListener.open()
+    const [program, ...rest] = commandOf(spec)
     const child = spawn(
-      spec.interpreter,
-      ['-B', '-u', PROGRAM, String(CONTROL_FD), spec.environment, ...spec.modules],
+      program,
+      rest,
       // Detached: signals of a terminal are for the server, which ends its zygotes by itself.
       { stdio: ['ignore', 'ignore', 'pipe', 'pipe'], detached: true, cwd: '/' },
     )
@@ -184,6 +187,15 @@ export class Zygote {
       if (event.event !== 'forked') this.#forks.delete(event.id)
     }
   }
+}
+
+/** As in Triton, an environment is activated: packages set variables there, as conda's do in etc/conda/activate.d. */
+function commandOf(spec: ZygoteSpec): readonly [string, ...string[]] {
+  const { interpreter, environment, modules } = spec
+  const zygote = ['-B', '-u', PROGRAM, String(CONTROL_FD), environment, ...modules]
+  const script = join(environment, 'bin', 'activate')
+  if (environment === '' || !existsSync(script)) return [interpreter, ...zygote]
+  return ['bash', '-c', 'source "$0" && exec "$@"', script, interpreter, ...zygote]
 }
 
 /** How a process ended, to stand behind a noun. */
