@@ -70,6 +70,7 @@ def whole_sequences(clients, flags):
     for client in clients.values():
         assert sums(client, "seq_sum", next(IDS), [1, 2, 3]) == [1, 3, 6]
         assert sums(client, "seq_oldest", next(IDS), [1, 2, 3]) == [1, 3, 6]
+        assert sums(client, "seq_state", next(IDS), [1, 2, 3]) == [1, 3, 6]
         assert sums(client, "seq_onnx", next(IDS), [1, 2, 3]) == [101, 103, 106]
 
 
@@ -77,7 +78,7 @@ def whole_sequences(clients, flags):
 def begun_anew(clients, flags):
     """START begins a sequence anew, although it has had no END"""
     for client in clients.values():
-        for model, first in (("seq_sum", 0), ("seq_oldest", 0), ("seq_onnx", 100)):
+        for model, first in (("seq_sum", 0), ("seq_oldest", 0), ("seq_state", 0), ("seq_onnx", 100)):
             sequence = next(IDS)
             assert client.send(model, sequence, 5, start=True) == first + 5
             assert client.send(model, sequence, 7, start=True) == first + 7

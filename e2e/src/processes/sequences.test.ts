@@ -19,7 +19,10 @@ await t.test('sequences against a router over two replicas of each model', { ski
     harness.step({ repositories, flags: PYTHON_FLAGS }),
     harness.step({ repositories, flags: PYTHON_FLAGS }),
   ])
-  await untilReady([router], ['seq_sum', 'seq_oldest', 'seq_onnx', 'seq_call', 'ens_seq'])
+  await untilReady(
+    [router],
+    ['seq_sum', 'seq_oldest', 'seq_onnx', 'seq_state', 'seq_call', 'ens_seq'],
+  )
   const pids = [one, other].map((member) => member.process.pid).join(',')
   await runTritonChecks(t, 'sequences.py', router, [`--pids=${pids}`])
 })

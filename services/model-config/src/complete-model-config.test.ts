@@ -80,6 +80,20 @@ await t.test('batch size and scheduler that are given stay', async (t) => {
   t.ok(sequence.sequence_batching)
 })
 
+await t.test('what the scheduler of sequences gives and takes is not completed', async (t) => {
+  const [input, output] = [INSPECTED.inputs[0], INSPECTED.outputs[0]]
+  const inputs = ['x', 'START', 'before'].map((name) => ({ ...input, name }))
+  const outputs = ['y', 'after'].map((name) => ({ ...output, name }))
+  const text = `sequence_batching {
+    control_input { name: "START" control { int32_false_true: [0, 1] } }
+    state { input_name: "before" output_name: "after" data_type: TYPE_STRING dims: 1 } }`
+  const config = complete(text, { inspect: { inputs, outputs, batchable: true } })
+  t.same(
+    [...config.input, ...config.output].map(({ name }) => name),
+    ['x', 'y'],
+  )
+})
+
 function sized(defaultMaxBatchSize: number) {
   return complete('', { inspect: INSPECTED, defaultMaxBatchSize })
 }

@@ -1,6 +1,9 @@
+import type { DynamicBatching, ModelConfig } from '@tutti/model-config'
 import * as fc from 'fast-check'
 import t from 'tap'
+import { compileSequences } from '../sequence/build-sequences.ts'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
+import { sequenceConfig, sequenceRequest } from '../testing/sequence-builders.ts'
 import { batchRequest } from '../testing/step-builders.ts'
 
 type Event =
@@ -9,6 +12,10 @@ type Event =
       readonly batch: number
       readonly width: number
       readonly deadlineMs: number
+      /** For models with sequences; the batch is the id then. */
+      readonly start: boolean
+      readonly end: boolean
+      readonly timeoutUs: bigint
     }
   | { readonly do: 'cancel' | 'finish' | 'fail' | 'forget'; readonly index: number }
   | { readonly do: 'pass'; readonly ms: number }
@@ -20,6 +27,9 @@ const event: fc.Arbitrary<Event> = fc.oneof(
     batch: fc.integer({ min: 1, max: 4 }),
     width: fc.constantFrom(2, 3),
     deadlineMs: fc.constantFrom(0, 1, 3, 1e6, 1e6, 1e6),
+    start: fc.constantFrom(true, true, false),
+    end: fc.boolean(),
+    timeoutUs: fc.constantFrom(0n, 0n, 2000n),
   }),
   fc.record({
     do: fc.constantFrom('cancel' as const, 'finish' as const, 'fail' as const, 'forget' as const),
@@ -32,7 +42,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 const setup = fc.record({
   instances: fc.integer({ min: 1, max: 3 }),
   openExecutions: fc.constantFrom(1, 1, 3),
-  isDynamic: fc.boolean(),
+  kind: fc.constantFrom('plain' as const, 'dynamic' as const, 'direct' as const, 'oldest' as const),
   delayUs: fc.constantFrom(0, 2000),
   preserveOrdering: fc.boolean(),
   timeoutUs: fc.constantFrom(0, 3000),
@@ -40,6 +50,27 @@ const setup = fc.record({
   maxQueueSize: fc.constantFrom(0, 3),
   endsByStop: fc.boolean(),
 })
+
+const STRATEGIES = {
+  direct: { direct: { max_queue_delay_microseconds: 2000, minimum_slot_utilization: 0.5 } },
+  oldest: {
+    oldest: {
+      max_candidate_sequences: 2,
+      preferred_batch_size: [2],
+      max_queue_delay_microseconds: 1000,
+      preserve_ordering: true,
+    },
+  },
+}
+
+function toConfig(
+  { kind }: { readonly kind: 'plain' | 'dynamic' | 'direct' | 'oldest' },
+  dynamic: DynamicBatching,
+): ModelConfig {
+  if (kind === 'plain') return scriptedConfig()
+  if (kind === 'dynamic') return scriptedConfig({ dynamic_batching: dynamic })
+  return sequenceConfig({ max_sequence_idle_microseconds: 4000, ...STRATEGIES[kind] })
+}
 
 /** Lets everything run that waits for a promise. */
 const settle = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
@@ -59,10 +90,12 @@ await t.test(
             max_queue_size: o.maxQueueSize,
           },
         })
-        const config = scriptedConfig(o.isDynamic ? { dynamic_batching: dynamic } : {})
+        const config = toConfig(o, dynamic)
+        const isSequence = config.sequence_batching !== undefined
         const { instances, openExecutions } = o
         const bounds = { instances, openExecutions, maxQueuedRequests: 5 }
-        const rig = createSchedulerRig({ config, ...bounds })
+        const sequences = isSequence ? { sequences: compileSequences(config, new Map()) } : {}
+        const rig = createSchedulerRig({ config, ...bounds, ...sequences })
         const requests: ReturnType<typeof rig.submit>[] = []
         const open: (typeof rig.model.executions)[number][] = []
         let seen = 0
@@ -75,7 +108,10 @@ await t.test(
             const { batch, width } = e
             const id = String(requests.length)
             const deadlineAt = rig.clock.now() + e.deadlineMs
-            requests.push(rig.submit(id, batchRequest({ id, batch, width }), { deadlineAt }))
+            const request = isSequence
+              ? sequenceRequest({ ...e, id: BigInt(batch) }, width)
+              : batchRequest({ id, batch, width })
+            requests.push(rig.submit(id, request, { deadlineAt }))
           } else if (e.do === 'cancel') requests.at(-1 - e.index)?.cancel()
           else if (e.do === 'pass') rig.clock.advance(e.ms)
           else if (e.do === 'settle') await settle()
@@ -105,7 +141,7 @@ await t.test(
         if (counted !== requests.length) throw new Error(`${counted} counted of ${requests.length}`)
         if (rig.statistics.pending !== 0) throw new Error('pending is left')
       }),
-      { numRuns: 300 },
+      { numRuns: 400 },
     )
     t.pass()
   },

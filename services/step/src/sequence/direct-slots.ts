@@ -1,7 +1,7 @@
 import type { InstanceSlots, Sequence, SequenceEntry } from './sequence.ts'
 import type { DirectRules } from './sequence-rules.ts'
 
-/** Triton's direct strategy: a sequence keeps its place in the batch of its instance. */
+/** Triton's direct strategy: a sequence keeps its place in the batch of its instance. Compared with a running 2.51: the places are the same. */
 export class DirectSlots<T> implements InstanceSlots<T> {
   readonly #rules: DirectRules
   readonly #slots: (Sequence<T> | undefined)[]
