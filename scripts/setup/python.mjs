@@ -12,14 +12,15 @@ const OLDEST_MINOR = 10
  * A Python with the packages of a requirements file, in a cache folder outside the checkout.
  *
  * @param {string} requirements - path of the file; a change of it makes another environment.
+ * @param {readonly string[]} [options] - of pip install.
  * @returns {Promise<string>} the interpreter.
  * @throws SetupFailure if there is no Python 3, no venv module, or the packages cannot be installed.
  */
-export async function ensurePython(requirements) {
+export async function ensurePython(requirements, options = []) {
   const version = findVersion()
   const key = createHash('sha256')
     .update(readFileSync(requirements))
-    .update(`${version} ${process.platform} ${process.arch}`)
+    .update([version, process.platform, process.arch, ...options].join(' '))
     .digest('hex')
     .slice(0, 16)
   const folder = join(cacheFolder(), `python-${key}`)
@@ -32,7 +33,7 @@ export async function ensurePython(requirements) {
     console.error('Installing Python packages (once) ...')
     await makeEnvironment(folder)
     const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input']
-    await runQuietly('pip install', python, [...pip, '--requirement', requirements])
+    await runQuietly('pip install', python, [...pip, ...options, '--requirement', requirements])
     writeFileSync(stamp, '')
   })
   return python

@@ -6,6 +6,7 @@ import { findNamespaces } from '../setup/namespaces.mjs'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
 import { ensurePython } from '../setup/python.mjs'
 import { findTorch } from '../setup/torch.mjs'
+import { findTriton } from '../setup/triton.mjs'
 
 /**
  * What a test file may need beside Node, as its first line declares it: `// needs: nats, python`. `provide` finds, installs or
@@ -42,6 +43,11 @@ export const NEEDS = {
   faketime: {
     names: ['TUTTI_FAKETIME'],
     provide: () => findFaketime(),
+  },
+  /** A real Triton 2.51. */
+  triton: {
+    names: ['TUTTI_TRITON'],
+    provide: (root) => findTriton(join(root, 'scripts', 'triton-requirements.txt')),
   },
 }
 

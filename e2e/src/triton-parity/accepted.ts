@@ -1,0 +1,180 @@
+import type { Call, Case } from './case.ts'
+import type { Difference } from './compare.ts'
+
+/** A difference on purpose: a user of Triton would accept it for its reason. */
+export interface Accepted {
+  readonly name: string
+  readonly reason: string
+  readonly fits: (difference: Difference, call: Call) => boolean
+}
+
+/** How many there may be: each is something that a user has to know. */
+export const MOST_ACCEPTED = 30
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function isText(path: string): boolean {
+  return /(^|\.)(text|error|error_message|reason)$/.test(path)
+}
+
+/** Both values are texts of errors, and ours fits. */
+function saysOf({ path, triton, tutti }: Difference, ours: RegExp, theirs = /./): boolean {
+  return isText(path) && ours.test(textOf(tutti)) && theirs.test(textOf(triton))
+}
+
+/** Whether the calls' text has something. */
+function asks(call: Call, what: RegExp): boolean {
+  const body = 'base64' in call ? Buffer.from(call.base64 ?? '', 'base64').toString('latin1') : ''
+  return what.test(JSON.stringify(call).replaceAll('\\"', '"') + body)
+}
+
+/** Texts about one of the parameters of a request. */
+const BY_KEY = /^(invalid value type for '|parameter keys starting with)/
+const BY_INPUT = /input '\w+' batch size does not match/
+const MALFORMED = /^failed to parse the request JSON buffer: /
+
+/** Those of docs/compatibility.md that requests can show, those of the REST codec's README, and those of the comparison itself. */
+export const ACCEPTED: readonly Accepted[] = [
+  {
+    name: 'server version',
+    reason: 'it is the version of Tutti',
+    fits: ({ path, surface }) =>
+      path.endsWith('version') && /^(ServerMetadata|\w+ \/v2)$/.test(surface),
+  },
+  {
+    name: 'content type without JSON',
+    reason:
+      'errors over HTTP are JSON and say so, and no body has no type: Triton says text/plain of some of both',
+    fits: ({ path, tutti }) =>
+      path === 'headers.content-type' && (tutti === 'application/json' || tutti === undefined),
+  },
+  {
+    name: 'more said in an error',
+    reason:
+      'the words of Triton, and then what exactly is wrong: clients that look for the words find them',
+    fits: ({ path, triton, tutti }) => {
+      const short = textOf(triton).trimEnd().replace(/[.;]$/, '')
+      return isText(path) && short.length > 8 && textOf(tutti).startsWith(short)
+    },
+  },
+  {
+    name: 'text that ends with a blank',
+    reason:
+      'clients of Node see no text that ends with a blank unless it is escaped, and Triton does not escape it',
+    fits: ({ path, triton, tutti }) =>
+      path === 'text' && triton === undefined && textOf(tutti).endsWith(' '),
+  },
+  {
+    name: 'extents of a shape',
+    reason: 'extents are from 0 to 2^53 - 1: no other tensor fits into a message',
+    fits: (difference, call) =>
+      asks(call, /"shape":\[[^\]]*\d{16,}/) ||
+      saysOf(difference, /extent (out of range|that is too large)/),
+  },
+  {
+    name: 'an extent below 0',
+    reason: 'it is refused as such: Triton multiplies it and then finds the wrong number of bytes',
+    fits: (difference, call) =>
+      asks(call, /"shape":\[[^\]]*-\d/) && saysOf(difference, /All input dimensions should be/),
+  },
+  {
+    name: 'a stream after an error',
+    reason: 'an error is the last answer to a request: no further response may follow it',
+    fits: ({ surface, triton, tutti, path }) =>
+      surface === 'ModelStreamInfer' &&
+      (JSON.stringify([triton, tutti])?.includes('too many') ||
+        path.endsWith('triton_final_response.bool_param')),
+  },
+  {
+    name: 'an error that a model answers',
+    reason: 'it counts as a failure in statistics and metrics, as in newer Tritons',
+    fits: ({ surface, path }, call) =>
+      surface === 'statistics and metrics' && 'counts' in call && /faults|repeat/.test(path),
+  },
+  {
+    name: 'binary_data_output and listed outputs',
+    reason: 'an output that is listed follows it, too, as the binary data extension says',
+    fits: ({ path }, call) =>
+      asks(call, /"binary_data_output":true/) &&
+      asks(call, /"outputs":\[/) &&
+      /^(headers|json\.outputs|binary)/.test(path),
+  },
+  {
+    name: 'messages that cannot be decoded',
+    reason: 'they are INVALID_ARGUMENT, and the text says what is wrong; Triton says INTERNAL',
+    fits: ({ path }, call) =>
+      'rpc' in call && call.bytes !== undefined && /^(code|text)$/.test(path),
+  },
+  {
+    name: 'syntax errors of JSON',
+    reason: 'the first words and the status are those of Triton; the rest is another parser',
+    fits: (difference) => saysOf(difference, MALFORMED, MALFORMED),
+  },
+  {
+    name: 'index of refused models',
+    reason: 'a model whose configuration is refused has state and reason: the log is not needed',
+    fits: ({ surface, path, triton, tutti }) =>
+      /index$/i.test(surface) &&
+      /\.(state|reason)$/.test(path) &&
+      triton === undefined &&
+      tutti !== 'READY',
+  },
+  {
+    name: 'a malformed body of an unload',
+    reason: 'it is refused as for a load: the parameter unload_dependents must not get lost',
+    fits: ({ path, surface, triton }) =>
+      surface.endsWith('/unload') && /^(status|json|headers)/.test(path) && triton !== 404,
+  },
+  {
+    name: 'an unknown parameter of an HTTP load',
+    reason: 'it is a mistake of the client: 400 with the text of gRPC',
+    fits: ({ path, surface }, call) =>
+      surface.endsWith('/load') && asks(call, /"nope"/) && /^(status|json)/.test(path),
+  },
+  {
+    name: 'integers out of range',
+    reason: 'a wrong tensor is worse than an error: Triton keeps the low bytes',
+    fits: (difference) => saysOf(difference, /out of range/),
+  },
+  {
+    name: 'names with escapes in a path',
+    reason: 'they are decoded, as a path of HTTP is',
+    fits: ({ path, tutti, triton }, call) =>
+      'path' in call &&
+      call.path.includes('%') &&
+      isText(path) &&
+      /unknown model/.test(textOf(tutti) + textOf(triton)),
+  },
+  {
+    name: 'the first of several mistakes',
+    reason: 'parameters and inputs have no order, so any of those that are wrong may be told',
+    fits: (difference) =>
+      saysOf(difference, BY_KEY, BY_KEY) || saysOf(difference, BY_INPUT, BY_INPUT),
+  },
+  {
+    name: 'a body that is one tensor',
+    reason: 'an error names the input of the model: Triton calls it raw_input',
+    fits: (difference) => saysOf(difference, /for input '/, /for input 'raw_input'/),
+  },
+  {
+    name: 'fields of newer configurations',
+    reason: 'a configuration is told with all fields that Tutti knows, those of newer Tritons too',
+    fits: ({ path, triton }) => path.endsWith('.max_inflight_requests') && triton === undefined,
+  },
+]
+
+/** Those that are not on purpose. */
+export function unaccepted(
+  { calls }: Case,
+  differences: readonly Difference[],
+): readonly Difference[] {
+  return differences.filter((difference) => nameOf(difference, calls) === undefined)
+}
+
+/** The name of the accepted difference that this one is, if it is one. */
+export function nameOf(difference: Difference, calls: Case['calls']): string | undefined {
+  const call = calls[difference.call]
+  return call && ACCEPTED.find(({ fits }) => fits(difference, call))?.name
+}

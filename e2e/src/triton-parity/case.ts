@@ -1,0 +1,56 @@
+/** One gRPC call. Requests are messages as JSON, with bytes in base64; several of them are written to one stream. */
+export interface GrpcCall {
+  readonly rpc: string
+  readonly requests: readonly unknown[]
+  /** The encoded message, base64, instead of a request. */
+  readonly bytes?: string
+  readonly metadata?: Readonly<Record<string, string>>
+  /** Responses of several requests may come in any order between them, and a final flag alone or with the last one. */
+  readonly isUnordered?: boolean
+}
+
+/** One HTTP call on a connection of its own. */
+export interface RestCall {
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** The body, base64, if it is not text. */
+  readonly base64?: string
+}
+
+/** By how much statistics and metrics of some models have grown since the case began. */
+export interface CountsCall {
+  readonly counts: readonly string[]
+}
+
+/** Waits until no model is being loaded or unloaded. */
+export interface SettleCall {
+  readonly settle: true
+}
+
+export type Call = GrpcCall | RestCall | CountsCall | SettleCall
+
+/** Calls that are made one after the other. */
+export interface Case {
+  readonly id: string
+  /** What the case adds to the repository, and takes away again: path -> text. Its models are unloaded in the end. */
+  readonly files?: Readonly<Record<string, string>>
+  readonly calls: readonly Call[]
+}
+
+/** What a server answered to one call, as JSON in which nothing depends on the run: status, text, body, headers. */
+export type Answer = Readonly<Record<string, unknown>>
+
+/** Where a difference is, for people: the RPC, or method and path without names. */
+export function surfaceOf(call: Call): string {
+  if ('rpc' in call) return call.rpc
+  if ('path' in call) {
+    const [path = ''] = call.path.split('?')
+    return `${call.method} ${path
+      .replace(/\/models\/(?!stats$)[^/]+/, '/models/M')
+      .replace(/\/versions\/[^/]+/, '/versions/V')
+      .replace(/\/region\/[^/]+/, '/region/R')}`
+  }
+  return 'counts' in call ? 'statistics and metrics' : 'settle'
+}

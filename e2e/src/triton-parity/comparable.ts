@@ -1,0 +1,124 @@
+import type { Answer, Call, GrpcCall } from './case.ts'
+
+/** What an answer says apart from what depends on the run: times, counts of earlier cases, paths, and orders that nobody promises. */
+export function comparable(call: Call, answer: Answer, repository: string): Answer {
+  const steps = [
+    (value: unknown) => mapStrings(value, (text) => cleanText(text, repository)),
+    isAboutStatistics(call) ? (value: unknown) => withoutNumbers(value, 'path' in call) : same,
+    isAboutIndex(call) ? sortedIndex : same,
+    sortedOutputs,
+    'rpc' in call && call.isUnordered === true ? (value: unknown) => grouped(call, value) : same,
+  ]
+  let value: unknown = answer
+  for (const step of steps) value = step(value)
+  return Object(value)
+}
+
+function same(value: unknown): unknown {
+  return value
+}
+
+function isAboutStatistics(call: Call): boolean {
+  return 'rpc' in call
+    ? call.rpc === 'ModelStatistics'
+    : 'path' in call && call.path.endsWith('/stats')
+}
+
+function isAboutIndex(call: Call): boolean {
+  return 'rpc' in call
+    ? call.rpc === 'RepositoryIndex'
+    : 'path' in call && call.path.endsWith('/index')
+}
+
+function cleanText(text: string, repository: string): string {
+  return (
+    text
+      .replaceAll(repository, 'REPOSITORY')
+      // Frames of Python's own import, which Tutti leaves out.
+      .replaceAll(/ {2}<frozen importlib[^\n]*\n/g, '')
+      .replace(/Got input\(s\) \[([^\]]*)\]/, (_all, list: string) => {
+        return `Got input(s) [${list.split(',').toSorted().join(',')}]`
+      })
+  )
+}
+
+function mapStrings(value: unknown, change: (text: string) => string): unknown {
+  return mapValues(value, (item) => (typeof item === 'string' ? change(item) : item))
+}
+
+/** Counts and times depend on what ran before, and lists of batches on it, too. A message of gRPC has no fields that are 0. */
+function withoutNumbers(value: unknown, isKept: boolean): unknown {
+  return mapKeys(value, (key, item) => {
+    if (key === 'code' || key === 'status' || key === 'version') return item
+    const isHistory = /^(batch_stats|response_stats|memory_usage)$/.test(key)
+    if (!isHistory && !/^(integer )?\d+$/.test(String(item))) return item
+    return isKept ? 'a number or list' : undefined
+  })
+}
+
+function inOrder(list: readonly unknown[]): readonly unknown[] {
+  return list.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+}
+
+function sortedIndex(value: unknown): unknown {
+  return mapKeys(value, (key, item) =>
+    (key === 'models' || key === 'json') && Array.isArray(item) ? inOrder(item) : item,
+  )
+}
+
+/** Outputs of ensembles come in the order of a hash table, with their bytes beside them. */
+function sortedOutputs(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortedOutputs)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, item]) => [key, sortedOutputs(item)] as const)
+  const message = Object.fromEntries(entries)
+  const { outputs, raw_output_contents: raw, model_name: model } = message
+  if (!Array.isArray(outputs) || !String(model).startsWith('ens_')) return message
+  const rank = outputs.map((output, at) => ({ name: String(Object(output).name), at }))
+  const order = rank.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ at }) => at)
+  return {
+    ...message,
+    outputs: order.map((at) => outputs[at]),
+    ...(Array.isArray(raw) && { raw_output_contents: order.map((at) => raw[at]) }),
+  }
+}
+
+function idOf(message: unknown): string {
+  return String(Object(message).infer_response?.id)
+}
+
+/** Responses by request, without empty last ones and without the flag that says which is the last. */
+function grouped(call: GrpcCall, value: unknown): unknown {
+  if (call.requests.length === 0) return value
+  return mapKeys(value, (key, item) => {
+    if (key !== 'messages' || !Array.isArray(item)) return item
+    const kept = item
+      .map((message) => mapKeys(message, (k, v) => (k === 'triton_final_response' ? undefined : v)))
+      .filter(
+        (message) =>
+          JSON.stringify(message).includes('outputs') ||
+          JSON.stringify(message).includes('error_message'),
+      )
+    return kept.toSorted((a, b) => idOf(a).localeCompare(idOf(b)))
+  })
+}
+
+function mapValues(value: unknown, change: (item: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((item: unknown) => mapValues(item, change))
+  if (typeof value !== 'object' || value === null) return change(value)
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, mapValues(item, change)]),
+  )
+}
+
+/** Changes values by their keys, inner ones first; a key whose value becomes undefined is gone. */
+function mapKeys(value: unknown, change: (key: string, item: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((item: unknown) => mapKeys(item, change))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]) => {
+      const changed = change(key, mapKeys(item, change))
+      return changed === undefined ? [] : [[key, changed]]
+    }),
+  )
+}

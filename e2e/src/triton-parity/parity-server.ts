@@ -1,0 +1,108 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { until } from '@tutti/chassis/testing'
+import type { Target } from '../serving.ts'
+import type { Answer, Call, Case } from './case.ts'
+import { comparable } from './comparable.ts'
+import { type Counts, growth, readCounts } from './counts.ts'
+import { type GrpcService, openGrpcService } from './grpc-service.ts'
+import { callRest } from './rest-service.ts'
+
+const PATIENCE_MS = 25_000
+
+/** A server that cases run against, Triton or Tutti. */
+export interface ParityServer {
+  /** Makes the calls of a case, one after the other. @returns an answer for each. */
+  run(test: Case): Promise<readonly Answer[]>
+  /** Whether the server takes connections. */
+  isThere(): Promise<boolean>
+  close(): void
+}
+
+/**
+ * @param o.repository - the folder that the server serves, to which cases may add models.
+ */
+export function openServer(o: {
+  readonly target: Target
+  readonly repository: string
+}): ParityServer {
+  const grpc = openGrpcService(o.target.grpcPort)
+  return {
+    run: async (test) => {
+      const added = [
+        ...new Set(Object.keys(test.files ?? {}).map((path) => path.split('/')[0] ?? '')),
+      ]
+      await addFiles(o.repository, test.files ?? {})
+      const before = await countsBefore(o.target, grpc, test.calls)
+      try {
+        const answers: Answer[] = []
+        for (const call of test.calls) {
+          const answer = await answerTo(call, { ...o, grpc, before })
+          answers.push(comparable(call, answer, o.repository))
+        }
+        return answers
+      } finally {
+        await removeModels(o.repository, grpc, added)
+      }
+    },
+    isThere: async () => {
+      const answer = await callRest(o.target.httpPort, { method: 'GET', path: '/v2/health/live' })
+      return answer['status'] === 200
+    },
+    close: () => grpc.close(),
+  }
+}
+
+async function countsBefore(
+  target: Target,
+  grpc: GrpcService,
+  calls: readonly Call[],
+): Promise<Counts> {
+  const models = calls.flatMap((call) => ('counts' in call ? call.counts : []))
+  return models.length === 0 ? new Map() : await readCounts(target, grpc, models)
+}
+
+async function answerTo(
+  call: Call,
+  o: { readonly target: Target; readonly grpc: GrpcService; readonly before: Counts },
+): Promise<Answer> {
+  if ('rpc' in call) return await o.grpc.call(call)
+  if ('path' in call) return await callRest(o.target.httpPort, call)
+  if ('counts' in call) return growth(o.before, await readCounts(o.target, o.grpc, call.counts))
+  await settle(o.grpc)
+  return {}
+}
+
+/** @throws Error if that takes very long: a Triton that waits for a process which has failed. */
+async function settle(grpc: GrpcService): Promise<void> {
+  const end = performance.now() + PATIENCE_MS
+  await until('no model is being loaded or unloaded', async () => {
+    if (performance.now() > end) throw new Error('models are being loaded or unloaded for ever')
+    const { message } = await grpc.call({ rpc: 'RepositoryIndex', requests: [{}] })
+    const models: readonly { readonly state?: string }[] = Object(message).models ?? []
+    return models.every(({ state = '' }) => !/LOADING/.test(state)) ? true : undefined
+  })
+}
+
+async function addFiles(
+  repository: string,
+  files: Readonly<Record<string, string>>,
+): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(repository, path)), { recursive: true })
+    await writeFile(join(repository, path), text)
+  }
+}
+
+/** Ensembles come after what they need, so that they are unloaded first. */
+async function removeModels(
+  repository: string,
+  grpc: GrpcService,
+  models: readonly string[],
+): Promise<void> {
+  for (const model of models.toReversed()) {
+    await grpc.call({ rpc: 'RepositoryModelUnload', requests: [{ model_name: model }] })
+  }
+  if (models.length > 0) await settle(grpc)
+  for (const model of models) await rm(join(repository, model), { recursive: true, force: true })
+}
