@@ -92,6 +92,26 @@ const REQUESTS: Readonly<Record<string, InferRequestParts>> = {
     modelName: 'ens_chain',
     inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: fp32('X', ROW.slice(1)).data }],
   },
+  'too few bytes for a model': {
+    modelName: 'add_one_batch',
+    inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: fp32('X', ROW.slice(1)).data }],
+  },
+  'bytes of no whole element': {
+    modelName: 'add_one_batch',
+    inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: new Uint8Array(7) }],
+  },
+  'a text that is cut short': {
+    modelName: 'identity_string',
+    inputs: [{ name: 'x', datatype: 'BYTES', shape: [1, 1], data: Buffer.from('\x09\0\0\0abc') }],
+  },
+  'an extent of -1': {
+    modelName: 'identity_fp32_nonbatch',
+    inputs: [{ name: 'x', datatype: 'FP32', shape: [-1], data: new Uint8Array(8) }],
+  },
+  'a wrong datatype for a model': {
+    modelName: 'add_one_batch',
+    inputs: [{ name: 'X', datatype: 'INT64', shape: [1, 16], data: new Uint8Array(9) }],
+  },
   'an unexpected input': { modelName: 'ens_chain', inputs: [row('Z')] },
   'an input too many': { modelName: 'add_one_batch', inputs: [row('X'), row('Z')] },
   'a missing input': { modelName: 'add_sub', inputs: [row('INPUT0')] },

@@ -5,6 +5,13 @@ import type { LiveRevision, ResolvedEntry } from './catalog.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
 import type { SequenceRoutes } from './sequence-routes.ts'
 
+/** How the model versions of replicas are called. */
+export interface Replicas {
+  readonly executor: FindReplicaExecutor
+  /** They are other processes: what is sent to them was checked before. */
+  readonly areRemote?: boolean
+}
+
 /** What all requests share: what they need from the router. */
 export interface RequestDependencies {
   /** @throws ServeError for a model or version that is not served. */
@@ -20,8 +27,7 @@ export interface RequestDependencies {
   readonly sequences: SequenceRoutes
   /** What is served under a model version now, the best first. */
   readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
-  /** A model version of a replica. */
-  readonly replicas: { readonly executor: FindReplicaExecutor }
+  readonly replicas: Replicas
   /** Called with a replica that does not serve what it was thought to. */
   readonly revisionRefused: (replica: string) => void
   readonly clock: Clock

@@ -6,9 +6,10 @@ import type { ResolvedModel, StatisticsRecorder } from '@tutti/server'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { startEnsembleSpan } from './call-spans.ts'
 import type { ResolvedEntry } from './catalog.ts'
+import { callDirectly } from './direct-call.ts'
 import { executeEnsemble } from './ensemble-execution.ts'
 import { recordFailure } from './ensemble-recorders.ts'
-import { callModel, type RequestOwner, RevisionPins } from './model-call.ts'
+import { type RequestOwner, RevisionPins } from './model-call.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 
@@ -24,8 +25,7 @@ export interface RoutedModel extends ResolvedModel {
 }
 
 /**
- * The way of each request through the router: it is resolved, admitted (from then on its revisions are pinned) and executed.
- * A model is called; an ensemble is recorded, traced and run.
+ * The way of each request: it is resolved, admitted (its revisions are pinned), and a model is called or an ensemble run.
  */
 export class Requests {
   readonly #o: RequestDependencies
@@ -69,7 +69,7 @@ export class Requests {
         const { pinned } = this.#o
         const owner = new AdmittedRequest({ key, resolved, callers, sink, record, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
-        if (record === undefined) callModel(this.#o, { ...call, ensemble: '', step: '' }, owner)
+        if (record === undefined) callDirectly(this.#o, call, owner)
         else executeEnsemble(this.#o, call, owner, (batchSize) => record.begin(batchSize))
       },
     }

@@ -12,26 +12,26 @@ import {
   withNames,
 } from '@tutti/server'
 import type { FindExecutor } from '@tutti/tensor'
-import type { AnswerQuestion, FindReplicaExecutor } from '@tutti/transport'
+import type { AnswerQuestion } from '@tutti/transport'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
 import { createNestedExecutors, NESTING_DEFAULTS, type NestingBounds } from './nested-requests.ts'
 import { PinnedRequests } from './pinned-requests.ts'
+import type { Replicas } from './request-dependencies.ts'
 import { Requests } from './requests.ts'
 import { createRouterAnswers } from './router-answers.ts'
 import { SequenceRoutes } from './sequence-routes.ts'
 import { ServedView, type ServedViewOptions } from './served-view.ts'
 
 export interface RouterOptions extends ServedViewOptions {
-  /** A model version of a replica. */
-  readonly replicas: { readonly executor: FindReplicaExecutor }
+  readonly replicas: Replicas
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
   /** What bounds the requests that models make. */
   readonly nesting?: Partial<NestingBounds>
-  /** Names of all models that could be loaded, for the index; absent if that is not known. */
-  readonly listNames?: () => Promise<readonly string[]>
+  /** Names of all models that could be loaded, for the index; absent or undefined if that is not known. */
+  readonly listNames?: () => Promise<readonly string[] | undefined>
   /** A replica refused a revision that it was thought to serve: what is known of it is out of date. */
   readonly revisionRefused?: (replica: string) => void
 }
@@ -144,8 +144,8 @@ export class Router implements InferenceBackend {
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
     const listed = toIndex(this.view.entries, readyOnly)
-    if (readyOnly || this.#o.listNames === undefined) return listed
-    return withNames(listed, await this.#o.listNames())
+    const names = readyOnly ? undefined : await this.#o.listNames?.()
+    return names === undefined ? listed : withNames(listed, names)
   }
 
   /** Whether a step may close a version that it has replaced: nothing new comes for it here, and what came is over. */

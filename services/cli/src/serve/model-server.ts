@@ -90,8 +90,8 @@ async function openServer(
     strictReadiness: flags['strict-readiness'],
     nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
     takesDown: true,
-    // What cannot be read now is not listed by name; what is known of it already is.
-    listNames: () => repository.names().catch(() => []),
+    // If it cannot be read now, what is known already is listed.
+    listNames: () => repository.names().catch(() => undefined),
     clock,
     log,
     tracing,

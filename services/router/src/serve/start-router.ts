@@ -152,6 +152,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
   const replicas = {
     executor: notJoined as FindReplicaExecutor,
+    areRemote: true,
     foreign: (): RouterEndpoint['foreign'] => [],
   }
   const router = new Router({
