@@ -43,7 +43,10 @@ async function readLabelFile(
     return lines.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line))
   } catch (error) {
     if (error instanceof ServeError) throw error.withDetails(details)
-    const text = `label file '${filename}' for output '${output}' in model '${model.name}' cannot be read`
+    const isAbsent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    const text = isAbsent
+      ? `failed to open text file for read ${path}: No such file or directory`
+      : `label file '${filename}' for output '${output}' in model '${model.name}' cannot be read`
     throw new ServeError('REPOSITORY_UNREADABLE', text, { cause: error, details })
   }
 }

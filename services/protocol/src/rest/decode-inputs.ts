@@ -7,15 +7,7 @@ import {
   requestPrefix,
 } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
-import {
-  asSize,
-  asString,
-  isObject,
-  jsonTypeError,
-  member,
-  memberAsArray,
-  memberAsString,
-} from './json-fields.ts'
+import { asSize, asString, isObject, member, memberAsArray, memberAsString } from './json-fields.ts'
 import { elementTexts, memberText } from './json-slice.ts'
 import type { JsonDocument } from './json-text.ts'
 import { parseTensorData } from './tensor-data.ts'
@@ -152,7 +144,6 @@ export function unknownRegion(region: unknown): ServeError {
 
 /** The three ways of giving an input's data exclude each other. */
 function refuseUnclearContent(item: unknown): void {
-  if (!isObject(item)) throw jsonTypeError("Unable to parse 'inputs'", 'element is no JSON object')
   const parameters = member(item, 'parameters')
   const given = { ...(isObject(parameters) && parameters), data: member(item, 'data') }
   const set = ['data', 'binary_data_size', 'shared_memory_region']

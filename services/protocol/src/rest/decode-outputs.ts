@@ -1,15 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { unknownRegion } from './decode-inputs.ts'
-import {
-  asBoolean,
-  asSize,
-  isObject,
-  jsonTypeError,
-  member,
-  memberAsArray,
-  memberAsString,
-} from './json-fields.ts'
+import { asBoolean, asSize, member, memberAsArray, memberAsString } from './json-fields.ts'
 
 /** One entry of `outputs`. */
 export interface RestRequestedOutput {
@@ -40,7 +32,7 @@ export function decodeOutputs(
 }
 
 function decodeOutput(item: unknown, isBinaryOutput: boolean): RestRequestedOutput {
-  if (!isObject(item)) throw jsonTypeError("Unable to parse 'outputs'", 'element is no JSON object')
+  const name = memberAsString(item, 'name')
   const parameters = member(item, 'parameters')
   const region = member(parameters, 'shared_memory_region')
   const classification = member(parameters, 'classification')
@@ -51,7 +43,12 @@ function decodeOutput(item: unknown, isBinaryOutput: boolean): RestRequestedOutp
       "Output can't set both 'shared_memory_region' and 'classification'",
     )
   }
-  const name = memberAsString(item, 'name')
+  if (region !== undefined && binary !== undefined) {
+    throw new ServeError(
+      'INVALID_REQUEST',
+      "Output can't set both 'shared_memory_region' and 'binary_data'",
+    )
+  }
   if (region !== undefined) throw unknownRegion(region)
   return {
     name,

@@ -183,7 +183,9 @@ await t.test(
   "documents that are not what they should be are refused with Triton's text",
   async (t) => {
     const rows = [
-      ['', 'INTERNAL', 'failed to parse the request JSON buffer: The document is empty. at 0'],
+      // No body is a raw one of 0 bytes, as measured.
+      ['', 'INVALID_ARGUMENT', '[request id: <id_unknown>] Raw request must only have 1 input'],
+      [' ', 'INTERNAL', 'failed to parse the request JSON buffer: The document is empty. at 0'],
       [
         '{"inputs":[}',
         'INTERNAL',
@@ -206,7 +208,7 @@ await t.test(
         'INTERNAL',
         "Unable to parse 'inputs': attempt to access JSON non-array as array",
       ],
-      ['{"inputs":[1]}', 'INTERNAL', "Unable to parse 'inputs': element is no JSON object"],
+      ['{"inputs":[1]}', 'INVALID_ARGUMENT', 'Input must set only one of the following fields: '],
       [
         '{"id":7,"inputs":[]}',
         'INTERNAL',
@@ -275,7 +277,7 @@ await t.test(
       [
         '{"inputs":[],"outputs":["y"]}',
         'INTERNAL',
-        "Unable to parse 'outputs': element is no JSON object",
+        "Unable to parse 'name': attempt to access non-existing object member 'name'",
       ],
       [
         '{"inputs":[],"outputs":[{"name":"y","parameters":{"classification":-1}}]}',

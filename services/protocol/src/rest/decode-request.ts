@@ -33,13 +33,15 @@ export interface RestInferRequest {
 }
 
 /**
- * Decodes the body of `POST .../infer`: JSON, JSON followed by binary data, or (header length 0) one raw tensor.
+ * Decodes the body of `POST .../infer`: JSON, JSON followed by binary data, or (header length 0, or no body) one raw tensor.
  *
  * @throws ServeError with Triton's text; what Triton's JSON reader refuses has code INTERNAL (triton-semantics 9.15).
  */
 export function decodeRestRequest(request: RestInferBody): RestInferRequest {
   const headerLength = parseHeaderLength(request.headerLength, request.body.byteLength)
-  if (headerLength === 0 && request.headerLength !== undefined) return decodeRaw(request)
+  // An empty body too, whatever the header says, as measured (triton-semantics 9.24).
+  const isRaw = headerLength === 0 && request.headerLength !== undefined
+  if (isRaw || request.body.byteLength === 0) return decodeRaw(request)
   const document = parseJson(request.body.subarray(0, headerLength))
   const idMember = member(document.value, 'id')
   const id = idMember === undefined ? '' : asString(idMember, "Unable to parse 'id'")

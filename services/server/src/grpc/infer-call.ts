@@ -68,8 +68,8 @@ export function prepareInfer(
     parameters.size === 0
       ? { context: { ...EMPTY_CONTEXT, id }, isEmptyFinalWanted: false }
       : readGivenParameters(id, parameters)
-  const outputs = message.outputs.length === 0 ? [] : readRequestedOutputs(message.outputs)
   const inputs = readInputs({ message, model, call })
+  const outputs = message.outputs.length === 0 ? [] : readRequestedOutputs(message.outputs)
   const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
   return { model, request, outputs, isEmptyFinalWanted }
 }

@@ -167,11 +167,37 @@ const refusals: readonly {
   {
     what: 'an input in shared memory',
     request: {
-      inputs: [{ name: 'x', parameters: { shared_memory_region: { string_param: 'r' } } }],
+      inputs: [
+        {
+          name: 'x',
+          parameters: {
+            shared_memory_region: { string_param: 'r' },
+            shared_memory_byte_size: { int64_param: '4' },
+          },
+        },
+      ],
     },
     reason: 'NOT_FOUND',
     code: 'NOT_FOUND',
     message: "Unable to find shared memory region: 'r'",
+  },
+  {
+    what: 'a shared memory region without a size',
+    request: {
+      inputs: [{ name: 'x', parameters: { shared_memory_region: { string_param: 'r' } } }],
+    },
+    reason: 'INVALID_PARAMETER',
+    message:
+      "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor 'x'",
+  },
+  {
+    what: 'a place in a shared memory region that is not named',
+    request: {
+      inputs: [{ name: 'x', parameters: { shared_memory_offset: { int64_param: '4' } } }],
+    },
+    reason: 'INVALID_PARAMETER',
+    message:
+      "'shared_memory_offset' can not be specified without 'shared_memory_region' parameter for tensor 'x'",
   },
   {
     what: 'a shared memory region of a wrong kind',

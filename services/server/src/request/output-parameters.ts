@@ -5,6 +5,8 @@ import type { RequestedOutput } from '../inference-backend.ts'
 import { refuseParameter } from './refuse.ts'
 
 const REGION = 'shared_memory_region'
+const OFFSET = 'shared_memory_offset'
+const BYTE_SIZE = 'shared_memory_byte_size'
 const CLASSIFICATION = 'classification'
 
 /** The error for a region: client shared memory is off here, so no region is ever registered. */
@@ -20,9 +22,27 @@ function unknownRegion(tensor: string, parameter: Parameter | undefined): ServeE
   })
 }
 
-/** @throws ServeError NOT_FOUND if the request names shared memory for the tensor. */
+/** @throws ServeError if the request names shared memory for the tensor, or a place in one that it does not name. */
 export function refuseSharedMemory(tensor: string, parameters: WireParameters): void {
-  if (parameters.has(REGION)) throw unknownRegion(tensor, parameters.get(REGION))
+  const region = parameters.get(REGION)
+  if (parameters.has(REGION) && region?.kind !== 'string') throw unknownRegion(tensor, region)
+  for (const key of [OFFSET, BYTE_SIZE]) {
+    if (!parameters.has(key)) continue
+    if (!parameters.has(REGION)) {
+      const text = `'${key}' can not be specified without '${REGION}' parameter for tensor '${tensor}'`
+      throw refuseParameter(text, key)
+    }
+    if (parameters.get(key)?.kind !== 'int64') {
+      const text = `invalid value type for '${key}' parameter for tensor '${tensor}', expected int64_param.`
+      throw refuseParameter(text, key)
+    }
+  }
+  if (!parameters.has(REGION)) return
+  if (!parameters.has(BYTE_SIZE)) {
+    const text = `'${BYTE_SIZE}' must be specified along with '${REGION}' parameter for tensor '${tensor}'`
+    throw refuseParameter(text, BYTE_SIZE)
+  }
+  throw unknownRegion(tensor, region)
 }
 
 function readClassification(parameter: Parameter | undefined): number {

@@ -3,7 +3,7 @@ import { compareNames } from './listed-model.ts'
 
 /**
  * The index of repositories whose models may be loaded later: those that never were are listed by name, and those that were
- * unloaded and are not there any more are not.
+ * not served and are not there any more are not.
  *
  * @param listed - what is known of models that were to be served.
  * @param names - of all models that are there.
@@ -13,7 +13,7 @@ export function withNames(
   names: readonly string[],
 ): readonly IndexEntry[] {
   const others = new Set(names)
-  const served = listed.filter(({ name, reason }) => others.has(name) || reason !== 'unloaded')
+  const served = listed.filter(({ name, state }) => others.has(name) || state !== 'UNAVAILABLE')
   for (const { name } of served) others.delete(name)
   const unknown = [...others].map(toUnknown)
   return [...served, ...unknown].toSorted((a, b) => compareNames(a.name, b.name))

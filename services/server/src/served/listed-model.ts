@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
+import { type ModelConfig, type ModelStatistics, parseModelVersion } from '@tutti/model-config'
 import type { IndexEntry } from '../inference-backend.ts'
 
 /** A model version as a backend lists it. */
@@ -63,8 +63,9 @@ export function selectStatistics(
   if (name !== '' && named.length === 0) {
     throw new ServeError('INVALID_REQUEST', `requested model '${name}' is not available`)
   }
-  const found = named.filter((one) => version === '' || one.version === version)
-  if (version !== '' && found.length === 0) {
+  const wanted = parseModelVersion(version)
+  const found = named.filter((one) => wanted === undefined || Number(one.version) === wanted)
+  if (wanted !== undefined && found.length === 0) {
     throw new ServeError(
       'INVALID_REQUEST',
       `requested model version is not available for model '${name}'`,

@@ -122,6 +122,7 @@ async function hostVersion(
   const { name } = prepared.model
   events.versionLoading(name, version)
   try {
+    if (prepared.failure !== undefined) throw prepared.failure
     const { revision, serving } = await loadVersion(prepared, version, { ...settings, signal })
     events.versionReady(name, version, revision, serving.loadSeconds)
     return { version, revision, state: 'READY', reason: '', serving }

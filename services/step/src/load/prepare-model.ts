@@ -25,6 +25,8 @@ export interface PreparedModel {
   /** Completed and normalised. */
   readonly config: ModelConfig
   readonly labels: Readonly<Record<string, readonly string[]>>
+  /** Why no version can be loaded, where Triton finds that out only while it loads one: code that fails, labels that are missing. */
+  readonly failure?: ServeError
 }
 
 type PrepareOptions = Pick<
@@ -46,21 +48,29 @@ export async function prepareModel(
   const { name, configText, configPath } = model
   const given = configText === undefined ? undefined : parseModelConfig(configText, configPath)
   if (given !== undefined && isEnsembleConfig(given)) return undefined
-  const completed = await complete(model, given, o)
+  const { completed, failure } = await complete(model, given, o)
   const engine = o.engines.get(completed.backend)
   const config = normaliseModelConfig(
     completed,
     await toNormaliseOptions(completed, engine, o.devices),
   )
+  if (failure !== undefined) return { model, config, labels: {}, failure }
   validateWhenRead(config, name)
-  return { model, config, labels: await readLabels(model, config.output) }
+  try {
+    return { model, config, labels: await readLabels(model, config.output) }
+  } catch (error) {
+    const unreadable = ServeError.from(error)
+    // A path that leads out is wrong whatever the files are.
+    if (unreadable.reason === 'UNSUPPORTED') throw unreadable
+    return { model, config, labels: {}, failure: unreadable }
+  }
 }
 
 async function complete(
   model: RepositoryModel,
   config: ModelConfig | undefined,
   o: PrepareOptions,
-): Promise<ModelConfig> {
+): Promise<{ readonly completed: ModelConfig; readonly failure?: ServeError }> {
   const { name, configPath } = model
   const first = model.versions[0]
   const versionFiles = await listFirstVersion(model)
@@ -75,14 +85,21 @@ async function complete(
     ...(o.defaultMaxBatchSize !== undefined && { defaultMaxBatchSize: o.defaultMaxBatchSize }),
   })
   const engine = o.engines.get(completed.backend)
-  if (!o.autoComplete || engine?.complete === undefined || first === undefined) return completed
-  return await engine.complete({
+  if (!o.autoComplete || engine?.complete === undefined || first === undefined) {
+    return { completed }
+  }
+  const source = {
     name,
     version: first,
     modelDirectory: model.directory,
     versionDirectory: versionDirectory(model, first),
     config: completed,
-  })
+  }
+  try {
+    return { completed: await engine.complete(source) }
+  } catch (error) {
+    return { completed, failure: ServeError.from(error) }
+  }
 }
 
 /** Asks the engine only where its answer could be used: a model file may be large or broken. */
