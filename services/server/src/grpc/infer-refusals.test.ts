@@ -117,9 +117,9 @@ const refusals: readonly {
     request: {
       inputs: ['x', 'y'].map((name) => ({
         name,
-        datatype: 'BOOL',
+        datatype: 'BYTES',
         shape: ['600000'],
-        contents: { bool_contents: Array.from({ length: 600_000 }, () => true) },
+        contents: { bytes_contents: Array.from({ length: 600_000 }, () => Buffer.alloc(0)) },
       })),
     },
     reason: 'MESSAGE_TOO_LARGE',
