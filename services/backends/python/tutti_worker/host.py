@@ -40,12 +40,13 @@ class Host:
 
     def send(self, key, response, flags):
         """Sends a response of a request, or only its end. Waits while the reader is behind."""
-        if not flags:
-            self._take_credit(key)
         tensors, extra = [], {}
         if response is not None:
             tensors, extra = describe_response(response, None)
         places, payload = self._server.place(tensors)
+        # What failed until here takes no credit, which nobody would give back.
+        if not flags:
+            self._take_credit(key)
         kind = KIND_NONE if response is None else KIND_RESPONSE
         record = write_response(kind, flags, places, extra)
         self._server.connection.send(Op.SEND, key, record, payload)

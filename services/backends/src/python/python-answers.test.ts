@@ -8,6 +8,7 @@ import { stepRequest } from '../testing/model-source.ts'
 import {
   bytesRequestInput,
   loadPythonModel,
+  pythonConfig,
   pythonModel,
   WITHOUT_PYTHON,
 } from '../testing/python-model.ts'
@@ -206,6 +207,40 @@ await t.test(
     const [next] = await executeOnce(model, [requestOf(2)])
     t.same(valuesOf(next), [2], 'what it sends later is dropped')
     t.equal(kept.answers().length, 1)
+  },
+)
+
+await t.test(
+  'responses that cannot be sent do not count as on the way',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const model = await loadPythonModel(
+      t,
+      pythonModel(
+        `def execute(self, requests):
+    class Strange:
+        def __str__(self):
+            raise ValueError("no text")
+    strange = np.array([b"a"], object)
+    tensor = pb_utils.Tensor("y", strange)
+    strange[0] = Strange()
+    sender = requests[0].get_response_sender()
+    failed = 0
+    for _ in range(20):
+        try:
+            sender.send(pb_utils.InferenceResponse([tensor]))
+        except ValueError:
+            failed += 1
+    sender.send(response(failed))
+    sender.send(flags=FINAL)`,
+        HEAD,
+      ),
+      { config: pythonConfig({ model_transaction_policy: { decoupled: true } }) },
+    )
+    const sink = new RecordedResponses()
+    const signal = new AbortController().signal
+    await model.execute([{ request: requestOf(1), sink }], { instance: 0, signal })
+    t.same(sink.responses.map(valuesOf), [[20], []])
   },
 )
 
