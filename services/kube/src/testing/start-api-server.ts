@@ -119,7 +119,8 @@ export class ApiServer {
     const { status } = await plain.create(`${path}/${serviceAccount}/token`, {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
-      spec: { expirationSeconds: 3600 },
+      // Nothing renews it, and a soak runs for a day.
+      spec: { expirationSeconds: 7 * 24 * 3600 },
     })
     return String(status.token)
   }
