@@ -143,9 +143,9 @@ const UNFIT: ReadonlySet<Reason> = new Set([
   'DATATYPE_MISMATCH',
 ])
 
-/** A request that an ensemble made of its step is no longer the model's. */
+/** Also where another process has refused it. A request that an ensemble made of its step is no longer the model's. */
 function isBadRequest({ reason, details }: ServeError): boolean {
-  return UNFIT.has(reason) && details.step === undefined
+  return (UNFIT.has(reason) || ABSENT.has(reason)) && details.step === undefined
 }
 
 /** The text of Triton. @param isRefused - before the called model had it. */
