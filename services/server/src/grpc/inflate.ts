@@ -8,6 +8,10 @@ const DECODERS = new Map([
 
 /** Few pieces of a large message, and little that is inflated and not charged yet. */
 const PIECE_BYTES = 64 * 1024
+/** The end of a gzip file, which says how many bytes it holds (RFC 1952). */
+const SIZE_BYTES = 4
+/** Bytes that one compressed byte becomes at most (deflate, https://zlib.net/zlib_tech.html). */
+const MOST_PER_BYTE = 1032
 
 /** What `grpc-accept-encoding` says. */
 export const ACCEPTED_ENCODINGS = ['identity', ...DECODERS.keys()].join(',')
@@ -31,16 +35,19 @@ export interface InflateOptions {
 export async function inflateMessage(message: Buffer, o: InflateOptions): Promise<Buffer> {
   const { encoding, maxBytes, charge } = o
   const decoder = decoderOf(encoding)
-  const pieces: Buffer[] = []
+  // Pieces that are put together in the end would take all bytes twice. What is not written yet takes no memory.
+  let out: Buffer = Buffer.allocUnsafe(Math.min(likelySize(message, encoding), maxBytes))
   let got = 0
   decoder.end(message)
   try {
     // Leaving the loop by an error destroys the decoder.
     for await (const piece of decoder) {
-      got += piece.byteLength
-      if (got > maxBytes) throw tooLarge(maxBytes)
+      const end = got + piece.byteLength
+      if (end > maxBytes) throw tooLarge(maxBytes)
       charge(piece.byteLength)
-      pieces.push(piece)
+      if (end > out.byteLength) out = grown(out, got, Math.min(2 * end, maxBytes))
+      piece.copy(out, got)
+      got = end
     }
   } catch (error) {
     if (error instanceof ServeError) throw error
@@ -50,8 +57,20 @@ export async function inflateMessage(message: Buffer, o: InflateOptions): Promis
       cause: error,
     })
   }
-  // A single piece is copied too: it may be a small view of the decoder's memory.
-  return Buffer.concat(pieces, got)
+  return out.byteLength > 2 * got ? grown(out, got, got) : out.subarray(0, got)
+}
+
+/** What the message says of itself, as far as it can be true. The result is right even where it is not. */
+function likelySize(message: Buffer, encoding: string): number {
+  const { byteLength } = message
+  if (encoding !== 'gzip' || byteLength < SIZE_BYTES) return PIECE_BYTES
+  return Math.min(message.readUInt32LE(byteLength - SIZE_BYTES), byteLength * MOST_PER_BYTE)
+}
+
+function grown(bytes: Buffer, used: number, sizeBytes: number): Buffer {
+  const larger = Buffer.allocUnsafe(sizeBytes)
+  bytes.copy(larger, 0, 0, used)
+  return larger
 }
 
 function decoderOf(encoding: string) {
