@@ -36,8 +36,13 @@ function badEnsemble(name: string, fields: PlainObject): Fault {
 function badRouter(spec: PlainObject): Fault {
   const before = Object.fromEntries(Object.keys(spec).map((field) => [field, null]))
   return async ({ plain, ns }) => {
-    await plain.patch(ns.path('routers', 'default'), { spec })
-    return () => plain.patch(ns.path('routers', 'default'), { spec: before })
+    const router = ns.path('routers', 'default')
+    await plain.patch(router, { spec })
+    // Without an Ensemble it may be gone by then.
+    return async () => {
+      if ((await plain.list(ns.path('routers'))).length > 0)
+        await plain.patch(router, { spec: before })
+    }
   }
 }
 

@@ -99,7 +99,11 @@ export class RouterReconciler {
     if (!(await this.#need.isCurrent(namespace, signal))) return AGAIN
     if (router === undefined) return await this.#need.create(namespace, signal)
     if (!isUsed && !isKept(router)) return await this.#endAccess(router, signal)
-    if (!isUsed && isUntouched(router)) return await this.#need.delete(router, signal)
+    if (!isUsed && isUntouched(router)) {
+      // Its pods serve until the garbage collector of the API server has come to them.
+      await this.#endAccess(router, signal)
+      return await this.#need.delete(router, signal)
+    }
     return await untilOwnerMoves(() => this.#look(router, context))
   }
 
