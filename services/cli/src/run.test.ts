@@ -117,6 +117,18 @@ await t.test('config prints ensembles too, and says why a model has none', async
   t.match(await command('config', 'ens_cycle', broken), { code: 1, err: /is not written/ })
 })
 
+await t.test('config says what a load would fail at', async (t) => {
+  const text = `backend: "onnxruntime"
+    input { name: "x" data_type: TYPE_FP32 dims: 1 }
+    output { name: "y" data_type: TYPE_FP32 dims: 1 label_filename: "absent.txt" }`
+  const repository = t.testdir({ m: { 'config.pbtxt': text, 1: { 'model.onnx': '' } } })
+  t.match(await command('config', 'm', `--model-repository=${repository}`), {
+    code: 1,
+    out: '',
+    err: /failed to open text file for read .*absent\.txt/,
+  })
+})
+
 await t.test('a repository that is not there is named', async (t) => {
   t.match(await command('config', 'a', '--model-repository=/no/such/folder'), {
     code: 1,

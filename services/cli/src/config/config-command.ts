@@ -77,6 +77,7 @@ async function completeConfig(
   const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
   const prepared = await prepareModel(model, { ...o, engines })
   if (prepared !== undefined) {
+    if (prepared.failure !== undefined) throw prepared.failure
     await requireDevices(prepared.config, engines.get(prepared.config.backend), o.devices)
     return prepared.config
   }

@@ -73,6 +73,7 @@ async function readConfig(
   const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
   const devices = NO_DEVICES
   const prepared = await prepareModel(model, { ...rest, engines, autoComplete, devices })
+  if (prepared?.failure !== undefined) throw prepared.failure
   if (prepared !== undefined) return prepared.config
   throw new ServeError('CONFIG_INVALID', `'${model.name}' is an ensemble without a graph`)
 }
