@@ -227,7 +227,7 @@ export function metadataCase({ oneOf, chance }: Random): readonly GrpcCall[] {
   return [{ rpc, requests: [{ name, version: chance(0.5) ? oneOf(VERSIONS) : '' }] }]
 }
 
-/** Bytes that are no message, or one with a field that nobody knows. */
+/** Bytes that are no message, or one with an unknown field. */
 export function malformedCase(random: Random): readonly GrpcCall[] {
   const { oneOf, bytes, pick, chance } = random
   const rpc = oneOf([

@@ -44,7 +44,7 @@ class Host:
         if response is not None:
             tensors, extra = describe_response(response, None)
         places, payload = self._server.place(tensors)
-        # What failed until here takes no credit, which nobody would give back.
+        # A response that failed before this line is never sent, so it must not use up credit.
         if not flags:
             self._take_credit(key)
         kind = KIND_NONE if response is None else KIND_RESPONSE

@@ -86,7 +86,7 @@ await t.test('what is not understood ends before anything starts', async (t) => 
   t.equal(reportFailure('test', new Error('boom'), environment), 1)
 })
 
-await t.test('a flag without effect is said to have none, once it comes', (t) => {
+await t.test('a flag without effect is logged if it is given', (t) => {
   const table = {
     pool: { type: 'int', isIgnored: true, description: 'No effect: no pool.' },
     dir: { type: 'string', repeatable: true, isIgnored: true, description: 'No effect.' },

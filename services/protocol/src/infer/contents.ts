@@ -145,7 +145,7 @@ function isMemberFor(member: Member, datatype: Datatype | undefined): datatype i
 export interface ContentsBounds {
   /** Of the result: one-byte varints become up to eight bytes each. */
   readonly maxBytes: number
-  /** That are read one by one. Ten bytes of packed integers count as one, packed floats do not count. Absent: any number. */
+  /** Most elements that are read one by one. Ten bytes of packed integers count as one element; packed floats do not count. Absent: no bound. */
   readonly maxElements?: number
 }
 

@@ -133,7 +133,7 @@ class Generation {
 
   /** Ends the execution if it goes on. */
   close(): void {
-    this.#scope.cancel(new ServeError('CANCELLED', 'nobody reads further responses'))
+    this.#scope.cancel(new ServeError('CANCELLED', 'the client reads no further responses'))
     this.#scope.close()
     this.#queue.close()
   }

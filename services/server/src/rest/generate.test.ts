@@ -125,7 +125,7 @@ const ASK = JSON.stringify({ text: 'hi' })
 const HEAD = `POST /v2/models/echo/generate_stream HTTP/1.1\r\nhost: x\r\ncontent-length: ${ASK.length}\r\n\r\n${ASK}`
 const CHUNK = 'x'.repeat(1024 * 1024)
 
-/** A model that gives a mebibyte again and again, until nobody reads. */
+/** A model that gives a mebibyte again and again, until its client leaves. */
 function endless() {
   const state = { given: 0, isOver: false }
   const script: ModelScript = async function* (_, { signal }) {
@@ -177,7 +177,7 @@ await t.test('a reader that stops for too long is cut off', async (t) => {
   client.socket.destroy()
 })
 
-/** Gives one response, and then nothing until nobody waits. */
+/** Gives one response, and then nothing until its client leaves. */
 const waits: ModelScript = async function* (_, { signal }) {
   yield response([word('a')], { final: false })
   await new Promise((resolve) => {

@@ -62,7 +62,7 @@ export async function loadModel(
   return loadVersions(prepared, numbers, { name, digest, release }, o)
 }
 
-/** What an engine says while it completes a configuration. Triton completes that of each version as it loads it. */
+/** What an engine says of a model file that it reads to complete a configuration. Triton reads it as it loads each version. */
 const OF_ENGINES: ReadonlySet<Reason> = new Set(['MODEL_LOAD_FAILED', 'ENGINE_STOPPED'])
 
 /** Those that the load would have been of, whose configuration cannot be completed. */
