@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-config'
 import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
-import { openDevices, prepareModel, readBackendConfig, requireDevices } from '@tutti/step'
+import { completeConfigOf, openDevices, readBackendConfig, requireDevices } from '@tutti/step'
 import { type Command, withFlags } from '../command.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
@@ -75,11 +75,10 @@ async function completeConfig(
 ): Promise<ModelConfig> {
   const { python, pytorch, backendDirectory } = o
   const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
-  const prepared = await prepareModel(model, { ...o, engines })
-  if (prepared !== undefined) {
-    if (prepared.failure !== undefined) throw prepared.failure
-    await requireDevices(prepared.config, engines.get(prepared.config.backend), o.devices)
-    return prepared.config
+  const config = await completeConfigOf(model, { ...o, engines })
+  if (config !== undefined) {
+    await requireDevices(config, engines.get(config.backend), o.devices)
+    return config
   }
   const [ensemble] = await readEnsembles([model])
   if (ensemble?.config === undefined) {

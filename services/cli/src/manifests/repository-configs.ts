@@ -8,7 +8,7 @@ import {
   selectVersions,
 } from '@tutti/model-config'
 import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti/repository'
-import { prepareModel, readBackendConfig } from '@tutti/step'
+import { completeConfigOf, readBackendConfig } from '@tutti/step'
 
 /** How the models will be read when they are served: what completes a configuration depends on it. */
 export interface RepositoryReading extends ScanOptions {
@@ -72,8 +72,7 @@ async function readConfig(
   const { python, pytorch, ...rest } = readBackendConfig(backendConfig)
   const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
   const devices = NO_DEVICES
-  const prepared = await prepareModel(model, { ...rest, engines, autoComplete, devices })
-  if (prepared?.failure !== undefined) throw prepared.failure
-  if (prepared !== undefined) return prepared.config
+  const config = await completeConfigOf(model, { ...rest, engines, autoComplete, devices })
+  if (config !== undefined) return config
   throw new ServeError('CONFIG_INVALID', `'${model.name}' is an ensemble without a graph`)
 }

@@ -66,6 +66,21 @@ export async function prepareModel(
   }
 }
 
+/**
+ * The configuration with which a model would be loaded.
+ *
+ * @returns undefined for an ensemble.
+ * @throws ServeError as `prepareModel`, or with what no version can be loaded for.
+ */
+export async function completeConfigOf(
+  model: RepositoryModel,
+  o: PrepareOptions,
+): Promise<ModelConfig | undefined> {
+  const prepared = await prepareModel(model, o)
+  if (prepared?.failure !== undefined) throw prepared.failure
+  return prepared?.config
+}
+
 async function complete(
   model: RepositoryModel,
   config: ModelConfig | undefined,
