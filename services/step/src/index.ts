@@ -1,6 +1,6 @@
 export { runFetch } from './fetch/run-fetch.ts'
 export { requireDevices } from './load/instance-devices.ts'
-export { completeConfigOf, type PreparedModel } from './load/prepare-model.ts'
+export { completeConfigOf } from './load/prepare-model.ts'
 export { readBackendConfig } from './serve/backend-config.ts'
 export {
   checkModelFlags,
