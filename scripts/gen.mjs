@@ -1,6 +1,6 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
-// reference from the schemas of services/ensemble, the page of conditions from the operator's code, what the chart has of the
-// CRDs and its values, and the licences of the packages in the images.
+// reference from the schemas of services/ensemble, the page of conditions from the operator's code, the pages of compatibility from
+// their tables, what the chart has of the CRDs and its values, and the licences of the packages in the images.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { argv } from 'node:process'
 import { writeChartFiles } from './gen/chart.mjs'
+import { writeCompatibility } from './gen/compatibility.mjs'
 import { writeConditions } from './gen/conditions.mjs'
 import { writeLicences } from './gen/licences.mjs'
 
@@ -21,6 +22,8 @@ const out = join(protocol, 'src', 'gen')
 const GENERATED = [
   'services/protocol/src/gen/**/*.ts',
   'crds/*',
+  'docs/compatibility.md',
+  'docs/compatibility-names.md',
   'docs/conditions.md',
   'docs/custom-resources.md',
   'charts/tutti/README.md',
@@ -73,6 +76,7 @@ for (const [path, text] of buildGeneratedFiles()) {
 }
 
 writeChartFiles(root)
+writeCompatibility(root)
 writeLicences(root)
 
 const { ACCEPTED_REASONS, ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(
