@@ -94,6 +94,16 @@ await t.test('what the scheduler of sequences gives and takes is not completed',
   )
 })
 
+await t.test('what the batcher makes is not completed', async (t) => {
+  const inputs = ['x', 'ends'].map((name) => ({ ...INSPECTED.inputs[0], name }))
+  const text = 'batch_input { target_name: "ends" data_type: TYPE_INT32 source_input: "x" }'
+  const config = complete(text, { inspect: { ...INSPECTED, inputs } })
+  t.same(
+    config.input.map(({ name }) => name),
+    ['x'],
+  )
+})
+
 function sized(defaultMaxBatchSize: number) {
   return complete('', { inspect: INSPECTED, defaultMaxBatchSize })
 }

@@ -93,8 +93,13 @@ function toOutput(spec: TensorSpec, isBatching: boolean): ModelOutput {
 function completeTensors(config: ModelConfig, inspect: InspectedModel): ModelConfig {
   const isBatching = config.max_batch_size > 0
   const { control_input: controls = [], state = [] } = config.sequence_batching ?? {}
+  const made = config.batch_input.flatMap((one) => one.target_name)
   // What the scheduler gives and takes is not the client's.
-  const given = new Set([...controls.map((c) => c.name), ...state.map((s) => s.input_name)])
+  const given = new Set([
+    ...controls.map((c) => c.name),
+    ...state.map((s) => s.input_name),
+    ...made,
+  ])
   const taken = new Set(state.map((s) => s.output_name))
   const inputs = inspect.inputs.filter(({ name }) => !given.has(name))
   const outputs = inspect.outputs.filter(({ name }) => !taken.has(name))

@@ -5,6 +5,7 @@ export {
 } from './complete-model-config.ts'
 export { DESCRIPTOR } from './descriptor.ts'
 export type {
+  BatchInput,
   DataType,
   DynamicBatching,
   EnsembleStep,

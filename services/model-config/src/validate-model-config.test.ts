@@ -35,6 +35,7 @@ await t.test('the published configs are valid', async (t) => {
 
 const IO = 'input { name: "x" data_type: TYPE_FP32 '
 const OUT = 'output { name: "y" data_type: TYPE_FP32 '
+const SOURCE = `${IO}dims: -1 allow_ragged_batch: true } ${OUT}dims: -1 }`
 
 /** Text added to a Python model named m, and Triton's message. */
 const REFUSED: readonly (readonly [string, string])[] = [
@@ -117,6 +118,43 @@ const REFUSED: readonly (readonly [string, string])[] = [
     `${OUT}dims: 3 is_shape_tensor: true }`,
     'shape tensors are only supported for TensorRT platform for m',
   ],
+  ['batch_input {}', "unexpected batch input data type 'TYPE_INVALID'"],
+  [
+    `${SOURCE} batch_input { target_name: "i" data_type: TYPE_FP32 }`,
+    "batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 0 for m",
+  ],
+  [
+    `${SOURCE} batch_input { kind: BATCH_ITEM_SHAPE data_type: TYPE_INT64 source_input: ["x", "x"] }`,
+    "batch input kind 'BATCH_ITEM_SHAPE' expects 1 source input, got 2 for m",
+  ],
+  [
+    `${SOURCE} batch_input { data_type: TYPE_INT64 source_input: "q" }`,
+    'batch input data type must be TYPE_INT32 or TYPE_FP32 for m',
+  ],
+  [
+    `${SOURCE} batch_input { data_type: TYPE_INT32 source_input: "q" }`,
+    "unknown source input name 'q' for m",
+  ],
+  [
+    `${SOURCE} batch_output { target_name: "y" }`,
+    "batch output kind 'BATCH_SCATTER_WITH_INPUT_SHAPE' expects 1 source input, got 0 for m",
+  ],
+  [
+    `${SOURCE} batch_output { target_name: "y" source_input: "q" }`,
+    "unknown source input name 'q' for m",
+  ],
+  [
+    `${SOURCE} batch_output { target_name: "q" source_input: "x" }`,
+    "unknown target output name 'q' for m",
+  ],
+  [
+    `${SOURCE} batch_output { target_name: ["y", "y"] source_input: "x" }`,
+    "target output name 'y' can only be specified once for m",
+  ],
+  [
+    `${SOURCE} batch_output { source_input: "x" }`,
+    "must specify 'target_name' of a batch output for m",
+  ],
   [
     'instance_group { kind: KIND_CPU gpus: 0 }',
     'instance group m_0 of model m has kind KIND_CPU but specifies one or more GPUs',
@@ -149,9 +187,9 @@ const ACCEPTED = [
   `max_batch_size: 2 ${IO}dims: 1 reshape {} }`,
   'dynamic_batching { priority_levels: 2 default_priority_level: 2 priority_queue_policy { key: 1 } }',
   `${IO}dims: [3, 4, 5] format: FORMAT_NHWC }`,
-  // A load refuses these or says that they have no effect; their inside is not looked at.
-  'batch_input {}',
-  'batch_output {}',
+  `${SOURCE} batch_input { target_name: ["i", "j"] data_type: TYPE_INT32 source_input: "x" }`,
+  `${SOURCE} batch_output { target_name: "y" source_input: "x" }`,
+  // A load says that these have no effect; their inside is not looked at.
   'response_cache { enable: true }',
   'model_metrics { metric_control {} }',
   '',

@@ -71,8 +71,7 @@ function nameFault(config: ModelConfig, directoryName: string): string | undefin
 
 /**
  * The rules that Triton checks as soon as it reads a configuration: names, backend, batch size, batching. In Triton their
- * texts reach only the log, and a load request gets `failed to poll from model repository`. Fields that no step serves
- * (`batch_input`) are not looked into: a load refuses them whole.
+ * texts reach only the log, and a load request gets `failed to poll from model repository`.
  *
  * @param config - completed and normalised.
  * @throws ServeError CONFIG_INVALID with Triton's text for the first rule that is broken.

@@ -1,10 +1,16 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig, ModelInput, ModelOutput } from './model-config.ts'
+import type {
+  BatchInput,
+  BatchOutput,
+  ModelConfig,
+  ModelInput,
+  ModelOutput,
+} from './model-config.ts'
 
 const TENSORRT_PLATFORM = 'tensorrt_plan'
 
 /** Throws CONFIG_INVALID about `field`. */
-function refuse(field: 'input' | 'output', text: string): never {
+function refuse(field: 'input' | 'output' | 'batch_input' | 'batch_output', text: string): never {
   throw new ServeError('CONFIG_INVALID', text, { details: { field } })
 }
 
@@ -74,8 +80,44 @@ function outputFault(io: ModelOutput, config: ModelConfig): string | undefined {
   return fault === undefined ? formatFault(io, config.platform) : `model output ${fault}`
 }
 
+/** The first rule that the sources of a batch input or output break. */
+function sourceFault(
+  what: 'input' | 'output',
+  { kind, source_input: sources }: BatchInput | BatchOutput,
+  config: ModelConfig,
+): string | undefined {
+  if (sources.length !== 1) {
+    return `batch ${what} kind '${kind}' expects 1 source input, got ${sources.length}`
+  }
+  const unknown = sources.find((source) => !config.input.some(({ name }) => name === source))
+  return unknown === undefined ? undefined : `unknown source input name '${unknown}'`
+}
+
+function batchInputFault(one: BatchInput, config: ModelConfig): string | undefined {
+  const { data_type: type, source_input: sources } = one
+  const isNumber = type === 'TYPE_INT32' || type === 'TYPE_FP32'
+  // Triton counts the sources before it looks at the type, and looks for them after it.
+  return isNumber || sources.length !== 1
+    ? sourceFault('input', one, config)
+    : 'batch input data type must be TYPE_INT32 or TYPE_FP32'
+}
+
+function batchOutputFault(one: BatchOutput, config: ModelConfig): string | undefined {
+  const { target_name: targets } = one
+  const fault = sourceFault('output', one, config)
+  if (fault !== undefined) return fault
+  // Triton crashes.
+  if (targets.length === 0) return "must specify 'target_name' of a batch output"
+  const unknown = targets.find((target) => !config.output.some(({ name }) => name === target))
+  if (unknown !== undefined) return `unknown target output name '${unknown}'`
+  const again = targets.find((target, i) => targets.indexOf(target) < i)
+  return again === undefined
+    ? undefined
+    : `target output name '${again}' can only be specified once`
+}
+
 /**
- * Checks the declared inputs and outputs.
+ * Checks the declared inputs and outputs, and those of the batcher.
  *
  * @throws ServeError CONFIG_INVALID with Triton's text for the first rule that is broken.
  */
@@ -87,5 +129,16 @@ export function validateTensors(config: ModelConfig): void {
   for (const io of config.output) {
     const fault = outputFault(io, config)
     if (fault !== undefined) refuse('output', `${fault} for ${config.name}`)
+  }
+  for (const one of config.batch_input) {
+    if (one.data_type === 'TYPE_INVALID') {
+      refuse('batch_input', `unexpected batch input data type '${one.data_type}'`)
+    }
+    const fault = batchInputFault(one, config)
+    if (fault !== undefined) refuse('batch_input', `${fault} for ${config.name}`)
+  }
+  for (const one of config.batch_output) {
+    const fault = batchOutputFault(one, config)
+    if (fault !== undefined) refuse('batch_output', `${fault} for ${config.name}`)
   }
 }

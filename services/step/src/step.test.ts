@@ -117,10 +117,6 @@ await t.test('unsupported settings are named', async (t) => {
     'instance_group.passive': 'instance_group { kind: KIND_CPU passive: true }',
     'instance_group.secondary_devices':
       'instance_group { kind: KIND_CPU secondary_devices { kind: KIND_NVDLA } }',
-    batch_input:
-      'batch_input { kind: BATCH_ELEMENT_COUNT target_name: "n" data_type: TYPE_FP32 source_input: "x" }',
-    batch_output:
-      'batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE target_name: "y" source_input: "x" }',
     model_repository_agents: 'model_repository_agents { agents { name: "checksum" } }',
   }
   const names = Object.keys(cases)

@@ -22,6 +22,7 @@ except ImportError:
 if torch is not None:
     import tutti_torchscript
     from tutti_ts.failures import LoadFailure
+    from tutti_ts.ragged import Made
 
     class Convolution(nn.Module):
         def __init__(self):
@@ -106,6 +107,13 @@ if torch is not None:
     class OptionalInput(nn.Module):
         def forward(self, x, y: Optional[torch.Tensor] = None):
             return x if y is None else x + y
+
+    class Segments(nn.Module):
+        """Twice `x`, which is flat, and what the batcher made of its shapes, as one row for each request."""
+
+        def forward(self, x, made) -> Tuple[torch.Tensor, torch.Tensor]:
+            assert x.dim() == 1
+            return x * 2, made.unsqueeze(1)
 
     class Picky(nn.Module):
         def forward(self, x):
@@ -392,6 +400,65 @@ class TestBatches(TorchScriptCase):
         arrays = [np.ones(2, np.float32), np.zeros(2, np.float32)]
         responses = model.execute([self.request(INPUT__0=array) for array in arrays])
         self.assertEqual([self.values(r)["OUTPUT__0"].tolist() for r in responses], [[1, 1], [0, 0]])
+
+
+def batch_input(kind="BATCH_ACCUMULATED_ELEMENT_COUNT", datatype="INT32"):
+    return {"kind": kind, "data_type": f"TYPE_{datatype}", "source_input": ["x"], "target_name": ["made"]}
+
+
+BOTH = ["double__0", "made__1"]
+
+
+class TestRaggedBatches(TorchScriptCase):
+    def model(self, *outputs, **config):
+        scatter = {"kind": "BATCH_SCATTER_WITH_INPUT_SHAPE", "target_name": ["double__0"], "source_input": ["x"]}
+        full = {"max_batch_size": 8, "batch_input": [batch_input()], "batch_output": [scatter], **config}
+        ends = port("made__1", "INT32", [1])
+        return self.load(
+            Segments(), [port("x", allow_ragged_batch=True)], outputs or [port("double__0"), ends], **full
+        )
+
+    def test_join_requests_of_other_shapes(self):
+        model = self.model()
+        arrays = [np.arange(count, dtype=np.float32)[None] for count in (3, 1, 2)]
+        responses = [self.values(r) for r in model.execute([self.request(BOTH, x=array) for array in arrays])]
+        self.assertEqual([r["made__1"].tolist() for r in responses], [[[3]], [[4]], [[6]]])
+        for response, array in zip(responses, arrays):
+            np.testing.assert_array_equal(response["double__0"], array * 2)
+
+    def test_run_a_single_request_the_same_way(self):
+        got = self.run_one(self.model(), BOTH, x=np.ones((1, 5), np.float32))
+        self.assertEqual((got["double__0"].shape, got["made__1"].tolist()), ((1, 5), [[5]]))
+
+    def test_need_an_element_for_each_of_the_source(self):
+        # A fixed dims of 4 is more than the model gives for three.
+        model = self.model(port("double__0", dims=[4]))
+        (response,) = model.execute([self.request(x=np.ones((1, 3), np.float32))])
+        text = "output 'double__0': 3 elements, want at least 4 for the shapes of input 'x'"
+        self.assert_error(response, text, pb_utils.TritonError.INTERNAL)
+
+    def test_do_not_split_texts(self):
+        with self.assertRaises(LoadFailure) as caught:
+            self.model(port("double__0", "STRING", [1], reshape={"shape": []}))
+        self.assertEqual(
+            str(caught.exception),
+            "unable to load model 'm', batch output 'double__0' is TYPE_STRING, want a datatype of a fixed size",
+        )
+
+    def test_make_every_kind_of_batch_input(self):
+        shapes = [(1, 3, 2), (2, 1, 5), (1, 0, 4)]
+        cases = {
+            "BATCH_ELEMENT_COUNT": [6, 10, 0],
+            "BATCH_ACCUMULATED_ELEMENT_COUNT": [6, 16, 16],
+            "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO": [0, 6, 16, 16],
+            "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE": [0] * 10,
+            "BATCH_ITEM_SHAPE": [[3, 2], [1, 5], [1, 5], [0, 4]],
+            "BATCH_ITEM_SHAPE_FLATTEN": [3, 2, 1, 5, 1, 5, 0, 4],
+        }
+        for kind, values in cases.items():
+            for datatype, expected in (("INT32", np.int32), ("FP32", np.float32)):
+                made = Made(kind, datatype, "x").tensor(shapes)
+                self.assertEqual((made.tolist(), made.dtype), (values, expected), kind)
 
 
 class TestTexts(TorchScriptCase):

@@ -16,6 +16,8 @@ class _Prepared(NamedTuple):
     position: int
     request: object
     values: list
+    #: Of its own inputs, by name.
+    shapes: dict
     batch: int
     key: object
 
@@ -38,42 +40,40 @@ def answer(ports, runner, requests: list) -> list:
 def _run(ports, runner, group: list, responses: list) -> None:
     """Runs a group at once. What goes wrong in the model is the answer to all of it."""
     try:
-        results = runner.run(_join([member.values for member in group], runner.torch))
+        results = runner.run(_join(ports, group, runner))
         outputs = [_output(port, results, runner.torch) for port in ports.outputs]
-        total = sum(member.batch for member in group)
-        if ports.is_batching:
-            _check_batches(ports.outputs, outputs, total)
+        parts = [_split(ports, port, output, group) for port, output in zip(ports.outputs, outputs)]
     except RequestFailure as failure:
         for member in group:
             responses[member.position] = _failed(failure)
         return
-    begin = 0
-    for member in group:
-        end = begin + member.batch
+    for place, member in enumerate(group):
         wanted = member.request.requested_output_names()
-        tensors = []
-        for port, output in zip(ports.outputs, outputs):
-            if port.name in wanted:
-                part = output[begin:end] if ports.is_batching and len(group) > 1 else output
-                tensors.append(pb_utils.Tensor(port.name, part))
+        tensors = [
+            pb_utils.Tensor(port.name, part[place]) for port, part in zip(ports.outputs, parts) if port.name in wanted
+        ]
         responses[member.position] = pb_utils.InferenceResponse(tensors)
-        begin = end
 
 
 def _prepare(ports, runner, position: int, request) -> _Prepared:
     tensors = {tensor.name(): tensor for tensor in request.inputs()}
-    values, shapes = [], []
+    values, shapes = [], {}
     for port in ports.inputs:
+        if port.name in ports.ragged.made:
+            # Known when the batch is.
+            values.append(None)
+            continue
         tensor = tensors.get(port.name)
         if tensor is None:
             raise RequestFailure(f"input '{port.name}' is missing", pb_utils.TritonError.INVALID_ARG)
-        shapes.append(tuple(tensor.shape()))
+        shapes[port.name] = tuple(tensor.shape())
         values.append(_value(port, tensor, runner))
     if not ports.is_batching:
         # Each alone.
-        return _Prepared(position, request, values, 1, position)
-    batch = shapes[0][0] if shapes[0] else 1
-    return _Prepared(position, request, values, batch, tuple(shape[1:] for shape in shapes))
+        return _Prepared(position, request, values, shapes, 1, position)
+    first = next(iter(shapes.values()))
+    key = tuple(shape[1:] for name, shape in shapes.items() if name not in ports.ragged.inputs)
+    return _Prepared(position, request, values, shapes, first[0] if first else 1, key)
 
 
 def _value(port, tensor, runner):
@@ -105,13 +105,40 @@ def _texts(port, array) -> list:
     return texts
 
 
-def _join(members: list, torch) -> list:
-    """The inputs of all as one list of inputs; those of a single request as they are."""
-    if len(members) == 1:
-        return members[0]
-    return [
-        sum(values, []) if isinstance(values[0], list) else torch.cat(values, 0) for values in zip(*members)
-    ]
+def _join(ports, group: list, runner) -> list:
+    """The inputs of all as one list of inputs."""
+    columns = zip(*(member.values for member in group))
+    return [_joined(ports.ragged, port, values, group, runner) for port, values in zip(ports.inputs, columns)]
+
+
+def _joined(ragged, port, values: tuple, group: list, runner):
+    made = ragged.made.get(port.name)
+    if made is not None:
+        return runner.torch.from_numpy(made.tensor([member.shapes[made.source] for member in group])).to(runner.device)
+    if port.datatype == "BYTES":
+        return sum(values, [])
+    if port.name in ragged.inputs:
+        values = [value.flatten() for value in values]
+    return values[0] if len(values) == 1 else runner.torch.cat(values, 0)
+
+
+def _split(ports, port, output, group: list) -> list:
+    """The part of each request. Raises RequestFailure if there is not one for each."""
+    scattered = ports.ragged.scattered.get(port.name)
+    if scattered is not None:
+        return scattered.split(port.name, output, [member.shapes[scattered.source] for member in group])
+    if not ports.is_batching:
+        return [output]
+    total = sum(member.batch for member in group)
+    if output.shape[0] != total:
+        raise RequestFailure(
+            f"output '{port.name}': dimension 0 is {output.shape[0]}, want {total}, the batch of the inputs"
+        )
+    parts, end = [], 0
+    for member in group:
+        begin, end = end, end + member.batch
+        parts.append(output[begin:end])
+    return parts
 
 
 def _output(port, results: list, torch):
@@ -145,14 +172,6 @@ def _check_datatype(port, datatype: str) -> None:
         f"configuration expects datatype {said[0]} for output '{port.name}', model provides {said[1]}",
         pb_utils.TritonError.INVALID_ARG,
     )
-
-
-def _check_batches(ports, outputs: list, total: int) -> None:
-    for port, output in zip(ports, outputs):
-        if output.shape[0] != total:
-            raise RequestFailure(
-                f"output '{port.name}': dimension 0 is {output.shape[0]}, want {total}, the batch of the inputs"
-            )
 
 
 def _failed(failure: RequestFailure):

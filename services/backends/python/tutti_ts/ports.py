@@ -8,6 +8,7 @@ from triton_python_backend_utils import Logger
 
 from .datatypes import CONFIGURED
 from .failures import LoadFailure
+from .ragged import Ragged, read_ragged
 
 
 class Port(NamedTuple):
@@ -26,6 +27,7 @@ class Ports(NamedTuple):
     outputs: tuple
     is_dict: bool
     is_batching: bool
+    ragged: Ragged
 
 
 def read_ports(config: dict, model: str, module) -> Ports:
@@ -36,6 +38,8 @@ def read_ports(config: dict, model: str, module) -> Ports:
         if not config.get(kind):
             raise LoadFailure(f"model configuration must contain at least one {kind}, none were specified.")
         ports[kind] = [_read_port(port, kind, model, is_batching) for port in config[kind]]
+    ragged = read_ragged(config, ports["output"], CONFIGURED, model, is_batching)
+    ports["input"] += [Port(name, made.datatype, (), -1) for name, made in ragged.made.items()]
     arguments = _arguments(module)
     is_dict = len(arguments) == 1 and arguments[0].type.kind() == "DictType"
     controls = _controls(config)
@@ -48,7 +52,8 @@ def read_ports(config: dict, model: str, module) -> Ports:
             )
         numbered = _number_inputs(ports["input"], names, model)
         inputs = _in_order(numbered + inputs[len(numbered) :], model)
-    return Ports(tuple(inputs), tuple(_number_outputs(ports["output"], model)), is_dict, is_batching)
+    outputs = tuple(_number_outputs(ports["output"], model))
+    return Ports(tuple(inputs), outputs, is_dict, is_batching, ragged)
 
 
 def _read_port(port: dict, kind: str, model: str, is_batching: bool) -> Port:

@@ -15,11 +15,22 @@ def sample_inputs(ports, torch, device):
     is_variable = any(extent < 0 for port in ports.inputs for extent in port.dims)
     for fill in _FILLS if is_variable else _FILLS[:1]:
         generator = torch.Generator().manual_seed(fill)
-        yield [_sample(port, fill, ports.is_batching, torch, generator, device) for port in ports.inputs]
+        shapes = {
+            port.name: [1] * ports.is_batching + [fill if extent < 0 else extent for extent in port.dims]
+            for port in ports.inputs
+        }
+        yield [_input(port, shapes, ports.ragged, torch, generator, device) for port in ports.inputs]
 
 
-def _sample(port, fill, is_batching, torch, generator, device):
-    shape = [1] * is_batching + [fill if extent < 0 else extent for extent in port.dims]
+def _input(port, shapes: dict, ragged, torch, generator, device):
+    made = ragged.made.get(port.name)
+    if made is not None:
+        return torch.from_numpy(made.tensor([shapes[made.source]])).to(device)
+    value = _sample(port, shapes[port.name], torch, generator, device)
+    return value.flatten() if port.name in ragged.inputs and port.datatype != "BYTES" else value
+
+
+def _sample(port, shape: list, torch, generator, device):
     if port.datatype == "BYTES":
         return ["0"] * (shape[0] if shape else 1)
     kind = dtypes(torch)[port.datatype]

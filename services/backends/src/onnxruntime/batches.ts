@@ -1,4 +1,7 @@
-import type { NamedTensor, Shape, StepRequest } from '@tutti/tensor'
+import { elementCount, type NamedTensor, type Shape, type StepRequest } from '@tutti/tensor'
+import type { OnnxContext } from './onnx-context.ts'
+import { batchInputs, type RaggedRules, type Requests, tensorsOf } from './ragged.ts'
+import type { TensorParts } from './session-contract.ts'
 
 /*
  * Several requests in one run, along dimension 0. A request that is alone needs nothing of this.
@@ -7,19 +10,42 @@ import type { NamedTensor, Shape, StepRequest } from '@tutti/tensor'
 /** Groups requests that can go through a model in one run: those without a batch dimension go alone. */
 export function joinRequests<R extends { readonly request: StepRequest }>(
   requests: readonly R[],
+  ragged?: RaggedRules,
 ): R[][] {
-  const groups = Map.groupBy(requests, (one) => (one.request.batchSize > 0 ? batchKey(one) : one))
-  return [...groups.values()]
+  const keyOf = (one: R) => (one.request.batchSize > 0 ? batchKey(one.request, ragged) : one)
+  return [...Map.groupBy(requests, keyOf).values()]
 }
 
-/** Equal keys can be concatenated: the same inputs with the same extents behind the batch dimension. */
-function batchKey({ request }: { readonly request: StepRequest }): string {
-  const parts = request.inputs.map(({ name, shape }) => `${name}:${shape.slice(1).join(',')}`)
+/** Equal keys can be concatenated: the same inputs, with the same extents behind the batch dimension unless they are ragged. */
+function batchKey({ inputs }: StepRequest, ragged: RaggedRules | undefined): string {
+  const parts = inputs.map(({ name, shape }) =>
+    ragged?.inputs.has(name) ? name : `${name}:${shape.slice(1).join(',')}`,
+  )
   return parts.toSorted().join(';')
 }
 
+/** The inputs of a run of these requests: one behind the other along dimension 0, flat if they are ragged; and what tells of them. */
+export function joinInputs({ inputs, ragged }: OnnxContext, requests: Requests): TensorParts[] {
+  const names = requests[0]?.request.inputs.map(({ name }) => name) ?? []
+  const joined = names.map((name): TensorParts => {
+    const { index = 0, isVector } = inputs.get(name) ?? {}
+    const parts = tensorsOf(requests, name)
+    const dims = ragged?.inputs.has(name) ? flatShape(parts) : joinShapes(parts)
+    return { index, dims: isVector ? [] : dims, parts }
+  })
+  if (ragged === undefined) return joined
+  const made = batchInputs(ragged, requests).map(({ name, ...tensor }) => {
+    return { ...tensor, index: inputs.get(name)?.index ?? 0 }
+  })
+  return [...joined, ...made]
+}
+
+function flatShape(tensors: readonly NamedTensor[]): Shape {
+  return [tensors.reduce((sum, { shape }) => sum + elementCount(shape), 0)]
+}
+
 /** The shape of tensors one behind the other. */
-export function joinShapes(tensors: readonly NamedTensor[]): Shape {
+function joinShapes(tensors: readonly NamedTensor[]): Shape {
   const batch = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0)
   return [batch, ...(tensors[0]?.shape.slice(1) ?? [])]
 }

@@ -40,29 +40,49 @@ function checkDims(config: ModelConfig, declared: Declared, port: OnnxPort): voi
   }
 }
 
-function checkPort(
+/** The model's tensor of this name and datatype. */
+function findPort(
   config: ModelConfig,
   kind: 'input' | 'output',
-  declared: Declared,
+  { name, type }: { readonly name: string; readonly type: string },
   ports: readonly OnnxPort[],
-): void {
-  const { name, data_type: type } = declared
+): OnnxPort {
   const port = ports.find((one) => one.name === name)
   if (port === undefined) {
     const allowed = ports.map((one) => one.name).join(', ')
     refuseConfig(kind, `unexpected inference ${kind} '${name}', allowed ${kind}s are: ${allowed}`)
-  }
-  const isOptional = 'optional' in declared && declared.optional
-  if (isOptional && !(port.optional && config.max_batch_size === 0)) {
-    const text = `'optional' is set to true for input '${name}' while the backend model doesn't support optional input`
-    refuseConfig('input.optional', text)
   }
   if (fromConfigDatatype(type) !== port.datatype) {
     const provided = `TYPE_${port.datatype === 'BYTES' ? 'STRING' : port.datatype}`
     const text = `unable to load model '${config.name}', configuration expects datatype ${type} for ${kind} '${name}', model provides ${provided}`
     refuseConfig(`${kind}.data_type`, text)
   }
-  checkDims(config, declared, port)
+  return port
+}
+
+function checkInput(config: ModelConfig, input: ModelInput, ports: readonly OnnxPort[]): void {
+  const { name, data_type: type, optional, allow_ragged_batch: isRagged } = input
+  const port = findPort(config, 'input', { name, type }, ports)
+  if (optional && !(port.optional && config.max_batch_size === 0)) {
+    const text = `'optional' is set to true for input '${name}' while the backend model doesn't support optional input`
+    refuseConfig('input.optional', text)
+  }
+  if (!isRagged) return checkDims(config, input, port)
+  const isVector = port.dims?.length === 1 && port.dims[0] === -1
+  if (port.dims === null || isVector) return
+  // Two spaces, as in Triton.
+  const text = `unable to load model '${config.name}', configuration expects model provides input with shape [-1]  for ragged input '${name}', model provides ${formatShape(port.dims)}`
+  refuseConfig('input.allow_ragged_batch', text)
+}
+
+function checkOutput(config: ModelConfig, output: ModelOutput, ports: readonly OnnxPort[]): void {
+  const { name, data_type: type } = output
+  const port = findPort(config, 'output', { name, type }, ports)
+  const isScattered = config.batch_output.some(({ target_name: names }) => names.includes(name))
+  if (!isScattered) return checkDims(config, output, port)
+  if (type !== 'TYPE_STRING') return
+  const text = `unable to load model '${config.name}', batch output '${name}' is TYPE_STRING, want a datatype of a fixed size`
+  refuseConfig('batch_output', text)
 }
 
 /**
@@ -73,12 +93,16 @@ function checkPort(
  */
 export function checkConfig(config: ModelConfig, { inputs, outputs }: OnnxPorts): void {
   const optional = new Set(inputs.filter((port) => port.optional).map(({ name }) => name))
-  const declared = config.input.filter(({ name }) => !optional.has(name)).length
+  const made = config.batch_input.flatMap(({ target_name: names, data_type: type }) =>
+    names.map((name) => ({ name, type })),
+  )
+  const declared = config.input.filter(({ name }) => !optional.has(name)).length + made.length
   const required = inputs.length - optional.size
   if (declared !== required) {
     const text = `unable to load model '${config.name}', configuration expects ${declared} inputs, model provides ${required}`
     refuseConfig('input', text)
   }
-  for (const input of config.input) checkPort(config, 'input', input, inputs)
-  for (const output of config.output) checkPort(config, 'output', output, outputs)
+  for (const input of config.input) checkInput(config, input, inputs)
+  for (const target of made) findPort(config, 'input', target, inputs)
+  for (const output of config.output) checkOutput(config, output, outputs)
 }

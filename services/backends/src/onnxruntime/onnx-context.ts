@@ -1,5 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
 import type { OnnxPort, OnnxPorts } from '../onnx/model-ports.ts'
+import { type RaggedRules, toRaggedRules } from './ragged.ts'
 
 /** An input or output of a run. */
 export interface RunPort extends OnnxPort {
@@ -16,6 +17,8 @@ export interface OnnxContext {
   readonly outputs: ReadonlyMap<string, RunPort>
   readonly outputNames: readonly string[]
   readonly outputIndexes: readonly number[]
+  /** Undefined for a model without ragged batches. */
+  readonly ragged: RaggedRules | undefined
 }
 
 /** What a configuration and the model's file say, as it is looked up for every run. */
@@ -34,5 +37,6 @@ export function toContext(config: ModelConfig, file: OnnxPorts): OnnxContext {
     outputs: new Map(outputs.map((port) => [port.name, port])),
     outputNames: outputs.map(({ name }) => name),
     outputIndexes: outputs.map(({ index }) => index),
+    ragged: toRaggedRules(config),
   }
 }

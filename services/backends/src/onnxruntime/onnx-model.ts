@@ -1,10 +1,11 @@
 import { bug, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters, StepRequest } from '@tutti/tensor'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
-import { joinRequests, joinShapes, splitBatch } from './batches.ts'
+import { joinInputs, joinRequests, splitBatch } from './batches.ts'
 import type { OnnxContext } from './onnx-context.ts'
+import { scatter } from './ragged.ts'
 import { refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
-import type { RunReply, SessionRun, SlotRecord } from './session-contract.ts'
+import type { RunReply, SessionRun, SlotRecord, TensorParts } from './session-contract.ts'
 import type { SessionInstance } from './session-instance.ts'
 import { monotonicNs, planRecord } from './slot.ts'
 import { checkTexts } from './texts.ts'
@@ -32,7 +33,8 @@ export class OnnxModel implements LoadedModel {
     }
     return new Promise((resolve) => {
       const accepted = this.#accepted(batch)
-      const runs = accepted.length > 1 ? joinRequests(accepted) : accepted.map((one) => [one])
+      const { ragged } = this.#context
+      const runs = accepted.length > 1 ? joinRequests(accepted, ragged) : accepted.map((r) => [r])
       if (runs.length === 0) resolve(NO_TIMES)
       const call = { resolve, openRuns: runs.length, times: { ...NO_TIMES } }
       for (const together of runs) {
@@ -74,6 +76,14 @@ function checkRequest({ model, inputs, outputs }: OnnxContext, request: StepRequ
   }
 }
 
+/** The inputs of a request that is alone. */
+function toParts({ inputs }: OnnxContext, request: StepRequest): TensorParts[] {
+  return request.inputs.map((tensor) => {
+    const { index = 0, isVector } = inputs.get(tensor.name) ?? {}
+    return { index, dims: isVector ? [] : tensor.shape, parts: [tensor] }
+  })
+}
+
 const NO_TIMES = { waitNs: 0, computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
 
 /** One call of `execute`: what its runs share. */
@@ -95,17 +105,11 @@ class OpenRun implements SessionRun {
     this.#context = context
     this.#call = call
     this.#requests = requests
-    const inputs = requests[0]?.request.inputs ?? []
-    const joined = inputs.map(({ name }) => {
-      const port = context.inputs.get(name)
-      const parts: NamedTensor[] = []
-      for (const { request } of requests) {
-        for (const tensor of request.inputs) if (tensor.name === name) parts.push(tensor)
-      }
-      const shape = port?.isVector ? [] : (parts[0]?.shape ?? [])
-      return { index: port?.index ?? 0, dims: parts.length > 1 ? joinShapes(parts) : shape, parts }
-    })
-    this.record = planRecord(joined, this.#wantedOutputs())
+    const [first, ...others] = requests
+    const isAlone = others.length === 0 && context.ragged === undefined
+    const inputs =
+      isAlone && first ? toParts(context, first.request) : joinInputs(context, requests)
+    this.record = planRecord(inputs, this.#wantedOutputs())
   }
 
   done(result: RunReply | ServeError): void {
@@ -160,7 +164,9 @@ class OpenRun implements SessionRun {
 
   /** Splits an output along dimension 0: a view for each request. @throws ServeError RESPONSE_INVALID if that is not the batch. */
   #split(output: NamedTensor): readonly NamedTensor[] {
-    const { model, outputs } = this.#context
+    const { model, outputs, ragged } = this.#context
+    const scattered = ragged && scatter(ragged, output, this.#requests)
+    if (scattered !== undefined) return scattered
     let total = 0
     for (const { request } of this.#requests) total += request.batchSize
     const isVector = outputs.get(output.name)?.isVector

@@ -26,6 +26,17 @@ export function refuseBatch(model: string, { name, shape }: NamedTensor, want: n
 }
 
 /** @throws ServeError RESPONSE_INVALID */
+export function refuseScatter(
+  model: string,
+  { name, shape }: NamedTensor,
+  want: number,
+  source: string,
+): never {
+  const text = `output '${name}' of model '${model}': shape [${shape.join(',')}], want ${want} elements for the shapes of input '${source}'`
+  throw new ServeError('RESPONSE_INVALID', text)
+}
+
+/** @throws ServeError RESPONSE_INVALID */
 export function refuseMissing(model: string, name: string): never {
   const text = `output '${name}' was not produced by model '${model}'`
   throw new ServeError('RESPONSE_INVALID', text)

@@ -106,6 +106,37 @@ function evenRequest(batch: number, side: number, value: number) {
   return stepRequest([fp32Tensor('INPUT__0', shape, values)], { batchSize: batch })
 }
 
+await t.test('ragged requests of other shapes run together', { skip: withoutTorch }, async (t) => {
+  const names = { source_input: ['x'], target_name: ['made'] }
+  const [input] = modelConfig([fp32('x', [-1])], []).input
+  const model = await load(t, 'segments', [[], [fp32('double__0', [-1]), fp32('ends__1', [1])]], {
+    rest: {
+      max_batch_size: 8,
+      input: input === undefined ? [] : [{ ...input, allow_ragged_batch: true }],
+      batch_input: [{ ...names, kind: 'BATCH_ACCUMULATED_ELEMENT_COUNT', data_type: 'TYPE_FP32' }],
+      batch_output: [
+        { ...names, kind: 'BATCH_SCATTER_WITH_INPUT_SHAPE', target_name: ['double__0'] },
+      ],
+    },
+  })
+  const requests = [[1, 2, 3], [4], [5, 6]].map((values) =>
+    stepRequest([fp32Tensor('x', [1, values.length], values)], { batchSize: 1 }),
+  )
+  const responses = await executeOnce(model, requests)
+  t.same(
+    responses.map((r) => [
+      r.outputs[0]?.shape,
+      fp32Values(r, 'double__0'),
+      fp32Values(r, 'ends__1'),
+    ]),
+    [
+      [[1, 3], [2, 4, 6], [3]],
+      [[1, 1], [8], [4]],
+      [[1, 2], [10, 12], [6]],
+    ],
+  )
+})
+
 await t.test('requests of one shape run together', { skip: withoutTorch }, async (t) => {
   const model = await load(t, 'traced', TRACED, { rest: { max_batch_size: 8 } })
   const requests = [evenRequest(1, 4, 0.5), evenRequest(2, 4, 0.25), evenRequest(1, 6, 0.5)]

@@ -35,6 +35,14 @@ class Upper(nn.Module):
         return [text.upper() for text in texts]
 
 
+class Segments(nn.Module):
+    """Of ragged requests: twice the flat `x`, and what the batcher made of its shapes."""
+
+    def forward(self, x, made) -> Tuple[torch.Tensor, torch.Tensor]:
+        assert x.dim() == 1
+        return x * 2, made.unsqueeze(1)
+
+
 def write(root, name, module):
     folder = os.path.join(root, name, "1")
     os.makedirs(folder, exist_ok=True)
@@ -53,6 +61,7 @@ def main(root):
     for filename, tensor in (("input.bin", pixels), ("output.bin", result)):
         np.ascontiguousarray(tensor.numpy()).tofile(os.path.join(folder, filename))
     write(root, "scripted", torch.jit.script(Subtract()))
+    write(root, "segments", torch.jit.script(Segments()))
     write(root, "texts", torch.jit.script(Upper()))
 
 

@@ -75,11 +75,8 @@ function unsupportedFields(config: ModelConfig): readonly (readonly [string, boo
       'sequence_batching.state',
       config.backend === 'pytorch' && (config.sequence_batching?.state.length ?? 0) > 0,
     ],
-    ['batch_input', config.batch_input.length > 0],
-    ['batch_output', config.batch_output.length > 0],
     ['instance_group.passive', groups.some((group) => group.passive)],
     ['instance_group.secondary_devices', groups.some((g) => g.secondary_devices.length > 0)],
     ['model_repository_agents', (config.model_repository_agents?.agents.length ?? 0) > 0],
-    ['input.is_shape_tensor', config.input.some((input) => input.is_shape_tensor)],
   ]
 }
