@@ -25,6 +25,7 @@ const GENERATED = [
   'docs/compatibility.md',
   'docs/compatibility-names.md',
   'docs/conditions.md',
+  'docs/start-lines.md',
   'docs/custom-resources.md',
   'charts/tutti/README.md',
   'charts/tutti/files/**/*.*',

@@ -1,8 +1,10 @@
-// Writes docs/compatibility.md and docs/compatibility-names.md from the tables in scripts/gen/compatibility, a file for each group.
+// Writes docs/compatibility.md and docs/compatibility-names.md from the tables in scripts/gen/compatibility, a file for each group, and
+// docs/start-lines.md.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 
+const START_LINES = join('services', 'cli', 'src', 'serve', 'testing', 'start-lines.yaml')
 const FOLDER = join('scripts', 'gen', 'compatibility')
 /** The files of the tables, in the order of the pages. */
 const GROUPS = [
@@ -46,6 +48,8 @@ export function writeCompatibility(root) {
   const groups = readCompatibility(root)
   writeFileSync(join(root, 'docs', 'compatibility.md'), renderPage(groups))
   writeFileSync(join(root, 'docs', 'compatibility-names.md'), renderNames(groups))
+  const startLines = parse(readFileSync(join(root, START_LINES), 'utf8'))
+  writeFileSync(join(root, 'docs', 'start-lines.md'), renderStartLines(startLines))
 }
 
 /**
@@ -129,7 +133,7 @@ is "not here" gives an error that names it, or the log says what happens instead
 [Names](compatibility-names.md) lists every call, path, field, parameter, flag, metric and member of \`pb_utils\`, and the
 tests that hold it.
 
-Behaviour follows Triton's sources of 2026 and, where the two differ, a running Triton 2.51. Recorded answers of a Triton 2.51 are part of the [tests](../e2e/src/triton-parity).
+Behaviour follows Triton's sources of 2026 and, where the two differ, a running Triton 2.51. Recorded answers of a Triton 2.51 are part of the [tests](../e2e/src/triton-parity). [Published start lines](start-lines.md) have been tried.
 \`npm run gen\` writes this page from [tables](../scripts/gen/compatibility).
 
 ${sections.join('\n')}
@@ -171,4 +175,29 @@ function renderRowNames(row) {
 
 function renderTests({ tests }) {
   return tests.map(([file, title]) => `[${title.replaceAll('|', '\\|')}](../${file})`).join(', ')
+}
+
+function renderStartLines({ lines, configs }) {
+  const cells = (list, column) =>
+    list.map((one) => {
+      const [, place] = /^https:\/\/(?:github\.com\/)?(.*)$/.exec(one.source)
+      const here = one.missing === undefined ? 'serves' : `missing: ${one.missing}`
+      return [`\`${column(one).replaceAll('|', '\\|')}\``, here, `[${place}](${one.source})`]
+    })
+  return `# Published start lines
+
+After reading this page you can tell whether a start line or a configuration like yours has been tried. Others have published those below; a
+[test](../services/cli/src/serve/start-lines.test.ts) starts each one, with models of its own.
+
+\`npm run gen\` writes this page from a [table](../services/cli/src/serve/testing/start-lines.yaml). Flags without effect are logged with what happens instead
+([their table](../services/cli/README.md)).
+
+## Start lines
+
+${renderTable([['tritonserver ...', 'here', 'source'], ...cells(lines, ({ flags }) => flags)])}
+
+## Configurations
+
+${renderTable([['model', 'here', 'source'], ...cells(configs, ({ name }) => name)])}
+`
 }

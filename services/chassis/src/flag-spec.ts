@@ -32,7 +32,7 @@ export type FlagSpec = FlagBase &
         readonly default?: boolean
       }
     | {
-        /** One of `values`, exactly as written. */
+        /** One of `values`, in any case. */
         readonly type: 'enum'
         readonly values: readonly string[]
         readonly default?: string

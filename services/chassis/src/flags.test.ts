@@ -63,6 +63,7 @@ await t.test('flags are read however they are written', async (t) => {
     [['--strict-readiness', 'off'], { 'strict-readiness': false }],
     [['--strict-readiness=0'], { 'strict-readiness': false }],
     [['--model-control-mode=poll'], { 'model-control-mode': 'poll' }],
+    [['--model-control-mode=POLL'], { 'model-control-mode': 'poll' }],
     [['--model-repository=a', '--model-store', 'b'], { 'model-repository': ['a', 'b'] }],
     [['--suffix=.pt'], { suffix: ['.pt'] }],
     [['--http-port=1', '--http-port=2'], { 'http-port': 2 }],

@@ -116,8 +116,10 @@ function toValue(written: string, spec: FlagSpec, text: string | undefined): Sca
   if (text === undefined) {
     throw refusal(written, `flag ${written} has no value, want ${written}=<${spec.type}>`)
   }
-  if (spec.type === 'enum' && !spec.values.includes(text)) {
-    return refuse(`one of ${spec.values.join(', ')}`)
+  if (spec.type === 'enum') {
+    // Triton's --model-control-mode=POLL is written so in manifests.
+    const value = spec.values.find((known) => known.toLowerCase() === text.toLowerCase())
+    return value ?? refuse(`one of ${spec.values.join(', ')}`)
   }
   return spec.type === 'int' ? (toInt(spec, text) ?? refuse(rangeOf(spec))) : text
 }
@@ -125,7 +127,8 @@ function toValue(written: string, spec: FlagSpec, text: string | undefined): Sca
 type IntFlag = Extract<FlagSpec, { readonly type: 'int' }>
 
 function toInt({ min = -MOST, max = MOST, words = {} }: IntFlag, text: string) {
-  if (Object.hasOwn(words, text)) return words[text]
+  const word = text.toLowerCase()
+  if (Object.hasOwn(words, word)) return words[word]
   const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN
   return value >= min && value <= max ? value : undefined
 }

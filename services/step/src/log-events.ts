@@ -20,6 +20,12 @@ export class StepEvents {
     this.#log.warn('setting has no effect, as in Triton without its flag', { model, field, flag })
   }
 
+  backendSettingIneffective(value: string): void {
+    const description =
+      'No effect: docs/engines.md lists the settings of the backends that are here.'
+    this.#log.info('flag has no effect', { flag: '--backend-config', value, description })
+  }
+
   acceleratorIdle(model: string): void {
     const why = 'its instance groups are of KIND_CPU'
     this.#log.warn('model leaves the accelerator idle', { model, why })

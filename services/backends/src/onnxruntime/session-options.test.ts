@@ -1,4 +1,4 @@
-import type { ModelConfig } from '@tutti/model-config'
+import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { modelConfig } from '../testing/model-source.ts'
 import { compileSessionOptions, executionProviders } from './session-options.ts'
@@ -74,6 +74,22 @@ await t.test(
     })
   },
 )
+
+await t.test('accelerators of GPUs are for instances on one', async (t) => {
+  const accelerator = { name: 'tensorrt', parameters: {} }
+  const { optimization } = parseModelConfig(
+    'optimization { execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } } }',
+    'config.pbtxt',
+  )
+  t.match(optimization?.execution_accelerators, { gpu_execution_accelerator: [accelerator] })
+  const config = modelConfig([], [], { ...(optimization && { optimization }) })
+  const field = 'optimization.execution_accelerators.gpu_execution_accelerator'
+  t.same(compileSessionOptions(config, false).ineffective, [`${field}: no instance is on a GPU`])
+  t.throws(() => compileSessionOptions(config, true), {
+    reason: 'UNSUPPORTED',
+    message: /tensorrt/,
+  })
+})
 
 await t.test('every field that does nothing here is reported if it is set', async (t) => {
   const config = modelConfig([], [], {

@@ -75,12 +75,15 @@ function refuseUnsupported(config: ModelConfig, field: string, why: string): nev
   })
 }
 
+/** Those that count: as in Triton, what is for GPUs is for instances on one. */
+function acceleratorsOf({ optimization }: ModelConfig, usesGpu: boolean) {
+  const { gpu_execution_accelerator: ofGpus = [], cpu_execution_accelerator: ofCpus = [] } =
+    optimization?.execution_accelerators ?? {}
+  return usesGpu ? [...ofGpus, ...ofCpus] : ofCpus
+}
+
 function refuseUnserved(config: ModelConfig, usesGpu: boolean): void {
-  const { execution_accelerators: lists } = config.optimization ?? {}
-  const [accelerator] = [
-    ...(lists?.gpu_execution_accelerator ?? []),
-    ...(lists?.cpu_execution_accelerator ?? []),
-  ]
+  const [accelerator] = acceleratorsOf(config, usesGpu)
   if (accelerator !== undefined) {
     const why = `accelerator "${accelerator.name}" is not offered, want none (KIND_GPU instances use CUDA)`
     refuseUnsupported(config, 'optimization.execution_accelerators', why)
@@ -126,7 +129,9 @@ export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): Co
   const others = Object.keys(config.parameters).filter(
     (key) => !known.has(key) && !key.startsWith('session.'),
   )
+  const ofGpus = usesGpu ? [] : ['optimization.execution_accelerators.gpu_execution_accelerator']
   const ineffective = [
+    ...findIneffective(config, ofGpus, 'no instance is on a GPU'),
     ...others.map((key) => `parameters["${key}"]: the onnxruntime engine does not use it`),
     ...findIneffective(config, INEFFECTIVE, 'the onnxruntime engine does not use it'),
   ]

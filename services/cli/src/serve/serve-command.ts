@@ -27,17 +27,7 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
     usage: 'tutti serve --model-repository DIR | -f FILE|DIR|- [FLAGS]',
     flags: SERVE_FLAGS,
     processFlags: (flags) => flags,
-    check: (flags) => {
-      checkModelFlags(flags, { hasOthers: flags.filename.length > 0 })
-      checkControlFlags(flags)
-      checkManifestFlags(flags)
-      checkTlsFlags(flags)
-      checkTritonFlags(flags)
-      readHeaderRules(flags)
-      readTraceFlags(flags)
-      readMetricsFlags(flags)
-      readStorageMaps(flags)
-    },
+    check: checkServeFlags,
     start: async (given) => {
       const settings = withTraceFlags(given.settings, given.flags)
       const o = { ...given, settings, flags: settleDeprecated(given.flags) }
@@ -57,8 +47,21 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
   }
 }
 
+/** @throws ServeError FLAG_INVALID, or another one, for flags that no start can have. */
+export function checkServeFlags(flags: ServeFlags): void {
+  checkModelFlags(flags, { hasOthers: flags.filename.length > 0 })
+  checkControlFlags(flags)
+  checkManifestFlags(flags)
+  checkTlsFlags(flags)
+  checkTritonFlags(flags)
+  readHeaderRules(flags)
+  readTraceFlags(flags)
+  readMetricsFlags(flags)
+  readStorageMaps(flags)
+}
+
 /** What a deprecated name says counts under the name of today. */
-function settleDeprecated(flags: ServeFlags): ServeFlags {
+export function settleDeprecated(flags: ServeFlags): ServeFlags {
   const isStrict = flags['strict-model-config'] ?? flags['disable-auto-complete-config']
   return { ...flags, 'disable-auto-complete-config': isStrict }
 }

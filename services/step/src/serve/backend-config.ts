@@ -11,6 +11,8 @@ export interface BackendConfig {
   readonly defaultMaxBatchSize: number
   readonly python: ProcessOptions
   readonly pytorch: ProcessOptions
+  /** Those that nothing here uses, as they came. */
+  readonly ineffective: readonly string[]
 }
 
 /** A setting of Python processes that is a number. */
@@ -37,43 +39,42 @@ const PYTHON_NUMBERS: Readonly<Record<string, NumberSetting>> = {
 }
 
 /**
- * Reads tritonserver's `--backend-config=BACKEND,SETTING=VALUE`; an empty backend means all of them. The last of a setting holds.
+ * Reads tritonserver's `--backend-config=[BACKEND,]SETTING=VALUE`; without a backend, or with an empty one, it is for all of them. The
+ * last of a setting holds. As in Triton any setting is accepted; those without effect here come back.
  *
- * @throws ServeError FLAG_INVALID for settings that are not known here: none is accepted and ignored.
+ * @throws ServeError FLAG_INVALID for a value that a setting cannot have.
  */
 export function readBackendConfig(occurrences: readonly string[]): BackendConfig {
   let defaultMaxBatchSize = DEFAULT_MAX_BATCH_SIZE
   const processes = { python: NO_SETTINGS, pytorch: NO_SETTINGS }
+  const ineffective: string[] = []
   for (const text of occurrences) {
-    const found = /^(?<backend>[^,]*),(?<setting>[^=]+)=(?<value>.*)$/.exec(text)?.groups
+    const found = /^(?:(?<backend>[^,=]*),)?(?<setting>[^=]+)=(?<value>.*)$/.exec(text)?.groups
     if (found === undefined) throw refusal(text, 'want BACKEND,SETTING=VALUE')
-    const { backend, setting = '', value = '' } = found
+    const { backend = '', setting = '', value = '' } = found
     if (backend === 'python' || backend === 'pytorch') {
-      processes[backend] = withSetting(processes[backend], { text, setting, value })
-    } else if (backend !== 'onnxruntime' && backend !== '') {
-      const want = 'want onnxruntime, python or pytorch'
-      throw refusal(text, `backend '${backend}' takes no settings here, ${want}`)
-    } else if (setting !== SIZE) {
-      throw refusal(text, `unknown setting '${setting}', want ${SIZE}`)
-    } else defaultMaxBatchSize = readNumber(text, value, 0, 2 ** 31 - 1)
+      const changed = withSetting(processes[backend], { text, setting, value })
+      if (changed === undefined) ineffective.push(text)
+      else processes[backend] = changed
+    } else if (['onnxruntime', ''].includes(backend) && setting === SIZE) {
+      defaultMaxBatchSize = readNumber(text, value, 0, 2 ** 31 - 1)
+    } else ineffective.push(text)
   }
-  return { defaultMaxBatchSize, ...processes }
+  return { defaultMaxBatchSize, ...processes, ineffective }
 }
 
+/** @returns undefined for a setting that there is not here. */
 function withSetting(
   options: ProcessOptions,
   o: { readonly text: string; readonly setting: string; readonly value: string },
-): ProcessOptions {
+): ProcessOptions | undefined {
   const { text, setting, value } = o
   if (setting === 'interpreter') {
     if (value === '') throw refusal(text, 'want a program on PATH or a path')
     return { ...options, interpreter: value }
   }
   const known = PYTHON_NUMBERS[setting]
-  if (known === undefined) {
-    const all = ['interpreter', ...Object.keys(PYTHON_NUMBERS)].join(', ')
-    throw refusal(text, `unknown setting '${setting}', want one of ${all}`)
-  }
+  if (known === undefined) return undefined
   const { field, unit, least, most } = known
   const number = readNumber(text, value, least, most) * unit
   return { ...options, settings: { ...options.settings, [field]: number } }

@@ -6,11 +6,12 @@ import {
   type EnginesOptions,
   ModelMetrics,
 } from '@tutti/backends'
-import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import { type FlagTable, type FlagValues, flagRefusal, type Logger } from '@tutti/chassis'
 import { Accelerator } from '@tutti/ensemble'
 import { ModelRepository, type ScanOptions } from '@tutti/repository'
 import type { ServerMetrics } from '@tutti/server'
-import { readBackendConfig } from './backend-config.ts'
+import { StepEvents } from '../log-events.ts'
+import { type BackendConfig, readBackendConfig } from './backend-config.ts'
 
 /** The flags of every executable that loads models: tritonserver's names and defaults where it has the flag. */
 export const MODEL_FLAGS = {
@@ -84,7 +85,7 @@ export type OtherModels = Pick<ScanOptions, 'directories' | 'overrides'>
 
 /**
  * @param o.hasOthers - models are given in another way than by repositories.
- * @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting that is not known.
+ * @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting has a value that it cannot have.
  */
 export function checkModelFlags(
   flags: Pick<ModelFlags, 'model-repository' | 'backend-config'>,
@@ -140,8 +141,14 @@ export function openDevices(text: string | undefined, env?: Environment): Device
 
 /** Makes the engines of a server; what models measure is printed with the server's own metrics. */
 export function openEngines(
-  o: Omit<EnginesOptions, 'metrics'> & { readonly metrics: ServerMetrics },
+  o: Omit<EnginesOptions, 'metrics'> & {
+    readonly metrics: ServerMetrics
+    readonly log: Logger
+    readonly ineffective: BackendConfig['ineffective']
+  },
 ): Engines {
+  const events = new StepEvents(o.log)
+  for (const setting of o.ineffective) events.backendSettingIneffective(setting)
   const models = new ModelMetrics()
   o.metrics.addFamilies(() => models.read())
   return createEngines({ ...o, metrics: models })
