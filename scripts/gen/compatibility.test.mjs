@@ -3,7 +3,11 @@ import { join, resolve } from 'node:path'
 import protobuf from 'protobufjs'
 import t from 'tap'
 import { TRITONSERVER_FLAGS } from '../../services/cli/src/serve/testing/tritonserver-flags.ts'
+import { systemClock } from '../../services/chassis/src/index.ts'
 import { AccessCounts } from '../../services/server/src/access/access-log.ts'
+import { cacheFamilies } from '../../services/server/src/cache/cache-families.ts'
+import { CacheStatistics } from '../../services/server/src/cache/cache-statistics.ts'
+import { LocalCache } from '../../services/server/src/cache/local-cache.ts'
 import { ServerMetrics } from '../../services/server/src/metrics.ts'
 import { restRoutes } from '../../services/server/src/rest/routes.ts'
 import { StatisticsRecorder } from '../../services/server/src/statistics.ts'
@@ -56,7 +60,11 @@ function fieldsOf(namespace, found) {
 async function metricFamilies() {
   const metrics = new ServerMetrics({ latencies: { hasCounters: true, quantiles: [0.5] } })
   const version = '1'
-  metrics.addModel(new StatisticsRecorder({ name: 'm', version }), { name: 'm', version })
+  const recorder = new StatisticsRecorder({ name: 'm', version })
+  recorder.cache = new CacheStatistics()
+  metrics.addModel(recorder, { name: 'm', version })
+  const cache = new LocalCache({ maxBytes: 1, clock: systemClock })
+  metrics.addFamilies(() => cacheFamilies(cache))
   metrics.addStep({ ensemble: 'e', step: 's', model: 'm' })
   const counts = new AccessCounts()
   metrics.addFamilies(() => counts.families())

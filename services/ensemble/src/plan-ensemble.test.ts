@@ -197,6 +197,17 @@ await t.test('planning checks the graph itself first', async (t) => {
   })
 })
 
+await t.test('responses of a decoupled ensemble cannot be cached', async (t) => {
+  const config = { ...ensembleConfig(E), response_cache: { enable: true } }
+  t.equal(refusal(config, { M: ready(M, 1) }), undefined)
+  t.match(refusal(config, { M: ready({ ...M, ...DECOUPLED }, 1) }), {
+    message:
+      "Response Cache does not currently support model E with 'decoupled' transaction policy. Please disable the response cache.",
+    reason: 'ENSEMBLE_INVALID',
+    code: 'INVALID_ARGUMENT',
+  })
+})
+
 await t.test('decoupled models do not mix', async (t) => {
   const stream = modelConfig({ ...M, ...DECOUPLED, name: 'S' })
   const join = modelConfig({

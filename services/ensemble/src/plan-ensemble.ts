@@ -1,10 +1,11 @@
-import { assert } from '@tutti/errors'
+import { assert, ServeError } from '@tutti/errors'
 import {
   type EnsembleStep,
   isDecoupled,
   type ModelConfig,
   type ModelInput,
   type ModelOutput,
+  responseCacheFault,
 } from '@tutti/model-config'
 import { type LookupModel, resolveComposingModels } from './composing-models.ts'
 import { labelTensors } from './decouple-labels.ts'
@@ -46,11 +47,16 @@ export function planEnsemble(o: {
   const labels = labelTensors({ config, definitions, tensors: names.all, steps: drafts, outputs })
   const steps = drafts.map((draft) => ({ ...draft, label: labels[draft.reads[0] ?? -1] ?? 0 }))
   const tensors = names.all.map((tensor, i) => ({ ...tensor, label: labels[i] ?? 0 }))
+  const decoupled = steps.some((step) => step.decoupled)
+  if (decoupled && config.response_cache?.enable === true) {
+    const text = responseCacheFault(config.name, "'decoupled' transaction policy")
+    throw new ServeError('ENSEMBLE_INVALID', text, { details: { ensemble: config.name } })
+  }
   return {
     name: config.name,
     config,
     maxBatchSize: config.max_batch_size,
-    decoupled: steps.some((step) => step.decoupled),
+    decoupled,
     stepSlots: { maxInflightRequests: scheduling.max_inflight_requests },
     timeoutMs: rules?.timeoutMs,
     maxInFlightRequests: rules?.maxInFlightRequests,

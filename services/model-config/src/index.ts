@@ -42,4 +42,8 @@ export type { ModelSignature, ModelVersionSource, TensorSpec } from './signature
 export type { BatchStatistics, ModelStatistics, StatisticDuration } from './statistics.ts'
 export { type Json, toJsonConfig } from './to-json-config.ts'
 export { noGpusAvailable } from './validate-instance-groups.ts'
-export { validateWhenLoaded, validateWhenRead } from './validate-model-config.ts'
+export {
+  responseCacheFault,
+  validateWhenLoaded,
+  validateWhenRead,
+} from './validate-model-config.ts'

@@ -164,6 +164,14 @@ const REFUSED: readonly (readonly [string, string])[] = [
     'instance group m_0 of model m has kind KIND_MODEL but specifies one or more GPUs',
   ],
   [
+    'response_cache { enable: true } model_transaction_policy { decoupled: true }',
+    "Response Cache does not currently support model m with 'decoupled' transaction policy. Please disable the response cache.",
+  ],
+  [
+    'response_cache { enable: true } sequence_batching {}',
+    'Response Cache does not currently support model m with sequence batching scheduler. Please disable the response cache.',
+  ],
+  [
     'instance_group { profile: "1" }',
     'instance group m_0 of model m and platform specifies profile field which is only supported for TensorRT models',
   ],

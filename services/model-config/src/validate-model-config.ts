@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { DynamicBatching, ModelConfig } from './model-config.ts'
+import { isDecoupled } from './model-metadata.ts'
 import { backendOfPlatform, ENSEMBLE_PLATFORM, hasOwnPlatforms } from './select-backend.ts'
 import { validateInstanceGroups } from './validate-instance-groups.ts'
 import { sequenceFault } from './validate-sequence-batching.ts'
@@ -63,6 +64,19 @@ function ensembleFault(config: ModelConfig): string | undefined {
     : undefined
 }
 
+/** What a response cache cannot answer for, whether the server has one or not. */
+function cacheFault(config: ModelConfig): string | undefined {
+  const { name, response_cache: cache, sequence_batching: sequences } = config
+  if (cache?.enable !== true) return undefined
+  if (isDecoupled(config)) return responseCacheFault(name, "'decoupled' transaction policy")
+  return sequences && responseCacheFault(name, 'sequence batching scheduler')
+}
+
+/** Triton's text about a model whose responses cannot be cached. @param why - what it has. */
+export function responseCacheFault(name: string, why: string): string {
+  return `Response Cache does not currently support model ${name} with ${why}. Please disable the response cache.`
+}
+
 function nameFault(config: ModelConfig, directoryName: string): string | undefined {
   return config.name === directoryName
     ? undefined
@@ -83,6 +97,7 @@ export function validateWhenRead(config: ModelConfig, directoryName: string): vo
     policyFault(config) ??
     batchingFault(config) ??
     ensembleFault(config) ??
+    cacheFault(config) ??
     nameFault(config, directoryName)
   if (fault !== undefined) throw new ServeError('CONFIG_INVALID', fault)
 }

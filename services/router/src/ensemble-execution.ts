@@ -11,6 +11,7 @@ import {
 import { bug, ServeError } from '@tutti/errors'
 import { checkInferRequest } from '@tutti/model-config'
 import type { Lent, NamedTensor, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import { NO_TIMES } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
 import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
 import { lendOn } from './lend-tensors.ts'
@@ -34,7 +35,7 @@ interface HeldTensor {
 /**
  * Executes a request to an ensemble. Never throws: everything comes to the sink, possibly before this returns.
  *
- * @param admitted - called with the batch size unless the request is refused before anything runs.
+ * @param admitted - called with the batch size unless the request is refused before anything runs, or a cache answers it.
  */
 export function executeEnsemble(
   o: RequestDependencies,
@@ -44,10 +45,14 @@ export function executeEnsemble(
 ): void {
   try {
     const { batchSize, requestedOutputs } = checkInferRequest(call.target.config, call.request)
-    const execution = new EnsembleExecution(o, call, requestedOutputs, sink)
-    admitted?.(batchSize)
-    // The run itself knows the ensemble's `reshape`, so it gets the inputs as the client shaped them.
-    execution.start()
+    const begin = (to: ResponseSink): void => {
+      const execution = new EnsembleExecution(o, call, requestedOutputs, to)
+      admitted?.(batchSize)
+      // The run itself knows the ensemble's `reshape`, so it gets the inputs as the client shaped them.
+      execution.start()
+    }
+    if (o.cache === undefined) begin(sink)
+    else o.cache({ ...call, requestedOutputs }, sink, begin)
   } catch (error) {
     sink.fail(ServeError.from(error), 'no')
   }
@@ -56,13 +61,7 @@ export function executeEnsemble(
 /** Carries out the actions of one ensemble run and tells it what happened. */
 class EnsembleExecution {
   /** Sums over the steps, in nanoseconds (triton-semantics 1.10). */
-  readonly #times = {
-    queueNs: 0,
-    computeInputNs: 0,
-    computeInferNs: 0,
-    computeOutputNs: 0,
-    transferNs: 0,
-  }
+  readonly #times = { ...NO_TIMES }
   readonly #o: RequestDependencies
   readonly #plan: EnsemblePlan
   readonly #call: EnsembleCall

@@ -1,5 +1,11 @@
 import type { Clock } from '@tutti/chassis'
-import { type ServerMetrics, StatisticsRecorder, type StepLabels } from '@tutti/server'
+import {
+  CacheStatistics,
+  type ResponseCache,
+  type ServerMetrics,
+  StatisticsRecorder,
+  type StepLabels,
+} from '@tutti/server'
 import type { Catalog, CatalogEnsemble } from './catalog.ts'
 
 interface RecordedVersion {
@@ -16,11 +22,17 @@ interface RecordedVersion {
 export class EnsembleRecorders {
   readonly #clock: Clock
   readonly #metrics: ServerMetrics
+  readonly #hasCache: boolean
   readonly #recorded = new Map<string, RecordedVersion>()
 
-  constructor(o: { readonly clock: Clock; readonly metrics: ServerMetrics }) {
+  constructor(o: {
+    readonly clock: Clock
+    readonly metrics: ServerMetrics
+    readonly cache?: ResponseCache | undefined
+  }) {
     this.#clock = o.clock
     this.#metrics = o.metrics
+    this.#hasCache = o.cache !== undefined
   }
 
   get all(): readonly StatisticsRecorder[] {
@@ -57,6 +69,7 @@ export class EnsembleRecorders {
   #open({ name, config }: CatalogEnsemble, version: number): RecordedVersion {
     const clock = this.#clock
     const recorder = new StatisticsRecorder({ name, version: String(version), clock })
+    if (this.#hasCache && config?.response_cache?.enable) recorder.cache = new CacheStatistics()
     const opened = { ensemble: name, recorder, steps: new Map() }
     this.#recorded.set(keyOf(name, version), opened)
     // Of whatever version: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.

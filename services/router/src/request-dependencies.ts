@@ -1,5 +1,6 @@
 import type { Clock, Tracing } from '@tutti/chassis'
 import type { ServerMetrics, StatisticsRecorder } from '@tutti/server'
+import type { InferRequest, ModelTarget, ResponseSink } from '@tutti/tensor'
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
 import type { LiveRevision, ResolvedEntry } from './catalog.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
@@ -11,6 +12,24 @@ export interface Replicas {
   /** They are other processes: what is sent to them was checked before. */
   readonly areRemote?: boolean
 }
+
+/** A checked request to an ensemble, with the outputs that are wanted, none of them twice. */
+export interface CachedEnsembleCall {
+  readonly target: ResolvedEntry
+  readonly request: InferRequest
+  readonly requestedOutputs: readonly string[]
+  readonly owner: {
+    /** What executes, or has executed, the steps. */
+    readonly pins: { pinOf(resolved: ResolvedEntry): { readonly target: ModelTarget } }
+  }
+}
+
+/** Answers a request to an ensemble from the cache, or calls `begin` with the sink that keeps the answer. */
+export type AnswerFromCache = (
+  call: CachedEnsembleCall,
+  sink: ResponseSink,
+  begin: (sink: ResponseSink) => void,
+) => void
 
 /** What all requests share: what they need from the router. */
 export interface RequestDependencies {
@@ -32,6 +51,8 @@ export interface RequestDependencies {
   readonly revisionRefused: (replica: string) => void
   readonly clock: Clock
   readonly metrics: ServerMetrics
+  /** Absent without a response cache. */
+  readonly cache?: AnswerFromCache
   /** Absent if spans lead nowhere. */
   readonly tracing: Tracing | undefined
 }

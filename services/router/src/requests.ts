@@ -157,6 +157,8 @@ class EnsembleRecord {
   }
 
   succeeded(times: StepTimes | undefined): void {
+    // A cache answered, and has counted it.
+    if (this.#batchSize === 0) return this.#span?.end()
     if (times === undefined) throw bug('an ensemble answered without times')
     const recorded = { requestNs: this.#elapsedNs(), batchSize: this.#batchSize, ...times }
     this.#recorder?.addPending(-1)

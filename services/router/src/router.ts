@@ -5,6 +5,7 @@ import {
   type IndexEntry,
   type InferenceBackend,
   type ModelControl,
+  type ResponseCache,
   readyVersions,
   type ServerMetrics,
   selectStatistics,
@@ -13,10 +14,11 @@ import {
 } from '@tutti/server'
 import type { FindExecutor } from '@tutti/tensor'
 import type { AnswerQuestion } from '@tutti/transport'
+import { createEnsembleCache } from './ensemble-cache.ts'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
 import { createNestedExecutors, NESTING_DEFAULTS, type NestingBounds } from './nested-requests.ts'
 import { PinnedRequests } from './pinned-requests.ts'
-import type { Replicas } from './request-dependencies.ts'
+import type { Replicas, RequestDependencies } from './request-dependencies.ts'
 import { Requests } from './requests.ts'
 import { createRouterAnswers } from './router-answers.ts'
 import { SequenceRoutes } from './sequence-routes.ts'
@@ -28,6 +30,8 @@ export interface RouterOptions extends ServedViewOptions {
   readonly strictReadiness: boolean
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
+  /** Of ensembles; closed by its owner. */
+  readonly cache?: ResponseCache | undefined
   /** What bounds the requests that models make. */
   readonly nesting?: Partial<NestingBounds>
   /** Names of all models that could be loaded, for the index; absent or undefined if that is not known. */
@@ -80,9 +84,13 @@ export class Router implements InferenceBackend {
   }
 
   #openRequests(): Requests {
-    const { tracing, revisionRefused = () => {}, ...o } = this.#o
+    const { tracing, revisionRefused = () => {}, cache, ...o } = this.#o
+    const recorderOf: RequestDependencies['recorderOf'] = ({ entry, version }) =>
+      this.#recorders.get(entry.name, version.version)
+    const { clock } = o
     return new Requests({
       ...o,
+      ...(cache && { cache: createEnsembleCache(cache, { recorderOf, clock }) }),
       memory: this.memory,
       inFlight: new Map(),
       pinned: this.#pinned,
@@ -90,7 +98,7 @@ export class Router implements InferenceBackend {
       tracing: tracing.isEnabled ? tracing : undefined,
       lookup: (name, version) => this.view.lookup(name, version),
       liveRevisions: (model, version) => this.view.liveRevisions(model, version),
-      recorderOf: ({ entry, version }) => this.#recorders.get(entry.name, version.version),
+      recorderOf,
       revisionRefused,
     })
   }

@@ -1,6 +1,10 @@
 export { AccessFile } from './access/access-file.ts'
 export { ACCESS_FLAGS } from './access/access-flags.ts'
 export { HEADER_FLAGS, readHeaderRules } from './access/header-rules.ts'
+export { CACHE_FLAGS, openCache } from './cache/cache-flags.ts'
+export { CacheStatistics } from './cache/cache-statistics.ts'
+export { executeCached } from './cache/model-cache.ts'
+export type { ResponseCache } from './cache/response-cache.ts'
 export type { EdgeAccess } from './edge/edge-selector.ts'
 export { toFailureReason } from './failure-reasons.ts'
 export type {

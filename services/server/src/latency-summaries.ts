@@ -1,4 +1,6 @@
 import { type Clock, systemClock } from '@tutti/chassis'
+import { bug } from '@tutti/errors'
+import type { CacheObserver } from './cache/cache-statistics.ts'
 import type { MetricFamily, MetricSeries } from './metrics-text.ts'
 import type { SuccessfulRequest } from './statistics-snapshot.ts'
 
@@ -33,9 +35,16 @@ const READERS = {
 
 type What = keyof typeof READERS
 
+const CACHE_HELP = {
+  hit: 'Summary of cache hit counts/durations per model, in microseconds.',
+  miss: 'Summary of cache miss counts/durations per model, in microseconds.',
+} as const
+
 interface ModelSummaries {
   readonly labels: MetricSeries['labels']
   readonly of: Readonly<Record<What, SlidingSamples>>
+  /** Of a model whose responses are cached. */
+  cache?: Readonly<Record<keyof typeof CACHE_HELP, SlidingSamples>>
   /** Versions with these labels. */
   users: number
 }
@@ -67,6 +76,22 @@ export class LatencySummaries {
     }
   }
 
+  /** After `add`. @returns counts the hits and misses of a model with these labels. */
+  addCache(labels: MetricSeries['labels']): CacheObserver {
+    const known = this.#models.get(JSON.stringify(labels))
+    if (known === undefined) throw bug('summaries of a cache come after those of its model')
+    known.cache ??= { hit: new SlidingSamples(this.#o), miss: new SlidingSamples(this.#o) }
+    const { of, cache } = known
+    return {
+      hit: ({ requestNs, lookupNs }) => {
+        of.request.observe(requestNs / 1000)
+        of.queue.observe(0)
+        cache.hit.observe(lookupNs / 1000)
+      },
+      miss: (ns) => cache.miss.observe(ns / 1000),
+    }
+  }
+
   /** Takes back one `add`; series vanish with the last one. */
   remove(labels: MetricSeries['labels']): void {
     const key = JSON.stringify(labels)
@@ -77,14 +102,26 @@ export class LatencySummaries {
   }
 
   families(): readonly MetricFamily[] {
-    return WHATS.map((what) => ({
-      name: `nv_inference_${what}_summary_us`,
-      help: READERS[what][0],
+    const models = [...this.#models.values()]
+    const family = (
+      name: string,
+      help: string,
+      find: (m: ModelSummaries) => SlidingSamples | undefined,
+    ): MetricFamily => ({
+      name,
+      help,
       type: 'summary',
-      series: [...this.#models.values()].flatMap(({ labels, of }) =>
-        of[what].series(labels, this.#o.quantiles),
+      series: models.flatMap((m) => find(m)?.series(m.labels, this.#o.quantiles) ?? []),
+    })
+    const hasCache = models.some(({ cache }) => cache !== undefined)
+    return [
+      ...WHATS.map((what) =>
+        family(`nv_inference_${what}_summary_us`, READERS[what][0], (m) => m.of[what]),
       ),
-    }))
+      ...(hasCache ? CACHE_WHATS : []).map((what) =>
+        family(`nv_cache_${what}_summary_per_model`, CACHE_HELP[what], (m) => m.cache?.[what]),
+      ),
+    ]
   }
 
   #newSamples(): ModelSummaries['of'] {
@@ -99,6 +136,7 @@ export class LatencySummaries {
   }
 }
 
+const CACHE_WHATS = ['hit', 'miss'] as const
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys() forgets the keys of a constant
 const WHATS = Object.keys(READERS) as readonly What[]
 

@@ -1,5 +1,6 @@
 import { createMetrics, type Metrics } from '@tutti/chassis'
-import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
+import type { ModelStatistics } from '@tutti/model-config'
+import { MODEL_CACHE_FAMILIES, toMicroseconds } from './cache/cache-families.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
 import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
@@ -63,7 +64,10 @@ export class ServerMetrics {
       // Two keys may become one label name, which Prometheus would refuse: the first one stays.
       .filter(([name], i, all) => all.findIndex(([other]) => other === name) === i)
     const labels = [['model', model.name], ['version', model.version], ...tags] as const
-    if (this.#summaries !== undefined) recorder.observe = this.#summaries.add(labels)
+    if (this.#summaries !== undefined) {
+      recorder.observe = this.#summaries.add(labels)
+      if (recorder.cache) recorder.cache.observer = this.#summaries.addCache(labels)
+    }
     this.#models.set(recorder, {
       labels,
       recorder,
@@ -76,6 +80,7 @@ export class ServerMetrics {
     const entry = this.#models.get(recorder)
     if (entry === undefined) return
     recorder.observe = undefined
+    if (recorder.cache) recorder.cache.observer = undefined
     this.#summaries?.remove(entry.labels)
     this.#models.delete(recorder)
   }
@@ -166,12 +171,15 @@ function modelFamilies(models: readonly ModelReading[]): readonly MetricFamily[]
     name: string,
     help: string,
     read: (model: ModelReading) => number,
+    from = models,
   ): MetricFamily => ({
     name,
     help,
     type,
-    series: sumEqual(models.map((model) => ({ labels: model.labels, value: read(model) }))),
+    series: sumEqual(from.map((model) => ({ labels: model.labels, value: read(model) }))),
   })
+  const cached = models.filter(({ recorder }) => recorder.cache !== undefined)
+  const cacheFamilies = cached.length === 0 ? [] : MODEL_CACHE_FAMILIES
   return [
     of(
       'counter',
@@ -204,6 +212,9 @@ function modelFamilies(models: readonly ModelReading[]): readonly MetricFamily[]
       (m) => m.recorder.pending,
     ),
     of('gauge', 'nv_model_load_duration_secs', 'Model load time in seconds', (m) => m.loadSeconds),
+    ...cacheFamilies.map(([name, help, read]) =>
+      of('counter', name, help, (m) => read(m.statistics), cached),
+    ),
   ]
 }
 
@@ -232,8 +243,4 @@ function sumEqual(series: readonly MetricSeries[]): readonly MetricSeries[] {
     sums.set(key, { labels: one.labels, value })
   }
   return [...sums.values()]
-}
-
-function toMicroseconds({ ns }: StatisticDuration): number {
-  return Number(ns / 1000n)
 }

@@ -1,4 +1,5 @@
 import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti/model-config'
+import type { CacheStatistics } from './cache/cache-statistics.ts'
 
 /** One execution, of one request or of several that a batcher put together. */
 export interface Execution {
@@ -41,27 +42,38 @@ interface RecordedStatistics {
   readonly batches: ReadonlyMap<number, RecordedCompute>
 }
 
-/** What was recorded of a model version, as statistics. There is no response cache, so its counts are 0. */
+interface Named extends Pick<ModelStatistics, 'name' | 'version'> {
+  readonly cache: CacheStatistics | undefined
+}
+
+const NO_CACHE = { hits: { count: 0, ns: 0 }, misses: { count: 0, ns: 0 }, hitRequestsNs: 0 }
+
+/** What was recorded of a model version, as statistics. A hit in the response cache is a success that waited for nothing. */
 export function toModelStatistics(
-  { name, version }: Pick<ModelStatistics, 'name' | 'version'>,
+  { name, version, cache }: Named,
   recorded: RecordedStatistics,
 ): ModelStatistics {
+  const { hits, misses, hitRequestsNs } = cache ?? NO_CACHE
   return {
     name,
     version,
     lastInference: BigInt(recorded.lastInferenceMs),
     inferenceCount: BigInt(recorded.inferenceCount),
     executionCount: BigInt(recorded.executionCount),
-    success: toDuration(recorded.success),
+    success: toDuration(plus(recorded.success, { count: hits.count, ns: hitRequestsNs })),
     fail: toDuration(recorded.fail),
-    queue: toDuration(recorded.queue),
+    queue: toDuration(plus(recorded.queue, { count: hits.count, ns: 0 })),
     ...toCompute(recorded.compute),
-    cacheHit: { count: 0n, ns: 0n },
-    cacheMiss: { count: 0n, ns: 0n },
+    cacheHit: toDuration(hits),
+    cacheMiss: toDuration(misses),
     batchStats: [...recorded.batches]
       .toSorted(([a], [b]) => a - b)
       .map(([size, sums]): BatchStatistics => ({ batchSize: BigInt(size), ...toCompute(sums) })),
   }
+}
+
+function plus(a: RecordedDuration, b: RecordedDuration): RecordedDuration {
+  return { count: a.count + b.count, ns: a.ns + b.ns }
 }
 
 function toCompute({ input, infer, output }: RecordedCompute) {

@@ -1,6 +1,7 @@
 import { systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
 import type { StepTimes } from '@tutti/tensor'
+import type { CacheStatistics } from './cache/cache-statistics.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
 
@@ -27,6 +28,8 @@ export class StatisticsRecorder {
   pending = 0
   /** Counts each success too, for summaries. */
   observe: ((request: SuccessfulRequest) => void) | undefined
+  /** Of a model whose responses are cached. */
+  cache: CacheStatistics | undefined
 
   constructor(o: { name: string; version: string; clock?: { epochMs(): number } }) {
     this.name = o.name

@@ -2,7 +2,7 @@ import type { Devices, Engine, Engines } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { PinnedVersion } from '@tutti/ensemble'
 import type { ModelRepository } from '@tutti/repository'
-import type { ModelControl, ServerMetrics } from '@tutti/server'
+import type { ModelControl, ResponseCache, ServerMetrics } from '@tutti/server'
 import type { RouterCalls } from '@tutti/transport'
 
 /** What a step process is opened with. */
@@ -28,6 +28,8 @@ export interface StepOptions {
   readonly routers?: () => RouterCalls | undefined
   /** What models load and unload others with; undefined where they may not. */
   readonly control?: () => ModelControl | undefined
+  /** Of models whose `response_cache` enables it; closed by its owner. */
+  readonly cache?: ResponseCache | undefined
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: ServerMetrics

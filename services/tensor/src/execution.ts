@@ -69,6 +69,15 @@ export interface StepTimes {
   readonly transferNs: number
 }
 
+/** Of what executed nothing. */
+export const NO_TIMES: StepTimes = {
+  queueNs: 0,
+  computeInputNs: 0,
+  computeInferNs: 0,
+  computeOutputNs: 0,
+  transferNs: 0,
+}
+
 /**
  * One response of an execution. An execution is a sequence of these: `index` counts from 0, the last one is `final`. Its bytes
  * are lent until `send` returns: a sink that reads them later retains them.

@@ -12,6 +12,7 @@ export {
   type InferRequest,
   type Lent,
   type ModelTarget,
+  NO_TIMES,
   type RequestContext,
   type RequestOrigin,
   type ResponseSink,

@@ -141,7 +141,6 @@ await t.test('what is written can be read', async (t) => {
   const response = new FrameParser(frame.subarray(HEADER_BYTES)).response()
   t.same(response, {
     isPresent: true,
-    isAgain: false,
     isFinal: true,
     tensors: [tensor, { ...tensor, name: 'b' }],
     json: '{"a":1}',

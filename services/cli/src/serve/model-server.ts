@@ -3,7 +3,7 @@ import type { Engine, Engines } from '@tutti/backends'
 import { type Clock, createTracing, type FlagValues, type StartOptions } from '@tutti/chassis'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { RepositoryControl, Router } from '@tutti/router'
-import { readMetricsFlags, refuseFailures, ServerMetrics } from '@tutti/server'
+import { openCache, readMetricsFlags, refuseFailures, ServerMetrics } from '@tutti/server'
 import {
   openEngines,
   openRepository,
@@ -64,6 +64,7 @@ async function openServer(
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const tracing = createTracing(settings)
   opened.defer(() => tracing.shutdown())
+  const cache = openCache(flags, { clock, metrics, opened })
   const repository = openRepository(flags, manifests)
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
@@ -79,6 +80,7 @@ async function openServer(
     defaultMaxBatchSize,
     routers: () => routers,
     control: () => router.control,
+    cache,
     clock,
     log,
     metrics,
@@ -92,6 +94,7 @@ async function openServer(
     takesDown: true,
     // If it cannot be read now, what is known already is listed.
     listNames: () => repository.names().catch(() => undefined),
+    cache,
     clock,
     log,
     tracing,

@@ -1,6 +1,13 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { NESTING_FLAGS } from '@tutti/router'
-import { ACCESS_FLAGS, HEADER_FLAGS, METRICS_FLAGS, SERVER_FLAGS, TRACE_FLAGS } from '@tutti/server'
+import {
+  ACCESS_FLAGS,
+  CACHE_FLAGS,
+  HEADER_FLAGS,
+  METRICS_FLAGS,
+  SERVER_FLAGS,
+  TRACE_FLAGS,
+} from '@tutti/server'
 import { MODEL_FLAGS } from '@tutti/step'
 import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'
@@ -17,6 +24,7 @@ export const SERVE_FLAGS = {
   ...loading,
   'exit-timeout-secs': exitTimeout,
   ...NESTING_FLAGS,
+  ...CACHE_FLAGS,
   ...SERVER_FLAGS,
   ...ACCESS_FLAGS,
   ...HEADER_FLAGS,

@@ -14,7 +14,6 @@ const NO_VERTEX = 'No effect: Vertex AI endpoints are not offered.'
 const NO_LIBRARIES = 'No effect: nothing is loaded from shared libraries.'
 const NO_LIMITER =
   'No effect: an instance that is free executes the next request; limit instances by instance_group.'
-const NO_CACHE = 'No effect: there is no response cache, each request is executed.'
 
 /** Flags of tritonserver 2.51 that have no effect here, or only values that change nothing. */
 export const TRITON_FLAGS = {
@@ -86,8 +85,6 @@ export const TRITON_FLAGS = {
   },
   'repoagent-directory': { ...TEXT, description: NO_LIBRARIES },
   'cache-directory': { ...TEXT, description: NO_LIBRARIES },
-  'cache-config': { ...TEXT, description: NO_CACHE },
-  'response-cache-byte-size': { ...INT, description: NO_CACHE },
   'rate-limit': {
     type: 'enum',
     values: ['off', 'execution_count'],

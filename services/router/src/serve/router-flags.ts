@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { ACCESS_FLAGS, POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
+import { ACCESS_FLAGS, CACHE_FLAGS, POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { EDGE_FLAGS } from './edge-flags.ts'
 import { NESTING_FLAGS } from './nesting-flags.ts'
@@ -33,6 +33,7 @@ export const ROUTER_FLAGS = {
       'Ready only if every known model version is ready and no ensemble waits for a model. False: ready as soon as the server serves.',
   },
   ...NESTING_FLAGS,
+  ...CACHE_FLAGS,
   ...SERVER_FLAGS,
   ...ACCESS_FLAGS,
   ...EDGE_FLAGS,

@@ -17,6 +17,7 @@ import {
   checkAnswered,
   FLAGS_RULE,
   MODEL_RESOURCE_RULES,
+  openCache,
   openMetricsServer,
   ServerMetrics,
 } from '@tutti/server'
@@ -146,6 +147,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   const tracing = createTracing(o.settings)
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
+  const cache = openCache(flags, { clock, metrics, opened })
   const directory = new StepDirectory()
   const name = `router-${randomBytes(5).toString('hex')}`
   const join = Promise.withResolvers<RouterEndpoint>()
@@ -161,6 +163,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
     directory,
     tracing,
     metrics,
+    cache,
     clock,
     log,
     foreignSteps: () => replicas.foreign(),

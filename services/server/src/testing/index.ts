@@ -1,3 +1,4 @@
+export { LocalCache } from '../cache/local-cache.ts'
 export { RecordingControl } from './recording-control.ts'
 export {
   echo,

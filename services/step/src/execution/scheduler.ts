@@ -1,44 +1,50 @@
-import type { ExecutionTimes } from '@tutti/backends'
+import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import {
   type ExecuteOptions,
   executedBefore,
   type FindExecutor,
   type InferRequest,
+  type ModelTarget,
   ReadyGate,
   type ResponseSink,
   type StepRequest,
 } from '@tutti/tensor'
-import { Execution, ScheduledRequest } from './execution.ts'
+import { Execution, type ExecutionOwner, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
-import type {
-  ExecutionOwner,
-  InstanceChoice,
-  SchedulerParts,
-  VersionTable,
-} from './scheduler-parts.ts'
+import type { InstanceChoice, WaitingRequests } from './scheduler-parts.ts'
 
 /** What a request to a model version needs. */
 export interface CheckedScheduler {
   /** Checks a request against the config and computes what the engine gets; throws ServeError. */
   readonly check: (request: InferRequest) => StepRequest
   readonly scheduler: Scheduler
+  /** Before the scheduler, where responses are cached. */
+  readonly cached?: Pick<Scheduler, 'execute'> | undefined
+}
+
+interface Version {
+  readonly revision: string
+  readonly serving: CheckedScheduler | undefined
+}
+
+/** What knows the model versions of the process. */
+interface Table {
+  readonly byName: ReadonlyMap<string, { readonly versions: ReadonlyMap<number, Version> }>
+  getPinned(target: ModelTarget): CheckedScheduler
 }
 
 /** Makes the entry of a step. It finds the model version for each request, so that it may be replaced meanwhile. */
-export function createFindExecutor(
-  table: VersionTable<CheckedScheduler>,
-  replica: string,
-): FindExecutor {
+export function createFindExecutor(table: Table, replica: string): FindExecutor {
   return (target) => ({
     execute: (request, sink, o) => {
       const { model, version, revision } = target
       try {
         const current = table.byName.get(model)?.versions.get(version)
         const serving = current?.revision === revision ? current.serving : undefined
-        const { check, scheduler } = serving ?? table.getPinned(target)
-        scheduler.execute(check(request), sink, o)
+        const { check, scheduler, cached = scheduler } = serving ?? table.getPinned(target)
+        cached.execute(check(request), sink, o)
       } catch (error) {
         const failure = ServeError.from(error)
         const details = { model, version: String(version), replica }
@@ -48,10 +54,18 @@ export function createFindExecutor(
   })
 }
 
-/** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
-export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
+/** What a scheduler is put together from. */
+export interface SchedulerParts {
+  readonly model: LoadedModel
   readonly context: ExecutionContext
-  readonly #o: SchedulerParts<ScheduledRequest>
+  readonly queue: WaitingRequests<ScheduledRequest>
+  readonly instances: InstanceChoice
+}
+
+/** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
+export class Scheduler implements ExecutionOwner {
+  readonly context: ExecutionContext
+  readonly #o: SchedulerParts
   readonly #executions = new Set<Execution>()
   readonly #drained = new ReadyGate()
   #inFlight = 0
@@ -59,7 +73,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   #timerAt = Number.POSITIVE_INFINITY
   #clearTimer: (() => void) | undefined
 
-  constructor(o: SchedulerParts<ScheduledRequest>) {
+  constructor(o: SchedulerParts) {
     this.context = o.context
     this.#o = o
   }
@@ -83,12 +97,6 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     if (this.#isStopping) return stoppingError(request)
     if (options.signal.aborted) return cancelError(options.signal.reason)
     if (deadlineAt <= acceptedAt) return deadlineError(request)
-    return this.#wait(scheduled)
-  }
-
-  /** @returns why the request may not wait. */
-  #wait(scheduled: ScheduledRequest): ServeError | undefined {
-    const { request, acceptedAt } = scheduled
     try {
       scheduled.entry = this.#o.queue.add(scheduled, request, acceptedAt)
     } catch (error) {
@@ -129,11 +137,6 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     const execution = new Execution(this, { requests, instance, startedAt: now })
     this.#executions.add(execution)
     void execution.run(this.#o.model)
-  }
-
-  again(scheduled: ScheduledRequest): void {
-    const refusal = this.#wait(scheduled)
-    if (refusal !== undefined) scheduled.refuse(refusal)
   }
 
   ended(execution: Execution): void {
@@ -201,8 +204,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     this.#clearTimer?.()
     for (const scheduled of this.#o.queue.clear()) {
       this.#dequeued(scheduled)
-      const { isAgain, request } = scheduled
-      scheduled.refuse(isAgain ? stoppedError(request) : stoppingError(request))
+      scheduled.refuse(stoppingError(scheduled.request))
     }
     for (const { requests } of this.#executions) {
       for (const scheduled of requests) this.abandon(scheduled, stoppedError(scheduled.request))

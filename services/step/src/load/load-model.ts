@@ -93,7 +93,8 @@ async function loadVersions(
 ): Promise<LoadOutcome> {
   const { config, labels } = prepared
   const { name } = opened
-  for (const [field, flag] of ineffectiveSettings(config)) {
+  const hasCache = o.settings.cache !== undefined
+  for (const [field, flag] of ineffectiveSettings(config, { hasCache })) {
     o.events.settingIneffective(name, field, flag)
   }
   if (leavesIdle(config, o.settings.devices)) o.events.acceleratorIdle(name)

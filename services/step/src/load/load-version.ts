@@ -17,6 +17,7 @@ import { compileQueueRules } from '../queue/queue-rules.ts'
 import { RequestQueue } from '../queue/request-queue.ts'
 import { buildSequences, openSequences, type Sequences } from '../sequence/build-sequences.ts'
 import type { StepSettings } from '../step-options.ts'
+import { cacheResponses } from './cached-scheduler.ts'
 import { requireDevices } from './instance-devices.ts'
 import type { PreparedModel } from './prepare-model.ts'
 import { countInstances, countSlots, requireSupported } from './supported-settings.ts'
@@ -63,9 +64,11 @@ export async function loadVersion(
     const statistics = new StatisticsRecorder({ name, version: String(version), clock: o.clock })
     const parts = { loaded, config, version, instances, statistics, settings: o, sequences }
     const scheduler = buildScheduler(parts)
+    const cached = cacheResponses(scheduler, { ...parts, revision })
     const slots = countSlots(config)
     const loadSeconds = (o.clock.now() - startedAt) / 1000
-    return { revision, serving: { loaded, check, statistics, scheduler, slots, loadSeconds } }
+    const serving = { loaded, check, statistics, scheduler, cached, slots, loadSeconds }
+    return { revision, serving }
   } catch (error) {
     await loaded.close()
     throw error

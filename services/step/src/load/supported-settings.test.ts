@@ -48,16 +48,8 @@ await t.test('a batcher lets an instance execute a batch of requests', async (t)
 })
 
 await t.test('what the scheduler cannot do is refused with its field', async (t) => {
-  const oldest = {
-    max_candidate_sequences: 4,
-    preferred_batch_size: [],
-    max_queue_delay_microseconds: 0,
-  }
   const cases: readonly (readonly [ModelConfig, string])[] = [
-    [
-      sequenceConfig({ iterative_sequence: true, oldest: { ...oldest, preserve_ordering: true } }),
-      'sequence_batching.oldest.preserve_ordering (with iterative_sequence)',
-    ],
+    [sequenceConfig({ iterative_sequence: true }), 'sequence_batching.iterative_sequence'],
     [
       sequenceConfig({ state: [sequenceState()] }, { backend: 'pytorch' }),
       'sequence_batching.state',
@@ -71,9 +63,7 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
       details: { field },
     })
   }
-  for (const config of [sequenceConfig(), sequenceConfig({ iterative_sequence: true })]) {
-    t.doesNotThrow(() => requireSupported(normaliseModelConfig(config)))
-  }
+  t.doesNotThrow(() => requireSupported(normaliseModelConfig(sequenceConfig())))
   const rate = { resources: [{ name: 'r', global: true, count: 1 }], priority: 2 }
   const ignored = instanceGroup({ rate_limiter: rate, host_policy: 'p' })
   const config = scriptedConfig({
@@ -82,13 +72,15 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
     model_metrics: { metric_control: [{ histogram_options: { buckets: [1] } }] },
   })
   requireSupported(config)
-  t.same(ineffectiveSettings(config), [
+  t.same(ineffectiveSettings(config, { hasCache: false }), [
     ['instance_group.rate_limiter', '--rate-limit'],
     ['instance_group.host_policy', '--host-policy'],
     ['response_cache', '--cache-config'],
     ['model_metrics', '--metrics-config'],
   ])
-  t.same(ineffectiveSettings(scriptedConfig()), [])
+  const cached = ineffectiveSettings(config, { hasCache: true }).map(([field]) => field)
+  t.notOk(cached.includes('response_cache'))
+  t.same(ineffectiveSettings(scriptedConfig(), { hasCache: false }), [])
 })
 
 await t.test('numbers that no machine can serve are refused with their bound', async (t) => {

@@ -54,28 +54,31 @@ function requireWithin(config: ModelConfig, field: string, got: number, most: nu
 /**
  * Settings that are legal and do nothing, as in a Triton that is started without the flag that turns them on.
  *
+ * @param o - the flags that were given.
  * @returns the field and the flag.
  */
-export function ineffectiveSettings(config: ModelConfig): readonly (readonly [string, string])[] {
+export function ineffectiveSettings(
+  config: ModelConfig,
+  o: { readonly hasCache: boolean },
+): readonly (readonly [string, string])[] {
   const { instance_group: groups, response_cache: cache, model_metrics: metrics } = config
   const settings = [
     ['instance_group.rate_limiter', '--rate-limit', groups.some((g) => g.rate_limiter)],
     ['instance_group.host_policy', '--host-policy', groups.some((g) => g.host_policy !== '')],
-    ['response_cache', '--cache-config', cache?.enable],
+    ['response_cache', '--cache-config', cache?.enable && !o.hasCache],
     ['model_metrics', '--metrics-config', metrics?.metric_control.length],
   ] as const
   return settings.flatMap(([field, flag, isSet]) => (isSet ? [[field, flag] as const] : []))
 }
 
 function unsupportedFields(config: ModelConfig): readonly (readonly [string, boolean])[] {
-  const { instance_group: groups, sequence_batching: sequence } = config
+  const groups = config.instance_group
   return [
-    // An answer that waits for its turn would keep the instance from the one before it.
+    ['sequence_batching.iterative_sequence', config.sequence_batching?.iterative_sequence === true],
     [
-      'sequence_batching.oldest.preserve_ordering (with iterative_sequence)',
-      sequence?.iterative_sequence === true && sequence.oldest?.preserve_ordering === true,
+      'sequence_batching.state',
+      config.backend === 'pytorch' && (config.sequence_batching?.state.length ?? 0) > 0,
     ],
-    ['sequence_batching.state', config.backend === 'pytorch' && (sequence?.state.length ?? 0) > 0],
     ['instance_group.passive', groups.some((group) => group.passive)],
     ['instance_group.secondary_devices', groups.some((g) => g.secondary_devices.length > 0)],
     ['model_repository_agents', (config.model_repository_agents?.agents.length ?? 0) > 0],

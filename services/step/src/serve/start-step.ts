@@ -14,6 +14,7 @@ import { ServeError } from '@tutti/errors'
 import {
   checkAnswered,
   FLAGS_RULE,
+  openCache,
   openMetricsServer,
   openServers,
   ServerMetrics,
@@ -21,7 +22,6 @@ import {
 } from '@tutti/server'
 import { openStepEndpoint, type StepEndpoint, toBrokers } from '@tutti/transport'
 import { openStep, type Step } from '../step.ts'
-
 import { readBackendConfig } from './backend-config.ts'
 import { readOtherModels } from './model-directories.ts'
 import { openEngines, openRepository, toStepSettings } from './model-flags.ts'
@@ -68,6 +68,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const tracing = createTracing(o.settings)
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
+  const cache = openCache(flags, { clock, metrics, opened })
   const replica = `step-${randomBytes(5).toString('hex')}`
 
   let member: StepEndpoint | undefined
@@ -78,8 +79,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const causes = () => member?.obstacles ?? ['the broker is not connected']
   const health = withCauses(o.health, causes)
   const answers = createStepAnswers(replica, () => hosted)
-  const probes = { flags, metrics, health, answers, log }
-  const metricsServer = await openMetricsServer(probes)
+  const metricsServer = await openMetricsServer({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
   const step = openStep({
     ...toStepSettings(flags, o.env),
@@ -90,6 +90,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
     defaultMaxBatchSize,
     routers: () => member?.routers,
     control: () => FLAGS_RULE,
+    cache,
     clock,
     log,
     metrics,
@@ -97,8 +98,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   hosted = step
   opened.defer(() => step.close())
   const follow = await loadStartModels(flags, { step, repository, others, clock, log })
-  const strictReadiness = flags['strict-readiness']
-  const backend = new StepBackend({ step, strictReadiness, tracing })
+  const backend = new StepBackend({ step, strictReadiness: flags['strict-readiness'], tracing })
   const joined = await (o.openEndpoint ?? openStepEndpoint)({
     ...toBrokers(flags),
     member: replica,

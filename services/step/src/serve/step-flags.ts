@@ -1,5 +1,5 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
-import { POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
+import { CACHE_FLAGS, POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { MODEL_FLAGS } from './model-flags.ts'
 
@@ -29,6 +29,7 @@ export const STEP_FLAGS = {
   ...BROKER_FLAGS,
   ...POLL_FLAGS,
   ...loading,
+  ...CACHE_FLAGS,
   ...SERVER_FLAGS,
   ...PROCESS_FLAGS,
 } as const satisfies FlagTable

@@ -1,0 +1,60 @@
+import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
+import type { MetricFamily } from '../metrics-text.ts'
+import type { ResponseCache } from './response-cache.ts'
+
+/** Families of a cache in this process, with Triton's names and texts. */
+export function cacheFamilies(cache: ResponseCache): readonly MetricFamily[] {
+  const { counts } = cache
+  if (counts === undefined) return []
+  const lookups = counts.hits + counts.misses
+  return [
+    gauge('util', 'Cache utilization [0.0 - 1.0]', counts.utilization),
+    gauge('num_entries', 'Number of responses stored in response cache', counts.entries),
+    gauge('num_hits', 'Number of cache hits in response cache', counts.hits),
+    gauge('num_misses', 'Number of cache misses in response cache', counts.misses),
+    gauge('num_lookups', 'Number of cache lookups in response cache', lookups),
+    gauge('num_evictions', 'Number of cache evictions in response cache', counts.evictions),
+    gauge(
+      'lookup_duration',
+      'Total cache lookup duration (hit and miss), in microseconds',
+      Math.floor(counts.lookupNs / 1000),
+    ),
+    gauge(
+      'insertion_duration',
+      'Total cache insertion duration, in microseconds',
+      Math.floor(counts.insertionNs / 1000),
+    ),
+  ]
+}
+
+function gauge(name: string, help: string, value: number): MetricFamily {
+  return { name: `nv_cache_${name}`, help, type: 'gauge', series: [{ labels: [], value }] }
+}
+
+/** Families of models whose responses are cached: name, help, what is read. */
+export const MODEL_CACHE_FAMILIES = [
+  [
+    'nv_cache_num_hits_per_model',
+    'Number of cache hits per model',
+    (s: ModelStatistics) => Number(s.cacheHit.count),
+  ],
+  [
+    'nv_cache_hit_duration_per_model',
+    'Total cache hit duration per model, in microseconds',
+    (s: ModelStatistics) => toMicroseconds(s.cacheHit),
+  ],
+  [
+    'nv_cache_num_misses_per_model',
+    'Number of cache misses per model',
+    (s: ModelStatistics) => Number(s.cacheMiss.count),
+  ],
+  [
+    'nv_cache_miss_duration_per_model',
+    'Total cache miss (insert+lookup) duration per model, in microseconds',
+    (s: ModelStatistics) => toMicroseconds(s.cacheMiss),
+  ],
+] as const
+
+export function toMicroseconds({ ns }: StatisticDuration): number {
+  return Number(ns / 1000n)
+}
