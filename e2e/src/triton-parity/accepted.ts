@@ -45,6 +45,8 @@ function asks(call: Call, what: RegExp): boolean {
 /** Texts about one of the parameters of a request. */
 const BY_KEY = /^(invalid value type for '|parameter keys starting with)/
 const BY_INPUT = /input '\w+' batch size does not match/
+const BY_SIZE = /input byte size mismatch for input '\w+'/
+const SEQUENCE_MEMBERS = ',"sequence_id":0,"sequence_start":false,"sequence_end":false'
 const MALFORMED = /^failed to parse the request JSON buffer: /
 
 /** Those of docs/compatibility.md that requests can show, those of the REST codec's README, and those of the comparison itself. */
@@ -162,8 +164,10 @@ export const ACCEPTED: readonly Accepted[] = [
   {
     name: 'the first of several mistakes',
     reason: 'parameters and inputs have no order, so any of those that are wrong may be told',
-    fits: (difference) =>
-      saysOf(difference, BY_KEY, BY_KEY) || saysOf(difference, BY_INPUT, BY_INPUT),
+    fits: (difference, call) =>
+      saysOf(difference, BY_KEY, BY_KEY) ||
+      saysOf(difference, BY_INPUT, BY_INPUT) ||
+      (asks(call, /"shape":\[0[,\]]/) && saysOf(difference, BY_INPUT, BY_SIZE)),
   },
   {
     name: 'a body that is one tensor',
@@ -179,6 +183,33 @@ export const ACCEPTED: readonly Accepted[] = [
     name: 'unknown datatypes over HTTP',
     reason: 'the error says which datatypes there are: Triton compares it with the model first',
     fits: (difference) => saysOf(difference, /^invalid datatype for input /),
+  },
+  {
+    name: 'integers with a fraction of 0',
+    reason: 'JSON has one kind of number, so 1.0 is taken for 1 in shapes and integer tensors',
+    fits: ({ path }, call) =>
+      asks(call, /[[,]-?\d+(\.0+|e\d+)[,\]]/) && /^(status|headers|json|text)/.test(path),
+  },
+  {
+    name: 'format of the log',
+    reason: 'lines are JSON, which log collectors read, unless --log-format says otherwise',
+    fits: ({ path, triton, tutti }) =>
+      path.includes('log_format') && triton === 'default' && tutti === 'json',
+  },
+  {
+    name: 'parameters of sequences that an ensemble answers',
+    reason: 'they are written once: Triton writes the same members again for each of its steps',
+    fits: ({ path, triton, tutti }) =>
+      path === 'headers.inference-header-content-length' &&
+      (Number(triton) - Number(tutti)) % SEQUENCE_MEMBERS.length === 0,
+  },
+  {
+    name: 'version of an empty last response',
+    reason: 'it says which version answered: Triton repeats what the request said, often nothing',
+    fits: ({ surface, path, triton }) =>
+      surface === 'ModelStreamInfer' &&
+      /^messages\.\d+\.infer_response\.model_version$/.test(path) &&
+      triton === undefined,
   },
   {
     name: 'compressed bodies that are cut short',

@@ -6,6 +6,7 @@ export function comparable(call: Call, answer: Answer, repository: string): Answ
     (value: unknown) => mapStrings(value, (text) => cleanText(text, repository)),
     isAboutStatistics(call) ? (value: unknown) => withoutNumbers(value, 'path' in call) : same,
     isAboutIndex(call) ? sortedIndex : same,
+    sortedBinary,
     sortedOutputs,
     'rpc' in call && call.isUnordered === true ? (value: unknown) => grouped(call, value) : same,
   ]
@@ -66,21 +67,45 @@ function sortedIndex(value: unknown): unknown {
   )
 }
 
-/** Outputs of ensembles come in the order of a hash table, with their bytes beside them. */
+/** Outputs of ensembles, and inputs that a Python model reads, come in the order of a hash table. */
 function sortedOutputs(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortedOutputs)
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).map(([key, item]) => [key, sortedOutputs(item)] as const)
   const message = Object.fromEntries(entries)
-  const { outputs, raw_output_contents: raw, model_name: model } = message
-  if (!Array.isArray(outputs) || !String(model).startsWith('ens_')) return message
-  const rank = outputs.map((output, at) => ({ name: String(Object(output).name), at }))
-  const order = rank.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ at }) => at)
+  const { outputs, raw_output_contents: raw } = message
+  if (!Array.isArray(outputs) || !hasNoOrder(message)) return message
+  const order = orderOf(outputs)
   return {
     ...message,
     outputs: order.map((at) => outputs[at]),
     ...(Array.isArray(raw) && { raw_output_contents: order.map((at) => raw[at]) }),
   }
+}
+
+/** The same for the bytes behind the JSON of an answer over HTTP. */
+function sortedBinary(value: unknown): unknown {
+  const { json, binary } = Object(value)
+  const outputs: unknown = Object(json).outputs
+  if (typeof binary !== 'string' || !Array.isArray(outputs) || !hasNoOrder(json)) return value
+  const bytes = Buffer.from(binary, 'base64')
+  const sizes = outputs.map((output) => Number(Object(output).parameters?.binary_data_size ?? 0))
+  const parts = sizes.map((size, at) => {
+    const start = sizes.slice(0, at).reduce((sum, before) => sum + before, 0)
+    return bytes.subarray(start, start + size)
+  })
+  const sorted = Buffer.concat(orderOf(outputs).map((at) => parts[at] ?? Buffer.alloc(0)))
+  return { ...Object(value), binary: sorted.toString('base64') }
+}
+
+function hasNoOrder(response: unknown): boolean {
+  return /^(ens_|types$)/.test(String(Object(response).model_name))
+}
+
+/** The places of the outputs, by names. */
+function orderOf(outputs: readonly unknown[]): readonly number[] {
+  const rank = outputs.map((output, at) => ({ name: String(Object(output).name), at }))
+  return rank.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ at }) => at)
 }
 
 function idOf(message: unknown): string {

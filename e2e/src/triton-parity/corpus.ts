@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { unaccepted } from './accepted.ts'
 import type { Answer, Case } from './case.ts'
+import { comparable } from './comparable.ts'
 import { compare, type Difference } from './compare.ts'
 
 const CORPUS = fileURLToPath(new URL('corpus/triton-2.51.jsonl.gz', import.meta.url))
@@ -52,5 +53,10 @@ export function differencesFrom(
 ): readonly Difference[] {
   // Recorded answers have no member that is undefined.
   const plain: readonly Answer[] = JSON.parse(JSON.stringify(tutti))
-  return unaccepted(test, compare(test, answers, plain))
+  // What is compared may have become less since they were recorded.
+  const wanted = answers.map((answer, at) => {
+    const call = test.calls[at]
+    return call === undefined ? answer : comparable(call, answer, 'REPOSITORY')
+  })
+  return unaccepted(test, compare(test, wanted, plain))
 }

@@ -25,7 +25,7 @@ export {
   type ModelMetadata,
   modelMetadata,
 } from './model-metadata.ts'
-export { parseModelVersion, selectVersions } from './model-version.ts'
+export { formatModelVersion, parseModelVersion, selectVersions } from './model-version.ts'
 export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'
 export { parseJsonConfig } from './parse-json-config.ts'
 export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { ModelConfig } from './model-config.ts'
-import { parseModelVersion, selectVersions } from './model-version.ts'
+import { formatModelVersion, parseModelVersion, selectVersions } from './model-version.ts'
 
 type VersionPolicy = ModelConfig['version_policy']
 
@@ -59,6 +59,15 @@ await t.test('versions are read by their leading number', async (t) => {
     ['20260101120000', 20260101120000],
   ]
   for (const [text, expected] of cases) t.equal(parseModelVersion(text), expected, text)
+})
+
+await t.test('a version keeps its digits in texts', async (t) => {
+  const cases = [
+    ['9223372036854775807', '9223372036854775807'],
+    [' +01x', '1'],
+    ['x', 'x'],
+  ] as const
+  for (const [text, expected] of cases) t.equal(formatModelVersion(text), expected, text)
 })
 
 await t.test('text without a number and negative numbers are INVALID_VERSION', async (t) => {

@@ -48,9 +48,7 @@ function applyPolicy(
  */
 export function parseModelVersion(text: string): number | undefined {
   if (text === '') return undefined
-  const digits = /^[ \t\n\v\f\r]*([+-]?[0-9]+)/.exec(text)?.[1]
-  // BigInt takes a minus sign but no plus sign.
-  const value = digits === undefined ? undefined : BigInt(digits.replace('+', ''))
+  const value = leadingInteger(text)
   const wanted = 'version should be an integral value > 0'
   if (value === undefined || value > GREATEST_INT64 || value < -GREATEST_INT64 - 1n) {
     const message = `failed to get model version from specified version string '${text}' (details: stol), ${wanted}`
@@ -60,4 +58,15 @@ export function parseModelVersion(text: string): number | undefined {
     throw new ServeError('INVALID_VERSION', `invalid model version specified '${text}' , ${wanted}`)
   }
   return Number(value)
+}
+
+/** The version that a request names, with all its digits, for texts: numbers are exact up to 2^53 only. */
+export function formatModelVersion(text: string): string {
+  return String(leadingInteger(text) ?? text)
+}
+
+function leadingInteger(text: string): bigint | undefined {
+  const digits = /^[ \t\n\v\f\r]*([+-]?[0-9]+)/.exec(text)?.[1]
+  // BigInt takes a minus sign but no plus sign.
+  return digits === undefined ? undefined : BigInt(digits.replace('+', ''))
 }

@@ -126,7 +126,8 @@ function shapeFault(
   if (isRank && wrong === -1) return undefined
   const extent = isRank ? (shape[wrong] ?? 0) : 0
   const subject = `for input '${name}' for model '${config.name}'`
-  if (extent < 0 || !Number.isSafeInteger(extent)) {
+  // Any other number is just not the one that a fixed dimension has.
+  if (extent === -1 || (want[wrong] === -1 && isRank)) {
     return `All input dimensions should be specified ${subject}, got ${formatShape(shape)}`
   }
   const note = config.max_batch_size > 0 ? BATCH_NOTE : ''

@@ -102,17 +102,19 @@ export interface ResolvedEntry {
  * @throws ServeError with the lookup texts of triton-semantics 4.5; STEP_UNAVAILABLE if all replicas are gone.
  */
 export function lookupModel(catalog: Catalog, name: string, version: string): ResolvedEntry {
-  return lookupVersion(catalog, name, parseModelVersion(version))
+  return lookupVersion(catalog, name, parseModelVersion(version), version)
 }
 
-/** As `lookupModel`, with a parsed version: undefined is the highest READY one. */
+/** As `lookupModel`, with a parsed version: undefined is the highest READY one. @param written - as the client wrote it. */
 export function lookupVersion(
   catalog: Catalog,
   name: string,
   version: number | undefined,
+  written?: string,
 ): ResolvedEntry {
   refuseLost(catalog, name, version)
-  const { model: entry, version: found, ...latest } = findVersion(catalog.models, name, version)
+  const place = findVersion(catalog.models, name, version, written)
+  const { model: entry, version: found, ...latest } = place
   const pinned = found.revisions[0]
   const config = pinned?.config ?? latest.config
   const target = { model: entry.name, version: found.version, revision: found.revision }

@@ -13,7 +13,7 @@ import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
 import { asString, isObject, jsonTypeError, withinBound } from './json-fields.ts'
 import { memberTexts } from './json-slice.ts'
-import { parseJson } from './json-text.ts'
+import { type JsonDocument, parseJson, parsePart } from './json-text.ts'
 import { toCustomParameter } from './request-parameters.ts'
 import { parseTensorData } from './tensor-data.ts'
 
@@ -32,7 +32,7 @@ export interface GenerateRequest {
 
 const NESTED = 'parameters'
 
-interface Draft {
+interface Draft extends Pick<JsonDocument, 'hasNames'> {
   readonly declared: ReadonlyMap<string, DeclaredInput>
   readonly inputs: Map<string, NamedTensor>
   readonly parameters: Map<string, Parameter>
@@ -52,13 +52,14 @@ export function decodeGenerateRequest(
   body: Uint8Array,
   declared: readonly DeclaredInput[],
 ): GenerateRequest {
-  const { text, value } = parseJson(body)
+  const { text, value, hasNames } = parseJson(body)
   if (!isObject(value)) {
     throw new ServeError('MALFORMED_MESSAGE', 'attempt to get members for non-object', {
       code: 'INTERNAL',
     })
   }
   const draft: Draft = {
+    hasNames,
     declared: new Map(declared.map((input) => [input.name, input])),
     inputs: new Map(),
     parameters: new Map(),
@@ -95,28 +96,33 @@ function readMember(key: string, written: string, draft: Draft): void {
   if (draft.members > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
   const input = draft.declared.get(key)
   if (input === undefined) {
-    draft.parameters.set(withinBound(key), toCustomParameter(key, toValue(written)))
+    if (draft.parameters.has(withinBound(key))) return
+    draft.parameters.set(key, toCustomParameter(key, toValue(written, draft)))
     return
   }
   if (draft.inputs.has(key)) {
     const text = `${requestPrefix(draft.id)}input '${key}' already exists in request`
     throw new ServeError('INVALID_REQUEST', text)
   }
-  draft.inputs.set(key, toTensor(input, written))
+  draft.inputs.set(key, toTensor(input, written, draft))
 }
 
 /** A scalar with a number as it was written. What objects and arrays hold is wrong in any case. */
-function toValue(written: string): unknown {
+function toValue(written: string, draft: Draft): unknown {
   if (written.startsWith('{') || written.startsWith('[')) return undefined
-  const value: unknown = JSON.parse(written)
+  const value = parsePart(draft, written)
   return typeof value === 'number' ? new WrittenNumber(written) : value
 }
 
-function toTensor({ name, datatype, shape: dims }: DeclaredInput, written: string): NamedTensor {
+function toTensor(
+  { name, datatype, shape: dims }: DeclaredInput,
+  written: string,
+  { hasNames }: Draft,
+): NamedTensor {
   if (datatype === '<invalid>') {
     throw new ServeError('INVALID_REQUEST', `input '${name}' has no datatype`)
   }
-  const value: unknown = JSON.parse(written)
+  const value = parsePart({ hasNames }, written)
   const data = Array.isArray(value) ? value : [value]
   const shape = fitShape(dims, data.length)
   if (shape === undefined) {
@@ -127,7 +133,7 @@ function toTensor({ name, datatype, shape: dims }: DeclaredInput, written: strin
     name,
     datatype,
     shape,
-    data: parseTensorData({ name, datatype, shape, data, dataText: () => written }),
+    data: parseTensorData({ name, datatype, shape, data, hasNames, dataText: () => written }),
   }
 }
 

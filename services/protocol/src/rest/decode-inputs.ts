@@ -86,6 +86,7 @@ function decodeInput(
     datatype,
     shape,
     data: memberAsArray(item, 'data'),
+    hasNames: source.document.hasNames,
     dataText: () => dataText(source.document, progress, index),
   })
   return { name, datatype, shape, data }

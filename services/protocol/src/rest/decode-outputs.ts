@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { unknownRegion } from './decode-inputs.ts'
-import { asBoolean, asSize, member, memberAsArray, memberAsString } from './json-fields.ts'
+import { asBoolean, asCount, member, memberAsArray, memberAsString } from './json-fields.ts'
 
 /** One entry of `outputs`. */
 export interface RestRequestedOutput {
@@ -53,7 +53,7 @@ function decodeOutput(item: unknown, isBinaryOutput: boolean): RestRequestedOutp
   return {
     name,
     classification:
-      classification === undefined ? 0 : asSize(classification, "Unable to set 'classification'"),
+      classification === undefined ? 0 : asCount(classification, "Unable to set 'classification'"),
     isBinary:
       binary === undefined ? isBinaryOutput : asBoolean(binary, "Unable to parse 'binary_data'"),
   }

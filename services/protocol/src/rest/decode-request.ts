@@ -67,14 +67,8 @@ function decodeRaw(request: RestInferBody): RestInferRequest {
 
 function parseHeaderLength(written: string | undefined, bodyBytes: number): number {
   if (written === undefined) return bodyBytes
-  const text = written.trim()
-  if (!/^[+-]?\d+$/.test(text)) {
-    throw new ServeError(
-      'INVALID_REQUEST',
-      `Unable to parse Inference-Header-Content-Length, got: ${written}`,
-    )
-  }
-  const length = Number(text)
+  // As C's `atoi`: digits count up to what is none, and no digits are 0.
+  const length = Number(/^\s*[+-]?\d+/.exec(written)?.[0] ?? 0)
   if (length >= 0 && length <= bodyBytes) return length
   throw new ServeError(
     'INVALID_REQUEST',

@@ -7,7 +7,8 @@ export class WrittenNumber {
   readonly source: string
 
   constructor(source: string) {
-    this.source = source
+    // As NaN is written in the text of a document, see json-names.ts.
+    this.source = source === 'null' ? 'NaN' : source
   }
 
   /** The value if it was written as an integer, without fraction and exponent; one of more than 20 digits is 10^20. */

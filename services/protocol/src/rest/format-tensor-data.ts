@@ -40,7 +40,7 @@ function* formatNumbers(tensor: NamedTensor): Generator<string> {
   const isReal = datatype === 'FP32' || datatype === 'FP64'
   const format = (i: number): string => {
     const value = read(view, i)
-    if (isReal) return formatDouble(Number(value), name)
+    if (isReal) return formatDouble(Number(value))
     return datatype === 'BOOL' ? String(value !== 0) : String(value)
   }
   for (let start = 0; start < want; start += BLOCK_NUMBERS) {
@@ -51,13 +51,10 @@ function* formatNumbers(tensor: NamedTensor): Generator<string> {
   }
 }
 
-/** As Triton: a float32 prints as the double that it is, and a whole number keeps its `.0`. */
-function formatDouble(value: number, name: string): string {
-  if (Number.isFinite(value)) {
-    const text = Object.is(value, -0) ? '-0' : String(value)
-    return Number.isInteger(value) && !text.includes('e') ? `${text}.0` : text
-  }
-  throw noJsonForm(name, `holds ${value}`)
+/** As Triton: a float32 prints as the double that it is, a whole number keeps its `.0`, and NaN and Infinity have no quotes. */
+function formatDouble(value: number): string {
+  const text = Object.is(value, -0) ? '-0' : String(value)
+  return Number.isInteger(value) && !text.includes('e') ? `${text}.0` : text
 }
 
 function* formatStrings(tensor: NamedTensor): Generator<string> {

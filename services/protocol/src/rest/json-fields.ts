@@ -62,6 +62,12 @@ export function asSize(value: unknown, context: string): number {
   return value
 }
 
+/** How many are wanted: as `asSize`, but any number up to that of 64 bits, since there are never more than 2^53 - 1. */
+export function asCount(value: unknown, context: string): number {
+  const isMany = typeof value === 'number' && value > Number.MAX_SAFE_INTEGER && value < 2 ** 64
+  return isMany ? Number.MAX_SAFE_INTEGER : asSize(value, context)
+}
+
 function presentMember(value: unknown, name: string): unknown {
   if (!isObject(value) || !Object.hasOwn(value, name)) {
     throw jsonTypeError(

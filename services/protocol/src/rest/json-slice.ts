@@ -6,11 +6,10 @@ import { assert } from '@tutti/errors'
  * about ten times the plain parse.
  */
 
-/** The text of member `name` of the object in `text`; the last one wins, as in JSON.parse. Undefined if it has none. */
+/** The text of the first member `name` of the object in `text`. Undefined if it has none. */
 export function memberText(text: string, name: string): string | undefined {
-  let found: string | undefined
-  for (const [key, value] of memberTexts(text)) if (key === name) found = value
-  return found
+  for (const [key, value] of memberTexts(text)) if (key === name) return value
+  return undefined
 }
 
 /** Name and text of each member of the object in `text`, in order; nothing if it holds none. */

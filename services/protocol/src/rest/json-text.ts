@@ -1,6 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
 import { measureJson } from '@tutti/tensor'
+import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { nullsToNaN, replaceNames } from './json-names.ts'
+import { elementTexts, memberTexts } from './json-slice.ts'
 
 /**
  * Objects and arrays that one document may hold. JSON text of 3 bytes (`{},`) becomes 60 to 100 bytes of heap, so the
@@ -9,29 +12,91 @@ import { measureJson } from '@tutti/tensor'
 const MAX_CONTAINERS = 2 ** 22
 /** Objects and arrays within one another: more than `data` may nest, few enough for every reader that recurses. */
 const MAX_DEPTH = 128
+/** Of a document in which a member comes twice: they are read one by one. */
+const MAX_MEMBERS_WITH_TWINS = 2 ** 18
+/** Objects and arrays within one another that a request gives a meaning to: the document, its inputs, an input, its parameters. */
+const READ_DEPTH = 4
 
 /** A parsed document and its text, which the exact readers of large integers go back to. */
 export interface JsonDocument {
   readonly text: string
   readonly value: unknown
+  /** Some numbers are NaN or infinite, in `text` null and 1e999. */
+  readonly hasNames: boolean
+}
+
+/** Reads a part of a document's text. */
+export function parsePart({ hasNames }: Pick<JsonDocument, 'hasNames'>, text: string): unknown {
+  const value: unknown = JSON.parse(text)
+  return hasNames ? nullsToNaN(value) : value
 }
 
 /**
- * Parses a request's JSON.
+ * Parses a request's JSON as Triton does: with NaN and infinities, and with the first one of members that have the same name.
  *
  * @throws ServeError MALFORMED_MESSAGE with code INTERNAL, because Triton answers parse errors with 500
  * (triton-semantics 9.15); MESSAGE_TOO_LARGE if it holds too many objects and arrays or exceeds the longest string.
  */
 export function parseJson(bytes: Uint8Array): JsonDocument {
-  refuseContainerFlood(bytes)
+  const members = refuseContainerFlood(bytes)
   if (!isUtf8(bytes)) throw jsonSyntaxError('Invalid encoding in string.')
   const text = textOf(bytes)
   if (/^[ \t\r\n]*$/.test(text)) throw jsonSyntaxError('The document is empty. at 0')
+  const document = parseText(text, bytes)
+  if (membersIn(document.value) === members) return document
+  return { ...document, value: withoutTwins(document, members) }
+}
+
+function parseText(text: string, bytes: Uint8Array): JsonDocument {
   try {
-    return { text, value: JSON.parse(text) }
+    return { text, value: JSON.parse(text), hasNames: false }
   } catch (error) {
-    throw syntaxErrorOf(text, error)
+    const replaced = replaceNames(bytes)
+    if (replaced === undefined) throw syntaxErrorOf(text, error)
+    const document = { text: textOf(replaced), hasNames: true }
+    try {
+      return { ...document, value: parsePart(document, document.text) }
+    } catch {
+      throw syntaxErrorOf(text, error)
+    }
   }
+}
+
+/** Of all objects in a value, but for those that stand behind something else in an array: tensors have no objects. */
+function membersIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  if (Array.isArray(value)) {
+    if (typeof value[0] !== 'object') return 0
+    return value.reduce<number>((sum, item) => sum + membersIn(item), 0)
+  }
+  const items: readonly unknown[] = Object.values(value)
+  return items.reduce<number>((sum, item) => sum + membersIn(item), items.length)
+}
+
+function withoutTwins(document: JsonDocument, members: number): unknown {
+  if (members > MAX_MEMBERS_WITH_TWINS) {
+    throw new ServeError(
+      'MESSAGE_TOO_LARGE',
+      `a JSON document with members of the same name holds ${members} members, want at most ${MAX_MEMBERS_WITH_TWINS}`,
+    )
+  }
+  return firstOfTwins(document, document.text.trim(), READ_DEPTH)
+}
+
+function firstOfTwins(document: JsonDocument, text: string, depth: number): unknown {
+  if (depth === 0 || !text.includes('{')) return parsePart(document, text)
+  if (text.startsWith('[')) {
+    return elementTexts(text)?.map((item) => firstOfTwins(document, item, depth - 1))
+  }
+  if (!text.startsWith('{')) return parsePart(document, text)
+  const members = new Map<string, unknown>()
+  let count = 0
+  for (const [name, part] of memberTexts(text)) {
+    count += 1
+    if (count > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+    if (!members.has(name)) members.set(name, firstOfTwins(document, part, depth - 1))
+  }
+  return Object.fromEntries(members)
 }
 
 /** Triton's text for a document that does not parse; the sentence is the parser's, with the offset where known. */
@@ -64,10 +129,11 @@ function syntaxErrorOf(text: string, error: unknown): ServeError {
   return jsonSyntaxError(`Invalid value. ${offset === undefined ? message : `at ${offset}`}`, error)
 }
 
-function refuseContainerFlood(bytes: Uint8Array): void {
-  const { containers, depth } = measureJson(bytes, MAX_DEPTH)
+/** @returns how many members its objects have. */
+function refuseContainerFlood(bytes: Uint8Array): number {
+  const { containers, members, depth } = measureJson(bytes, MAX_DEPTH)
   if (depth > MAX_DEPTH) throw nestedTooDeeply()
-  if (containers <= MAX_CONTAINERS) return
+  if (containers <= MAX_CONTAINERS) return members
   throw new ServeError(
     'MESSAGE_TOO_LARGE',
     `a JSON document holds ${containers} objects and arrays, want at most ${MAX_CONTAINERS}; send tensors as flat arrays or binary data`,

@@ -46,12 +46,15 @@ const KNOWN = new Map<string, (value: unknown) => Partial<Draft>>([
 export function writtenParameters({ text, value }: JsonDocument): unknown {
   const parameters = member(value, 'parameters')
   if (!isObject(parameters)) return parameters
-  const written: [string, unknown][] = []
+  const written = new Map<string, unknown>()
+  let count = 0
   for (const [key, source] of memberTexts(memberText(text, 'parameters') ?? '{}')) {
     // Those that come twice too: each takes time.
-    if (written.length >= MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+    count += 1
+    if (count > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+    if (written.has(withinBound(key))) continue
     const plain = parameters[key]
-    written.push([withinBound(key), typeof plain === 'number' ? new WrittenNumber(source) : plain])
+    written.set(key, typeof plain === 'number' ? new WrittenNumber(source) : plain)
   }
   return Object.fromEntries(written)
 }

@@ -27,6 +27,8 @@ export interface JsonTensor {
   readonly shape: Shape
   /** Flat or nested in any way, read in row-major order as Triton does. */
   readonly data: readonly unknown[]
+  /** The document has names of numbers, see JsonDocument. */
+  readonly hasNames: boolean
   /** The text of `data`; asked for only if an INT64 or UINT64 tensor has integers beyond 2^53. */
   dataText(): string
 }
@@ -66,7 +68,7 @@ function encode(
 ): Uint8Array {
   if (datatype === 'BYTES') return encodeStrings(leaves)
   if (datatype === 'BOOL') return encodeBooleans(leaves)
-  if (datatype === 'FP32' || datatype === 'FP64') return encodeFloats(leaves, datatype)
+  if (datatype === 'FP32' || datatype === 'FP64') return encodeFloats(leaves, datatype, tensor)
   if (datatype === 'INT64' || datatype === 'UINT64') return encodeLongs(leaves, datatype, tensor)
   return encodeIntegers(leaves, datatype, tensor.name)
 }
@@ -118,12 +120,18 @@ function encodeBooleans(leaves: readonly unknown[]): Uint8Array {
   return out
 }
 
-function encodeFloats(leaves: readonly unknown[], datatype: 'FP32' | 'FP64'): Uint8Array {
+function encodeFloats(
+  leaves: readonly unknown[],
+  datatype: 'FP32' | 'FP64',
+  { hasNames }: JsonTensor,
+): Uint8Array {
   const out =
     datatype === 'FP32' ? new Float32Array(leaves.length) : new Float64Array(leaves.length)
   for (let i = 0; i < leaves.length; i++) {
     const leaf = leaves[i]
     if (typeof leaf !== 'number') throw jsonTypeError(CONTEXT, NON_NUMBER)
+    // Written with digits, such as 1e400.
+    if (!hasNames && !Number.isFinite(leaf)) throw tooBig()
     out[i] = leaf
   }
   return new Uint8Array(out.buffer)
@@ -164,7 +172,7 @@ function encodeLongs(
   for (const [i, integer] of exact.entries()) {
     const value = BigInt(integer)
     out[i] = value
-    if (out[i] !== value) throw rangeError(tensor.name, value, datatype)
+    if (out[i] !== value) throw integerTypeError(datatype)
   }
   return new Uint8Array(out.buffer)
 }
@@ -185,6 +193,14 @@ function exactIntegers(
   return exact
 }
 
+function tooBig(): ServeError {
+  return new ServeError(
+    'MALFORMED_MESSAGE',
+    'failed to parse the request JSON buffer: Number too big to be stored in double.',
+    { code: 'INTERNAL' },
+  )
+}
+
 function isInteger(leaf: unknown): leaf is number {
   return Number.isInteger(leaf)
 }
@@ -193,10 +209,13 @@ function integerTypeError(datatype: Datatype): ServeError {
   return jsonTypeError(CONTEXT, datatype.startsWith('U') ? NON_UNSIGNED : NON_SIGNED)
 }
 
-function rangeError(name: string, value: number | bigint, datatype: Datatype): ServeError {
+/** What no integer of 64 bits is has the wrong type; of others Triton would take the low bytes. */
+function rangeError(name: string, value: number, datatype: Datatype): ServeError {
+  const [least, beyond] = datatype.startsWith('U') ? [0, 2 ** 64] : [-(2 ** 63), 2 ** 63]
+  if (value < least || value >= beyond) return integerTypeError(datatype)
   return new ServeError(
     'INVALID_TENSOR_DATA',
-    `${CONTEXT}: value ${value} of input '${name}' does not fit ${datatype}`,
+    `${CONTEXT}: value ${value} of input '${name}' is out of range for ${datatype}`,
     { details: { field: name } },
   )
 }

@@ -113,6 +113,10 @@ function createHttpServer(
 function addRoute(app: FastifyInstance, route: RestRoute, runner: RequestRunner): void {
   app.all<{ Params: Record<string, string | undefined> }>(route.path, (request, reply) => {
     reply.hijack()
+    // The router lets names be empty, as in /v2/models//infer.
+    if (Object.values(request.params).includes('')) {
+      return runner.reply(request.raw, reply.raw, notFound())
+    }
     const isAllowed = route.methods.some((method) => method === request.method)
     if (isAllowed) return runner.run(route, request.params, request.raw, reply.raw)
     runner.reply(request.raw, reply.raw, methodNotAllowed(route.methods))

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
+import { formatModelVersion, type ModelConfig, parseModelVersion } from '@tutti/model-config'
 import type { ListedModel } from './listed-model.ts'
 
 /** A version of a listed model that takes requests. */
@@ -20,14 +20,15 @@ export function findModel<M extends ListedModel>(
   name: string,
   version: string,
 ): FoundVersion<M> {
-  return findVersion(models, name, parseModelVersion(version))
+  return findVersion(models, name, parseModelVersion(version), version)
 }
 
-/** As `findModel`, with a parsed version: undefined is the highest READY one. */
+/** As `findModel`, with a parsed version: undefined is the highest READY one. @param written - as the client wrote it. */
 export function findVersion<M extends ListedModel>(
   models: ReadonlyMap<string, M>,
   name: string,
   version: number | undefined,
+  written = String(version),
 ): FoundVersion<M> {
   const model = models.get(name)
   if (model?.config === undefined || model.versions.length === 0) {
@@ -41,7 +42,8 @@ export function findVersion<M extends ListedModel>(
   }
   const found = model.versions.find((v) => v.version === version)
   if (found === undefined) {
-    throw notFound(`Request for unknown model: '${name}' version ${version} is not found`, name)
+    const wanted = formatModelVersion(written)
+    throw notFound(`Request for unknown model: '${name}' version ${wanted} is not found`, name)
   }
   if (found.state !== 'READY') {
     throw new ServeError(

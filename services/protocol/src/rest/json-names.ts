@@ -1,0 +1,53 @@
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const STARTS = new Set(Buffer.from('INn'))
+const LONGEST_NAME = 8
+/** The first one must not be there, else it would be one of those that stand for NaN. */
+const NAME = /^(null|NaN|Inf(?:inity)?)/
+const NOT_A_NUMBER = 'null'
+const TOO_LARGE = '1e999'
+/** By how much a name grows at most: `Inf`. */
+const GROWTH = 5 / 3
+
+/**
+ * Writes NaN, Inf and Infinity, which Triton reads and JSON has not, as null and as numbers beyond all others.
+ *
+ * @returns new memory; undefined if there is no such name, or a null of the client's, which nothing could tell from NaN.
+ */
+export function replaceNames(bytes: Uint8Array): Buffer | undefined {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (!text.includes('NaN') && !text.includes('Inf')) return undefined
+  const out = Buffer.allocUnsafe(Math.ceil(text.byteLength * GROWTH))
+  let size = 0
+  let at = 0
+  while (at < text.byteLength) {
+    const end = text[at] === QUOTE ? endOfString(text, at) : at + 1
+    const name = nameAt(text, at)
+    if (name === NOT_A_NUMBER) return undefined
+    if (name === undefined) size += text.copy(out, size, at, end)
+    else size += out.write(name === 'NaN' ? NOT_A_NUMBER : TOO_LARGE, size)
+    at = name === undefined ? end : at + name.length
+  }
+  return out.subarray(0, size)
+}
+
+function nameAt(text: Buffer, at: number): string | undefined {
+  if (!STARTS.has(text[at] ?? 0)) return undefined
+  return NAME.exec(text.toString('latin1', at, at + LONGEST_NAME))?.[0]
+}
+
+function endOfString(text: Buffer, start: number): number {
+  let at = start + 1
+  while (at < text.byteLength && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1
+  return at + 1
+}
+
+/** What JSON.parse made of such a text, with NaN in place of null; arrays and objects are changed as they stand. */
+export function nullsToNaN(value: unknown): unknown {
+  if (value === null) return Number.NaN
+  if (Array.isArray(value)) for (let i = 0; i < value.length; i++) value[i] = nullsToNaN(value[i])
+  else if (typeof value === 'object') {
+    for (const [key, item] of Object.entries(value)) Reflect.set(value, key, nullsToNaN(item))
+  }
+  return value
+}
