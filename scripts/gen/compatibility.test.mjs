@@ -58,7 +58,8 @@ function fieldsOf(namespace, found) {
 }
 
 async function metricFamilies() {
-  const metrics = new ServerMetrics({ latencies: { hasCounters: true, quantiles: [0.5] } })
+  const latencies = { hasCounters: true, hasHistograms: true, quantiles: [0.5] }
+  const metrics = new ServerMetrics({ latencies })
   const version = '1'
   const recorder = new StatisticsRecorder({ name: 'm', version })
   recorder.cache = new CacheStatistics()

@@ -186,7 +186,7 @@ class EnsembleExecution {
     }
     const begin = (inner: ResponseSink): void => {
       if (target.plan === undefined) callModel(this.#o, call, inner)
-      else executeEnsemble(this.#o, call, inner)
+      else executeEnsemble(this.#o, call, ...this.#o.countNested(call, inner))
     }
     const slots = this.#slots?.[step]
     if (slots === undefined) return begin(sink)

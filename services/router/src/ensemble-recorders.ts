@@ -1,6 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import {
   CacheStatistics,
+  firstResponseBuckets,
   type ResponseCache,
   type ServerMetrics,
   StatisticsRecorder,
@@ -73,7 +74,12 @@ export class EnsembleRecorders {
     const opened = { ensemble: name, recorder, steps: new Map() }
     this.#recorded.set(keyOf(name, version), opened)
     // Of whatever version: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.
-    this.#metrics.addModel(recorder, { name, version: '1', tags: config?.metric_tags ?? {} })
+    this.#metrics.addModel(recorder, {
+      name,
+      version: '1',
+      tags: config?.metric_tags ?? {},
+      buckets: firstResponseBuckets(config),
+    })
     return opened
   }
 
@@ -88,7 +94,7 @@ export class EnsembleRecorders {
 
 /** Twice, and always OTHER: what Triton 2.51 counts for a failed ensemble request (triton-semantics 9.6). */
 export function recordFailure(recorder: StatisticsRecorder, requestNs: number): void {
-  recorder.addPending(-1)
+  recorder.pending -= 1
   for (let i = 0; i < 2; i++) recorder.recordFailure({ requestNs, reason: 'OTHER' })
 }
 

@@ -1,4 +1,4 @@
-import type { Clock, Tracing } from '@tutti/chassis'
+import type { CallContext, Clock, Tracing } from '@tutti/chassis'
 import type { ServerMetrics, StatisticsRecorder } from '@tutti/server'
 import type { InferRequest, ModelTarget, ResponseSink } from '@tutti/tensor'
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
@@ -31,6 +31,12 @@ export type AnswerFromCache = (
   begin: (sink: ResponseSink) => void,
 ) => void
 
+/** A call of a nested ensemble. */
+export interface NestedCall {
+  readonly target: ResolvedEntry
+  readonly context: CallContext
+}
+
 /** What all requests share: what they need from the router. */
 export interface RequestDependencies {
   /** @throws ServeError for a model or version that is not served. */
@@ -47,6 +53,11 @@ export interface RequestDependencies {
   /** What is served under a model version now, the best first. */
   readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
   readonly replicas: Replicas
+  /** Counts a request to an ensemble that is a step of another one. @returns where its responses go, and what is called when it begins. */
+  readonly countNested: (
+    call: NestedCall,
+    sink: ResponseSink,
+  ) => readonly [ResponseSink, (batchSize: number) => void]
   /** Called with a replica that does not serve what it was thought to. */
   readonly revisionRefused: (replica: string) => void
   readonly clock: Clock

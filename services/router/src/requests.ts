@@ -67,7 +67,8 @@ export class Requests {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
         const record = plan && new EnsembleRecord(this.#o, resolved, recorder, context)
         const { pinned } = this.#o
-        const owner = new AdmittedRequest({ key, resolved, callers, sink, record, pinned })
+        const to = recorder?.watch?.(sink) ?? sink
+        const owner = new AdmittedRequest({ key, resolved, callers, sink: to, record, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
         if (record === undefined) callDirectly(this.#o, call, owner)
         else executeEnsemble(this.#o, call, owner, (batchSize) => record.begin(batchSize))
@@ -127,7 +128,7 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
 }
 
 /** The statistics and the span of a request to an ensemble. */
-class EnsembleRecord {
+export class EnsembleRecord {
   /** In which the steps are called: under the span. */
   readonly context: CallContext
   readonly #clock: Clock
@@ -153,7 +154,7 @@ class EnsembleRecord {
 
   begin(batchSize: number): void {
     this.#batchSize = Math.max(1, batchSize)
-    this.#recorder?.addPending(1)
+    if (this.#recorder !== undefined) this.#recorder.pending += 1
   }
 
   succeeded(times: StepTimes | undefined): void {
@@ -161,7 +162,7 @@ class EnsembleRecord {
     if (this.#batchSize === 0) return this.#span?.end()
     if (times === undefined) throw bug('an ensemble answered without times')
     const recorded = { requestNs: this.#elapsedNs(), batchSize: this.#batchSize, ...times }
-    this.#recorder?.addPending(-1)
+    if (this.#recorder !== undefined) this.#recorder.pending -= 1
     this.#recorder?.recordSuccess(recorded)
     this.#recorder?.recordExecution(recorded)
     this.#span?.end()

@@ -111,6 +111,23 @@ await t.test('an ensemble runs its steps, and nothing stays in memory', async (t
   t.equal(statistics?.computeInfer.ns, 6n)
 })
 
+await t.test('an ensemble that is a step of another one counts its own requests', async (t) => {
+  const { router } = await scriptedRouter({
+    models: { plus: mapping((x) => x + 1), twice: mapping((x) => x * 2) },
+    ensembles: {
+      inner: chain('plus', 'twice'),
+      outer: `${ensembleIo} ensemble_scheduling { step { model_name: "inner" model_version: -1
+        input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" } } }`,
+    },
+  })
+  await collect(responsesTo(router.resolve('outer', ''), request('IN', [1]), quiet))
+  for (const name of ['outer', 'inner']) {
+    const [statistics] = await router.statistics(name, '')
+    const once = { inferenceCount: 1n, executionCount: 1n, success: { count: 1n } }
+    t.match(statistics, { name, ...once, computeInfer: { ns: 6n } })
+  }
+})
+
 await t.test('a failing step ends the request with Triton’s prefix and says where', async (t) => {
   const { router } = await scriptedRouter({
     models: {
@@ -145,6 +162,8 @@ await t.test('a failing step ends the request with Triton’s prefix and says wh
   const nested = await failure(responsesTo(router.resolve('outer', ''), request('IN', [1]), quiet))
   t.equal(nested.message, "in ensemble 'outer', in ensemble 'inner', onnx runtime error 6: boom")
   t.match(nested.details, { ensemble: 'inner', step: 'broken' })
+  // Two for each failed request, also of one that is a step.
+  t.match(await router.statistics('inner', ''), [{ fail: { count: 4n } }])
   t.equal(router.memory.count, 0)
 })
 

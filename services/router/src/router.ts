@@ -14,6 +14,7 @@ import {
 } from '@tutti/server'
 import type { FindExecutor } from '@tutti/tensor'
 import type { AnswerQuestion } from '@tutti/transport'
+import { countNested } from './count-nested.ts'
 import { createEnsembleCache } from './ensemble-cache.ts'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
 import { createNestedExecutors, NESTING_DEFAULTS, type NestingBounds } from './nested-requests.ts'
@@ -88,7 +89,7 @@ export class Router implements InferenceBackend {
     const recorderOf: RequestDependencies['recorderOf'] = ({ entry, version }) =>
       this.#recorders.get(entry.name, version.version)
     const { clock } = o
-    return new Requests({
+    const shared: RequestDependencies = {
       ...o,
       ...(cache && { cache: createEnsembleCache(cache, { recorderOf, clock }) }),
       memory: this.memory,
@@ -100,7 +101,9 @@ export class Router implements InferenceBackend {
       liveRevisions: (model, version) => this.view.liveRevisions(model, version),
       recorderOf,
       revisionRefused,
-    })
+      countNested: (call, sink) => countNested(shared, call, sink),
+    }
+    return new Requests(shared)
   }
 
   /** What clients load and unload with; undefined where they may not. */

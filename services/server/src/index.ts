@@ -7,6 +7,7 @@ export { executeCached } from './cache/model-cache.ts'
 export type { ResponseCache } from './cache/response-cache.ts'
 export type { EdgeAccess } from './edge/edge-selector.ts'
 export { toFailureReason } from './failure-reasons.ts'
+export { FIRST_RESPONSE_FAMILY, firstResponseBuckets } from './first-responses.ts'
 export type {
   IndexEntry,
   InferenceBackend,

@@ -33,7 +33,7 @@ await t.test('summaries appear at 0, count requests, and vanish with their model
   t.match(empty, 'nv_inference_request_summary_us_count{model="m",version="1"} 0')
   t.match(empty, 'nv_inference_request_summary_us{model="m",version="1",quantile="0.5"} NaN')
   t.notMatch(empty, '_duration_us')
-  t.match(empty, 'nv_pinned_memory_pool_total_bytes 0')
+  t.match(empty, 'nv_pinned_memory_pool_total_bytes 268435456')
   for (const [i, recorder] of versions.entries()) {
     recorder.recordSuccess({ ...NONE, requestNs: (i + 1) * 1e6, queueNs: 5000 })
   }
@@ -68,7 +68,7 @@ await t.test('quantiles are those of the last minute, of a sample of bounded siz
 })
 
 await t.test('the flag says how latencies are shown', (t) => {
-  t.same(read(), { hasCounters: true, quantiles: undefined })
+  t.same(read(), { hasCounters: true, hasHistograms: false, quantiles: undefined })
   t.same(read('summary_latencies=true').quantiles, [0.5, 0.9, 0.95, 0.99, 0.999])
   const rows = [
     ['nope=1', /got "nope=1", want counter_latencies=/],

@@ -6,7 +6,7 @@ export const METRICS_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'Latencies in metrics: counter_latencies=true (default) or false, summary_latencies=true or false (default), summary_quantiles=0.5:0.05,0.9:0.01 and so on.',
+      'Latencies in metrics: counter_latencies=true (default) or false, summary_latencies and histogram_latencies=true or false (default), summary_quantiles=0.5:0.05,0.9:0.01 and so on.',
   },
 } as const satisfies FlagTable
 
@@ -15,10 +15,17 @@ export interface LatencyMetrics {
   readonly hasCounters: boolean
   /** Quantiles of summaries; undefined for no summaries. */
   readonly quantiles: readonly number[] | undefined
+  /** Whether decoupled models have a histogram of their first responses. */
+  readonly hasHistograms: boolean
 }
 
 const FLAG = '--metrics-config'
-const NAMES = ['counter_latencies', 'summary_latencies', 'summary_quantiles'] as const
+const NAMES = [
+  'counter_latencies',
+  'summary_latencies',
+  'summary_quantiles',
+  'histogram_latencies',
+] as const
 /** With the errors that Triton tolerates; samples here are as exact as there are any. */
 const QUANTILES = '0.5:0.05,0.9:0.01,0.95:0.001,0.99:0.001,0.999:0.001'
 
@@ -35,6 +42,7 @@ export function readMetricsFlags(flags: FlagValues<typeof METRICS_FLAGS>): Laten
   const quantiles = readQuantiles(given.get('summary_quantiles') ?? QUANTILES)
   return {
     hasCounters: readSwitch('counter_latencies', given.get('counter_latencies') ?? 'true'),
+    hasHistograms: readSwitch('histogram_latencies', given.get('histogram_latencies') ?? 'false'),
     quantiles: readSwitch('summary_latencies', given.get('summary_latencies') ?? 'false')
       ? quantiles
       : undefined,

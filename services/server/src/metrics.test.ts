@@ -67,7 +67,7 @@ await t.test('what a model did is read at the scrape, in microseconds', async (t
   recorder.recordSuccess({ requestNs: 5_000_999, queueNs: 1500, ...TIMES, batchSize: 4 })
   recorder.recordExecution({ ...TIMES, batchSize: 4 })
   recorder.recordFailure({ requestNs: 1, reason: 'BACKEND' })
-  recorder.addPending(1)
+  recorder.pending += 1
   const text = await metrics.render()
   const want = {
     nv_inference_request_success: 1,

@@ -2,6 +2,7 @@ import { createMetrics, type Metrics } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
 import { MODEL_CACHE_FAMILIES, toMicroseconds } from './cache/cache-families.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
+import { FirstResponses } from './first-responses.ts'
 import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
 import type { LatencyMetrics } from './metrics-flags.ts'
@@ -18,6 +19,8 @@ export interface ModelMetricLabels {
   readonly tags?: Readonly<Record<string, string>>
   /** How long the load took, for nv_model_load_duration_secs. */
   readonly loadSeconds?: number
+  /** Bounds of its histogram of first responses, in milliseconds; absent for a model that has none. */
+  readonly buckets?: readonly number[] | undefined
 }
 
 export interface ServerMetricsOptions {
@@ -27,6 +30,8 @@ export interface ServerMetricsOptions {
   readonly host?: () => HostReading
   /** Counters alone if absent. */
   readonly latencies?: LatencyMetrics
+  /** tritonserver's `--pinned-memory-pool-byte-size`; its default if absent. */
+  readonly pinnedPoolBytes?: number | undefined
 }
 
 interface ModelEntry {
@@ -43,6 +48,8 @@ export class ServerMetrics {
   readonly #host: () => readonly MetricFamily[]
   readonly #hasCounters: boolean
   readonly #summaries: LatencySummaries | undefined
+  readonly #firstResponses: FirstResponses | undefined
+  readonly #pool: readonly MetricFamily[]
   readonly #steps = new StepHistograms()
   /** Counts one step request. */
   readonly observeStep = this.#steps.observe
@@ -52,9 +59,16 @@ export class ServerMetrics {
     this.#metrics = o.metrics ?? createMetrics()
     this.#host = hostFamilies(o.host ?? readHost)
     this.contentType = this.#metrics.contentType
-    const { hasCounters = true, quantiles } = o.latencies ?? {}
+    const { hasCounters = true, hasHistograms = false, quantiles } = o.latencies ?? {}
+    this.#firstResponses = hasHistograms ? new FirstResponses() : undefined
+    this.#pool = poolFamilies(o.pinnedPoolBytes ?? PINNED_POOL_BYTES)
     this.#hasCounters = hasCounters
     this.#summaries = quantiles && new LatencySummaries({ quantiles })
+  }
+
+  /** Whether decoupled models have a histogram of their first responses. */
+  get hasHistograms(): boolean {
+    return this.#firstResponses !== undefined
   }
 
   /** Series of the model appear, at 0 if nothing was recorded yet. */
@@ -68,6 +82,8 @@ export class ServerMetrics {
       recorder.observe = this.#summaries.add(labels)
       if (recorder.cache) recorder.cache.observer = this.#summaries.addCache(labels)
     }
+    const { buckets } = model
+    recorder.watch = buckets && this.#firstResponses?.add(labels, buckets)
     this.#models.set(recorder, {
       labels,
       recorder,
@@ -82,6 +98,8 @@ export class ServerMetrics {
     recorder.observe = undefined
     if (recorder.cache) recorder.cache.observer = undefined
     this.#summaries?.remove(entry.labels)
+    if (recorder.watch !== undefined) this.#firstResponses?.remove(entry.labels)
+    recorder.watch = undefined
     this.#models.delete(recorder)
   }
 
@@ -110,7 +128,8 @@ export class ServerMetrics {
       formatMetrics([
         ...modelFamilies(models).filter(({ name }) => this.#hasCounters || !isLatency(name)),
         ...(this.#summaries?.families() ?? []),
-        ...POOL_FAMILIES,
+        ...(this.#firstResponses ? [this.#firstResponses.family()] : []),
+        ...this.#pool,
         ...this.#host(),
         ...stepFamilies(this.#steps),
         ...this.#added.flatMap((read) => read()),
@@ -123,15 +142,19 @@ function isLatency(name: string): boolean {
   return name.startsWith('nv_inference_') && name.endsWith('_duration_us')
 }
 
-/** There is no such memory here; scripts that read it find 0, as on a Triton without a GPU. */
-const POOL_FAMILIES = ['total', 'used'].map(
-  (what): MetricFamily => ({
+/** The default of `--pinned-memory-pool-byte-size`. */
+const PINNED_POOL_BYTES = 268_435_456
+
+/** There is no such memory here. A Triton without a GPU has none either, and prints what it was asked for all the same. */
+function poolFamilies(totalBytes: number): readonly MetricFamily[] {
+  const bytes = { total: totalBytes, used: 0 }
+  return Object.entries(bytes).map(([what, value]) => ({
     name: `nv_pinned_memory_pool_${what}_bytes`,
     help: `Pinned memory pool ${what} memory size, in bytes`,
     type: 'gauge',
-    series: [{ labels: [], value: 0 }],
-  }),
-)
+    series: [{ labels: [], value }],
+  }))
+}
 
 interface ModelReading extends ModelEntry {
   readonly statistics: ModelStatistics

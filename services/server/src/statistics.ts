@@ -1,6 +1,6 @@
 import { systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
-import type { StepTimes } from '@tutti/tensor'
+import type { ResponseSink, StepTimes } from '@tutti/tensor'
 import type { CacheStatistics } from './cache/cache-statistics.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
@@ -30,6 +30,8 @@ export class StatisticsRecorder {
   observe: ((request: SuccessfulRequest) => void) | undefined
   /** Of a model whose responses are cached. */
   cache: CacheStatistics | undefined
+  /** Watches what a request is answered, for histograms. */
+  watch: ((sink: ResponseSink) => ResponseSink) | undefined
 
   constructor(o: { name: string; version: string; clock?: { epochMs(): number } }) {
     this.name = o.name
@@ -59,11 +61,6 @@ export class StatisticsRecorder {
   recordFailure(failure: { readonly requestNs: number; readonly reason: FailureReason }): void {
     this.#failures[failure.reason] += 1
     this.#recorded.fail.add(failure.requestNs)
-  }
-
-  /** @param change - 1 when a request is waiting for its execution, -1 when it no longer is. */
-  addPending(change: 1 | -1): void {
-    this.pending += change
   }
 
   failures(reason: FailureReason): number {

@@ -1,5 +1,6 @@
 import type { PinnedVersion } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { firstResponseBuckets } from '@tutti/server'
 import type { HostedModel, HostedVersion, Serving } from './hosted-model.ts'
 import type { StepEvents } from './log-events.ts'
 import type { StepSettings } from './step-options.ts'
@@ -136,6 +137,7 @@ export class ModelTable {
         name,
         version: String(version),
         tags: config?.metric_tags ?? {},
+        buckets: firstResponseBuckets(config),
         loadSeconds: serving.loadSeconds,
       })
     }

@@ -61,7 +61,10 @@ async function openServer(
 ): Promise<ModelServer> {
   const { flags, settings, log, clock, manifests } = o
   opened.defer(async () => manifests?.close())
-  const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
+  const metrics = new ServerMetrics({
+    latencies: readMetricsFlags(flags),
+    pinnedPoolBytes: flags['pinned-memory-pool-byte-size'],
+  })
   const tracing = createTracing(settings)
   opened.defer(() => tracing.shutdown())
   const cache = openCache(flags, { clock, metrics, opened })

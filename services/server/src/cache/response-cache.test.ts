@@ -188,7 +188,7 @@ await t.test('a cache elsewhere may take its time', async (t) => {
 })
 
 await t.test('a hit is a success that is neither an inference nor an execution', async (t) => {
-  const latencies = { hasCounters: true, quantiles: [0.5] }
+  const latencies = { hasCounters: true, hasHistograms: false, quantiles: [0.5] }
   const metrics = new ServerMetrics({ latencies })
   const plain = new StatisticsRecorder({ name: 'plain', version: '1' })
   const recorder = new StatisticsRecorder({ name: 'm', version: '1' })

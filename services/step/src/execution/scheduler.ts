@@ -86,7 +86,8 @@ export class Scheduler implements ExecutionOwner {
   /** Executes a request that was checked; as an Executor. */
   execute(request: StepRequest, sink: ResponseSink, o: ExecuteOptions): void {
     this.#inFlight += 1
-    const scheduled = new ScheduledRequest(request, sink, o, this)
+    const { watch } = this.context.statistics
+    const scheduled = new ScheduledRequest(request, watch?.(sink) ?? sink, o, this)
     const refusal = this.#enqueue(scheduled)
     if (refusal === undefined) this.#pump()
     else scheduled.refuse(refusal)
@@ -102,7 +103,7 @@ export class Scheduler implements ExecutionOwner {
     } catch (error) {
       return ServeError.from(error)
     }
-    this.context.statistics.addPending(1)
+    this.context.statistics.pending += 1
     return undefined
   }
 
@@ -165,7 +166,7 @@ export class Scheduler implements ExecutionOwner {
   /** Notes that a request is out of the queue, whichever way it went. */
   #dequeued(scheduled: ScheduledRequest): void {
     scheduled.entry = undefined
-    this.context.statistics.addPending(-1)
+    this.context.statistics.pending -= 1
   }
 
   #expire(now: number): void {

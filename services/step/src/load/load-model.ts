@@ -93,8 +93,9 @@ async function loadVersions(
 ): Promise<LoadOutcome> {
   const { config, labels } = prepared
   const { name } = opened
-  const hasCache = o.settings.cache !== undefined
-  for (const [field, flag] of ineffectiveSettings(config, { hasCache })) {
+  const { cache, metrics } = o.settings
+  const has = { hasCache: cache !== undefined, hasHistograms: metrics?.hasHistograms === true }
+  for (const [field, flag] of ineffectiveSettings(config, has)) {
     o.events.settingIneffective(name, field, flag)
   }
   if (leavesIdle(config, o.settings.devices)) o.events.acceleratorIdle(name)

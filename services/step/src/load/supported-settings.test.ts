@@ -47,6 +47,9 @@ await t.test('a batcher lets an instance execute a batch of requests', async (t)
   t.equal(slots({ max_batch_size: 8, sequence_batching }), 24)
 })
 
+/** Without the flags. */
+const NONE = { hasCache: false, hasHistograms: false }
+
 await t.test('what the scheduler cannot do is refused with its field', async (t) => {
   const cases: readonly (readonly [ModelConfig, string])[] = [
     [sequenceConfig({ iterative_sequence: true }), 'sequence_batching.iterative_sequence'],
@@ -72,15 +75,35 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
     model_metrics: { metric_control: [{ histogram_options: { buckets: [1] } }] },
   })
   requireSupported(config)
-  t.same(ineffectiveSettings(config, { hasCache: false }), [
+  t.same(ineffectiveSettings(config, NONE), [
     ['instance_group.rate_limiter', '--rate-limit'],
     ['instance_group.host_policy', '--host-policy'],
     ['response_cache', '--cache-config'],
-    ['model_metrics', '--metrics-config'],
+    ['model_metrics', '--metrics-config=histogram_latencies=true'],
   ])
-  const cached = ineffectiveSettings(config, { hasCache: true }).map(([field]) => field)
+  const cached = ineffectiveSettings(config, { ...NONE, hasCache: true }).map(([field]) => field)
   t.notOk(cached.includes('response_cache'))
-  t.same(ineffectiveSettings(scriptedConfig(), { hasCache: false }), [])
+  t.same(ineffectiveSettings(scriptedConfig(), NONE), [])
+  const control = {
+    metric_identifier: { family: 'nv_inference_first_response_histogram_ms' },
+    histogram_options: { buckets: [1, 2] },
+  }
+  const decoupled = scriptedConfig({
+    model_transaction_policy: { decoupled: true },
+    model_metrics: { metric_control: [control] },
+  })
+  requireSupported(decoupled)
+  t.same(ineffectiveSettings(decoupled, { hasCache: false, hasHistograms: true }), [])
+  t.equal(ineffectiveSettings(decoupled, NONE).length, 1)
+  const unsorted = { ...control, histogram_options: { buckets: [2, 2] } }
+  t.throws(
+    () =>
+      requireSupported({ ...decoupled, model_metrics: { metric_control: [control, unsorted] } }),
+    {
+      reason: 'CONFIG_INVALID',
+      message: `'model_metrics' of model '${decoupled.name}': bucket boundaries must be strictly sorted: [2, 2]`,
+    },
+  )
 })
 
 await t.test('numbers that no machine can serve are refused with their bound', async (t) => {

@@ -1,6 +1,9 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig } from '@tutti/model-config'
+import { isDecoupled, type ModelConfig } from '@tutti/model-config'
+import { FIRST_RESPONSE_FAMILY, firstResponseBuckets } from '@tutti/server'
 import { sequenceSlots } from '../sequence/sequence-rules.ts'
+
+type MetricControl = NonNullable<ModelConfig['model_metrics']>['metric_control'][number]
 
 /** An instance costs a thread and some 15 MB; a count with a few zeros too many must not end the process. */
 const MAX_INSTANCES = 1024
@@ -23,6 +26,11 @@ export function requireSupported(config: ModelConfig): void {
   if (config.sequence_batching !== undefined) {
     const slots = countInstances(config) * sequenceSlots(config)
     requireWithin(config, 'sequence_batching', slots, MAX_SEQUENCES)
+  }
+  const buckets = firstResponseBuckets(config) ?? []
+  if (!buckets.every((bound, i) => i === 0 || bound > (buckets[i - 1] ?? bound))) {
+    const text = `'model_metrics' of model '${config.name}': bucket boundaries must be strictly sorted: [${buckets.join(', ')}]`
+    throw new ServeError('CONFIG_INVALID', text, { details: { field: 'model_metrics' } })
   }
   for (const { batch_size: rows } of config.model_warmup) {
     requireWithin(config, 'model_warmup.batch_size', rows, MAX_WARM_UP_ROWS)
@@ -59,16 +67,26 @@ function requireWithin(config: ModelConfig, field: string, got: number, most: nu
  */
 export function ineffectiveSettings(
   config: ModelConfig,
-  o: { readonly hasCache: boolean },
+  o: { readonly hasCache: boolean; readonly hasHistograms: boolean },
 ): readonly (readonly [string, string])[] {
   const { instance_group: groups, response_cache: cache, model_metrics: metrics } = config
   const settings = [
     ['instance_group.rate_limiter', '--rate-limit', groups.some((g) => g.rate_limiter)],
     ['instance_group.host_policy', '--host-policy', groups.some((g) => g.host_policy !== '')],
     ['response_cache', '--cache-config', cache?.enable && !o.hasCache],
-    ['model_metrics', '--metrics-config', metrics?.metric_control.length],
+    [
+      'model_metrics',
+      '--metrics-config=histogram_latencies=true',
+      metrics?.metric_control.some(
+        (one) => !(o.hasHistograms && isDecoupled(config) && isFirstResponse(one)),
+      ),
+    ],
   ] as const
   return settings.flatMap(([field, flag, isSet]) => (isSet ? [[field, flag] as const] : []))
+}
+
+function isFirstResponse({ metric_identifier: identifier }: MetricControl): boolean {
+  return identifier?.family === FIRST_RESPONSE_FAMILY
 }
 
 function unsupportedFields(config: ModelConfig): readonly (readonly [string, boolean])[] {
