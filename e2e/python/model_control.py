@@ -196,6 +196,8 @@ def failed_load(env):
         assert not c.client.is_server_ready()
         env.write(env.file("versioned", "1", "model.onnx"), "truncated_onnx", "1", "model.onnx")
         c.client.load_model("truncated_onnx")
+        assert not c.client.is_server_ready(), "a model without a version does, too"
+        c.client.unload_model("missing_version")
         assert c.client.is_server_ready()
 
 
@@ -240,12 +242,15 @@ def unload_of_a_composing_model(env):
 
 @check
 def config_override(env):
-    """a config in the request replaces config.pbtxt until the next load without one"""
+    """a config in the request replaces config.pbtxt, over plain loads too, until the model is unloaded"""
     for _, c in env.each():
         config = dict(VERSIONED, version_policy={"specific": {"versions": [2]}}, parameters={"k": {"string_value": "v"}})
         c.client.load_model("versioned", config=json.dumps(config))
         assert np.array_equal(c.infer("versioned"), X + 2)
         assert dict(served_config(env, "versioned").parameters)["k"].string_value == "v"
+        c.client.load_model("versioned")
+        assert np.array_equal(c.infer("versioned"), X + 2)
+        c.client.unload_model("versioned")
         c.client.load_model("versioned")
         assert np.array_equal(c.infer("versioned"), X + 3)
         assert not served_config(env, "versioned").parameters

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { gunzipSync, inflateSync } from 'node:zlib'
 import type { Call, Case, RestCall } from './case.ts'
 import type { Difference } from './compare.ts'
@@ -42,6 +43,13 @@ function asks(call: Call, what: RegExp): boolean {
   return what.test(JSON.stringify(call).replaceAll('\\"', '"') + body)
 }
 
+/** An index without the models that Triton does not list, because they have no version. */
+function withoutVersionless(index: unknown): unknown {
+  if (!Array.isArray(index)) return undefined
+  return index.filter(({ version, reason }) => version !== undefined || !NO_VERSION.test(reason))
+}
+
+const NO_VERSION = /^(at least one version must be available under|unloaded$)/
 /** Texts about one of the parameters of a request. */
 const BY_KEY = /^(invalid value type for '|parameter keys starting with)/
 const BY_INPUT = /input '\w+' batch size does not match/
@@ -128,12 +136,13 @@ export const ACCEPTED: readonly Accepted[] = [
   },
   {
     name: 'index of refused models',
-    reason: 'a model whose configuration is refused has state and reason: the log is not needed',
+    reason:
+      'a model whose configuration is refused, or which has no version, has state and reason: the log is not needed',
     fits: ({ surface, path, triton, tutti }) =>
       /index$/i.test(surface) &&
-      /\.(state|reason)$/.test(path) &&
-      triton === undefined &&
-      tutti !== 'READY',
+      (/\.(state|reason)$/.test(path)
+        ? triton === undefined && tutti !== 'READY'
+        : isDeepStrictEqual(triton, withoutVersionless(tutti))),
   },
   {
     name: 'a malformed body of an unload',

@@ -1,5 +1,6 @@
 export { checkInferRequest, compileRequestCheck } from './check-infer-request.ts'
 export {
+  type CompletionInput,
   completeModelConfig,
   type InspectedModel,
 } from './complete-model-config.ts'

@@ -4,7 +4,7 @@ import { pathProblem, show } from './fetch/tree-plan.ts'
 
 /** What a load request puts in place of the files on disk (triton-semantics 3.3). */
 export interface LoadOverrides {
-  /** JSON of a ModelConfig; it replaces config.pbtxt for this load. */
+  /** JSON of a ModelConfig; it replaces config.pbtxt until another load brings one, the files change or the model is unloaded. */
   readonly config?: string
   /** Path within the model directory -> contents; with any, the directory on disk is not read at all. */
   readonly files: ReadonlyMap<string, Uint8Array>

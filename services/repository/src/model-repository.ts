@@ -26,6 +26,8 @@ export interface OpenedModel {
   readonly model: RepositoryModel
   /** Equal for two openings exactly if a load of them gives the same. */
   readonly digest: string
+  /** The same of its files alone, whatever configuration a load request puts in place of theirs; '' if the files are the request's. */
+  readonly filesDigest: string
   readonly release: () => Promise<void>
 }
 
@@ -63,8 +65,9 @@ export class ModelRepository {
     const found = await this.#find(name)
     const model =
       configText === undefined ? found : { ...found, configText, configPath: OVERRIDE_PATH }
-    const digest = await this.#digest(found)
-    return { model, digest: withOverride(digest, configText), release: async () => {} }
+    const filesDigest = await this.#digest(found)
+    const digest = withOverride(filesDigest, configText)
+    return { model, digest, filesDigest, release: async () => {} }
   }
 
   /**
@@ -127,6 +130,7 @@ export class ModelRepository {
       return {
         model: written,
         digest: withOverride(digestFiles(files), configText),
+        filesDigest: '',
         release: () => directory.remove(),
       }
     } catch (error) {

@@ -17,7 +17,7 @@ function scripted(models: Record<string, string | Error>) {
       const digest = models[name] ?? 'absent'
       if (digest instanceof Error) throw digest
       const model = { name, repository: '', directory: '', configPath: '', versions: [] }
-      return { model, digest, release: async () => {} }
+      return { model, digest, filesDigest: digest, release: async () => {} }
     },
   }
 }

@@ -30,8 +30,8 @@ const CONFIG_FILENAME = 'config.pbtxt'
 const CONFIG_DIRECTORY = 'configs'
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024
 const TWICE = 'model appears in two or more repositories'
-/** Decimal without a leading zero, as Triton takes it; beyond 2^53 no number of ours could name it. */
-const VERSION = /^(0|[1-9]\d{0,15})$/
+/** Decimal without a leading zero, as Triton takes it. */
+const VERSION = /^(0|[1-9]\d*)$/
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error)
@@ -100,11 +100,10 @@ async function readConfig(path: string, maxBytes: number): Promise<string | unde
  * no versions.
  */
 async function listVersions(directory: string): Promise<number[]> {
-  return (await listDirectories(directory))
-    .filter((name) => VERSION.test(name))
-    .map(Number)
-    .filter(Number.isSafeInteger)
-    .toSorted((a, b) => a - b)
+  const names = (await listDirectories(directory)).filter((name) => VERSION.test(name))
+  const excess = names.find((name) => !Number.isSafeInteger(Number(name)))
+  if (excess !== undefined) throw new Error(`version ${excess}, want at most 2^53 - 1`)
+  return names.map(Number).toSorted((a, b) => a - b)
 }
 
 /** True for an empty volume too, which has `lost+found`. */

@@ -69,8 +69,9 @@ function addEnsembles(entries: Entries, sources: readonly EnsembleSource[], o: B
   const usable = new Map<string, ModelConfig>()
   for (const source of sources) {
     if (source.isUnloaded === true) entries.set(source.name, unloaded(source))
-    else if (source.config !== undefined) usable.set(source.name, source.config)
-    else entries.set(source.name, refused(source, source.reason))
+    else if (source.config !== undefined && source.reason === '') {
+      usable.set(source.name, source.config)
+    } else entries.set(source.name, refused(source, source.reason))
   }
   const { order, cycles } = orderEnsembles(usable)
   const byName = new Map(sources.map((source) => [source.name, source]))
@@ -170,7 +171,7 @@ function unloaded(source: EnsembleSource, cause?: string): CatalogEnsemble {
       reason: 'unloaded',
       revisions: [],
     })),
-    reason: '',
+    reason: source.versions.length === 0 ? 'unloaded' : '',
     ...NOTHING_MISSING,
     ...(cause !== undefined && { cause }),
   }
@@ -178,11 +179,12 @@ function unloaded(source: EnsembleSource, cause?: string): CatalogEnsemble {
 
 /** An ensemble that never became valid was never loaded: it is listed by name, with the reason. */
 function refused(
-  { name, labels }: EnsembleSource,
+  { name, labels, lacksVersion, config }: EnsembleSource,
   reason: string,
   lacks = NOTHING_MISSING,
 ): CatalogEnsemble {
-  return { kind: 'ensemble', name, labels, versions: [], reason, ...lacks }
+  const known = lacksVersion === true && config !== undefined ? { config } : {}
+  return { kind: 'ensemble', name, labels, versions: [], reason, ...known, ...lacks }
 }
 
 function findMissing(entries: Entries, config: ModelConfig): readonly string[] {

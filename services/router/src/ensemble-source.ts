@@ -23,7 +23,7 @@ export interface EnsembleSource {
   readonly versions: readonly { readonly version: number; readonly revision: string }[]
   /** Why it cannot be served whatever the composing models are; '' otherwise. */
   readonly reason: string
-  /** True if it was refused for having no version, for which a load request has another text. */
+  /** True if it was refused for having no version alone: Triton knows it all the same. */
   readonly lacksVersion?: boolean
   /** True if it is listed only, because it was unloaded. */
   readonly isUnloaded?: boolean
@@ -83,6 +83,7 @@ export async function readEnsemble(
     )
     return { name: model.name, config, labels, versions, reason: '' }
   } catch (error) {
-    return { ...empty, reason: ServeError.from(error).message, lacksVersion: true }
+    const reason = ServeError.from(error).message
+    return { ...empty, config, labels, reason, lacksVersion: true }
   }
 }

@@ -49,11 +49,11 @@ function mergeModel(name: string, views: readonly View[]): CatalogModel {
     .map((version) => mergeVersion(version, newestFirst))
   const latest = versions.findLast((v) => v.state === 'READY')?.revisions[0]
   const usable = latest ?? newestFirst.find(({ model }) => model.config !== undefined)?.model
+  const reason = versions.length > 0 ? '' : (newestFirst[0]?.model.reason ?? '')
   if (usable?.config !== undefined) {
     const { config, labels } = usable
-    return { kind: 'model', name, config, labels, versions, reason: '' }
+    return { kind: 'model', name, config, labels, versions, reason }
   }
-  const reason = newestFirst[0]?.model.reason ?? ''
   return { kind: 'model', name, labels: {}, versions, reason }
 }
 

@@ -28,14 +28,16 @@ export interface HostedVersion {
 /** One model of the repository as this process knows it. */
 export interface HostedModel {
   readonly name: string
-  /** Absent if the configuration was refused; then there are no versions. */
+  /** Absent if the configuration was refused. There are no versions then, nor where the version policy chooses none. */
   readonly config?: ModelConfig
   readonly labels: Readonly<Record<string, readonly string[]>>
   readonly versions: ReadonlyMap<number, HostedVersion>
-  /** Why there is no configuration; '' if there is one. */
+  /** Why there is no version; '' if there is one. */
   readonly reason: string
   /** Of the files that it was loaded from; '' exactly while none of its versions is served. */
   readonly digest: string
+  /** Of these files alone, without a configuration that a load request gave; absent if there are none on disk, or none is served. */
+  readonly filesDigest?: string
   /** Gives back the files that it was loaded from, once no version of it is in memory. */
   readonly release: () => Promise<void>
 }

@@ -102,12 +102,13 @@ export class ModelTable {
     if (before === undefined) return
     // Last among the unloaded, so that the longest unloaded ones are forgotten first.
     this.byName.delete(name)
-    if (before.versions.size === 0) {
-      // Nothing of it was ever loaded: it is not listed any more.
+    if (before.config === undefined) {
+      // It never came to loading: it is not listed any more.
       this.#close(before.release())
     } else {
       const versions = new Map([...before.versions].map(([n, old]) => [n, toUnlisted(old)]))
-      const model = { ...before, versions, digest: '', release: async () => {} }
+      const reason = versions.size === 0 ? 'unloaded' : ''
+      const model = { ...before, versions, reason, digest: '', release: async () => {} }
       this.byName.set(name, model)
       this.#retire(before, model)
       this.#forgetSome()

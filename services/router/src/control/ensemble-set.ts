@@ -1,10 +1,10 @@
 import { findDependencies } from '@tutti/ensemble'
+import type { OpenedModel } from '@tutti/repository'
 import type { EnsembleSource } from '../ensemble-source.ts'
 
-interface Wanted {
+/** An ensemble as it is now. */
+export interface ReadEnsemble extends Pick<OpenedModel, 'digest' | 'filesDigest'> {
   readonly source: EnsembleSource
-  /** Digest of its files. */
-  readonly digest: string
 }
 
 /** Unloaded ensembles that stay listed; a bound, because load requests make names. */
@@ -12,7 +12,7 @@ const MAX_UNLOADED = 1024
 
 /** Which ensembles are wanted, be they valid or not at the moment, and which were unloaded. */
 export class EnsembleSet {
-  readonly #wanted = new Map<string, Wanted>()
+  readonly #wanted = new Map<string, ReadEnsemble>()
   readonly #unloaded = new Map<string, EnsembleSource>()
 
   /** For the router: what is wanted, and what is only listed. */
@@ -29,19 +29,29 @@ export class EnsembleSet {
   }
 
   /** Takes an ensemble as it is now. One that did not change stays the very same object: plans are kept by that. */
-  add(source: EnsembleSource, digest: string): void {
+  add(read: ReadEnsemble): void {
+    const { source, digest } = read
     this.#unloaded.delete(source.name)
     const known = this.#wanted.get(source.name)
     const isSame = known?.digest === digest && known.source.reason === source.reason
-    if (!isSame) this.#wanted.set(source.name, { source, digest })
+    if (!isSame) this.#wanted.set(source.name, read)
   }
 
-  /** @returns the names of its composing models; none if it was not there. */
-  unload(name: string): readonly string[] {
+  /** What is wanted under the name if its files are still these, with the configuration that a load request gave it. */
+  kept(name: string, filesDigest: string): ReadEnsemble | undefined {
+    const known = this.#wanted.get(name)
+    return known?.filesDigest === filesDigest ? known : undefined
+  }
+
+  /**
+   * @param isListed - whether it stays listed: Triton forgets one that never was valid.
+   * @returns the names of its composing models; none if it was not there.
+   */
+  unload(name: string, isListed: boolean): readonly string[] {
     const source = this.get(name)
     if (source === undefined) return []
     this.#wanted.delete(name)
-    if (source.versions.length > 0) this.#unloaded.set(name, { ...source, isUnloaded: true })
+    if (isListed) this.#unloaded.set(name, { ...source, isUnloaded: true })
     for (const [oldest] of this.#unloaded) {
       if (this.#unloaded.size <= MAX_UNLOADED) break
       this.#unloaded.delete(oldest)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { ModelRepository } from '@tutti/repository'
-import { pollFailed, ServerMetrics } from '@tutti/server'
+import { type LoadParameters, pollFailed, ServerMetrics } from '@tutti/server'
 import t, { type Test } from 'tap'
 import { ScriptedReplicas, type ScriptedVersion } from '../testing/scripted-replicas.ts'
 import { RepositoryControl } from './model-control.ts'
@@ -127,7 +127,11 @@ await t.test('an ensemble that is not valid any more is taken down with its caus
 })
 
 await t.test('what cannot be read leaves the ensemble that is served', async (t) => {
-  const { control, write, states, directory } = open(t, { a: PLAIN, e: over('a'), f: PLAIN })
+  const { control, write, states, directory, router } = open(t, {
+    a: PLAIN,
+    e: over('a'),
+    f: PLAIN,
+  })
   await control.load('e', NO_PARAMETERS)
   for (const broken of [
     over('a').replace('"x" value', '"x" volume'),
@@ -145,10 +149,18 @@ await t.test('what cannot be read leaves the ensemble that is served', async (t)
   t.match((await states())[2], /^f: UNAVAILABLE 'max_batch_size' must be non-negative/)
   await write('f', over('a'))
   await rm(join(directory, 'f', '1'), { recursive: true })
-  await t.rejects(control.load('f', NO_PARAMETERS), {
-    code: 'INVALID_ARGUMENT',
-    message: /^load failed for model 'f': at least one version must be available/,
-  })
+  for (const reason of [
+    /^f: UNAVAILABLE at least one version must be available/,
+    'f: UNAVAILABLE unloaded',
+  ]) {
+    await t.rejects(control.load('f', NO_PARAMETERS), {
+      code: 'INVALID_ARGUMENT',
+      message: /^load failed for model 'f': at least one version must be available/,
+    })
+    if (reason === 'f: UNAVAILABLE unloaded') await control.unload('f', ALONE)
+    t.match((await states())[2], reason)
+    t.throws(() => router.resolve('f', ''), { message: /'f' has no available versions$/ })
+  }
 })
 
 await t.test(
@@ -216,6 +228,33 @@ await t.test(
     t.same(asked, ['load a', 'load a'])
   },
 )
+
+await t.test('a graph of a load request stays while the files do', async (t) => {
+  const { control, asked, write } = open(t, { a: PLAIN, b: PLAIN, e: over('a') })
+  const steps = [
+    { model_name: 'b', model_version: -1, input_map: { x: 'x' }, output_map: { Y: 'Y' } },
+  ]
+  const tensor = { data_type: 'TYPE_FP32', dims: [-1] }
+  const config = JSON.stringify({
+    platform: 'ensemble',
+    input: [{ name: 'x', ...tensor }],
+    output: [{ name: 'Y', ...tensor }],
+    ensemble_scheduling: { step: steps },
+  })
+  const loads = async (parameters: LoadParameters = NO_PARAMETERS): Promise<readonly string[]> => {
+    asked.length = 0
+    await control.load('e', parameters)
+    return [...asked]
+  }
+  t.same(await loads(), ['load a'])
+  t.same(await loads({ config, files: new Map() }), ['load b'])
+  t.same(await loads(), ['load b'])
+  await write('e', `${over('a')} `)
+  t.same(await loads(), ['load a'])
+  await loads({ config, files: new Map() })
+  await control.unload('e', ALONE)
+  t.same(await loads(), ['load a'])
+})
 
 await t.test('changes on disk are followed, and what went is not listed', async (t) => {
   const { control, states, directory, write, router } = open(t, { a: PLAIN, e: over('a') })

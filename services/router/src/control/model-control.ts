@@ -13,9 +13,9 @@ import {
 import { isReady } from '../catalog.ts'
 import { loadEnded, unloadRequested } from '../log-events.ts'
 import type { ServedView } from '../served-view.ts'
-import { dependenciesOf, EnsembleSet } from './ensemble-set.ts'
+import { dependenciesOf, EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
 import { Operations } from './operations.ts'
-import { type ReadEnsemble, type ReadModels, readModels } from './read-models.ts'
+import { type ReadModels, readModels } from './read-models.ts'
 
 /** What executes models that are no ensembles. */
 export interface ModelHosts {
@@ -105,8 +105,9 @@ export class RepositoryControl implements ModelControl {
       await this.#o.hosts.unload(name)
       return []
     }
-    const dependencies = this.#ensembles.unload(name)
-    this.#o.router.view.setEnsembles(this.#ensembles.sources)
+    const { view } = this.#o.router
+    const dependencies = this.#ensembles.unload(name, view.find(name)?.config !== undefined)
+    view.setEnsembles(this.#ensembles.sources)
     return dependencies
   }
 
@@ -121,10 +122,9 @@ export class RepositoryControl implements ModelControl {
       else this.#overridden.add(name)
     }
     try {
-      const isEnsemble = (name: string): boolean => this.#ensembles.has(name)
       const read = await readModels(this.#o.repository, names, {
         parameters,
-        isEnsemble,
+        known: this.#ensembles,
         rules: this.#o.rules,
       })
       const failures = new Map(read.failures)
@@ -180,17 +180,17 @@ export class RepositoryControl implements ModelControl {
     for (const name of models) await this.#o.hosts.unload(name)
   }
 
-  #take({ source, digest }: ReadEnsemble, failures: Map<string, ServeError>): void {
-    const { name, reason, lacksVersion } = source
+  #take(read: ReadEnsemble, failures: Map<string, ServeError>): void {
+    const { name, reason, lacksVersion } = read.source
     if (reason === '') {
-      this.#ensembles.add(source, digest)
+      this.#ensembles.add(read)
       return
     }
     const cause = new ServeError('CONFIG_INVALID', reason)
     failures.set(name, lacksVersion === true ? loadFailed(name, reason) : pollFailed(name, cause))
     // What is wanted stays as it was; what never was is listed with its reason.
     const known = this.#ensembles.get(name)
-    if (known === undefined || known.reason !== '') this.#ensembles.add(source, digest)
+    if (known === undefined || known.reason !== '') this.#ensembles.add(read)
   }
 
   /** The failures for the request, of the models that it named. */

@@ -3,14 +3,8 @@ import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import type { ModelRepository } from '@tutti/repository'
 import { type LoadParameters, pollFailed } from '@tutti/server'
-import { type EnsembleSource, readEnsemble } from '../ensemble-source.ts'
-import { dependenciesOf } from './ensemble-set.ts'
-
-/** An ensemble as it is now, with the digest of its files. */
-export interface ReadEnsemble {
-  readonly source: EnsembleSource
-  readonly digest: string
-}
+import { readEnsemble } from '../ensemble-source.ts'
+import { dependenciesOf, type EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
 
 /** What a load of some names amounts to. */
 export interface ReadModels {
@@ -22,21 +16,23 @@ export interface ReadModels {
   readonly failures: ReadonlyMap<string, ServeError>
 }
 
+interface ReadOptions {
+  readonly parameters: LoadParameters | undefined
+  readonly known: Pick<EnsembleSet, 'has' | 'kept'>
+  /** Of ensembles whose configuration is that of a manifest. */
+  readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
+}
+
 /**
  * Reads the ensembles that are named, and what they are composed of, again and again until all is known.
  *
  * @param o.parameters - hold for the names, not for what these are composed of.
- * @param o.isEnsemble - what is an ensemble already: one whose configuration broke is not left to the hosts.
+ * @param o.known - what is an ensemble already: one whose configuration broke is not left to the hosts.
  */
 export async function readModels(
   repository: Pick<ModelRepository, 'take' | 'readConfig'>,
   names: readonly string[],
-  o: {
-    readonly parameters: LoadParameters | undefined
-    readonly isEnsemble: (name: string) => boolean
-    /** Of ensembles whose configuration is that of a manifest. */
-    readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
-  },
+  o: ReadOptions,
 ): Promise<ReadModels> {
   const ensembles = new Map<string, ReadEnsemble>()
   const models = new Set<string>()
@@ -45,20 +41,17 @@ export async function readModels(
   const read = async (name: string): Promise<void> => {
     const own = names.includes(name) ? o.parameters : undefined
     const config = await repository.readConfig(name, own)
-    if (config === undefined ? !o.isEnsemble(name) : !isEnsembleConfig(config)) {
+    if (config === undefined ? !o.known.has(name) : !isEnsembleConfig(config)) {
       models.add(name)
       return
     }
     try {
-      const ensemble = await readOne(repository, name, own)
+      const ensemble = await readOne(repository, name, { ...o, parameters: own })
       if (ensemble === undefined) {
         models.add(name)
         return
       }
-      // A load request with a configuration of its own is about another graph.
-      const rules = own?.config === undefined ? o.rules?.get(name) : undefined
-      const source = { ...ensemble.source, ...(rules !== undefined && { rules }) }
-      ensembles.set(name, { ...ensemble, source })
+      ensembles.set(name, ensemble)
       for (const model of dependenciesOf(ensemble.source)) reached.add(model)
     } catch (error) {
       failures.set(name, pollFailed(name, ServeError.from(error)))
@@ -77,13 +70,18 @@ export async function readModels(
 async function readOne(
   repository: Pick<ModelRepository, 'take'>,
   name: string,
-  parameters: LoadParameters | undefined,
+  { parameters, known, rules }: ReadOptions,
 ): Promise<ReadEnsemble | undefined> {
-  const { model, digest, release } = await repository.take(name, parameters)
+  const { model, digest, filesDigest, release } = await repository.take(name, parameters)
   try {
+    const kept = parameters === undefined ? known.kept(name, filesDigest) : undefined
+    if (kept !== undefined) return kept
     const config = parseModelConfig(model.configText ?? '', model.configPath)
     if (!isEnsembleConfig(config)) return undefined
-    return { source: await readEnsemble(model, config), digest }
+    const source = await readEnsemble(model, config)
+    // A load request with a configuration of its own is about another graph.
+    const own = parameters?.config === undefined ? rules?.get(name) : undefined
+    return { source: own === undefined ? source : { ...source, rules: own }, digest, filesDigest }
   } finally {
     // All that is needed of it was read.
     await release()

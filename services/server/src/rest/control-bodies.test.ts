@@ -58,9 +58,15 @@ await t.test('an unload reaches the control, with its dependents if wanted', asy
   const { control, post } = await open(t)
   await post('models/m/unload')
   await post('models/m/unload', parameters({ unload_dependents: true, other: 5 }))
+  for (const value of ['yes', 1, null, {}]) {
+    t.match(await post('models/m/unload', parameters({ unload_dependents: value })), {
+      status: 200,
+    })
+  }
   t.same(control.unloads, [
     ['m', false],
     ['m', true],
+    ...Array.from({ length: 4 }, () => ['m', false]),
   ])
 })
 
@@ -76,7 +82,7 @@ await t.test('what is wrong with a body', async (t) => {
     ['load', parameters({ 'file:1/f': '!' }), 400, /load parameter 'file:1\/f': want base64/],
     ['load', parameters({ 'file:1/f': 'QUJD=A' }), 400, /want base64/],
     ['unload', '{bad', 500, /failed to parse the request JSON buffer/],
-    ['unload', parameters({ unload_dependents: 'x' }), 500, /non-boolean as boolean/],
+    ['unload', '{"parameters":5}', 500, /attempt to get members for non-object/],
   ]
   for (const [action, body, status, text] of cases) {
     t.match(await post(`models/m/${action}`, body), { status, text }, body)

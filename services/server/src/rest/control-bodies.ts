@@ -17,13 +17,11 @@ export function parseLoadBody(body: Uint8Array): LoadParameters {
   return readLoadParameters(parseParameters(body).map(toLoadParameter))
 }
 
-/** @throws ServeError MALFORMED_MESSAGE */
+/** Whether the models that an ensemble needs go with it: as in Triton, if the parameter is `true` itself. @throws ServeError MALFORMED_MESSAGE */
 export function parseUnloadBody(body: Uint8Array): boolean {
-  const wanted = parseParameters(body).find(([name]) => name === 'unload_dependents')
-  if (wanted === undefined) return false
-  const [, value] = wanted
-  if (typeof value !== 'boolean') throw malformed('attempt to access JSON non-boolean as boolean')
-  return value
+  return parseParameters(body).some(
+    ([name, value]) => name === 'unload_dependents' && value === true,
+  )
 }
 
 /** `{"ready": true}` asks for ready models only; the body may be empty. */

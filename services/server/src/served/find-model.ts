@@ -31,7 +31,7 @@ export function findVersion<M extends ListedModel>(
   written = String(version),
 ): FoundVersion<M> {
   const model = models.get(name)
-  if (model?.config === undefined || model.versions.length === 0) {
+  if (model?.config === undefined) {
     throw notFound(`Request for unknown model: '${name}' is not found`, name)
   }
   const { config } = model

@@ -15,7 +15,7 @@ export interface ListedModel {
   readonly name: string
   /** Completed and normalised; absent if the configuration was refused. */
   readonly config?: ModelConfig
-  /** Ascending. Empty if the model never came as far as loading. */
+  /** Ascending. Empty if the model never came as far as loading, or if its version policy chooses none. */
   readonly versions: readonly ListedVersion[]
   /** Why there is nothing to load; '' otherwise. */
   readonly reason: string
@@ -26,9 +26,10 @@ export function readyVersions(model: ListedModel): readonly number[] {
   return model.versions.filter((v) => v.state === 'READY').map((v) => v.version)
 }
 
-/** Triton's strict readiness: every version that was to be served is READY. */
+/** Triton's strict readiness: every version that was to be served is READY, and each model with a configuration has one. */
 export function areAllReady(models: Iterable<ListedModel>): boolean {
-  for (const { versions } of models) {
+  for (const { config, versions, reason } of models) {
+    if (config !== undefined && versions.length === 0 && reason !== 'unloaded') return false
     if (!versions.every((v) => v.state === 'READY' || v.reason === 'unloaded')) return false
   }
   return true

@@ -27,7 +27,7 @@ export function versionFailures(
   versions: readonly { readonly version: number; readonly reason: string }[],
 ): string {
   const clauses = versions.map((v) => `version ${v.version} is at UNAVAILABLE state: ${v.reason};`)
-  return clauses.join(' ')
+  return clauses.join('')
 }
 
 /** A newer load or unload of the same model came before this load was done. */

@@ -1,6 +1,6 @@
-import { type Reason, ServeError } from '@tutti/errors'
-import { parseModelConfig, selectVersions } from '@tutti/model-config'
-import type { OpenedModel, RepositoryModel } from '@tutti/repository'
+import { ServeError } from '@tutti/errors'
+import { type ModelConfig, selectVersions } from '@tutti/model-config'
+import type { OpenedModel } from '@tutti/repository'
 import { loadFailed, pollFailed, versionFailures } from '@tutti/server'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
@@ -35,21 +35,19 @@ export async function loadModel(
   opened: OpenedModel,
   o: ModelLoadOptions,
 ): Promise<LoadOutcome | undefined> {
-  const { model, digest, release } = opened
+  const { model, digest, filesDigest, release } = opened
   const { name } = model
-  const refuse = (reason: string, error: ServeError): LoadOutcome => {
+  const refuse = (reason: string, error: ServeError, config?: ModelConfig): LoadOutcome => {
     o.events.modelRefused(name, reason)
-    return { model: refusedModel(name, reason, release), error }
+    const refused = refusedModel(name, reason, release)
+    return { model: { ...refused, ...(config !== undefined && { config }) }, error }
   }
   let prepared: PreparedModel | undefined
   try {
     prepared = await prepareModel(model, o.settings)
   } catch (thrown) {
     const error = ServeError.from(thrown)
-    if (!OF_ENGINES.has(error.reason)) return refuse(error.message, pollFailed(name, error))
-    const reason = loadReason(error)
-    const failed = versionsOf(model).map((version) => ({ version, reason }))
-    return refuse(reason, loadFailed(name, versionFailures(failed), error))
+    return refuse(error.message, pollFailed(name, error))
   }
   if (prepared === undefined) return undefined
   let numbers: readonly number[]
@@ -57,26 +55,12 @@ export async function loadModel(
     numbers = selectVersions(prepared.config, model.versions)
   } catch (thrown) {
     const { message } = ServeError.from(thrown)
-    return refuse(message, loadFailed(name, message, thrown))
+    return refuse(message, loadFailed(name, message, thrown), prepared.config)
   }
-  return loadVersions(prepared, numbers, { name, digest, release }, o)
+  return loadVersions(prepared, numbers, { name, digest, filesDigest, release }, o)
 }
 
-/** What an engine says of a model file that it reads to complete a configuration. Triton reads it as it loads each version. */
-const OF_ENGINES: ReadonlySet<Reason> = new Set(['MODEL_LOAD_FAILED', 'ENGINE_STOPPED'])
-
-/** Those that the load would have been of, whose configuration cannot be completed. */
-function versionsOf({
-  configText,
-  configPath,
-  versions,
-  name,
-}: RepositoryModel): readonly number[] {
-  const config = configText === undefined ? { name } : parseModelConfig(configText, configPath)
-  return selectVersions(config, versions)
-}
-
-/** A model whose configuration is refused. @param release - gives back the files that it was read from. */
+/** A model of which nothing can be loaded. @param release - gives back the files that it was read from. */
 export function refusedModel(
   name: string,
   reason: string,
@@ -88,7 +72,7 @@ export function refusedModel(
 async function loadVersions(
   prepared: PreparedModel,
   numbers: readonly number[],
-  opened: Pick<HostedModel, 'name' | 'digest' | 'release'>,
+  opened: Pick<HostedModel, 'name' | 'digest' | 'filesDigest' | 'release'>,
   o: ModelLoadOptions,
 ): Promise<LoadOutcome> {
   const { config, labels } = prepared

@@ -209,6 +209,49 @@ await t.test('a load that changes nothing loads nothing', async (t) => {
   t.not(engine.model('m/1'), loaded, 'after an unload it is loaded anew')
 })
 
+await t.test('what an engine says of a model file is a failure of the versions', async (t) => {
+  const { step, write, states } = await open(t, { m: { 1: { f: 'a' }, 2: { f: 'a' } } })
+  const incomplete = 'backend: "scripted" version_policy { all { } } default_model_filename: '
+  await write('m/config.pbtxt', `${incomplete}"f"`)
+  const message =
+    /^load failed for model 'm': version 1 is at UNAVAILABLE state: Internal: no model in .*f;version 2 is at .*f;\n$/
+  await t.rejects(step.models.load('m'), { code: 'INVALID_ARGUMENT', message })
+  t.match(states(), [/^1: UNAVAILABLE Internal: no model in/, /^2: UNAVAILABLE Internal: no model/])
+  await write('m/config.pbtxt', `${incomplete}"../f"`)
+  await t.rejects(step.models.load('m'), { message: /version 1 is .* state: Invalid argument: / })
+  await write(
+    'm/config.pbtxt',
+    `${CONFIG} output { name: "z" data_type: TYPE_FP32 dims: [ 1 ]
+    label_filename: "absent" }`,
+  )
+  await t.rejects(step.models.load('m'), { message: /Internal: failed to open text file/ })
+  t.match(states(), [/^1: UNAVAILABLE Internal: failed to open/, /^2: /])
+})
+
+await t.test('a configuration of a load request stays while the files do', async (t) => {
+  const { step, write } = await open(t, { m: { 1: { f: 'a' } } })
+  const batches = (): number | undefined => step.served()[0]?.config?.max_batch_size
+  const override = async (size: number): Promise<void> => {
+    const config = JSON.stringify({ ...JSON.parse(JSON_CONFIG), max_batch_size: size })
+    await step.models.load('m', { config, files: new Map() })
+    t.equal(batches(), size)
+  }
+  await override(4)
+  await step.models.load('m')
+  t.equal(batches(), 4)
+  await override(5)
+  await t.rejects(step.models.load('m', { config: '{"backend":"nope"}', files: new Map() }))
+  await step.models.load('m')
+  t.equal(batches(), 5, 'a load that failed changes nothing')
+  await write('m/1/f', 'b')
+  await step.models.load('m')
+  t.equal(batches(), 0, 'the files have changed')
+  await override(6)
+  step.models.unload('m')
+  await step.models.load('m')
+  t.equal(batches(), 0, 'it was unloaded')
+})
+
 await t.test('an unload, and the end, abort a load that an engine is at', async (t) => {
   const { step, engine } = await open(t, { m: { 1: { f: 'a' } }, n: { 1: { f: 'a' } } })
   const begun: string[] = []
@@ -233,13 +276,20 @@ await t.test('an unload, and the end, abort a load that an engine is at', async 
   t.same(aborted, ['m/1', 'n/1'])
 })
 
-await t.test('a model of which nothing was ever loaded is forgotten when it goes', async (t) => {
+await t.test('a model that never came to loading is forgotten when it goes', async (t) => {
   const { step, write } = await open(t, { m: { 1: { f: 'a' } } })
   await write('m/config.pbtxt', 'backend: "scripted" max_batch_size: -1')
   await t.rejects(step.models.load('m'))
   t.equal(step.served().length, 1)
   step.models.unload('m')
   t.same(step.served(), [])
+  // As in Triton, one whose policy chooses no version is known all the same.
+  await write('m/config.pbtxt', CONFIG.replace('all { }', 'specific { versions: [ 7 ] }'))
+  const message = /^load failed for model 'm': at least one version must be available under/
+  await t.rejects(step.models.load('m'), { code: 'INVALID_ARGUMENT', message })
+  t.match(step.served(), [{ config: { name: 'm' }, versions: [], reason: /^at least one/ }])
+  step.models.unload('m')
+  t.match(step.served(), [{ config: { name: 'm' }, versions: [], reason: 'unloaded' }])
 })
 
 await t.test(

@@ -39,7 +39,7 @@ export class ModelLoader {
 
   /**
    * Loads a model as it is on disk, or as the overrides say. Resolves when all its versions are READY, at once if nothing
-   * changed.
+   * changed since the load before, whose configuration stays then.
    *
    * @throws ServeError with the texts of triton-semantics 3.3: MODEL_POLL_FAILED, MODEL_LOAD_FAILED, MODEL_LOAD_OVERTAKEN.
    */
@@ -84,7 +84,10 @@ export class ModelLoader {
   ): Promise<void> {
     if (signal.aborted) throw loadOvertaken(name)
     const opened = await this.#take(name, overrides)
-    if (this.#o.table.byName.get(name)?.digest === opened.digest) {
+    const served = this.#o.table.byName.get(name)
+    // As in Triton, a configuration that came with a load stays in force over plain loads of the same files.
+    const wanted = overrides === undefined ? served?.filesDigest : served?.digest
+    if (isServed(served) && wanted === opened.digest) {
       await opened.release()
       return
     }

@@ -1,12 +1,11 @@
 import { ServeError } from '@tutti/errors'
 import {
+  type CompletionInput,
   completeModelConfig,
-  type InspectedModel,
   isEnsembleConfig,
   type ModelConfig,
   normaliseModelConfig,
   parseModelConfig,
-  selectBackend,
   validateWhenRead,
 } from '@tutti/model-config'
 import {
@@ -25,7 +24,7 @@ export interface PreparedModel {
   /** Completed and normalised. */
   readonly config: ModelConfig
   readonly labels: Readonly<Record<string, readonly string[]>>
-  /** Why no version can be loaded, where Triton finds that out only while it loads one: code that fails, labels that are missing. */
+  /** Why no version can be loaded, where Triton finds that out only while it loads one: code or a model file that fails, labels that are missing. */
   readonly failure?: ServeError
 }
 
@@ -54,8 +53,8 @@ export async function prepareModel(
     completed,
     await toNormaliseOptions(completed, engine, o.devices),
   )
-  if (failure !== undefined) return { model, config, labels: {}, failure }
   validateWhenRead(config, name)
+  if (failure !== undefined) return { model, config, labels: {}, failure }
   try {
     return { model, config, labels: await readLabels(model, config.output) }
   } catch (error) {
@@ -81,54 +80,49 @@ export async function completeConfigOf(
   return prepared?.config
 }
 
+/** Triton asks the engine only while it loads a version: what the engine says then is a failure of the versions, not of the configuration. */
 async function complete(
   model: RepositoryModel,
   config: ModelConfig | undefined,
   o: PrepareOptions,
 ): Promise<{ readonly completed: ModelConfig; readonly failure?: ServeError }> {
-  const { name, configPath } = model
-  const first = model.versions[0]
-  const versionFiles = await listFirstVersion(model)
-  const inspect = await inspectModel(model, config, versionFiles, o)
-  const completed = completeModelConfig({
+  const input = {
     config,
-    directoryName: name,
-    configPath,
-    versionFiles,
-    ...(inspect !== undefined && { inspect }),
+    directoryName: model.name,
+    configPath: model.configPath,
+    versionFiles: await listFirstVersion(model),
     autoComplete: o.autoComplete,
     ...(o.defaultMaxBatchSize !== undefined && { defaultMaxBatchSize: o.defaultMaxBatchSize }),
-  })
-  const engine = o.engines.get(completed.backend)
-  if (!o.autoComplete || engine?.complete === undefined || first === undefined) {
-    return { completed }
   }
-  const source = {
-    name,
-    version: first,
-    modelDirectory: model.directory,
-    versionDirectory: versionDirectory(model, first),
-    config: completed,
-  }
+  const completed = completeModelConfig(input)
   try {
-    return { completed: await engine.complete(source) }
+    return { completed: await completeByEngine(model, completed, { ...o, input }) }
   } catch (error) {
     return { completed, failure: ServeError.from(error) }
   }
 }
 
-/** Asks the engine only where its answer could be used: a model file may be large or broken. */
-async function inspectModel(
+async function completeByEngine(
   model: RepositoryModel,
-  config: ModelConfig | undefined,
-  versionFiles: readonly string[],
-  o: PrepareOptions,
-): Promise<InspectedModel | undefined> {
-  const isDeclared = config !== undefined && config.input.length > 0 && config.output.length > 0
-  const first = model.versions[0]
-  if (!o.autoComplete || isDeclared || first === undefined) return undefined
-  const choice = selectBackend(config, model.name, versionFiles)
-  const engine = o.engines.get(choice.backend)
-  if (engine === undefined || engine.complete !== undefined) return undefined
-  return engine.inspect(await resolveModelFile(model, first, choice.modelFilename))
+  config: ModelConfig,
+  o: PrepareOptions & { readonly input: CompletionInput },
+): Promise<ModelConfig> {
+  const { name, directory: modelDirectory } = model
+  const engine = o.engines.get(config.backend)
+  const [version] = model.versions
+  if (!o.autoComplete || engine === undefined || version === undefined) return config
+  if (engine.complete !== undefined) {
+    const directory = versionDirectory(model, version)
+    return await engine.complete({
+      name,
+      version,
+      modelDirectory,
+      versionDirectory: directory,
+      config,
+    })
+  }
+  // Only where the answer could be used: a model file may be large or broken.
+  if (config.input.length > 0 && config.output.length > 0) return config
+  const file = await resolveModelFile(model, version, config.default_model_filename)
+  return completeModelConfig({ ...o.input, inspect: await engine.inspect(file) })
 }

@@ -88,7 +88,7 @@ await t.test('it says what it loads while it loads', async (t) => {
     loading.resolve()
     return held.promise
   }
-  const take = async () => ({ model, digest: 'd', release: async () => {} })
+  const take = async () => ({ model, digest: 'd', filesDigest: 'd', release: async () => {} })
   step = openStep(stepOptions({ repository: { take }, engines: [engine] }))
   t.teardown(() => step?.close())
   const loaded = step.models.load('m')
