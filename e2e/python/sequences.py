@@ -286,6 +286,71 @@ def places(clients, flags):
     assert client.send("seq_sum", second, 1, end=True) == 8
 
 
+def iterate(client, answers, value, identifier, **sequence):
+    """Sends a request to the model with iterative sequences. -> what `rounds` reads from"""
+    client.start_stream(callback=lambda result, error: answers.put((result, error)))
+    client.async_stream_infer(
+        "seq_iter",
+        tensor(grpc_client, value),
+        request_id=identifier,
+        enable_empty_final_response=True,
+        **sequence,
+    )
+
+
+def rounds(answers, at_most=1000):
+    """-> (SUM, START) of each response, up to the final one or the error"""
+    got = []
+    while len(got) < at_most:
+        result, error = answers.get(timeout=30)
+        if error is not None:
+            return got, error.message()
+        got.append((int(result.as_numpy("SUM").item()), int(result.as_numpy("START").item())))
+        if result.get_response().parameters["triton_final_response"].bool_param:
+            break
+    return got, None
+
+
+@check
+def iterative(clients, flags):
+    """a request of an iterative sequence executes as often as its model wants, beside others, and needs no correlation id"""
+    streams = [(grpc_client.InferenceServerClient(flags.grpc), queue.Queue()) for _ in range(6)]
+    for i, (client, answers) in enumerate(streams):
+        iterate(client, answers, 5 + i, f"r{i}")
+    for i, (client, answers) in enumerate(streams):
+        assert rounds(answers) == ([(n, 1 if n == 1 else 0) for n in range(1, 6 + i)], None), i
+        client.stop_stream()
+    for client in clients.values():
+        assert client.send("seq_again", 0, 4) == 4
+        assert client.send("seq_again", 0, 1) == 1
+    sequence = next(IDS)
+    assert clients["http"].send("seq_again", sequence, 3, start=True) == 3
+    assert clients["http"].send("seq_again", sequence, 2, start=True, end=True) == 2
+    for client in clients.values():
+        message = client.refusal("seq_again", sequence, 2).message()
+        assert message == NOT_STARTED.format(sequence, "seq_again"), message
+
+
+@check
+def iterative_ends(clients, flags):
+    """an iterative sequence ends with an exception of its model, and with a caller that leaves"""
+    client, answers = grpc_client.InferenceServerClient(flags.grpc), queue.Queue()
+    iterate(client, answers, 1003, "fails")
+    got, message = rounds(answers)
+    assert got == [(1, 1), (2, 0)] and "no further" in message, (got, message)
+    client.stop_stream()
+    # More than there are slots: each gives its slot back.
+    for i in range(20):
+        client, answers = grpc_client.InferenceServerClient(flags.grpc), queue.Queue()
+        iterate(client, answers, -1, f"left{i}", sequence_id=next(IDS), sequence_start=True)
+        assert len(rounds(answers, at_most=3)[0]) == 3
+        client.stop_stream(cancel_requests=True)
+    client, answers = grpc_client.InferenceServerClient(flags.grpc), queue.Queue()
+    iterate(client, answers, 2, "after")
+    assert rounds(answers) == ([(1, 1), (2, 0)], None)
+    client.stop_stream()
+
+
 @check
 def lost_replica(clients, flags):
     """sequences of a replica that is gone are asked to start again, and the others go on"""

@@ -9,6 +9,16 @@ t.setTimeout(300_000)
 
 const REPOSITORY = `${ROOT}model_repository/.variants/fixtures/sequences`
 
+const MODELS = [
+  'seq_sum',
+  'seq_oldest',
+  'seq_onnx',
+  'seq_state',
+  'seq_call',
+  'seq_iter',
+  'seq_again',
+]
+
 const skip = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : SKIP
 
 await t.test('sequences against a router over two replicas of each model', { skip }, async (t) => {
@@ -19,10 +29,7 @@ await t.test('sequences against a router over two replicas of each model', { ski
     harness.step({ repositories, flags: PYTHON_FLAGS }),
     harness.step({ repositories, flags: PYTHON_FLAGS }),
   ])
-  await untilReady(
-    [router],
-    ['seq_sum', 'seq_oldest', 'seq_onnx', 'seq_state', 'seq_call', 'ens_seq'],
-  )
+  await untilReady([router], [...MODELS, 'ens_seq'])
   const pids = [one, other].map((member) => member.process.pid).join(',')
   await runTritonChecks(t, 'sequences.py', router, [`--pids=${pids}`])
 })

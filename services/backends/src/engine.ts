@@ -127,6 +127,11 @@ export interface ExecutionTimes {
 export interface EngineRequest {
   readonly request: StepRequest
   readonly sink: ResponseSink
+  /**
+   * The model wants the request again, as `next`: it waits for another execution, and has no response here any more. To be
+   * called before the instance takes further calls. Absent for a place that no request has.
+   */
+  again?(next: StepRequest): void
 }
 
 /** How one execution runs, and what it is told meanwhile. */

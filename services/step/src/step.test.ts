@@ -94,7 +94,7 @@ await t.test('serves what loads and lists what does not with its reason', async 
       ens: ENSEMBLE,
       misnamed: `name: "other" ${MODEL}`,
       plan: `platform: "tensorrt_plan" ${IO}`,
-      sequence: `${MODEL} sequence_batching { iterative_sequence: true }`,
+      ordered: `${MODEL} sequence_batching { iterative_sequence: true oldest { max_candidate_sequences: 4 preserve_ordering: true } }`,
       typo: 'max_batchsize: 4',
     },
     { engine },
@@ -103,8 +103,8 @@ await t.test('serves what loads and lists what does not with its reason', async 
     'a/1: READY',
     'broken/1: UNAVAILABLE Internal: no such operator',
     /^misnamed: unexpected directory name 'misnamed' for model 'other'/,
+    /^ordered\/1: UNAVAILABLE Unsupported: 'sequence_batching.oldest.preserve_ordering \(with iterative_sequence\)' is not supported here, for model 'ordered'/,
     /^plan\/1: UNAVAILABLE Invalid argument: .*tensorrt/,
-    /^sequence\/1: UNAVAILABLE Unsupported: 'sequence_batching.iterative_sequence' is not supported here, for model 'sequence'/,
     /^typo: /,
   ])
   t.equal(await infer(), 'OK')

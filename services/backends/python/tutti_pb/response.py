@@ -90,9 +90,19 @@ class Channel:
             self.sent += 1
             self.is_closed = True
 
+    def rest(self) -> None:
+        """The request waits for another execution: it can be answered there."""
+        with self.lock:
+            self.key = None
+
+    def wake(self, key) -> None:
+        """The request executes again; `key` is what it is called now."""
+        with self.lock:
+            self.key = key
+
     def __del__(self):
         try:
-            tell = None if self.is_closed else getattr(self.server, "abandoned", None)
+            tell = None if self.is_closed or self.key is None else getattr(self.server, "abandoned", None)
             if tell is not None:
                 tell(self.key)
         except Exception:
@@ -155,6 +165,8 @@ def _check_turn(channel: Channel, response: InferenceResponse | None) -> None:
             )
     if channel.is_closed:
         raise TritonModelException("Unable to send response. Response sender has been closed.")
+    if channel.key is None:
+        raise TritonModelException("Unable to send response. The request was rescheduled, and does not execute now.")
 
 
 class ResponseIterator:

@@ -6,9 +6,11 @@ import asyncio
 import inspect
 import threading
 import time
+import weakref
 
 from .frames import (
     DATATYPES,
+    KIND_AGAIN,
     KIND_NONE,
     KIND_RESPONSE,
     RESULT_RETAINED,
@@ -36,7 +38,7 @@ class WrongReturn(Exception):
 
 class Executor:
     def __init__(self, server, host, library, model, settings):
-        """`settings`: model name, instance name, names of the outputs, whether the model is decoupled."""
+        """`settings`: model name, instance name, names of the outputs, whether the model is decoupled, and iterative."""
         self._server = server
         self._host = host
         self._library = library
@@ -45,6 +47,9 @@ class Executor:
         self._instance = settings["instance"]
         self._outputs = frozenset(settings["outputs"])
         self._is_decoupled = settings["decoupled"]
+        self._is_iterative = settings["iterative"]
+        # Of requests between two executions, by correlation id. A model that keeps the sender may use it in the next one.
+        self._resting = weakref.WeakValueDictionary()
         self._loop = None
         self._background = None
 
@@ -82,7 +87,7 @@ class Executor:
             tensor_of(t.name, DATATYPES[t.datatype], t.shape, bytes_of(t, region, payload))
             for t in wire.tensors
         ]
-        return self._library.InferenceRequest._received(
+        request = self._library.InferenceRequest._received(
             self._host,
             wire.key,
             self._name,
@@ -97,6 +102,12 @@ class Executor:
             self._is_decoupled,
             context.get("trace"),
         )
+        channel = self._resting.pop(request.correlation_id(), None) if self._is_iterative else None
+        if channel is not None and request.flags() == 0:
+            channel.wake(wire.key)
+            request._channel.settle()
+            request._channel = channel
+        return request
 
     def _execute(self, requests):
         """Returns the list that the model returned, or the text of the error."""
@@ -181,7 +192,7 @@ class Executor:
         records = []
         for what, request, key in zip(described, requests, keys):
             if what is None and request._release_flags == _RESCHEDULE and not request._channel.is_closed:
-                records.append(self._error_record(_NOT_RESCHEDULED, _INVALID_ARG, request, key))
+                records.append(self._again_record(request, key))
                 continue
             if what is None:
                 records.append(write_response(KIND_NONE, 0, [], None))
@@ -191,6 +202,14 @@ class Executor:
             request._channel.settle()
             self._host.closed(key)
         return records, payload
+
+    def _again_record(self, request, key):
+        if not self._is_iterative:
+            return self._error_record(_NOT_RESCHEDULED, _INVALID_ARG, request, key)
+        request._channel.rest()
+        self._resting[request.correlation_id()] = request._channel
+        self._host.closed(key)
+        return write_response(KIND_AGAIN, 0, [], None)
 
     def _run_now(self, coroutine):
         """Runs a coroutine to its end on the loop that all of them share."""

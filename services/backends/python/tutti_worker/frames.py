@@ -78,6 +78,8 @@ _RESPONSE = struct.Struct("<BBHI")
 RESULT_RETAINED = 1
 KIND_RESPONSE = 0
 KIND_NONE = 1
+# The model wants the request again.
+KIND_AGAIN = 2
 
 
 class TensorPlace:

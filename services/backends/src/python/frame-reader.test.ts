@@ -141,6 +141,7 @@ await t.test('what is written can be read', async (t) => {
   const response = new FrameParser(frame.subarray(HEADER_BYTES)).response()
   t.same(response, {
     isPresent: true,
+    isAgain: false,
     isFinal: true,
     tensors: [tensor, { ...tensor, name: 'b' }],
     json: '{"a":1}',

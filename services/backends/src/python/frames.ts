@@ -202,6 +202,8 @@ export class FrameWriter {
 export interface WireResponse {
   /** False: nothing comes in its place (a request whose response goes through a sender, or an end without a response). */
   readonly isPresent: boolean
+  /** The model wants the request again (RESCHEDULE). */
+  readonly isAgain: boolean
   readonly isFinal: boolean
   readonly tensors: readonly TensorPlace[]
   /** '' for none. */
@@ -248,6 +250,7 @@ export class FrameParser {
     const tensors = Array.from({ length: meta.readUInt16LE(at + 2) }, () => this.#tensor())
     return {
       isPresent: meta[at] === 0,
+      isAgain: meta[at] === 2,
       isFinal: ((meta[at + 1] ?? 0) & 1) === 1,
       tensors,
       json: this.#text(meta.readUInt32LE(at + 4)),

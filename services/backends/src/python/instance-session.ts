@@ -255,6 +255,7 @@ export class InstanceSession implements FrameReceiver {
     }
     contents.forEach((content, position) => {
       if (content !== undefined) execution.answer(position, content)
+      else if (result.responses[position]?.isAgain === true) execution.again(position)
     })
     execution.returned(times)
   }

@@ -109,6 +109,18 @@ export class OpenExecution {
     if (isFinal) this.#deliver(part, position, part.held ?? EMPTY, true)
   }
 
+  /** The model wants a request again: nothing of it comes here any more. */
+  again(position: number): void {
+    const part = this.#parts[position]
+    if (part === undefined || part.hasFinal) return
+    // A model that is not decoupled has answered with that.
+    if (part.held !== undefined) return this.#deliver(part, position, part.held, true)
+    part.hasFinal = true
+    this.#unanswered -= 1
+    const entry = this.o.batch[position]
+    entry?.again?.(entry.request)
+  }
+
   /** As ResponseSink's, of one request. */
   ready(position: number): Promise<void> | undefined {
     return this.o.batch[position]?.sink.ready?.()

@@ -244,6 +244,74 @@ await t.test(
   },
 )
 
+/** Executes requests of the sequences with these ids. @returns what came, by request, and which are wanted again. */
+async function executeSequences(model: LoadedModel, ids: readonly number[]) {
+  const again: number[] = []
+  const batch = ids.map((id) => {
+    const { context, ...request } = requestOf(id)
+    const sink = new RecordedResponses()
+    const of = { ...request, context: { ...context, correlationId: BigInt(id) } }
+    return { request: of, sink, again: () => void again.push(id) }
+  })
+  await model.execute(batch, { instance: 0, signal: new AbortController().signal })
+  const answers = batch.map(({ sink }) =>
+    sink.responses.map((one) => [one.error?.message ?? valuesOf(one).join(','), one.final]),
+  )
+  return { answers, again }
+}
+
+await t.test(
+  'a request of an iterative sequence may execute again, and is answered by any of its senders',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const config = pythonConfig({
+      model_transaction_policy: { decoupled: true },
+      sequence_batching: {
+        max_sequence_idle_microseconds: 1000,
+        control_input: [],
+        state: [],
+        iterative_sequence: true,
+      },
+    })
+    const model = await loadPythonModel(
+      t,
+      pythonModel(
+        `def initialize(self, args):
+    self.kept = {}
+
+def execute(self, requests):
+    for request in requests:
+        sender, sequence = request.get_response_sender(), request.correlation_id()
+        if sequence == 9:
+            try:
+                self.kept[1].send(response(9))
+            except pb_utils.TritonModelException as error:
+                sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError(str(error))), FINAL)
+            continue
+        first = self.kept.setdefault(sequence, sender)
+        if first is sender or sequence == 2:
+            request.set_release_flags(RESCHEDULE)
+        if first is sender:
+            first.send(response(1))
+        else:
+            first.send(response(0 if first.is_cancelled() else sequence), FINAL)`,
+        HEAD,
+      ),
+      { config },
+    )
+    const first = await executeSequences(model, [1, 2])
+    t.same(first, { answers: [[['1', false]], [['1', false]]], again: [1, 2] })
+    const between = await executeSequences(model, [9])
+    t.match(between.answers[0], [[/^Unable to send response. The request was rescheduled/, true]])
+    const second = await executeSequences(model, [1, 2])
+    t.same(
+      second,
+      { answers: [[['1', true]], [['2', true]]], again: [] },
+      'a final response is the end',
+    )
+  },
+)
+
 /** Executes one request of 1. */
 function begin(model: LoadedModel) {
   const released = Promise.withResolvers<void>()

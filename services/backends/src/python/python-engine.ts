@@ -214,6 +214,7 @@ function toTask(source: ModelVersionSource, placement: Placement): ProcessTask {
     instance: placement.name,
     outputs: withSequenceTensors(config).output.map(({ name }) => name),
     decoupled: isDecoupled(config),
+    iterative: config.sequence_batching?.iterative_sequence === true,
     args: {
       model_config: JSON.stringify(toJsonConfig(config)),
       model_instance_kind: placement.kind,

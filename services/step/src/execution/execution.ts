@@ -22,20 +22,9 @@ import {
 } from './request-errors.ts'
 import type { RequestState } from './request-state.ts'
 import type { Turn } from './response-order.ts'
-import type { Waiting } from './scheduler-parts.ts'
+import type { ExecutionOwner, Waiting } from './scheduler-parts.ts'
 
-/** Who schedules requests and executions. */
-export interface ExecutionOwner {
-  readonly context: ExecutionContext
-  /** Answers the request with an error, whether it waits or runs. */
-  abandon(request: ScheduledRequest, error: ServeError): void
-  /** A request has had its final response, or its failure. */
-  settled(): void
-  /** The instance may take a further execution. @param times - of the execution, if it is over and did not fail. */
-  released(instance: number, times: ExecutionTimes | undefined): void
-  /** All requests of the execution are answered. */
-  ended(execution: Execution): void
-}
+type Owner = ExecutionOwner<ScheduledRequest, Execution>
 
 /** One run of a batch on one instance: tells the engine of callers that leave, and its requests of the end. */
 export class Execution implements BatchOptions {
@@ -43,11 +32,11 @@ export class Execution implements BatchOptions {
   /** By the clock, in milliseconds. */
   readonly startedAt: number
   readonly requests: readonly ScheduledRequest[]
-  readonly #owner: ExecutionOwner
+  readonly #owner: Owner
   #departures: Departures | undefined
   #isReleased = false
 
-  constructor(owner: ExecutionOwner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
+  constructor(owner: Owner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
     this.instance = o.instance
     this.startedAt = o.startedAt
     this.requests = o.requests
@@ -67,7 +56,7 @@ export class Execution implements BatchOptions {
     } catch (error) {
       failure = engineError(error)
     }
-    for (const request of this.requests) request.executed(times, failure)
+    for (const request of this.requests) request.executed(this, times, failure)
     this.#owner.ended(this)
     this.release(times)
   }
@@ -101,16 +90,19 @@ const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, compute
  * what fits the model's configuration, and records how the request went. It listens for cancel and deadline until it is answered.
  */
 export class ScheduledRequest implements EngineRequest, ResponseSink {
-  readonly request: StepRequest
+  request: StepRequest
   /** What came with it; what its model calls belongs to the same request. */
   readonly options: ExecuteOptions
-  readonly acceptedAt: number
+  /** When it began to wait: for its first execution, or for another one. */
+  acceptedAt: number
+  /** It has executed, and waits for another execution. */
+  isAgain = false
   /** Infinity without a deadline. */
   readonly deadlineAt: number
   /** Set while the request waits. */
   entry: Waiting<ScheduledRequest> | undefined
   readonly #caller: ResponseSink
-  readonly #owner: ExecutionOwner
+  readonly #owner: Owner
   readonly #context: ExecutionContext
   readonly #onAbort: () => void
   readonly #clearTimer: (() => void) | undefined
@@ -128,12 +120,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   /** Calls that the model makes for the request; they end with it. */
   #calls: Set<() => void> | undefined
 
-  constructor(
-    request: StepRequest,
-    caller: ResponseSink,
-    options: ExecuteOptions,
-    owner: ExecutionOwner,
-  ) {
+  constructor(request: StepRequest, caller: ResponseSink, options: ExecuteOptions, owner: Owner) {
     const { context } = owner
     this.request = request
     this.options = options
@@ -192,13 +179,28 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   /** The engine is done: a request without a final response gets an error, an abandoned one is counted. */
-  executed(times: ExecutionTimes | undefined, failure: ServeError | undefined): void {
+  executed(execution: Execution, times?: ExecutionTimes, failure?: ServeError): void {
+    if (this.#execution !== execution) return
     this.#execution = undefined
     if (this.#state === 'abandoned') this.#context.events.resultDropped()
     else if (this.#state === 'running' || this.#state === 'held') {
       this.#answer(this.#held ?? failure ?? unansweredError(this.model), times)
     }
     this.#giveBack?.()
+  }
+
+  /** As EngineRequest's. Each execution counts as a request in the statistics, as in Triton. */
+  again(next: StepRequest): void {
+    if (this.#state !== 'running') return
+    const times = this.#stepTimes({ ...NO_TIMES, computeInferNs: this.#sinceNs(this.#startedAt) })
+    const requestNs = this.#sinceNs(this.acceptedAt)
+    this.#context.statistics.recordSuccess({ ...times, batchSize: next.batchSize, requestNs })
+    this.#execution = undefined
+    this.#state = 'waiting'
+    this.isAgain = true
+    this.request = next
+    this.acceptedAt = this.#context.clock.now()
+    this.#owner.again(this)
   }
 
   /** Answers the caller with an error of the scheduler, whether the request waits or runs. */

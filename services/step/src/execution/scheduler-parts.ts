@@ -1,6 +1,7 @@
-import type { ExecutionTimes } from '@tutti/backends'
+import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import type { ServeError } from '@tutti/errors'
-import type { StepRequest } from '@tutti/tensor'
+import type { ModelTarget, StepRequest } from '@tutti/tensor'
+import type { ExecutionContext } from './execution-context.ts'
 
 /** A request's place while it waits. */
 export interface Waiting<T> {
@@ -33,4 +34,38 @@ export interface InstanceChoice {
   begin(instance: number): void
   /** @param times - of the execution, if it went well. */
   end(instance: number, times: ExecutionTimes | undefined): void
+}
+
+/** What knows the model versions of the process. */
+export interface VersionTable<T> {
+  readonly byName: ReadonlyMap<string, { readonly versions: ReadonlyMap<number, Version<T>> }>
+  getPinned(target: ModelTarget): T
+}
+
+interface Version<T> {
+  readonly revision: string
+  readonly serving: T | undefined
+}
+
+/** What a scheduler is put together from. */
+export interface SchedulerParts<T> {
+  readonly model: LoadedModel
+  readonly context: ExecutionContext
+  readonly queue: WaitingRequests<T>
+  readonly instances: InstanceChoice
+}
+
+/** Who schedules requests and executions. */
+export interface ExecutionOwner<Request, Execution> {
+  readonly context: ExecutionContext
+  /** Answers the request with an error, whether it waits or runs. */
+  abandon(request: Request, error: ServeError): void
+  /** A request that has executed is to execute again. */
+  again(request: Request): void
+  /** A request has had its final response, or its failure. */
+  settled(): void
+  /** The instance may take a further execution. @param times - of the execution, if it is over and did not fail. */
+  released(instance: number, times: ExecutionTimes | undefined): void
+  /** All requests of the execution are answered, or wait for another one. */
+  ended(execution: Execution): void
 }

@@ -1,19 +1,23 @@
-import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
+import type { ExecutionTimes } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import {
   type ExecuteOptions,
   executedBefore,
   type FindExecutor,
   type InferRequest,
-  type ModelTarget,
   ReadyGate,
   type ResponseSink,
   type StepRequest,
 } from '@tutti/tensor'
-import { Execution, type ExecutionOwner, ScheduledRequest } from './execution.ts'
+import { Execution, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
-import type { InstanceChoice, WaitingRequests } from './scheduler-parts.ts'
+import type {
+  ExecutionOwner,
+  InstanceChoice,
+  SchedulerParts,
+  VersionTable,
+} from './scheduler-parts.ts'
 
 /** What a request to a model version needs. */
 export interface CheckedScheduler {
@@ -24,19 +28,11 @@ export interface CheckedScheduler {
   readonly cached?: Pick<Scheduler, 'execute'> | undefined
 }
 
-interface Version {
-  readonly revision: string
-  readonly serving: CheckedScheduler | undefined
-}
-
-/** What knows the model versions of the process. */
-interface Table {
-  readonly byName: ReadonlyMap<string, { readonly versions: ReadonlyMap<number, Version> }>
-  getPinned(target: ModelTarget): CheckedScheduler
-}
-
 /** Makes the entry of a step. It finds the model version for each request, so that it may be replaced meanwhile. */
-export function createFindExecutor(table: Table, replica: string): FindExecutor {
+export function createFindExecutor(
+  table: VersionTable<CheckedScheduler>,
+  replica: string,
+): FindExecutor {
   return (target) => ({
     execute: (request, sink, o) => {
       const { model, version, revision } = target
@@ -54,18 +50,10 @@ export function createFindExecutor(table: Table, replica: string): FindExecutor 
   })
 }
 
-/** What a scheduler is put together from. */
-export interface SchedulerParts {
-  readonly model: LoadedModel
-  readonly context: ExecutionContext
-  readonly queue: WaitingRequests<ScheduledRequest>
-  readonly instances: InstanceChoice
-}
-
 /** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
-export class Scheduler implements ExecutionOwner {
+export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   readonly context: ExecutionContext
-  readonly #o: SchedulerParts
+  readonly #o: SchedulerParts<ScheduledRequest>
   readonly #executions = new Set<Execution>()
   readonly #drained = new ReadyGate()
   #inFlight = 0
@@ -73,7 +61,7 @@ export class Scheduler implements ExecutionOwner {
   #timerAt = Number.POSITIVE_INFINITY
   #clearTimer: (() => void) | undefined
 
-  constructor(o: SchedulerParts) {
+  constructor(o: SchedulerParts<ScheduledRequest>) {
     this.context = o.context
     this.#o = o
   }
@@ -98,6 +86,12 @@ export class Scheduler implements ExecutionOwner {
     if (this.#isStopping) return stoppingError(request)
     if (options.signal.aborted) return cancelError(options.signal.reason)
     if (deadlineAt <= acceptedAt) return deadlineError(request)
+    return this.#wait(scheduled)
+  }
+
+  /** @returns why the request may not wait. */
+  #wait(scheduled: ScheduledRequest): ServeError | undefined {
+    const { request, acceptedAt } = scheduled
     try {
       scheduled.entry = this.#o.queue.add(scheduled, request, acceptedAt)
     } catch (error) {
@@ -138,6 +132,11 @@ export class Scheduler implements ExecutionOwner {
     const execution = new Execution(this, { requests, instance, startedAt: now })
     this.#executions.add(execution)
     void execution.run(this.#o.model)
+  }
+
+  again(scheduled: ScheduledRequest): void {
+    const refusal = this.#wait(scheduled)
+    if (refusal !== undefined) scheduled.refuse(refusal)
   }
 
   ended(execution: Execution): void {
@@ -205,7 +204,8 @@ export class Scheduler implements ExecutionOwner {
     this.#clearTimer?.()
     for (const scheduled of this.#o.queue.clear()) {
       this.#dequeued(scheduled)
-      scheduled.refuse(stoppingError(scheduled.request))
+      const { isAgain, request } = scheduled
+      scheduled.refuse(isAgain ? stoppedError(request) : stoppingError(request))
     }
     for (const { requests } of this.#executions) {
       for (const scheduled of requests) this.abandon(scheduled, stoppedError(scheduled.request))

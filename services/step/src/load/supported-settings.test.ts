@@ -51,8 +51,16 @@ await t.test('a batcher lets an instance execute a batch of requests', async (t)
 const NONE = { hasCache: false, hasHistograms: false }
 
 await t.test('what the scheduler cannot do is refused with its field', async (t) => {
+  const oldest = {
+    max_candidate_sequences: 4,
+    preferred_batch_size: [],
+    max_queue_delay_microseconds: 0,
+  }
   const cases: readonly (readonly [ModelConfig, string])[] = [
-    [sequenceConfig({ iterative_sequence: true }), 'sequence_batching.iterative_sequence'],
+    [
+      sequenceConfig({ iterative_sequence: true, oldest: { ...oldest, preserve_ordering: true } }),
+      'sequence_batching.oldest.preserve_ordering (with iterative_sequence)',
+    ],
     [
       sequenceConfig({ state: [sequenceState()] }, { backend: 'pytorch' }),
       'sequence_batching.state',
@@ -66,7 +74,9 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
       details: { field },
     })
   }
-  t.doesNotThrow(() => requireSupported(normaliseModelConfig(sequenceConfig())))
+  for (const config of [sequenceConfig(), sequenceConfig({ iterative_sequence: true })]) {
+    t.doesNotThrow(() => requireSupported(normaliseModelConfig(config)))
+  }
   const rate = { resources: [{ name: 'r', global: true, count: 1 }], priority: 2 }
   const ignored = instanceGroup({ rate_limiter: rate, host_policy: 'p' })
   const config = scriptedConfig({

@@ -90,13 +90,14 @@ function isFirstResponse({ metric_identifier: identifier }: MetricControl): bool
 }
 
 function unsupportedFields(config: ModelConfig): readonly (readonly [string, boolean])[] {
-  const groups = config.instance_group
+  const { instance_group: groups, sequence_batching: sequence } = config
   return [
-    ['sequence_batching.iterative_sequence', config.sequence_batching?.iterative_sequence === true],
+    // An answer that waits for its turn would keep the instance from the one before it.
     [
-      'sequence_batching.state',
-      config.backend === 'pytorch' && (config.sequence_batching?.state.length ?? 0) > 0,
+      'sequence_batching.oldest.preserve_ordering (with iterative_sequence)',
+      sequence?.iterative_sequence === true && sequence.oldest?.preserve_ordering === true,
     ],
+    ['sequence_batching.state', config.backend === 'pytorch' && (sequence?.state.length ?? 0) > 0],
     ['instance_group.passive', groups.some((group) => group.passive)],
     ['instance_group.secondary_devices', groups.some((g) => g.secondary_devices.length > 0)],
     ['model_repository_agents', (config.model_repository_agents?.agents.length ?? 0) > 0],

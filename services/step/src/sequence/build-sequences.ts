@@ -6,7 +6,7 @@ import { readInitialStates } from './initial-states.ts'
 import { compileControls } from './sequence-controls.ts'
 import { SequenceModel } from './sequence-model.ts'
 import { SequenceQueue } from './sequence-queue.ts'
-import { compileSequenceCheck, compileWarmUpCheck } from './sequence-request.ts'
+import { compileNext, compileSequenceCheck, compileWarmUpCheck } from './sequence-request.ts'
 import { compileSequenceRules } from './sequence-rules.ts'
 import { compileStates, StateMemory, type StateRule } from './sequence-states.ts'
 
@@ -63,6 +63,7 @@ export function buildSequences(
     states,
     memory: new StateMemory(config.name),
     padding: isPadded ? compileControls(config).notReady : undefined,
+    toNext: rules.isIterative ? compileNext(config, states) : undefined,
   })
   return { model, queue, instances: queue }
 }

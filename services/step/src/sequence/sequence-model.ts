@@ -28,6 +28,8 @@ export interface SequenceModelOptions {
   readonly memory: StateMemory
   /** The control inputs of a place in the batch that no request has; undefined where places do not count. */
   readonly padding: readonly NamedTensor[] | undefined
+  /** Of iterative sequences: a request as its model gets it in its next execution. */
+  readonly toNext?: ((request: SequenceRequest) => StepRequest) | undefined
 }
 
 /**
@@ -65,24 +67,57 @@ export class SequenceModel implements LoadedModel {
   }
 
   #place(one: EngineRequest, instance: number) {
-    const { states: rules, memory, places } = this.#o
+    const { places, toNext } = this.#o
     const { request } = one
     const found = places.execute(one)
     const lost = (): void => places.lose(instance)
-    if (found === undefined || !(request instanceof SequenceRequest) || rules.length === 0) {
-      const sink = new SequenceSink(one.sink, lost)
-      return { slot: found?.slot ?? 0, entry: { request, sink } }
+    if (found === undefined || !(request instanceof SequenceRequest)) {
+      return { slot: found?.slot ?? 0, entry: { request, sink: new SequenceSink(one.sink, lost) } }
     }
     const { sequence, slot } = found
+    const sink = toNext === undefined ? one.sink : new IterativeSink(one.sink, sequence)
+    const again = toNext && { again: () => one.again?.(toNext(request)) }
+    const keeping = this.#keepStates(request, sequence)
+    return { slot, entry: { request, sink: new SequenceSink(sink, lost, keeping), ...again } }
+  }
+
+  /** Gives the request the states of its sequence. @returns undefined for a model without. */
+  #keepStates(request: SequenceRequest, sequence: Sequence<unknown>): StateKeeping | undefined {
+    const { states: rules, memory, places } = this.#o
+    if (rules.length === 0) return undefined
     const states = statesOf(sequence, rules, memory)
     if (request.context.sequenceStart) states.reset()
     request.inputs.push(...states.inputs)
-    const keep = (response: StepResponse): StepResponse => {
-      states.take(response.outputs)
-      return { ...response, outputs: response.outputs.filter(isForClient(request, rules)) }
+    return {
+      keep: (response) => {
+        states.take(response.outputs)
+        return { ...response, outputs: response.outputs.filter(isForClient(request, rules)) }
+      },
+      broken: (error) => places.endEarly(sequence, error),
     }
-    const broken = (error: ServeError): void => places.endEarly(sequence, error)
-    return { slot, entry: { request, sink: new SequenceSink(one.sink, lost, { keep, broken }) } }
+  }
+}
+
+/** Numbers the responses of a request over all of its executions. */
+class IterativeSink implements ResponseSink {
+  readonly #sink: ResponseSink
+  readonly #sequence: Sequence<unknown>
+
+  constructor(sink: ResponseSink, sequence: Sequence<unknown>) {
+    this.#sink = sink
+    this.#sequence = sequence
+  }
+
+  send(response: StepResponse): void {
+    this.#sink.send({ ...response, index: this.#sequence.responses++ })
+  }
+
+  fail(...failure: Parameters<ResponseSink['fail']>): void {
+    this.#sink.fail(...failure)
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#sink.ready?.()
   }
 }
 

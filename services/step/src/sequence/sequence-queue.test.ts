@@ -18,7 +18,8 @@ type Command =
     }
   | { readonly do: 'cancel'; readonly index: number }
   | { readonly do: 'pass'; readonly ms: number }
-  | { readonly do: 'finish' | 'lose'; readonly instance: number }
+  | { readonly do: 'lose'; readonly instance: number }
+  | { readonly do: 'finish'; readonly instance: number; readonly again: readonly boolean[] }
 
 const command: fc.Arbitrary<Command> = fc.oneof(
   {
@@ -36,13 +37,18 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: 3 }) }),
   {
     weight: 3,
-    arbitrary: fc.record({ do: fc.constant('finish' as const), instance: fc.nat(2) }),
+    arbitrary: fc.record({
+      do: fc.constant('finish' as const),
+      instance: fc.nat(2),
+      again: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
+    }),
   },
   fc.record({ do: fc.constant('lose' as const), instance: fc.nat(2) }),
 )
 
 const choice = fc.record({
   isDirect: fc.boolean(),
+  isIterative: fc.boolean(),
   instances: fc.integer({ min: 1, max: 3 }),
   slots: fc.integer({ min: 1, max: 3 }),
   delayMs: fc.constantFrom(0, 0, 2),
@@ -63,7 +69,11 @@ function toRules(o: typeof choice extends fc.Arbitrary<infer C> ? C : never): Se
       }
   return compileSequenceRules(
     sequenceConfig(
-      { ...config, max_sequence_idle_microseconds: 4000 },
+      {
+        ...config,
+        iterative_sequence: o.isIterative,
+        max_sequence_idle_microseconds: 4000,
+      },
       { max_batch_size: o.slots },
     ),
     o,
@@ -75,11 +85,13 @@ class Pair {
   readonly #queue: SequenceQueue<string>
   readonly #naive: NaiveSequences
   readonly #entries = new Map<string, SequenceEntry<string>>()
+  readonly #rules: SequenceRules
   readonly #instances: number
   #now = 0
   #count = 0
 
   constructor(rules: SequenceRules) {
+    this.#rules = rules
     this.#queue = new SequenceQueue(rules)
     this.#naive = new NaiveSequences(rules)
     this.#instances = rules.instances
@@ -89,7 +101,7 @@ class Pair {
     if (command.do === 'add') this.#add(command)
     else if (command.do === 'cancel') this.#cancel(command.index)
     else if (command.do === 'pass') this.#now += command.ms
-    else this.#onInstance(command.do, command.instance % this.#instances)
+    else this.#onInstance(command, command.instance % this.#instances)
     this.#look()
   }
 
@@ -97,13 +109,17 @@ class Pair {
   drain(): void {
     for (let round = 0; this.#queue.length > 0; round += 1) {
       if (round > 500) throw new Error('starved')
-      for (let i = 0; i < this.#instances; i += 1) this.run({ do: 'finish', instance: i })
+      this.#finishAll()
       this.run({ do: 'pass', ms: 1 })
     }
-    for (let i = 0; i < this.#instances; i += 1) this.run({ do: 'finish', instance: i })
+    this.#finishAll()
     this.run({ do: 'pass', ms: 4 })
     const { active, backlog } = this.#queue.sequences
     equal([active, backlog, this.#queue.nextExpiry], [0, 0, Number.POSITIVE_INFINITY])
+  }
+
+  #finishAll(): void {
+    for (let i = 0; i < this.#instances; i += 1) this.run({ do: 'finish', instance: i, again: [] })
   }
 
   #add(o: Command & { readonly do: 'add' }): void {
@@ -130,14 +146,27 @@ class Pair {
     if (this.#queue.remove(entry)) this.#naive.cancel(entry.item)
   }
 
-  #onInstance(what: 'finish' | 'lose', instance: number): void {
+  #onInstance(command: Command & { readonly do: 'finish' | 'lose' }, instance: number): void {
     if (!this.#naive.isBusy(instance)) return
-    if (what === 'lose') {
+    if (command.do === 'lose') {
       this.#queue.lose(instance)
       this.#naive.lose(instance)
     }
+    const again = this.#again(command, instance)
     this.#queue.end(instance)
-    this.#naive.finish(instance, this.#now)
+    this.#naive.finish(instance, this.#now, again)
+  }
+
+  /** Lets some of the requests that an instance executes wait for another execution. */
+  #again(command: Command, instance: number): readonly string[] {
+    if (command.do !== 'finish' || !this.#rules.isIterative) return []
+    const again = this.#naive.running(instance).filter((_, i) => command.again[i] === true)
+    for (const { item, request } of again) {
+      const context = { ...request.context, sequenceStart: false, sequenceEnd: false }
+      this.#entries.set(item, this.#queue.add(item, { ...request, context }, this.#now))
+      this.rescheduled += 1
+    }
+    return again.map(({ item }) => item)
   }
 
   /** As the scheduler does after every event. */
@@ -159,6 +188,7 @@ class Pair {
 
   isOldest = false
   executions = 0
+  rescheduled = 0
 }
 
 /** The slots of the oldest strategy have no numbers. */
@@ -177,16 +207,19 @@ await t.test(
   'sequences have the slots and batches that the rules say, in their order, and none starves',
   async (t) => {
     let executions = 0
+    let rescheduled = 0
     fc.assert(
-      fc.property(choice, fc.array(command, { maxLength: 60 }), (o, commands) => {
+      fc.property(choice, fc.array(command, { maxLength: 60, size: 'max' }), (o, commands) => {
         const pair = new Pair(toRules(o))
         pair.isOldest = !o.isDirect
         for (const next of commands) pair.run(next)
         pair.drain()
         executions += pair.executions
+        rescheduled += pair.rescheduled
       }),
       { numRuns: 500 },
     )
     t.ok(executions > 100, `${executions} executions`)
+    t.ok(rescheduled > 100, `${rescheduled} requests that execute again`)
   },
 )

@@ -28,7 +28,8 @@ interface Instance<T> {
 
 /**
  * The sequences of one model version. A sequence is bound to an instance from START to END: while the slots of all instances are
- * taken it waits in the backlog. Its requests execute in their order, one at a time. No clock of its own: time comes in as `now`.
+ * taken it waits in the backlog. Its requests execute in their order, one at a time. An iterative sequence is one request, which
+ * may execute several times. No clock of its own: time comes in as `now`.
  *
  * It is queue and choice of the instance at once, because a request of a sequence can execute on one instance only.
  */
@@ -84,16 +85,15 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     return Math.min(idleEnd, this.#backlogExpiry, this.#wakeAt)
   }
 
-  /** @throws ServeError SEQUENCE_NOT_STARTED for a sequence that is not known; OVERLOADED. */
+  /**
+   * A request that executes waits for its next execution (an iterative sequence).
+   * @throws ServeError SEQUENCE_NOT_STARTED for a sequence that is not known; OVERLOADED.
+   */
   add(item: T, request: StepRequest, now: number): SequenceEntry<T> {
-    const { id: requestId, correlationId: id, timeoutUs, sequenceEnd } = request.context
-    const sequence = this.#find(request)
-    const most = this.#rules.maxQueuedRequests
-    if (this.#length >= most) {
-      const text = `${requestPrefix(requestId)}${most} requests wait for the model, which is the server's bound`
-      throw new ServeError('OVERLOADED', text)
-    }
-    const { batchKey: inputs } = this.#rules
+    const { correlationId: id, timeoutUs, sequenceEnd } = request.context
+    const sequence = this.#running.get(item)?.sequence ?? this.#admit(request)
+    if (sequence.isOver) throw endedEarlyError(id)
+    const { batchKey: inputs, isIterative } = this.#rules
     const entry: SequenceEntry<T> = {
       item,
       request,
@@ -109,7 +109,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     sequence.waiting.push(entry)
     // What comes after END begins another sequence.
     if (sequenceEnd) this.#byId.delete(id)
-    else this.#byId.set(id, sequence)
+    else if (!isIterative) this.#byId.set(id, sequence)
     if (sequence.place !== undefined) this.#offerFirst(sequence, now)
     else {
       if (timeoutUs > 0n) this.#limitBacklog(sequence, now + Number(timeoutUs) / 1000)
@@ -165,7 +165,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
       entry.slot = sequence.place?.slot ?? 0
       this.#leave(entry)
       this.#running.set(item, entry)
-      if (request.context.sequenceEnd) this.#end(sequence)
+      if (request.context.sequenceEnd && !this.#rules.isIterative) this.#end(sequence)
       return item
     })
   }
@@ -226,6 +226,15 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     return instance
   }
 
+  /** The sequence of a new request. */
+  #admit(request: StepRequest): Sequence<T> {
+    const sequence = this.#find(request)
+    const most = this.#rules.maxQueuedRequests
+    if (this.#length < most) return sequence
+    const text = `${requestPrefix(request.context.id)}${most} requests wait for the model, which is the server's bound`
+    throw new ServeError('OVERLOADED', text)
+  }
+
   #find({ context }: StepRequest): Sequence<T> {
     const { correlationId: id, sequenceStart } = context
     const known = this.#byId.get(id)
@@ -264,6 +273,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
       const { place, waiting } = sequence
       const [first] = waiting
       if (!hasExecuted) this.endEarly(sequence, endedEarlyError(sequence.id))
+      else if (first === undefined && this.#rules.isIterative) this.#end(sequence)
       else if (first === undefined) {
         sequence.idleSince = now
         this.#idle.add(sequence)

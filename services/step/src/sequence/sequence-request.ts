@@ -49,12 +49,44 @@ export function compileSequenceCheck(
   const check = compileRequestCheck(config)
   const controls = compileControls(config)
   const refuse = compileRefusal(config.name, controls)
+  const isIterative = config.sequence_batching?.iterative_sequence === true
+  const identify = isIterative ? compileIds(controls) : (checked: StepRequest) => checked
   return (request) => {
-    const checked = check(request)
+    const checked = identify(check(request))
     refuse(checked)
-    return new SequenceRequest(checked, controls.of(request.context), states)
+    return new SequenceRequest(checked, controls.of(checked.context), states)
   }
 }
+
+/** Gives a request without a correlation id one of its own, and START. */
+function compileIds({ correlation }: ControlTensors): (checked: StepRequest) => StepRequest {
+  let last = 0n
+  return (checked) => {
+    const { context } = checked
+    if (context.correlationId !== 0n && context.correlationId !== '') return checked
+    last += 1n
+    const correlationId = correlation?.datatype === 'BYTES' ? String(last) : last
+    return { ...checked, context: { ...context, correlationId, sequenceStart: true } }
+  }
+}
+
+/** Makes of a request what its model gets in its next execution: START and END are over, and control inputs say so. */
+export function compileNext(
+  config: ModelConfig,
+  states: readonly StateRule[],
+): (request: SequenceRequest) => SequenceRequest {
+  const controls = compileControls(config)
+  const added = new Set([...controls.notReady, ...states.map(({ initial }) => initial)].map(toName))
+  return (request) => {
+    const context = { ...request.context, sequenceStart: false, sequenceEnd: false }
+    const inputs = request.inputs.filter(({ name }) => !added.has(name))
+    const { batchSize, retain, wanted: requestedOutputs } = request
+    const checked = { context, inputs, requestedOutputs, batchSize, ...(retain && { retain }) }
+    return new SequenceRequest(checked, controls.of(context), states)
+  }
+}
+
+const toName = ({ name }: NamedTensor): string => name
 
 function compileRefusal(model: string, { correlation }: ControlTensors) {
   return ({ batchSize, context: { id, correlationId } }: StepRequest): void => {

@@ -8,6 +8,8 @@ export interface SequenceRules {
   /** Sequences that one instance works on at a time. */
   readonly slots: number
   readonly maxIdleMs: number
+  /** Each request is a sequence, for as many executions as its model wants. */
+  readonly isIterative: boolean
   /** Requests that wait, of sequences with a slot and without one. */
   readonly maxQueuedRequests: number
   /** Inputs by which requests must be alike to share a batch; undefined where nothing is compared. */
@@ -44,6 +46,7 @@ export function compileSequenceRules(
     instances: o.instances,
     slots: sequenceSlots(config),
     maxIdleMs: (batching?.max_sequence_idle_microseconds ?? 0) / 1000,
+    isIterative: batching?.iterative_sequence === true,
     maxQueuedRequests: o.maxQueuedRequests,
     batchKey: oldest.batchKey,
     strategy:

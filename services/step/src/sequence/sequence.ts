@@ -30,6 +30,8 @@ export interface Sequence<T> {
   isOver: boolean
   /** The engine has worked on it, so that a model may hold something for it. */
   hasBegun: boolean
+  /** Responses that its executions have sent, of an iterative sequence. */
+  responses: number
   /** Since when it neither waits nor runs. */
   idleSince: number
   /** When what waits for a slot is given up; Infinity if never. */
@@ -46,6 +48,7 @@ export function createSequence<T>(id: bigint | string): Sequence<T> {
     place: undefined,
     isOver: false,
     hasBegun: false,
+    responses: 0,
     idleSince: 0,
     expiresAt: Number.POSITIVE_INFINITY,
     states: undefined,

@@ -26,6 +26,7 @@ interface NaiveSequence {
 
 interface NaiveRun {
   readonly sequence: NaiveSequence
+  readonly request: NaiveRequest
   readonly slot: number
 }
 
@@ -49,6 +50,7 @@ export class NaiveSequences {
   /** @returns false if it is refused. */
   add(request: NaiveRequest): boolean {
     const { correlationId: id, sequenceStart, sequenceEnd, timeoutUs } = request.request.context
+    const { isIterative } = this.#rules
     let sequence = this.#open.find((each) => each.id === id && !each.hasEnd)
     const length = this.#open.reduce((sum, { waiting }) => sum + waiting.length, 0)
     if (sequence === undefined && !sequenceStart) return false
@@ -58,7 +60,7 @@ export class NaiveSequences {
       this.#sequences.push(sequence)
     }
     sequence.waiting.push(request)
-    sequence.hasEnd = sequenceEnd
+    sequence.hasEnd = sequenceEnd || isIterative
     if (sequence.place === undefined && timeoutUs > 0n) {
       const end = request.at + Number(timeoutUs) / 1000
       sequence.expiresAt = Math.min(sequence.expiresAt, end)
@@ -94,12 +96,13 @@ export class NaiveSequences {
       const names = ready.map((sequence) => {
         const slot = sequence.place?.slot ?? 0
         const [first] = sequence.waiting.splice(0, 1)
+        if (first === undefined) throw new Error('nothing waits')
         sequence.offered = 0
         sequence.running += 1
         sequence.hasBegun = true
-        batch.push({ sequence, slot })
-        if (first?.request.context.sequenceEnd === true) this.#end(sequence)
-        return `${slot}:${first?.item}`
+        batch.push({ sequence, request: first, slot })
+        if (first.request.context.sequenceEnd && !this.#rules.isIterative) this.#end(sequence)
+        return `${slot}:${first.item}`
       })
       this.#running[instance] = batch
       this.#look()
@@ -107,10 +110,13 @@ export class NaiveSequences {
     })
   }
 
-  finish(instance: number, now: number): void {
-    for (const { sequence } of this.#running[instance] ?? []) {
+  /** @param again - requests that are to execute again, of iterative sequences. */
+  finish(instance: number, now: number, again: readonly string[] = []): void {
+    for (const { sequence, request } of this.#running[instance] ?? []) {
       sequence.running -= 1
       sequence.idleSince = now
+      if (again.includes(request.item)) sequence.waiting.push({ ...request, at: now })
+      else if (this.#rules.isIterative) this.#end(sequence)
       this.#look(sequence)
     }
     this.#running[instance] = undefined
@@ -125,6 +131,11 @@ export class NaiveSequences {
 
   isBusy(instance: number): boolean {
     return this.#running[instance] !== undefined
+  }
+
+  /** What an instance executes. */
+  running(instance: number): readonly NaiveRequest[] {
+    return (this.#running[instance] ?? []).map(({ request }) => request)
   }
 
   get #open(): NaiveSequence[] {

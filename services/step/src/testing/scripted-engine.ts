@@ -29,6 +29,8 @@ export interface ScriptedExecution {
   send(request: number, response: ScriptedResponse): void
   /** Whether the request may have a further response, as an engine that streams asks. */
   ready(request: number): Promise<void> | undefined
+  /** Wants the request again. */
+  again(request: number): void
   /** Gives the instance back before the end. */
   release(): void
   /** Requests whose callers have left, in that order. */
@@ -72,6 +74,11 @@ export class ScriptedModel implements LoadedModel {
         if (error === undefined) batch[place]?.sink.send(whole)
         else batch[place]?.sink.fail(error, 'maybe')
       }
+      const again = (place: number): void => {
+        finals.add(place)
+        const entry = batch[place]
+        entry?.again?.(entry.request)
+      }
       let hasLeft = false
       const leave = (): void => {
         if (!hasLeft) this.#leave(o.instance)
@@ -100,7 +107,7 @@ export class ScriptedModel implements LoadedModel {
       const requests = batch.map(({ request }) => request)
       const abandoned: number[] = []
       o.onAbandon?.((request) => abandoned.push(request))
-      const steer = { send, ready, release, abandoned, finish, end: () => end(), fail }
+      const steer = { send, ready, again, release, abandoned, finish, end: () => end(), fail }
       this.executions.push({ requests, instance, signal, ...steer })
       this.#waiting = this.#waiting.filter(({ count, wake }) => {
         if (this.executions.length < count) return true
