@@ -277,6 +277,14 @@ class TestNames(TorchScriptCase):
         )
 
 
+    def test_of_sequence_states_are_numbered_with_the_others(self):
+        state = {"input_name": "right", "output_name": "sum__1", "data_type": "TYPE_FP32", "dims": [-1]}
+        model = self.load(Subtract(), [port("left")], [OUT], sequence_batching={"state": [state]})
+        values = {"left": np.array([3, 4], np.float32), "right": np.array([1, 1], np.float32)}
+        answer = self.run_one(model, ["OUTPUT__0", "sum__1"], **values)
+        self.assertEqual({name: array.tolist() for name, array in answer.items()}, {"OUTPUT__0": [2, 3], "sum__1": [4, 5]})
+
+
 class TestRefusedModels(TorchScriptCase):
     def test_of_configurations_that_do_not_fit(self):
         cases = [

@@ -39,6 +39,8 @@ def read_ports(config: dict, model: str, module) -> Ports:
             raise LoadFailure(f"model configuration must contain at least one {kind}, none were specified.")
         ports[kind] = [_read_port(port, kind, model, is_batching) for port in config[kind]]
     ragged = read_ragged(config, ports["output"], CONFIGURED, model, is_batching)
+    for kind in ports:
+        ports[kind] += [_read_port(port, kind, model, is_batching) for port in _states(config, kind)]
     ports["input"] += [Port(name, made.datatype, (), -1) for name, made in ragged.made.items()]
     arguments = _arguments(module)
     is_dict = len(arguments) == 1 and arguments[0].type.kind() == "DictType"
@@ -103,6 +105,13 @@ def _controls(config: dict) -> list:
         datatype = next((t for field, t in by_field.items() if kind.get(field)), kind.get("data_type"))
         found.append((control["name"], CONFIGURED.get(datatype, str(datatype)), index))
     return found
+
+
+def _states(config: dict, kind: str) -> list:
+    """The inputs or outputs of the states that the sequence batcher keeps, but for those that are outputs of the model too."""
+    declared = {port["name"] for port in config[kind]}
+    states = config.get("sequence_batching", {}).get("state", [])
+    return [{**state, "name": state[f"{kind}_name"]} for state in states if state[f"{kind}_name"] not in declared]
 
 
 def _number_inputs(inputs: list, names: list, model: str) -> list:

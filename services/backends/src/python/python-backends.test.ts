@@ -218,6 +218,51 @@ await t.test('repeat and square stream their input', { skip: WITHOUT_PYTHON }, a
   t.same(await square(int32('IN', 0)), [{ final: true }])
 })
 
+const control = (name: string, kind: string, type: string) =>
+  `control_input { name: "${name}" control { kind: CONTROL_SEQUENCE_${kind} ${type} } }`
+const VALUES = 'int32_false_true: [0, 1]'
+const START_READY = control('START', 'START', VALUES) + control('READY', 'READY', VALUES)
+const SUM = `input [${port('INPUT', 'TYPE_INT32')}] output [${port('OUTPUT', 'TYPE_INT32')}]`
+const uint64 = (name: string, value: bigint): NamedTensor => ({
+  name,
+  datatype: 'UINT64',
+  shape: [1],
+  data: new Uint8Array(BigUint64Array.of(value).buffer),
+})
+
+await t.test('dyna_sequence and sequence sum up', { skip: WITHOUT_PYTHON }, async (t) => {
+  const id = control('CORRID', 'CORRID', 'data_type: TYPE_UINT64')
+  const all = START_READY + control('END', 'END', VALUES) + id
+  const dyna = await loadStock(
+    t,
+    `backend: "dyna_sequence" ${SUM} sequence_batching { oldest { max_candidate_sequences: 4 } ${all} }`,
+  )
+  const sum = async (id: bigint, values: readonly number[], start = 0, end = 0) => {
+    const flags = [int32('START', start), int32('END', end), int32('READY', 1)]
+    const [answer] = await dyna(int32('INPUT', ...values), ...flags, uint64('CORRID', id))
+    return Object(answer)['OUTPUT']
+  }
+  t.equal(await sum(7n, [1, 2], 1), '2 | 3 0 0 0 3 0 0 0')
+  t.equal(await sum(2n ** 32n + 9n, [5], 1), '1 | 5 0 0 0')
+  t.equal(await sum(7n, [4]), '1 | 7 0 0 0')
+  t.equal(await sum(7n, [1], 0, 1), '1 | 15 0 0 0', 'with the correlation id')
+  t.equal(await sum(2n ** 32n + 9n, [-6], 0, 1), '1 | 8 0 0 0', 'its lower half')
+  t.equal(await sum(7n, [2 ** 31 - 1], 1), '1 | 255 255 255 127')
+  t.equal(await sum(7n, [1]), '1 | 0 0 0 128')
+  const direct = await loadStock(
+    t,
+    `backend: "sequence" ${SUM} sequence_batching { ${START_READY} }`,
+  )
+  const ready = int32('READY', 1)
+  t.same(await direct(int32('INPUT', 1, 2), int32('START', 1), ready), [
+    { OUTPUT: '2 | 3 0 0 0 3 0 0 0', final: true },
+  ])
+  t.same(await direct(int32('INPUT', 9), int32('START', 0), int32('READY', 0)), [{ final: true }])
+  t.same(await direct(int32('INPUT', 4), int32('START', 0), ready), [
+    { OUTPUT: '1 | 7 0 0 0', final: true },
+  ])
+})
+
 await t.test(
   'a configuration that a stock backend cannot serve is refused',
   { skip: WITHOUT_PYTHON },
@@ -243,6 +288,11 @@ await t.test(
         `backend: "square" ${DECOUPLED} input [${port('IN', 'TYPE_FP32')}] output [${port('OUT', 'TYPE_INT32')}]`,
         "expected input IN of TYPE_INT32, got {'IN': 'TYPE_FP32'}",
       ],
+      [
+        `backend: "dyna_sequence" ${SUM} sequence_batching { ${START_READY} }`,
+        "'START', 'END, 'READY' and 'CORRID' must be configured as the control inputs",
+      ],
+      [`backend: "sequence" ${SUM}`, "'START' and 'READY' must be configured"],
       [`backend: "repeat" ${DECOUPLED}`, "expected inputs {'IN': 'TYPE_INT32'"],
     ] as const) {
       const escaped = message.replaceAll(/[[\]{}()]/g, '\\$&')

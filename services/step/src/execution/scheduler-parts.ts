@@ -1,6 +1,6 @@
 import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import type { ServeError } from '@tutti/errors'
-import type { ModelTarget, StepRequest } from '@tutti/tensor'
+import type { InferRequest, ModelTarget, StepRequest } from '@tutti/tensor'
 import type { ExecutionContext } from './execution-context.ts'
 
 /** A request's place while it waits. */
@@ -34,6 +34,15 @@ export interface InstanceChoice {
   begin(instance: number): void
   /** @param times - of the execution, if it went well. */
   end(instance: number, times: ExecutionTimes | undefined): void
+}
+
+/** What a request to a model version needs. */
+export interface Checked<T extends { readonly execute: unknown }> {
+  /** Checks a request against the config and computes what the engine gets; throws ServeError. */
+  readonly check: (request: InferRequest) => StepRequest
+  readonly scheduler: T
+  /** Before the scheduler, where responses are cached. */
+  readonly cached?: Pick<T, 'execute'> | undefined
 }
 
 /** What knows the model versions of the process. */

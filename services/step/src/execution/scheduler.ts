@@ -4,7 +4,6 @@ import {
   type ExecuteOptions,
   executedBefore,
   type FindExecutor,
-  type InferRequest,
   ReadyGate,
   type ResponseSink,
   type StepRequest,
@@ -13,20 +12,14 @@ import { Execution, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
 import type {
+  Checked,
   ExecutionOwner,
   InstanceChoice,
   SchedulerParts,
   VersionTable,
 } from './scheduler-parts.ts'
 
-/** What a request to a model version needs. */
-export interface CheckedScheduler {
-  /** Checks a request against the config and computes what the engine gets; throws ServeError. */
-  readonly check: (request: InferRequest) => StepRequest
-  readonly scheduler: Scheduler
-  /** Before the scheduler, where responses are cached. */
-  readonly cached?: Pick<Scheduler, 'execute'> | undefined
-}
+export type CheckedScheduler = Checked<Scheduler>
 
 /** Makes the entry of a step. It finds the model version for each request, so that it may be replaced meanwhile. */
 export function createFindExecutor(

@@ -3,7 +3,7 @@ import { type InstanceGroup, type ModelConfig, normaliseModelConfig } from '@tut
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
-import { sequenceConfig, sequenceState } from '../testing/sequence-builders.ts'
+import { sequenceConfig } from '../testing/sequence-builders.ts'
 import { loadReason } from './load-model.ts'
 import {
   countInstances,
@@ -60,10 +60,6 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
     [
       sequenceConfig({ iterative_sequence: true, oldest: { ...oldest, preserve_ordering: true } }),
       'sequence_batching.oldest.preserve_ordering (with iterative_sequence)',
-    ],
-    [
-      sequenceConfig({ state: [sequenceState()] }, { backend: 'pytorch' }),
-      'sequence_batching.state',
     ],
     [sequenceConfig({}, { max_batch_size: 65_537 }), 'sequence_batching'],
   ]

@@ -97,7 +97,6 @@ function unsupportedFields(config: ModelConfig): readonly (readonly [string, boo
       'sequence_batching.oldest.preserve_ordering (with iterative_sequence)',
       sequence?.iterative_sequence === true && sequence.oldest?.preserve_ordering === true,
     ],
-    ['sequence_batching.state', config.backend === 'pytorch' && (sequence?.state.length ?? 0) > 0],
     ['instance_group.passive', groups.some((group) => group.passive)],
     ['instance_group.secondary_devices', groups.some((g) => g.secondary_devices.length > 0)],
     ['model_repository_agents', (config.model_repository_agents?.agents.length ?? 0) > 0],

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SequenceState } from '@tutti/model-config'
+import { instanceGroup } from '@tutti/model-config/testing'
 import { encodeBytesTensor } from '@tutti/tensor'
 import t from 'tap'
 import { sequenceConfig, sequenceState } from '../testing/sequence-builders.ts'
@@ -18,6 +19,8 @@ await write('two', new Uint8Array(Float32Array.of(1, 2, 9).buffer))
 await write('texts', encodeBytesTensor([Buffer.from('ab'), Buffer.from('')]))
 await write('broken', Uint8Array.of(9, 0, 0, 0, 1))
 
+const CPU = instanceGroup({ kind: 'KIND_CPU' })
+
 function initial(rest: Partial<Initial> = {}): Initial {
   return { name: 'i', data_type: 'TYPE_FP32', dims: [1], zero_data: true, ...rest }
 }
@@ -26,9 +29,9 @@ function fromFile({ name, data_type, dims }: Initial, data_file: string): Initia
   return { name, data_type, dims, data_file }
 }
 
-const read = (state: Partial<SequenceState>, max_batch_size = 4) =>
+const read = (state: Partial<SequenceState>, max_batch_size = 4, instance_group = [CPU]) =>
   readInitialStates(
-    sequenceConfig({ state: [sequenceState(state)] }, { max_batch_size }),
+    sequenceConfig({ state: [sequenceState(state)] }, { max_batch_size, instance_group }),
     directory,
   )
 
@@ -56,7 +59,10 @@ await t.test('a new sequence has zeros, or what a file says', async (t) => {
     ],
   ]
   for (const [state, max, want] of cases) {
+    const both = { ...state, use_same_buffer_for_input_output: true, use_growable_memory: true }
+    const gpu = await read(both, max, [instanceGroup({ kind: 'KIND_GPU', gpus: [0] })])
     const got = (await read(state, max)).get('before')
+    t.same(gpu.get('before'), got, 'how Triton keeps it makes no difference')
     t.equal(`[${got?.shape.join(',')}] ${got?.data.join(',')}`, want)
   }
 })

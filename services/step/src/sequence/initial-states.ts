@@ -29,7 +29,10 @@ export async function readInitialStates(
   const states = config.sequence_batching?.state ?? []
   const batch = config.max_batch_size > 0 ? [1] : []
   const tensors = await Promise.all(
-    states.map((state) => readInitialState(state, batch, modelDirectory)),
+    states.map((state) => {
+      refuse(stateFault(state, config))
+      return readInitialState(state, batch, modelDirectory)
+    }),
   )
   return new Map(tensors.map((tensor) => [tensor.name, tensor]))
 }
@@ -41,7 +44,6 @@ async function readInitialState(
 ): Promise<NamedTensor> {
   const { input_name: name, initial_state: all } = state
   const [initial] = all
-  refuse(stateFault(state))
   const dims = initial?.dims ?? state.dims.map((extent) => (extent === -1 ? 1 : extent))
   const datatype = fromConfigDatatype(state.data_type) ?? 'BOOL'
   // An empty text is its length, 0, in four bytes.
@@ -61,9 +63,10 @@ async function readInitialState(
 }
 
 /** What Triton refuses of a state, in its words. */
-function stateFault(state: SequenceState): string | undefined {
+function stateFault(state: SequenceState, config: ModelConfig): string | undefined {
   const { input_name: name, initial_state: all } = state
-  if (state.use_growable_memory) {
+  // On a GPU it saves Triton copies; states grow here without it.
+  if (state.use_growable_memory && config.instance_group.some(({ kind }) => kind !== 'KIND_GPU')) {
     return `'use_growable_memory' can only work with KIND_GPU model instances right now. Please either change the instance type to KIND_GPU or set 'use_growable_memory' to false for state input '${name}'.`
   }
   if (all.length > 1) {

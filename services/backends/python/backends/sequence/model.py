@@ -1,0 +1,45 @@
+"""
+Triton's backend `sequence`, for the direct strategy: sums up the INPUT (INT32, of any length) of the requests at a place of the batch.
+OUTPUT has the sum in each element. The controls START and READY (INT32) must be configured.
+
+Parameter `execute_delay_ms`: what an execution waits.
+"""
+import json
+import re
+import time
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        config = json.loads(args["model_config"])
+        controls = {control["name"] for control in config.get("sequence_batching", {}).get("control_input", [])}
+        if controls != {"START", "READY"}:
+            raise pb_utils.TritonModelException("'START' and 'READY' must be configured as the control inputs")
+        for kind, name in (("input", "INPUT"), ("output", "OUTPUT")):
+            found = [(port["name"], port["data_type"], len(port["dims"])) for port in config[kind]]
+            if found != [(name, "TYPE_INT32", 1)]:
+                raise pb_utils.TritonModelException(
+                    "model must have one %s '%s' of TYPE_INT32 with vector shape, got %s" % (kind, name, found)
+                )
+        text = config.get("parameters", {}).get("execute_delay_ms", {}).get("string_value", "0")
+        if re.fullmatch(r"\d{1,9}", text) is None:
+            raise pb_utils.TritonModelException("parameter 'execute_delay_ms': got '%s', want a whole number" % text)
+        self._delay = int(text) / 1000
+        self._sums = {}
+
+    def execute(self, requests):
+        time.sleep(self._delay)
+        return [self._answer(place, request) for place, request in enumerate(requests)]
+
+    def _answer(self, place, request):
+        inputs = {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
+        if not inputs["READY"].ravel()[0]:
+            return pb_utils.InferenceResponse([])
+        before = 0 if inputs["START"].ravel()[0] else self._sums.get(place, 0)
+        self._sums[place] = total = before + int(inputs["INPUT"].sum(dtype=np.int64))
+        # Sums wrap around, as in Triton.
+        value = np.uint32(total % 2**32).astype(np.int32)
+        return pb_utils.InferenceResponse([pb_utils.Tensor("OUTPUT", np.full(inputs["INPUT"].shape, value, np.int32))])
