@@ -34,7 +34,7 @@ async function findNames() {
     metric: await metricFamilies(),
     flag: TRITONSERVER_FLAGS.map(([name]) => name),
     pb_utils: pbUtils(),
-    backend: ['onnxruntime', 'python', 'pytorch', 'identity', 'repeat', 'square'],
+    backend: ['onnxruntime', 'python', 'pytorch', 'identity', 'repeat', 'square', 'dyna_sequence', 'sequence'],
   }
 }
 

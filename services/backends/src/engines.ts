@@ -1,6 +1,7 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Engine } from './engine.ts'
+import type { HostPolicies } from './host-policies.ts'
 import type { ModelMetrics } from './model-metrics.ts'
 import { createOnnxEngine } from './onnxruntime/onnx-engine.ts'
 import { findPythonBackend, pythonBackendProgram } from './python/python-backends.ts'
@@ -20,6 +21,8 @@ export interface EnginesOptions {
   readonly python?: Pick<PythonEngineOptions, 'interpreter' | 'settings'>
   /** Folder of python-based backends, `NAME/model.py`, which need not exist. Default: only those of this package. */
   readonly backendDirectory?: string | undefined
+  /** CPUs of the processes of instances. Default: those of this process. */
+  readonly hostPolicies?: HostPolicies
   /** Default interpreter: that of Python models. */
   readonly pytorch?: Pick<PythonEngineOptions, 'interpreter' | 'settings'>
 }

@@ -11,6 +11,7 @@ export type {
   ModelHost,
 } from './engine.ts'
 export { createEngines, type Engines, type EnginesOptions, selectEngine } from './engines.ts'
+export type { HostPolicies } from './host-policies.ts'
 export { ModelMetrics } from './model-metrics.ts'
 export { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
 export type { PythonSettings } from './python/python-settings.ts'

@@ -1,6 +1,7 @@
 import type { InstanceGroup } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
+import { policyName } from './host-policies.ts'
 import { placeInstances } from './placement.ts'
 import { modelConfig } from './testing/model-source.ts'
 
@@ -27,4 +28,11 @@ await t.test('groups follow each other, each with its kind', async (t) => {
 await t.test('what groups lack is as the last of them, never on the CPU instead', async (t) => {
   t.same(place([GPUS], 3), ['g_0 GPU 0', 'g_0 GPU 3', 'm_2 GPU 3'])
   t.same(place([], 1), ['m_0 CPU 0'])
+})
+
+await t.test('an instance has the host policy of its group, or that of its kind', async (t) => {
+  const groups = [{ host_policy: 'p' }, {}, GPUS, { kind: 'KIND_MODEL' }] as const
+  const config = modelConfig([], [], { instance_group: groups.map(instanceGroup) })
+  const names = placeInstances(config, 5).map(policyName)
+  t.same(names, ['p', 'cpu', 'gpu_0', 'gpu_3', 'model'])
 })

@@ -6,9 +6,11 @@ export interface Placement {
   readonly name: string
   readonly kind: 'CPU' | 'GPU' | 'MODEL'
   readonly deviceId: number
+  /** The group's `host_policy`; '' if it names none. */
+  readonly policy: string
 }
 
-const ON_CPU = { kind: 'CPU', deviceId: 0, group: '' } as const
+const ON_CPU = { kind: 'CPU', deviceId: 0, group: '', policy: '' } as const
 const KINDS = { KIND_AUTO: 'CPU', KIND_CPU: 'CPU', KIND_GPU: 'GPU', KIND_MODEL: 'MODEL' } as const
 
 /**
@@ -18,11 +20,12 @@ const KINDS = { KIND_AUTO: 'CPU', KIND_CPU: 'CPU', KIND_GPU: 'GPU', KIND_MODEL: 
  */
 export function placeInstances(config: ModelConfig, count: number): Placement[] {
   const placements: Placement[] = []
-  for (const { name, kind, count: size, gpus } of config.instance_group) {
+  for (const { name, kind, count: size, gpus, host_policy: policy } of config.instance_group) {
     const devices = kind === 'KIND_GPU' && gpus.length > 0 ? gpus : [0]
     for (let i = 0; i < size; i += 1) {
       for (const deviceId of devices) {
-        placements.push({ group: name, name: `${name}_${i}`, kind: KINDS[kind], deviceId })
+        const instance = { group: name, name: `${name}_${i}` }
+        placements.push({ ...instance, kind: KINDS[kind], deviceId, policy })
       }
     }
   }

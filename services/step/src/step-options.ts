@@ -1,4 +1,4 @@
-import type { Devices, Engine, Engines } from '@tutti/backends'
+import type { Devices, Engine, Engines, HostPolicies } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { PinnedVersion } from '@tutti/ensemble'
 import type { ModelRepository } from '@tutti/repository'
@@ -30,6 +30,8 @@ export interface StepOptions {
   readonly control?: () => ModelControl | undefined
   /** Of models whose `response_cache` enables it; closed by its owner. */
   readonly cache?: ResponseCache | undefined
+  /** Those that the engines know; groups that name another are told so. */
+  readonly hostPolicies?: HostPolicies | undefined
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: ServerMetrics

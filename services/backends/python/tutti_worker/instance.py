@@ -13,7 +13,7 @@ import traceback
 from .completion import complete_config
 from .connection import Connection
 from .frames import Op
-from .processes import prefer_out_of_memory
+from .processes import keep_to, prefer_out_of_memory
 from .tracebacks import describe_exception
 
 
@@ -88,6 +88,7 @@ def serve_model(connection, settings):
     host = Host(server, settings["model_dir"], library, settings["instance"])
     library._bind(host)
     try:
+        keep_to(settings.get("cpus"))
         model = import_model(settings["file"], settings["package"])()
         if not callable(getattr(model, "execute", None)):
             raise AttributeError("'TritonPythonModel' has no function 'execute'")

@@ -29,6 +29,16 @@ def tie_to_parent(parent):
         os._exit(1)
 
 
+def keep_to(cpus):
+    """Binds this process to CPUs, as its host policy says; an empty list leaves it where it is."""
+    if not cpus:
+        return
+    try:
+        os.sched_setaffinity(0, cpus)
+    except (AttributeError, OSError) as error:
+        raise RuntimeError("unable to set the CPUs of its host policy, %s: %s" % (cpus, error)) from None
+
+
 def prefer_out_of_memory():
     """The kernel shall take a model before it takes the server."""
     try:

@@ -77,6 +77,7 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
   const log: unknown[] = []
   const engine = createOnnxEngine({
     log: { ...silentLogger, warn: (message, fields) => log.push({ message, ...fields }) },
+    hostPolicies: new Map([['model', [0]]]),
   })
   const directory = await writeModel(t, buildAddModel(2))
   const group = instanceGroup({ name: 'g0', kind: 'KIND_GPU', gpus: [0] })
@@ -196,4 +197,8 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
   const shrinkage = 'parameters["memory.enable_memory_arena_shrinkage"]'
   const settings = [`${shrinkage}: the onnxruntime engine does not use it`, ...others]
   t.same(log, [{ message: 'settings have no effect', model: 'm', settings, count: 21 }])
+  const pinned = { ...ADD_CONFIG, instance_group: [instanceGroup({ kind: 'KIND_MODEL' })] }
+  const onItsOwn = await engine.load(modelSource(directory, pinned), { instances: 1 })
+  await onItsOwn.close()
+  t.match(log[1], { settings: ['instance_group.host_policy'], count: 1 })
 })

@@ -9,6 +9,7 @@ import {
   withSequenceTensors,
 } from '@tutti/model-config'
 import type { Engine } from '../engine.ts'
+import { type HostPolicies, policyName } from '../host-policies.ts'
 import { modelPath } from '../model-file.ts'
 import { inspectOnnx } from '../onnx/inspect.ts'
 import { isBatchable, toPorts, toSignature } from '../onnx/model-ports.ts'
@@ -29,6 +30,8 @@ export interface OnnxEngineOptions {
   readonly clock?: Clock
   /** The module that session threads run; tests put a faulty one here. */
   readonly threadModule?: URL
+  /** Those that are known, which no session can keep to: the runtime's threads are those of this process. */
+  readonly hostPolicies?: HostPolicies
 }
 
 const DEFAULT_FILENAME = 'model.onnx'
@@ -79,7 +82,10 @@ async function load(source: ModelVersionSource, instances: number, o: Parts): Pr
   const placements = placeInstances(config, instances)
   refuseWithoutCuda(config, placements)
   const usesGpu = placements.some(({ kind }) => kind === 'GPU')
-  const { session, ineffective } = compileSessionOptions(config, usesGpu)
+  const { session, ineffective: ignored } = compileSessionOptions(config, usesGpu)
+  const ineffective = [...ignored]
+  const isPinned = placements.some((one) => o.hostPolicies.has(policyName(one)))
+  if (isPinned) ineffective.push('instance_group.host_policy')
   if (ineffective.length > 0) {
     // One line for a model, however much its configuration sets.
     const settings = ineffective.slice(0, MAX_LISTED_SETTINGS)
@@ -114,7 +120,8 @@ async function start(o: SessionInstanceOptions): Promise<SessionInstance> {
  */
 export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
   const pool = new SlotPool(POOL_BYTES)
-  const parts = { log: silentLogger, clock: systemClock, threadModule: THREAD_MODULE, ...o, pool }
+  const defaults = { log: silentLogger, clock: systemClock, threadModule: THREAD_MODULE }
+  const parts = { ...defaults, hostPolicies: new Map(), ...o, pool }
   return {
     backend: 'onnxruntime',
     cuda: { problem: cudaProviderProblem, modelChooses: false },

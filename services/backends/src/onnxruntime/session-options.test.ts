@@ -124,7 +124,7 @@ await t.test('every field that does nothing here is reported if it is set', asyn
 })
 
 await t.test('an instance on a GPU leaves to the CPU what CUDA lacks', async (t) => {
-  const placement = { group: 'g', name: 'g_0', kind: 'GPU', deviceId: 3 } as const
+  const placement = { group: 'g', name: 'g_0', kind: 'GPU', deviceId: 3, policy: '' } as const
   t.same(executionProviders(placement), [{ name: 'cuda', deviceId: 3 }, { name: 'cpu' }])
   t.same(executionProviders({ ...placement, kind: 'CPU' }), [{ name: 'cpu' }])
 })

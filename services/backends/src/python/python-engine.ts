@@ -11,6 +11,7 @@ import {
 } from '@tutti/model-config'
 import { refuseConfig } from '../config-fields.ts'
 import type { Engine, EngineCuda, EngineOptions } from '../engine.ts'
+import { type HostPolicies, policyName } from '../host-policies.ts'
 import { modelPath, requireRuntime } from '../model-file.ts'
 import { ModelMetrics } from '../model-metrics.ts'
 import { type Placement, placeInstances } from '../placement.ts'
@@ -41,6 +42,8 @@ export interface PythonEngineOptions {
   readonly metrics?: ModelMetrics
   /** False: tensors travel over the socket, as where memory cannot be shared. */
   readonly sharesMemory?: boolean
+  /** CPUs of the processes of instances. Default: those of this process. */
+  readonly hostPolicies?: HostPolicies
   /** Shared by engines whose processes may be forked from one. Default: its own. */
   readonly zygotes?: ZygotePool
 }
@@ -83,6 +86,7 @@ class PythonEngine implements Engine {
   readonly #environmentCache: string
   readonly #metrics: ModelMetrics
   readonly #pool: ZygotePool
+  readonly #hostPolicies: HostPolicies
   /** Opened for the first model; undefined if there is none. */
   #memory: readonly [SharedMemoryLike | undefined] | undefined
 
@@ -97,6 +101,7 @@ class PythonEngine implements Engine {
     this.#environmentCache = o.environmentCache ?? ENVIRONMENT_CACHE
     this.#metrics = o.metrics ?? new ModelMetrics()
     this.#pool = o.zygotes ?? new ZygotePool()
+    this.#hostPolicies = o.hostPolicies ?? new Map()
     if (o.sharesMemory === false) this.#memory = [undefined]
   }
 
@@ -139,6 +144,7 @@ class PythonEngine implements Engine {
           ...toTask(source, placement),
           file,
           package: packageOf(source, this.#program.runtime),
+          cpus: this.#hostPolicies.get(policyName(placement)) ?? [],
         },
         isDecoupled: isDecoupled(config),
         settings,

@@ -56,8 +56,7 @@ await t.test(
 def deeper(self):
     raise ValueError("no such thing: é")
 
-def leave(self, requests):
-    sys.exit(4)
+def leave(self, requests): sys.exit(4)
 
 def library(self, requests):
     raise pb_utils.TritonModelException("said so")`,

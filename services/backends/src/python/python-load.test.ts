@@ -232,3 +232,27 @@ def execute(self, requests):
     await model.close()
   },
 )
+
+await t.test(
+  'an instance keeps to the CPUs of its host policy',
+  { skip: WITHOUT_PYTHON || (process.platform !== 'linux' && 'Linux alone has affinities') },
+  async (t) => {
+    const code = pythonModel(
+      answerWith(
+        'np.array(sorted(os.sched_getaffinity(0)) + [threading.active_count()], np.uint8)',
+      ),
+    )
+    const cpusOf = async (hostPolicy: string) => {
+      const config = pythonConfig({ instance_group: [instanceGroup({ host_policy: hostPolicy })] })
+      const hostPolicies = new Map([['first', [0]]])
+      const model = await loadPythonModel(t, code, { config, hostPolicies })
+      const [response] = await executeOnce(model, [stepRequest([bytesRequestInput(1)])])
+      return [...(response?.outputs[0]?.data ?? [])].slice(0, -1)
+    }
+    t.same(await cpusOf('first'), [0])
+    t.not((await cpusOf('unknown')).length, 0)
+    const nowhere = new Map([['cpu', [65_000]]])
+    const text = await refusal(t, code, { hostPolicies: nowhere })
+    t.match(text, /MODEL_LOAD_FAILED .*unable to set the CPUs of its host policy, \[65000\]: /)
+  },
+)

@@ -15,6 +15,7 @@ import {
 import { type RouterCalls, StepDirectory } from '@tutti/transport'
 import { repositoryUnreadable } from '../log-events.ts'
 import { chooseStartModels } from './control-flags.ts'
+import { readHostPolicies } from './host-policies.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
@@ -55,16 +56,18 @@ export async function openModelServer(o: ModelServerOptions): Promise<ModelServe
   }
 }
 
+function openMetrics(flags: ServeFlags): ServerMetrics {
+  const pinnedPoolBytes = flags['pinned-memory-pool-byte-size']
+  return new ServerMetrics({ latencies: readMetricsFlags(flags), pinnedPoolBytes })
+}
+
 async function openServer(
   o: ModelServerOptions,
   opened: AsyncDisposableStack,
 ): Promise<ModelServer> {
   const { flags, settings, log, clock, manifests } = o
   opened.defer(async () => manifests?.close())
-  const metrics = new ServerMetrics({
-    latencies: readMetricsFlags(flags),
-    pinnedPoolBytes: flags['pinned-memory-pool-byte-size'],
-  })
+  const metrics = openMetrics(flags)
   const tracing = createTracing(settings)
   opened.defer(() => tracing.shutdown())
   const cache = openCache(flags, { clock, metrics, opened })
@@ -73,14 +76,17 @@ async function openServer(
   const replica = randomBytes(5).toString('hex')
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   const backendDirectory = flags['backend-directory']
+  const hostPolicies = readHostPolicies(flags)
   let routers: RouterCalls | undefined
   const step = openStep({
     ...toStepSettings(flags, o.env),
     replica,
     repository,
     unpinned: (pin) => router.whenUnpinned(pin),
-    engines: o.engines ?? openEngines({ log, metrics, backendDirectory, ...backends }),
+    engines:
+      o.engines ?? openEngines({ log, metrics, backendDirectory, hostPolicies, ...backends }),
     defaultMaxBatchSize,
+    hostPolicies,
     routers: () => routers,
     control: () => router.control,
     cache,

@@ -1,4 +1,5 @@
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import { HOST_POLICY_FLAGS } from './host-policies.ts'
 
 /** Accepted as tritonserver accepts them; a line of the log says what happens instead. */
 const INT = { type: 'int', isIgnored: true } as const
@@ -100,10 +101,7 @@ export const TRITON_FLAGS = {
     description: 'No effect: --accelerator names the devices that are used.',
   },
   'buffer-manager-thread-count': { ...INT, description: NO_THREADS },
-  'host-policy': {
-    ...TEXT,
-    description: 'No effect: processes stay on the CPUs that they were given.',
-  },
+  ...HOST_POLICY_FLAGS,
   'model-load-gpu-limit': {
     ...TEXT,
     description: 'No effect: a load fails when its device has no memory left.',

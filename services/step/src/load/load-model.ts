@@ -77,8 +77,12 @@ async function loadVersions(
 ): Promise<LoadOutcome> {
   const { config, labels } = prepared
   const { name } = opened
-  const { cache, metrics } = o.settings
-  const has = { hasCache: cache !== undefined, hasHistograms: metrics?.hasHistograms === true }
+  const { cache, metrics, hostPolicies } = o.settings
+  const has = {
+    hasCache: cache !== undefined,
+    hasHistograms: metrics?.hasHistograms === true,
+    hostPolicies,
+  }
   for (const [field, flag] of ineffectiveSettings(config, has)) {
     o.events.settingIneffective(name, field, flag)
   }

@@ -87,6 +87,8 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
     ['response_cache', '--cache-config'],
     ['model_metrics', '--metrics-config=histogram_latencies=true'],
   ])
+  const pinned = ineffectiveSettings(config, { ...NONE, hostPolicies: new Map([['p', [0]]]) })
+  t.notOk(pinned.some(([field]) => field === 'instance_group.host_policy'))
   const cached = ineffectiveSettings(config, { ...NONE, hasCache: true }).map(([field]) => field)
   t.notOk(cached.includes('response_cache'))
   t.same(ineffectiveSettings(scriptedConfig(), NONE), [])

@@ -1,3 +1,4 @@
+import type { HostPolicies } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import { FIRST_RESPONSE_FAMILY, firstResponseBuckets } from '@tutti/server'
@@ -67,12 +68,20 @@ function requireWithin(config: ModelConfig, field: string, got: number, most: nu
  */
 export function ineffectiveSettings(
   config: ModelConfig,
-  o: { readonly hasCache: boolean; readonly hasHistograms: boolean },
+  o: {
+    readonly hasCache: boolean
+    readonly hasHistograms: boolean
+    readonly hostPolicies?: HostPolicies | undefined
+  },
 ): readonly (readonly [string, string])[] {
   const { instance_group: groups, response_cache: cache, model_metrics: metrics } = config
   const settings = [
     ['instance_group.rate_limiter', '--rate-limit', groups.some((g) => g.rate_limiter)],
-    ['instance_group.host_policy', '--host-policy', groups.some((g) => g.host_policy !== '')],
+    [
+      'instance_group.host_policy',
+      '--host-policy',
+      groups.some(({ host_policy: name }) => name !== '' && o.hostPolicies?.has(name) !== true),
+    ],
     ['response_cache', '--cache-config', cache?.enable && !o.hasCache],
     [
       'model_metrics',
