@@ -10,6 +10,7 @@ import {
 } from './load-overrides.ts'
 import { ModelDigests } from './model-digests.ts'
 import { OverrideDirectories } from './override-directory.ts'
+import type { RepositoryMirror } from './remote/repository-mirror.ts'
 import type { RepositoryModel } from './repository-model.ts'
 import { findModel, listModelNames, type ScanOptions } from './scan.ts'
 import { addText } from './tree-files.ts'
@@ -17,6 +18,8 @@ import { addText } from './tree-files.ts'
 export interface ModelRepositoryOptions extends ScanOptions {
   /** The repositories' directories. */
   readonly paths: readonly string[]
+  /** Repositories that are not on this machine; closed with this. */
+  readonly mirrors?: readonly RepositoryMirror[]
   /** Where models of load requests are written; the system's directory for temporary files if absent. */
   readonly temporaryDirectory?: string
 }
@@ -46,7 +49,7 @@ export class ModelRepository {
 
   /** Every directory's name, sorted. @throws ServeError REPOSITORY_UNREADABLE */
   async names(): Promise<readonly string[]> {
-    return await listModelNames(this.#o.paths, this.#o)
+    return await listModelNames(await this.#paths((mirror) => mirror.list()), this.#o)
   }
 
   /**
@@ -87,14 +90,22 @@ export class ModelRepository {
     }
   }
 
-  /** Deletes what load requests brought. */
+  /** Deletes what load requests brought, and copies of repositories. */
   async close(): Promise<void> {
     await this.#overrides.close()
+    await Promise.all((this.#o.mirrors ?? []).map((mirror) => mirror.close()))
+  }
+
+  /** All directories, once the mirrors have what is wanted. */
+  async #paths(look: (mirror: RepositoryMirror) => Promise<string>): Promise<readonly string[]> {
+    const { paths, mirrors = [] } = this.#o
+    return [...paths, ...(await Promise.all(mirrors.map(look)))]
   }
 
   async #find(name: string): Promise<RepositoryModel> {
     checkModelName(name)
-    const found = await findModel(this.#o.paths, name, this.#o)
+    const paths = await this.#paths((mirror) => mirror.refresh(name))
+    const found = await findModel(paths, name, this.#o)
     if (found === undefined) {
       throw new ServeError('MODEL_NOT_FOUND', `no model repository has a directory '${name}'`, {
         details: { model: name },

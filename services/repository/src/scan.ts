@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { readBounded } from './bounded-read.ts'
 import { type ConfigOverrides, overrideConfig } from './config-override.ts'
+import { isRemote } from './remote/repository-uri.ts'
 import type { RepositoryModel } from './repository-model.ts'
 
 /** A model's own directory, which holds config.pbtxt and versions. */
@@ -40,6 +41,12 @@ function codeOf(error: unknown): string {
 function refuseRepository(path: string, problem: string, cause?: unknown): never {
   const text = `model repository '${path}' cannot be read: ${problem}`
   throw new ServeError('REPOSITORY_UNREADABLE', text, { cause })
+}
+
+/** @throws ServeError REPOSITORY_UNREADABLE for an address where only folders are read. */
+function toDirectory(path: string): string {
+  if (isRemote(path)) refuseRepository(path, 'only tutti serve and tutti-step read buckets')
+  return resolve(path)
 }
 
 /** Follows symbolic links; false also for what does not exist, a dangling link for example. */
@@ -138,7 +145,7 @@ export async function listModelNames(
   paths: readonly string[],
   options: Pick<ScanOptions, 'directories'> = {},
 ): Promise<readonly string[]> {
-  const names = await Promise.all(paths.map((path) => listModels(resolve(path))))
+  const names = await Promise.all(paths.map((path) => listModels(toDirectory(path))))
   const own = (options.directories ?? []).map(({ name }) => name)
   return [...new Set([...names.flat(), ...own])].toSorted()
 }
@@ -158,7 +165,7 @@ export async function findModel(
   const found: FoundDirectory[] = (options.directories ?? [])
     .filter((directory) => directory.name === name)
     .map(({ path }) => ({ name, path: resolve(path), isOwn: true }))
-  for (const repository of new Set(paths.map((path) => resolve(path)))) {
+  for (const repository of new Set(paths.map(toDirectory))) {
     const path = join(repository, name)
     if (await isDirectory(path)) found.push({ name, path })
     // Absent and unreadable are two things: a mount that is away must not look like a model that was removed.

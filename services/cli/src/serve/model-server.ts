@@ -71,7 +71,7 @@ async function openServer(
   const tracing = createTracing(settings)
   opened.defer(() => tracing.shutdown())
   const cache = openCache(flags, { clock, metrics, opened })
-  const repository = openRepository(flags, manifests)
+  const repository = openRepository(flags, { ...manifests, env: o.env ?? {}, log })
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])

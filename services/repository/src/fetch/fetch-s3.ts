@@ -14,6 +14,8 @@ import { onDisk } from './work-folder.ts'
 interface ModelObject extends S3Object {
   /** Below the model's directory. */
   readonly path: string
+  /** A key that ends in `/`: a folder that a person made, which may be a version of an ensemble. */
+  readonly isFolder: boolean
 }
 
 /** Objects at the same time: enough to fill a line with small ones. */
@@ -63,12 +65,12 @@ async function listModel(
       const { key, sizeBytes } = object
       if (!key.startsWith(prefix)) throw invalid(key, 'it is none of the keys that were asked for')
       const name = key.slice(prefix.length)
-      // Keys that end in `/` are folders that a person made.
-      if (name === '' || name.endsWith('/')) plan.add('directory', name)
-      else found.push({ ...object, path: plan.add('file', name, sizeBytes) })
+      const isFolder = name === '' || name.endsWith('/')
+      const path = plan.add(isFolder ? 'directory' : 'file', name, sizeBytes)
+      if (path !== '') found.push({ ...object, path, isFolder })
     }
   }
-  if (found.length > 0) return found
+  if (found.some(({ isFolder }) => !isFolder)) return found
   const text = `'${showUri(uri)}' has no objects, want a model's directory`
   throw new ServeError('ARTIFACT_NOT_FOUND', text)
 }
@@ -83,14 +85,15 @@ function digestListing(objects: readonly ModelObject[]): string {
 
 async function download(
   bucket: S3Bucket,
-  { key, etag, sizeBytes }: S3Object,
+  { key, etag, sizeBytes, isFolder }: ModelObject,
   path: string,
   o: FetchOptions,
 ): Promise<void> {
   const changed = (): ServeError =>
     new ServeError('ARTIFACT_UNAVAILABLE', `object '${key}' changed during the fetch`)
   if (o.done.has(path)) return
-  await onDisk(path, () => mkdir(dirname(path), { recursive: true }))
+  await onDisk(path, () => mkdir(isFolder ? path : dirname(path), { recursive: true }))
+  if (isFolder) return
   const answer = await bucket.object(key, etag === '' ? {} : { 'if-match': etag })
   const found = await downloadFile(answer, {
     context: o.context,

@@ -47,6 +47,21 @@ export class S3Bucket {
     } while (token !== '')
   }
 
+  /** The names of the folders in a prefix: what stands before the next `/` of each key below it. */
+  async *folders(prefix: string): AsyncGenerator<string> {
+    let token = ''
+    do {
+      const xml = await this.#page(prefix, token, 'delimiter=%2F&')
+      const isEncoded = readTag(xml, 'EncodingType') === 'url'
+      for (const part of readElements(xml, 'CommonPrefixes')) {
+        const folder = decodeKey(readTag(part, 'Prefix'), isEncoded)
+        if (!folder.startsWith(prefix)) throw invalid(folder, 'it was not asked for')
+        yield folder.slice(prefix.length).replace(/\/$/, '')
+      }
+      token = readTag(xml, 'NextContinuationToken')
+    } while (token !== '')
+  }
+
   object(key: string, headers: HttpHeaders): Promise<HttpAnswer> {
     const url = new URL(this.#base)
     url.pathname += key.split('/').map(encode).join('/')
@@ -64,10 +79,10 @@ export class S3Bucket {
     return DENIED.test(code) ? new ServeError('ARTIFACT_DENIED', failure.message) : failure
   }
 
-  async #page(prefix: string, token: string): Promise<string> {
+  async #page(prefix: string, token: string, delimiter = ''): Promise<string> {
     const url = new URL(this.#base)
     const continuation = token === '' ? '' : `continuation-token=${encode(token)}&`
-    url.search = `${continuation}encoding-type=url&list-type=2&prefix=${encode(prefix)}`
+    url.search = `${continuation}${delimiter}encoding-type=url&list-type=2&prefix=${encode(prefix)}`
     const answer = await this.#get(url)
     if (answer.status !== 200) throw await this.refused(answer)
     const xml = await this.#text(answer)
@@ -148,9 +163,13 @@ function toObject(xml: string, isEncoded: boolean): S3Object {
   const text = readTag(xml, 'Key')
   const size = readTag(xml, 'Size')
   if (!/^\d{1,15}$/.test(size)) throw invalid(text, `its size is "${size}"`)
+  const key = decodeKey(text, isEncoded)
+  return { key, etag: readTag(xml, 'ETag'), sizeBytes: Number(size) }
+}
+
+function decodeKey(text: string, isEncoded: boolean): string {
   try {
-    const key = isEncoded ? decodeURIComponent(text.replaceAll('+', ' ')) : text
-    return { key, etag: readTag(xml, 'ETag'), sizeBytes: Number(size) }
+    return isEncoded ? decodeURIComponent(text.replaceAll('+', ' ')) : text
   } catch {
     throw invalid(text, 'it is no percent-encoded key')
   }

@@ -60,11 +60,19 @@ function list(
 ): void {
   const prefix = url.searchParams.get('prefix') ?? ''
   const after = url.searchParams.get('continuation-token') ?? ''
-  const keys = [...objects.keys()].filter((key) => key.startsWith(prefix)).toSorted()
+  const below = [...objects.keys()].filter((key) => key.startsWith(prefix))
+  const isFolders = url.searchParams.get('delimiter') === '/'
+  const folders = below.map((key) => /^[^/]*\//.exec(key.slice(prefix.length))?.[0])
+  const keys = (
+    isFolders ? [...new Set(folders.flatMap((name) => (name ? prefix + name : [])))] : below
+  ).toSorted()
   const page = keys.filter((key) => key > after).slice(0, pageSize)
   const last = page.at(-1) ?? ''
   const isTruncated = last !== (keys.at(-1) ?? '')
   const contents = page.map((key) => {
+    if (isFolders) {
+      return `<CommonPrefixes><Prefix>${encodeURIComponent(key)}</Prefix></CommonPrefixes>`
+    }
     const content = objects.get(key) ?? ''
     const size = Buffer.byteLength(content)
     const etag = tagOf(content).replaceAll('"', '&quot;')

@@ -8,7 +8,13 @@ import {
 } from '@tutti/backends'
 import { type FlagTable, type FlagValues, flagRefusal, type Logger } from '@tutti/chassis'
 import { Accelerator } from '@tutti/ensemble'
-import { ModelRepository, type ScanOptions } from '@tutti/repository'
+import {
+  isRemote,
+  ModelRepository,
+  parseRepositoryUri,
+  RepositoryMirror,
+  type ScanOptions,
+} from '@tutti/repository'
 import type { ServerMetrics } from '@tutti/server'
 import { StepEvents } from '../log-events.ts'
 import { type BackendConfig, readBackendConfig } from './backend-config.ts'
@@ -19,7 +25,7 @@ export const MODEL_FLAGS = {
     type: 'string',
     repeatable: true,
     aliases: ['model-store'],
-    description: 'Folder that holds models. Repeat the flag for more.',
+    description: 'Folder or s3:// address that holds models. Repeat the flag for more.',
   },
   'strict-readiness': {
     type: 'bool',
@@ -111,14 +117,23 @@ export function toStepSettings(flags: ModelFlags, env: Environment | undefined) 
   }
 }
 
-/** The repositories that the flags name. */
+/**
+ * The repositories that the flags name.
+ *
+ * @param o.env - of the process, for the credentials of repositories in buckets.
+ * @throws ServeError FLAG_INVALID for an address that is none.
+ */
 export function openRepository(
   flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
-  others: OtherModels = {},
+  { env, log, ...others }: OtherModels & { readonly env: Environment; readonly log: Logger },
 ): ModelRepository {
   const configName = flags['model-config-name']
+  const places = [...new Set(flags['model-repository'])]
   return new ModelRepository({
-    paths: flags['model-repository'],
+    paths: places.filter((place) => !isRemote(place)),
+    mirrors: places
+      .filter(isRemote)
+      .map((uri) => new RepositoryMirror(parseRepositoryUri(uri), { env, log })),
     ...others,
     ...(configName !== undefined && { configName }),
   })

@@ -63,7 +63,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   const backendDirectory = flags['backend-directory']
   const others = readOtherModels(flags)
-  const repository = openRepository(flags, others)
+  const repository = openRepository(flags, { ...others, env: o.env ?? {}, log })
   opened.defer(() => repository.close())
   const tracing = createTracing(o.settings)
   opened.defer(() => tracing.shutdown())

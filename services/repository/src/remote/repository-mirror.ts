@@ -1,0 +1,124 @@
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { persist } from '../fetch/attempts.ts'
+import { FETCH_BOUNDS, type FetchContext } from '../fetch/fetch-options.ts'
+import { fetchS3 } from '../fetch/fetch-s3.ts'
+import { S3Bucket } from '../fetch/s3-bucket.ts'
+import { pathProblem } from '../fetch/tree-plan.ts'
+import { WorkFolder } from '../fetch/work-folder.ts'
+import { readCloudCredentials } from './cloud-credentials.ts'
+import type { RepositoryUri } from './repository-uri.ts'
+
+export interface MirrorOptions {
+  /** Of the process: it has the credentials, which are read anew each time, so that new ones take effect. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly clock?: Clock
+  readonly log?: Pick<Logger, 'warn'>
+  /** Where the copy stands; the system's directory for temporary files if absent. */
+  readonly temporaryDirectory?: string
+}
+
+/** A poll or a client tries again, so a load need not wait longer. */
+const BOUNDS = { ...FETCH_BOUNDS, attempts: 3 }
+
+/**
+ * A model repository in a bucket, as a private folder with a copy of it. A model is copied when it is asked for, whole or not at
+ * all, and again only if its listing has changed. The bucket is never written.
+ */
+export class RepositoryMirror {
+  readonly #at: RepositoryUri
+  readonly #o: MirrorOptions
+  readonly #stop = new AbortController()
+  /** Listing -> of which the folder of a model is a copy. */
+  readonly #copied = new Map<string, string>()
+  /** The last look at each model: looks at one go one after the other. */
+  readonly #looks = new Map<string, Promise<void>>()
+  #root: Promise<string> | undefined
+
+  constructor(at: RepositoryUri, o: MirrorOptions) {
+    this.#at = at
+    this.#o = o
+  }
+
+  /** Lists the models, as folders that may be empty yet. @returns the copy's folder. @throws ServeError REPOSITORY_UNREADABLE */
+  async list(): Promise<string> {
+    return await this.#reading(async (root, context) => {
+      const { bucket, prefix } = this.#at
+      const names = await persist(context, new Set(), async () => {
+        const found: string[] = []
+        for await (const name of new S3Bucket(bucket, context).folders(prefix)) found.push(name)
+        return found
+      })
+      const models = new Set(names.filter((name) => pathProblem(name) === undefined))
+      for (const name of models) await mkdir(join(root, name), { recursive: true })
+      const there = (await readdir(root)).filter((name) => !name.startsWith('.'))
+      for (const name of there) if (!models.has(name)) await this.#remove(root, name)
+    })
+  }
+
+  /** Makes the copy of a model what the bucket has. @param name - of a folder. @returns as `list`. @throws as `list`. */
+  async refresh(name: string): Promise<string> {
+    return await this.#reading(async (root, context) => {
+      const look = async (): Promise<void> => this.#copy(root, name, context)
+      const done = (this.#looks.get(name) ?? Promise.resolve()).then(look, look)
+      this.#looks.set(name, done)
+      await done.finally(() => {
+        if (this.#looks.get(name) === done) this.#looks.delete(name)
+      })
+    })
+  }
+
+  /** Deletes the copy, and ends what is under way. */
+  async close(): Promise<void> {
+    this.#stop.abort(new ServeError('CANCELLED', 'the repository is closed'))
+    await Promise.allSettled(this.#looks.values())
+    const root = await this.#root?.catch(() => undefined)
+    if (root !== undefined) await rm(root, { recursive: true, force: true }).catch(() => {})
+  }
+
+  async #copy(root: string, name: string, context: FetchContext): Promise<void> {
+    const { bucket } = this.#at
+    const prefix = `${this.#at.prefix}${name}/`
+    const uri = `${this.#at.uri.replace(/\/+$/, '')}/${name}`
+    const work = new WorkFolder(join(root, name))
+    const done = new Set<string>()
+    try {
+      await work.open()
+      const validator = this.#copied.get(name) ?? ''
+      const options = { context, work, uri, digest: undefined, done, validator }
+      const found = await persist(context, done, () => fetchS3({ bucket, prefix }, options))
+      if (found === undefined) return
+      const record = { uri, digest: '', tree: '', files: done.size, bytes: 0 }
+      await work.publish(found.root, { ...record, validator: found.validator })
+      this.#copied.set(name, found.validator)
+    } catch (error) {
+      if (ServeError.from(error).reason !== 'ARTIFACT_NOT_FOUND') throw error
+      await this.#remove(root, name)
+    } finally {
+      await work.close()
+    }
+  }
+
+  async #remove(root: string, name: string): Promise<void> {
+    this.#copied.delete(name)
+    await rm(join(root, name), { recursive: true, force: true })
+  }
+
+  async #reading(read: (root: string, context: FetchContext) => Promise<void>): Promise<string> {
+    const { env, clock = systemClock, log = silentLogger, temporaryDirectory = tmpdir() } = this.#o
+    try {
+      // Made for this user alone.
+      this.#root ??= mkdtemp(join(temporaryDirectory, 'tutti-repository-'))
+      const root = await this.#root
+      const credentials = await readCloudCredentials(this.#at, env)
+      await read(root, { credentials, clock, log, signal: this.#stop.signal, bounds: BOUNDS })
+      return root
+    } catch (error) {
+      const text = `model repository '${this.#at.uri}' cannot be read: ${ServeError.from(error).message}`
+      throw new ServeError('REPOSITORY_UNREADABLE', text, { cause: error })
+    }
+  }
+}
