@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import protobuf from 'protobufjs'
 import t from 'tap'
@@ -34,7 +34,7 @@ async function findNames() {
     metric: await metricFamilies(),
     flag: TRITONSERVER_FLAGS.map(([name]) => name),
     pb_utils: pbUtils(),
-    backend: ['onnxruntime', 'python', 'pytorch', 'identity', 'repeat', 'square', 'dyna_sequence', 'sequence'],
+    backend: ['onnxruntime', 'python', 'pytorch', ...stockBackends()],
   }
 }
 
@@ -83,6 +83,11 @@ function pbUtils() {
     words(names).map((name) => `${owner}.${name}`),
   )
   return [...words(module), ...members]
+}
+
+/** Those that are written anew, in Python. */
+function stockBackends() {
+  return readdirSync(join(ROOT, 'services', 'backends', 'python', 'backends'))
 }
 
 function words(text) {

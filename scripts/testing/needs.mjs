@@ -4,6 +4,7 @@ import { findFaketime } from '../setup/faketime.mjs'
 import { findKubeBinaries } from '../setup/kube-binaries.mjs'
 import { findNamespaces } from '../setup/namespaces.mjs'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
+import { findPerfAnalyzer } from '../setup/perf-analyzer.mjs'
 import { ensurePython } from '../setup/python.mjs'
 import { findTorch } from '../setup/torch.mjs'
 import { findTriton } from '../setup/triton.mjs'
@@ -48,6 +49,11 @@ export const NEEDS = {
   triton: {
     names: ['TUTTI_TRITON'],
     provide: (root) => findTriton(join(root, 'scripts', 'triton-requirements.txt')),
+  },
+  /** NVIDIA's perf_analyzer. */
+  'perf-analyzer': {
+    names: ['TUTTI_PERF_ANALYZER'],
+    provide: (root) => findPerfAnalyzer(join(root, 'scripts', 'perf-analyzer-requirements.txt')),
   },
 }
 
