@@ -351,6 +351,14 @@ def iterative_ends(clients, flags):
     client.stop_stream()
 
 
+def has_failed(answers):
+    """-> whether an error is among what has come"""
+    errors = []
+    while not answers.empty():
+        errors.append(answers.get()[1])
+    return any(error is not None for error in errors)
+
+
 @check
 def lost_replica(clients, flags):
     """sequences of a replica that is gone are asked to start again, and the others go on"""
@@ -360,6 +368,10 @@ def lost_replica(clients, flags):
     sequences = [next(IDS) for _ in range(12)]
     for sequence in sequences:
         assert client.send("seq_onnx", sequence, 1, start=True) == 101
+    endless = [(grpc_client.InferenceServerClient(flags.grpc), queue.Queue()) for _ in range(6)]
+    for i, (stream, answers) in enumerate(endless):
+        iterate(stream, answers, -1, f"endless{i}")
+        assert len(rounds(answers, at_most=3)[0]) == 3
     os.kill(pids(flags)[0], signal.SIGKILL)
     asked, gone_on = [], []
     for sequence in sequences:
@@ -375,6 +387,16 @@ def lost_replica(clients, flags):
                     break
                 assert error.status() == "StatusCode.UNAVAILABLE" and time.monotonic() < deadline, error
     assert asked and gone_on, (asked, gone_on)
+    # An iterative request does not execute a second time elsewhere: it fails, and those of the other replica go on.
+    deadline, failed = time.monotonic() + 20, set()
+    while not failed:
+        assert time.monotonic() < deadline
+        failed = {i for i, (_, answers) in enumerate(endless) if has_failed(answers)}
+        time.sleep(0.1)
+    others = [answers for i, (_, answers) in enumerate(endless) if i not in failed]
+    assert any(rounds(answers, at_most=5)[1] is None for answers in others), failed
+    for stream, _ in endless:
+        stream.stop_stream(cancel_requests=True)
     for sequence in asked:
         assert sums(client, "seq_onnx", sequence, [1, 2]) == [101, 103]
 
