@@ -3,11 +3,14 @@ import type { ServedModel, VersionState } from '@tutti/ensemble'
 import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
 import type { CheckedScheduler } from './execution/scheduler.ts'
+import type { InstanceLimits } from './limiter/rate-limiter.ts'
 
 /** A version in memory, with all that a request to it needs. */
 export interface Serving extends CheckedScheduler {
   readonly loaded: LoadedModel
   readonly statistics: StatisticsRecorder
+  /** Present with a rate limiter; closed after `loaded`. */
+  readonly limits?: InstanceLimits | undefined
   /** Requests that can execute at the same time. */
   readonly slots: number
   /** How long the load took, warm-up included. */
@@ -40,6 +43,15 @@ export interface HostedModel {
   readonly filesDigest?: string
   /** Gives back the files that it was loaded from, once no version of it is in memory. */
   readonly release: () => Promise<void>
+}
+
+/** Releases the engine, and then what its instances held. */
+export async function closeServing({ loaded, limits }: Serving): Promise<void> {
+  try {
+    await loaded.close()
+  } finally {
+    limits?.close()
+  }
 }
 
 /** True if a load of it succeeded and it was not unloaded since. */

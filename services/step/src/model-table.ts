@@ -1,7 +1,7 @@
 import type { PinnedVersion } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { firstResponseBuckets } from '@tutti/server'
-import type { HostedModel, HostedVersion, Serving } from './hosted-model.ts'
+import { closeServing, type HostedModel, type HostedVersion, type Serving } from './hosted-model.ts'
 import type { StepEvents } from './log-events.ts'
 import type { StepSettings } from './step-options.ts'
 
@@ -174,7 +174,7 @@ export class ModelTable {
     if (this.#retiredByPin.get(key) === retired) this.#retiredByPin.delete(key)
     this.#o.metrics?.removeModel(serving.statistics)
     try {
-      await serving.loaded.close()
+      await closeServing(serving)
     } catch (error) {
       this.#o.events.closeFailed(pin.model, pin.version, ServeError.from(error))
     }

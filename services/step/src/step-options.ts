@@ -4,6 +4,7 @@ import type { PinnedVersion } from '@tutti/ensemble'
 import type { ModelRepository } from '@tutti/repository'
 import type { ModelControl, ResponseCache, ServerMetrics } from '@tutti/server'
 import type { RouterCalls } from '@tutti/transport'
+import type { RateLimiter } from './limiter/rate-limiter.ts'
 
 /** What a step process is opened with. */
 export interface StepOptions {
@@ -32,6 +33,8 @@ export interface StepOptions {
   readonly cache?: ResponseCache | undefined
   /** Those that the engines know; groups that name another are told so. */
   readonly hostPolicies?: HostPolicies | undefined
+  /** Absent if instances execute whenever they are free. */
+  readonly limiter?: RateLimiter | undefined
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: ServerMetrics

@@ -13,8 +13,6 @@ const NO_PINGS =
 const NO_SAGEMAKER = 'No effect: SageMaker endpoints are not offered.'
 const NO_VERTEX = 'No effect: Vertex AI endpoints are not offered.'
 const NO_LIBRARIES = 'No effect: nothing is loaded from shared libraries.'
-const NO_LIMITER =
-  'No effect: an instance that is free executes the next request; limit instances by instance_group.'
 
 /** Flags of tritonserver 2.51 that have no effect here, or only values that change nothing. */
 export const TRITON_FLAGS = {
@@ -86,13 +84,6 @@ export const TRITON_FLAGS = {
   },
   'repoagent-directory': { ...TEXT, description: NO_LIBRARIES },
   'cache-directory': { ...TEXT, description: NO_LIBRARIES },
-  'rate-limit': {
-    type: 'enum',
-    values: ['off', 'execution_count'],
-    isIgnored: true,
-    description: NO_LIMITER,
-  },
-  'rate-limit-resource': { ...TEXT, description: NO_LIMITER },
   'pinned-memory-pool-byte-size': { ...INT, description: NO_POOL },
   'cuda-memory-pool-byte-size': { ...TEXT, description: NO_POOL },
   'cuda-virtual-address-size': { ...TEXT, description: NO_POOL },

@@ -70,7 +70,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     const { watch } = this.context.statistics
     const scheduled = new ScheduledRequest(request, watch?.(sink) ?? sink, o, this)
     const refusal = this.#enqueue(scheduled)
-    if (refusal === undefined) this.#pump()
+    if (refusal === undefined) this.pump()
     else scheduled.refuse(refusal)
   }
 
@@ -95,7 +95,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   }
 
   /** Starts all that can start now. */
-  #pump(): void {
+  pump(): void {
     const now = this.context.clock.now()
     const { queue, instances } = this.#o
     if (queue.nextExpiry <= now) this.#expire(now)
@@ -138,7 +138,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   released(instance: number, times: ExecutionTimes | undefined): void {
     this.#o.instances.end(instance, times)
-    this.#pump()
+    this.pump()
   }
 
   settled(): void {
@@ -152,7 +152,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     if (entry !== undefined && this.#o.queue.remove(entry)) this.#dequeued(scheduled)
     scheduled.refuse(error)
     // A batch that waited for this request's size or shape may be ready now.
-    this.#pump()
+    this.pump()
   }
 
   /** Notes that a request is out of the queue, whichever way it went. */
@@ -175,7 +175,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     this.#timerAt = at
     this.#clearTimer = this.context.clock.setTimer(at - now, () => {
       this.#timerAt = Number.POSITIVE_INFINITY
-      this.#pump()
+      this.pump()
     })
   }
 

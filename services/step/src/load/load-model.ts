@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type ModelConfig, selectVersions } from '@tutti/model-config'
 import type { OpenedModel } from '@tutti/repository'
 import { loadFailed, pollFailed, versionFailures } from '@tutti/server'
-import type { HostedModel, HostedVersion } from '../hosted-model.ts'
+import { closeServing, type HostedModel, type HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import { leavesIdle } from './instance-devices.ts'
 import { loadVersion, type VersionLoadOptions } from './load-version.ts'
@@ -77,8 +77,9 @@ async function loadVersions(
 ): Promise<LoadOutcome> {
   const { config, labels } = prepared
   const { name } = opened
-  const { cache, metrics, hostPolicies } = o.settings
+  const { cache, limiter, metrics, hostPolicies } = o.settings
   const has = {
+    hasLimiter: limiter !== undefined,
     hasCache: cache !== undefined,
     hasHistograms: metrics?.hasHistograms === true,
     hostPolicies,
@@ -143,7 +144,7 @@ export async function unloadVersion(
   version.state = 'UNAVAILABLE'
   version.reason = 'unloaded'
   try {
-    await serving.loaded.close()
+    await closeServing(serving)
   } catch (error) {
     events.closeFailed(model, version.version, ServeError.from(error))
   }

@@ -8,10 +8,14 @@ import {
 } from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
 import { StatisticsRecorder } from '@tutti/server'
+import type { ScheduledRequest } from '../execution/execution.ts'
 import type { ExecutionContext } from '../execution/execution-context.ts'
 import { ResponseOrder } from '../execution/response-order.ts'
 import { Instances, Scheduler } from '../execution/scheduler.ts'
+import type { SchedulerParts } from '../execution/scheduler-parts.ts'
 import type { Serving } from '../hosted-model.ts'
+import { LimitedInstances, limitChoice, limitedInstances } from '../limiter/limited-instances.ts'
+import type { InstanceLimits } from '../limiter/rate-limiter.ts'
 import { StepEvents } from '../log-events.ts'
 import { compileQueueRules } from '../queue/queue-rules.ts'
 import { RequestQueue } from '../queue/request-queue.ts'
@@ -56,27 +60,36 @@ export async function loadVersion(
   }
   const instances = countInstances(config)
   const sequences = await openSequences(config, modelDirectory)
-  const loaded = await engine.load(source, { instances, host: o.host, signal: o.signal })
+  const limits = o.limiter?.register(name, limitedInstances(config))
+  let loaded: LoadedModel | undefined
   try {
+    loaded = await engine.load(source, { instances, host: o.host, signal: o.signal })
     const check = sequences?.check ?? compileRequestCheck(config)
     const sample = { check: sequences?.warmUpCheck ?? check, modelDirectory, random: Math.random }
     await warmUp(loaded, { config, instances, ...sample })
     const statistics = new StatisticsRecorder({ name, version: String(version), clock: o.clock })
-    const parts = { loaded, config, version, instances, statistics, settings: o, sequences }
+    const parts = { loaded, config, version, instances, statistics, settings: o, sequences, limits }
     const scheduler = buildScheduler(parts)
     const cached = cacheResponses(scheduler, { ...parts, revision })
     const slots = countSlots(config)
     const loadSeconds = (o.clock.now() - startedAt) / 1000
-    const serving = { loaded, check, statistics, scheduler, cached, slots, loadSeconds }
+    const serving = { loaded, check, statistics, scheduler, cached, limits, slots, loadSeconds }
     return { revision, serving }
   } catch (error) {
-    await loaded.close()
+    await loaded?.close()
+    limits?.close()
     throw error
   }
 }
 
 /** Puts together what a loaded version's config asks for: queue, batching, order, rules for outputs. */
-export function buildScheduler(o: {
+export function buildScheduler(o: SchedulerOptions): Scheduler {
+  const scheduler = new Scheduler(chooseParts(o))
+  o.limits?.onTurn(() => scheduler.pump())
+  return scheduler
+}
+
+interface SchedulerOptions {
   readonly loaded: LoadedModel
   readonly config: ModelConfig
   readonly version: number
@@ -84,30 +97,30 @@ export function buildScheduler(o: {
   readonly statistics: StatisticsRecorder
   /** Of a model with `sequence_batching`. */
   readonly sequences?: Sequences | undefined
+  /** With a rate limiter. */
+  readonly limits?: InstanceLimits | undefined
   readonly settings: Pick<StepSettings, 'replica' | 'maxQueuedRequests' | 'clock' | 'log'>
-}): Scheduler {
-  const { config, loaded, instances } = o
+}
+
+function chooseParts(o: SchedulerOptions): SchedulerParts<ScheduledRequest> {
+  const { config, loaded, instances, limits } = o
   const { maxQueuedRequests } = o.settings
   const context = buildContext(o)
   if (o.sequences !== undefined) {
     const parts = buildSequences(o.sequences, { config, loaded, instances, maxQueuedRequests })
-    return new Scheduler({ ...parts, context })
+    return { ...parts, context, ...(limits && { instances: limitChoice(parts.instances, limits) }) }
   }
-  return new Scheduler({
-    model: loaded,
-    queue: new RequestQueue(compileQueueRules(config, maxQueuedRequests)),
-    // What a dynamic batcher gives away early it cannot put into a larger batch.
-    instances: new Instances(
-      instances,
-      config.dynamic_batching === undefined ? (loaded.openExecutions ?? 1) : 1,
-    ),
-    context,
-  })
+  const queue = new RequestQueue<ScheduledRequest>(compileQueueRules(config, maxQueuedRequests))
+  if (limits !== undefined) {
+    const limited = { count: instances, limits, hasWork: () => queue.length > 0 }
+    return { model: loaded, queue, instances: new LimitedInstances(limited), context }
+  }
+  // What a dynamic batcher gives away early it cannot put into a larger batch.
+  const open = config.dynamic_batching === undefined ? (loaded.openExecutions ?? 1) : 1
+  return { model: loaded, queue, instances: new Instances(instances, open), context }
 }
 
-function buildContext(
-  o: Omit<Parameters<typeof buildScheduler>[0], 'sequences'>,
-): ExecutionContext {
+function buildContext(o: Omit<SchedulerOptions, 'sequences' | 'limits'>): ExecutionContext {
   const { config, version, statistics } = o
   const { clock, log, replica } = o.settings
   const { name, dynamic_batching: dynamic, sequence_batching: sequence } = config

@@ -68,15 +68,14 @@ function requireWithin(config: ModelConfig, field: string, got: number, most: nu
  */
 export function ineffectiveSettings(
   config: ModelConfig,
-  o: {
-    readonly hasCache: boolean
-    readonly hasHistograms: boolean
+  o: Readonly<Record<'hasLimiter' | 'hasCache' | 'hasHistograms', boolean>> & {
     readonly hostPolicies?: HostPolicies | undefined
   },
 ): readonly (readonly [string, string])[] {
   const { instance_group: groups, response_cache: cache, model_metrics: metrics } = config
+  const isLimited = groups.some((group) => group.rate_limiter !== undefined)
   const settings = [
-    ['instance_group.rate_limiter', '--rate-limit', groups.some((g) => g.rate_limiter)],
+    ['instance_group.rate_limiter', '--rate-limit', isLimited && !o.hasLimiter],
     [
       'instance_group.host_policy',
       '--host-policy',

@@ -16,6 +16,7 @@ import {
   type ScanOptions,
 } from '@tutti/repository'
 import type { ServerMetrics } from '@tutti/server'
+import { LIMITER_FLAGS, openLimiter } from '../limiter/limiter-flags.ts'
 import { StepEvents } from '../log-events.ts'
 import { type BackendConfig, readBackendConfig } from './backend-config.ts'
 
@@ -80,6 +81,7 @@ export const MODEL_FLAGS = {
     description:
       "Length of a model's queue, if its config sets none. Further requests fail at once.",
   },
+  ...LIMITER_FLAGS,
 } as const satisfies FlagTable
 
 export type ModelFlags = FlagValues<typeof MODEL_FLAGS>
@@ -106,7 +108,7 @@ export function checkModelFlags(
  * The settings of a step that the flags give.
  *
  * @param env - of the process, for what a device plugin has set there.
- * @throws ServeError FLAG_INVALID for `--accelerator`.
+ * @throws ServeError FLAG_INVALID for `--accelerator` and `--rate-limit-resource`.
  */
 export function toStepSettings(flags: ModelFlags, env: Environment | undefined) {
   return {
@@ -114,6 +116,7 @@ export function toStepSettings(flags: ModelFlags, env: Environment | undefined) 
     autoComplete: !flags['disable-auto-complete-config'],
     loadParallelism: flags['model-load-thread-count'],
     maxQueuedRequests: flags['max-queue-size'],
+    limiter: openLimiter(flags),
   }
 }
 
