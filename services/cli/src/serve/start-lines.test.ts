@@ -24,6 +24,8 @@ import { startServe } from './serve.ts'
 import { checkServeFlags, settleDeprecated } from './serve-command.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
 
+t.setTimeout(120_000)
+
 /** What `missing` means to a test: the message or reason has this. */
 interface Published {
   readonly source: string
