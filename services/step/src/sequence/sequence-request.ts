@@ -111,12 +111,8 @@ export function compileWarmUpCheck(
   const check = compileRequestCheck(config)
   const controls = compileControls(config)
   return (request) => {
-    const context = {
-      ...request.context,
-      correlationId: 1n,
-      sequenceStart: true,
-      sequenceEnd: true,
-    }
+    // Without a correlation id, as in Triton: what a model keeps for it is no client's.
+    const context = { ...request.context, sequenceStart: true, sequenceEnd: true }
     const added = [...controls.of(context), ...states.map(({ initial }) => initial)]
     const names = new Set(added.map(({ name }) => name))
     const own = request.inputs.filter(({ name }) => !names.has(name))

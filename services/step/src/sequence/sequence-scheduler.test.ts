@@ -1,57 +1,14 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig, SequenceBatching } from '@tutti/model-config'
-import type { ExecuteOptions, InferRequest, NamedTensor } from '@tutti/tensor'
+import type { InferRequest } from '@tutti/tensor'
 import t from 'tap'
-import { createSchedulerRig } from '../testing/scheduler-rig.ts'
 import {
   controlInput,
   sequenceConfig,
   sequenceRequest,
   sequenceState,
 } from '../testing/sequence-builders.ts'
+import { CONTROLS, openSequenceRig, scalar, toValue } from '../testing/sequence-rig.ts'
 import { batchRequest, floats } from '../testing/step-builders.ts'
-import { compileSequences } from './build-sequences.ts'
-
-const CONTROLS = [
-  controlInput('START', 'START'),
-  controlInput('READY', 'READY', { fp32_false_true: [0, 1] }),
-  controlInput('END', 'END', { bool_false_true: [false, true] }),
-  controlInput('CORRID', 'CORRID'),
-]
-
-/** A rig whose requests are checked as a step checks them. */
-function openSequenceRig(
-  batching: Partial<SequenceBatching> = {},
-  rest: Partial<ModelConfig> = {},
-  o: { readonly instances?: number; readonly initial?: NamedTensor } = {},
-) {
-  const config = sequenceConfig(batching, rest)
-  const initial = o.initial ?? floats('before', [1, 1])
-  const sequences = compileSequences(config, new Map([[initial.name, initial]]))
-  const rig = createSchedulerRig({ config, sequences, instances: o.instances ?? 1 })
-  return {
-    ...rig,
-    check: sequences.check,
-    submit: (name: string, request: InferRequest, options: Partial<ExecuteOptions> = {}) =>
-      rig.submit(name, sequences.check(request), options),
-    /** Of each execution, the control values of its places: `start ready end id`. */
-    controls: () =>
-      rig.model.executions.map(({ requests }) =>
-        requests.map(({ inputs }) => inputs.flatMap(toValue).join(' ')),
-      ),
-  }
-}
-
-function toValue({ name, datatype, data }: NamedTensor): readonly string[] {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
-  if (name === 'x') return []
-  if (datatype === 'BYTES') return [Buffer.from(data.subarray(4)).toString()]
-  if (datatype === 'BOOL') return [String(data[0] === 1)]
-  if (datatype === 'FP32') return [view.getFloat32(0, true).toFixed(1)]
-  return [
-    datatype === 'UINT64' ? String(view.getBigUint64(0, true)) : String(view.getInt32(0, true)),
-  ]
-}
 
 const settle = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
 
@@ -239,11 +196,6 @@ await t.test("a model's own error does not end a sequence", async (t) => {
   t.equal(rig.model.executions.length, 2)
 })
 
-/** FP32 [1, 1] with this value. */
-function scalar(name: string, value: number): NamedTensor {
-  return { ...floats(name, [1, 1]), data: new Uint8Array(Float32Array.of(value).buffer) }
-}
-
 /** The state that each execution began with, of its request at a place. */
 const stateBefore = (rig: ReturnType<typeof openSequenceRig>, place = 0) =>
   rig.model.executions.map(({ requests }) =>
@@ -312,103 +264,6 @@ await t.test('a state that is an output too goes to clients that ask for it', as
   t.same(await asked(1, ['y']), ['y'])
   t.same(await asked(2, ['after']), ['after'])
 })
-
-await t.test('a request of an iterative sequence executes until its model has done', async (t) => {
-  const rig = openSequenceRig(
-    { iterative_sequence: true, control_input: CONTROLS, state: [sequenceState()] },
-    { model_transaction_policy: { decoupled: true }, max_batch_size: 2 },
-    { initial: scalar('before', 3) },
-  )
-  const a = rig.submit('a', batchRequest({ id: 'a' }))
-  const b = rig.submit('b', sequenceRequest({ id: 77n, start: true, end: true }))
-  for (const [i, after] of [10, 20, 30].entries()) {
-    const execution = rig.model.at(i)
-    for (const place of execution.requests.keys()) {
-      const outputs = [floats('y', [1, i + 1]), scalar('after', after)]
-      execution.send(place, { outputs, final: i === 2 })
-      if (i < 2) execution.again(place)
-    }
-    execution.end()
-    await settle()
-  }
-  t.same(rig.controls(), [
-    ['1 1.0 false 1 3.0'],
-    ['0 1.0 false 1 10.0', '1 1.0 true 77 3.0'],
-    ['0 1.0 false 1 20.0', '0 1.0 false 77 20.0'],
-  ])
-  t.same([a.outcome, b.outcome], ['OK', 'OK'])
-  t.same(
-    a.sink.responses.map(({ index, final }) => [index, final]),
-    [
-      [0, false],
-      [1, false],
-      [2, true],
-    ],
-    'its responses are numbered over all executions',
-  )
-  const { success, executionCount } = rig.statistics.snapshot()
-  t.same([success.count, executionCount], [5n, 3n], 'each execution counts as a request')
-  t.same([rig.statistics.pending, rig.scheduler.load.inFlight, rig.clock.pending], [0, 0, 0])
-  t.match(rig.submit('c', sequenceRequest({ id: 77n })).outcome, /SEQUENCE_NOT_STARTED/)
-})
-
-await t.test(
-  'an iterative sequence ends however its request ends, and gives its slot back',
-  async (t) => {
-    type Rig = ReturnType<typeof openSequenceRig>
-    const crash = new ServeError('ENGINE_STOPPED', 'it crashed')
-    const ends: readonly (readonly [string, (rig: Rig, cancel: () => void) => void])[] = [
-      ['CANCELLED CANCELLED', (_, cancel) => cancel()],
-      ['DEADLINE_EXCEEDED DEADLINE_EXCEEDED', ({ clock }) => clock.advance(50)],
-      [
-        'INTERNAL ENGINE_FAILED',
-        ({ model }) => model.at(1).send(0, { error: new ServeError('ENGINE_FAILED', 'no') }),
-      ],
-      ['UNAVAILABLE ENGINE_STOPPED', ({ model }) => model.at(1).send(0, { error: crash })],
-    ]
-    for (const [outcome, end] of ends) {
-      for (const isWaiting of [true, false]) {
-        if (isWaiting && outcome.includes('ENGINE')) continue
-        const rig = openSequenceRig({ iterative_sequence: true }, { max_batch_size: 1 })
-        const a = rig.submit('a', batchRequest({ id: 'a' }), { deadlineAt: 50 })
-        const b = rig.submit('b', batchRequest({ id: 'b' }))
-        rig.model.at(0).again(0)
-        if (!isWaiting) {
-          rig.model.at(0).end()
-          await settle()
-          t.equal(rig.model.at(1).requests[0]?.context.id, 'a', 'it keeps its slot')
-        }
-        end(rig, a.cancel)
-        // The model does not know that nobody waits.
-        if (!isWaiting) rig.model.at(1).again(0)
-        rig.model.executions.at(-1)?.end()
-        await settle()
-        t.match(a.outcome, new RegExp(`^${outcome}`))
-        t.equal(a.sink.responses.length, 1)
-        t.equal(rig.model.executions.at(-1)?.requests[0]?.context.id, 'b')
-        t.equal(b.outcome, '')
-      }
-    }
-  },
-)
-
-await t.test(
-  'a request that has executed is not tried elsewhere when its server stops',
-  async (t) => {
-    const rig = openSequenceRig({ iterative_sequence: true }, { max_batch_size: 1 })
-    const [a, b] = [rig.submit('a', batchRequest()), rig.submit('b', batchRequest())]
-    rig.model.at(0).again(0)
-    const drained = rig.scheduler.drain()
-    rig.model.at(0).end()
-    await settle()
-    t.equal(rig.model.executions.length, 2, 'a server that drains goes on with it')
-    rig.model.at(1).again(0)
-    rig.scheduler.stop()
-    t.match([a.outcome, b.outcome], [/^UNAVAILABLE ENGINE_STOPPED/, /^UNAVAILABLE SERVER_STOPPING/])
-    rig.model.at(1).end()
-    await drained
-  },
-)
 
 await t.test('sequences that are let go leave nothing behind', async (t) => {
   const rig = openSequenceRig({ control_input: CONTROLS })
