@@ -258,7 +258,7 @@ await t.test('flags open a cache as in Triton', async (t) => {
     [['--cache-config=local,size=1e9'], 'got size=1e9'],
     [['--cache-config=local,size=1', '--cache-config=local,size=2'], 'came twice'],
     [['--cache-config=local,bytes=1'], 'got "bytes=1", want size=BYTES'],
-    [['--cache-config=other,size=1'], 'got cache "other"'],
+    [['--cache-config=redis,host=h', '--cache-config=redis,port=1'], 'got cache "redis"'],
     [['--cache-config=local,size=1', '--response-cache-byte-size=1'], 'want one of them'],
   ] as const) {
     t.throws(() => open(...words), { code: 'INVALID_ARGUMENT', message: new RegExp(problem) })
