@@ -51,8 +51,11 @@ function withoutVersionless(index: unknown): unknown {
 
 const NO_VERSION = /^(at least one version must be available under|unloaded$)/
 /** Texts about one of the parameters of a request. */
-const BY_KEY = /^(invalid value type for '|parameter keys starting with)/
+const BY_KEY = /^(invalid value (type )?for '|parameter keys starting with)/
 const BY_INPUT = /input '\w+' batch size does not match/
+/** Texts about what an input or an output is called, and of what datatype it is. */
+const BY_DATATYPE = /data-type is '|receiving \w+ data via JSON is not supported/
+const BY_NAME = /unexpected inference output '|already exists in request|invalid value type for '/
 const BY_SIZE = /input byte size mismatch for input '\w+'/
 const SEQUENCE_MEMBERS = ',"sequence_id":0,"sequence_start":false,"sequence_end":false'
 const MALFORMED = /^failed to parse the request JSON buffer: /
@@ -127,7 +130,9 @@ export const ACCEPTED: readonly Accepted[] = [
     name: 'messages that cannot be decoded',
     reason: 'they are INVALID_ARGUMENT, and the text says what is wrong; Triton says INTERNAL',
     fits: ({ path }, call) =>
-      'rpc' in call && call.bytes !== undefined && /^(code|text)$/.test(path),
+      'rpc' in call &&
+      (call.bytes !== undefined || call.requests.length === 0) &&
+      /^(code|text)$/.test(path),
   },
   {
     name: 'syntax errors of JSON',
@@ -168,15 +173,16 @@ export const ACCEPTED: readonly Accepted[] = [
       'path' in call &&
       call.path.includes('%') &&
       isText(path) &&
-      /unknown model/.test(textOf(tutti) + textOf(triton)),
+      /(unknown|requested) model/.test(textOf(tutti) + textOf(triton)),
   },
   {
     name: 'the first of several mistakes',
     reason: 'parameters and inputs have no order, so any of those that are wrong may be told',
-    fits: (difference, call) =>
+    fits: (difference) =>
       saysOf(difference, BY_KEY, BY_KEY) ||
       saysOf(difference, BY_INPUT, BY_INPUT) ||
-      (asks(call, /"shape":\[0[,\]]/) && saysOf(difference, BY_INPUT, BY_SIZE)),
+      saysOf(difference, BY_SIZE, BY_SIZE) ||
+      saysOf(difference, BY_DATATYPE, BY_NAME),
   },
   {
     name: 'a body that is one tensor',
@@ -200,6 +206,13 @@ export const ACCEPTED: readonly Accepted[] = [
       asks(call, /[[,]-?\d+(\.0+|e\d+)[,\]]/) && /^(status|headers|json|text)/.test(path),
   },
   {
+    name: 'an empty batch',
+    reason:
+      'a batch of 0 items is answered with 0 items: Triton takes 0 for a batch that is not known',
+    fits: ({ path }, call) =>
+      asks(call, /"shape":\["?0"?,/) && /^(code|status|text|message|json|headers)/.test(path),
+  },
+  {
     name: 'format of the log',
     reason: 'lines are JSON, which log collectors read, unless --log-format says otherwise',
     fits: ({ path, triton, tutti }) =>
@@ -215,10 +228,10 @@ export const ACCEPTED: readonly Accepted[] = [
   {
     name: 'version of an empty last response',
     reason: 'it says which version answered: Triton repeats what the request said, often nothing',
-    fits: ({ surface, path, triton }) =>
+    fits: ({ surface, path, triton, tutti }) =>
       surface === 'ModelStreamInfer' &&
       /^messages\.\d+\.infer_response\.model_version$/.test(path) &&
-      triton === undefined,
+      (triton === undefined || Number.parseInt(textOf(triton), 10) === Number(tutti)),
   },
   {
     name: 'compressed bodies that are cut short',

@@ -1,5 +1,6 @@
 import type { FlagTable } from '@tutti/chassis'
 import { ADMISSION_DEFAULTS } from './admission-bounds.ts'
+import { GRPC_FLAGS } from './grpc/grpc-flags.ts'
 import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
 import { REST_DEFAULTS } from './rest/rest-options.ts'
 import { tlsFlags } from './tls/tls-flags.ts'
@@ -49,6 +50,7 @@ export const SERVER_FLAGS = {
     unit: 'streams',
     description: 'gRPC calls on one connection. Clients hold further calls back.',
   },
+  ...GRPC_FLAGS,
   'http-max-input-size': {
     type: 'int',
     min: 1,

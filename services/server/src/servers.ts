@@ -5,6 +5,7 @@ import { AccessRules, createAccessSelector, type IdentityRule } from './access/a
 import { Admission } from './admission.ts'
 import { outsideShare } from './admission-bounds.ts'
 import { createEdgeSelector, type EdgeAccess, EdgeRules } from './edge/edge-selector.ts'
+import { toGrpcOptions } from './grpc/grpc-flags.ts'
 import { startGrpcServer } from './grpc/grpc-server.ts'
 import type {
   BackendSelector,
@@ -233,6 +234,7 @@ function openGrpc(
     maxMessageBytes: flags['grpc-max-message-size'],
     windowBytes: flags['grpc-window-size'],
     maxConcurrentStreamsPerConnection: flags['grpc-max-concurrent-streams'],
+    ...toGrpcOptions(flags),
   })
 }
 

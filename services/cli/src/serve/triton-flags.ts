@@ -8,8 +8,7 @@ const BOOL = { type: 'bool', isIgnored: true } as const
 
 const NO_POOL = 'No effect: memory is taken as requests need it, up to --max-inflight-bytes.'
 const NO_THREADS = 'No effect: one thread serves all connections, models have threads of their own.'
-const NO_PINGS =
-  'No effect: the server pings each connection every 60 s, and drops it after 20 s without an answer.'
+const NO_PINGS = 'No effect: the server does not stop to ping a connection while it lasts.'
 const NO_SAGEMAKER = 'No effect: SageMaker endpoints are not offered.'
 const NO_VERTEX = 'No effect: Vertex AI endpoints are not offered.'
 const NO_LIBRARIES = 'No effect: nothing is loaded from shared libraries.'
@@ -37,26 +36,7 @@ export const TRITON_FLAGS = {
   'grpc-infer-thread-count': { ...INT, description: NO_THREADS },
   'grpc-infer-allocation-pool-size': { ...INT, description: NO_POOL },
   'grpc-max-response-pool-size': { ...INT, description: NO_POOL },
-  'grpc-infer-response-compression-level': {
-    type: 'enum',
-    values: ['none', 'low', 'medium', 'high'],
-    isIgnored: true,
-    description: 'No effect: gRPC answers are not compressed.',
-  },
-  'grpc-keepalive-time': { ...INT, description: NO_PINGS },
-  'grpc-keepalive-timeout': { ...INT, description: NO_PINGS },
-  'grpc-keepalive-permit-without-calls': { ...BOOL, description: NO_PINGS },
   'grpc-http2-max-pings-without-data': { ...INT, description: NO_PINGS },
-  'grpc-http2-min-recv-ping-interval-without-data': { ...INT, description: NO_PINGS },
-  'grpc-http2-max-ping-strikes': { ...INT, description: NO_PINGS },
-  'grpc-max-connection-age': {
-    ...INT,
-    description: 'No effect: a connection lasts as long as its client keeps it.',
-  },
-  'grpc-max-connection-age-grace': {
-    ...INT,
-    description: 'No effect: a connection lasts as long as its client keeps it.',
-  },
   'allow-sagemaker': {
     type: 'bool',
     default: false,

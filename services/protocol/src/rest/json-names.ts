@@ -1,9 +1,10 @@
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const STARTS = new Set(Buffer.from('INn'))
-const LONGEST_NAME = 8
+/** With what follows it. */
+const LONGEST_NAME = 9
 /** The first one must not be there, else it would be one of those that stand for NaN. */
-const NAME = /^(null|NaN|Inf(?:inity)?)/
+const NAME = /^(?:null|NaN|Infinity|Inf)(?!\w)/
 const NOT_A_NUMBER = 'null'
 const TOO_LARGE = '1e999'
 /** By how much a name grows at most: `Inf`. */

@@ -156,7 +156,10 @@ function encodeIntegers(
     const leaf = leaves[i]
     if (!isInteger(leaf)) throw integerTypeError(datatype)
     out[i] = leaf
-    if (out[i] !== leaf) throw rangeError(name, leaf, datatype)
+    if (out[i] === leaf) continue
+    // Triton would take its low bytes, and tell one of the wrong type.
+    if (!leaves.slice(i).every(isInteger)) throw integerTypeError(datatype)
+    throw rangeError(name, leaf, datatype)
   }
   return new Uint8Array(out.buffer)
 }

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { connect as connectHttp2, constants } from 'node:http2'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startFaultProxy } from '@tutti/chassis/testing'
@@ -136,6 +137,86 @@ await t.test('a client that answers no ping is dropped, one that does stays', as
   silent.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]))
   await once(silent, 'close')
   await sleep(200)
+  t.match(await client.infer({ modelName: 'm', inputs: [] }), { modelName: 'm' })
+})
+
+await t.test('a client that pings too often is told so, unless it has an open call', async (t) => {
+  const { server, address } = await openTestServer(t, { m: {} }, { maxPingStrikes: 2 })
+  const session = connectHttp2(`http://${address}`)
+  t.teardown(() => session.destroy())
+  // Its code says that it was too much.
+  session.on('error', () => {})
+  const ping = () => new Promise((resolve) => session.ping(() => resolve(undefined)))
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/inference.GRPCInferenceService/ModelStreamInfer',
+    'content-type': 'application/grpc',
+  })
+  stream.resume()
+  for (let i = 0; i < 10; i++) await ping()
+  t.equal(session.closed, false)
+  stream.end()
+  await once(stream, 'close')
+  const goodbye = once(session, 'goaway')
+  // The first ones may come while the server still closes the call.
+  for (let i = 0; i < 50 && !session.destroyed; i++) await ping()
+  const [code, , reason] = await goodbye
+  t.equal(code, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  t.equal(String(reason), 'too_many_pings')
+  const patient = new InferenceClient({ address: `127.0.0.1:${server.port}` })
+  t.teardown(() => patient.close())
+  t.match(await patient.infer({ modelName: 'm', inputs: [] }), { modelName: 'm' })
+})
+
+await t.test('a client without calls is not pinged if that is not wanted', async (t) => {
+  const life = { keepaliveMs: 20, isPingedWithoutCalls: false }
+  const { address } = await openTestServer(t, { m: {} }, life)
+  const session = connectHttp2(`http://${address}`)
+  t.teardown(() => session.destroy())
+  let pings = 0
+  session.on('ping', () => (pings += 1))
+  await once(session, 'connect')
+  await sleep(200)
+  t.equal(pings, 0)
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/inference.GRPCInferenceService/ModelStreamInfer',
+    'content-type': 'application/grpc',
+  })
+  await once(session, 'ping')
+  t.equal(pings, 1)
+  stream.close()
+})
+
+await t.test('an old connection ends with its calls', async (t) => {
+  const released = Promise.withResolvers<void>()
+  const slow: ModelScript = async function* (request) {
+    await released.promise
+    yield response(request, [])
+  }
+  const scripts = { m: {}, slow: { script: slow } }
+  const { client, address } = await openTestServer(t, scripts, { maxAgeMs: 100 })
+  const answer = client.infer({ modelName: 'slow', inputs: [] })
+  const session = connectHttp2(`http://${address}`)
+  t.teardown(() => session.destroy())
+  const closed = once(session, 'close')
+  const [code] = await once(session, 'goaway')
+  t.equal(code, constants.NGHTTP2_NO_ERROR)
+  await closed
+  t.match(await client.infer({ modelName: 'm', inputs: [] }), { modelName: 'm' })
+  released.resolve()
+  t.match(await answer, { modelName: 'slow' })
+})
+
+const stuck: ModelScript = async function* (_request, context) {
+  yield* []
+  await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()))
+}
+
+await t.test('an old connection cuts its calls off when their grace is over', async (t) => {
+  const life = { maxAgeMs: 100, maxAgeGraceMs: 100 }
+  const { client } = await openTestServer(t, { m: {}, stuck: { script: stuck } }, life)
+  await t.rejects(client.infer({ modelName: 'stuck', inputs: [] }))
   t.match(await client.infer({ modelName: 'm', inputs: [] }), { modelName: 'm' })
 })
 

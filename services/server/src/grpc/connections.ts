@@ -1,25 +1,23 @@
-import type { Http2SecureServer, Http2Server, Http2Session, ServerHttp2Session } from 'node:http2'
+import type { Http2SecureServer, Http2Server, Http2Session } from 'node:http2'
 import { Server, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Server as TlsServer } from 'node:tls'
 import type { Clock } from '@tutti/chassis'
 import { boundConnections, type ConnectionBounds, connectionName } from '../connection-bounds.ts'
+import { type ConnectionLife, liveBy } from './connection-life.ts'
 import type { GrpcLog } from './log-events.ts'
 import type { ServerCall } from './server-call.ts'
 import { writeShutdownNotice } from './shutdown-notice.ts'
 
-export interface ConnectionsOptions extends ConnectionBounds {
+export interface ConnectionsOptions extends ConnectionBounds, ConnectionLife {
   readonly clock: Clock
   readonly calls: Iterable<ServerCall>
   readonly windowBytes: number
-  readonly keepaliveMs: number
   readonly log: GrpcLog
 }
 
 /** For the last frames of a connection on their way to its client. */
 const LINGER_MS = 500
-/** How long a client may take to answer a ping; not longer than the time from one to the next. */
-const PING_TIMEOUT_MS = 20_000
 /** How long calls may be on their way that a client began before it heard that the server stops. */
 const NOTICE_TIMEOUT_MS = 1000
 /** The listening socket of a server and the connections that it accepted. */
@@ -48,7 +46,13 @@ export class Connections {
       session.once('close', () => this.#sessions.delete(session))
       // Otherwise it caps all streams of the connection at 64 KiB per round trip.
       session.setLocalWindowSize(o.windowBytes)
-      keepAlive(session, o.keepaliveMs)
+      const socket = accepted
+      liveBy(o, {
+        session,
+        clock: o.clock,
+        hasCalls: () => hasCalls(session, o.calls),
+        stop: () => void stop(session, socket),
+      })
     })
     boundConnections(server, {
       ...o,
@@ -106,6 +110,11 @@ export class Connections {
   }
 }
 
+function hasCalls(session: Http2Session, calls: Iterable<ServerCall>): boolean {
+  for (const { stream } of calls) if (stream.session === session) return true
+  return false
+}
+
 /** Lets a session end with the calls that its client had begun when it read the notice. Resolves when all of these have come. */
 function stop(session: Http2Session, socket: Socket): Promise<void> {
   return new Promise((resolve) => {
@@ -121,23 +130,5 @@ function stop(session: Http2Session, socket: Socket): Promise<void> {
     if (!writeShutdownNotice(socket)) return end()
     // The answer to the ping comes behind all that the client sent before it read the notice.
     session.ping(end)
-  })
-}
-
-/**
- * Pings a client again and again, and drops the connection if it does not answer. Node's own timeout of a session would spare
- * busy ones the ping, but is set back several times for each call.
- */
-function keepAlive(session: ServerHttp2Session, keepaliveMs: number): void {
-  let drop: NodeJS.Timeout | undefined
-  const ping = (): void => {
-    if (session.destroyed) return
-    drop = setTimeout(() => session.destroy(), Math.min(keepaliveMs, PING_TIMEOUT_MS)).unref()
-    session.ping(() => clearTimeout(drop))
-  }
-  const timer = setInterval(ping, keepaliveMs).unref()
-  session.once('close', () => {
-    clearInterval(timer)
-    clearTimeout(drop)
   })
 }

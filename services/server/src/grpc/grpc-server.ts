@@ -18,12 +18,14 @@ import { readSecureOptions, type SecureOptions } from '../tls/secure-options.ts'
 import { keepSecure } from '../tls/secure-server.ts'
 import type { TlsFiles } from '../tls/tls-flags.ts'
 import type { TraceSettings } from '../trace/trace-settings.ts'
+import { type CompressionLevel, compressAnswers } from './compressed-answers.ts'
+import { CONNECTION_LIFE, type ConnectionLife } from './connection-life.ts'
 import { Connections } from './connections.ts'
 import { MAX_HEADER_BYTES } from './grpc-caller.ts'
 import { serveInfer } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
 import { GrpcLog } from './log-events.ts'
-import { type Method, toMethods } from './method.ts'
+import { type Handler, type Method, toMethods } from './method.ts'
 import {
   healthHandlers,
   modelHandlers,
@@ -32,7 +34,6 @@ import {
 } from './model-handlers.ts'
 import { watchReads } from './read-watch.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
-import type { ServerCall } from './server-call.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
 import { settingsHandlers } from './settings-handlers.ts'
 import { watchWrites } from './write-watch.ts'
@@ -42,6 +43,7 @@ const MEBIBYTE = 1024 * 1024
 /** Bounds of the gRPC server, in the unit of the name. */
 export interface GrpcServerBounds
   extends ConnectionBounds,
+    ConnectionLife,
     Pick<ServerCallsOptions, 'maxMessageBytes'> {
   /**
    * HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. Keep it below
@@ -51,8 +53,6 @@ export interface GrpcServerBounds
   readonly windowBytes: number
   /** Clients wait with further calls on a connection. */
   readonly maxConcurrentStreamsPerConnection: number
-  /** Each connection is pinged at this interval, and dropped if its client does not answer. */
-  readonly keepaliveMs: number
   /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
   readonly writeTimeoutMs: number
   /** A call whose client sends nothing of a request that it owes is ended; so is one that takes `requestTimeoutMs` for it. */
@@ -61,12 +61,12 @@ export interface GrpcServerBounds
 }
 
 export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
+  ...CONNECTION_LIFE,
   maxMessageBytes: 256 * MEBIBYTE,
   windowBytes: MEBIBYTE,
   maxConnections: 1024,
   maxConnectionsPerAddress: 0,
   maxConcurrentStreamsPerConnection: 1024,
-  keepaliveMs: 60_000,
   writeTimeoutMs: 300_000,
   readTimeoutMs: 30_000,
   requestTimeoutMs: 300_000,
@@ -86,6 +86,8 @@ export interface GrpcServerOptions
   /** What of requests is traced into files; not offered if absent. */
   readonly traceSettings?: TraceSettings | undefined
   readonly identity: ServerIdentity
+  /** Of inference answers; none if absent. */
+  readonly compressionLevel?: CompressionLevel
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard | undefined
   /** Notes who changes the server; nobody does if absent. */
@@ -199,9 +201,10 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
   const { inference, health } = inferenceServices()
   const { ModelInfer, ModelStreamInfer, RepositoryModelLoad } = inference
   const control = new ControlCalls(o)
+  const compressed = (serve: Handler) => compressAnswers(serve, o.compressionLevel ?? 'none')
   const handlers = {
-    ModelInfer: serveInfer,
-    ModelStreamInfer: (call: ServerCall) => new InferStreamCall({ call, clock: o.clock }).start(),
+    ModelInfer: compressed(serveInfer),
+    ModelStreamInfer: compressed((call) => new InferStreamCall({ call, clock: o.clock }).start()),
     ...serverHandlers(o.identity),
     ...modelHandlers(),
     ...repositoryHandlers(control),

@@ -60,11 +60,13 @@ export function selectStatistics(
   name: string,
   version: string,
 ): readonly ModelStatistics[] {
+  const given = parseModelVersion(version)
+  // A version without a name says nothing, as in Triton.
+  const wanted = name === '' ? undefined : given
   const named = all.filter((one) => name === '' || one.name === name)
   if (name !== '' && named.length === 0) {
     throw new ServeError('INVALID_REQUEST', `requested model '${name}' is not available`)
   }
-  const wanted = parseModelVersion(version)
   const found = named.filter((one) => wanted === undefined || Number(one.version) === wanted)
   if (wanted !== undefined && found.length === 0) {
     throw new ServeError(

@@ -1,0 +1,100 @@
+import { connect } from 'node:http2'
+import { encodeInferRequest, inferenceServices } from '@tutti/protocol'
+import t, { type Test } from 'tap'
+import { type ModelScript, openTestServer, response } from '../testing/index.ts'
+import type { CompressionLevel } from './compressed-answers.ts'
+import { inflateMessage } from './inflate.ts'
+import { MessageReader } from './message-reader.ts'
+import { toFrame } from './method.ts'
+
+const ZEROS = new Uint8Array(100_000)
+const { ModelInfer, ModelStreamInfer } = inferenceServices().inference
+
+const zeros: ModelScript = async function* (request) {
+  yield response(request, [{ name: 'y', datatype: 'UINT8', shape: [ZEROS.length], data: ZEROS }])
+}
+const fails: ModelScript = async function* () {
+  yield* []
+  throw new Error('the model has failed')
+}
+
+async function open(t: Test, compressionLevel: CompressionLevel) {
+  const models = { zeros: { script: zeros }, small: {}, fails: { script: fails } }
+  const served = await openTestServer(t, models, { compressionLevel })
+  const session = connect(`http://${served.address}`)
+  t.teardown(() => session.destroy())
+  /** Headers and frames of an answer. */
+  const call = async (path: string, accepted: string, models: readonly string[]) => {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': path,
+      'content-type': 'application/grpc',
+      'grpc-accept-encoding': accepted,
+      te: 'trailers',
+    })
+    let headers: Readonly<Record<string, unknown>> = {}
+    stream.on('response', (given) => {
+      headers = { ...headers, ...given }
+    })
+    stream.on('trailers', (given) => {
+      headers = { ...headers, ...given }
+    })
+    const messages = models.map((modelName) => encodeInferRequest({ modelName, inputs: [] }))
+    stream.end(Buffer.concat(messages.map(toFrame)))
+    const reader = new MessageReader(2 ** 22)
+    const frames: Buffer[] = []
+    for await (const piece of stream) {
+      reader.add(piece)
+      for (let frame = reader.next(); frame !== undefined; frame = reader.next()) frames.push(frame)
+    }
+    return { headers, frames, flags: frames.map((frame) => frame[0]) }
+  }
+  return { ...served, call }
+}
+
+await t.test(
+  'answers are compressed for clients that accept it, if that makes them smaller',
+  async (t) => {
+    const { call, client, admission } = await open(t, 'high')
+    const rows = [
+      ['identity,deflate,gzip', 'gzip'],
+      ['deflate', 'deflate'],
+    ] as const
+    for (const [accepted, encoding] of rows) {
+      const { headers, frames } = await call(ModelInfer.path, accepted, ['zeros'])
+      t.match(headers, { 'grpc-encoding': encoding, 'grpc-status': '0' })
+      const [frame = Buffer.alloc(0)] = frames
+      t.equal(frame[0], 1)
+      t.ok(frame.byteLength < 1000, `${frame.byteLength} bytes`)
+      const o = { encoding, maxBytes: 2 ** 20, charge: () => {} }
+      const message = await inflateMessage(frame.subarray(5), o)
+      t.ok(message.includes(Buffer.from(ZEROS)), 'the tensor is in it')
+    }
+    const small = await call(ModelInfer.path, 'gzip', ['small'])
+    t.match(small, { headers: { 'grpc-status': '0' }, flags: [0] })
+    const plain = await call(ModelInfer.path, 'identity', ['zeros'])
+    t.match(plain, { headers: { 'grpc-status': '0' }, flags: [0] })
+    t.ok((plain.frames[0]?.byteLength ?? 0) > ZEROS.length)
+    t.notOk('grpc-encoding' in plain.headers)
+    const failed = await call(ModelInfer.path, 'gzip', ['fails'])
+    t.match(failed, { headers: { 'grpc-message': /failed/ }, flags: [] })
+    const { outputs } = await client.infer({ modelName: 'zeros', inputs: [] })
+    t.ok(Buffer.from(ZEROS).equals(outputs[0]?.data ?? ZEROS.subarray(1)), 'inflated by a client')
+    t.equal(admission.bytes, 0)
+  },
+)
+
+await t.test('compressed responses of a stream keep their order', async (t) => {
+  const { call, admission } = await open(t, 'low')
+  const { headers, flags } = await call(ModelStreamInfer.path, 'gzip', ['zeros', 'small', 'zeros'])
+  t.match(headers, { 'grpc-encoding': 'gzip', 'grpc-status': '0' })
+  t.same(flags, [1, 0, 1])
+  t.equal(admission.bytes, 0)
+})
+
+await t.test('without a level no answer is compressed', async (t) => {
+  const { call } = await open(t, 'none')
+  const { headers, flags } = await call(ModelInfer.path, 'gzip', ['zeros'])
+  t.notOk('grpc-encoding' in headers)
+  t.same(flags, [0])
+})
