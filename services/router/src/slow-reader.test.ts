@@ -117,6 +117,27 @@ await t.test('and for the steps after it', async (t) => {
   t.equal(read, 2000)
 })
 
+await t.test('max_inflight_requests bounds what its responses do at the next step', async (t) => {
+  const { state, model } = streaming(200)
+  const one = held()
+  const { router } = await scriptedRouter({
+    models: { many: model, one: one.model },
+    ensembles: {
+      e: ensemble.replace('ensemble_scheduling {', '$& max_inflight_requests: 3'),
+    },
+  })
+  const signal = new AbortController().signal
+  const responses = responsesTo(router.resolve('e', ''), request('IN'), { signal })
+  await settle()
+  t.equal(one.waiting(), 3)
+  t.ok(state.sent <= AHEAD)
+  one.open()
+  let read = 0
+  for await (const response of responses) if (valueOf(response) === read) read += 1
+  t.equal(read, 200)
+  t.equal(router.memory.count, 0)
+})
+
 await t.test('a cancel lets it go', async (t) => {
   for (const name of ['many', 'e']) {
     const { state, model } = streaming(2000)
