@@ -10,4 +10,5 @@ await t.test('NVIDIA’s clients against tutti serve', async (t) => {
   })
   await runTritonChecks(t, 'behaviour.py', serving)
   await runTritonChecks(t, 'ocr.py', serving)
+  await runTritonChecks(t, 'shared_memory.py', serving)
 })

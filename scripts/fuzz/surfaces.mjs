@@ -1,10 +1,12 @@
 // What is fuzzed: each surface takes bytes, and either understands them or refuses them with an error of its kind. What it has
 // understood must hold: written down and read again it is the same, its tensors have the bytes that their shapes say.
 import assert from 'node:assert/strict'
+import { rmSync, writeFileSync } from 'node:fs'
 import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { threadId } from 'node:worker_threads'
 import { inspectOnnx } from '../../services/backends/dist/onnx/inspect.js'
 import { toPorts, toSignature } from '../../services/backends/dist/onnx/model-ports.js'
 import { parseManifests } from '../../services/cli/dist/manifests/parse-manifests.js'
@@ -28,10 +30,13 @@ import {
   encodeHeartbeat,
   encodeMessage,
 } from '../../services/protocol/dist/index.js'
+import { decodePlace } from '../../services/protocol/dist/rest/shared-place.js'
 import { extractArchive } from '../../services/repository/dist/fetch/extract-archive.js'
 import { S3Bucket } from '../../services/repository/dist/fetch/s3-bucket.js'
 import { MessageReader } from '../../services/server/dist/grpc/message-reader.js'
+import { parseRegion } from '../../services/server/dist/rest/region-routes.js'
 import { parseLogBody, parseTraceBody } from '../../services/server/dist/rest/settings-routes.js'
+import { SharedRegions } from '../../services/server/dist/shared-memory/shared-regions.js'
 import { TraceSettings } from '../../services/server/dist/trace/trace-settings.js'
 import { DATATYPES, elementCount } from '../../services/tensor/dist/index.js'
 
@@ -55,6 +60,7 @@ export const SURFACES = {
   'rest-generate': { formats: ['json', 'text'], run: runGenerate },
   'rest-settings': { formats: ['json', 'text'], run: runSettings },
   'rest-binary': { formats: ['json', 'bytes'], run: runRestBinary },
+  'shared-memory': { formats: ['json', 'text'], run: runRegion },
   grpc: { formats: ['grpc', 'protobuf'], run: runGrpc },
   message: { formats: ['bytes'], run: (input) => runCodec(input, decodeMessage, encodeMessage) },
   heartbeat: {
@@ -119,6 +125,39 @@ function runSettings(body) {
 }
 
 const TRACE_VALUES = { level: [], rate: 1000, count: -1, logFrequency: 0 }
+
+/** An object of shared memory with bytes that tell where they are, made on the first demand. */
+let shared
+function sharedObject() {
+  if (shared !== undefined) return shared
+  const name = `tutti_fuzz_${process.pid}_${threadId}`
+  shared = { name, bytes: Buffer.from(Array.from({ length: 4096 }, (_, index) => index % 251)) }
+  writeFileSync(`/dev/shm/${name}`, shared.bytes)
+  process.on('exit', () => rmSync(`/dev/shm/${name}`, { force: true }))
+  return shared
+}
+
+/** A client reads and writes within its region, whatever it says of that; the key `SHARED` is that of the object. */
+function runRegion(input) {
+  const { name, bytes } = sharedObject()
+  const request = parseRegion('r', input)
+  const regions = new SharedRegions()
+  const isOurs = request.key.replace(/^[/]+/, '') === 'SHARED'
+  try {
+    regions.register(isOurs ? { ...request, key: name } : request)
+    const place = decodePlace(JSON.parse(input.toString()).parameters)
+    if (place === undefined || !isOurs) return
+    const region = regions.find(place.region)
+    const read = region.read(place)
+    assert.ok(place.offset + place.byteSize <= request.byteSize)
+    const begin = request.offset + place.offset
+    assert.deepEqual(read, bytes.subarray(begin, begin + place.byteSize))
+    // What is written elsewhere shows in a later read.
+    region.write(place, read)
+  } finally {
+    regions.close()
+  }
+}
 
 /** The first line is the header with the length of the JSON. */
 function runRestBinary(input) {

@@ -61,6 +61,7 @@ export {
   decodeGenerateRequest,
   type GenerateRequest,
 } from './rest/decode-generate.ts'
+export type { RestInput } from './rest/decode-inputs.ts'
 export {
   decodeRestRequest,
   HEADER_LENGTH_HEADER,
@@ -74,6 +75,7 @@ export {
 } from './rest/encode-response.ts'
 export { parseJson } from './rest/json-text.ts'
 export { toJsonText } from './rest/json-writer.ts'
+export type { SharedPlace } from './rest/shared-place.ts'
 export {
   inferenceServices,
   PROTO_OPTIONS,

@@ -57,6 +57,7 @@ export class Router implements InferenceBackend {
   readonly nested: FindExecutor
   /** Answers the other questions of steps. */
   readonly answer: AnswerQuestion
+  regions: InferenceBackend['regions']
   readonly #o: RouterOptions
   readonly #recorders: EnsembleRecorders
   readonly #pinned = new PinnedRequests()

@@ -2,11 +2,15 @@ import type { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelMetadata, ModelStatistics } from '@tutti/model-config'
 import type { Executor } from '@tutti/tensor'
 import type { Caller, CallerIdentity } from './access/caller.ts'
+import type { OutputPlace } from './shared-memory/region.ts'
+import type { SharedRegions } from './shared-memory/shared-regions.ts'
 
 export interface RequestedOutput {
   readonly name: string
   /** Top-k if above 0; 0 for the tensor itself. */
   readonly classification: number
+  /** In shared memory of the client; absent if the answer has the bytes. */
+  readonly place?: OutputPlace
 }
 
 /** A model version that a request was resolved to. What it pins stays alive until the request is answered. */
@@ -82,4 +86,6 @@ export interface InferenceBackend {
   checkCaller?(): void
   /** Who calls, where callers have identities. */
   readonly identity?: CallerIdentity
+  /** What clients share of their memory. The servers set it where their flags allow it. */
+  regions?: SharedRegions | undefined
 }

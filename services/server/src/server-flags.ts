@@ -93,6 +93,11 @@ export const SERVER_FLAGS = {
     description:
       'Bytes of requests in flight and of responses that clients have not read yet, over all ports.',
   },
+  'allow-client-shm': {
+    type: 'bool',
+    description:
+      'Let clients register shared memory of this machine, for inputs and outputs. Default: in tutti serve, if HTTP and gRPC listen on loopback addresses only.',
+  },
   'audit-log': {
     type: 'bool',
     default: true,

@@ -29,11 +29,13 @@ export function extensionsOf(o: {
   /** Clients load and unload models, and change what is logged. */
   readonly isOneProcess: boolean
   readonly hasTraces: boolean
+  /** Clients share memory. */
+  readonly hasRegions: boolean
 }): readonly string[] {
-  const own = SERVER_EXTENSIONS.flatMap((name) =>
-    name === 'model_repository' && o.isOneProcess
-      ? [name, 'model_repository(unload_dependents)']
-      : [name],
-  )
+  const further: Readonly<Record<string, readonly string[]>> = {
+    ...(o.isOneProcess && { model_repository: ['model_repository(unload_dependents)'] }),
+    ...(o.hasRegions && { model_configuration: ['system_shared_memory', 'cuda_shared_memory'] }),
+  }
+  const own = SERVER_EXTENSIONS.flatMap((name) => [name, ...(further[name] ?? [])])
   return [...own, ...(o.hasTraces ? ['trace'] : []), ...(o.isOneProcess ? ['logging'] : [])]
 }

@@ -1,7 +1,9 @@
 import { request } from 'node:http'
 import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import t from 'tap'
+import type { ModelControl } from './inference-backend.ts'
 import { ServerMetrics } from './metrics.ts'
+import { FLAGS_RULE } from './request/model-control.ts'
 import { SERVER_FLAGS } from './server-flags.ts'
 import { openServers } from './servers.ts'
 import { type ModelScript, response, ScriptedBackend } from './testing/index.ts'
@@ -21,6 +23,8 @@ function infer(port: number | undefined, host: string): Promise<number | undefin
     sent.end(BODY)
   })
 }
+
+const EDGE = [{ hosts: ['127.0.0.1'], models: ['m'] }]
 
 await t.test('requests from outside leave places to those from inside', async (t) => {
   const arrived = Promise.withResolvers<void>()
@@ -63,3 +67,36 @@ await t.test('requests from outside leave places to those from inside', async (t
   t.same(answers.filter((status) => status === 503).length, 7)
   t.equal(await infer(edgeHttpPort, HOST), 200)
 })
+
+await t.test('clients share memory by default where only this machine calls', async (t) => {
+  const local = ['--http-address=127.0.0.1', '--grpc-address=localhost']
+  const rows: readonly (readonly [readonly string[], ModelControl | undefined, boolean])[] = [
+    [local, undefined, true],
+    [local, FLAGS_RULE, false],
+    [[...local, '--allow-client-shm=false'], undefined, false],
+    [['--http-address=127.0.0.1'], undefined, false],
+    [['--http-address=127.0.0.1', '--allow-grpc=false'], undefined, true],
+    [['--allow-client-shm'], FLAGS_RULE, true],
+  ]
+  for (const [flags, control, isShared] of rows) {
+    const backend = new ScriptedBackend({})
+    if (control !== undefined) backend.control = control
+    const ports = ['grpc', 'http', 'metrics'].map((name) => `--${name}-port=0`)
+    const servers = await openServers({
+      flags: parseFlags(SERVER_FLAGS, [...flags, ...ports]).values,
+      backend,
+      metrics: new ServerMetrics(),
+      edge: { access: () => ({ routes: EDGE }), address: '127.0.0.1', grpcPort: 0, httpPort: 0 },
+      clock: systemClock,
+      log: silentLogger,
+    })
+    t.equal(await listsMemory(servers.ports.httpPort), isShared, flags.join(' '))
+    t.equal(await listsMemory(servers.ports.edgeHttpPort), false, 'never to the outside')
+    await servers.close()
+  }
+})
+
+async function listsMemory(port: number | undefined): Promise<boolean> {
+  const answer = await fetch(`http://127.0.0.1:${port}/v2`)
+  return (await answer.text()).includes('"system_shared_memory","cuda_shared_memory"')
+}

@@ -21,10 +21,11 @@ import {
   type MetricsServer,
   startMetricsServer,
 } from './metrics-server.ts'
-import type { ControlGuard } from './request/control-guard.ts'
+import { type ControlGuard, isLoopback } from './request/control-guard.ts'
 import { startRestServer } from './rest/rest-server.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
 import { extensionsOf, SERVER_IDENTITY } from './server-identity.ts'
+import { SharedRegions } from './shared-memory/shared-regions.ts'
 import { toTlsFiles } from './tls/tls-flags.ts'
 import type { TraceSettings } from './trace/trace-settings.ts'
 
@@ -108,7 +109,9 @@ export async function openMetricsServer(
 
 /** Starts the servers that the flags allow. @throws ServeError SETTING_INVALID if an address cannot be listened on. */
 export async function openServers(o: ServersOptions): Promise<Servers> {
-  const { flags, edge } = o
+  const { flags, edge, backend } = o
+  const regions = allowsRegions(o) ? new SharedRegions() : undefined
+  if (regions !== undefined) backend.regions = regions
   const admission = new Admission({
     maxRequests: flags['max-inflight-requests'],
     maxBytes: flags['max-inflight-bytes'],
@@ -121,13 +124,13 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     access: (log) => {
       const { decorators = [] } = o
       const select = inside(log)
-      const undecorated = select ?? (() => o.backend)
+      const undecorated = select ?? (() => backend)
       const decorated = decorators.reduce((one, decorate) => decorate(protocol, one), undecorated)
       // Nothing to add: calls need no selection at all.
       return decorated === undecorated ? select : decorated
     },
   })
-  const outer = { admission: outside, counts, access: fromOutside }
+  const outer = { admission: outside, counts, access: fromOutside, isOutside: true }
   const metrics = o.metricsServer ?? (await openMetricsServer(o))
   const servers: RunningServer[] = []
   const start = async (isAllowed: boolean, server: () => Promise<RunningServer>) => {
@@ -138,6 +141,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   }
   const close = async (): Promise<void> => {
     await Promise.all(servers.map((server) => server.close()))
+    regions?.close()
     // Last: probes and scrapes are answered while the others close.
     await metrics?.close()
   }
@@ -171,6 +175,7 @@ interface ListenerParts {
   readonly admission: Admission
   readonly counts: AccessCounts
   readonly access: ListenerAccess
+  readonly isOutside?: boolean
 }
 
 /** Rules and quotas are shared by gRPC and REST, and the counts by all listeners. */
@@ -238,14 +243,33 @@ function openGrpc(
   })
 }
 
+/** Whether clients may register shared memory: by default only those on the machine of a server that is one process. */
+function allowsRegions({ flags, backend }: ServersOptions): boolean {
+  const addresses = [
+    ...(flags['allow-http'] ? [flags['http-address']] : []),
+    ...(flags['allow-grpc'] ? [flags['grpc-address']] : []),
+  ]
+  const isLocal = addresses.every((address) => address === 'localhost' || isLoopback(address))
+  return flags['allow-client-shm'] ?? (isOneProcess(backend) && isLocal)
+}
+
+/** Not a router or a step, where clients load and unload nothing. */
+function isOneProcess({ control }: InferenceBackend): boolean {
+  return control?.refusal === undefined
+}
+
 /** What both protocols take. @param log - of the listener. */
-function toCommon(o: ServersOptions, { admission, counts, access }: ListenerParts, log: Logger) {
+function toCommon(o: ServersOptions, parts: ListenerParts, log: Logger) {
+  const { admission, counts, access, isOutside = false } = parts
   const { flags, backend, guardControl, clock } = o
   const audit = flags['audit-log'] ? limitLog(log, { clock }, auditBudget) : undefined
   const accessLog = new AccessLog({ counts, log: audit })
   const select = access(accessLog)
-  const isOneProcess = backend.control?.refusal === undefined
-  const extensions = extensionsOf({ isOneProcess, hasTraces: o.traceSettings !== undefined })
+  const extensions = extensionsOf({
+    isOneProcess: isOneProcess(backend),
+    hasTraces: o.traceSettings !== undefined,
+    hasRegions: !isOutside && backend.regions !== undefined,
+  })
   return {
     backend,
     ...(guardControl && { guardControl }),

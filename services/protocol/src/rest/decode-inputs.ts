@@ -7,9 +7,10 @@ import {
   requestPrefix,
 } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
-import { asSize, asString, isObject, member, memberAsArray, memberAsString } from './json-fields.ts'
+import { asSize, isObject, member, memberAsArray, memberAsString } from './json-fields.ts'
 import { elementTexts, memberText } from './json-slice.ts'
 import type { JsonDocument } from './json-text.ts'
+import { decodePlace, type SharedPlace } from './shared-place.ts'
 import { parseTensorData } from './tensor-data.ts'
 
 /** A decoded document with the bytes that follow it. */
@@ -21,6 +22,13 @@ export interface InputSource {
   /** What follows the JSON part: the binary inputs in order. */
   readonly binary: Uint8Array
 }
+
+/** An input with its bytes, or with the place in shared memory where these are. */
+export interface RestInput extends NamedTensor {
+  readonly place?: SharedPlace
+}
+
+const NOTHING = new Uint8Array(0)
 
 /** What the inputs of one request share while they are read. */
 interface Progress {
@@ -36,7 +44,7 @@ interface Progress {
  * @returns tensors in the request's order; binary ones are views into `source.binary`.
  * @throws ServeError with Triton's text; MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS.
  */
-export function decodeInputs(source: InputSource): readonly NamedTensor[] {
+export function decodeInputs(source: InputSource): readonly RestInput[] {
   const items = memberAsArray(source.document.value, 'inputs')
   if (items.length > MESSAGE_BOUNDS.inputs) throw tooMany('inputs')
   const progress: Progress = { offset: 0, texts: undefined }
@@ -66,7 +74,7 @@ function decodeInput(
   item: unknown,
   index: number,
   progress: Progress,
-): NamedTensor {
+): RestInput {
   refuseUnclearContent(item)
   const name = memberAsString(item, 'name')
   const datatype = decodeDatatype(name, memberAsString(item, 'datatype'))
@@ -74,8 +82,8 @@ function decodeInput(
   if (extents.length > MESSAGE_BOUNDS.rank) throw tooMany('rank')
   const shape = extents.map((extent) => decodeExtent(name, extent))
   const parameters = member(item, 'parameters')
-  const region = member(parameters, 'shared_memory_region')
-  if (region !== undefined) throw unknownRegion(region)
+  const place = decodePlace(parameters)
+  if (place !== undefined) return { name, datatype, shape, data: NOTHING, place }
   const binarySize = member(parameters, 'binary_data_size')
   if (binarySize !== undefined) {
     const size = asSize(binarySize, "Unable to parse 'binary_data_size'")
@@ -135,12 +143,6 @@ function takeBinary(
 function dataText({ text }: JsonDocument, progress: Progress, index: number): string {
   progress.texts ??= elementTexts(memberText(text, 'inputs') ?? '[]') ?? []
   return memberText(progress.texts[index] ?? '{}', 'data') ?? '[]'
-}
-
-/** Regions are registered over calls that this server does not offer, so none can exist. */
-export function unknownRegion(region: unknown): ServeError {
-  const name = asString(region, "Unable to parse 'shared_memory_region'")
-  return new ServeError('NOT_FOUND', `Unable to find shared memory region: '${name}'`)
 }
 
 /** The three ways of giving an input's data exclude each other. */

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
-import { unknownRegion } from './decode-inputs.ts'
 import { asBoolean, asCount, member, memberAsArray, memberAsString } from './json-fields.ts'
+import { decodePlace, type SharedPlace } from './shared-place.ts'
 
 /** One entry of `outputs`. */
 export interface RestRequestedOutput {
@@ -9,6 +9,8 @@ export interface RestRequestedOutput {
   /** Top-k if above 0; 0 for the tensor itself. */
   readonly classification: number
   readonly isBinary: boolean
+  /** Where in shared memory it is to be written, instead of the answer. */
+  readonly place?: SharedPlace
 }
 
 /**
@@ -36,25 +38,28 @@ function decodeOutput(item: unknown, isBinaryOutput: boolean): RestRequestedOutp
   const parameters = member(item, 'parameters')
   const region = member(parameters, 'shared_memory_region')
   const classification = member(parameters, 'classification')
-  const binary = member(parameters, 'binary_data')
+  const binaryData = member(parameters, 'binary_data')
+  const isBinary =
+    binaryData === undefined ? undefined : asBoolean(binaryData, "Unable to parse 'binary_data'")
   if (region !== undefined && classification !== undefined) {
     throw new ServeError(
       'INVALID_REQUEST',
       "Output can't set both 'shared_memory_region' and 'classification'",
     )
   }
-  if (region !== undefined && binary !== undefined) {
+  // Triton's own client sends `false` along with a region.
+  if (region !== undefined && isBinary === true) {
     throw new ServeError(
       'INVALID_REQUEST',
       "Output can't set both 'shared_memory_region' and 'binary_data'",
     )
   }
-  if (region !== undefined) throw unknownRegion(region)
+  const place = decodePlace(parameters)
+  if (place !== undefined) return { name, classification: 0, isBinary: false, place }
   return {
     name,
     classification:
       classification === undefined ? 0 : asCount(classification, "Unable to set 'classification'"),
-    isBinary:
-      binary === undefined ? isBinaryOutput : asBoolean(binary, "Unable to parse 'binary_data'"),
+    isBinary: isBinary ?? isBinaryOutput,
   }
 }

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
-import type { NamedTensor, RequestContext } from '@tutti/tensor'
-import { decodeInputs } from './decode-inputs.ts'
+import type { RequestContext } from '@tutti/tensor'
+import { decodeInputs, type RestInput } from './decode-inputs.ts'
 import { decodeOutputs, type RestRequestedOutput } from './decode-outputs.ts'
 import { asString, member } from './json-fields.ts'
 import { parseJson } from './json-text.ts'
@@ -25,7 +25,7 @@ export interface RestInferBody {
 /** An inference request in neutral terms, with the form in which its outputs are wanted. */
 export interface RestInferRequest {
   readonly context: RequestContext
-  readonly inputs: readonly NamedTensor[]
+  readonly inputs: readonly RestInput[]
   /** Without duplicates; empty means all. */
   readonly outputs: readonly RestRequestedOutput[]
   /** For outputs that the request does not list. */

@@ -26,6 +26,7 @@ export interface RestBody {
  * each takes a millisecond or two.
  *
  * @param isBinary - which outputs go as binary data.
+ * @param elsewhere - outputs whose bytes are not in the answer.
  * @throws ServeError INVALID_REQUEST if an output has no JSON form: FP16, BF16, NaN and infinities, bytes that are no
  * UTF-8; RESPONSE_INVALID if an output's bytes do not fit its shape.
  * @returns yields the parts of the JSON as they are made, and ends with the whole body.
@@ -33,6 +34,7 @@ export interface RestBody {
 export function* encodeRestResponse(
   response: RestInferResponse,
   isBinary: (output: string) => boolean,
+  elsewhere: ReadonlySet<string> = new Set(),
 ): Generator<Uint8Array, RestBody> {
   const json: string[] = [responseHead(response)]
   const parts: Uint8Array[] = []
@@ -46,13 +48,17 @@ export function* encodeRestResponse(
   for (const [index, output] of response.outputs.entries()) {
     if (index > 0) json.push(',')
     json.push(`{"name":${JSON.stringify(output.name)},"datatype":"${output.datatype}"`)
-    json.push(`,"shape":[${output.shape.join(',')}],`)
+    json.push(`,"shape":[${output.shape.join(',')}]`)
+    if (elsewhere.has(output.name)) {
+      json.push('}')
+      continue
+    }
     if (isBinary(output.name)) {
-      json.push(`"parameters":{"binary_data_size":${output.data.byteLength}}}`)
+      json.push(`,"parameters":{"binary_data_size":${output.data.byteLength}}}`)
       if (output.data.byteLength > 0) binary.push(output.data)
       continue
     }
-    json.push('"data":[')
+    json.push(',"data":[')
     // A string per block keeps every string short and its bytes soon off the JavaScript heap.
     for (const block of formatTensorData(output)) {
       json.push(block)

@@ -6,6 +6,7 @@ import type {
   ModelControl,
   ResolvedModel,
 } from '../inference-backend.ts'
+import type { SharedRegions } from '../shared-memory/shared-regions.ts'
 import { type AccessLog, toAudited } from './access-log.ts'
 import type { Caller, CallerIdentity } from './caller.ts'
 import type { Grant } from './credentials.ts'
@@ -133,6 +134,11 @@ export class AccessBackend implements InferenceBackend {
         await control.unload(name, o)
       },
     }
+  }
+
+  get regions(): SharedRegions | undefined {
+    const { backend, hasControl } = this.#o
+    return hasControl ? backend.regions : undefined
   }
 
   /** Of the models that the caller reaches; undefined for all. */

@@ -71,11 +71,11 @@ function toSeries(label: string, counts: ReadonlyMap<string, number>): readonly 
 
 /**
  * Whom lines of the audit log can crowd out: lines of the same identity about the same action. What changed the server is always there;
- * to load a model again and again is work enough for the line not to matter.
+ * to load a model again and again is work enough for the line not to matter, which it is not to register memory.
  */
 export const auditBudget: BudgetKey = (message, { identity, call, outcome, wasLoaded }) => {
   if (message !== CONTROL_CALL) return `${message} ${String(identity)}`
-  const isChange = outcome === OK && wasLoaded !== false
+  const isChange = outcome === OK && wasLoaded !== false && call !== 'shared memory'
   return isChange ? undefined : `${message} ${String(identity)} ${String(call)}`
 }
 

@@ -7,6 +7,7 @@ import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { AccessCounts, AccessLog } from '../access/access-log.ts'
 import { startRestServer } from '../rest/rest-server.ts'
+import { SharedRegions } from '../shared-memory/shared-regions.ts'
 import { openTestServer, ScriptedBackend, type TestServer } from '../testing/index.ts'
 import { createEdgeSelector, type EdgeAccess, type EdgeRoute, EdgeRules } from './edge-selector.ts'
 
@@ -46,6 +47,7 @@ function scripted(): ScriptedBackend {
 
 async function openRest(t: Test) {
   const backend = scripted()
+  backend.regions = new SharedRegions()
   const access = { routes: ROUTES }
   const select = selectorOf(backend, () => access)
   const server = await startRestServer({ backend, select, address: '127.0.0.1', port: 0 })
@@ -114,9 +116,11 @@ await t.test('over REST nothing can be loaded, unloaded or set from outside', as
       headers: { 'tutti-error-reason': 'MODEL_CONTROL_REFUSED' },
     })
   }
-  for (const path of ['/v2/logging', '/v2/trace/setting', '/v2/systemsharedmemory/status']) {
+  for (const path of ['/v2/logging', '/v2/trace/setting']) {
     t.equal((await call(path, { host })).status, 501, path)
   }
+  const region = await call('/v2/systemsharedmemory/unregister', { host }, '{}')
+  t.equal(region.status, 501)
 })
 
 await t.test('health is about what the host leads to', async (t) => {

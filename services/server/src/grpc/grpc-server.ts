@@ -26,13 +26,9 @@ import { serveInfer } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
 import { GrpcLog } from './log-events.ts'
 import { type Handler, type Method, toMethods } from './method.ts'
-import {
-  healthHandlers,
-  modelHandlers,
-  serverHandlers,
-  unsupportedHandlers,
-} from './model-handlers.ts'
+import { healthHandlers, modelHandlers, serverHandlers } from './model-handlers.ts'
 import { watchReads } from './read-watch.ts'
+import { regionHandlers } from './region-handlers.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
 import { settingsHandlers } from './settings-handlers.ts'
@@ -209,7 +205,7 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
     ...modelHandlers(),
     ...repositoryHandlers(control),
     ...settingsHandlers({ control, ...o }),
-    ...unsupportedHandlers(),
+    ...regionHandlers(control),
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])
   return [...toMethods(inference, handlers, admitted), ...toMethods(health, healthHandlers())]

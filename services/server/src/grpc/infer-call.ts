@@ -23,8 +23,10 @@ import {
   typedData,
   unknownDatatype,
 } from '../request/input-refusals.ts'
-import { readRequestedOutputs, refuseSharedMemory } from '../request/output-parameters.ts'
+import { readRequestedOutputs } from '../request/output-parameters.ts'
 import { readGivenParameters } from '../request/request-parameters.ts'
+import { placedData } from '../shared-memory/placed-inputs.ts'
+import { placeOutputs } from '../shared-memory/placed-outputs.ts'
 import type { ServerCall } from './server-call.ts'
 
 /** A request that was read and resolved, but not yet executed. */
@@ -69,9 +71,11 @@ export function prepareInfer(
       ? { context: { ...EMPTY_CONTEXT, id }, isEmptyFinalWanted: false }
       : readGivenParameters(id, parameters)
   const inputs = readInputs({ message, model, call })
-  const outputs = message.outputs.length === 0 ? [] : readRequestedOutputs(message.outputs)
+  const isAll = message.outputs.length === 0
+  const outputs = isAll ? [] : readRequestedOutputs(message.outputs, call.backend)
   const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
-  return { model, request, outputs, isEmptyFinalWanted }
+  const served = isAll ? model : placeOutputs(model, outputs)
+  return { model: served, request, outputs, isEmptyFinalWanted }
 }
 
 /**
@@ -86,11 +90,12 @@ function readInputs(source: InputSource): readonly NamedTensor[] {
   let invalid: string | undefined
   for (const input of inputs) {
     const { name, datatype, shape, parameters, contents } = input
-    if (parameters.size > 0) refuseSharedMemory(name, parameters)
-    const data =
+    const placed = parameters.size > 0 ? placedData(source, input) : undefined
+    const given =
       contents === undefined ? rawInputContents[entry] : typedData(source, input, contents)
+    const data = placed ?? given
     if (data === undefined) throw missingData(source, name)
-    entry += 1
+    if (placed === undefined) entry += 1
     const known = DATATYPE_BY_NAME.get(datatype)
     if (known === undefined) invalid ??= name
     else tensors.push({ name, datatype: known, shape, data })

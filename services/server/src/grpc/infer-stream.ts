@@ -127,12 +127,12 @@ export class InferStreamCall implements MessageReceiver {
       requireLive(call.backend)
       call.ticket.enter()
       const model = call.backend.resolve(message.modelName, message.modelVersion)
-      const { maxMessageBytes } = call
+      const { maxMessageBytes, backend } = call
       const charge = (bytes: number): void => {
         call.charge(bytes)
         held.bytes += bytes
       }
-      return prepareInfer(message, model, { maxMessageBytes, charge })
+      return prepareInfer(message, model, { maxMessageBytes, backend, charge })
     } catch (error) {
       return ServeError.from(error)
     }

@@ -70,30 +70,3 @@ export function healthHandlers(): Readonly<Record<string, Handler>> {
       call.refuse(new ServeError('UNSUPPORTED', 'health Watch is not offered, use Check')),
   }
 }
-
-function refuseSharedMemory(): never {
-  throw new ServeError(
-    'UNSUPPORTED',
-    "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.",
-  )
-}
-
-/** No region can be registered, so any that is asked for by name is unknown. */
-function noRegions(kind: string) {
-  return ({ name }: Pick<NamedVersion, 'name'>) => {
-    if (name === '') return { regions: {} }
-    throw new ServeError('NOT_FOUND', `Unable to find ${kind} shared memory region: '${name}'`)
-  }
-}
-
-/** The calls of Triton's that are not offered here: each says so. */
-export function unsupportedHandlers() {
-  return {
-    SystemSharedMemoryStatus: unary(noRegions('system')),
-    SystemSharedMemoryRegister: unary(refuseSharedMemory),
-    SystemSharedMemoryUnregister: unary(refuseSharedMemory),
-    CudaSharedMemoryStatus: unary(noRegions('cuda')),
-    CudaSharedMemoryRegister: unary(refuseSharedMemory),
-    CudaSharedMemoryUnregister: unary(refuseSharedMemory),
-  }
-}

@@ -126,7 +126,7 @@ export function classify(tensor: TensorValue, o: ClassifyOptions): TensorValue {
 /** The outputs, with classes in place of those for which a request asks for classes. */
 export function toClasses(
   outputs: readonly NamedTensor[],
-  wanted: readonly RequestedOutput[],
+  wanted: readonly Pick<RequestedOutput, 'name' | 'classification'>[],
   model: ResolvedModel,
 ): readonly NamedTensor[] {
   const counts = new Map(wanted.map(({ name, classification }) => [name, classification]))

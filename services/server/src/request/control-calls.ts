@@ -8,7 +8,7 @@ import { requireControl } from './model-control.ts'
 
 /** A call that changes the server, or would if that were offered. */
 export interface ControlCall {
-  readonly action: 'load' | 'unload' | 'trace settings' | 'log settings'
+  readonly action: 'load' | 'unload' | 'trace settings' | 'log settings' | 'shared memory'
   /** Absent for all models. */
   readonly model?: string | undefined
   readonly headers: IncomingHttpHeaders

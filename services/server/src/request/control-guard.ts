@@ -49,7 +49,7 @@ const LOOPBACK = new BlockList()
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
 LOOPBACK.addAddress('::1', 'ipv6')
 
-function isLoopback(address: string): boolean {
+export function isLoopback(address: string): boolean {
   // `::ffff:127.0.0.1` is the IPv4 address on a socket of both families.
   return LOOPBACK.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
 }

@@ -1,5 +1,14 @@
 import type { InferenceBackend, ResolvedModel } from '../inference-backend.ts'
 
+/** A model that is executed otherwise. */
+export function decorateModel(
+  model: ResolvedModel,
+  execute: ResolvedModel['execute'],
+): ResolvedModel {
+  const { name, version, config, isDecoupled } = model
+  return { name, version, config, isDecoupled, labels: (output) => model.labels(output), execute }
+}
+
 /** A backend whose models are decorated; everything else is its own. */
 export function decorateModels(
   backend: InferenceBackend,
@@ -7,9 +16,7 @@ export function decorateModels(
 ): InferenceBackend {
   const resolve: InferenceBackend['resolve'] = (asked, askedVersion) => {
     const model = backend.resolve(asked, askedVersion)
-    const { name, version, config, isDecoupled } = model
-    const labels: ResolvedModel['labels'] = (output) => model.labels(output)
-    return { name, version, config, isDecoupled, labels, execute: decorate(model) }
+    return decorateModel(model, decorate(model))
   }
   // Backends are classes with private members, which a copy would lose.
   return new Proxy(backend, {

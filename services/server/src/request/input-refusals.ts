@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { type InferRequestMessage, readContents, type TensorMessage } from '@tutti/protocol'
 import { DATATYPE_BY_NAME, type Datatype, fromConfigDatatype, requestPrefix } from '@tutti/tensor'
-import type { ResolvedModel } from '../inference-backend.ts'
+import type { InferenceBackend, ResolvedModel } from '../inference-backend.ts'
 import { refuseRequest } from './refuse.ts'
 
 /** How Triton prints a datatype text that it does not know. */
@@ -12,7 +12,11 @@ export interface InputSource {
   readonly message: InferRequestMessage
   readonly model: ResolvedModel
   /** Counts typed contents once they are raw, beside the message, and bounds them. */
-  readonly call: { readonly maxMessageBytes: number; charge(bytes: number): void }
+  readonly call: {
+    readonly maxMessageBytes: number
+    readonly backend: Pick<InferenceBackend, 'regions' | 'identity'>
+    charge(bytes: number): void
+  }
 }
 
 /**

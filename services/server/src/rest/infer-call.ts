@@ -4,6 +4,7 @@ import { encodeRestResponse, HEADER_LENGTH_HEADER } from '@tutti/protocol'
 import type { StepResponse } from '@tutti/tensor'
 import { onlyResponse } from '../only-response.ts'
 import { toClasses } from '../request/classify.ts'
+import { placeTensors } from '../shared-memory/placed-request.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
@@ -26,6 +27,7 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
     modelName: name,
     config: model.config,
   })
+  const placed = placeTensors(call, model, request)
   const binary = new Map(request.outputs.map((output) => [output.name, output.isBinary]))
   const encode = async (response: StepResponse) => {
     const outputs = toClasses(response.outputs, request.outputs, model)
@@ -36,6 +38,7 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
     const parts = encodeRestResponse(
       answer,
       (output) => binary.get(output) ?? request.isBinaryOutput,
+      placed.outputs,
     )
     const giveBack = response.retain?.()
     try {
@@ -44,12 +47,12 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
       giveBack?.()
     }
   }
-  const { context, inputs } = request
+  const { context } = request
   const requestedOutputs = request.outputs.map((output) => output.name)
-  const infer = { context, inputs, requestedOutputs }
+  const infer = { context, inputs: placed.inputs, requestedOutputs }
   // An engine that cannot be interrupted must not hold the answer.
   const encoded = await raceSignal(
-    onlyResponse(model, infer, call.context, encode),
+    onlyResponse(placed.model, infer, call.context, encode),
     call.context.signal,
   )
   call.holdAnswer(encoded.byteLength)

@@ -82,6 +82,8 @@ export const OPENAPI_SCHEMAS = {
     },
   }),
   UnloadRequest: object({ parameters: object({ unload_dependents: BOOLEAN }) }),
+  RegionRequest: object({ key: TEXT, offset: COUNT, byte_size: COUNT }, ['key', 'byte_size']),
+  Regions: listOf(object({ name: TEXT, key: TEXT, offset: COUNT, byte_size: COUNT }, ['name'])),
   LogSettings: object({
     log_file: { ...TEXT, readOnly: true },
     log_info: SWITCH,

@@ -38,7 +38,7 @@ await t.test('the document is served, and holds together', async (t) => {
   t.match(paths['/v2/models/{model}/generate_stream'].post.responses['200'].content, {
     'text/event-stream': {},
   })
-  t.notOk(Object.keys(paths).some((path) => path.includes('sharedmemory')))
+  t.notOk(Object.keys(paths).some((path) => path.includes('cudasharedmemory')))
   for (const [path, item] of Object.entries<{ parameters?: { name: string }[] }>(paths)) {
     const named = [...path.matchAll(/{(\w+)}/g)].map(([, name]) => name)
     t.same(

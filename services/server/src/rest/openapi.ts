@@ -69,6 +69,18 @@ const OPERATIONS: readonly (readonly [RegExp, Readonly<Record<string, Operation>
     /\/trace\/setting$/,
     { GET: READS_TRACES, POST: { ...SETS, body: 'TraceSettings', answer: 'TraceSettings' } },
   ],
+  [
+    /sharedmemory.*\/status$/,
+    { GET: { summary: 'The regions of shared memory that are registered', answer: 'Regions' } },
+  ],
+  [
+    /sharedmemory.*\/register$/,
+    { POST: { summary: 'Registers shared memory of the client', body: 'RegionRequest' } },
+  ],
+  [
+    /sharedmemory.*\/unregister$/,
+    { POST: { summary: 'Forgets a region, or all that no request in work writes into' } },
+  ],
   [/:model$|\/:version[^/]*$/, { GET: { summary: 'Metadata of the model', answer: 'Metadata' } }],
 ]
 

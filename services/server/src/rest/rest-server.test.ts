@@ -62,15 +62,11 @@ await t.test('every read-only path answers with its status and body', async (t) 
       501,
       { error: 'trace settings are not offered by this server' },
     ],
-    [
-      '/v2/systemsharedmemory/status',
-      501,
-      { error: 'system shared memory is not offered by this server' },
-    ],
+    ['/v2/systemsharedmemory/status', 200, []],
     [
       '/v2/cudasharedmemory/region/r/status',
-      501,
-      { error: 'cuda shared memory is not offered by this server' },
+      404,
+      { error: "Unable to find cuda shared memory region: 'r'" },
     ],
   ]
   for (const [path, status, body] of rows) {
@@ -162,15 +158,17 @@ await t.test('load and unload are refused as in control mode none', async (t) =>
 
 await t.test('what is not offered is named, with 501', async (t) => {
   const { url } = await start(t)
+  const noMemory =
+    "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
   const rows = [
-    ['/v2/systemsharedmemory/region/r/register', 'system shared memory is'],
-    ['/v2/cudasharedmemory/unregister', 'cuda shared memory is'],
-    ['/v2/logging', 'log settings are'],
+    ['/v2/systemsharedmemory/region/r/register', noMemory],
+    ['/v2/cudasharedmemory/unregister', noMemory],
+    ['/v2/logging', 'log settings are not offered by this server'],
   ] as const
-  for (const [path, what] of rows) {
-    const got = await post(`${url}${path}`, {})
+  for (const [path, error] of rows) {
+    const got = await post(`${url}${path}`, { key: '/k', byte_size: 1 })
     t.equal(got.status, 501, path)
-    t.same(await got.json(), { error: `${what} not offered by this server` })
+    t.same(await got.json(), { error })
     t.equal(got.headers.get('tutti-error-reason'), 'UNSUPPORTED')
   }
 })

@@ -9,6 +9,7 @@ import { answerGenerate, answerGenerateStream } from './generate-call.ts'
 import { answerInfer } from './infer-call.ts'
 import { openApiDocument } from './openapi.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
+import { regionRoutes } from './region-routes.ts'
 import type { RestCall } from './rest-call.ts'
 import { emptyReply, errorReply, jsonReply, type RestReply } from './rest-reply.ts'
 import type { RestMethod, RestRoute } from './rest-route.ts'
@@ -24,7 +25,7 @@ export function restRoutes(o: RouteOptions): readonly RestRoute[] {
     ...healthRoutes(o),
     ...modelRoutes(),
     ...repositoryRoutes(o),
-    ...unsupportedRoutes(),
+    ...regionRoutes(o.control),
     ...settingsRoutes(o),
   ]
   const document = lazy(() => jsonReply(openApiDocument(routes)))
@@ -155,27 +156,6 @@ function controlRoutes(
 
 function refuseNamedRepository(): RestReply {
   throw new ServeError('UNSUPPORTED', "'repository_name' specification is not supported")
-}
-
-/** What Triton has and this server has not: known paths, so that a client learns why. */
-function unsupportedRoutes(): readonly RestRoute[] {
-  const rows = ['system', 'cuda'].flatMap((kind) => {
-    const path = `/v2/${kind}sharedmemory`
-    const region = `${path}/region/:region`
-    const what = `${kind} shared memory is`
-    const changes = [`${region}/register`, `${region}/unregister`, `${path}/unregister`]
-    return [
-      [what, ['GET'], [`${path}/status`, `${region}/status`]],
-      [what, ['POST'], changes],
-    ] as const
-  })
-  const refused = rows.flatMap(([what, methods, paths]) => {
-    const answer = (): never => {
-      throw new ServeError('UNSUPPORTED', `${what} not offered by this server`)
-    }
-    return paths.map((path) => ({ path, methods, answer, isRefused: true as const }))
-  })
-  return refused
 }
 
 function modelPaths(suffix: string): readonly string[] {

@@ -67,6 +67,7 @@ export class ScriptedBackend implements InferenceBackend {
   statisticsOf: readonly ModelStatistics[] = []
   index: readonly IndexEntry[] = []
   control?: ModelControl
+  regions?: InferenceBackend['regions']
   readonly #models: Readonly<Record<string, ScriptedModel>>
 
   constructor(models: Readonly<Record<string, ScriptedModel>>) {

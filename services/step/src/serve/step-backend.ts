@@ -38,6 +38,7 @@ export interface StepBackendOptions {
 /** Shows clients that talk to a step directly its models as one Triton server. */
 export class StepBackend implements InferenceBackend {
   readonly control = FLAGS_RULE
+  regions: InferenceBackend['regions']
   readonly #o: StepBackendOptions
   #models: ReadonlyMap<string, ServedModel> = new Map()
   #isLive = true

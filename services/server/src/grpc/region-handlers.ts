@@ -1,0 +1,76 @@
+import { ServeError } from '@tutti/errors'
+import type { ControlCalls } from '../request/control-calls.ts'
+import { RegionCalls, type RegionKind } from '../shared-memory/region-calls.ts'
+import { toCaller } from './grpc-caller.ts'
+import { type Handler, requireLive, unary } from './method.ts'
+import type { ServerCall } from './server-call.ts'
+
+interface Named {
+  readonly name: string
+}
+
+/** Counts come as texts. */
+interface SystemRegister extends Named {
+  readonly key: string
+  readonly offset: string
+  readonly byte_size: string
+}
+
+/** The calls about memory that clients share. */
+export function regionHandlers(control: ControlCalls): Readonly<Record<string, Handler>> {
+  const calls = new RegionCalls(control)
+  return {
+    SystemSharedMemoryStatus: checked(calls, ({ name }: Named, call) => {
+      const regions = calls.status('system', name, callerOf(call))
+      return {
+        regions: Object.fromEntries(
+          regions.map(({ name: region, key, offset, byteSize }) => [
+            region,
+            { name: region, key, offset, byte_size: byteSize },
+          ]),
+        ),
+      }
+    }),
+    SystemSharedMemoryRegister: checked(calls, async (request: SystemRegister, call) => {
+      const { name, key, offset, byte_size: byteSize } = request
+      const region = { name, key, offset: Number(offset), byteSize: Number(byteSize) }
+      await calls.register(region, callerOf(call))
+      return {}
+    }),
+    SystemSharedMemoryUnregister: checked(calls, unregister('system', calls)),
+    CudaSharedMemoryStatus: checked(calls, ({ name }: Named, call) => {
+      calls.status('cuda', name, callerOf(call))
+      return { regions: {} }
+    }),
+    CudaSharedMemoryRegister: checked(calls, async ({ name }: Named, call) => {
+      await calls.registerCuda(name, callerOf(call))
+      return {}
+    }),
+    CudaSharedMemoryUnregister: checked(calls, unregister('cuda', calls)),
+  }
+}
+
+function unregister(kind: RegionKind, calls: RegionCalls) {
+  return async ({ name }: Named, call: ServerCall): Promise<object> => {
+    await calls.unregister(kind, name, callerOf(call))
+    return {}
+  }
+}
+
+/** Its message is read only of those who may change the server. */
+function checked(calls: RegionCalls, answer: Parameters<typeof unary>[0]): Handler {
+  const serve = unary(answer)
+  return (call, definition) => {
+    try {
+      requireLive(call.backend)
+      calls.check(callerOf(call))
+    } catch (error) {
+      return call.refuse(ServeError.from(error))
+    }
+    serve(call, definition)
+  }
+}
+
+function callerOf({ backend, headers, stream }: ServerCall) {
+  return { ...toCaller(stream, headers), backend }
+}

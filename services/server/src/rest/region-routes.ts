@@ -1,0 +1,140 @@
+import { ServeError } from '@tutti/errors'
+import { parseJson } from '@tutti/protocol'
+import type { ControlCalls } from '../request/control-calls.ts'
+import type { RegionRequest } from '../shared-memory/region.ts'
+import { RegionCalls, type RegionKind } from '../shared-memory/region-calls.ts'
+import { refuseForeignPage } from './refuse-foreign-page.ts'
+import type { RestCall } from './rest-call.ts'
+import { emptyReply, jsonReply, type RestReply } from './rest-reply.ts'
+import type { RestMethod, RestRoute } from './rest-route.ts'
+
+/** A key and two numbers; what is longer is parsed by nobody. */
+const MAX_BODY_BYTES = 64 * 1024
+/** A `cudaIpcMemHandle_t`. */
+const HANDLE_BYTES = 64
+
+type Answer = (kind: RegionKind, call: RestCall) => RestReply | Promise<RestReply>
+
+/** The paths about memory that clients share. */
+export function regionRoutes(control: ControlCalls): readonly RestRoute[] {
+  const calls = new RegionCalls(control)
+  const status: Answer = (kind, call) =>
+    jsonReply(
+      calls.status(kind, regionOf(call), call.caller).map(({ name, key, offset, byteSize }) => ({
+        name,
+        key,
+        offset,
+        byte_size: byteSize,
+      })),
+    )
+  const register: Answer = async (kind, call) => {
+    checkChange(calls, call)
+    const { region: name } = call.parameters
+    if (name === undefined) {
+      const text = `'region name' is necessary to register ${kind} shared memory region`
+      throw new ServeError('INVALID_REQUEST', text)
+    }
+    const body = await call.body(MAX_BODY_BYTES)
+    if (kind === 'system') {
+      await calls.register(parseRegion(name, body), call.caller)
+    } else {
+      readHandle(parseJson(body).value)
+      await calls.registerCuda(name, call.caller)
+    }
+    return emptyReply(200)
+  }
+  const unregister: Answer = async (kind, call) => {
+    checkChange(calls, call)
+    await calls.unregister(kind, regionOf(call), call.caller)
+    return emptyReply(200)
+  }
+  return (['system', 'cuda'] as const).flatMap((kind) =>
+    [
+      ['GET', 'status', status] as const,
+      ['POST', 'register', register] as const,
+      ['POST', 'unregister', unregister] as const,
+    ].flatMap(([method, action, answer]) => routesOf(kind, method, action, answer)),
+  )
+}
+
+/** With and without the name of a region. */
+function routesOf(
+  kind: RegionKind,
+  method: RestMethod,
+  action: string,
+  answer: Answer,
+): readonly RestRoute[] {
+  const path = `/v2/${kind}sharedmemory`
+  return [`${path}/${action}`, `${path}/region/:region(^.+$)/${action}`].map((one) => {
+    // Without a name nothing is registered, and no memory of GPUs is.
+    const isRefused = kind === 'cuda' || one.endsWith('sharedmemory/register')
+    const route = { path: one, methods: [method], answer: (call: RestCall) => answer(kind, call) }
+    return isRefused ? { ...route, isRefused } : route
+  })
+}
+
+function checkChange(calls: RegionCalls, call: RestCall): void {
+  calls.check(call.caller)
+  refuseForeignPage(call.caller.headers)
+}
+
+function regionOf({ parameters: { region = '' } }: RestCall): string {
+  return region
+}
+
+/** @throws ServeError with Triton's text. */
+export function parseRegion(name: string, body: Uint8Array): RegionRequest {
+  const { value } = parseJson(body)
+  const key = asText(requireField(value, 'key'))
+  const offset = fieldOf(value, 'offset')
+  return {
+    name,
+    key,
+    offset: offset === undefined ? 0 : asCount(offset),
+    byteSize: asCount(requireField(value, 'byte_size')),
+  }
+}
+
+/** Reads what cannot be used, for Triton's order of checks. @throws ServeError with Triton's text. */
+function readHandle(body: unknown): void {
+  const text = asText(memberOf(requireField(body, 'raw_handle'), 'b64'))
+  asCount(memberOf(body, 'device_id'))
+  asCount(memberOf(body, 'byte_size'))
+  if (Buffer.from(text, 'base64').byteLength === HANDLE_BYTES) return
+  throw new ServeError(
+    'INVALID_REQUEST',
+    "'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t",
+  )
+}
+
+function fieldOf(body: unknown, name: string): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined
+  return Object.entries(body).find(([key]) => key === name)?.[1]
+}
+
+function requireField(body: unknown, name: string): unknown {
+  const value = fieldOf(body, name)
+  if (value !== undefined) return value
+  const text = `Shared memory register request has no '${name}' field`
+  throw new ServeError('INVALID_REQUEST', text)
+}
+
+function memberOf(body: unknown, name: string): unknown {
+  const value = fieldOf(body, name)
+  if (value !== undefined) return value
+  throw malformed(`attempt to access non-existing object member '${name}'`)
+}
+
+function asText(value: unknown): string {
+  if (typeof value === 'string') return value
+  throw malformed('attempt to access JSON non-string as string')
+}
+
+function asCount(value: unknown): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value
+  throw malformed('attempt to access JSON non-unsigned-integer as unsigned-integer')
+}
+
+function malformed(text: string): ServeError {
+  return new ServeError('MALFORMED_MESSAGE', text, { code: 'INTERNAL' })
+}

@@ -1,0 +1,44 @@
+import type { RestInferRequest } from '@tutti/protocol'
+import type { NamedTensor } from '@tutti/tensor'
+import type { ResolvedModel } from '../inference-backend.ts'
+import { refuseForeignPage } from '../rest/refuse-foreign-page.ts'
+import type { RestCall } from '../rest/rest-call.ts'
+import { withPlacedData } from './placed-inputs.ts'
+import { findOutputPlace, placeOutputs } from './placed-outputs.ts'
+
+/** A REST request whose tensors may lie in shared memory, ready to be executed. */
+interface PlacedRequest {
+  readonly inputs: readonly NamedTensor[]
+  /** Writes outputs where the request wants them. */
+  readonly model: ResolvedModel
+  /** Names of the outputs whose bytes are not in the answer. */
+  readonly outputs: ReadonlySet<string>
+}
+
+const NONE: ReadonlySet<string> = new Set()
+
+/** @throws ServeError for places that are not there, or for a caller that may not use them. */
+export function placeTensors(
+  call: RestCall,
+  model: ResolvedModel,
+  request: RestInferRequest,
+): PlacedRequest {
+  const { inputs, outputs } = request
+  const placed = outputs.filter(isPlaced)
+  if (placed.length === 0 && !inputs.some(isPlaced)) return { inputs, model, outputs: NONE }
+  refuseForeignPage(call.caller.headers)
+  const wanted = placed.flatMap(({ name, classification, place }) =>
+    place === undefined
+      ? []
+      : [{ name, classification, place: findOutputPlace(call.backend, place) }],
+  )
+  return {
+    inputs: withPlacedData(call, inputs),
+    model: placeOutputs(model, wanted),
+    outputs: new Set(wanted.map(({ name }) => name)),
+  }
+}
+
+function isPlaced({ place }: { readonly place?: unknown }): boolean {
+  return place !== undefined
+}
