@@ -48,6 +48,11 @@ export const PERF_MODES: readonly PerfMode[] = [
     name: 'several responses',
     args: '-m repeated -i GRPC --async --streaming --input-data zero --shape IN:3 --shape DELAY:3',
   },
+  ...['HTTP', 'GRPC', 'GRPC --async --streaming'].map((protocol) => ({
+    name: `shared memory, ${protocol}`,
+    args: `-m add_one_batch -i ${protocol} --shared-memory system --output-shared-memory-size 1024`,
+    refusedByRouters: /Unable to unregister all shared memory regions/,
+  })),
   {
     name: 'traces',
     args: '-m add_one_batch -i GRPC --trace-level TIMESTAMPS --trace-rate 1',
