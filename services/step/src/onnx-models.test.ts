@@ -28,7 +28,10 @@ await t.test(
     const { models } = await step.control.describe()
     t.match(models, [
       { name: 'bare', config: { max_batch_size: 4, input: [{ name: 'a' }, { name: 'b' }] } },
-      { name: 'broken', versions: [{ state: 'UNAVAILABLE', reason: /not a model|protobuf|ONNX/i }] },
+      {
+        name: 'broken',
+        versions: [{ state: 'UNAVAILABLE', reason: /not a model|protobuf|ONNX/i }],
+      },
       { name: 'warm', versions: [{ state: 'READY' }] },
     ])
     t.match(
