@@ -81,9 +81,12 @@ function limitPings(o: ConnectionLife, { session, clock, hasCalls }: LivingConne
   })
 }
 
+/** What a timer can wait at most: it ends at once if it is to wait longer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 /** Not all at once: clients that came together after a start do not come together again. */
 function limitAge(o: ConnectionLife, { session, stop }: LivingConnection): void {
-  const ageMs = o.maxAgeMs * (0.9 + Math.random() / 5)
+  const ageMs = Math.min(o.maxAgeMs * (0.9 + Math.random() / 5), LONGEST_TIMER_MS)
   let cut: NodeJS.Timeout | undefined
   const age = setTimeout(() => {
     stop()

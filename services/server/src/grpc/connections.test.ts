@@ -208,6 +208,18 @@ await t.test('an old connection ends with its calls', async (t) => {
   t.match(await answer, { modelName: 'slow' })
 })
 
+await t.test('the longest age that there is ends no connection', async (t) => {
+  const { address } = await openTestServer(t, { m: {} }, { maxAgeMs: 2 ** 31 - 1 })
+  // An age is a tenth more or less: some of these have one that no timer could wait for.
+  const sessions = Array.from({ length: 12 }, () => connectHttp2(`http://${address}`))
+  t.teardown(() => sessions.map((session) => session.destroy()))
+  const goodbyes: number[] = []
+  for (const session of sessions) session.on('goaway', (code: number) => goodbyes.push(code))
+  await Promise.all(sessions.map((session) => once(session, 'connect')))
+  await sleep(50)
+  t.same(goodbyes, [])
+})
+
 const stuck: ModelScript = async function* (_request, context) {
   yield* []
   await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()))
