@@ -17,6 +17,10 @@ export interface Serving extends CheckedScheduler {
   readonly loadSeconds: number
 }
 
+interface ClosedServing extends Pick<Serving, 'limits'> {
+  readonly loaded: LoadedModel | undefined
+}
+
 /** One version of a hosted model. Only the table of models changes it. */
 export interface HostedVersion {
   readonly version: number
@@ -45,10 +49,10 @@ export interface HostedModel {
   readonly release: () => Promise<void>
 }
 
-/** Releases the engine, and then what its instances held. */
-export async function closeServing({ loaded, limits }: Serving): Promise<void> {
+/** Releases the engine, if it was loaded, and then what its instances held. */
+export async function closeServing({ loaded, limits }: ClosedServing): Promise<void> {
   try {
-    await loaded.close()
+    await loaded?.close()
   } finally {
     limits?.close()
   }

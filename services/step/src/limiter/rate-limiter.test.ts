@@ -2,7 +2,9 @@ import { parseFlags } from '@tutti/chassis'
 import { instanceGroup } from '@tutti/model-config/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
+import { openTestStep } from '../testing/open-test-step.ts'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
+import { ScriptedEngine } from '../testing/scripted-engine.ts'
 import { LimitedInstances, limitedInstances } from './limited-instances.ts'
 import { LIMITER_FLAGS, openLimiter } from './limiter-flags.ts'
 import { type LimitedInstance, RateLimiter, type ResourceCount } from './rate-limiter.ts'
@@ -362,4 +364,23 @@ await t.test('flags count resources as in Triton', async (t) => {
       text,
     )
   }
+})
+
+await t.test('a model that does not load gives its resources back', async (t) => {
+  const config = `backend: "scripted" max_batch_size: 4
+    input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }
+    output { name: "y" data_type: TYPE_FP32 dims: [ 1 ] }
+    instance_group { rate_limiter { resources { name: "r" count: 2 } } }
+    model_warmup { name: "s" batch_size: 1 inputs { key: "x" value { data_type: TYPE_FP32 dims: 1 zero_data: true } } }`
+  const directory = t.testdir({ m: { 'config.pbtxt': config, 1: { 'model.bin': 'a' } } })
+  const engine = new ScriptedEngine()
+  engine.onLoad = (model) => {
+    model.execute = () => Promise.reject(new Error('no kernel'))
+    model.close = () => Promise.reject(new Error('it does not close'))
+  }
+  const limiter = new RateLimiter([])
+  const step = await openTestStep([directory], { engines: [engine], limiter })
+  t.teardown(() => step.close())
+  await t.rejects(step.models.load('m'), { message: /no kernel/ })
+  t.same(limiter.usage, [])
 })

@@ -13,7 +13,7 @@ import type { ExecutionContext } from '../execution/execution-context.ts'
 import { ResponseOrder } from '../execution/response-order.ts'
 import { Instances, Scheduler } from '../execution/scheduler.ts'
 import type { SchedulerParts } from '../execution/scheduler-parts.ts'
-import type { Serving } from '../hosted-model.ts'
+import { closeServing, type Serving } from '../hosted-model.ts'
 import { LimitedInstances, limitChoice, limitedInstances } from '../limiter/limited-instances.ts'
 import type { InstanceLimits } from '../limiter/rate-limiter.ts'
 import { StepEvents } from '../log-events.ts'
@@ -76,8 +76,8 @@ export async function loadVersion(
     const serving = { loaded, check, statistics, scheduler, cached, limits, slots, loadSeconds }
     return { revision, serving }
   } catch (error) {
-    await loaded?.close()
-    limits?.close()
+    // What failed first is what is told.
+    await closeServing({ loaded, limits }).catch(() => {})
     throw error
   }
 }
