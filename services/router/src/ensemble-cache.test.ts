@@ -1,6 +1,6 @@
 import { systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { LocalCache } from '@tutti/server/testing'
+import { ResponseCache } from '@tutti/server/testing'
 import type { InferRequest } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
@@ -22,7 +22,7 @@ import {
 } from './testing/index.ts'
 
 const CACHE = 'response_cache { enable: true }'
-const openCache = () => new LocalCache({ maxBytes: 1_000_000, clock: systemClock })
+const openCache = () => new ResponseCache({ maxBytes: 1_000_000, clock: systemClock })
 
 const double: ScriptedModel = {
   config: oneToOne,

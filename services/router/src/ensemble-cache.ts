@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '@tutti/chassis'
 import type { EnsemblePlan } from '@tutti/ensemble'
-import { printModelConfig } from '@tutti/model-config'
 import { executeCached, type ResponseCache } from '@tutti/server'
 import type { RequestContext } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
@@ -20,7 +19,7 @@ export function createEnsembleCache(
   return ({ target, request, owner, requestedOutputs }, sink, begin) => {
     const isCached = target.config.response_cache?.enable === true
     if (!isCached || isOfSequence(request.context)) return begin(sink)
-    const identity = identities.get(target) ?? identify(target, cache)
+    const identity = identities.get(target) ?? identify(target)
     identities.set(target, identity)
     executeCached({
       cache,
@@ -45,12 +44,11 @@ const PLANS = new WeakMap<EnsemblePlan, number>()
 let plansMade = 0
 
 /** Another one if the ensemble, or any model under it, is another. @throws ServeError if a step's model cannot be found. */
-function identify(target: ResolvedEntry, cache: Pick<ResponseCache, 'isShared'>): string {
+function identify(target: ResolvedEntry): string {
   const { plan, pinnedKey } = target
   if (plan === undefined) return pinnedKey
-  const steps = stepsOf(target, plan).map((step) => identify(step, cache))
-  const load = cache.isShared ? '' : String(numberOf(plan))
-  const parts = [pinnedKey, printModelConfig(plan.config), load, ...steps]
+  const steps = stepsOf(target, plan).map((step) => identify(step))
+  const parts = [pinnedKey, numberOf(plan), ...steps]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 

@@ -5,7 +5,6 @@ import type { ResponseCache } from './response-cache.ts'
 /** Families of a cache in this process, with Triton's names and texts. */
 export function cacheFamilies(cache: ResponseCache): readonly MetricFamily[] {
   const { counts } = cache
-  if (counts === undefined) return []
   const lookups = counts.hits + counts.misses
   return [
     gauge('util', 'Cache utilization [0.0 - 1.0]', counts.utilization),

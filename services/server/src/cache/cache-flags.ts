@@ -1,8 +1,7 @@
 import { type Clock, type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 import type { ServerMetrics } from '../metrics.ts'
 import { cacheFamilies } from './cache-families.ts'
-import { LocalCache } from './local-cache.ts'
-import type { ResponseCache } from './response-cache.ts'
+import { ResponseCache } from './response-cache.ts'
 
 const FLAG = '--cache-config'
 const DEPRECATED = '--response-cache-byte-size'
@@ -42,7 +41,7 @@ export function openCache(
 ): ResponseCache | undefined {
   const maxBytes = readMaxBytes(flags)
   if (maxBytes === undefined) return undefined
-  const cache = new LocalCache({ maxBytes, clock: o.clock })
+  const cache = new ResponseCache({ maxBytes, clock: o.clock })
   o.metrics.addFamilies(() => cacheFamilies(cache))
   o.opened.defer(() => cache.close())
   return cache

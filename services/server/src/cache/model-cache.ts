@@ -10,7 +10,7 @@ import {
 } from '@tutti/tensor'
 import { cacheKey } from './cache-key.ts'
 import type { CacheStatistics } from './cache-statistics.ts'
-import type { CachedResponse, ResponseCache } from './response-cache.ts'
+import type { ResponseCache } from './response-cache.ts'
 
 /** A request that a cache may answer. */
 export interface CachedCall {
@@ -36,15 +36,11 @@ export interface CachedCall {
 export function executeCached(call: CachedCall): void {
   const startedAt = call.clock.now()
   const key = cacheKey(call)
-  const found = call.cache.lookup(key)
-  const proceed = (response: CachedResponse | undefined): void => {
-    const lookupNs = sinceNs(call, startedAt)
-    if (response === undefined) return miss(call, key, lookupNs)
-    call.statistics?.recordHit({ requestNs: lookupNs, lookupNs })
-    call.sink.send({ ...response, index: 0, final: true, times: NO_TIMES })
-  }
-  if (found instanceof Promise) void found.then(proceed)
-  else proceed(found)
+  const response = call.cache.lookup(key)
+  const lookupNs = sinceNs(call, startedAt)
+  if (response === undefined) return miss(call, key, lookupNs)
+  call.statistics?.recordHit({ requestNs: lookupNs, lookupNs })
+  call.sink.send({ ...response, index: 0, final: true, times: NO_TIMES })
 }
 
 function miss(call: CachedCall, key: string, lookupNs: number): void {

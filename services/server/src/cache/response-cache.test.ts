@@ -9,9 +9,8 @@ import { StatisticsRecorder } from '../statistics.ts'
 import { CACHE_FLAGS, openCache } from './cache-flags.ts'
 import { cacheKey } from './cache-key.ts'
 import { CacheStatistics } from './cache-statistics.ts'
-import { LocalCache } from './local-cache.ts'
 import { executeCached } from './model-cache.ts'
-import type { CachedResponse, ResponseCache } from './response-cache.ts'
+import { type CachedResponse, ResponseCache } from './response-cache.ts'
 
 const clock = createManualClock()
 
@@ -62,9 +61,9 @@ await t.test('the key is that of everything that the answer depends on', async (
   t.equal(new Set(different).size, different.length)
 })
 
-await t.test('a local cache keeps within its bytes what was used last', async (t) => {
+await t.test('a cache keeps within its bytes what was used last', async (t) => {
   // Three entries of 4,000 bytes fit, with what they take beside.
-  const cache = new LocalCache({ maxBytes: 15_000, clock })
+  const cache = new ResponseCache({ maxBytes: 15_000, clock })
   const big = floats(
     'x',
     Array.from({ length: 1000 }, () => 1),
@@ -101,7 +100,7 @@ await t.test('a local cache keeps within its bytes what was used last', async (t
 })
 
 await t.test('what is kept is a copy, in memory of its own', async (t) => {
-  const cache = new LocalCache({ maxBytes: 10_000, clock })
+  const cache = new ResponseCache({ maxBytes: 10_000, clock })
   const lent = floats('x', [1, 2])
   const part = { ...lent, data: new Uint8Array(1_000_000).subarray(8, 16) }
   cache.insert('lent', response(lent))
@@ -113,7 +112,7 @@ await t.test('what is kept is a copy, in memory of its own', async (t) => {
 })
 
 /** Executes a request at a cache; what the model sends is given. */
-function rig(cache: ResponseCache = new LocalCache({ maxBytes: 10_000, clock })) {
+function rig(cache = new ResponseCache({ maxBytes: 10_000, clock })) {
   const statistics = new CacheStatistics()
   const executions: string[] = []
   const infer = async (
@@ -170,21 +169,6 @@ await t.test('errors, several responses and those that may not be kept are not',
     t.same(await infer(...model), first)
     t.same([executions.length, statistics.hits.count], [2, 0])
   }
-})
-
-await t.test('a cache elsewhere may take its time', async (t) => {
-  const found = Promise.withResolvers<CachedResponse | undefined>()
-  const cache: ResponseCache = {
-    isShared: true,
-    lookup: () => found.promise,
-    insert: () => {},
-    close: async () => {},
-  }
-  const { executions, infer } = rig(cache)
-  const answered = infer((sink) => sink.send(ANSWER))
-  t.equal(executions.length, 0)
-  found.resolve(response(floats('x', [9])))
-  t.match(await answered, [{ outputs: [floats('x', [9])] }])
 })
 
 await t.test('a hit is a success that is neither an inference nor an execution', async (t) => {

@@ -1,4 +1,4 @@
-export { LocalCache } from '../cache/local-cache.ts'
+export { ResponseCache } from '../cache/response-cache.ts'
 export { RecordingControl } from './recording-control.ts'
 export {
   echo,

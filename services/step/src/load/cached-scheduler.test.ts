@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { systemClock } from '@tutti/chassis'
-import { LocalCache } from '@tutti/server/testing'
+import { ResponseCache } from '@tutti/server/testing'
 import type { InferRequest } from '@tutti/tensor'
 import { Lender } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
@@ -18,7 +18,7 @@ async function open(t: Test, config: string, o: { readonly isImmediate?: boolean
   const directory = t.testdir({ m: { 'config.pbtxt': config, 1: { 'model.bin': 'a' } } })
   const engine = new ScriptedEngine()
   engine.isImmediate = isImmediate
-  const cache = new LocalCache({ maxBytes: 1_000_000, clock: systemClock })
+  const cache = new ResponseCache({ maxBytes: 1_000_000, clock: systemClock })
   const step = await openTestStep([directory], { engines: [engine], cache })
   t.teardown(() => step.close())
   const send = async (o: Partial<InferRequest> = {}) => {

@@ -1,11 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ModelConfig } from '@tutti/model-config'
-import {
-  CacheStatistics,
-  executeCached,
-  type ResponseCache,
-  type StatisticsRecorder,
-} from '@tutti/server'
+import { CacheStatistics, executeCached, type StatisticsRecorder } from '@tutti/server'
 import type { Scheduler } from '../execution/scheduler.ts'
 import type { StepSettings } from '../step-options.ts'
 
@@ -33,10 +28,10 @@ export function cacheResponses(
     o.version,
     o.revision,
     // The same files may answer in another way once they are loaded again, if their code reads anything else.
-    cache.isShared ? '' : randomUUID(),
+    randomUUID(),
   ])
   const outputs = config.output.map(({ name }) => name)
-  const mustExecute = executesInOrder(config, cache, scheduler)
+  const mustExecute = executesInOrder(config, scheduler)
   const common = { cache, identity, outputs, statistics: statistics.cache, clock }
   return {
     execute: (request, sink, options) => {
@@ -48,11 +43,7 @@ export function cacheResponses(
 }
 
 /** With `preserve_ordering` nothing may overtake: the cache answers only while nothing is executed. */
-function executesInOrder(
-  config: ModelConfig,
-  cache: ResponseCache,
-  scheduler: Pick<Scheduler, 'load'>,
-): () => boolean {
+function executesInOrder(config: ModelConfig, scheduler: Pick<Scheduler, 'load'>): () => boolean {
   if (config.dynamic_batching?.preserve_ordering !== true) return () => false
-  return () => cache.isShared || scheduler.load.inFlight > 0
+  return () => scheduler.load.inFlight > 0
 }
