@@ -7,7 +7,7 @@ export interface PerfMode {
 }
 
 /**
- * Every mode that the server supports. `DATA` stands for a file of inputs; `METRICS`, `CA` and the like for what a server has.
+ * Every mode that the server supports. `DATA` stands for a file of inputs, `METRICS` for the address of metrics.
  * perf_analyzer itself fails if a request does, or if the server's statistics do not fit what it sent.
  */
 export const PERF_MODES: readonly PerfMode[] = [

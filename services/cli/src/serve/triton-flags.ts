@@ -8,7 +8,7 @@ const BOOL = { type: 'bool', isIgnored: true } as const
 
 const NO_POOL = 'No effect: memory is taken as requests need it, up to --max-inflight-bytes.'
 const NO_THREADS = 'No effect: one thread serves all connections, models have threads of their own.'
-const NO_PINGS = 'No effect: the server does not stop to ping a connection while it lasts.'
+const NO_PINGS = 'No effect: the server pings a connection as long as it lasts.'
 const NO_SAGEMAKER = 'No effect: SageMaker endpoints are not offered.'
 const NO_VERTEX = 'No effect: Vertex AI endpoints are not offered.'
 const NO_LIBRARIES = 'No effect: nothing is loaded from shared libraries.'

@@ -27,8 +27,8 @@ export interface RestBody {
  *
  * @param isBinary - which outputs go as binary data.
  * @param elsewhere - outputs whose bytes are not in the answer.
- * @throws ServeError INVALID_REQUEST if an output has no JSON form: FP16, BF16, NaN and infinities, bytes that are no
- * UTF-8; RESPONSE_INVALID if an output's bytes do not fit its shape.
+ * @throws ServeError INVALID_REQUEST if an output has no JSON form: FP16, BF16, bytes that are no UTF-8;
+ * RESPONSE_INVALID if an output's bytes do not fit its shape.
  * @returns yields the parts of the JSON as they are made, and ends with the whole body.
  */
 export function* encodeRestResponse(
