@@ -17,6 +17,7 @@ import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './e
 import { lendOn } from './lend-tensors.ts'
 import { callModel, type ModelCall } from './model-call.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
+import { traceStep } from './trace-step.ts'
 
 /** A request to an ensemble: a client's, or that of a step of another ensemble. */
 export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
@@ -184,10 +185,12 @@ class EnsembleExecution {
       fail: (error, _executed, times) => this.#failed(execution, error, times),
       ready: () => this.#stepReady(step),
     }
-    const begin = (inner: ResponseSink): void => {
-      if (target.plan === undefined) callModel(this.#o, call, inner)
-      else executeEnsemble(this.#o, call, ...this.#o.countNested(call, inner))
+    const execute = (inner: ResponseSink, to = call): void => {
+      if (target.plan === undefined) callModel(this.#o, to, inner)
+      else executeEnsemble(this.#o, to, ...this.#o.countNested(to, inner))
     }
+    const { stepTraces } = this.#call.context
+    const begin = stepTraces === undefined ? execute : traceStep(stepTraces, call, execute)
     const slots = this.#slots?.[step]
     if (slots === undefined) return begin(sink)
     // The model that called may have the slot that this would wait for.

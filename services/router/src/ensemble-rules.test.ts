@@ -1,7 +1,8 @@
 import { deepStrictEqual } from 'node:assert/strict'
-import { type CallContext, openCallScope } from '@tutti/chassis'
+import { type CallContext, openCallScope, parseFlags, systemClock } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
+import { readTraceFlags, TRACE_FLAGS, traceRequests } from '@tutti/server'
 import type { InferRequest, StepResponse } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
@@ -225,4 +226,130 @@ await t.test('whatever ends a request gives its place back once', async (t) => {
       { numRuns: 60 },
     ),
   )
+})
+
+interface TraceEvent {
+  readonly id: number
+  readonly model_name?: string
+  readonly parent_id?: number
+  readonly timestamps?: readonly { readonly name: string }[]
+  readonly activity?: string
+}
+
+/** A router whose requests are traced, and what is written of each. */
+async function tracedRouter(words: readonly string[], o: Parameters<typeof scriptedRouter>[0]) {
+  const { router } = await scriptedRouter(o)
+  const { values } = parseFlags(TRACE_FLAGS, ['--trace-file=x', '--trace-rate=1', ...words])
+  const trace = readTraceFlags(values)
+  if (trace.mode !== 'triton') throw new Error('wrong mode')
+  const { settings } = trace
+  const files: (readonly TraceEvent[])[] = []
+  const write = (events: readonly string[]): void => {
+    files.push(events.map((event): TraceEvent => JSON.parse(event)))
+  }
+  const decorate = traceRequests({ settings, file: { write }, clock: systemClock })
+  const backend = decorate('http', () => router)({ headers: {}, path: '/', socket: undefined })
+  const infer = async (name: string, values = [1]): Promise<readonly TraceEvent[]> => {
+    await outcome(responsesTo(backend.resolve(name, ''), request('IN', values), quiet))
+    return files.shift() ?? []
+  }
+  return { infer, settings, files }
+}
+
+/** `id name parent` of each trace, in the order of the file. */
+function tracesOf(events: readonly TraceEvent[]): readonly string[] {
+  return events.flatMap(({ id, model_name, parent_id }) =>
+    model_name === undefined ? [] : `${id} ${model_name} ${parent_id ?? '-'}`,
+  )
+}
+
+/** What one trace has. */
+function wordsOf(events: readonly TraceEvent[], id: number): string {
+  const own = events.filter((event) => event.id === id)
+  return own.flatMap((e) => e.timestamps?.[0]?.name ?? e.activity ?? []).join(' ')
+}
+
+const plusOne: ScriptedModel = {
+  config: oneToOne,
+  run: (inputs) => {
+    const values = [...(inputs.get('X') ?? [])]
+    if (values[0] === 99) throw new ServeError('ENGINE_FAILED', 'it broke')
+    const more = values.map((x) => x + 1)
+    return new Map([['Y', floats('Y', more)]])
+  },
+}
+
+function many(count: number, values: readonly number[]): ScriptedModel {
+  return {
+    config: `${oneToOne} model_transaction_policy { decoupled: true }`,
+    stream: async (sink) => {
+      for (let index = 0; index < count; index += 1) {
+        const outputs = [floats('Y', values)]
+        sink.send({ index, final: index === count - 1, outputs, parameters: new Map() })
+        await sink.ready()
+      }
+    },
+  }
+}
+
+const COMPUTED = 'COMPUTE_START COMPUTE_INPUT_END COMPUTE_OUTPUT_START COMPUTE_END'
+
+await t.test('the steps of a traced ensemble have traces as in tritonserver', async (t) => {
+  const { infer, settings, files } = await tracedRouter(
+    ['--trace-level=TIMESTAMPS', '--trace-level=TENSORS', '--trace-count=4'],
+    {
+      models: { one: plusOne, many: many(3, [1]) },
+      ensembles: { E: chain('one', 'one'), stream: chain('many', 'one') },
+    },
+  )
+  const chained = await infer('E')
+  t.same(tracesOf(chained), ['3 one 1', '2 one 1', '1 E -'])
+  const start = 'REQUEST_START QUEUE_START TENSOR_QUEUE_INPUT'
+  t.equal(wordsOf(chained, 3), `${start} TENSOR_BACKEND_OUTPUT ${COMPUTED} REQUEST_END`)
+  t.notMatch(wordsOf(chained, 1), /COMPUTE_START/)
+  t.match(chained, [{ id: 3, model_version: 1, request_id: 'r' }])
+  t.match(JSON.stringify(chained), /"id":3,"activity":"TENSOR_QUEUE_INPUT".*"data":"2"/)
+
+  const failed = await infer('E', [99])
+  t.same(tracesOf(failed), ['5 one 4', '4 E -'])
+  t.equal(wordsOf(failed, 5), `${start} ${COMPUTED} REQUEST_END`)
+  t.match(wordsOf(failed, 4), /TENSOR_QUEUE_INPUT INFER_RESPONSE_COMPLETE REQUEST_END/)
+
+  const streamed = await infer('stream')
+  t.same(tracesOf(streamed), ['10 one 6', '9 one 6', '8 one 6', '7 many 6', '6 stream -'])
+  t.equal(wordsOf(streamed, 7).match(/TENSOR_BACKEND_OUTPUT/g)?.length, 3)
+  t.equal(settings.valuesOf('').count, 1, 'steps are not counted')
+
+  t.equal((await infer('E')).at(-1)?.id, 11)
+  t.same(await infer('E'), [])
+  t.same(files, [])
+})
+
+await t.test('those of a nested ensemble name it, whatever bounds its time', async (t) => {
+  const models = { one: plusOne }
+  const ensembles = { inner: chain('one', 'one'), E: outer }
+  const rules = { inner: { stepNames: ['a', 'b'], dependsOn: [[], []], timeoutMs: 60_000 } }
+  const o = { models, ensembles, rules }
+  const { infer } = await tracedRouter(['--trace-level=TIMESTAMPS'], o)
+  const events = await infer('E')
+  t.same(tracesOf(events), ['4 one 2', '3 one 2', '2 inner 1', '1 E -'])
+  t.equal(wordsOf(events, 2), 'REQUEST_START QUEUE_START REQUEST_END')
+  t.equal(wordsOf(events, 3), `REQUEST_START QUEUE_START ${COMPUTED} REQUEST_END`)
+  const direct = await infer('inner')
+  t.same(tracesOf(direct), ['7 one 5', '6 one 5', '5 inner -'])
+})
+
+await t.test('the traces of the steps of a request are bounded together', async (t) => {
+  const values = Array.from({ length: 4096 }, () => 0.123)
+  const { infer } = await tracedRouter(['--trace-level=TENSORS', '--trace-level=TIMESTAMPS'], {
+    models: {
+      one: { ...plusOne, run: () => new Map([['Y', floats('Y', [1])]]) },
+      many: many(200, values),
+    },
+    ensembles: { stream: chain('many', 'one') },
+  })
+  const events = await infer('stream')
+  t.ok(JSON.stringify(events).length < 4.5 * 1024 * 1024)
+  t.ok(tracesOf(events).length < 150, `${tracesOf(events).length} traces`)
+  t.match(wordsOf(events, 1), /HTTP_SEND_END$/, 'that of the request itself is whole')
 })

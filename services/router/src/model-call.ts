@@ -1,4 +1,4 @@
-import type { CallContext, Span } from '@tutti/chassis'
+import type { Span } from '@tutti/chassis'
 import { retryDelayMs } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
@@ -8,7 +8,7 @@ import { startCallSpan } from './call-spans.ts'
 import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
 import { acquireMoved, awaitReplica } from './missing-replica.ts'
 import type { ChosenReplica, Pin } from './pin.ts'
-import type { RequestDependencies } from './request-dependencies.ts'
+import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
 
 /** The request of a client or of a model for which calls are made. */
 export interface RequestOwner {
@@ -27,7 +27,7 @@ export interface ModelCall {
   readonly ensemble: string
   readonly step: string
   readonly owner: RequestOwner
-  readonly context: CallContext
+  readonly context: RequestCallContext
   /** Numbers each attempt at a step, from 1 within its run. @param failed - the known times of the attempt before. */
   nextAttempt?(failed: StepTimes | undefined): number
 }

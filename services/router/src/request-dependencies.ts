@@ -1,10 +1,15 @@
 import type { CallContext, Clock, Tracing } from '@tutti/chassis'
 import type { ServerMetrics, StatisticsRecorder } from '@tutti/server'
-import type { InferRequest, ModelTarget, ResponseSink } from '@tutti/tensor'
+import type { InferRequest, ModelTarget, ResponseSink, StepTraces } from '@tutti/tensor'
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
 import type { LiveRevision, ResolvedEntry } from './catalog.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
 import type { SequenceRoutes } from './sequence-routes.ts'
+
+/** The context of a request, with what traces its steps if it is a traced one to an ensemble. */
+export interface RequestCallContext extends CallContext {
+  readonly stepTraces?: StepTraces
+}
 
 /** How the model versions of replicas are called. */
 export interface Replicas {

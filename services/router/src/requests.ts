@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { CallContext, Clock, Span } from '@tutti/chassis'
+import type { Clock, Span } from '@tutti/chassis'
 import { bug, type ServeError } from '@tutti/errors'
 import { isDecoupled } from '@tutti/model-config'
 import type { ResolvedModel, StatisticsRecorder } from '@tutti/server'
@@ -11,7 +11,7 @@ import { executeEnsemble } from './ensemble-execution.ts'
 import { recordFailure } from './ensemble-recorders.ts'
 import { type RequestOwner, RevisionPins } from './model-call.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
-import type { RequestDependencies } from './request-dependencies.ts'
+import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
 
 /** A model version that a request was resolved to, be it a model of the steps or an ensemble. */
 export interface RoutedModel extends ResolvedModel {
@@ -19,14 +19,12 @@ export interface RoutedModel extends ResolvedModel {
   execute(
     request: InferRequest,
     sink: ResponseSink,
-    context: CallContext,
+    context: RequestCallContext,
     callers?: readonly string[],
   ): void
 }
 
-/**
- * The way of each request: it is resolved, admitted (its revisions are pinned), and a model is called or an ensemble run.
- */
+/** The way of each request: it is resolved, admitted (its revisions are pinned), and a model is called or an ensemble run. */
 export class Requests {
   readonly #o: RequestDependencies
   /** Keys that no other process makes: a UUID for each request would cost more than the rest of its admission. */
@@ -130,7 +128,7 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
 /** The statistics and the span of a request to an ensemble. */
 export class EnsembleRecord {
   /** In which the steps are called: under the span. */
-  readonly context: CallContext
+  readonly context: RequestCallContext
   readonly #clock: Clock
   readonly #recorder: StatisticsRecorder | undefined
   readonly #span: Span | undefined
@@ -142,7 +140,7 @@ export class EnsembleRecord {
     { clock, tracing }: Pick<RequestDependencies, 'clock' | 'tracing'>,
     target: ResolvedEntry,
     recorder: StatisticsRecorder | undefined,
-    context: CallContext,
+    context: RequestCallContext,
   ) {
     this.#span = tracing && startEnsembleSpan(tracing, target, context.trace)
     const trace = this.#span?.traceParent

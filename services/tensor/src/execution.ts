@@ -134,6 +134,23 @@ export interface RequestOrigin {
   readonly isDecoupled?: true
 }
 
+/** A model version as traces name it. */
+export interface TracedModel {
+  readonly name: string
+  readonly version: number
+  readonly isEnsemble: boolean
+}
+
+/** Traces the steps of one request to an ensemble, where a client's request is traced into a file. */
+export interface StepTraces {
+  /** Begins the trace of a step. @returns where its responses are to go, and what traces the steps that it has itself. */
+  begin(
+    model: TracedModel,
+    request: InferRequest,
+    sink: ResponseSink,
+  ): readonly [ResponseSink, StepTraces]
+}
+
 /** What accompanies an execution. */
 export interface ExecuteOptions {
   /** Aborts when the caller is gone or the time is over; its reason is a ServeError. The executor then fails soon. */
@@ -143,6 +160,8 @@ export interface ExecuteOptions {
   readonly trace?: TraceContext
   /** Absent for a client's request before it is admitted. */
   readonly origin?: RequestOrigin
+  /** Of a request to an ensemble that is traced into a file; absent for all others. */
+  readonly stepTraces?: StepTraces
 }
 
 /**

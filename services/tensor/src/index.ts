@@ -19,7 +19,9 @@ export {
   type StepRequest,
   type StepResponse,
   type StepTimes,
+  type StepTraces,
   type TraceContext,
+  type TracedModel,
 } from './execution.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
