@@ -1,8 +1,9 @@
 import { connect } from 'node:http2'
+import { PassThrough } from 'node:stream'
 import { encodeInferRequest, inferenceServices } from '@tutti/protocol'
 import t, { type Test } from 'tap'
 import { type ModelScript, openTestServer, response } from '../testing/index.ts'
-import type { CompressionLevel } from './compressed-answers.ts'
+import { type CompressionLevel, compressAnswers } from './compressed-answers.ts'
 import { inflateMessage } from './inflate.ts'
 import { MessageReader } from './message-reader.ts'
 import { toFrame } from './method.ts'
@@ -90,6 +91,29 @@ await t.test('compressed responses of a stream keep their order', async (t) => {
   t.match(headers, { 'grpc-encoding': 'gzip', 'grpc-status': '0' })
   t.same(flags, [1, 0, 1])
   t.equal(admission.bytes, 0)
+})
+
+await t.test('what a client that has left would have got is not compressed', async (t) => {
+  const written: number[] = []
+  const done = Promise.withResolvers<void>()
+  const stream = Object.assign(new PassThrough(), {
+    respond: () => {},
+    write: (frame: Buffer) => {
+      written.push(frame.byteLength)
+      stream.destroy()
+    },
+    end: () => done.resolve(),
+  })
+  const call = { headers: { 'grpc-accept-encoding': 'gzip' }, stream }
+  const serve = compressAnswers(({ stream }) => {
+    for (let i = 0; i < 2; i++) stream.write(toFrame(ZEROS))
+    stream.end()
+  }, 'low')
+  Reflect.apply(serve, undefined, [call, {}])
+  await done.promise
+  const [first = 0, second = 0] = written
+  t.ok(first < 1000, `${first} bytes`)
+  t.equal(second, toFrame(ZEROS).byteLength)
 })
 
 await t.test('without a level no answer is compressed', async (t) => {

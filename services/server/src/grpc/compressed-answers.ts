@@ -43,8 +43,12 @@ function compressStream(stream: ServerHttp2Stream, encoding: string, level: numb
   const end = stream.end.bind(stream)
   let last: Promise<void> = Promise.resolve()
   const inTurn = (frame: Buffer | undefined, send: (compressed: Buffer | undefined) => void) => {
-    const compressed = frame === undefined ? undefined : compressFrame(frame, encoding, level)
-    last = last.then(async () => send(await compressed))
+    const take = async (): Promise<void> => {
+      // What nobody takes any more is no work: its bytes are no longer counted either.
+      const isWanted = frame !== undefined && !stream.destroyed
+      send(isWanted ? await compressFrame(frame, encoding, level) : frame)
+    }
+    last = last.then(take)
   }
   Object.assign(stream, {
     respond: (
