@@ -1,10 +1,10 @@
 import type { RestInferRequest } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import type { ResolvedModel } from '../inference-backend.ts'
-import { refuseForeignPage } from '../rest/refuse-foreign-page.ts'
-import type { RestCall } from '../rest/rest-call.ts'
-import { withPlacedData } from './placed-inputs.ts'
-import { findOutputPlace, placeOutputs } from './placed-outputs.ts'
+import { withPlacedData } from '../shared-memory/placed-inputs.ts'
+import { findOutputPlace, placeOutputs } from '../shared-memory/placed-outputs.ts'
+import { refuseForeignPage } from './refuse-foreign-page.ts'
+import type { RestCall } from './rest-call.ts'
 
 /** A REST request whose tensors may lie in shared memory, ready to be executed. */
 interface PlacedRequest {
