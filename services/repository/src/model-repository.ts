@@ -90,6 +90,28 @@ export class ModelRepository {
     }
   }
 
+  /**
+   * What is asked of repositories that are not on this machine fails from now on: a bucket that does not answer is not waited for.
+   *
+   * @param asking - what may be asking now. @returns resolves when that has ended.
+   */
+  async abandon(asking?: Promise<unknown>): Promise<void> {
+    for (const mirror of this.#o.mirrors ?? []) mirror.abandon()
+    await asking
+  }
+
+  /** Does work that is abandoned if the signal aborts before it is done. */
+  async untilStopped<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    const abandon = (): void => void this.abandon()
+    if (signal?.aborted === true) abandon()
+    signal?.addEventListener('abort', abandon, { once: true })
+    try {
+      return await work()
+    } finally {
+      signal?.removeEventListener('abort', abandon)
+    }
+  }
+
   /** Deletes what load requests brought, and copies of repositories. */
   async close(): Promise<void> {
     await this.#overrides.close()

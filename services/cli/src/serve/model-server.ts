@@ -34,6 +34,8 @@ export interface ModelServer {
 export interface ModelServerOptions
   extends Pick<StartOptions<typeof SERVE_FLAGS>, 'flags' | 'settings' | 'env' | 'log'> {
   readonly clock: Clock
+  /** Aborts when a stop signal comes before the start is done. */
+  readonly signal?: AbortSignal | undefined
   /** Served beside the repositories; closed here. */
   readonly manifests?: OpenedManifests | undefined
   /** Those of this build unless a test has its own. */
@@ -115,10 +117,10 @@ async function openServer(
   opened.defer(() => step.close())
   opened.defer(followStep(step, router, replica))
   const polling = new AbortController()
-  const watch = await loadStartModels(flags, { control, repository })
+  const watch = await loadStartModels(o, { control, repository })
   if (flags['model-control-mode'] === 'explicit') router.allowControl(control)
   const ended = watch && followRepository(watch, o, { control, signal: polling.signal })
-  opened.defer(async () => ended)
+  opened.defer(() => repository.abandon(ended))
   opened.defer(() => polling.abort())
   return { step, router, metrics, stop: () => polling.abort(), close: () => opened.disposeAsync() }
 }
@@ -134,13 +136,15 @@ function followStep(step: Step, router: Router, replica: string): () => void {
 
 /** @returns what looks for changes, in the mode that follows them. */
 async function loadStartModels(
-  flags: ServeFlags,
+  { flags, signal }: ModelServerOptions,
   o: { readonly control: RepositoryControl; readonly repository: ModelRepository },
 ): Promise<RepositoryWatch | undefined> {
   const watch = new RepositoryWatch(o.repository)
   const isFollowed = flags['model-control-mode'] === 'poll'
-  const names = isFollowed ? await watch.start() : await o.repository.names()
-  const failures = await o.control.loadAll(chooseStartModels(flags, names))
+  const failures = await o.repository.untilStopped(signal, async () => {
+    const names = isFollowed ? await watch.start() : await o.repository.names()
+    return await o.control.loadAll(chooseStartModels(flags, names))
+  })
   if (flags['exit-on-error']) refuseFailures(failures)
   return isFollowed ? watch : undefined
 }

@@ -22,6 +22,8 @@ import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
 export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'signal'> {
+  /** As that of StartOptions; never if absent. */
+  readonly signal?: AbortSignal
   readonly clock?: Clock
   /** Served beside the repositories; closed with the server. */
   readonly manifests?: OpenedManifests

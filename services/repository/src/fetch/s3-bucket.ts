@@ -15,7 +15,18 @@ export interface S3Object {
   readonly sizeBytes: number
 }
 
+/** Of a listing. */
+interface Page {
+  readonly xml: string
+  /** Whether its keys are percent-encoded. */
+  readonly isEncoded: boolean
+}
+
 const DEFAULT_REGION = 'us-east-1'
+/** A page has up to 1000 keys; a server without an end to its list would hold us for ever. */
+const MAX_PAGES = 1000
+/** Above the models of a repository; a wrong address may have millions. */
+const MAX_FOLDERS = 100_000
 /** Above a page of 1000 keys of 1024 bytes each, percent-encoded. */
 const MAX_TEXT = 16 * 2 ** 20
 /** Every request here has an empty body. */
@@ -37,29 +48,27 @@ export class S3Bucket {
 
   /** Lists the objects below a prefix, page by page. */
   async *list(prefix: string): AsyncGenerator<readonly S3Object[]> {
-    let token = ''
-    do {
-      const xml = await this.#page(prefix, token)
-      // A server that does not know the encoding does not name it either.
-      const isEncoded = readTag(xml, 'EncodingType') === 'url'
+    for await (const { xml, isEncoded } of this.#pages(prefix)) {
       yield readElements(xml, 'Contents').map((text) => toObject(text, isEncoded))
-      token = readTag(xml, 'NextContinuationToken')
-    } while (token !== '')
+    }
   }
 
-  /** The names of the folders in a prefix: what stands before the next `/` of each key below it. */
-  async *folders(prefix: string): AsyncGenerator<string> {
-    let token = ''
-    do {
-      const xml = await this.#page(prefix, token, 'delimiter=%2F&')
-      const isEncoded = readTag(xml, 'EncodingType') === 'url'
+  /**
+   * The names of the folders in a prefix: what stands before the next `/` of each key below it.
+   *
+   * @throws ServeError ARTIFACT_TOO_LARGE
+   */
+  async folders(prefix: string): Promise<ReadonlySet<string>> {
+    const names = new Set<string>()
+    for await (const { xml, isEncoded } of this.#pages(prefix, 'delimiter=%2F&')) {
       for (const part of readElements(xml, 'CommonPrefixes')) {
         const folder = decodeKey(readTag(part, 'Prefix'), isEncoded)
         if (!folder.startsWith(prefix)) throw invalid(folder, 'it was not asked for')
-        yield folder.slice(prefix.length).replace(/\/$/, '')
+        names.add(folder.slice(prefix.length).replace(/\/$/, ''))
       }
-      token = readTag(xml, 'NextContinuationToken')
-    } while (token !== '')
+      if (names.size > MAX_FOLDERS) throw tooMany(`${MAX_FOLDERS} folders`)
+    }
+    return names
   }
 
   object(key: string, headers: HttpHeaders): Promise<HttpAnswer> {
@@ -79,7 +88,19 @@ export class S3Bucket {
     return DENIED.test(code) ? new ServeError('ARTIFACT_DENIED', failure.message) : failure
   }
 
-  async #page(prefix: string, token: string, delimiter = ''): Promise<string> {
+  async *#pages(prefix: string, delimiter = ''): AsyncGenerator<Page> {
+    let token = ''
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const xml = await this.#page(prefix, token, delimiter)
+      // A server that does not know the encoding does not name it either.
+      yield { xml, isEncoded: readTag(xml, 'EncodingType') === 'url' }
+      token = readTag(xml, 'NextContinuationToken')
+      if (token === '') return
+    }
+    throw tooMany(`${MAX_PAGES} pages of keys`)
+  }
+
+  async #page(prefix: string, token: string, delimiter: string): Promise<string> {
     const url = new URL(this.#base)
     const continuation = token === '' ? '' : `continuation-token=${encode(token)}&`
     url.search = `${continuation}${delimiter}encoding-type=url&list-type=2&prefix=${encode(prefix)}`
@@ -149,6 +170,10 @@ export function toBase(
   const isInHost = isIP(base.hostname) === 0 && base.hostname.startsWith(`${bucket}.`)
   if (!isInHost) base.pathname += `${bucket}/`
   return base
+}
+
+function tooMany(most: string): ServeError {
+  return new ServeError('ARTIFACT_TOO_LARGE', `more than ${most}, want at most that`)
 }
 
 /** As S3 signs it: everything but letters, digits and `-_.~`. */

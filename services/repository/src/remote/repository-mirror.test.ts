@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { type Clock, systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import { ModelRepository } from '../model-repository.ts'
+import { pollRepository } from '../poll-repository.ts'
 import { RepositoryWatch } from '../repository-watch.ts'
-import { answerStatus } from '../testing/artifact-server.ts'
+import { type Answer, answerStatus, serveBytes } from '../testing/artifact-server.ts'
 import { S3_CREDENTIALS, startScriptedS3 } from '../testing/scripted-s3.ts'
 import { RepositoryMirror } from './repository-mirror.ts'
 import { parseRepositoryUri } from './repository-uri.ts'
@@ -100,4 +101,62 @@ await t.test('what a bucket refuses is told', async (t) => {
   await t.rejects(repository.take('m'), { message: /cannot be read: .*AccessDenied/ })
   s3.denied.clear()
   t.same((await repository.take('m')).model.versions, [1])
+})
+
+await t.test('a bucket whose list has no end is refused', async (t) => {
+  const { s3, repository } = await open(t)
+  let pages = 0
+  const page = (text: string): Answer => {
+    return (request, response) => {
+      pages += 1
+      const token = `<NextContinuationToken>t${pages}</NextContinuationToken>`
+      const body = `<ListBucketResult>${text}<IsTruncated>true</IsTruncated>${token}</ListBucketResult>`
+      serveBytes(Buffer.from(body), '')(request, response)
+    }
+  }
+  s3.faults = Array.from({ length: 1100 }, () => page(''))
+  const message = /cannot be read: more than 1000 pages of keys, want at most that$/
+  await t.rejects(repository.names(), { reason: 'REPOSITORY_UNREADABLE', message })
+  t.equal(pages, 1000)
+  const folders = Array.from({ length: 50_001 }, (_, i) => `m${i}/</Prefix></CommonPrefixes>`)
+  s3.faults = [0, 1, 2].map((n) => {
+    const begin = `<CommonPrefixes><Prefix>repo/${n}`
+    return page(begin + folders.join(begin))
+  })
+  const tooMany = /cannot be read: more than 100000 folders, want at most that$/
+  await t.rejects(repository.names(), { reason: 'REPOSITORY_UNREADABLE', message: tooMany })
+  t.equal(pages, 1002)
+})
+
+await t.test('a stop waits for no bucket that does not answer', async (t) => {
+  const { s3, repository, temporaryDirectory } = await open(t)
+  const watch = new RepositoryWatch(repository)
+  await watch.start()
+  const asked = Promise.withResolvers<void>()
+  s3.faults = [() => asked.resolve()]
+  const stop = new AbortController()
+  const failed: string[] = []
+  const followed = pollRepository({
+    watch,
+    pollMs: 0,
+    clock,
+    signal: stop.signal,
+    apply: () => Promise.resolve(),
+    failed: ({ message }) => failed.push(message),
+  })
+  await asked.promise
+  stop.abort()
+  await repository.abandon(followed)
+  t.same(failed, [], 'what is given up has not failed')
+  await repository.close()
+  t.same(await readdir(temporaryDirectory), [])
+})
+
+await t.test('a start is given up when it is stopped', async (t) => {
+  const { s3, repository } = await open(t)
+  const stop = new AbortController()
+  s3.faults = [() => stop.abort()]
+  const names = repository.untilStopped(stop.signal, () => repository.names())
+  await t.rejects(names, { message: /cannot be read: the repository is closed$/ })
+  await t.rejects(repository.untilStopped(stop.signal, () => repository.names()))
 })

@@ -47,12 +47,10 @@ export class RepositoryMirror {
   async list(): Promise<string> {
     return await this.#reading(async (root, context) => {
       const { bucket, prefix } = this.#at
-      const names = await persist(context, new Set(), async () => {
-        const found: string[] = []
-        for await (const name of new S3Bucket(bucket, context).folders(prefix)) found.push(name)
-        return found
-      })
-      const models = new Set(names.filter((name) => pathProblem(name) === undefined))
+      const names = await persist(context, new Set(), () =>
+        new S3Bucket(bucket, context).folders(prefix),
+      )
+      const models = new Set([...names].filter((name) => pathProblem(name) === undefined))
       for (const name of models) await mkdir(join(root, name), { recursive: true })
       const there = (await readdir(root)).filter((name) => !name.startsWith('.'))
       for (const name of there) if (!models.has(name)) await this.#remove(root, name)
@@ -71,9 +69,14 @@ export class RepositoryMirror {
     })
   }
 
+  /** Ends what is under way, however long the bucket takes to answer; nothing is read any more. */
+  abandon(): void {
+    this.#stop.abort(new ServeError('CANCELLED', 'the repository is closed'))
+  }
+
   /** Deletes the copy, and ends what is under way. */
   async close(): Promise<void> {
-    this.#stop.abort(new ServeError('CANCELLED', 'the repository is closed'))
+    this.abandon()
     await Promise.allSettled(this.#looks.values())
     const root = await this.#root?.catch(() => undefined)
     if (root !== undefined) await rm(root, { recursive: true, force: true }).catch(() => {})

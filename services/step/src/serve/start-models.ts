@@ -14,7 +14,11 @@ export interface StartModelsOptions {
   readonly others: Required<OtherModels>
   readonly clock: Clock
   readonly log: Logger
+  /** Aborts when a stop signal comes before the start is done. */
+  readonly signal?: AbortSignal
 }
+
+type Follow = (signal: AbortSignal) => Promise<void>
 
 /**
  * Loads the models of the start.
@@ -23,10 +27,11 @@ export interface StartModelsOptions {
  * @throws ServeError if a repository cannot be read, a flag names a model that cannot be served here, or, with
  * `--exit-on-error`, one fails.
  */
-export async function loadStartModels(
-  flags: StepFlags,
-  o: StartModelsOptions,
-): Promise<(signal: AbortSignal) => Promise<void>> {
+export async function loadStartModels(flags: StepFlags, o: StartModelsOptions): Promise<Follow> {
+  return await o.repository.untilStopped(o.signal, () => loadModelsOf(flags, o))
+}
+
+async function loadModelsOf(flags: StepFlags, o: StartModelsOptions): Promise<Follow> {
   const { step, repository, others } = o
   const load = async (names: readonly string[]): Promise<void> => {
     const failures = await loadModels(step, names)

@@ -97,7 +97,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   })
   hosted = step
   opened.defer(() => step.close())
-  const follow = await loadStartModels(flags, { step, repository, others, clock, log })
+  const follow = await loadStartModels(flags, { ...o, step, repository, others, clock })
   const backend = new StepBackend({ step, strictReadiness: flags['strict-readiness'], tracing })
   const joined = await (o.openEndpoint ?? openStepEndpoint)({
     ...toBrokers(flags),
@@ -110,7 +110,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => joined.close())
   const closing = new AbortController()
   const followed = follow(closing.signal)
-  opened.defer(() => followed)
+  opened.defer(() => repository.abandon(followed))
   opened.defer(() => closing.abort())
   const servers = await openServers({ flags, backend, metrics, metricsServer, clock, log })
   opened.defer(() => servers.close())
