@@ -42,11 +42,11 @@ function compressStream(stream: ServerHttp2Stream, encoding: string, level: numb
   const write = stream.write.bind(stream)
   const end = stream.end.bind(stream)
   let last: Promise<void> = Promise.resolve()
+  const compress = (whole: Buffer) => compressFrame(whole, encoding, level)
   const inTurn = (frame: Buffer | undefined, send: (compressed: Buffer | undefined) => void) => {
     const take = async (): Promise<void> => {
-      // What nobody takes any more is no work: its bytes are no longer counted either.
-      const isWanted = frame !== undefined && !stream.destroyed
-      send(isWanted ? await compressFrame(frame, encoding, level) : frame)
+      const isSmall = frame === undefined || frame.byteLength < LEAST_BYTES
+      send(isSmall ? frame : await whenFree(stream, frame, compress))
     }
     last = last.then(take)
   }
@@ -64,9 +64,31 @@ function compressStream(stream: ServerHttp2Stream, encoding: string, level: numb
   })
 }
 
+/** Messages that are compressed at the same time, of all calls: Node has as many threads for it. */
+const MAX_COMPRESSIONS = 4
+let compressions = 0
+const waiting: (() => void)[] = []
+
+/**
+ * Compresses a frame as soon as a thread is free. A frame that nobody takes any more stays as it is: the end of its call gave its
+ * bytes back, so that it must not be kept for long.
+ */
+async function whenFree(
+  stream: ServerHttp2Stream,
+  frame: Buffer,
+  compress: (frame: Buffer) => Promise<Buffer>,
+): Promise<Buffer> {
+  if (compressions < MAX_COMPRESSIONS) compressions += 1
+  else await new Promise<void>((resolve) => waiting.push(resolve))
+  const compressed = stream.destroyed ? frame : await compress(frame)
+  const next = waiting.shift()
+  if (next === undefined) compressions -= 1
+  else next()
+  return compressed
+}
+
 /** A frame with the message compressed, or as it is if it would not become smaller. Never rejects. */
 async function compressFrame(frame: Buffer, encoding: string, level: number): Promise<Buffer> {
-  if (frame.byteLength < LEAST_BYTES) return frame
   const encode = ENCODERS.get(encoding)
   const message = await encode?.(frame.subarray(FRAME_HEADER_BYTES), { level }).catch(
     () => undefined,
