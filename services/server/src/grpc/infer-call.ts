@@ -25,7 +25,7 @@ import {
 } from '../request/input-refusals.ts'
 import { readRequestedOutputs } from '../request/output-parameters.ts'
 import { readGivenParameters } from '../request/request-parameters.ts'
-import { placedData } from '../shared-memory/placed-inputs.ts'
+import { type PlacedInputs, placedData } from '../shared-memory/placed-inputs.ts'
 import { placeOutputs } from '../shared-memory/placed-outputs.ts'
 import type { ServerCall } from './server-call.ts'
 
@@ -36,6 +36,7 @@ export interface PreparedInfer {
   readonly outputs: readonly RequestedOutput[]
   /** On a stream: an empty final response is delivered rather than swallowed. */
   readonly isEmptyFinalWanted: boolean
+  readonly placed: PlacedInputs | undefined
 }
 
 /**
@@ -65,17 +66,18 @@ export function prepareInfer(
   model: ResolvedModel,
   call: InputSource['call'],
 ): PreparedInfer {
-  const { id, parameters } = message
+  const { id, parameters, outputs: asked } = message
   const { context, isEmptyFinalWanted } =
     parameters.size === 0
       ? { context: { ...EMPTY_CONTEXT, id }, isEmptyFinalWanted: false }
       : readGivenParameters(id, parameters)
-  const inputs = readInputs({ message, model, call })
-  const isAll = message.outputs.length === 0
-  const outputs = isAll ? [] : readRequestedOutputs(message.outputs, call.backend)
+  const source: InputSource = { message, model, call }
+  const inputs = readInputs(source)
+  const outputs = asked.length === 0 ? [] : readRequestedOutputs(asked, call.backend)
   const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
-  const served = isAll ? model : placeOutputs(model, outputs)
-  return { model: served, request, outputs, isEmptyFinalWanted }
+  const { placed } = source
+  const served = placed || asked.length > 0 ? placeOutputs(model, outputs, placed) : model
+  return { model: served, request, outputs, isEmptyFinalWanted, placed }
 }
 
 /**
@@ -90,12 +92,10 @@ function readInputs(source: InputSource): readonly NamedTensor[] {
   let invalid: string | undefined
   for (const input of inputs) {
     const { name, datatype, shape, parameters, contents } = input
-    const placed = parameters.size > 0 ? placedData(source, input) : undefined
-    const given =
-      contents === undefined ? rawInputContents[entry] : typedData(source, input, contents)
-    const data = placed ?? given
+    let data = parameters.size > 0 ? placedData(source, input) : undefined
+    if (contents !== undefined) data = typedData(source, input, contents)
+    else data ??= rawInputContents[entry++]
     if (data === undefined) throw missingData(source, name)
-    if (placed === undefined) entry += 1
     const known = DATATYPE_BY_NAME.get(datatype)
     if (known === undefined) invalid ??= name
     else tensors.push({ name, datatype: known, shape, data })

@@ -41,6 +41,9 @@ export class InferStreamCall implements MessageReceiver {
   readonly #isGrpcError: boolean
   /** Resolves when every ordered request so far is answered. */
   #turn: Promise<void> = Promise.resolve()
+  /** Begin the work on requests that were read. */
+  readonly #received: (() => void)[] = []
+  #isCopying = false
   #outstanding = 0
   #isEnded = false
   #isStopping = false
@@ -78,13 +81,32 @@ export class InferStreamCall implements MessageReceiver {
     const message = decodeInferRequest(bytes)
     this.#outstanding += 1
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
-    void this.#work(message, { bytes: bytes.byteLength })
+    this.#received.push(() => void this.#work(message, { bytes: bytes.byteLength }))
+    this.#begin()
+  }
+
+  /** Models get requests in their order, also if inputs of one are copied for a while. */
+  #begin(): void {
+    while (!this.#isCopying) {
+      const work = this.#received.shift()
+      if (work === undefined) return
+      work()
+    }
+  }
+
+  /** Holds further requests up until the model has this one. */
+  async #awaitBegin({ placed }: PreparedInfer): Promise<void> {
+    if (placed?.begun === undefined) return
+    this.#isCopying = true
+    await placed.begun
+    this.#isCopying = false
+    this.#begin()
   }
 
   async #work(message: InferRequestMessage, held: Held): Promise<void> {
     const { call } = this.#o
     try {
-      await this.#answer(message, held)
+      if (!call.isOver) await this.#answer(message, held)
     } catch (error) {
       call.fail(ServeError.from(error))
     }
@@ -113,11 +135,12 @@ export class InferStreamCall implements MessageReceiver {
   /** Never rejects for an error of the request itself: that is an answer. */
   #answer(message: InferRequestMessage, held: Held): Promise<void> {
     const prepared = this.#prepare(message, held)
-    if (!(prepared instanceof ServeError) && prepared.model.isDecoupled) {
-      return this.#stream(message, prepared)
-    }
-    const answer = this.#one(message, prepared, this.#turn)
-    this.#turn = answer
+    const isDecoupled = !(prepared instanceof ServeError) && prepared.model.isDecoupled
+    const answer = isDecoupled
+      ? this.#stream(message, prepared)
+      : this.#one(message, prepared, this.#turn)
+    if (!isDecoupled) this.#turn = answer
+    if (!(prepared instanceof ServeError)) void this.#awaitBegin(prepared)
     return answer
   }
 

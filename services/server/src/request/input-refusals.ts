@@ -2,6 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type InferRequestMessage, readContents, type TensorMessage } from '@tutti/protocol'
 import { DATATYPE_BY_NAME, type Datatype, fromConfigDatatype, requestPrefix } from '@tutti/tensor'
 import type { InferenceBackend, ResolvedModel } from '../inference-backend.ts'
+import type { PlacedInputs } from '../shared-memory/placed-inputs.ts'
 import { refuseRequest } from './refuse.ts'
 
 /** How Triton prints a datatype text that it does not know. */
@@ -17,6 +18,8 @@ export interface InputSource {
     readonly backend: Pick<InferenceBackend, 'regions' | 'identity'>
     charge(bytes: number): void
   }
+  /** From the first input on that lies in shared memory. */
+  placed?: PlacedInputs
 }
 
 /**

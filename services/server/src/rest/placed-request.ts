@@ -1,7 +1,7 @@
 import type { RestInferRequest } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import type { ResolvedModel } from '../inference-backend.ts'
-import { withPlacedData } from '../shared-memory/placed-inputs.ts'
+import { PlacedInputs } from '../shared-memory/placed-inputs.ts'
 import { findOutputPlace, placeOutputs } from '../shared-memory/placed-outputs.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import type { RestCall } from './rest-call.ts'
@@ -32,9 +32,12 @@ export function placeTensors(
       ? []
       : [{ name, classification, place: findOutputPlace(call.backend, place) }],
   )
+  const reads = new PlacedInputs(call)
   return {
-    inputs: withPlacedData(call, inputs),
-    model: placeOutputs(model, wanted),
+    inputs: inputs.map(({ place, ...input }) =>
+      place === undefined ? input : { ...input, data: reads.read(place) },
+    ),
+    model: placeOutputs(model, wanted, reads),
     outputs: new Set(wanted.map(({ name }) => name)),
   }
 }

@@ -1,66 +1,15 @@
-import { randomBytes } from 'node:crypto'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { until } from '@tutti/chassis/testing'
-import t, { type Test } from 'tap'
-import { startRestServer } from '../rest/rest-server.ts'
-import {
-  echo,
-  inferObject,
-  type ModelScript,
-  openTestServer,
-  response,
-  type ScriptedModel,
-  type TestServer,
-} from '../testing/index.ts'
+import t from 'tap'
+import { echo, inferObject, type ModelScript } from '../testing/index.ts'
+import { at, DECOUPLED, floats, openShared, restAt, streamObjects } from '../testing/open-shared.ts'
 import { findRegion } from './read-place.ts'
-import { SharedRegions } from './shared-regions.ts'
-
-const DECOUPLED = { isDecoupled: true, script: thrice }
-
-/** Echoes its request three times, and ends with an empty response. */
-async function* thrice(...[request]: Parameters<ModelScript>): ReturnType<ModelScript> {
-  for (let index = 0; index < 3; index++) yield response(request, request.inputs, { final: false })
-  yield response(request, [])
-}
-
-/** A server whose clients share 64 bytes as the region `r`: four floats, and zeros. */
-async function open(t: Test, models: Readonly<Record<string, ScriptedModel>> = { m: {} }) {
-  const served = await openTestServer(t, models)
-  const path = `/dev/shm/tutti_test_${randomBytes(6).toString('hex')}`
-  const memory = Buffer.alloc(64)
-  memory.set(floats(1, 2, 3, 4))
-  writeFileSync(path, memory)
-  const regions = new SharedRegions()
-  served.backend.regions = regions
-  regions.register({ name: 'r', key: path.slice('/dev/shm'.length), offset: 0, byteSize: 64 })
-  const rest = await startRestServer({ backend: served.backend, address: '127.0.0.1', port: 0 })
-  t.teardown(async () => {
-    await rest.close()
-    regions.close()
-    rmSync(path)
-  })
-  const url = `http://127.0.0.1:${rest.port}/v2`
-  return { served, regions, url, memory: () => readFileSync(path) }
-}
-
-function floats(...values: readonly number[]): Uint8Array {
-  return new Uint8Array(Float32Array.from(values).buffer)
-}
-
-function at(offset: number, byteSize: number, region = 'r') {
-  return {
-    shared_memory_region: { string_param: region },
-    shared_memory_offset: { int64_param: String(offset) },
-    shared_memory_byte_size: { int64_param: String(byteSize) },
-  }
-}
 
 function input(parameters: object, more: object = {}) {
   return { name: 'x', datatype: 'FP32', shape: ['4'], parameters, ...more }
 }
 
 await t.test('gRPC: tensors come from shared memory and go there', async (t) => {
-  const { served, memory } = await open(t)
+  const { served, memory } = await openShared(t)
   const answer = await inferObject(served, {
     inputs: [input(at(0, 16))],
     outputs: [{ name: 'x', parameters: at(32, 24) }],
@@ -72,7 +21,7 @@ await t.test('gRPC: tensors come from shared memory and go there', async (t) => 
 })
 
 await t.test('gRPC: an input in shared memory takes no raw contents', async (t) => {
-  const { served } = await open(t)
+  const { served } = await openShared(t)
   await inferObject(served, {
     inputs: [input(at(0, 16)), { name: 'z', datatype: 'UINT8', shape: ['2'] }],
     raw_input_contents: [Buffer.of(7, 8)],
@@ -90,7 +39,7 @@ const REFUSALS = [
 ] as const
 
 await t.test('gRPC: a place that is not there is refused in Triton’s words', async (t) => {
-  const { served, memory } = await open(t)
+  const { served, memory } = await openShared(t)
   const before = memory()
   for (const [parameters, code, message] of REFUSALS) {
     await t.rejects(inferObject(served, { inputs: [input(parameters)] }), { code, message })
@@ -107,7 +56,7 @@ await t.test('gRPC: a place that is not there is refused in Triton’s words', a
 })
 
 await t.test('gRPC: an output that does not fit is an error of the answer', async (t) => {
-  const { served, memory, regions } = await open(t)
+  const { served, memory, regions } = await openShared(t)
   const before = memory()
   const outputs = [{ name: 'x', parameters: at(32, 15) }]
   await t.rejects(inferObject(served, { inputs: [input(at(0, 16))], outputs }), {
@@ -120,7 +69,7 @@ await t.test('gRPC: an output that does not fit is an error of the answer', asyn
 })
 
 await t.test('gRPC: a stream writes each response of a decoupled model', async (t) => {
-  const { served, memory } = await open(t, { m: DECOUPLED })
+  const { served, memory } = await openShared(t, { m: DECOUPLED })
   const outputs = [{ name: 'x', parameters: at(32, 16) }]
   const ask = (wanted: readonly object[]) =>
     streamObjects(served, { inputs: [input(at(0, 16))], outputs: wanted })
@@ -131,24 +80,6 @@ await t.test('gRPC: a stream writes each response of a decoupled model', async (
   t.match(failed, [{ error_message: /should be at least 16 bytes/ }])
   t.equal(failed.length, 1, 'the request is over')
 })
-
-interface StreamAnswer {
-  readonly error_message: string
-  readonly infer_response: { readonly raw_output_contents: readonly Buffer[] }
-}
-
-/** The answers to one request on a stream. */
-function streamObjects({ client }: TestServer, request: object): Promise<readonly StreamAnswer[]> {
-  return new Promise((resolve, reject) => {
-    const answers: StreamAnswer[] = []
-    const call = client.objects.ModelStreamInfer()
-    call.on('data', (answer: StreamAnswer) => answers.push(answer))
-    call.on('error', reject)
-    call.on('end', () => resolve(answers))
-    call.write({ model_name: 'm', ...request })
-    call.end()
-  })
-}
 
 await t.test(
   'a region is in use until its request is over, and what is given up is not written',
@@ -165,7 +96,7 @@ await t.test(
         over.resolve()
       }
     }
-    const { served, regions, memory } = await open(t, { m: { script } })
+    const { served, regions, memory } = await openShared(t, { m: { script } })
     const before = memory()
     const gone = new AbortController()
     const request = {
@@ -197,7 +128,7 @@ await t.test(
 )
 
 await t.test('with an access file only identities with control use shared memory', async (t) => {
-  const { regions } = await open(t)
+  const { regions } = await openShared(t)
   const allowed = { name: 'a', mayControl: true }
   const identity = { name: 'a', mayControl: false }
   t.equal(findRegion({ regions, identity: allowed }, 'r'), regions.find('r'))
@@ -207,16 +138,8 @@ await t.test('with an access file only identities with control use shared memory
   })
 })
 
-function restAt(offset: number, byteSize: number, region = 'r') {
-  return {
-    shared_memory_region: region,
-    shared_memory_offset: offset,
-    shared_memory_byte_size: byteSize,
-  }
-}
-
 await t.test('REST: tensors come from shared memory and go there', async (t) => {
-  const { url, memory, served } = await open(t)
+  const { url, memory, served } = await openShared(t)
   const post = async (body: object) => {
     const answer = await fetch(`${url}/models/m/infer`, {
       method: 'POST',
@@ -275,7 +198,7 @@ function refused(status: number, error: string) {
 }
 
 await t.test('REST: regions are registered, listed and forgotten', async (t) => {
-  const { url, regions } = await open(t)
+  const { url, regions } = await openShared(t)
   const [r] = regions.status('r')
   const system = `${url}/systemsharedmemory`
   const cuda = `${url}/cudasharedmemory`

@@ -46,7 +46,7 @@ export class RegionCalls {
     })
   }
 
-  /** @param name - '' for all. @throws ServeError if requests will write into a region. */
+  /** @param name - '' for all. @throws ServeError if requests use a region. */
   async unregister(kind: RegionKind, name: string, caller: Caller): Promise<void> {
     await this.#change(caller, (regions) => {
       if (kind === 'system') regions.unregister(name)

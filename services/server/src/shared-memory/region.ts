@@ -1,11 +1,30 @@
-import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs'
-import { ServeError } from '@tutti/errors'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  read,
+  readSync,
+  write,
+  writeSync,
+} from 'node:fs'
+import { promisify } from 'node:util'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { SharedPlace } from '@tutti/protocol'
 
 /** Where Linux keeps the objects of `shm_open`: a key is the name of a file. */
 const FOLDER = '/dev/shm'
-/** What one call of the system reads or writes at most. */
-const PIECE_BYTES = 2 ** 30
+/**
+ * What a request reads and a response writes at most on the event loop, where a mebibyte takes almost a millisecond: one turn of it may
+ * bring hundreds of requests.
+ */
+export const AT_ONCE_BYTES = 256 * 1024
+/** What the thread pool, which has work of others too, copies at a time. */
+const PIECE_BYTES = 1024 * 1024
+
+const readPiece = promisify(read)
+const writePiece = promisify(write)
+
 /** The memory of tritonserver's own Python processes: no client may read that of others. As in Triton from 25.08 on. */
 const RESERVED = 'triton_python_backend_shm_region_'
 
@@ -25,8 +44,10 @@ export interface RegionRequest {
  */
 export class Region {
   readonly request: RegionRequest
-  /** Requests in work that will write into it. */
+  /** Requests in work that will write into it, or read it off the event loop. */
   uses = 0
+  /** What the thread pool copies at this moment. */
+  #copies = 0
   #fd: number | undefined
 
   /** @throws ServeError if there is no such object, or if it is smaller than that. */
@@ -54,48 +75,107 @@ export class Region {
     if (byteSize === 0 || offset + byteSize > request.byteSize) throw this.#shortened()
   }
 
-  /** Copies the bytes of a place. @throws ServeError if the place is not there, or not any more. */
+  /** Copies the bytes of a place at once. @throws ServeError if the place is not there, or not any more. */
   read(place: SharedPlace): Uint8Array {
     this.check(place)
     const bytes = Buffer.allocUnsafeSlow(place.byteSize)
     let done = 0
     while (done < bytes.byteLength) {
-      const count = Math.min(PIECE_BYTES, bytes.byteLength - done)
-      const at = this.request.offset + place.offset + done
-      const read = readSync(this.#descriptor, bytes, done, count, at)
-      if (read === 0) throw this.#shortened()
-      done += read
+      const left = bytes.byteLength - done
+      const count = readSync(this.#descriptor, bytes, done, left, this.#at(place) + done)
+      if (count === 0) throw this.#shortened()
+      done += count
     }
     return bytes
   }
 
-  /** Copies bytes to the begin of a place. @throws ServeError if the object has become too small, or there is no memory for it. */
+  /** Memory for the bytes of a place, which `fill` copies. @throws ServeError as `read`. */
+  reserve(place: SharedPlace): Buffer {
+    this.check(place)
+    this.#checkObject(this.#at(place) + place.byteSize)
+    return Buffer.allocUnsafeSlow(place.byteSize)
+  }
+
+  /** Copies the bytes of a place off the event loop. @throws ServeError as `read`, or the signal's reason. */
+  fill(bytes: Buffer, place: SharedPlace, signal: CancelSignal): Promise<void> {
+    return this.#copy(bytes, signal, async (fd, piece, done) => {
+      const { bytesRead } = await readPiece(fd, piece, 0, piece.byteLength, this.#at(place) + done)
+      return bytesRead
+    })
+  }
+
+  /** Copies bytes to the begin of a place at once. @throws ServeError if the object has become too small, or there is no memory for it. */
   write(place: SharedPlace, bytes: Uint8Array): void {
-    const begin = this.request.offset + place.offset
-    // Written on regardless, the object would grow.
-    if (fstatSync(this.#descriptor).size < begin + bytes.byteLength) throw this.#shortened()
+    const begin = this.#at(place)
+    this.#checkObject(begin + bytes.byteLength)
     let done = 0
-    while (done < bytes.byteLength) {
-      const count = Math.min(PIECE_BYTES, bytes.byteLength - done)
-      done += this.#write(bytes.subarray(done, done + count), begin + done)
-    }
-  }
-
-  #write(bytes: Uint8Array, at: number): number {
-    const fd = this.#descriptor
     try {
-      return writeSync(fd, bytes, 0, bytes.byteLength, at)
+      while (done < bytes.byteLength) {
+        const left = bytes.byteLength - done
+        done += writeSync(this.#descriptor, bytes, done, left, begin + done)
+      }
     } catch (cause) {
-      // An object has its memory only once it is written.
-      const text = `no memory left for shared memory region: '${this.request.name}'`
-      throw new ServeError('OVERLOADED', text, { cause })
+      throw this.#noMemory(cause)
     }
   }
 
+  /** Copies bytes to the begin of a place off the event loop. @throws ServeError as `write`, or the signal's reason. */
+  store(bytes: Uint8Array, place: SharedPlace, signal: CancelSignal): Promise<void> {
+    const begin = this.#at(place)
+    return this.#copy(bytes, signal, async (fd, piece, done) => {
+      this.#checkObject(begin + bytes.byteLength)
+      try {
+        const { bytesWritten } = await writePiece(fd, piece, 0, piece.byteLength, begin + done)
+        return bytesWritten
+      } catch (cause) {
+        throw this.#noMemory(cause)
+      }
+    })
+  }
+
+  /** Forgets the object: what is still to be copied fails. */
   close(): void {
     const fd = this.#fd
     this.#fd = undefined
-    if (fd !== undefined) closeSync(fd)
+    // The thread that copies would get whatever has that number by then.
+    if (fd !== undefined && this.#copies === 0) closeSync(fd)
+  }
+
+  /** @param move - copies a piece of `bytes` that has `done` bytes before it. @returns how many bytes of it. */
+  async #copy(
+    bytes: Uint8Array,
+    signal: CancelSignal,
+    move: (fd: number, piece: Uint8Array, done: number) => Promise<number>,
+  ): Promise<void> {
+    let done = 0
+    while (done < bytes.byteLength) {
+      if (signal.aborted) throw signal.reason
+      const fd = this.#descriptor
+      this.#copies += 1
+      try {
+        const count = await move(fd, bytes.subarray(done, done + PIECE_BYTES), done)
+        if (count === 0) throw this.#shortened()
+        done += count
+      } finally {
+        this.#copies -= 1
+        if (this.#fd === undefined && this.#copies === 0) closeSync(fd)
+      }
+    }
+  }
+
+  #at({ offset }: SharedPlace): number {
+    return this.request.offset + offset
+  }
+
+  /** Written on beyond its end, an object would grow. @param end - in the object. */
+  #checkObject(end: number): void {
+    if (fstatSync(this.#descriptor).size < end) throw this.#shortened()
+  }
+
+  /** An object has its memory only once it is written. */
+  #noMemory(cause: unknown): ServeError {
+    const text = `no memory left for shared memory region: '${this.request.name}'`
+    return new ServeError('OVERLOADED', text, { cause })
   }
 
   get #descriptor(): number {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import {
   mkdirSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -11,6 +12,7 @@ import {
 import { ServeError } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { PlacedInputs } from './placed-inputs.ts'
 import { MAX_REGIONS, SharedRegions } from './shared-regions.ts'
 
 /** Makes an object of shared memory. @returns its key. */
@@ -190,4 +192,116 @@ await t.test('nothing is read or written outside of a region', (t) => {
   )
   t.equal(openObjects(), before, 'no descriptor is left')
   t.end()
+})
+
+const MIB = 2 ** 20
+const GOES_ON = new AbortController().signal
+
+/** Aborts when it is asked for the nth time: before the nth piece. @param act - happens then too. */
+function abortsAt(nth: number, act = (): void => undefined): AbortSignal {
+  const controller = new AbortController()
+  let asked = 0
+  Object.defineProperty(controller.signal, 'aborted', {
+    get: () => {
+      asked += 1
+      if (asked === nth) act()
+      return asked >= nth
+    },
+  })
+  controller.abort(new ServeError('CANCELLED', 'given up'))
+  return controller.signal
+}
+
+/** 8 MiB that a client shares as the region `r`. */
+function openLarge(t: Test) {
+  const bytes = randomBytes(8 * MIB)
+  const key = createObject(t, bytes)
+  const regions = openRegions(t)
+  regions.register({ name: 'r', key, offset: 0, byteSize: bytes.byteLength })
+  const place = { region: 'r', offset: 0, byteSize: bytes.byteLength }
+  const path = `/dev/shm/${key}`
+  return { bytes, regions, region: regions.find('r'), place, path }
+}
+
+await t.test('the loop goes on while much is copied', async (t) => {
+  const { bytes, region, place, path } = openLarge(t)
+  let turns = 0
+  const count = (): void => {
+    turns += 1
+    turning = setImmediate(count)
+  }
+  let turning = setImmediate(count)
+  t.teardown(() => clearImmediate(turning))
+  const got = region.reserve(place)
+  await region.fill(got, place, GOES_ON)
+  t.ok(got.equals(bytes))
+  t.ok(turns >= 4, `${turns} turns for 8 pieces`)
+  turns = 0
+  const written = randomBytes(8 * MIB)
+  await region.store(written, place, GOES_ON)
+  t.ok(readFileSync(path).equals(written))
+  t.ok(turns >= 4, `${turns} turns for 8 pieces`)
+})
+
+await t.test('a copy that is given up ends, and writes nothing more', async (t) => {
+  const { bytes, region, place, path } = openLarge(t)
+  const given = { code: 'CANCELLED', message: 'given up' }
+  const written = randomBytes(8 * MIB)
+  await t.rejects(region.store(written, place, abortsAt(1)), given)
+  t.ok(readFileSync(path).equals(bytes), 'nothing')
+  await t.rejects(region.store(written, place, abortsAt(3)), given)
+  const half = Buffer.concat([written.subarray(0, 2 * MIB), bytes.subarray(2 * MIB)])
+  t.ok(readFileSync(path).equals(half), 'no third piece')
+  await t.rejects(region.fill(region.reserve(place), place, abortsAt(3)), given)
+})
+
+await t.test('an object may be shortened and a region closed while it is copied', async (t) => {
+  const before = openObjects()
+  const { regions, region, place, path } = openLarge(t)
+  const inputs = new PlacedInputs({ backend: { regions }, charge: () => undefined })
+  inputs.read(place)
+  t.ok(inputs.isLate)
+  const copied = inputs.copy(GOES_ON)
+  t.throws(() => regions.unregister('r'), { message: /it is currently in use/ })
+  await copied
+  const shortened = { message: "Invalid offset + byte size for shared memory region: 'r'" }
+  const got = region.reserve(place)
+  const cut = new AbortController().signal
+  Object.defineProperty(cut, 'aborted', { get: () => truncateSync(path, 3 * MIB + 5) })
+  await t.rejects(region.fill(got, place, cut), shortened)
+  await t.rejects(region.store(got, place, GOES_ON), shortened)
+  t.equal(readFileSync(path).byteLength, 3 * MIB + 5, 'it has not grown')
+  t.throws(() => region.reserve(place), shortened)
+  const unknown = { message: "Unable to find shared memory region: 'r'" }
+  const copying = t.rejects(region.fill(got, place, GOES_ON), unknown)
+  regions.close()
+  t.equal(openObjects(), before + 1, 'not closed under the thread that copies')
+  await copying
+  t.equal(openObjects(), before, 'no descriptor is left')
+})
+
+await t.test('large places are copied as they are, and nothing beside them', async (t) => {
+  const { bytes, regions, region, path } = openLarge(t)
+  let expected: Buffer = bytes
+  const inputs = new PlacedInputs({ backend: { regions }, charge: () => undefined })
+  const input = fc.record({ offset: fc.nat(9 * MIB), byteSize: fc.nat(9 * MIB) })
+  await fc.assert(
+    fc.asyncProperty(input, async ({ offset, byteSize }) => {
+      const place = { region: 'r', offset, byteSize }
+      if (byteSize === 0 || offset + byteSize > 8 * MIB) {
+        t.throws(() => inputs.read(place), { code: 'INVALID_ARGUMENT' })
+        t.throws(() => region.reserve(place), { code: 'INVALID_ARGUMENT' })
+        return
+      }
+      const end = offset + byteSize
+      const got = region.reserve(place)
+      await region.fill(got, place, GOES_ON)
+      t.ok(got.equals(expected.subarray(offset, end)))
+      const written = randomBytes(byteSize)
+      await region.store(written, place, GOES_ON)
+      expected = Buffer.concat([expected.subarray(0, offset), written, expected.subarray(end)])
+      t.ok(readFileSync(path).equals(expected))
+    }),
+    { numRuns: 30 },
+  )
 })

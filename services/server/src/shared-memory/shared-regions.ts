@@ -41,7 +41,7 @@ export class SharedRegions {
     })
   }
 
-  /** Forgets a region; one that is not there is no error. @param name - '' for all. @throws ServeError if requests will write into it. */
+  /** Forgets a region; one that is not there is no error. @param name - '' for all. @throws ServeError if requests use it. */
   unregister(name: string): void {
     const wanted = name === '' ? [...this.#regions.keys()] : [name]
     const inUse = wanted.filter((one) => !this.#forget(one))
