@@ -152,7 +152,8 @@ function ensemblesFailed(t: Test, metrics: Scrape): void {
 await t.test('a deadline ends an ensemble while its first step runs', async (t) => {
   const serving = await serveSlow(t, { instances: 2, flags: VERBOSE })
   const client = openClient(t, serving)
-  t.same(await askBoth(serving, client, LONG, 100), ['DEADLINE_EXCEEDED', 504])
+  // Long enough for both to begin on a busy machine, and not to end before the deadline on a fast one.
+  t.same(await askBoth(serving, client, 8 * LONG, 1000), ['DEADLINE_EXCEEDED', 504])
   await until('the abandoned results came', () => countLines(serving, DROPPED) === 2)
   const metrics = await scrape(serving)
   t.equal(metrics.value('nv_inference_exec_count', SLOW), 2, 'no second step began')
