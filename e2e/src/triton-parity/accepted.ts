@@ -53,7 +53,7 @@ const NO_VERSION = /^(at least one version must be available under|unloaded$)/
 /** Texts about one of the parameters of a request. */
 const BY_KEY = /^(invalid value (type )?for '|parameter keys starting with)/
 const BY_INPUT = /input '\w+' batch size does not match/
-/** Texts about what an input or an output is called, and of what datatype it is. */
+/** Texts about the name or the datatype of an input or output. */
 const BY_DATATYPE = /data-type is '|receiving \w+ data via JSON is not supported/
 const BY_NAME = /unexpected inference output '|already exists in request|invalid value type for '/
 const BY_SIZE = /input byte size mismatch for input '\w+'/

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '@tutti/chassis'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import type { ResponseSink } from '@tutti/tensor'
 import type { MetricFamily, MetricSeries } from './metrics-text.ts'
+import { SeriesOfModels } from './series-of-models.ts'
 
 /** As a newer Triton calls it: 2.51 has none. */
 export const FIRST_RESPONSE_FAMILY = 'nv_inference_first_response_histogram_ms'
@@ -25,14 +26,12 @@ interface ModelTimes {
   /** By bucket, each value once; the last one is what is over all bounds. */
   readonly counts: number[]
   sum: number
-  /** Versions with these labels. */
-  users: number
 }
 
 /** The histogram of tritonserver's `--metrics-config histogram_latencies=true`: how long decoupled models and ensembles take to their first response. */
 export class FirstResponses {
   readonly #clock: Pick<Clock, 'now'>
-  readonly #models = new Map<string, ModelTimes>()
+  readonly #models = new SeriesOfModels<ModelTimes>()
 
   constructor(clock: Pick<Clock, 'now'> = systemClock) {
     this.#clock = clock
@@ -43,21 +42,16 @@ export class FirstResponses {
     labels: MetricSeries['labels'],
     buckets: readonly number[],
   ): (sink: ResponseSink) => ResponseSink {
-    const key = JSON.stringify(labels)
-    const counts = [...buckets, Number.POSITIVE_INFINITY].map(() => 0)
-    const known = this.#models.get(key) ?? { labels, buckets, counts, sum: 0, users: 0 }
-    known.users += 1
-    this.#models.set(key, known)
-    return (sink) => this.#watch(sink, known)
+    const times = this.#models.add(labels, () => {
+      const counts = [...buckets, Number.POSITIVE_INFINITY].map(() => 0)
+      return { labels, buckets, counts, sum: 0 }
+    })
+    return (sink) => this.#watch(sink, times)
   }
 
   /** Takes back one `add`; series vanish with the last one. */
   remove(labels: MetricSeries['labels']): void {
-    const key = JSON.stringify(labels)
-    const known = this.#models.get(key)
-    if (known === undefined) return
-    known.users -= 1
-    if (known.users === 0) this.#models.delete(key)
+    this.#models.remove(labels)
   }
 
   family(): MetricFamily {
@@ -65,7 +59,7 @@ export class FirstResponses {
       name: FIRST_RESPONSE_FAMILY,
       help: 'Duration from request to first response in milliseconds',
       type: 'histogram',
-      series: [...this.#models.values()].flatMap(toSeries),
+      series: this.#models.values.flatMap(toSeries),
     }
   }
 

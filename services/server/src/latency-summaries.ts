@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '@tutti/chassis'
 import { bug } from '@tutti/errors'
 import type { CacheObserver } from './cache/cache-statistics.ts'
 import type { MetricFamily, MetricSeries } from './metrics-text.ts'
+import { SeriesOfModels } from './series-of-models.ts'
 import type { SuccessfulRequest } from './statistics-snapshot.ts'
 
 /** As Triton: quantiles are those of the last minute, which goes in parts of 12 s. */
@@ -45,8 +46,6 @@ interface ModelSummaries {
   readonly of: Readonly<Record<What, SlidingSamples>>
   /** Of a model whose responses are cached. */
   cache?: Readonly<Record<keyof typeof CACHE_HELP, SlidingSamples>>
-  /** Versions with these labels. */
-  users: number
 }
 
 export interface LatencySummariesOptions {
@@ -59,7 +58,7 @@ export interface LatencySummariesOptions {
 /** The summaries `nv_inference_*_summary_us` of tritonserver's `--metrics-config summary_latencies=true`. */
 export class LatencySummaries {
   readonly #o: LatencySummariesOptions
-  readonly #models = new Map<string, ModelSummaries>()
+  readonly #models = new SeriesOfModels<ModelSummaries>()
 
   constructor(o: LatencySummariesOptions) {
     this.#o = o
@@ -67,10 +66,10 @@ export class LatencySummaries {
 
   /** Series appear, unless they are there. @returns counts a request of a model with these labels. */
   add(labels: MetricSeries['labels']): (request: SuccessfulRequest) => void {
-    const key = JSON.stringify(labels)
-    const known = this.#models.get(key) ?? { labels, of: this.#newSamples(), users: 0 }
-    known.users += 1
-    this.#models.set(key, known)
+    const known = this.#models.add(labels, () => ({
+      labels,
+      of: this.#newSamples(),
+    }))
     return (request) => {
       for (const what of WHATS) known.of[what].observe(READERS[what][1](request) / 1000)
     }
@@ -78,7 +77,7 @@ export class LatencySummaries {
 
   /** After `add`. @returns counts the hits and misses of a model with these labels. */
   addCache(labels: MetricSeries['labels']): CacheObserver {
-    const known = this.#models.get(JSON.stringify(labels))
+    const known = this.#models.find(labels)
     if (known === undefined) throw bug('summaries of a cache come after those of its model')
     known.cache ??= { hit: new SlidingSamples(this.#o), miss: new SlidingSamples(this.#o) }
     const { of, cache } = known
@@ -94,15 +93,11 @@ export class LatencySummaries {
 
   /** Takes back one `add`; series vanish with the last one. */
   remove(labels: MetricSeries['labels']): void {
-    const key = JSON.stringify(labels)
-    const known = this.#models.get(key)
-    if (known === undefined) return
-    known.users -= 1
-    if (known.users === 0) this.#models.delete(key)
+    this.#models.remove(labels)
   }
 
   families(): readonly MetricFamily[] {
-    const models = [...this.#models.values()]
+    const models = this.#models.values
     const family = (
       name: string,
       help: string,

@@ -5,8 +5,8 @@ import type { InferRequest, RequestContext } from '@tutti/tensor'
  * The key of a request: equal exactly if the same model gets the same inputs and is asked for the same outputs, with the same
  * parameters. The request's id, priority and queue timeout are no part of it.
  *
- * @param o.identity - of what would execute it.
- * @param o.outputs - those of a request that names none.
+ * @param o.identity - names the loaded model or ensemble, as `CachedCall`'s.
+ * @param o.outputs - names of all outputs, which a request that names none asks for.
  * @returns 64 hexadecimal digits.
  */
 export function cacheKey(o: {

@@ -15,7 +15,7 @@ import type { ResponseCache } from './response-cache.ts'
 /** A request that a cache may answer. */
 export interface CachedCall {
   readonly cache: ResponseCache
-  /** Of what executes it: another model, version or load has another one. */
+  /** Names the loaded model or ensemble: each model, version and load has another identity. */
   readonly identity: string
   readonly request: InferRequest
   /** Names of all outputs: those of a request that names none. */

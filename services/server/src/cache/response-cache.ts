@@ -1,7 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import type { NamedTensor, Parameters } from '@tutti/tensor'
 
-/** What is kept of a request's one response. Nobody writes to its bytes: all that it answers view them. */
+/** The response of a request that had only one. Its bytes are read-only: every request that it answers gets a view of them. */
 export interface CachedResponse {
   readonly outputs: readonly NamedTensor[]
   readonly parameters: Parameters

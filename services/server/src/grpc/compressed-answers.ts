@@ -70,8 +70,8 @@ let compressions = 0
 const waiting: (() => void)[] = []
 
 /**
- * Compresses a frame as soon as a thread is free. A frame that nobody takes any more stays as it is: the end of its call gave its
- * bytes back, so that it must not be kept for long.
+ * Compresses a frame as soon as a thread is free. Once its call has ended, the frame is not compressed: its bytes do not count as in
+ * flight any more, so it must be dropped soon.
  */
 async function whenFree(
   stream: ServerHttp2Stream,
