@@ -1,12 +1,13 @@
 // needs: python, torch
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { repositoryIndex } from './control-churn.ts'
 import { seededRandom } from './hostile.ts'
+import { scrape } from './metrics.ts'
 import { restCall } from './rest-call.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
 import { FACE, OCR } from './seed-systems.ts'
@@ -111,6 +112,14 @@ await t.test(
     compare(t, { model: FACE_NETWORK, from: FACE, input: noise('input__0', [1, 3, 512, 512]) }),
 )
 
+await t.test('the metrics have those of the GPU', { skip: withoutGpu }, async (t) => {
+  const serving = await serve(t, { repositories: [await copyModels(t, [], { from: OCR })] })
+  const scraped = await scrape(serving)
+  t.ok(scraped.sum('nv_gpu_memory_total_bytes') > 2 ** 30)
+  t.ok(scraped.sum('nv_gpu_memory_used_bytes') > 0)
+  t.ok(scraped.sum('nv_gpu_power_limit') > 10)
+})
+
 /** Why a model is not served. */
 async function refusal(t: Test, from: string, flags: readonly string[]): Promise<string> {
   const repository = await copyModels(t, [FACE_NETWORK], { from })
@@ -155,19 +164,36 @@ async function pretendGpus(t: Test, count: number): Promise<Readonly<Record<stri
 int cuInit(unsigned int flags) { return 0; }
 int cuDeviceGetCount(int *count) { *count = ${count}; return 0; }
 int cuGetErrorString(int code, const char **text) { *text = "unknown"; return 0; }
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = ${count}; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, unsigned long *device) { *device = i; return 0; }
+int nvmlDeviceGetUUID(unsigned long device, char *uuid, unsigned length) { uuid[0] = 'a' + device; return 0; }
+int nvmlDeviceGetUtilizationRates(unsigned long device, unsigned *rates) { return 3; }
+int nvmlDeviceGetMemoryInfo(unsigned long device, unsigned long *bytes) { bytes[0] = 1000; return 0; }
+int nvmlDeviceGetPowerUsage(unsigned long device, unsigned *milliwatts) { return 3; }
+int nvmlDeviceGetPowerManagementLimit(unsigned long device, unsigned *milliwatts) { return 3; }
+int nvmlDeviceGetTotalEnergyConsumption(unsigned long device, unsigned long *millijoules) { return 3; }
 `
   await writeFile(source, text)
-  await run('cc', ['-shared', '-fPIC', '-o', join(folder, 'libcuda.so.1'), source])
+  const driver = join(folder, 'libcuda.so.1')
+  await run('cc', ['-shared', '-fPIC', '-o', driver, source])
+  await symlink(driver, join(folder, 'libnvidia-ml.so.1'))
   return { LD_LIBRARY_PATH: folder }
 }
 
 const ON_TWO = 'instance_group { kind: KIND_GPU }'
 const ON_THE_SECOND = 'instance_group { gpus: 1 }'
 
-for (const [what, group, flags, wanted] of [
-  ['all of them', ON_TWO, [], [0, 1]],
-  ['no more of them than it was given', ON_TWO, [ACCELERATOR], [0]],
-  ['the one that a group names, without a kind too', ON_THE_SECOND, [], [1]],
+for (const [what, group, flags, wanted, totalBytes] of [
+  ['all of them', ON_TWO, [], [0, 1], 2000],
+  ['no more of them than it was given', ON_TWO, [ACCELERATOR], [0], 2000],
+  [
+    'the one that a group names, without a kind too',
+    ON_THE_SECOND,
+    ['--allow-gpu-metrics=false'],
+    [1],
+    0,
+  ],
 ] as const) {
   await t.test(
     `a Python model has of two GPUs ${what}`,
@@ -182,6 +208,7 @@ for (const [what, group, flags, wanted] of [
       })
       const placed = await groupOf(serving, model)
       t.same([placed?.kind, placed?.gpus], ['KIND_GPU', wanted])
+      t.equal((await scrape(serving)).sum('nv_gpu_memory_total_bytes'), totalBytes)
     },
   )
 }

@@ -8,6 +8,7 @@ import { AccessCounts } from '../../services/server/src/access/access-log.ts'
 import { cacheFamilies } from '../../services/server/src/cache/cache-families.ts'
 import { CacheStatistics } from '../../services/server/src/cache/cache-statistics.ts'
 import { ResponseCache } from '../../services/server/src/cache/response-cache.ts'
+import { GPU_FAMILY_NAMES } from '../../services/backends/src/devices/gpu-metrics.ts'
 import { ServerMetrics } from '../../services/server/src/metrics.ts'
 import { restRoutes } from '../../services/server/src/rest/routes.ts'
 import { StatisticsRecorder } from '../../services/server/src/statistics.ts'
@@ -31,7 +32,7 @@ async function findNames() {
     field: fieldsOf(messages.lookup('inference'), new Set(['ModelConfig'])),
     rest: restRoutes({}).map(({ path }) => path.replace(/\(.*?\)/, '')),
     parameter: PARAMETERS.split(' '),
-    metric: await metricFamilies(),
+    metric: [...(await metricFamilies()), ...GPU_FAMILY_NAMES],
     flag: TRITONSERVER_FLAGS.map(([name]) => name),
     pb_utils: pbUtils(),
     backend: ['onnxruntime', 'python', 'pytorch', ...stockBackends()],

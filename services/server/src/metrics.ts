@@ -34,6 +34,8 @@ export interface ServerMetricsOptions {
   readonly pinnedPoolBytes?: number | undefined
 }
 
+type ReadFamilies = () => readonly MetricFamily[] | Promise<readonly MetricFamily[]>
+
 interface ModelEntry {
   readonly labels: MetricSeries['labels']
   readonly recorder: StatisticsRecorder
@@ -53,7 +55,7 @@ export class ServerMetrics {
   readonly #steps = new StepHistograms()
   /** Counts one step request. */
   readonly observeStep = this.#steps.observe
-  readonly #added: (() => readonly MetricFamily[])[] = []
+  readonly #added: ReadFamilies[] = []
 
   constructor(o: ServerMetricsOptions = {}) {
     this.#metrics = o.metrics ?? createMetrics()
@@ -114,12 +116,13 @@ export class ServerMetrics {
   }
 
   /** Prints further families at each scrape, which somebody else counts. */
-  addFamilies(read: () => readonly MetricFamily[]): void {
+  addFamilies(read: ReadFamilies): void {
     this.#added.push(read)
   }
 
   /** Everything as Prometheus text. */
   async render(): Promise<string> {
+    const added = await Promise.all(this.#added.map(async (read) => read()))
     const models = [...this.#models.values()].map((entry) => ({
       ...entry,
       statistics: entry.recorder.snapshot(),
@@ -132,7 +135,7 @@ export class ServerMetrics {
         ...this.#pool,
         ...this.#host(),
         ...stepFamilies(this.#steps),
-        ...this.#added.flatMap((read) => read()),
+        ...added.flat(),
       ]) + (await this.#metrics.render())
     )
   }

@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { askCudaDriver } from './cuda-driver.ts'
+import { compileLibrary, withoutCompiler } from './testing/compile-library.ts'
 
 /** A library of the driver's names: what it says is made for the test. */
 const driverOf = (init: number, count: number): string => `
@@ -19,20 +16,6 @@ int cuGetErrorString(int code, const char **text) {
 }
 `
 
-async function compile(t: Test, text: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'tutti-cuda-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const library = join(folder, 'libcuda.so.1')
-  await writeFile(join(folder, 'driver.c'), text)
-  await promisify(execFile)('cc', ['-shared', '-fPIC', '-o', library, join(folder, 'driver.c')])
-  return library
-}
-
-const withoutCompiler = await promisify(execFile)('cc', ['--version']).then(
-  () => false as const,
-  () => 'there is no C compiler (cc)',
-)
-
 await t.test('a machine without a driver says which library is absent', async (t) => {
   const driver = await askCudaDriver('libcuda-missing.so.1')
   t.match(driver, { count: 0, problem: /^libcuda-missing\.so\.1: .*No such file/s })
@@ -43,12 +26,12 @@ await t.test('a library that is no driver is none', async (t) => {
 })
 
 await t.test('a driver is asked for its devices', { skip: withoutCompiler }, async (t) => {
-  t.same(await askCudaDriver(await compile(t, driverOf(0, 2))), { count: 2 })
-  t.match(await askCudaDriver(await compile(t, driverOf(100, 2))), {
+  t.same(await askCudaDriver(await compileLibrary(t, driverOf(0, 2))), { count: 2 })
+  t.match(await askCudaDriver(await compileLibrary(t, driverOf(100, 2))), {
     count: 0,
     problem: /: cuInit says 100 \(no CUDA-capable device is detected\)$/,
   })
-  t.match(await askCudaDriver(await compile(t, driverOf(999, 2))), {
+  t.match(await askCudaDriver(await compileLibrary(t, driverOf(999, 2))), {
     count: 0,
     problem: /: cuInit says 999 \(an unknown error\)$/,
   })
@@ -58,7 +41,7 @@ await t.test(
   'a driver that was asked stays loaded for others',
   { skip: withoutCompiler },
   async (t) => {
-    const library = await compile(t, driverOf(0, 1))
+    const library = await compileLibrary(t, driverOf(0, 1))
     await askCudaDriver(library)
     setFlagsFromString('--expose-gc')
     const collect: unknown = runInNewContext('gc')

@@ -1,6 +1,5 @@
-import { createRequire } from 'node:module'
 import { ServeError } from '@tutti/errors'
-import type koffiModule from 'koffi'
+import { callNative, loadLibrary } from './native-library.ts'
 
 /** What NVIDIA's driver offers this process, CUDA_VISIBLE_DEVICES, MIG and the container's share considered. */
 export type CudaDriver =
@@ -11,13 +10,6 @@ export type CudaDriver =
 const LIBRARY = 'libcuda.so.1'
 const SUCCESS = 0
 
-type Koffi = typeof koffiModule
-type Library = ReturnType<Koffi['load']>
-type NativeCall = ReturnType<Library['func']>
-
-/** koffi unloads a library that is not referenced any more; one whose `cuInit` has run stays in use by all CUDA code of the process. */
-const HELD: Library[] = []
-
 /**
  * Asks the driver's own library, which says what every user of CUDA in this process will find. It makes no context on a
  * device, and processes that are started later have nothing of it.
@@ -26,9 +18,7 @@ const HELD: Library[] = []
  */
 export async function askCudaDriver(library = LIBRARY): Promise<CudaDriver> {
   try {
-    const koffi: Koffi = createRequire(import.meta.url)('koffi')
-    const driver = koffi.load(library)
-    HELD.push(driver)
+    const driver = loadLibrary(library)
     const describe = driver.func('int cuGetErrorString(int, _Out_ const char**)')
     const check = (what: string, code: number): void => {
       if (code === SUCCESS) return
@@ -36,23 +26,16 @@ export async function askCudaDriver(library = LIBRARY): Promise<CudaDriver> {
       describe(code, text)
       throw new Error(`${what} says ${code} (${text[0] ?? 'an unknown error'})`)
     }
-    check('cuInit', await call(driver.func('int cuInit(unsigned int)'), 0))
+    check('cuInit', await callNative(driver.func('int cuInit(unsigned int)'), 0))
     const count = [0]
-    check('cuDeviceGetCount', await call(driver.func('int cuDeviceGetCount(_Out_ int*)'), count))
+    check(
+      'cuDeviceGetCount',
+      await callNative(driver.func('int cuDeviceGetCount(_Out_ int*)'), count),
+    )
     return { count: count[0] ?? 0 }
   } catch (error) {
     const { message } = ServeError.from(error)
     // What koffi says of a library that is absent names no library.
     return { count: 0, problem: `${library}: ${message}` }
   }
-}
-
-/** On a thread of koffi's: with many devices the driver takes seconds. */
-function call(native: NativeCall, argument: unknown): Promise<number> {
-  return new Promise((resolve, reject) => {
-    native.async(argument, (error: Error | null, code: number) => {
-      if (error === null || error === undefined) resolve(code)
-      else reject(error)
-    })
-  })
 }

@@ -63,6 +63,14 @@ function openMetrics(flags: ServeFlags): ServerMetrics {
   return new ServerMetrics({ latencies: readMetricsFlags(flags), pinnedPoolBytes })
 }
 
+function openServeEngines(
+  flags: ServeFlags,
+  o: Omit<Parameters<typeof openEngines>[0], 'backendDirectory' | 'gpuMetrics'>,
+): Engines {
+  const { 'backend-directory': backendDirectory, 'allow-gpu-metrics': gpuMetrics } = flags
+  return openEngines({ ...o, backendDirectory, gpuMetrics })
+}
+
 async function openServer(
   o: ModelServerOptions,
   opened: AsyncDisposableStack,
@@ -77,7 +85,6 @@ async function openServer(
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
-  const backendDirectory = flags['backend-directory']
   const hostPolicies = readHostPolicies(flags)
   let routers: RouterCalls | undefined
   const step = openStep({
@@ -85,8 +92,7 @@ async function openServer(
     replica,
     repository,
     unpinned: (pin) => router.whenUnpinned(pin),
-    engines:
-      o.engines ?? openEngines({ log, metrics, backendDirectory, hostPolicies, ...backends }),
+    engines: o.engines ?? openServeEngines(flags, { log, metrics, hostPolicies, ...backends }),
     defaultMaxBatchSize,
     hostPolicies,
     routers: () => routers,

@@ -53,7 +53,11 @@ export const TRITON_FLAGS = {
   'vertex-ai-port': { ...INT, description: NO_VERTEX },
   'vertex-ai-thread-count': { ...INT, description: NO_VERTEX },
   'vertex-ai-default-model': { ...TEXT, description: NO_VERTEX },
-  'allow-gpu-metrics': { ...BOOL, description: 'No effect: there are no metrics of GPUs.' },
+  'allow-gpu-metrics': {
+    type: 'bool',
+    default: true,
+    description: 'Whether the metrics have those of GPUs, where there are some.',
+  },
   'allow-cpu-metrics': {
     ...BOOL,
     description: 'No effect: metrics of the host cost nothing and are always there.',

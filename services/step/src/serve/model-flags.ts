@@ -4,6 +4,7 @@ import {
   type Devices,
   type Engines,
   type EnginesOptions,
+  GpuMetrics,
   ModelMetrics,
 } from '@tutti/backends'
 import { type FlagTable, type FlagValues, flagRefusal, type Logger } from '@tutti/chassis'
@@ -163,11 +164,17 @@ export function openEngines(
     readonly metrics: ServerMetrics
     readonly log: Logger
     readonly ineffective: BackendConfig['ineffective']
+    /** Whether the metrics have those of GPUs; true if absent. */
+    readonly gpuMetrics?: boolean
   },
 ): Engines {
   const events = new StepEvents(o.log)
   for (const setting of o.ineffective) events.backendSettingIneffective(setting)
   const models = new ModelMetrics()
   o.metrics.addFamilies(() => models.read())
+  if (o.gpuMetrics !== false) {
+    const gpus = new GpuMetrics()
+    o.metrics.addFamilies(() => gpus.read())
+  }
   return createEngines({ ...o, metrics: models })
 }

@@ -1,0 +1,169 @@
+import type { ModelMetricFamily } from '../model-metrics.ts'
+import { callNative, loadLibrary, type NativeLibrary } from './native-library.ts'
+
+/** NVIDIA's management library, which a container with a GPU is given beside the driver's. */
+const LIBRARY = 'libnvidia-ml.so.1'
+const SUCCESS = 0
+/** NVML_DEVICE_UUID_V2_BUFFER_SIZE */
+const UUID_BYTES = 96
+/** A driver that hangs leaves its families out of a scrape, and does not hold it. */
+const LONGEST_READ_MS = 1000
+
+/** A family, and the figure of NVML that it shows. Names, words and units are Triton's (triton-semantics 4.11). */
+interface GpuFamily extends Omit<ModelMetricFamily, 'series'> {
+  /** Gets the figures of a device. */
+  readonly call: string
+  /** Integers that the call writes, of 32 or 64 bits. */
+  readonly result: () => Uint32Array | BigUint64Array
+  /** Which of them. */
+  readonly index: number
+  /** Of the integer, in the unit of the family. */
+  readonly scale: number
+}
+
+const one32 = (): Uint32Array => new Uint32Array(1)
+/** nvmlUtilization_t: gpu and memory, in percent. */
+const UTILIZATION = { call: 'nvmlDeviceGetUtilizationRates', result: () => new Uint32Array(2) }
+/** nvmlMemory_t: total, free and used bytes. */
+const MEMORY = { call: 'nvmlDeviceGetMemoryInfo', result: () => new BigUint64Array(3), scale: 1 }
+const GAUGE = { type: 'gauge', index: 0, scale: 1 / 1000 } as const
+
+const FAMILIES: readonly GpuFamily[] = [
+  {
+    ...GAUGE,
+    ...UTILIZATION,
+    name: 'nv_gpu_utilization',
+    help: 'GPU utilization rate [0.0 - 1.0)',
+    scale: 1 / 100,
+  },
+  {
+    ...GAUGE,
+    ...MEMORY,
+    name: 'nv_gpu_memory_total_bytes',
+    help: 'GPU total memory, in bytes',
+  },
+  {
+    ...GAUGE,
+    ...MEMORY,
+    name: 'nv_gpu_memory_used_bytes',
+    help: 'GPU used memory, in bytes',
+    index: 2,
+  },
+  {
+    ...GAUGE,
+    name: 'nv_gpu_power_usage',
+    help: 'GPU power usage in watts',
+    call: 'nvmlDeviceGetPowerUsage',
+    result: one32,
+  },
+  {
+    ...GAUGE,
+    name: 'nv_gpu_power_limit',
+    help: 'GPU power management limit in watts',
+    call: 'nvmlDeviceGetPowerManagementLimit',
+    result: one32,
+  },
+  {
+    ...GAUGE,
+    name: 'nv_energy_consumption',
+    help: 'GPU energy consumption in joules since the Triton Server started',
+    type: 'counter',
+    call: 'nvmlDeviceGetTotalEnergyConsumption',
+    result: () => new BigUint64Array(1),
+  },
+]
+
+/** Their names, in the order of a scrape. */
+export const GPU_FAMILY_NAMES: readonly string[] = FAMILIES.map(({ name }) => name)
+
+interface Gpu {
+  /** NVML's handle. */
+  readonly device: bigint
+  readonly uuid: string
+  /** What counters said when they were first read: they count from there. */
+  readonly first: Map<string, number>
+}
+
+/**
+ * Triton's metrics of the GPUs that this process's container has. The library is looked for at the first reading, and
+ * counters begin there.
+ */
+export class GpuMetrics {
+  readonly #library: string
+  #opened: Promise<() => Promise<ModelMetricFamily[]>> | undefined
+  #reading: Promise<ModelMetricFamily[]> | undefined
+
+  /** @param library - a name that the loader finds, or a path. */
+  constructor(library = LIBRARY) {
+    this.#library = library
+  }
+
+  /**
+   * Families as they are now, for a scrape: none where there is no library or no GPU, or while the driver does not
+   * answer. A figure that a GPU does not tell, such as a divided one's utilisation, has no series.
+   */
+  async read(): Promise<ModelMetricFamily[]> {
+    this.#opened ??= openLibrary(this.#library)
+    // Scrapes share a reading that goes on: a driver that hangs has one call of ours, not one of each scrape.
+    this.#reading ??= this.#opened
+      .then((readNow) => readNow())
+      .finally(() => (this.#reading = undefined))
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<ModelMetricFamily[]>((resolve) => {
+      timer = setTimeout(resolve, LONGEST_READ_MS, [])
+    })
+    return Promise.race([this.#reading, late]).finally(() => clearTimeout(timer))
+  }
+}
+
+async function openLibrary(name: string): Promise<() => Promise<ModelMetricFamily[]>> {
+  try {
+    const library = loadLibrary(name)
+    const gpus = await findGpus(library)
+    if (gpus.length > 0) return () => Promise.all(FAMILIES.map((f) => readFamily(library, f, gpus)))
+  } catch {
+    // A machine without a GPU has no library. Whether models find their devices is told when they are loaded.
+  }
+  return () => Promise.resolve([])
+}
+
+/** @throws Error if the library is not NVML, or its driver does not work. */
+async function findGpus(library: NativeLibrary): Promise<Gpu[]> {
+  if ((await callNative(library.func('int nvmlInit_v2()'))) !== SUCCESS) return []
+  const counted = one32()
+  await callNative(library.func('int nvmlDeviceGetCount_v2(void*)'), counted)
+  const byIndex = library.func('int nvmlDeviceGetHandleByIndex_v2(uint32_t, void*)')
+  const uuidOf = library.func('int nvmlDeviceGetUUID(uintptr_t, void*, uint32_t)')
+  const gpus: Gpu[] = []
+  for (let i = 0; i < (counted[0] ?? 0); i++) {
+    const [handle, uuid] = [new BigUint64Array(1), Buffer.alloc(UUID_BYTES)]
+    // A GPU that is lost while others work has none of both.
+    if ((await callNative(byIndex, i, handle)) !== SUCCESS) continue
+    const device = handle[0] ?? 0n
+    if ((await callNative(uuidOf, device, uuid, UUID_BYTES)) !== SUCCESS) continue
+    gpus.push({
+      device,
+      uuid: uuid.toString('latin1', 0, uuid.indexOf(0)),
+      first: new Map(),
+    })
+  }
+  return gpus
+}
+
+async function readFamily(
+  library: NativeLibrary,
+  family: GpuFamily,
+  gpus: readonly Gpu[],
+): Promise<ModelMetricFamily> {
+  const { name, help, type, call, index, scale } = family
+  const native = library.func(`int ${call}(uintptr_t, void*)`)
+  const series: ModelMetricFamily['series'][number][] = []
+  for (const { device, uuid, first } of gpus) {
+    const result = family.result()
+    if ((await callNative(native, device, result)) !== SUCCESS) continue
+    const value = Number(result[index] ?? 0) * scale
+    if (type === 'counter' && !first.has(name)) first.set(name, value)
+    series.push({ labels: [['gpu_uuid', uuid]], value: value - (first.get(name) ?? 0) })
+  }
+  return { name, help, type, series }
+}

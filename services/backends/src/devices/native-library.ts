@@ -1,0 +1,32 @@
+import { createRequire } from 'node:module'
+import type koffiModule from 'koffi'
+
+type Koffi = typeof koffiModule
+export type NativeLibrary = ReturnType<Koffi['load']>
+type NativeCall = ReturnType<NativeLibrary['func']>
+
+/** koffi unloads a library that is not referenced any more; a driver's, once initialised, stays in use by all code of the process. */
+const HELD: NativeLibrary[] = []
+
+/**
+ * Loads a library for as long as the process lasts.
+ *
+ * @param library - a name that the loader finds, or a path.
+ * @throws Error of koffi, which does not name the library.
+ */
+export function loadLibrary(library: string): NativeLibrary {
+  const koffi: Koffi = createRequire(import.meta.url)('koffi')
+  const loaded = koffi.load(library)
+  HELD.push(loaded)
+  return loaded
+}
+
+/** Calls on a thread of koffi's, where a driver may take seconds. @returns the function's status. */
+export function callNative(native: NativeCall, ...args: readonly unknown[]): Promise<number> {
+  return new Promise((resolve, reject) => {
+    native.async(...args, (error: Error | null, code: number) => {
+      if (error === null || error === undefined) resolve(code)
+      else reject(error)
+    })
+  })
+}
