@@ -7,7 +7,7 @@ import { systemClock } from '../../services/chassis/src/index.ts'
 import { AccessCounts } from '../../services/server/src/access/access-log.ts'
 import { cacheFamilies } from '../../services/server/src/cache/cache-families.ts'
 import { CacheStatistics } from '../../services/server/src/cache/cache-statistics.ts'
-import { ResponseCache } from '../../services/server/src/cache/response-cache.ts'
+import { LocalCache } from '../../services/server/src/cache/local-cache.ts'
 import { GPU_FAMILY_NAMES } from '../../services/backends/src/devices/gpu-metrics.ts'
 import { ServerMetrics } from '../../services/server/src/metrics.ts'
 import { restRoutes } from '../../services/server/src/rest/routes.ts'
@@ -65,7 +65,7 @@ async function metricFamilies() {
   const recorder = new StatisticsRecorder({ name: 'm', version })
   recorder.cache = new CacheStatistics()
   metrics.addModel(recorder, { name: 'm', version })
-  const cache = new ResponseCache({ maxBytes: 1, clock: systemClock })
+  const cache = new LocalCache({ maxBytes: 1, clock: systemClock })
   metrics.addFamilies(() => cacheFamilies(cache))
   metrics.addStep({ ensemble: 'e', step: 's', model: 'm' })
   const counts = new AccessCounts()

@@ -6,6 +6,7 @@ import { findNamespaces } from '../setup/namespaces.mjs'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
 import { findPerfAnalyzer } from '../setup/perf-analyzer.mjs'
 import { ensurePython } from '../setup/python.mjs'
+import { findRedisServer } from '../setup/redis.mjs'
 import { findTorch } from '../setup/torch.mjs'
 import { findTriton } from '../setup/triton.mjs'
 
@@ -39,6 +40,10 @@ export const NEEDS = {
   netns: {
     names: ['TUTTI_NAMESPACES'],
     provide: () => findNamespaces(),
+  },
+  redis: {
+    names: ['TUTTI_REDIS_SERVER'],
+    provide: () => findRedisServer(),
   },
   /** libfaketime. */
   faketime: {

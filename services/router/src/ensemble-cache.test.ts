@@ -1,6 +1,6 @@
 import { systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { ResponseCache } from '@tutti/server/testing'
+import { LocalCache, SharedCache } from '@tutti/server/testing'
 import type { InferRequest } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
@@ -22,7 +22,7 @@ import {
 } from './testing/index.ts'
 
 const CACHE = 'response_cache { enable: true }'
-const openCache = () => new ResponseCache({ maxBytes: 1_000_000, clock: systemClock })
+const openCache = () => new LocalCache({ maxBytes: 1_000_000, clock: systemClock })
 
 const double: ScriptedModel = {
   config: oneToOne,
@@ -113,4 +113,20 @@ await t.test('answers of one revision are not those of another', async (t) => {
   serve('old')
   await infer(replicas.router, 'E', other)
   t.equal(replicas.deliveries.length, 1)
+})
+
+await t.test('routers share answers of the same ensemble over the same revisions', async (t) => {
+  const cache = new SharedCache()
+  const routerOf = (graph: string, revision: string) => {
+    const replicas = new ScriptedReplicas({ cache, ensembles: { E: `${graph} ${CACHE}` } })
+    replicas.serve('a', [{ model: 'm', revision, config: oneToOne }])
+    return async (): Promise<number> => {
+      await infer(replicas.router, 'E')
+      return replicas.deliveries.splice(0).length
+    }
+  }
+  t.equal(await routerOf(chain('m'), 'old')(), 1)
+  t.equal(await routerOf(chain('m'), 'old')(), 0, 'another router')
+  t.equal(await routerOf(chain('m'), 'new')(), 1, 'another revision')
+  t.equal(await routerOf(chain('m', 'm'), 'old')(), 2, 'another graph')
 })

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '@tutti/chassis'
 import type { EnsemblePlan } from '@tutti/ensemble'
+import { printModelConfig } from '@tutti/model-config'
 import { executeCached, type ResponseCache } from '@tutti/server'
 import type { RequestContext } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
@@ -16,12 +17,12 @@ export function createEnsembleCache(
   o: Pick<RequestDependencies, 'recorderOf'> & { readonly clock: Clock },
 ): AnswerFromCache {
   const identities = new WeakMap<ResolvedEntry, string>()
-  return ({ target, request, owner, requestedOutputs }, sink, begin) => {
+  return ({ target, request, owner, context, requestedOutputs }, sink, begin) => {
     const isCached = target.config.response_cache?.enable === true
     if (!isCached || isOfSequence(request.context)) return begin(sink)
-    const identity = identities.get(target) ?? identify(target)
+    const identity = identities.get(target) ?? identify(target, cache)
     identities.set(target, identity)
-    executeCached({
+    void executeCached({
       cache,
       identity,
       request: { ...request, requestedOutputs },
@@ -29,6 +30,7 @@ export function createEnsembleCache(
       sink,
       statistics: o.recorderOf(target)?.cache,
       clock: o.clock,
+      signal: context.signal,
       execute: begin,
       mayKeep: () => !hasMoved(target, owner.pins),
     })
@@ -44,11 +46,12 @@ const PLANS = new WeakMap<EnsemblePlan, number>()
 let plansMade = 0
 
 /** Another one if the ensemble, or any model under it, is another. @throws ServeError if a step's model cannot be found. */
-function identify(target: ResolvedEntry): string {
+function identify(target: ResolvedEntry, cache: Pick<ResponseCache, 'isShared'>): string {
   const { plan, pinnedKey } = target
   if (plan === undefined) return pinnedKey
-  const steps = stepsOf(target, plan).map((step) => identify(step))
-  const parts = [pinnedKey, numberOf(plan), ...steps]
+  const steps = stepsOf(target, plan).map((step) => identify(step, cache))
+  const load = cache.isShared ? '' : String(numberOf(plan))
+  const parts = [pinnedKey, printModelConfig(plan.config), load, ...steps]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 

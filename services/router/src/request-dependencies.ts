@@ -23,6 +23,7 @@ export interface CachedEnsembleCall {
   readonly target: ResolvedEntry
   readonly request: InferRequest
   readonly requestedOutputs: readonly string[]
+  readonly context: Pick<CallContext, 'signal'>
   readonly owner: {
     /** What executes, or has executed, the steps. */
     readonly pins: { pinOf(resolved: ResolvedEntry): { readonly target: ModelTarget } }

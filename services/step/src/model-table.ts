@@ -168,9 +168,7 @@ export class ModelTable {
     this.#retiredByPin.get(key)?.replaced.resolve()
     this.#retiredByPin.set(key, retired)
     await Promise.race([this.#o.unpinned?.(pin), retired.replaced.promise])
-    await serving.scheduler.drain()
-    // Nothing waits any more; what is kept for sequences is let go.
-    serving.scheduler.stop()
+    await drain(serving)
     if (this.#retiredByPin.get(key) === retired) this.#retiredByPin.delete(key)
     this.#o.metrics?.removeModel(serving.statistics)
     try {
@@ -192,6 +190,13 @@ export class ModelTable {
       this.byName.delete(name)
     }
   }
+}
+
+async function drain({ cached, scheduler }: Serving): Promise<void> {
+  await cached?.settled()
+  await scheduler.drain()
+  // Nothing waits any more; what is kept for sequences is let go.
+  scheduler.stop()
 }
 
 function pinKey({ model, version, revision }: PinnedVersion): string {

@@ -16,6 +16,7 @@ export {
   type StartedProcess,
   startProcess,
 } from './start-process.ts'
+export { type RedisServer, startRedisServer, withoutRedisServer } from './start-redis-server.ts'
 export {
   createTestAuthority,
   createTestCertificates,

@@ -80,7 +80,7 @@ async function openServer(
   const metrics = openMetrics(flags)
   const tracing = createTracing(settings)
   opened.defer(() => tracing.shutdown())
-  const cache = openCache(flags, { clock, metrics, opened })
+  const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const repository = openRepository(flags, { ...manifests, env: o.env ?? {}, log })
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')

@@ -147,7 +147,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   const tracing = createTracing(o.settings)
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
-  const cache = openCache(flags, { clock, metrics, opened })
+  const cache = await openCache(flags, { clock, metrics, log: o.log, env, opened })
   const directory = new StepDirectory()
   const name = `router-${randomBytes(5).toString('hex')}`
   const join = Promise.withResolvers<RouterEndpoint>()

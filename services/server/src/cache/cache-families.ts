@@ -1,18 +1,15 @@
 import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
 import type { MetricFamily } from '../metrics-text.ts'
-import type { ResponseCache } from './response-cache.ts'
+import type { CacheCounts, ResponseCache } from './response-cache.ts'
 
-/** Families of a cache in this process, with Triton's names and texts. */
-export function cacheFamilies(cache: ResponseCache): readonly MetricFamily[] {
+/** Families of a cache, with Triton's names and texts. What a cache that others fill holds is theirs to say. */
+export function cacheFamilies(cache: Pick<ResponseCache, 'counts'>): readonly MetricFamily[] {
   const { counts } = cache
-  const lookups = counts.hits + counts.misses
   return [
-    gauge('util', 'Cache utilization [0.0 - 1.0]', counts.utilization),
-    gauge('num_entries', 'Number of responses stored in response cache', counts.entries),
+    ...(counts.held === undefined ? [] : heldFamilies(counts.held)),
     gauge('num_hits', 'Number of cache hits in response cache', counts.hits),
     gauge('num_misses', 'Number of cache misses in response cache', counts.misses),
-    gauge('num_lookups', 'Number of cache lookups in response cache', lookups),
-    gauge('num_evictions', 'Number of cache evictions in response cache', counts.evictions),
+    gauge('num_lookups', 'Number of cache lookups in response cache', counts.hits + counts.misses),
     gauge(
       'lookup_duration',
       'Total cache lookup duration (hit and miss), in microseconds',
@@ -23,6 +20,14 @@ export function cacheFamilies(cache: ResponseCache): readonly MetricFamily[] {
       'Total cache insertion duration, in microseconds',
       Math.floor(counts.insertionNs / 1000),
     ),
+  ]
+}
+
+function heldFamilies(held: NonNullable<CacheCounts['held']>): readonly MetricFamily[] {
+  return [
+    gauge('util', 'Cache utilization [0.0 - 1.0]', held.utilization),
+    gauge('num_entries', 'Number of responses stored in response cache', held.entries),
+    gauge('num_evictions', 'Number of cache evictions in response cache', held.evictions),
   ]
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import {
   type Executed,
   type InferRequest,
@@ -10,7 +10,7 @@ import {
 } from '@tutti/tensor'
 import { cacheKey } from './cache-key.ts'
 import type { CacheStatistics } from './cache-statistics.ts'
-import type { ResponseCache } from './response-cache.ts'
+import type { CachedResponse, ResponseCache } from './response-cache.ts'
 
 /** A request that a cache may answer. */
 export interface CachedCall {
@@ -23,6 +23,8 @@ export interface CachedCall {
   readonly sink: ResponseSink
   readonly statistics: CacheStatistics | undefined
   readonly clock: Pick<Clock, 'now'>
+  /** Ends the wait for a cache elsewhere; the request is executed then, which refuses it. */
+  readonly signal: CancelSignal
   /** Executes the request; what it throws the sink gets. */
   readonly execute: (sink: ResponseSink) => void
   /** False for a response that others must not get; always true if absent. */
@@ -32,15 +34,35 @@ export interface CachedCall {
 /**
  * Answers a request from the cache, or executes it and keeps the response. Errors are not kept, and nothing of several
  * responses. Never throws.
+ *
+ * @returns where the cache is elsewhere, a promise that resolves once the request is answered or given to `execute`.
  */
-export function executeCached(call: CachedCall): void {
+export function executeCached(call: CachedCall): Promise<void> | undefined {
   const startedAt = call.clock.now()
   const key = cacheKey(call)
-  const response = call.cache.lookup(key)
-  const lookupNs = sinceNs(call, startedAt)
-  if (response === undefined) return miss(call, key, lookupNs)
-  call.statistics?.recordHit({ requestNs: lookupNs, lookupNs })
-  call.sink.send({ ...response, index: 0, final: true, times: NO_TIMES })
+  const found = call.cache.lookup(key)
+  const proceed = (response: CachedResponse | undefined): void => {
+    const lookupNs = sinceNs(call, startedAt)
+    if (response === undefined) return miss(call, key, lookupNs)
+    call.statistics?.recordHit({ requestNs: lookupNs, lookupNs })
+    call.sink.send({ ...response, index: 0, final: true, times: NO_TIMES })
+  }
+  if (found instanceof Promise) return untilAborted(found, call.signal).then(proceed)
+  proceed(found)
+  return undefined
+}
+
+/** Resolves with undefined, as for a miss, if the signal aborts first. */
+function untilAborted<T>(found: Promise<T>, signal: CancelSignal): Promise<T | undefined> {
+  return new Promise((resolve) => {
+    const end = (value?: T): void => {
+      signal.removeEventListener('abort', onAbort)
+      resolve(value)
+    }
+    const onAbort = (): void => end()
+    signal.addEventListener('abort', onAbort, { once: true })
+    void found.then(end)
+  })
 }
 
 function miss(call: CachedCall, key: string, lookupNs: number): void {

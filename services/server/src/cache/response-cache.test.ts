@@ -1,4 +1,4 @@
-import { parseFlags, systemClock } from '@tutti/chassis'
+import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { InferRequest, NamedTensor } from '@tutti/tensor'
@@ -9,8 +9,9 @@ import { StatisticsRecorder } from '../statistics.ts'
 import { CACHE_FLAGS, openCache } from './cache-flags.ts'
 import { cacheKey } from './cache-key.ts'
 import { CacheStatistics } from './cache-statistics.ts'
+import { LocalCache } from './local-cache.ts'
 import { executeCached } from './model-cache.ts'
-import { type CachedResponse, ResponseCache } from './response-cache.ts'
+import type { CachedResponse, ResponseCache } from './response-cache.ts'
 
 const clock = createManualClock()
 
@@ -61,23 +62,23 @@ await t.test('the key is that of everything that the answer depends on', async (
   t.equal(new Set(different).size, different.length)
 })
 
-await t.test('a cache keeps within its bytes what was used last', async (t) => {
+await t.test('a local cache keeps within its bytes what was used last', async (t) => {
   // Three entries of 4,000 bytes fit, with what they take beside.
-  const cache = new ResponseCache({ maxBytes: 15_000, clock })
+  const cache = new LocalCache({ maxBytes: 15_000, clock })
   const big = floats(
     'x',
     Array.from({ length: 1000 }, () => 1),
   )
   for (const key of ['a', 'b', 'c']) cache.insert(key, response(big))
-  t.same([cache.counts.entries, cache.counts.evictions], [3, 0])
-  t.ok(cache.counts.utilization > 0.9 && cache.counts.utilization <= 1)
+  t.same([cache.counts.held.entries, cache.counts.held.evictions], [3, 0])
+  t.ok(cache.counts.held.utilization > 0.9 && cache.counts.held.utilization <= 1)
   cache.lookup('a')
   cache.insert('d', response(big))
   t.same(
     ['a', 'b', 'c', 'd'].map((key) => cache.lookup(key) !== undefined),
     [true, false, true, true],
   )
-  t.match(cache.counts, { entries: 3, evictions: 1, hits: 4, misses: 1 })
+  t.match(cache.counts, { held: { entries: 3, evictions: 1 }, hits: 4, misses: 1 })
   cache.insert(
     'whole',
     response(
@@ -88,19 +89,19 @@ await t.test('a cache keeps within its bytes what was used last', async (t) => {
     ),
   )
   t.equal(cache.lookup('whole'), undefined, 'larger than the cache')
-  t.equal(cache.counts.entries, 3, 'and nothing went for it')
-  const before = cache.counts.utilization
+  t.equal(cache.counts.held.entries, 3, 'and nothing went for it')
+  const before = cache.counts.held.utilization
   cache.insert('d', response(big))
-  t.equal(cache.counts.utilization, before, 'an entry counts once')
+  t.equal(cache.counts.held.utilization, before, 'an entry counts once')
   // Small entries are bounded too: by what they take beside their bytes.
   for (let i = 0; i < 1000; i++) cache.insert(`small ${i}`, response())
-  t.ok(cache.counts.entries <= 30)
+  t.ok(cache.counts.held.entries <= 30)
   await cache.close()
-  t.same([cache.counts.entries, cache.counts.utilization], [0, 0])
+  t.same([cache.counts.held.entries, cache.counts.held.utilization], [0, 0])
 })
 
 await t.test('what is kept is a copy, in memory of its own', async (t) => {
-  const cache = new ResponseCache({ maxBytes: 10_000, clock })
+  const cache = new LocalCache({ maxBytes: 10_000, clock })
   const lent = floats('x', [1, 2])
   const part = { ...lent, data: new Uint8Array(1_000_000).subarray(8, 16) }
   cache.insert('lent', response(lent))
@@ -112,9 +113,10 @@ await t.test('what is kept is a copy, in memory of its own', async (t) => {
 })
 
 /** Executes a request at a cache; what the model sends is given. */
-function rig(cache = new ResponseCache({ maxBytes: 10_000, clock })) {
+function rig(cache: ResponseCache = new LocalCache({ maxBytes: 10_000, clock })) {
   const statistics = new CacheStatistics()
   const executions: string[] = []
+  const cancelled = new AbortController()
   const infer = async (
     model: (sink: RecordedResponses) => void,
     o: { readonly mayKeep?: () => boolean } = {},
@@ -125,10 +127,10 @@ function rig(cache = new ResponseCache({ maxBytes: 10_000, clock })) {
       model(to as RecordedResponses)
     }
     const call = { cache, identity: 'm', request: request(), outputs: ['x'], statistics, clock }
-    executeCached({ ...call, sink, execute, ...o })
+    void executeCached({ ...call, sink, execute, signal: cancelled.signal, ...o })
     return sink.all
   }
-  return { cache, statistics, executions, infer }
+  return { cache, statistics, executions, cancelled, infer }
 }
 
 const ANSWER = {
@@ -169,6 +171,27 @@ await t.test('errors, several responses and those that may not be kept are not',
     t.same(await infer(...model), first)
     t.same([executions.length, statistics.hits.count], [2, 0])
   }
+})
+
+await t.test('a cache elsewhere may take its time, until the request is cancelled', async (t) => {
+  const found = Promise.withResolvers<CachedResponse | undefined>()
+  const elsewhere: ResponseCache = {
+    isShared: true,
+    counts: { hits: 0, misses: 0, lookupNs: 0, insertionNs: 0 },
+    lookup: () => found.promise,
+    insert: () => {},
+    close: async () => {},
+  }
+  const { executions, cancelled, infer } = rig(elsewhere)
+  const answered = infer((sink) => sink.send(ANSWER))
+  t.equal(executions.length, 0)
+  cancelled.abort(new ServeError('CANCELLED', 'gone'))
+  t.same(await answered, [ANSWER], 'the model has it')
+  const other = rig(elsewhere)
+  const hit = other.infer((sink) => sink.send(ANSWER))
+  found.resolve(response(floats('x', [9])))
+  t.match(await hit, [{ outputs: [floats('x', [9])] }])
+  t.same([executions.length, other.executions.length], [1, 0])
 })
 
 await t.test('a hit is a success that is neither an inference nor an execution', async (t) => {
@@ -212,21 +235,20 @@ await t.test('a hit is a success that is neither an inference nor an execution',
   t.notMatch(await metrics.render(), 'nv_cache')
 })
 
-function open(...words: string[]) {
+async function open(...words: string[]) {
   const metrics = new ServerMetrics()
   const { values } = parseFlags(CACHE_FLAGS, words)
-  return {
-    metrics,
-    cache: openCache(values, { clock: systemClock, metrics, opened: new AsyncDisposableStack() }),
-  }
+  const opened = new AsyncDisposableStack()
+  const shared = { clock: systemClock, metrics, log: silentLogger, env: {}, opened }
+  return { metrics, cache: await openCache(values, shared) }
 }
 
 await t.test('flags open a cache as in Triton', async (t) => {
   for (const words of [[], ['--response-cache-byte-size=0']]) {
-    t.equal(open(...words).cache, undefined)
+    t.equal((await open(...words)).cache, undefined)
   }
   for (const word of ['--cache-config=local,size=2048', '--response-cache-byte-size=2048']) {
-    const { cache, metrics } = open(word)
+    const { cache, metrics } = await open(word)
     cache?.insert('k', response())
     void cache?.lookup('k')
     const text = await metrics.render()
@@ -237,14 +259,16 @@ await t.test('flags open a cache as in Triton', async (t) => {
     await cache?.close()
   }
   for (const [words, problem] of [
-    [['--cache-config=local'], 'got no size'],
+    [['--cache-config=local'], 'got no SETTING=VALUE after local,'],
+    [['--cache-config=local,other=1'], 'local has no setting'],
     [['--cache-config=local,size=0'], 'got size=0'],
     [['--cache-config=local,size=1e9'], 'got size=1e9'],
     [['--cache-config=local,size=1', '--cache-config=local,size=2'], 'came twice'],
-    [['--cache-config=local,bytes=1'], 'got "bytes=1", want size=BYTES'],
-    [['--cache-config=redis,host=h', '--cache-config=redis,port=1'], 'got cache "redis"'],
+    [['--cache-config=local,bytes=1'], 'local has no setting "bytes", want size=BYTES'],
+    [['--cache-config=other,host=h'], 'got cache "other", want local or redis'],
+    [['--cache-config=local,size=1', '--cache-config=redis,port=1'], 'got local and redis'],
     [['--cache-config=local,size=1', '--response-cache-byte-size=1'], 'want one of them'],
   ] as const) {
-    t.throws(() => open(...words), { code: 'INVALID_ARGUMENT', message: new RegExp(problem) })
+    await t.rejects(open(...words), { code: 'INVALID_ARGUMENT', message: new RegExp(problem) })
   }
 })

@@ -1,4 +1,3 @@
-import type { Clock } from '@tutti/chassis'
 import type { NamedTensor, Parameters } from '@tutti/tensor'
 
 /** The response of a request that had only one. Its bytes are read-only: every request that it answers gets a view of them. */
@@ -11,107 +10,28 @@ export interface CachedResponse {
 export interface CacheCounts {
   readonly hits: number
   readonly misses: number
-  readonly evictions: number
   readonly lookupNs: number
   readonly insertionNs: number
-  readonly entries: number
-  /** From 0 to 1. */
-  readonly utilization: number
-}
-
-/** What an entry takes beside its bytes and texts, measured: the key, its place in the map, and the objects around. */
-const ENTRY_BYTES = 512
-/** The same for each tensor: its object, shape, and the buffer's own. */
-const TENSOR_BYTES = 256
-const PARAMETER_BYTES = 128
-
-interface Entry extends CachedResponse {
-  readonly bytes: number
-}
-
-/** Responses by the key of their request, in this process, bounded in bytes. What was not used for the longest time goes first. */
-export class ResponseCache {
-  readonly #maxBytes: number
-  readonly #clock: Pick<Clock, 'now'>
-  /** In the order of their last use. */
-  readonly #entries = new Map<string, Entry>()
-  #bytes = 0
-  readonly #counted = { hits: 0, misses: 0, evictions: 0, lookupNs: 0, insertionNs: 0 }
-
-  /** @param o.maxBytes - of all entries, with what they take beside their tensors. */
-  constructor(o: { readonly maxBytes: number; readonly clock: Pick<Clock, 'now'> }) {
-    this.#maxBytes = o.maxBytes
-    this.#clock = o.clock
-  }
-
-  get counts(): CacheCounts {
-    const entries = this.#entries.size
-    return { ...this.#counted, entries, utilization: this.#bytes / this.#maxBytes }
-  }
-
-  /** @param key - of `cacheKey`. */
-  lookup(key: string): CachedResponse | undefined {
-    const startedAt = this.#clock.now()
-    const entry = this.#entries.get(key)
-    if (entry === undefined) this.#counted.misses += 1
-    else {
-      this.#counted.hits += 1
-      this.#entries.delete(key)
-      this.#entries.set(key, entry)
-    }
-    this.#counted.lookupNs += this.#sinceNs(startedAt)
-    return entry
-  }
-
-  /** Keeps a copy. A response that is larger than the cache is not kept. */
-  insert(key: string, response: CachedResponse): void {
-    const startedAt = this.#clock.now()
-    const bytes = entryBytes(response)
-    // Two equal requests may have missed together.
-    if (bytes <= this.#maxBytes && !this.#entries.has(key)) {
-      this.#evict(this.#maxBytes - bytes)
-      this.#entries.set(key, { ...copied(response), bytes })
-      this.#bytes += bytes
-    }
-    this.#counted.insertionNs += this.#sinceNs(startedAt)
-  }
-
-  close(): Promise<void> {
-    this.#entries.clear()
-    this.#bytes = 0
-    return Promise.resolve()
-  }
-
-  /** Drops entries until no more than so many bytes are left. */
-  #evict(most: number): void {
-    for (const [key, { bytes }] of this.#entries) {
-      if (this.#bytes <= most) return
-      this.#entries.delete(key)
-      this.#bytes -= bytes
-      this.#counted.evictions += 1
-    }
-  }
-
-  #sinceNs(startedAt: number): number {
-    return (this.#clock.now() - startedAt) * 1e6
+  /** Absent for a cache that others fill too. */
+  readonly held?: {
+    readonly entries: number
+    readonly evictions: number
+    /** From 0 to 1. */
+    readonly utilization: number
   }
 }
 
-function entryBytes({ outputs, parameters }: CachedResponse): number {
-  let bytes = ENTRY_BYTES
-  for (const { name, shape, data } of outputs) {
-    bytes += TENSOR_BYTES + 2 * name.length + 8 * shape.length + data.byteLength
-  }
-  for (const [name, { value }] of parameters) {
-    bytes += PARAMETER_BYTES + 2 * (name.length + String(value).length)
-  }
-  return bytes
-}
-
-/** In memory of its own: a part of a larger buffer would keep all of it. */
-function copied({ outputs, parameters }: CachedResponse): CachedResponse {
-  return {
-    outputs: outputs.map((output) => ({ ...output, data: new Uint8Array(output.data) })),
-    parameters,
-  }
+/** Keeps responses by the key of their request. It never fails: what it cannot do is a miss. */
+export interface ResponseCache {
+  readonly counts: CacheCounts
+  /**
+   * Whether it outlives this process and is read by others. Keys then name models by their contents; in a cache of this process
+   * they name the load.
+   */
+  readonly isShared: boolean
+  /** @param key - of `cacheKey`. @returns a promise only where the answer comes from elsewhere; it never rejects. */
+  lookup(key: string): CachedResponse | undefined | Promise<CachedResponse | undefined>
+  /** Copies what it keeps: the bytes are viewed until it returns. */
+  insert(key: string, response: CachedResponse): void
+  close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-export { ResponseCache } from '../cache/response-cache.ts'
+export { LocalCache } from '../cache/local-cache.ts'
 export { RecordingControl } from './recording-control.ts'
 export {
   echo,
@@ -7,5 +7,6 @@ export {
   ScriptedBackend,
   type ScriptedModel,
 } from './scripted-backend.ts'
+export { SharedCache } from './shared-cache.ts'
 export { inferObject, openTestServer, type TestServer } from './test-server.ts'
 export { createTlsFolder } from './tls-folder.ts'

@@ -42,7 +42,7 @@ export interface Checked<T extends { readonly execute: unknown }> {
   readonly check: (request: InferRequest) => StepRequest
   readonly scheduler: T
   /** Before the scheduler, where responses are cached. */
-  readonly cached?: Pick<T, 'execute'> | undefined
+  readonly cached?: (Pick<T, 'execute'> & { settled(): Promise<unknown> }) | undefined
 }
 
 /** What knows the model versions of the process. */

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import { systemClock } from '@tutti/chassis'
-import { ResponseCache } from '@tutti/server/testing'
+import type { ResponseCache } from '@tutti/server'
+import { LocalCache, SharedCache } from '@tutti/server/testing'
 import type { InferRequest } from '@tutti/tensor'
 import { Lender } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
@@ -13,12 +15,18 @@ input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] }
 output { name: "y" data_type: TYPE_FP32 dims: [ -1 ] }`
 
 /** A step with a cache and one model, whose executions a test counts and steers. */
-async function open(t: Test, config: string, o: { readonly isImmediate?: boolean } = {}) {
-  const { isImmediate = true } = o
+async function open(
+  t: Test,
+  config: string,
+  o: { readonly isImmediate?: boolean; readonly cache?: ResponseCache } = {},
+) {
+  const {
+    isImmediate = true,
+    cache = new LocalCache({ maxBytes: 1_000_000, clock: systemClock }),
+  } = o
   const directory = t.testdir({ m: { 'config.pbtxt': config, 1: { 'model.bin': 'a' } } })
   const engine = new ScriptedEngine()
   engine.isImmediate = isImmediate
-  const cache = new ResponseCache({ maxBytes: 1_000_000, clock: systemClock })
   const step = await openTestStep([directory], { engines: [engine], cache })
   t.teardown(() => step.close())
   const send = async (o: Partial<InferRequest> = {}) => {
@@ -99,4 +107,44 @@ await t.test('with preserve_ordering a hit does not overtake what is executed', 
   model.at(2).finish()
   await known.all
   t.same((await statistics())[0], 1)
+})
+
+await t.test('what processes share is for the same files, and for no others', async (t) => {
+  const cache = new SharedCache()
+  const one = await open(t, CACHED, { cache })
+  const other = await open(t, CACHED, { cache })
+  await one.infer()
+  await other.infer()
+  t.same(await other.statistics(), [1, 0, 1, 0], 'another process')
+  writeFileSync(`${other.directory}/m/1/model.bin`, 'b')
+  await other.step.models.load('m')
+  await other.infer()
+  t.same(await other.statistics(), [0, 1, 1, 1], 'other files')
+  writeFileSync(`${other.directory}/m/1/model.bin`, 'a')
+  await other.step.models.load('m')
+  await other.infer()
+  t.same(await other.statistics(), [1, 0, 1, 0], 'the first ones, loaded again')
+  const another = await open(t, CACHED.replace('max_batch_size: 4', 'max_batch_size: 2'), {
+    cache,
+  })
+  await another.infer()
+  t.same(await another.statistics(), [0, 1, 1, 1], 'another configuration')
+  const ordered = await open(t, `${CACHED} dynamic_batching { preserve_ordering: true }`, {
+    cache,
+  })
+  for (let i = 0; i < 2; i += 1) await ordered.infer()
+  t.same(await ordered.statistics(), [0, 0, 2, 2], 'an answer from elsewhere might be overtaken')
+})
+
+await t.test('a version that is unloaded executes what waits for the cache', async (t) => {
+  const cache = new SharedCache()
+  const { step, send } = await open(t, CACHED, { cache })
+  const held = Promise.withResolvers<void>()
+  cache.held = held.promise
+  const waiting = await send()
+  step.models.unload('m')
+  await setImmediate()
+  held.resolve()
+  await waiting.all
+  t.equal(waiting.outcome, 'OK')
 })

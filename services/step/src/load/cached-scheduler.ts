@@ -1,8 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { ModelConfig } from '@tutti/model-config'
-import { CacheStatistics, executeCached, type StatisticsRecorder } from '@tutti/server'
+import {
+  CacheStatistics,
+  executeCached,
+  type ResponseCache,
+  type StatisticsRecorder,
+} from '@tutti/server'
 import type { Scheduler } from '../execution/scheduler.ts'
 import type { StepSettings } from '../step-options.ts'
+
+export interface CachedScheduler extends Pick<Scheduler, 'execute'> {
+  /** Resolves when no request waits for the cache any more: all that came were answered, or are the scheduler's. */
+  settled(): Promise<unknown>
+}
 
 /**
  * Answers requests to a model version from the cache, before they reach its scheduler.
@@ -18,7 +28,7 @@ export function cacheResponses(
     readonly statistics: StatisticsRecorder
     readonly settings: Pick<StepSettings, 'cache' | 'clock'>
   },
-): Pick<Scheduler, 'execute'> | undefined {
+): CachedScheduler | undefined {
   const { config, statistics, settings } = o
   const { cache, clock } = settings
   if (cache === undefined || config.response_cache?.enable !== true) return undefined
@@ -27,23 +37,35 @@ export function cacheResponses(
     config.name,
     o.version,
     o.revision,
-    // The same files may answer in another way once they are loaded again, if their code reads anything else.
-    randomUUID(),
+    // The same files may answer in another way once they are loaded again, if their code reads anything else. What is shared
+    // between processes is for models that do not.
+    cache.isShared ? '' : randomUUID(),
   ])
   const outputs = config.output.map(({ name }) => name)
-  const mustExecute = executesInOrder(config, scheduler)
+  const mustExecute = executesInOrder(config, cache, scheduler)
   const common = { cache, identity, outputs, statistics: statistics.cache, clock }
+  const waiting = new Set<Promise<void>>()
   return {
     execute: (request, sink, options) => {
       if (mustExecute()) return scheduler.execute(request, sink, options)
       const execute = (to: typeof sink): void => scheduler.execute(request, to, options)
-      executeCached({ ...common, request, sink, execute })
+      const { signal } = options
+      const passed = executeCached({ ...common, request, sink, signal, execute })
+      if (passed !== undefined) {
+        waiting.add(passed)
+        void passed.then(() => waiting.delete(passed))
+      }
     },
+    settled: () => Promise.all(waiting),
   }
 }
 
-/** With `preserve_ordering` nothing may overtake: the cache answers only while nothing is executed. */
-function executesInOrder(config: ModelConfig, scheduler: Pick<Scheduler, 'load'>): () => boolean {
+/** With `preserve_ordering` nothing may overtake: the cache answers only while nothing is executed, and one elsewhere never. */
+function executesInOrder(
+  config: ModelConfig,
+  cache: ResponseCache,
+  scheduler: Pick<Scheduler, 'load'>,
+): () => boolean {
   if (config.dynamic_batching?.preserve_ordering !== true) return () => false
-  return () => scheduler.load.inFlight > 0
+  return () => cache.isShared || scheduler.load.inFlight > 0
 }

@@ -68,7 +68,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const tracing = createTracing(o.settings)
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
-  const cache = openCache(flags, { clock, metrics, opened })
+  const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const replica = `step-${randomBytes(5).toString('hex')}`
 
   let member: StepEndpoint | undefined

@@ -1,0 +1,79 @@
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { RedisCacheEvents } from './log-events.ts'
+import { connectRedis, problemOf, type RedisConnection, redisReply } from './redis-connection.ts'
+import type { RedisSettings } from './redis-settings.ts'
+
+const RETRY_MS = 1000
+/** What no later attempt would make better: who we are, and which database we want. */
+const REFUSALS = /^(WRONGPASS|NOAUTH|NOPERM|ERR .*(AUTH|password|DB index))/
+
+/** Keeps one connection to Redis: one that was lost or does not answer is closed, and another is tried every second. */
+export class RedisLink {
+  readonly #settings: RedisSettings
+  readonly #clock: Clock
+  readonly #events: RedisCacheEvents
+  #connection: RedisConnection | undefined
+  #isClosed = false
+  #stopTimer = (): void => {}
+
+  constructor(
+    settings: RedisSettings,
+    o: { readonly clock: Clock; readonly events: RedisCacheEvents },
+  ) {
+    this.#settings = settings
+    this.#clock = o.clock
+    this.#events = o.events
+  }
+
+  /** Undefined while Redis is away. */
+  get connection(): RedisConnection | undefined {
+    return this.#connection
+  }
+
+  /** Tries once; Redis may be away. @throws ServeError FLAG_INVALID for files that cannot be read; Redis' own error if it refuses us. */
+  async open(): Promise<void> {
+    try {
+      await this.#connect()
+    } catch (error) {
+      if (error instanceof ServeError || REFUSALS.test(redisReply(error) ?? '')) throw error
+      this.#events.away(problemOf(error))
+      this.#retryLater()
+    }
+  }
+
+  /** Gives up a connection that failed. Fine to call again. */
+  lost(connection: RedisConnection, error: unknown): void {
+    if (connection !== this.#connection) return
+    this.#connection = undefined
+    connection.close()
+    if (this.#isClosed) return
+    this.#events.away(problemOf(error))
+    this.#retryLater()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#stopTimer()
+    this.#connection?.close()
+    this.#connection = undefined
+  }
+
+  async #connect(): Promise<void> {
+    const lost = (error: Error): void => {
+      if (made !== undefined) this.lost(made, error)
+    }
+    let made: RedisConnection | undefined
+    made = await connectRedis(this.#settings, { clock: this.#clock, lost })
+    if (this.#isClosed) return made.close()
+    this.#connection = made
+    this.#events.connected()
+  }
+
+  #retryLater(): void {
+    this.#stopTimer = this.#clock.setTimer(RETRY_MS, () => {
+      // It is known to be away, and was logged.
+      this.#connect().catch(() => this.#isClosed || this.#retryLater())
+    })
+  }
+}
