@@ -126,7 +126,6 @@ export class HostileMember {
       const subject = oneOf(this.#random, [
         `${inbox}.peer.${this.#anyMember()}`,
         `${inbox}.call.${this.#calls}`,
-        `${inbox}.ask.${between(this.#random, 1, 50)}`,
       ])
       this.#connection.publish(subject, new Uint8Array(), { headers: headers(503, 'missing') })
     })
@@ -326,10 +325,9 @@ function subjectsOf(subjects: Subjects, member: string, random: Random): string[
     subjects.control(member),
     subjects.data(member),
     subjects.ping(member),
-    `${subjects.inbox(member)}.ask.${number}`,
     `${subjects.inbox(member)}.call.${number}`,
     `${subjects.inbox(member)}.peer.${member}`,
     `${subjects.inbox(member)}.x`,
-    `${subjects.inbox(member)}.ask.%zz.y`,
+    `${subjects.inbox(member)}.peer.%zz.y`,
   ]
 }

@@ -14,7 +14,6 @@ export interface EndpointSettings {
   readonly heartbeatMs: number
   readonly suspectAfterMissed: number
   readonly deadAfterMs: number
-  readonly pingMs: number
   readonly reconnectMs: number
   readonly connectMs: number
   readonly firstConnectMs: number
@@ -62,7 +61,6 @@ export const ENDPOINT_DEFAULTS: EndpointSettings = {
   heartbeatMs: 250,
   suspectAfterMissed: 3,
   deadAfterMs: 3000,
-  pingMs: 2000,
   reconnectMs: 100,
   connectMs: 2000,
   firstConnectMs: 5000,

@@ -83,7 +83,7 @@ export class EndpointCalls implements MemberQuestions {
   on(now: number, message: Message): void {
     switch (message.type) {
       case 'offer':
-        if (this.#watches(now, message)) this.callee.on(now, message)
+        if (this.#watches(message)) this.callee.on(now, message)
         return
       case 'response-credit':
       case 'cancel':
@@ -104,10 +104,10 @@ export class EndpointCalls implements MemberQuestions {
   }
 
   /** Work is taken only of whom we would notice going: what it holds here is let go then. */
-  #watches(now: number, { from, call }: Message): boolean {
+  #watches({ from, call }: Message): boolean {
     if (this.#watched.has(from)) return true
     const { endpoint, self, settings } = this.#o
-    if (endpoint.membership.expect(now, from)) {
+    if (endpoint.membership.expect(from)) {
       this.#watched.add(from)
       return true
     }

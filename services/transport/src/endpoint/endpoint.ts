@@ -17,6 +17,7 @@ import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
 import { TransportEvents } from '../log-events.ts'
 import { ForeignMembers } from '../members/foreign-members.ts'
+import { ListenedTime } from '../members/listened-time.ts'
 import { type Departure, Membership, type Novelty } from '../members/membership.ts'
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
@@ -85,6 +86,7 @@ export class Endpoint {
   readonly #pump: ChunkPump
   readonly #ignored: IgnoredMessages
   readonly #announcements: OwnAnnouncements
+  readonly #listened: ListenedTime
   readonly #stopTimers = new Map<string, () => void>()
   #sequence = 0
   /** When the broker was lost last, by the clock. */
@@ -104,6 +106,7 @@ export class Endpoint {
     this.events = new TransportEvents(limitLog(o.log.child({ self: member }), { clock }))
     this.#ignored = new IgnoredMessages(this.events)
     this.#announcements = new OwnAnnouncements(this.events)
+    this.#listened = new ListenedTime(settings.tickMs)
     this.incoming = new IncomingTransfers(settings, (to, message) =>
       this.messages.send(to, message),
     )
@@ -139,6 +142,7 @@ export class Endpoint {
         noResponderForCall: (call) =>
           this.#absent(this.#calls?.caller.faults.noResponder(clock.now(), call)),
         noResponderAt: (absent) => this.#absent(absent),
+        answered: (present) => this.membership.answered(present),
       },
     })
     this.#listen()
@@ -224,7 +228,6 @@ export class Endpoint {
     this.#isClosed = true
     for (const stop of this.#stopTimers.values()) stop()
     this.#stopTimers.clear()
-    this.#inbox.disconnected()
     for (const wake of this.#whenUp.splice(0)) wake()
     await this.link.close(settings.connectMs)
   }
@@ -283,7 +286,7 @@ export class Endpoint {
     } else if (!sharesProtocol(heartbeat)) {
       const foreign = this.foreign.heard(now, heartbeat)
       if (foreign !== undefined) this.events.memberForeign(foreign)
-    } else if (!this.membership.heartbeat(now, heartbeat)) {
+    } else if (!this.membership.heartbeat(heartbeat)) {
       const { maxMembers, maxRevisions } = this.#o.settings
       const why = `more than ${maxMembers} members that announce ${maxRevisions} revisions`
       this.#ignored.add(now, subject, why)
@@ -300,13 +303,9 @@ export class Endpoint {
   }
 
   #suspected(member: string): void {
-    const { settings, clock } = this.#o
     this.events.memberSuspected(member)
     this.#role.suspected(member, true)
-    this.#inbox.ping(this.subjects.ping(member), settings.pingMs).then(
-      () => this.membership.answered(clock.now(), member),
-      () => this.membership.unanswered(member),
-    )
+    this.#inbox.ping(member)
   }
 
   #gone(member: string, error: ServeError, how: Departure): void {
@@ -320,7 +319,7 @@ export class Endpoint {
 
   #up(): void {
     if (this.#isClosed) return
-    this.membership.thaw(this.#o.clock.now())
+    this.membership.thaw()
     this.#role.linked(true)
     this.#calls?.caller.faults.reconnected()
     this.#calls?.callee.faults.reconnected()
@@ -334,17 +333,17 @@ export class Endpoint {
     this.#downSince = now
     this.membership.freeze()
     this.#role.linked(false)
-    this.#inbox.disconnected()
     this.#calls?.caller.faults.disconnected(now)
     this.#calls?.callee.faults.disconnected(now)
   }
 
   #tick(): void {
     const now = this.#o.clock.now()
-    this.link.tick(now)
-    if (!this.link.isUp || this.link.isLate(now)) this.membership.freeze()
-    else this.membership.thaw(now)
-    this.membership.tick(now)
+    const listenedMs = this.#listened.tick(now)
+    this.link.tick(listenedMs)
+    if (!this.link.isUp || this.link.isLate) this.membership.freeze()
+    else this.membership.thaw()
+    this.membership.tick(listenedMs)
     this.foreign.tick(now)
     this.incoming.tick(now)
     this.#calls?.caller.faults.tick(now)

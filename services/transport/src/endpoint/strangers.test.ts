@@ -89,7 +89,7 @@ const SUBJECTS_OF_ALL = ['router', 'step'].flatMap((member) => [
   SUBJECTS.data(member),
   SUBJECTS.heartbeat(member),
   SUBJECTS.ping(member),
-  `${SUBJECTS.inbox(member)}.ask.1`,
+  `${SUBJECTS.inbox(member)}.peer.step`,
   `${SUBJECTS.inbox(member)}.call.1`,
   `${SUBJECTS.inbox(member)}.member.step`,
   `${SUBJECTS.inbox(member)}.x`,

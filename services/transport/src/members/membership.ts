@@ -40,8 +40,8 @@ interface Presence {
 
 /**
  * Knows the other members by their heartbeats. Two levels: *suspect* after missed heartbeats, *dead* if a direct question finds
- * no responder, or after a longer silence. While the broker is away, or this process itself has stood still, no member is suspected.
- * Without clock and I/O.
+ * no responder, or after a longer silence. While the broker is away no member is suspected. Its time is `ListenedTime`. Without clock
+ * and I/O.
  */
 export class Membership {
   readonly #settings: MembershipSettings
@@ -50,9 +50,10 @@ export class Membership {
   /** That all of them announce. */
   #revisions = 0
   #isFrozen = false
+  /** Of the last tick. */
+  #now = 0
   /** No member is suspected before. */
   #suspectFrom = 0
-  #tickedAt: number | undefined
 
   constructor(settings: MembershipSettings, listener: MembershipListener) {
     this.#settings = settings
@@ -76,7 +77,7 @@ export class Membership {
    *
    * @returns false, and nothing is taken, if that would be one member, or one revision, too many.
    */
-  heartbeat(now: number, heartbeat: Heartbeat): boolean {
+  heartbeat(heartbeat: Heartbeat): boolean {
     const { member } = heartbeat
     if (isFarewell(heartbeat)) {
       this.#remove(member, `member '${member}' has left`, 'left')
@@ -86,25 +87,25 @@ export class Membership {
     if (before !== undefined && isOvertaken(before, heartbeat)) return true
     const more = revisionsOf(heartbeat) - revisionsOf(before)
     if (more > 0 && this.#revisions + more > this.#settings.maxRevisions) return false
-    const presence = this.#presence(now, member)
+    const presence = this.#presence(member)
     if (presence === undefined) return false
     this.#revisions += more
     presence.heartbeat = heartbeat
-    this.#alive(now, presence)
+    this.#alive(presence)
     this.#listener.heard(heartbeat, whatIsNew(before, heartbeat))
     return true
   }
 
   /** The member has answered a direct question. */
-  answered(now: number, member: string): void {
+  answered(member: string): void {
     const presence = this.#members.get(member)
-    if (presence !== undefined) this.#alive(now, presence)
+    if (presence !== undefined) this.#alive(presence)
   }
 
   /** We are to take work of the member, so it should be heard from now on. @returns false if there are too many members. */
-  expect(now: number, member: string): boolean {
-    const presence = this.#presence(now, member)
-    if (presence !== undefined) this.#alive(now, presence)
+  expect(member: string): boolean {
+    const presence = this.#presence(member)
+    if (presence !== undefined) this.#alive(presence)
     return presence !== undefined
   }
 
@@ -113,32 +114,25 @@ export class Membership {
     if (!this.#isFrozen) this.#remove(member, `member '${member}' does not listen`)
   }
 
-  /** A suspect has not answered a direct question. */
-  unanswered(member: string): void {
-    if (this.#isFrozen || this.#members.get(member)?.isSuspect !== true) return
-    this.#remove(member, `member '${member}' does not answer`)
-  }
-
   /** The broker is away: no member is suspected until `thaw`. */
   freeze(): void {
     this.#isFrozen = true
   }
 
   /** The broker is back: everybody gets a grace to be heard. */
-  thaw(now: number): void {
+  thaw(): void {
     if (!this.#isFrozen) return
     this.#isFrozen = false
-    this.#forgive(now)
+    this.#suspectFrom = this.#now + this.#settings.graceMs
+    for (const presence of this.#members.values()) presence.heardAt = this.#now
   }
 
+  /** @param now - the time that this process has listened, in milliseconds. */
   tick(now: number): void {
-    const { tickMs, heartbeatMs, suspectAfterMissed, deadAfterMs } = this.#settings
-    // This process stood still (a stopped process, a long collection): it has not listened, so it cannot tell.
-    const suspectAfterMs = (suspectAfterMissed + 0.5) * heartbeatMs
-    const since = this.#tickedAt
-    if (since !== undefined && now - since > suspectAfterMs + tickMs) this.#forgive(now)
-    this.#tickedAt = now
+    const { heartbeatMs, suspectAfterMissed, deadAfterMs } = this.#settings
+    this.#now = now
     if (this.#isFrozen || now < this.#suspectFrom) return
+    const suspectAfterMs = (suspectAfterMissed + 0.5) * heartbeatMs
     for (const presence of this.#members.values()) {
       const silentMs = now - presence.heardAt
       if (silentMs >= deadAfterMs) {
@@ -153,22 +147,17 @@ export class Membership {
     }
   }
 
-  #forgive(now: number): void {
-    this.#suspectFrom = now + this.#settings.graceMs
-    for (const presence of this.#members.values()) presence.heardAt = now
-  }
-
-  #presence(now: number, member: string): Presence | undefined {
+  #presence(member: string): Presence | undefined {
     const known = this.#members.get(member)
     if (known !== undefined) return known
     if (this.#members.size >= this.#settings.maxMembers) return undefined
-    const presence = { member, heartbeat: undefined, heardAt: now, isSuspect: false }
+    const presence = { member, heartbeat: undefined, heardAt: this.#now, isSuspect: false }
     this.#members.set(member, presence)
     return presence
   }
 
-  #alive(now: number, presence: Presence): void {
-    presence.heardAt = now
+  #alive(presence: Presence): void {
+    presence.heardAt = this.#now
     if (!presence.isSuspect) return
     presence.isSuspect = false
     this.#listener.recovered(presence.member)

@@ -64,12 +64,13 @@ export class BrokerLink {
   }
 
   /** True if the broker owes an answer for so long that silence of others says nothing. */
-  isLate(now: number): boolean {
+  get isLate(): boolean {
     const { heartbeatMs, suspectAfterMissed } = this.#o.settings
     const [control] = this.#watches
-    return (control?.silentMs(now) ?? 0) > heartbeatMs * (suspectAfterMissed - 1)
+    return (control?.silentMs ?? 0) > heartbeatMs * (suspectAfterMissed - 1)
   }
 
+  /** @param now - the time that this process has listened, in milliseconds. */
   tick(now: number): void {
     for (const watch of this.#watches) watch.tick(now)
   }
@@ -103,9 +104,9 @@ export class BrokerLink {
   }
 
   #watch(role: 'control' | 'data', connection: BrokerConnection, deadMs: number): LinkWatch {
-    const { clock, settings, events } = this.#o
+    const { settings, events } = this.#o
     const watchSettings = { askEveryMs: settings.heartbeatMs, deadMs }
-    return new LinkWatch(connection, clock, watchSettings, (silentMs) =>
+    return new LinkWatch(connection, watchSettings, (silentMs) =>
       events.brokerSilent(role, silentMs),
     )
   }

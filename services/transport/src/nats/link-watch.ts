@@ -1,4 +1,3 @@
-import type { Clock } from '@tutti/chassis'
 import type { BrokerConnection } from './nats-connection.ts'
 
 /** When a connection's broker counts as silent, in milliseconds. */
@@ -15,12 +14,12 @@ type WatchedConnection = Pick<BrokerConnection, 'isConnected' | 'flush' | 'aband
  */
 export class LinkWatch {
   readonly #connection: WatchedConnection
-  readonly #clock: Clock
   readonly #settings: LinkWatchSettings
   readonly #onSilent: (silentMs: number) => void
   #askedAt: number | undefined
   #answeredAt = 0
-  #tickedAt: number | undefined
+  /** Of the last tick. */
+  #now = 0
   /** The answer was due at the last tick. */
   #isOverdue = false
   /** Counts questions, so that an answer to one on a connection that is gone is not taken for the newest. */
@@ -28,19 +27,17 @@ export class LinkWatch {
 
   constructor(
     connection: WatchedConnection,
-    clock: Clock,
     settings: LinkWatchSettings,
     onSilent: (silentMs: number) => void,
   ) {
     this.#connection = connection
-    this.#clock = clock
     this.#settings = settings
     this.#onSilent = onSilent
   }
 
   /** For how long the broker has owed an answer. */
-  silentMs(now: number): number {
-    return this.#askedAt === undefined ? 0 : now - this.#askedAt
+  get silentMs(): number {
+    return this.#askedAt === undefined ? 0 : this.#now - this.#askedAt
   }
 
   /** Forgets what was asked, on a connection that is new or gone. */
@@ -50,20 +47,16 @@ export class LinkWatch {
     this.#question += 1
   }
 
+  /** @param now - the time that this process has listened, in milliseconds. */
   tick(now: number): void {
     const { askEveryMs, deadMs } = this.#settings
-    const ticked = this.#tickedAt
-    this.#tickedAt = now
-    // This process stood still: the answer may lie unread.
-    if (ticked !== undefined && now - ticked > deadMs / 2 && this.#askedAt !== undefined) {
-      this.#askedAt = now
-    }
+    this.#now = now
     if (!this.#connection.isConnected) return
     if (this.#askedAt === undefined) {
       if (now - this.#answeredAt >= askEveryMs) this.#ask(now)
       return
     }
-    const silentMs = this.silentMs(now)
+    const { silentMs } = this
     const wasOverdue = this.#isOverdue
     this.#isOverdue = silentMs >= deadMs
     // Timers fire before sockets are read: on a busy machine the answer may lie unread, but not until the next tick.
@@ -80,7 +73,7 @@ export class LinkWatch {
     const answered = (): void => {
       if (question !== this.#question) return
       this.#askedAt = undefined
-      this.#answeredAt = this.#clock.now()
+      this.#answeredAt = this.#now
     }
     // A rejection says that the connection is gone, which its listener hears by itself.
     this.#connection.flush().then(answered, answered)

@@ -1,0 +1,24 @@
+/** A time between two ticks counts up to so many of them. One that takes longer says that the process did not run meanwhile. */
+const LATE_TICKS = 2
+
+/**
+ * The time in which this process has listened to others, by which their silence is measured. Where it stood still or hardly ran,
+ * what others said may lie unread, and those on the same busy machine ran no better.
+ */
+export class ListenedTime {
+  readonly #tickMs: number
+  #listenedMs = 0
+  #tickedAt: number | undefined
+
+  /** @param tickMs - after which a tick follows the last, if the machine is not busy. */
+  constructor(tickMs: number) {
+    this.#tickMs = tickMs
+  }
+
+  /** @returns milliseconds listened since the first tick. */
+  tick(now: number): number {
+    this.#listenedMs += Math.min(now - (this.#tickedAt ?? now), LATE_TICKS * this.#tickMs)
+    this.#tickedAt = now
+    return this.#listenedMs
+  }
+}
