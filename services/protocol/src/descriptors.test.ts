@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { DESCRIPTOR } from '@tutti/model-config'
 import protobuf from 'protobufjs'
 import t from 'tap'
+import { readReflection } from './reflection.ts'
 import { PROTO_DIRECTORY } from './services.ts'
 
 const { Enum, MapField, Service, Type } = protobuf
@@ -53,15 +54,56 @@ function describe(object: protobuf.ReflectionObject): string[] {
 
 const skip = PYTHON === undefined && 'tritonclient is not installed (TUTTI_TEST_PYTHON is not set)'
 
-await t.test('our descriptors are those of tritonclient, field by field', { skip }, async (t) => {
+/** Lines of Python's descriptors: tritonclient's, or those that protobuf makes of `files`. */
+function readPython(files?: readonly Buffer[]): string[] {
   const script = fileURLToPath(new URL('tritonclient-descriptors.py', import.meta.url))
-  const theirs = execFileSync(PYTHON ?? '', [script], { encoding: 'utf8' })
-    .trim()
-    .split('\n')
+  const input = (files ?? []).map((file) => `${file.toString('base64')}\n`).join('')
+  const options = { encoding: 'utf8', input } as const
+  const printed = execFileSync(PYTHON ?? '', [script, ...(files ? ['served'] : [])], options)
+  return printed.trim().split('\n')
+}
+
+await t.test('our descriptors are those of tritonclient, field by field', { skip }, async (t) => {
+  const theirs = readPython()
   const ours = describe(loadProto('grpc_service.proto'))
   t.ok(theirs.length > 400)
   t.strictSame(ours.toSorted(byText), theirs.toSorted(byText))
 })
+
+await t.test(
+  'reflection gives files that protobuf accepts and that say all of this',
+  { skip },
+  async (t) => {
+    const { files } = readReflection()
+    const ours = ['grpc_service', 'health', 'reflection', 'reflection_v1alpha'].flatMap((name) =>
+      describe(loadProto(`${name}.proto`)),
+    )
+    t.strictSame(readPython([...files.values()]).toSorted(byText), ours.toSorted(byText))
+  },
+)
+
+await t.test(
+  'reflection finds what the files declare, under the names that protoc gives',
+  async (t) => {
+    const { services, fileOf, files } = readReflection()
+    t.strictSame(services, [
+      'inference.GRPCInferenceService',
+      'grpc.health.v1.Health',
+      'grpc.reflection.v1.ServerReflection',
+      'grpc.reflection.v1alpha.ServerReflection',
+    ])
+    for (const symbol of [
+      'inference.GRPCInferenceService.ModelInfer',
+      'inference.ModelInferRequest.InferInputTensor',
+      'inference.ModelInferRequest.InferInputTensor.ParametersEntry',
+      'inference.ModelMetrics.MetricControl.HistogramOptions',
+      'inference.DataType',
+    ])
+      t.equal(fileOf.get(symbol), 'inference.proto', symbol)
+    t.equal(fileOf.get('google.rpc.Status'), undefined, 'of no service')
+    t.ok([...fileOf.values()].every((name) => files.has(name)))
+  },
+)
 
 await t.test('the health service is the one that probes speak', async (t) => {
   t.strictSame(describe(loadProto('health.proto')).toSorted(byText), [

@@ -1,6 +1,13 @@
-"""Prints what tritonclient's descriptors say, one line per field, enum value and method, for descriptors.test.ts."""
+"""Prints what tritonclient's descriptors say, one line per field, enum value and method, for descriptors.test.ts.
+
+With `served`: those of the files that stand on standard input, a FileDescriptorProto in base64 on each line.
+"""
+
+import base64
+import sys
 
 from google.protobuf.descriptor import FieldDescriptor as F
+from google.protobuf.descriptor_pool import DescriptorPool
 from tritonclient.grpc import model_config_pb2, service_pb2
 
 SCALARS = {
@@ -54,7 +61,13 @@ def describe_message(message):
             describe_message(nested)
 
 
-for file in (service_pb2.DESCRIPTOR, model_config_pb2.DESCRIPTOR):
+def read_served():
+    pool = DescriptorPool()
+    return [pool.AddSerializedFile(base64.b64decode(line)) for line in sys.stdin]
+
+
+served = sys.argv[1:] == ["served"]
+for file in read_served() if served else (service_pb2.DESCRIPTOR, model_config_pb2.DESCRIPTOR):
     for message in file.message_types_by_name.values():
         describe_message(message)
     for enum in file.enum_types_by_name.values():

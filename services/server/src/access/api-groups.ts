@@ -17,6 +17,7 @@ const RULES: readonly (readonly [RegExp, ApiGroup])[] = [
   [/^\/grpc\.health\.v1\.Health\//, 'health'],
   [/\/(ServerLive|ServerReady|ModelReady)$/, 'health'],
   [/\/(ServerMetadata|ModelMetadata)$/, 'metadata'],
+  [/^\/grpc\.reflection\./, 'metadata'],
   [/\/Model(Stream)?Infer$/, 'inference'],
   [/SharedMemory(Status|Register|Unregister)$/, 'shared-memory'],
   [/\/ModelConfig$/, 'model-config'],

@@ -1,8 +1,13 @@
+import { once } from 'node:events'
+import { connect } from 'node:http2'
+import { setImmediate } from 'node:timers/promises'
 import { credentials, type MethodDefinition, type ServiceError, status } from '@grpc/grpc-js'
+import { createManualClock } from '@tutti/chassis/testing'
 import type { ModelStatistics } from '@tutti/model-config'
 import { fromGrpcStatus, inferenceServices, type RawInferenceService } from '@tutti/protocol'
 import t, { type Test } from 'tap'
 import { openTestServer, RecordingControl, type TestServer } from '../testing/index.ts'
+import { MAX_WATCHES } from './health-watch.ts'
 
 type Method = Exclude<keyof RawInferenceService, 'ModelInfer' | 'ModelStreamInfer'>
 
@@ -226,15 +231,101 @@ await t.test('health follows readiness, for any service name', async (t) => {
   t.strictSame(await check(), { status: 'NOT_SERVING' })
 })
 
-await t.test('health cannot be watched', async (t) => {
-  const served = await openTestServer(t, {})
-  const watching = openHealth(t, served).Watch({})
-  const error = await new Promise<ServiceError>((resolve) => {
-    watching.on('error', resolve)
-    watching.on('data', () => t.fail('no state is expected'))
-  })
-  t.equal(error.code, status.UNIMPLEMENTED)
+await t.test('health cannot be watched unless the server offers it', async (t) => {
+  const watching = watch(t, await openTestServer(t, {}))
+  const error = await watching.ended
+  t.match(error, { code: status.UNIMPLEMENTED, details: /--grpc-health-watch/ })
+  t.strictSame(watching.states, [])
 })
+
+await t.test('who watches health gets the state at once, and each change', async (t) => {
+  const clock = createManualClock()
+  const served = await openTestServer(t, {}, { clock, hasHealthWatch: true })
+  const idle = clock.pending
+  const one = watch(t, served)
+  await one.next()
+  served.backend.ready = false
+  clock.advance(500)
+  await one.next()
+  clock.advance(5000)
+  served.backend.ready = true
+  clock.advance(500)
+  await one.next()
+  const two = watch(t, served)
+  await two.next()
+  t.equal(clock.pending, idle + 1, 'one timer for both')
+  t.equal(served.admission.requests, 0)
+  for (const each of [one, two]) {
+    each.call.cancel()
+    await each.ended
+  }
+  while (clock.pending > idle) await setImmediate()
+  served.backend.live = false
+  t.strictSame([one.states, two.states], [['SERVING', 'NOT_SERVING', 'SERVING'], ['SERVING']])
+})
+
+await t.test('a server that stops says so to those who watch, and waits for none', async (t) => {
+  const served = await openTestServer(t, {}, { hasHealthWatch: true })
+  const one = watch(t, served)
+  await one.next()
+  t.equal(await served.server.drain({ timeoutMs: 10_000 }), true)
+  t.equal((await one.ended).code, status.UNAVAILABLE)
+  t.strictSame(one.states, ['SERVING', 'NOT_SERVING'])
+})
+
+await t.test('who watches health as one too many ends the oldest', async (t) => {
+  const o = { hasHealthWatch: true, maxConcurrentStreamsPerConnection: 2 * MAX_WATCHES }
+  const served = await openTestServer(t, {}, o)
+  const client = openHealth(t, served)
+  const first = watch(t, served, client)
+  await first.next()
+  const others = Array.from({ length: MAX_WATCHES }, () => watch(t, served, client))
+  t.match(await first.ended, { code: status.RESOURCE_EXHAUSTED, details: /watch its health/ })
+  const last = others.at(-1)
+  await last?.next()
+  t.strictSame(last?.states, ['SERVING'])
+})
+
+await t.test('a client that takes no states gets the newest one later', async (t) => {
+  const clock = createManualClock()
+  const served = await openTestServer(t, {}, { clock, hasHealthWatch: true })
+  const session = connect(`http://${served.address}`, { settings: { initialWindowSize: 0 } })
+  t.teardown(() => session.close())
+  await once(session, 'localSettings')
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/grpc.health.v1.Health/Watch',
+    'content-type': 'application/grpc',
+  })
+  stream.end(Buffer.alloc(5))
+  await once(stream, 'response')
+  for (let i = 0; i < 99; i++) {
+    served.backend.ready = i % 2 === 1
+    clock.advance(500)
+  }
+  session.settings({ initialWindowSize: 65_535 })
+  const pieces: Buffer[] = []
+  stream.on('data', (piece: Buffer) => pieces.push(piece))
+  while (Buffer.concat(pieces).byteLength < 14) {
+    clock.advance(500)
+    await setImmediate()
+  }
+  t.equal(Buffer.concat(pieces).toString('hex'), '0000000002080100000000020802')
+  stream.close()
+})
+
+function watch(t: Test, served: TestServer, client = openHealth(t, served)) {
+  const call = client.Watch({})
+  const states: unknown[] = []
+  let read = 0
+  call.on('data', (answer: { readonly status: unknown }) => states.push(answer.status))
+  const ended = new Promise<ServiceError>((resolve) => call.on('error', resolve))
+  const next = async (): Promise<void> => {
+    read += 1
+    while (states.length < read) await once(call, 'data')
+  }
+  return { call, states, ended, next }
+}
 
 function openHealth(t: Test, served: TestServer) {
   const client = new (inferenceServices().HealthClient)(

@@ -4,8 +4,20 @@ import { CONNECTION_LIFE } from './connection-life.ts'
 
 const TIME = { type: 'int', min: 0, max: 2 ** 31 - 1, unit: 'ms' } as const
 
-/** How the gRPC server answers and keeps its connections; names are tritonserver's. */
+/** What the gRPC server offers, how it answers and keeps its connections; tritonserver has all but the first two. */
 export const GRPC_FLAGS = {
+  'grpc-health-watch': {
+    type: 'bool',
+    default: false,
+    description:
+      'Serve Watch of grpc.health.v1.Health: each change of readiness, within half a second.',
+  },
+  'grpc-reflection': {
+    type: 'bool',
+    default: false,
+    description:
+      'Serve grpc.reflection.v1 and v1alpha, which tell clients such as grpcurl the services and messages.',
+  },
   'grpc-infer-response-compression-level': {
     type: 'enum',
     values: COMPRESSION_LEVELS,
@@ -61,6 +73,8 @@ export const GRPC_FLAGS = {
 /** The options of the gRPC server that the flags are. */
 export function toGrpcOptions(flags: FlagValues<typeof GRPC_FLAGS>) {
   return {
+    hasHealthWatch: flags['grpc-health-watch'],
+    hasReflection: flags['grpc-reflection'],
     compressionLevel: flags['grpc-infer-response-compression-level'],
     keepaliveMs: flags['grpc-keepalive-time'],
     keepaliveTimeoutMs: flags['grpc-keepalive-timeout'],

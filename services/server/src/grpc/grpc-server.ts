@@ -22,12 +22,14 @@ import { type CompressionLevel, compressAnswers } from './compressed-answers.ts'
 import { CONNECTION_LIFE, type ConnectionLife } from './connection-life.ts'
 import { Connections } from './connections.ts'
 import { MAX_HEADER_BYTES } from './grpc-caller.ts'
+import { HealthWatches } from './health-watch.ts'
 import { serveInfer } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
 import { GrpcLog } from './log-events.ts'
 import { type Handler, type Method, toMethods } from './method.ts'
 import { healthHandlers, modelHandlers, serverHandlers } from './model-handlers.ts'
 import { watchReads } from './read-watch.ts'
+import { reflectionMethods } from './reflection.ts'
 import { regionHandlers } from './region-handlers.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
@@ -84,6 +86,10 @@ export interface GrpcServerOptions
   readonly identity: ServerIdentity
   /** Of inference answers; none if absent. */
   readonly compressionLevel?: CompressionLevel
+  /** Offer `Watch` of the health service; no if absent. */
+  readonly hasHealthWatch?: boolean
+  /** Tell clients the services and their messages; no if absent. */
+  readonly hasReflection?: boolean
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard | undefined
   /** Notes who changes the server; nobody does if absent. */
@@ -208,5 +214,10 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
     ...regionHandlers(control),
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])
-  return [...toMethods(inference, handlers, admitted), ...toMethods(health, healthHandlers())]
+  const watches = o.hasHealthWatch === true ? new HealthWatches(o.clock) : undefined
+  return [
+    ...toMethods(inference, handlers, admitted),
+    ...toMethods(health, healthHandlers(watches)),
+    ...(o.hasReflection === true ? reflectionMethods() : []),
+  ]
 }

@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { modelConfigToProto, statisticsToProto } from '@tutti/protocol'
 import type { ServerIdentity } from '../server-identity.ts'
+import { type HealthWatches, healthStateOf } from './health-watch.ts'
 import { type Handler, requireLive, unary } from './method.ts'
 
 interface NamedVersion {
@@ -59,14 +60,16 @@ export function modelHandlers() {
   }
 }
 
-/** `grpc.health.v1.Health`: the server as a whole, whatever service is named, as in Triton. */
-export function healthHandlers(): Readonly<Record<string, Handler>> {
+/** The calls of `grpc.health.v1.Health`. @param watches - absent: `Watch` is not offered, as in Triton. */
+export function healthHandlers(watches?: HealthWatches): Readonly<Record<string, Handler>> {
   return {
-    Check: unary((_request, { backend }) => {
-      const isServing = backend.isLive() && backend.isReady()
-      return { status: isServing ? ('SERVING' as const) : ('NOT_SERVING' as const) }
-    }),
-    Watch: (call) =>
-      call.refuse(new ServeError('UNSUPPORTED', 'health Watch is not offered, use Check')),
+    Check: unary((_request, { backend }) => ({ status: healthStateOf(backend) })),
+    Watch: watches?.serve ?? ((call) => call.refuse(noWatch())),
   }
+}
+
+function noWatch(): ServeError {
+  const text =
+    'health Watch is not offered: start the server with --grpc-health-watch, or use Check'
+  return new ServeError('UNSUPPORTED', text)
 }
