@@ -1,8 +1,9 @@
 // needs: nats
-
-import { until } from '@tutti/chassis/testing'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { startProcess, until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { openClient } from '../grpc-client.ts'
+import { restCall } from '../rest-call.ts'
 import { ask } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
@@ -11,11 +12,32 @@ import { logged, mark, successes, untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
 
+/** A client of `slow` whose `x` and `y` are in shared memory. Its arguments: the address, the key, the rounds. */
+const SHARING_CLIENT = `
+const [url, key, rounds] = process.argv.slice(1)
+const post = async (path, body) => {
+  const answer = await fetch(\`\${url}/\${path}\`, { method: 'POST', body: JSON.stringify(body) })
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(text)
+}
+const at = (shared_memory_offset) => ({
+  shared_memory_region: key, shared_memory_offset, shared_memory_byte_size: 4,
+})
+await post(\`systemsharedmemory/region/\${key}/register\`, { key, byte_size: 8 })
+await post('models/slow/infer', {
+  inputs: [
+    { name: 'x', datatype: 'FP32', shape: [1], parameters: at(0) },
+    { name: 'rounds', datatype: 'INT64', shape: [1], data: [Number(rounds)] },
+  ],
+  outputs: [{ name: 'y', parameters: at(4) }],
+})
+`
+
 await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
   const harness = await startHarness(t)
   const step = () => harness.step({ models: ['slow'] })
   const [one, other, left, right] = await Promise.all([
-    harness.router(),
+    harness.router({ flags: ['--allow-client-shm'] }),
     harness.router(),
     step(),
     step(),
@@ -31,6 +53,7 @@ await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
   const counts = async () =>
     [await successes(toLeft, 'slow'), await successes(toRight, 'slow')] as const
 
+  const allIdle = () => Promise.all([left, right].map(({ id }) => harness.watch.idle(id)))
   const inFlight = () => [left, right].map(({ id }) => harness.watch.latest(id)?.inFlight ?? 0)
 
   await t.test('each serves, and every request runs once', async (t) => {
@@ -65,6 +88,43 @@ await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
     t.ok(atLeft * 2 <= atRight, `${atLeft} requests to the slow one, ${atRight} to the other`)
   })
 
+  await t.test('a client with shared memory is killed, and the next one served', async (t) => {
+    const key = `tutti_test_${process.pid}`
+    const path = `/dev/shm/${key}`
+    writeFileSync(path, Buffer.from(Float32Array.of(1, 0).buffer))
+    t.teardown(() => rmSync(path, { force: true }))
+    const { httpPort } = one
+    const url = `http://127.0.0.1:${httpPort}/v2`
+    await allIdle()
+    const descriptors = () => readdirSync(`/proc/${one.process.pid}/fd`).length
+    const before = descriptors()
+    const start = (rounds: number) =>
+      startProcess(process.execPath, [
+        '--input-type=module',
+        '-e',
+        SHARING_CLIENT,
+        url,
+        key,
+        `${rounds}`,
+      ])
+    // Long enough to be killed, and not for long: a run of ONNX Runtime goes on without its client.
+    const client = await start(10_000)
+    t.teardown(() => client.stop('SIGKILL'))
+    await until('its request runs', () => inFlight().some((count) => count > 0))
+    const unregister = () =>
+      restCall(httpPort, 'POST', `/v2/systemsharedmemory/region/${key}/unregister`)
+    t.match((await unregister()).json(), { error: /it is currently in use/ })
+    await client.stop('SIGKILL')
+    await allIdle()
+    await until('its region can go', async () => (await unregister()).status === 200)
+    await until('its descriptors are gone', () => descriptors() <= before)
+    t.same(readShared(path), [1, 0], 'nothing was written')
+    const next = await start(1)
+    t.teardown(() => next.stop('SIGKILL'))
+    t.match(await next.exited, { code: 0 })
+    t.same(readShared(path), [1, 1])
+  })
+
   await t.test('evenly, whatever each makes of it', async (t) => {
     const clients = routers.map((router) => openClient(t, router))
     /** Has 32 requests in flight at once. @returns how many each replica got; undefined if one seemed dead for a moment. */
@@ -92,3 +152,7 @@ await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
     t.ok(Math.abs(atLeft - atRight) <= 8, `${atLeft} and ${atRight} requests`)
   })
 })
+
+function readShared(path: string): readonly number[] {
+  return [...new Float32Array(Uint8Array.from(readFileSync(path)).buffer)]
+}
