@@ -1,12 +1,20 @@
-// needs: nats
+// needs: nats, redis
 
-import { until } from '@tutti/chassis/testing'
-import t from 'tap'
-import { openClient } from '../grpc-client.ts'
+import { startRedisServer, until, withoutRedisServer } from '@tutti/chassis/testing'
+import t, { type Test } from 'tap'
+import { openClient, statisticsOf } from '../grpc-client.ts'
+import type { Target } from '../serving.ts'
+import { copyModels } from '../temp-repository.ts'
 import { ask, describe, isClean, unclean } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
-import { ENDLESS, mixedQuestion, slowQuestion } from './questions.ts'
+import {
+  chainQuestion,
+  ENDLESS,
+  identityQuestion,
+  mixedQuestion,
+  slowQuestion,
+} from './questions.ts'
 import { isOk, logged, mark, successes, untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
@@ -111,3 +119,87 @@ await t.test('SIGSTOP of a replica', { skip: SKIP }, async (t) => {
     t.same(unclean(await load.stop()), [])
   })
 })
+
+const SEEDS = [...Array(12).keys()]
+const IDENTITIES = SEEDS.map((seed) => identityQuestion(100_000, seed))
+const CHAINS = SEEDS.map((seed) => chainQuestion(seed))
+const CACHE = 'response_cache { enable: true }'
+const LIMIT = 'instance_group { count: 2 rate_limiter { resources { name: "r" count: 1 } } }'
+
+const skip = SKIP === false ? withoutRedisServer() : SKIP
+
+await t.test(
+  'kill -9 of a replica that holds a resource, with a cache in Redis',
+  { skip },
+  async (t) => {
+    const redis = await startRedisServer(() => ['--requirepass', 'secret'])
+    t.teardown(() => redis.kill())
+    const env = { TRITONCACHE_REDIS_PASSWORD: 'secret' }
+    const cache = ['--cache-config=redis,host=127.0.0.1', `--cache-config=redis,port=${redis.port}`]
+    const limiter = ['--rate-limit=execution_count', '--rate-limit-resource=r:1']
+    const append = { big_identity: `${CACHE} ${LIMIT}`, ens_chain: CACHE, slow: LIMIT }
+    const models = [...Object.keys(append), 'add_one_batch']
+    const repositories = [await copyModels(t, models, { append })]
+    const harness = await startHarness(t)
+    const startStep = () => harness.step({ repositories, env, flags: [...cache, ...limiter] })
+    const startRouter = () => harness.router({ repositories, env, flags: cache })
+    const [router, ...steps] = await Promise.all([startRouter(), startStep(), startStep()])
+    await untilReady([router], models)
+    const client = openClient(t, router)
+    const all = [...IDENTITIES, ...CHAINS, ...SEEDS.map((seed) => slowQuestion(10 + seed))]
+    const question = (i: number) => all[i % all.length] ?? slowQuestion(1)
+    const begin = () => startLoad(t, { targets: [router], clients: 8, question })
+    const first = begin()
+    await first.more(all.length)
+    t.same(unclean(await first.stop()), [])
+    await Promise.all(steps.map(({ id }) => harness.watch.idle(id)))
+    const endless = ask(client, slowQuestion(ENDLESS))
+    const holder = await until('one holds the resource', () =>
+      steps.find(({ id }) => harness.watch.latest(id)?.inFlight === 1),
+    )
+    const [survivor = holder] = steps.filter((one) => one !== holder)
+
+    await t.test(
+      'each request is answered rightly or told so, and the other goes on',
+      async (t) => {
+        const load = begin()
+        await load.more(5)
+        const killed = mark(router.process)
+        holder.process.kill('SIGKILL')
+        await logged(router.process, killed, 'member is gone', { member: holder.id })
+        const after = load.asked
+        await load.more(2 * all.length)
+        const outcomes = await load.stop()
+        t.match(await endless, { code: 'UNAVAILABLE', reason: 'STEP_LOST' })
+        t.same(unclean(outcomes), [], 'right, or an error that says what happened')
+        const later = outcomes.slice(after).filter(({ kind }) => kind !== 'right')
+        t.same(later.map(describe), [], 'the limiter of the other holds nothing for the dead one')
+      },
+    )
+
+    await t.test('the cache has what the dead one executed, and statistics count it', async (t) => {
+      const before = await cacheCounts(t, survivor, 'big_identity')
+      for (const one of IDENTITIES) t.same(await ask(client, one), { kind: 'right' })
+      const { hits, misses, successes, executions } = await cacheCounts(t, survivor, 'big_identity')
+      t.equal(hits, before.hits + IDENTITIES.length)
+      t.equal(executions, before.executions)
+      t.equal(successes, hits + misses)
+    })
+
+    await t.test('a router that takes the place of a dead one answers from it', async (t) => {
+      router.process.kill('SIGKILL')
+      const other = await startRouter()
+      await untilReady([other], ['ens_chain'])
+      for (const one of CHAINS) t.same(await ask(openClient(t, other), one), { kind: 'right' })
+      const counts = await cacheCounts(t, other, 'ens_chain')
+      t.match(counts, { hits: CHAINS.length, misses: 0, executions: 0 })
+    })
+  },
+)
+
+async function cacheCounts(t: Test, target: Target, model: string) {
+  const one = await statisticsOf(openClient(t, target), model)
+  const { cache_hit: hit, cache_miss: miss, success } = one.inference_stats ?? {}
+  const [hits = 0, misses = 0, successes = 0] = [hit, miss, success].map((o) => Number(o?.count))
+  return { hits, misses, successes, executions: Number(one.execution_count) }
+}
