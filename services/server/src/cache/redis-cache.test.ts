@@ -230,7 +230,7 @@ await t.test('user, password and database', { skip }, async (t) => {
   }
 })
 
-await t.test('TLS', { skip }, async (t) => {
+await t.test('over TLS the certificate has to be for Redis, and known', { skip }, async (t) => {
   const files = await createTestCertificates(t.testdir({ roots: {} }))
   const { caFile, certFile, keyFile, clientCertFile, clientKeyFile } = files
   const server = await start(t, (port) => [
