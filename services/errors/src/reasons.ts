@@ -38,6 +38,10 @@ export const REASONS = {
   },
   ARTIFACT_NOT_STORED: { code: 'INTERNAL', meaning: 'a model could not be written to disk' },
   MODEL_NOT_FOUND: { code: 'NOT_FOUND', meaning: 'no such model or version' },
+  MODEL_AMBIGUOUS: {
+    code: 'INVALID_ARGUMENT',
+    meaning: 'models of several repositories have the name',
+  },
   MODEL_NOT_READY: { code: 'UNAVAILABLE', meaning: 'the model version is known but not ready' },
   MODEL_POLL_FAILED: {
     code: 'INTERNAL',

@@ -31,6 +31,13 @@ export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-c
 export { parseJsonConfig } from './parse-json-config.ts'
 export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 export { printModelConfig } from './print-model-config.ts'
+export {
+  plainName,
+  type QualifiedName,
+  qualifyName,
+  resolveName,
+  splitName,
+} from './qualified-name.ts'
 export { applyOutputReshape, carryExtents } from './reshape.ts'
 export { backendOfPlatform, hasOwnPlatforms, selectBackend } from './select-backend.ts'
 export {

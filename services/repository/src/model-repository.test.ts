@@ -1,10 +1,12 @@
-import { readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ModelRepository } from './model-repository.ts'
 import { writeModelTree } from './testing/model-tree.ts'
 
 const CONFIG = 'backend: "b"\nmax_batch_size: 4\n'
+const over = (model: string): string =>
+  `platform: "ensemble" ensemble_scheduling { step { model_name: "${model}" model_namespace: "x" } }`
 
 async function open(t: Test, files: Readonly<Record<string, string>>) {
   const { directory, remove } = await writeModelTree(files)
@@ -125,4 +127,62 @@ await t.test('a directory that goes while it is read is told by name', async (t)
   )
   await rm(join(directory, 'm'), { recursive: true })
   await taken
+})
+
+await t.test('repositories may be namespaces', async (t) => {
+  const one = await writeModelTree({
+    'm/1/f': 'x',
+    'm/config.pbtxt': CONFIG,
+    'own/config.pbtxt': over('m'),
+    'other/config.pbtxt': over('n'),
+  })
+  const two = await writeModelTree({ 'm/1/f': 'y', 'n/1/f': 'x', 'broken/config.pbtxt': '{' })
+  const three = await writeModelTree({ 'ambiguous/config.pbtxt': over('m') })
+  const paths = [one, two, three].map(({ directory }) => directory)
+  const [first = '', second = '', third = ''] = paths
+  for (const { remove } of [one, two, three]) t.teardown(remove)
+  // The same folder twice is one namespace.
+  const repository = new ModelRepository({ paths: [...paths, `${first}/`], isNamespaced: true })
+  t.equal(repository.hasListed(`${first}::m`), false)
+  t.same(await repository.names(), [
+    ...['m', 'other', 'own'].map((name) => `${first}::${name}`),
+    ...['broken', 'm', 'n'].map((name) => `${second}::${name}`),
+    `${third}::ambiguous`,
+  ])
+  t.equal(repository.hasListed(`${first}::m`), true)
+  t.equal(repository.hasListed(`${first}::n`), false)
+  const { model } = await repository.take(`${second}::m`)
+  t.match(model, { name: `${second}::m`, directory: join(second, 'm') })
+
+  const cases: readonly (readonly [string, string])[] = [
+    [`${first}::own`, `${first}::m`],
+    [`${first}::other`, `${second}::n`],
+    [`${third}::ambiguous`, 'm'],
+  ]
+  const stepOf = async (name: string, config?: string): Promise<string | undefined> => {
+    const overrides = config === undefined ? undefined : { config, files: new Map() }
+    const { model } = await repository.take(name, overrides)
+    return /model_name: "(.*)"/.exec(model.configText ?? '')?.[1]
+  }
+  for (const [ensemble, want] of cases) t.equal(await stepOf(ensemble), want, ensemble)
+  const json = JSON.stringify({ ensemble_scheduling: { step: [{ model_name: 'n' }] } })
+  t.equal(await stepOf(`${first}::own`, json), `${second}::n`, 'of a load request too')
+  t.equal((await repository.take(`${second}::broken`)).model.configText, '{')
+
+  const before = await repository.take(`${first}::other`)
+  await mkdir(join(first, 'n'))
+  const after = await repository.take(`${first}::other`)
+  t.not(after.digest, before.digest, 'another model is meant now')
+  t.equal(await stepOf(`${first}::other`), `${first}::n`)
+
+  for (const name of ['m', `${first}::nosuch`, `${third}::m`, '/nowhere::m']) {
+    await t.rejects(repository.take(name), { code: 'NOT_FOUND' }, name)
+  }
+  const files = new Map([['1/f', new Uint8Array()]])
+  await t.rejects(repository.take(`${first}::m`, { config: '{}', files }), {
+    reason: 'UNSUPPORTED',
+    message: /^model 'm' cannot be loaded with files: with --model-namespacing/,
+  })
+  const plain = new ModelRepository({ paths: [first] })
+  await t.rejects(plain.take(`${first}::m`), { message: /path traversal/ })
 })

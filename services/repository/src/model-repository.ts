@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { dirname } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
+import { type ModelConfig, parseModelConfig, plainName, splitName } from '@tutti/model-config'
 import {
   checkOverrides,
   type LoadOverrides,
@@ -9,6 +9,7 @@ import {
   toConfigText,
 } from './load-overrides.ts'
 import { ModelDigests } from './model-digests.ts'
+import { Namespaces } from './namespaces.ts'
 import { OverrideDirectories } from './override-directory.ts'
 import type { RepositoryMirror } from './remote/repository-mirror.ts'
 import type { RepositoryModel } from './repository-model.ts'
@@ -22,6 +23,8 @@ export interface ModelRepositoryOptions extends ScanOptions {
   readonly mirrors?: readonly RepositoryMirror[]
   /** Where models of load requests are written; the system's directory for temporary files if absent. */
   readonly temporaryDirectory?: string
+  /** `--model-namespacing`: names are unique within a repository, and models are known by their qualified names. */
+  readonly isNamespaced?: boolean
 }
 
 /** A model as it is now. The caller releases it once nothing uses it any more. */
@@ -41,15 +44,23 @@ export class ModelRepository {
   readonly #o: ModelRepositoryOptions
   readonly #digests = new ModelDigests()
   readonly #overrides: OverrideDirectories
+  readonly #namespaces: Namespaces | undefined
 
   constructor(o: ModelRepositoryOptions) {
     this.#o = o
+    this.#namespaces = o.isNamespaced === true ? new Namespaces(o) : undefined
     this.#overrides = new OverrideDirectories(o.temporaryDirectory)
   }
 
   /** Every directory's name, sorted. @throws ServeError REPOSITORY_UNREADABLE */
   async names(): Promise<readonly string[]> {
+    if (this.#namespaces !== undefined) return await this.#namespaces.names()
     return await listModelNames(await this.#paths((mirror) => mirror.list()), this.#o)
+  }
+
+  /** Whether the last look at namespaced repositories found the model. */
+  hasListed(name: string): boolean {
+    return this.#namespaces?.hasListed(name) ?? false
   }
 
   /**
@@ -59,18 +70,23 @@ export class ModelRepository {
    * INVALID_PARAMETER.
    */
   async take(name: string, overrides?: LoadOverrides): Promise<OpenedModel> {
-    checkModelName(name)
+    checkModelName(this.#plainName(name))
     if (overrides !== undefined) checkOverrides(overrides)
     const configText = overrides?.config === undefined ? undefined : toConfigText(overrides.config)
     if (overrides !== undefined && overrides.files.size > 0) {
+      if (this.#namespaces !== undefined) throw filesRefused(name)
       return this.#write(name, configText ?? '', overrides.files)
     }
     const found = await this.#find(name)
-    const model =
-      configText === undefined ? found : { ...found, configText, configPath: OVERRIDE_PATH }
-    const filesDigest = await this.#digest(found)
-    const digest = withOverride(filesDigest, configText)
-    return { model, digest, filesDigest, release: async () => {} }
+    const stored = await this.#resolve(found)
+    const filesDigest = withOverride(await this.#digest(found), stored.resolved)
+    if (configText === undefined) {
+      return { model: stored.model, digest: filesDigest, filesDigest, release: keep }
+    }
+    const overridden = { ...found, configText, configPath: OVERRIDE_PATH }
+    const { model, resolved } = await this.#resolve(overridden)
+    const digest = withOverride(withOverride(filesDigest, configText), resolved)
+    return { model, digest, filesDigest, release: keep }
   }
 
   /**
@@ -118,6 +134,16 @@ export class ModelRepository {
     await Promise.all((this.#o.mirrors ?? []).map((mirror) => mirror.close()))
   }
 
+  /** A name with a slash is wrong where it cannot be a qualified one. */
+  #plainName(name: string): string {
+    return this.#namespaces === undefined ? name : plainName(name)
+  }
+
+  /** Where it is namespaced, the steps of an ensemble name the models that they mean. */
+  async #resolve(model: RepositoryModel): ReturnType<Namespaces['resolveSteps']> {
+    return (await this.#namespaces?.resolveSteps(model)) ?? { model }
+  }
+
   /** All directories, once the mirrors have what is wanted. */
   async #paths(look: (mirror: RepositoryMirror) => Promise<string>): Promise<readonly string[]> {
     const { paths, mirrors = [] } = this.#o
@@ -125,16 +151,20 @@ export class ModelRepository {
   }
 
   async #find(name: string): Promise<RepositoryModel> {
-    checkModelName(name)
-    const paths = await this.#paths((mirror) => mirror.refresh(name))
-    const found = await findModel(paths, name, this.#o)
+    const plain = this.#plainName(name)
+    checkModelName(plain)
+    const paths =
+      this.#namespaces === undefined
+        ? await this.#paths((mirror) => mirror.refresh(name))
+        : await this.#namespaces.pathsOf(splitName(name))
+    const found = await findModel(paths, plain, this.#o)
     if (found === undefined) {
       throw new ServeError('MODEL_NOT_FOUND', `no model repository has a directory '${name}'`, {
         details: { model: name },
       })
     }
     if (found.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', found.error)
-    return found
+    return { ...found, name }
   }
 
   async #digest(model: RepositoryModel): Promise<string> {
@@ -189,6 +219,14 @@ export function checkModelName(name: string): void {
     const want = isTooLong ? `want at most ${LONGEST_NAME} bytes` : 'it must not begin with a dot'
     throw new ServeError('INVALID_PARAMETER', `invalid model name '${shown}': ${want}`)
   }
+}
+
+/** What is stored stays. */
+async function keep(): Promise<void> {}
+
+function filesRefused(name: string): ServeError {
+  const text = `model '${plainName(name)}' cannot be loaded with files: with --model-namespacing a model belongs to a repository`
+  return new ServeError('UNSUPPORTED', text, { details: { model: name } })
 }
 
 function withOverride(digest: string, configText: string | undefined): string {

@@ -1,5 +1,6 @@
 /** A model's directory as found in a model repository. Nothing of it has been checked yet. */
 export interface RepositoryModel {
+  /** Qualified, where names are unique only within a repository. */
   readonly name: string
   /** Absolute path of the directory that it stands in. */
   readonly repository: string

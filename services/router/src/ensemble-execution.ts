@@ -174,7 +174,7 @@ class EnsembleExecution {
     const call: ModelCall = {
       target,
       request: { context, inputs: this.#read(inputs), requestedOutputs, ...this.#lend(inputs) },
-      ensemble: this.#plan.name,
+      ensemble: this.#call.target.entry.name,
       step: this.#plan.steps[step]?.name ?? '',
       owner,
       context: this.#stepContext,

@@ -5,6 +5,7 @@ import {
   type ModelConfig,
   normaliseModelConfig,
   parseModelConfig,
+  plainName,
   printModelConfig,
   selectVersions,
   validateWhenLoaded,
@@ -61,12 +62,13 @@ export async function readEnsemble(
   parsed: ModelConfig,
 ): Promise<EnsembleSource> {
   const empty = { name: model.name, labels: {}, versions: [] }
+  const name = plainName(model.name)
   let config: ModelConfig
   let labels: EnsembleSource['labels']
   try {
-    config = normaliseModelConfig({ ...parsed, name: parsed.name || model.name })
+    config = normaliseModelConfig({ ...parsed, name: parsed.name || name })
     validateEnsembleConfig(config)
-    validateWhenRead(config, model.name)
+    validateWhenRead(config, name)
     validateWhenLoaded(config)
     labels = await readLabels(model, config.output)
   } catch (error) {

@@ -1,5 +1,6 @@
 export { type LoadFailures, type ModelHosts, RepositoryControl } from './control/model-control.ts'
 export { type EnsembleSource, readEnsembles } from './ensemble-source.ts'
+export { NamespacedModels } from './namespaced-models.ts'
 export { type NestingBounds } from './nested-requests.ts'
 export { Router, type RouterOptions } from './router.ts'
 export { NESTING_FLAGS } from './serve/nesting-flags.ts'

@@ -89,6 +89,11 @@ export class ServedView {
     return [...this.#catalog.models.values()]
   }
 
+  /** By name; another map whenever anything changed. */
+  get models(): Catalog['models'] {
+    return this.#catalog.models
+  }
+
   /** True if every revision that was accepted has a live replica. */
   get isAcceptedServed(): boolean {
     const { models, ensembles } = this.#acceptance?.accepted ?? NOTHING_ACCEPTED

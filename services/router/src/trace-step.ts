@@ -8,8 +8,8 @@ export function traceStep(
   execute: (sink: ResponseSink, call: ModelCall) => void,
 ): (sink: ResponseSink) => void {
   const { target, request, context } = call
-  const { entry, version, plan } = target
-  const model = { name: entry.name, version: version.version, isEnsemble: plan !== undefined }
+  const { config, version, plan } = target
+  const model = { name: config.name, version: version.version, isEnsemble: plan !== undefined }
   return (sink) => {
     const [traced, stepTraces] = traces.begin(model, request, sink)
     execute(traced, { ...call, context: { ...context, stepTraces } })

@@ -269,3 +269,16 @@ await t.test('families that others count are printed with the own ones', async (
   value = 2
   t.same(lines(await metrics.render(), 'mine'), ['mine{a="b"} 2'])
 })
+
+await t.test('a model of a namespace has a label for it, as in Triton', async (t) => {
+  const metrics = new ServerMetrics()
+  for (const name of ['/models/a::m', '/models/b::m', 'c::m']) {
+    const recorder = new StatisticsRecorder({ name, version: '1' })
+    metrics.addModel(recorder, { name, version: '1', tags: { k: 'v' } })
+  }
+  t.same(lines(await metrics.render(), 'nv_inference_count{'), [
+    'nv_inference_count{model="m",namespace="/models/a",version="1",_k="v"} 0',
+    'nv_inference_count{model="m",namespace="/models/b",version="1",_k="v"} 0',
+    'nv_inference_count{model="c::m",version="1",_k="v"} 0',
+  ])
+})

@@ -1,5 +1,5 @@
 import { createMetrics, type Metrics } from '@tutti/chassis'
-import type { ModelStatistics } from '@tutti/model-config'
+import { type ModelStatistics, splitName } from '@tutti/model-config'
 import { MODEL_CACHE_FAMILIES, toMicroseconds } from './cache/cache-families.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
 import { FirstResponses } from './first-responses.ts'
@@ -12,6 +12,7 @@ import { stepFamilies } from './step-families.ts'
 
 /** How a model's series are labelled. */
 export interface ModelMetricLabels {
+  /** One that is qualified becomes two labels, as in Triton. */
   readonly name: string
   /** As served; an ensemble's is the constant "1", as in Triton (triton-semantics 4.11). */
   readonly version: string
@@ -79,7 +80,13 @@ export class ServerMetrics {
       .map(([key, value]) => [`_${toLabelName(key)}`, value] as const)
       // Two keys may become one label name, which Prometheus would refuse: the first one stays.
       .filter(([name], i, all) => all.findIndex(([other]) => other === name) === i)
-    const labels = [['model', model.name], ['version', model.version], ...tags] as const
+    const { namespace, name } = splitName(model.name) ?? { name: model.name }
+    const labels = [
+      ['model', name],
+      ...(namespace === undefined ? [] : [['namespace', namespace] as const]),
+      ['version', model.version],
+      ...tags,
+    ] as const
     if (this.#summaries !== undefined) {
       recorder.observe = this.#summaries.add(labels)
       if (recorder.cache) recorder.cache.observer = this.#summaries.addCache(labels)

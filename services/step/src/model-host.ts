@@ -12,6 +12,7 @@ import {
 } from '@tutti/tensor'
 import type { RouterCalls } from '@tutti/transport'
 import type { ScheduledRequest } from './execution/execution.ts'
+import type { ResolveFrom } from './step-options.ts'
 
 /** What a host is made from. */
 export interface ModelHostOptions {
@@ -40,6 +41,21 @@ export function createModelHost(o: ModelHostOptions): ModelHost {
       requireControl(o.control()).load(model, { files, ...(config !== '' && { config }) }),
     unload: async (model, { unloadDependents }) =>
       requireControl(o.control()).unload(model, { unloadDependents }),
+  }
+}
+
+/** The host of one model, which finds the models of its own repository first if there are namespaces. */
+export function namespacedHost(
+  host: ModelHost,
+  caller: string,
+  resolve: ResolveFrom | undefined,
+): ModelHost {
+  if (resolve === undefined) return host
+  return {
+    ...host,
+    infer: (request, sink, options) =>
+      host.infer({ ...request, modelName: resolve(caller, request.modelName) }, sink, options),
+    isReady: (model, version, options) => host.isReady(resolve(caller, model), version, options),
   }
 }
 

@@ -6,6 +6,9 @@ import type { ModelControl, ResponseCache, ServerMetrics } from '@tutti/server'
 import type { RouterCalls } from '@tutti/transport'
 import type { RateLimiter } from './limiter/rate-limiter.ts'
 
+/** @param caller - qualified. @returns the model that is called, qualified, or `model` as it is where no one model is meant. */
+export type ResolveFrom = (caller: string, model: string) => string
+
 /** What a step process is opened with. */
 export interface StepOptions {
   /** This process's name among all replicas; a restarted process has another. */
@@ -29,6 +32,8 @@ export interface StepOptions {
   readonly routers?: () => RouterCalls | undefined
   /** What models load and unload others with; undefined where they may not. */
   readonly control?: () => ModelControl | undefined
+  /** What a model means by the name of another one, where names are unique only within a repository; both qualified. */
+  readonly resolveFrom?: ResolveFrom | undefined
   /** Of models whose `response_cache` enables it; closed by its owner. */
   readonly cache?: ResponseCache | undefined
   /** Those that the engines know; groups that name another are told so. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import { plainName } from '@tutti/model-config'
 import { type ACCESS_FLAGS, type ControlGuard, createControlGuard, POLL_FLAGS } from '@tutti/server'
 
 /** Which models are served when: tritonserver's names and defaults. */
@@ -94,12 +95,13 @@ function readToken(file: string): string {
 
 const TOKEN_FLAG = '--model-control-token-file'
 
-/** The models that are loaded at the start, of all that there are. */
+/** The models that are loaded at the start, of all that there are; all that have a name where that is not unique. */
 export function chooseStartModels(
   flags: Pick<ControlFlags, 'model-control-mode' | 'load-model'>,
   all: readonly string[],
 ): readonly string[] {
   const { 'model-control-mode': mode, 'load-model': names } = flags
   if (mode !== 'explicit' || names.includes(ALL)) return all
-  return [...new Set(names)]
+  const known = Map.groupBy(all, plainName)
+  return [...new Set(names.flatMap((name) => known.get(name) ?? [name]))]
 }

@@ -9,12 +9,18 @@ import {
 } from '@tutti/chassis'
 import { startNatsServer, until, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
+import type { ModelConfig } from '@tutti/model-config'
 import { ROUTER_FLAGS, startRouter } from '@tutti/router'
 import { STEP_FLAGS, startStep } from '@tutti/step'
 import { type RecordedResponse, RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
+
+interface Named {
+  readonly name: string
+  readonly state?: string
+}
 
 /** What the engine of these tests executes. */
 type StepRequest = Parameters<ModelHost['infer']>[2]['caller']
@@ -33,15 +39,21 @@ const ensemble = `platform: "ensemble" ${io} ensemble_scheduling {
   step { model_name: "add" model_version: -1 input_map { key: "X" value: "t" } output_map { key: "Y" value: "Y" } } }`
 
 /**
- * `add` adds one. `call` calls the model that its parameter names, which gets its parameters; with `ready` it says whether that
+ * `add` adds one, or what its configuration says. `call` calls the model that its parameter names, which gets its parameters; with `ready` it says whether that
  * model is ready. `held` waits until it is cancelled.
  */
 function testEngine() {
   const state = { held: 0, cancelled: 0 }
-  const run = async (name: string, request: StepRequest, host: ModelHost, signal: AbortSignal) => {
+  const run = async (
+    { name, parameters: given }: ModelConfig,
+    request: StepRequest,
+    host: ModelHost,
+    signal: AbortSignal,
+  ) => {
     const { parameters } = request.context
     const text = (key: string): string => String(parameters.get(key)?.value ?? '')
-    if (name === 'add') return { outputs: [plusOne(request)] }
+    if (name === 'add')
+      return { outputs: [plus(request, Number(given['plus']?.string_value ?? 1))] }
     if (name === 'held') {
       state.held += 1
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
@@ -60,13 +72,13 @@ function testEngine() {
   const engine: Engine = {
     backend: 'scripted',
     inspect: () => Promise.reject(new Error('everything is declared')),
-    load: async ({ name }, { host }) => ({
+    load: async ({ config }, { host }) => ({
       signature: { inputs: [], outputs: [] },
       execute: async (batch, { signal }) => {
         if (host === undefined) throw new Error('no engine has a host')
         const answer = async ({ request, sink }: EngineRequest): Promise<void> => {
           try {
-            const { outputs } = await run(name, request, host, signal)
+            const { outputs } = await run(config, request, host, signal)
             sink.send({ index: 0, final: true, outputs, parameters: new Map() })
           } catch (error) {
             sink.fail(ServeError.from(error), 'maybe')
@@ -113,19 +125,20 @@ function output(value: number) {
   return { name: 'Y', datatype: 'FP32' as const, shape: [1], data }
 }
 
-function plusOne({ inputs: [input] }: StepRequest) {
+function plus({ inputs: [input] }: StepRequest, added: number) {
   // Not slice(): a Buffer's shares its memory.
   const data = Uint8Array.from(input?.data ?? [])
-  return output((new Float32Array(data.buffer)[0] ?? Number.NaN) + 1)
+  return output((new Float32Array(data.buffer)[0] ?? Number.NaN) + added)
 }
 
-const repository = (t: Test): string =>
-  t.testdir({
-    add: { 'config.pbtxt': model(), 1: {} },
-    call: { 'config.pbtxt': model(8), 1: {} },
-    held: { 'config.pbtxt': model(), 1: {} },
-    twice: { 'config.pbtxt': ensemble, 1: {} },
-  })
+const stored = () => ({
+  add: { 'config.pbtxt': model(), 1: {} },
+  call: { 'config.pbtxt': model(8), 1: {} },
+  held: { 'config.pbtxt': model(), 1: {} },
+  twice: { 'config.pbtxt': ensemble, 1: {} },
+})
+
+const repository = (t: Test): string => t.testdir(stored())
 
 /** What every start takes, and the ports that it opened. */
 function environment() {
@@ -140,14 +153,20 @@ function environment() {
 }
 
 /** A repository that one process serves. */
-async function serve(t: Test, argv: readonly string[] = []) {
+async function serve(t: Test, argv: readonly string[] = [], path = repository(t)) {
   const { engine, state } = testEngine()
   const { port, o } = environment()
-  const argument = `--model-repository=${repository(t)}`
+  const argument = `--model-repository=${path}`
   const { values: flags } = parseFlags(SERVE_FLAGS, [...LOOPBACK, argument, ...argv])
   const running = await startServe({ ...o, flags, engines: [engine] })
   t.teardown(() => running.close())
-  return { infer: client(port()), state }
+  const ask = async (path: string, body?: object) => {
+    const request = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    const answer = await fetch(`http://127.0.0.1:${port()}/v2/${path}`, request)
+    const text = await answer.text()
+    return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
+  }
+  return { infer: client(port()), ask, state }
 }
 
 /** The same in processes of their own, as far as they know: a step and two routers over a broker. */
@@ -221,6 +240,89 @@ await t.test('in one process a model loads another, where clients may', async (t
   const { infer } = await serve(t, ['--model-control-mode=explicit', '--load-model=call'])
   t.match(await infer('call', { model: 'add' }), /^MODEL_NOT_FOUND: /)
   t.equal(await infer('call', { load: 'twice', model: 'twice' }), 3)
+})
+
+await t.test('models of several repositories may have the same name', async (t) => {
+  const ten = `${model()} parameters { key: "plus" value { string_value: "10" } }`
+  const broken = () => ({ 'config.pbtxt': model().replace('scripted', 'nosuch'), 1: {} })
+  const folder = t.testdir({
+    a: stored(),
+    b: {
+      add: { 'config.pbtxt': ten, 1: {} },
+      broken: broken(),
+      plus: { 'config.pbtxt': ensemble, 1: {} },
+      twice: { 'config.pbtxt': ensemble, 1: {} },
+      waits: { 'config.pbtxt': ensemble.replaceAll('"add"', '"held"'), 1: {} },
+    },
+    c: {
+      broken: broken(),
+      caller: { 'config.pbtxt': model(), 1: {} },
+      either: { 'config.pbtxt': ensemble, 1: {} },
+    },
+  })
+  const [a, b, c] = [`${folder}/a`, `${folder}/b`, `${folder}/c`]
+  const models = ['add', 'call', 'twice', 'plus', 'waits', 'caller', 'either']
+  const { infer, ask } = await serve(
+    t,
+    [
+      ...[b, c].map((path) => `--model-repository=${path}`),
+      '--model-namespacing=true',
+      '--model-control-mode=explicit',
+      ...models.map((name) => `--load-model=${name}`),
+    ],
+    a,
+  )
+  const change = (name: string, what: string) => ask(`repository/models/${name}/${what}`, {})
+
+  for (const name of ['add', 'twice']) {
+    const error = `There are 2 identifiers of model '${name}' in global map, model namespace must be provided to resolve ambiguity.`
+    t.equal(await infer(name), `MODEL_AMBIGUOUS: ${error}`)
+    for (const path of ['', '/versions/1', '/config']) {
+      t.match(await ask(`models/${name}${path}`), { status: 400, body: { error } })
+    }
+    t.equal((await ask(`models/${name}/ready`)).status, 400)
+    const unknown = `requested model '${name}' is not available`
+    t.match(await ask(`models/${name}/stats`), { status: 400, body: { error: unknown } })
+  }
+  t.equal(await infer('plus'), 21, 'an ensemble has the models of its own repository')
+  t.match(await infer('either'), /^MODEL_NOT_FOUND: /, 'and of no other if there are several')
+  t.equal(await infer('call', { model: 'add' }), 2, 'so has a model')
+  t.equal(await infer('call', { ready: 'add' }), 1)
+  t.equal(await infer('caller', { model: 'plus' }), 21, 'the only one is that of any')
+  t.match(await infer('caller', { model: 'add' }), /^MODEL_NOT_FOUND: .*'add' is not found$/)
+  t.equal(await infer('caller', { ready: 'add' }), 0)
+  t.match(await infer(encodeURIComponent(`${a}::call`)), /not found/i)
+
+  const { body: config } = await ask('models/waits/config')
+  t.equal(config.name, 'waits')
+  const named = { model_name: 'held', model_namespace: a }
+  t.match(config.ensemble_scheduling.step, [named, named])
+  t.match(await ask('models/plus/ready'), { status: 200 })
+  t.match(await ask('models/plus'), { body: { name: 'plus', versions: ['1'] } })
+  t.match(await ask('models/plus/stats'), { body: { model_stats: [{ name: 'plus' }] } })
+  const { body: statistics } = await ask('models/stats')
+  const counted = ['add', 'add', 'call', 'caller', 'held', 'plus', 'twice', 'twice', 'waits']
+  t.same(statistics.model_stats.map(({ name }: Named) => name).toSorted(), counted)
+  const { body: index } = await ask('repository/index', {})
+  t.same(
+    index.map(({ name, state }: Named) => (state === 'READY' ? name : `not ${name}`)).join(' '),
+    'add call held twice add not broken plus twice waits not broken caller not either',
+  )
+
+  t.equal((await change('add', 'unload')).status, 200)
+  t.match(await infer('add'), /^MODEL_NOT_FOUND: .*'add' is not found$/)
+  t.equal((await change('plus', 'load')).status, 200)
+  t.equal(await infer('add'), 11, 'one is loaded, so the name means that')
+  t.match(await infer('call', { model: 'add' }), /^MODEL_NOT_FOUND: /, 'but not to a neighbour')
+  t.equal((await change('add', 'load')).status, 200)
+  t.match(await infer('add'), /^MODEL_AMBIGUOUS: /)
+  t.equal(await infer('call', { model: 'add' }), 2)
+  const { status, body: failed } = await change('broken', 'load')
+  t.equal(status, 400)
+  for (const place of [b, c]) t.match(failed.error, `load failed for model '${place}::broken'`)
+  t.match(await change('nosuch', 'load'), { status: 500 })
+  t.equal((await change('nosuch', 'unload')).status, 200)
+  t.match(await infer('call', { load: `${b}::add` }), /^INVALID_PARAMETER: invalid model name/)
 })
 
 await t.test(

@@ -2,8 +2,14 @@ import { randomBytes } from 'node:crypto'
 import type { Engine, Engines } from '@tutti/backends'
 import { type Clock, createTracing, type FlagValues, type StartOptions } from '@tutti/chassis'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
-import { RepositoryControl, Router } from '@tutti/router'
-import { openCache, readMetricsFlags, refuseFailures, ServerMetrics } from '@tutti/server'
+import { NamespacedModels, RepositoryControl, Router } from '@tutti/router'
+import {
+  type InferenceBackend,
+  openCache,
+  readMetricsFlags,
+  refuseFailures,
+  ServerMetrics,
+} from '@tutti/server'
 import {
   openEngines,
   openRepository,
@@ -25,6 +31,8 @@ type ServeFlags = FlagValues<typeof SERVE_FLAGS>
 export interface ModelServer {
   readonly step: Step
   readonly router: Router
+  /** What clients see of the router. */
+  readonly backend: InferenceBackend
   readonly metrics: ServerMetrics
   /** Follows changes of the repositories no more. */
   stop(): void
@@ -63,12 +71,13 @@ function openMetrics(flags: ServeFlags): ServerMetrics {
   return new ServerMetrics({ latencies: readMetricsFlags(flags), pinnedPoolBytes })
 }
 
-function openServeEngines(
-  flags: ServeFlags,
-  o: Omit<Parameters<typeof openEngines>[0], 'backendDirectory' | 'gpuMetrics'>,
-): Engines {
+/** The engines, and what a step has to know of their flags. */
+function openBackends({ flags, log, engines }: ModelServerOptions, metrics: ServerMetrics) {
+  const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   const { 'backend-directory': backendDirectory, 'allow-gpu-metrics': gpuMetrics } = flags
-  return openEngines({ ...o, backendDirectory, gpuMetrics })
+  const hostPolicies = readHostPolicies(flags)
+  const o = { log, metrics, backendDirectory, gpuMetrics, hostPolicies, ...backends }
+  return { engines: engines ?? openEngines(o), defaultMaxBatchSize, hostPolicies }
 }
 
 async function openServer(
@@ -76,27 +85,25 @@ async function openServer(
   opened: AsyncDisposableStack,
 ): Promise<ModelServer> {
   const { flags, settings, log, clock, manifests } = o
+  const isNamespaced = flags['model-namespacing']
   opened.defer(async () => manifests?.close())
   const metrics = openMetrics(flags)
   const tracing = createTracing(settings)
   opened.defer(() => tracing.shutdown())
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
-  const repository = openRepository(flags, { ...manifests, env: o.env ?? {}, log })
+  const repository = openRepository(flags, { ...manifests, env: o.env ?? {}, log, isNamespaced })
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
-  const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
-  const hostPolicies = readHostPolicies(flags)
   let routers: RouterCalls | undefined
   const step = openStep({
     ...toStepSettings(flags, o.env),
     replica,
     repository,
     unpinned: (pin) => router.whenUnpinned(pin),
-    engines: o.engines ?? openServeEngines(flags, { log, metrics, hostPolicies, ...backends }),
-    defaultMaxBatchSize,
-    hostPolicies,
+    ...openBackends(o, metrics),
     routers: () => routers,
-    control: () => router.control,
+    control: () => backend.control,
+    resolveFrom: isNamespaced ? (from, name) => namespaced.resolveFrom(from, name) : undefined,
     cache,
     clock,
     log,
@@ -117,6 +124,8 @@ async function openServer(
     tracing,
     metrics,
   })
+  const namespaced = new NamespacedModels({ router, repository })
+  const backend = isNamespaced ? namespaced : router
   const { rules } = manifests ?? {}
   const control = new RepositoryControl({ router, repository, rules, hosts: step.models, log })
   routers = { executor: router.nested, ask: router.answer }
@@ -128,7 +137,8 @@ async function openServer(
   const ended = watch && followRepository(watch, o, { control, signal: polling.signal })
   opened.defer(() => repository.abandon(ended))
   opened.defer(() => polling.abort())
-  return { step, router, metrics, stop: () => polling.abort(), close: () => opened.disposeAsync() }
+  const stop = (): void => polling.abort()
+  return { step, router, backend, metrics, stop, close: () => opened.disposeAsync() }
 }
 
 /** What the step serves, the router learns at once: in one process nothing comes between. @returns ends it. */

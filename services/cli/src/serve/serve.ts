@@ -56,11 +56,11 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const traces = openTraces(trace, { clock, log })
   const access = await AccessFile.open({ flags, clock, log })
   const server = await openModelServer({ ...o, clock })
-  const { router, step, metrics } = server
+  const { router, backend, step, metrics } = server
   try {
     const servers = await openServers({
       flags,
-      backend: router,
+      backend,
       guardControl,
       decorators: traces === undefined ? [headerRules] : [traces.decorate, headerRules],
       traceSettings: trace.mode === 'triton' ? trace.settings : undefined,

@@ -43,9 +43,22 @@ await t.test('what is not offered is refused when it is asked for', (t) => {
     'false',
     '--cuda-memory-pool-byte-size=0:1',
   )
-  for (const name of ['model-namespacing', 'allow-sagemaker', 'allow-vertex-ai']) {
+  for (const name of ['allow-sagemaker', 'allow-vertex-ai']) {
     const message = `--${name}: got true, want false: it is not offered`
     t.throws(() => read(`--${name}=true`), { reason: 'FLAG_INVALID', message })
   }
+  t.end()
+})
+
+await t.test('namespaces are repositories, and what stands in none is refused', (t) => {
+  const cases: readonly (readonly [string, RegExp])[] = [
+    ['--filename=m.yaml', /^--model-namespacing: got true with --filename, want false: a model/],
+    ['--model-repository=/a::b', /^--model-repository: got "\/a::b", want no "::" with/],
+  ]
+  for (const [word, message] of cases) {
+    read(word)
+    t.throws(() => read('--model-namespacing=true', word), { reason: 'FLAG_INVALID', message })
+  }
+  read('--model-namespacing=true', '--model-repository=/a', '--model-repository=s3://bucket/b')
   t.end()
 })

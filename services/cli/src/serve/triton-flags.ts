@@ -1,5 +1,8 @@
+import { resolve } from 'node:path'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import type { ModelFlags } from '@tutti/step'
 import { HOST_POLICY_FLAGS } from './host-policies.ts'
+import type { ManifestFlags } from './manifest-flags.ts'
 
 /** Accepted as tritonserver accepts them; a line of the log says what happens instead. */
 const INT = { type: 'int', isIgnored: true } as const
@@ -22,7 +25,8 @@ export const TRITON_FLAGS = {
   'model-namespacing': {
     type: 'bool',
     default: false,
-    description: 'Only false: names are unique over all repositories.',
+    description:
+      'Let several --model-repository have models of the same name. A model and an ensemble find those of their own repository first.',
   },
   'model-load-retry-count': {
     ...INT,
@@ -85,11 +89,22 @@ export const TRITON_FLAGS = {
 
 export type TritonFlags = FlagValues<typeof TRITON_FLAGS>
 
-const NOT_OFFERED = ['model-namespacing', 'allow-sagemaker', 'allow-vertex-ai'] as const
+const NOT_OFFERED = ['allow-sagemaker', 'allow-vertex-ai'] as const
 
 /** @throws ServeError FLAG_INVALID for what is not offered and cannot be left out silently. */
-export function checkTritonFlags(flags: TritonFlags): void {
+export function checkTritonFlags(
+  flags: TritonFlags & Pick<ManifestFlags, 'filename'> & Pick<ModelFlags, 'model-repository'>,
+): void {
   for (const name of NOT_OFFERED) {
     if (flags[name]) throw flagRefusal(`--${name}`, 'got true, want false: it is not offered')
   }
+  if (!flags['model-namespacing']) return
+  if (flags.filename.length > 0) {
+    const why = 'a model of a manifest is in no repository'
+    throw flagRefusal('--model-namespacing', `got true with --filename, want false: ${why}`)
+  }
+  const excess = flags['model-repository'].find((place) => resolve(place).includes('::'))
+  if (excess === undefined) return
+  const want = 'want no "::" with --model-namespacing'
+  throw flagRefusal('--model-repository', `got "${excess}", ${want}`)
 }

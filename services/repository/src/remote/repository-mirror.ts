@@ -43,6 +43,11 @@ export class RepositoryMirror {
     this.#o = o
   }
 
+  /** Its address, as it was written. */
+  get uri(): string {
+    return this.#at.uri
+  }
+
   /** Lists the models, as folders that may be empty yet. @returns the copy's folder. @throws ServeError REPOSITORY_UNREADABLE */
   async list(): Promise<string> {
     return await this.#reading(async (root, context) => {

@@ -17,6 +17,7 @@ import { closeServing, type Serving } from '../hosted-model.ts'
 import { LimitedInstances, limitChoice, limitedInstances } from '../limiter/limited-instances.ts'
 import type { InstanceLimits } from '../limiter/rate-limiter.ts'
 import { StepEvents } from '../log-events.ts'
+import { namespacedHost } from '../model-host.ts'
 import { compileQueueRules } from '../queue/queue-rules.ts'
 import { RequestQueue } from '../queue/request-queue.ts'
 import { buildSequences, openSequences, type Sequences } from '../sequence/build-sequences.ts'
@@ -43,7 +44,9 @@ export async function loadVersion(
   o: VersionLoadOptions & { readonly signal: AbortSignal },
 ): Promise<{ readonly revision: string; readonly serving: Serving }> {
   const { config, model } = prepared
-  const { name, backend } = config
+  const { name } = model
+  const { backend } = config
+  const host = namespacedHost(o.host, name, o.resolveFrom)
   const startedAt = o.clock.now()
   await requireDevices(config, o.engines.get(backend), o.devices)
   requireSupported(config)
@@ -63,7 +66,7 @@ export async function loadVersion(
   const limits = o.limiter?.register(name, limitedInstances(config))
   let loaded: LoadedModel | undefined
   try {
-    loaded = await engine.load(source, { instances, host: o.host, signal: o.signal })
+    loaded = await engine.load(source, { instances, host, signal: o.signal })
     const check = sequences?.check ?? compileRequestCheck(config)
     const sample = { check: sequences?.warmUpCheck ?? check, modelDirectory, random: Math.random }
     await warmUp(loaded, { config, instances, ...sample })
@@ -123,17 +126,17 @@ function chooseParts(o: SchedulerOptions): SchedulerParts<ScheduledRequest> {
 function buildContext(o: Omit<SchedulerOptions, 'sequences' | 'limits'>): ExecutionContext {
   const { config, version, statistics } = o
   const { clock, log, replica } = o.settings
-  const { name, dynamic_batching: dynamic, sequence_batching: sequence } = config
+  const { dynamic_batching: dynamic, sequence_batching: sequence } = config
   const isOrdered = dynamic?.preserve_ordering ?? sequence?.oldest?.preserve_ordering ?? false
   return {
     clock,
     statistics,
-    events: new StepEvents(log).forVersion(name, version),
+    events: new StepEvents(log).forVersion(statistics.name, version),
     config,
     outputs: new Set(config.output.map((output) => output.name)),
     hasReshape: config.output.some(({ reshape }) => reshape !== undefined),
     isDecoupled: isDecoupled(config),
     ...(isOrdered && { order: new ResponseOrder() }),
-    details: { model: name, version: String(version), replica },
+    details: { model: statistics.name, version: String(version), replica },
   }
 }

@@ -6,6 +6,7 @@ import {
   type ModelConfig,
   normaliseModelConfig,
   parseModelConfig,
+  plainName,
   validateWhenRead,
 } from '@tutti/model-config'
 import {
@@ -53,7 +54,7 @@ export async function prepareModel(
     completed,
     await toNormaliseOptions(completed, engine, o.devices),
   )
-  validateWhenRead(config, name)
+  validateWhenRead(config, plainName(name))
   if (failure !== undefined) return { model, config, labels: {}, failure }
   try {
     return { model, config, labels: await readLabels(model, config.output) }
@@ -88,7 +89,7 @@ async function complete(
 ): Promise<{ readonly completed: ModelConfig; readonly failure?: ServeError }> {
   const input = {
     config,
-    directoryName: model.name,
+    directoryName: plainName(model.name),
     configPath: model.configPath,
     versionFiles: await listFirstVersion(model),
     autoComplete: o.autoComplete,

@@ -129,7 +129,15 @@ export function toStepSettings(flags: ModelFlags, env: Environment | undefined) 
  */
 export function openRepository(
   flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
-  { env, log, ...others }: OtherModels & { readonly env: Environment; readonly log: Logger },
+  {
+    env,
+    log,
+    ...others
+  }: OtherModels & {
+    readonly env: Environment
+    readonly log: Logger
+    readonly isNamespaced?: boolean
+  },
 ): ModelRepository {
   const configName = flags['model-config-name']
   const places = [...new Set(flags['model-repository'])]

@@ -1,0 +1,102 @@
+import { resolve } from 'node:path'
+import {
+  type ModelConfig,
+  parseModelConfig,
+  printModelConfig,
+  type QualifiedName,
+  qualifyName,
+  resolveName,
+  splitName,
+} from '@tutti/model-config'
+import type { RepositoryMirror } from './remote/repository-mirror.ts'
+import type { RepositoryModel } from './repository-model.ts'
+import { listModelNames } from './scan.ts'
+
+interface Place {
+  /** @param name - of the model that is wanted of it; absent for a list of all. @returns its directory. */
+  look(name?: string): Promise<string>
+}
+
+/** Model repositories in which the same name may be more than one model's. Each is a namespace, called by its path or address. */
+export class Namespaces {
+  readonly #places: ReadonlyMap<string, Place>
+  #listed: ReadonlySet<string> = new Set()
+
+  constructor(o: {
+    readonly paths: readonly string[]
+    readonly mirrors?: readonly RepositoryMirror[]
+  }) {
+    const { paths, mirrors = [] } = o
+    this.#places = new Map([
+      ...paths.map((path) => [resolve(path), { look: async () => path }] as const),
+      ...mirrors.map((mirror) => {
+        const look: Place['look'] = (name) =>
+          name === undefined ? mirror.list() : mirror.refresh(name)
+        return [mirror.uri, { look }] as const
+      }),
+    ])
+  }
+
+  /** Qualified names, by repository. @throws ServeError REPOSITORY_UNREADABLE */
+  async names(): Promise<readonly string[]> {
+    const lists = await Promise.all(
+      [...this.#places].map(async ([namespace, place]) => {
+        const names = await listModelNames([await place.look()])
+        return names.map((name) => qualifyName(namespace, name))
+      }),
+    )
+    const names = lists.flat()
+    this.#listed = new Set(names)
+    return names
+  }
+
+  /** Whether the last look found it. */
+  hasListed(name: string): boolean {
+    return this.#listed.has(name)
+  }
+
+  /** The directory of the model's repository, once that has the model; none for a name that is not qualified. */
+  async pathsOf(model: QualifiedName | undefined): Promise<readonly string[]> {
+    const place = model && this.#places.get(model.namespace)
+    return place === undefined ? [] : [await place.look(model?.name)]
+  }
+
+  /**
+   * Qualifies the names in the steps of an ensemble.
+   *
+   * @returns `resolved`: what they mean now, for an ensemble; a configuration that does not parse stays as it is.
+   */
+  async resolveSteps(
+    model: RepositoryModel,
+  ): Promise<{ readonly model: RepositoryModel; readonly resolved?: string }> {
+    const config = parseQuietly(model)
+    const scheduling = config?.ensemble_scheduling
+    const namespace = splitName(model.name)?.namespace
+    if (config === undefined || scheduling === undefined || namespace === undefined) {
+      return { model }
+    }
+    const all = await this.names()
+    const step = scheduling.step.map((one) => {
+      const named = all.filter((name) => splitName(name)?.name === one.model_name)
+      // What is written there counts no more than in Triton, which overwrites it.
+      const model_namespace = ''
+      return {
+        ...one,
+        model_namespace,
+        model_name: resolveName(named, namespace, one.model_name),
+      }
+    })
+    const configText = printModelConfig({ ...config, ensemble_scheduling: { ...scheduling, step } })
+    const resolved = step.map((one) => one.model_name).join('\n')
+    return { model: { ...model, configText }, resolved }
+  }
+}
+
+function parseQuietly({ configText, configPath }: RepositoryModel): ModelConfig | undefined {
+  try {
+    return configText === undefined ? undefined : parseModelConfig(configText, configPath)
+  } catch {
+    // Whoever loads it says why.
+    return undefined
+  }
+}

@@ -1,0 +1,181 @@
+import { ServeError } from '@tutti/errors'
+import {
+  type ModelConfig,
+  type ModelMetadata,
+  type ModelStatistics,
+  plainName,
+  qualifyName,
+  resolveName,
+  splitName,
+} from '@tutti/model-config'
+import { checkModelName, type ModelRepository } from '@tutti/repository'
+import {
+  type IndexEntry,
+  type InferenceBackend,
+  type LoadParameters,
+  type ModelControl,
+  type ResolvedModel,
+  requireControl,
+  selectStatistics,
+} from '@tutti/server'
+import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
+import type { Router } from './router.ts'
+
+export interface NamespacedModelsOptions {
+  /** Knows models by their qualified names. */
+  readonly router: Router
+  readonly repository: Pick<ModelRepository, 'names' | 'hasListed'>
+}
+
+/**
+ * What clients see of a router whose models are called `<repository>::<name>` (`--model-namespacing`): the plain names. One that
+ * models of several repositories have is refused, with Triton's text. Loads and unloads are of all that have the name.
+ */
+export class NamespacedModels implements InferenceBackend {
+  regions: InferenceBackend['regions']
+  readonly #router: Router
+  readonly #repository: NamespacedModelsOptions['repository']
+  readonly #control: ModelControl = {
+    load: (name, parameters) => this.#load(name, parameters),
+    unload: (name, o) => this.#unload(name, o),
+  }
+  /** Of which `#byName` was made. */
+  #models: Catalog['models'] = new Map()
+  #byName = new Map<string, string[]>()
+  readonly #shown = new WeakMap<ModelConfig, ModelConfig>()
+
+  constructor({ router, repository }: NamespacedModelsOptions) {
+    this.#router = router
+    this.#repository = repository
+  }
+
+  /**
+   * What a model means by the name of another one: one of its own repository, be it loaded or not, before any other.
+   *
+   * @param caller - qualified.
+   */
+  resolveFrom(caller: string, model: string): string {
+    const namespace = splitName(caller)?.namespace ?? ''
+    const own = qualifyName(namespace, model)
+    if (this.#repository.hasListed(own)) return own
+    return resolveName(this.#qualified(model), namespace, model)
+  }
+
+  get control(): ModelControl | undefined {
+    return this.#router.control && this.#control
+  }
+
+  isLive(): boolean {
+    return this.#router.isLive()
+  }
+
+  isReady(): boolean {
+    return this.#router.isReady()
+  }
+
+  async isModelReady(name: string, version: string): Promise<boolean> {
+    if (this.#qualified(name).length > 1) return false
+    return await this.#router.isModelReady(this.#find(name), version)
+  }
+
+  resolve(name: string, version: string): ResolvedModel {
+    const model = this.#router.resolve(this.#find(name), version)
+    return { ...model, name, config: this.#show(model.config) }
+  }
+
+  modelMetadata(name: string, version: string): ModelMetadata {
+    return this.#router.modelMetadata(this.#find(name), version)
+  }
+
+  async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
+    const [only, ...others] = name === '' ? [''] : this.#qualified(name)
+    if (only === undefined || others.length > 0) return selectStatistics([], name, version)
+    const all = await this.#router.statistics(only, version)
+    return all.map((one) => ({ ...one, name: plainName(one.name) }))
+  }
+
+  async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
+    const index = await this.#router.repositoryIndex(readyOnly)
+    return index.map((one) => ({ ...one, name: plainName(one.name) }))
+  }
+
+  /** The qualified names of the models that are called so, but for those that were unloaded. */
+  #qualified(name: string): readonly string[] {
+    const { models } = this.#router.view
+    if (models !== this.#models) {
+      this.#models = models
+      const known = [...models.values()].filter((entry) => !isUnloaded(entry))
+      this.#byName = Map.groupBy(
+        known.map((entry) => entry.name),
+        plainName,
+      )
+    }
+    return this.#byName.get(name) ?? []
+  }
+
+  /** @throws ServeError MODEL_AMBIGUOUS; MODEL_NOT_FOUND for a qualified name, which only this process uses. */
+  #find(name: string): string {
+    const [only, ...others] = this.#qualified(name)
+    if (others.length > 0) {
+      const text = `There are ${others.length + 1} identifiers of model '${name}' in global map, model namespace must be provided to resolve ambiguity.`
+      throw new ServeError('MODEL_AMBIGUOUS', text, { details: { model: name } })
+    }
+    if (splitName(name) === undefined) return only ?? name
+    const text = `Request for unknown model: '${name}' is not found`
+    throw new ServeError('MODEL_NOT_FOUND', text, { details: { model: name } })
+  }
+
+  /** As it is written, but for the namespaces of an ensemble's steps, which Triton adds too. */
+  #show(config: ModelConfig): ModelConfig {
+    const scheduling = config.ensemble_scheduling
+    if (scheduling === undefined) return config
+    const known = this.#shown.get(config)
+    if (known !== undefined) return known
+    const step = scheduling.step.map((one) => {
+      const { name, namespace } = splitName(one.model_name) ?? { name: one.model_name }
+      return { ...one, model_name: name, model_namespace: namespace ?? '' }
+    })
+    const shown = { ...config, ensemble_scheduling: { ...scheduling, step } }
+    this.#shown.set(config, shown)
+    return shown
+  }
+
+  async #load(name: string, parameters: LoadParameters): Promise<void> {
+    const control = requireControl(this.#router.control)
+    const named = this.#named(name, await this.#repository.names())
+    if (named.length === 0) return await control.load(name, parameters)
+    const loads = await Promise.allSettled(named.map((one) => control.load(one, parameters)))
+    const failures = loads.flatMap((load) =>
+      load.status === 'rejected' ? [ServeError.from(load.reason)] : [],
+    )
+    const [first, ...others] = failures
+    if (first === undefined) return
+    if (others.length === 0) throw first
+    const text = failures.map(({ message }) => message).join('\n')
+    const { reason, code, details } = first
+    throw new ServeError(reason, text, { code, details, cause: first })
+  }
+
+  async #unload(name: string, o: Parameters<ModelControl['unload']>[1]): Promise<void> {
+    const control = requireControl(this.#router.control)
+    const stored = await this.#repository.names().catch(() => [])
+    await Promise.all(this.#named(name, stored).map((one) => control.unload(one, o)))
+  }
+
+  /**
+   * The models that are called so: what is just being loaded is not known yet, and what is known may not be stored any more.
+   *
+   * @throws ServeError INVALID_PARAMETER for a name that no model can have.
+   */
+  #named(name: string, stored: readonly string[]): readonly string[] {
+    checkModelName(name)
+    const named = stored.filter((one) => plainName(one) === name)
+    return [...new Set([...named, ...this.#qualified(name)])]
+  }
+}
+
+function isUnloaded(entry: CatalogModel | CatalogEnsemble): boolean {
+  const { versions, reason } = entry
+  if (versions.length === 0) return reason === 'unloaded'
+  return versions.every((v) => v.state === 'UNLOADING' || v.reason === 'unloaded')
+}
