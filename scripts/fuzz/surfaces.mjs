@@ -5,7 +5,6 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { threadId } from 'node:worker_threads'
 import { inspectOnnx } from '../../services/backends/dist/onnx/inspect.js'
 import { toPorts, toSignature } from '../../services/backends/dist/onnx/model-ports.js'
@@ -32,7 +31,9 @@ import {
 } from '../../services/protocol/dist/index.js'
 import { decodePlace } from '../../services/protocol/dist/rest/shared-place.js'
 import { extractArchive } from '../../services/repository/dist/fetch/extract-archive.js'
-import { S3Bucket } from '../../services/repository/dist/fetch/s3-bucket.js'
+import { s3Api } from '../../services/repository/dist/fetch/s3-api.js'
+import { asApi } from '../../services/repository/dist/remote/as-api.js'
+import { gsApi } from '../../services/repository/dist/remote/gs-api.js'
 import { MessageReader } from '../../services/server/dist/grpc/message-reader.js'
 import { parseRegion } from '../../services/server/dist/rest/region-routes.js'
 import { parseLogBody, parseTraceBody } from '../../services/server/dist/rest/settings-routes.js'
@@ -77,7 +78,9 @@ export const SURFACES = {
     run: (input) => parseManifests([{ name: 'm.yaml', text: input.toString() }]),
   },
   tar: { formats: ['tar'], run: runTar },
-  's3-listing': { formats: ['text'], run: runListing },
+  's3-listing': { formats: ['text'], run: runListing(s3Api('bucket', { credentials: {} })) },
+  'gs-listing': { formats: ['json', 'text'], run: runListing(gsApi({ bucket: 'bucket' })) },
+  'as-listing': { formats: ['text'], run: runListing(asApi('bucket', { account: 'name' })) },
   'watch-line': {
     formats: ['json', 'text'],
     run: (input) => parseEvent(input.toString(), 'GET /'),
@@ -248,26 +251,16 @@ async function runTar(input) {
   }
 }
 
-/** Ends every list that goes on and on. */
-const LAST_PAGE = '<ListBucketResult></ListBucketResult>'
-const S3_CONTEXT = { credentials: {} }
-
-async function runListing(input) {
-  const bucket = new S3Bucket('bucket', S3_CONTEXT)
-  const pages = [...input.toString().split('\0').slice(0, 3), LAST_PAGE]
-  bucket.client = {
-    get: async (url) => ({
-      url,
-      status: 200,
-      headers: {},
-      body: Readable.from([Buffer.from(pages.shift() ?? LAST_PAGE)]),
-    }),
-    toFailure: (_url, error) => error,
-  }
-  for await (const page of bucket.list('models/')) {
-    for (const { key, etag, sizeBytes } of page) {
+/** Reads a text as what a bucket answers: a list, and a refusal. */
+function runListing(api) {
+  return (input) => {
+    const text = input.toString()
+    assert.equal(typeof api.toRefusal(text, {}).detail, 'string')
+    const { objects, folders, next } = api.toPage(text) ?? { objects: [], folders: [], next: '' }
+    for (const name of [...folders, next]) assert.equal(typeof name, 'string')
+    for (const { key, tag, sizeBytes } of objects) {
       assert.equal(typeof key, 'string')
-      assert.equal(typeof etag, 'string')
+      assert.equal(typeof tag, 'string')
       assert.ok(Number.isSafeInteger(sizeBytes) && sizeBytes >= 0, `size ${sizeBytes}`)
     }
   }

@@ -77,7 +77,7 @@ export function findInPath(program, env) {
 }
 
 /** The first line that a program writes, or undefined if it cannot be run or fails. */
-export function firstLine(command, args) {
-  const { status, stdout } = spawnSync(command, args, { encoding: 'utf8' })
+export function firstLine(command, args, env = process.env) {
+  const { status, stdout } = spawnSync(command, args, { encoding: 'utf8', env })
   return status === 0 ? stdout.trim().split('\n')[0] : undefined
 }

@@ -44,13 +44,18 @@ function installKey(root) {
   return `${digest} ${process.platform} ${process.arch}\n`
 }
 
-function findNpm() {
+/**
+ * How npm is started.
+ *
+ * @throws SetupFailure if there is none.
+ */
+export function findNpm(env = process.env) {
   // Set when npm itself runs us; its own file is then sure to be the right one.
-  const script = process.env.npm_execpath
+  const script = env.npm_execpath
   if (script !== undefined && /npm-cli\.[cm]?js$/.test(script)) {
     return { command: process.execPath, args: [script] }
   }
-  if (firstLine('npm', ['--version']) !== undefined) return { command: 'npm', args: [] }
+  if (firstLine('npm', ['--version'], env) !== undefined) return { command: 'npm', args: [] }
   throw new SetupFailure(
     'Tutti needs npm, which comes with Node from https://nodejs.org; none was found.',
   )

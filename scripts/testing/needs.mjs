@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { findBucketServers } from '../setup/bucket-servers.mjs'
 import { findFaketime } from '../setup/faketime.mjs'
 import { findKubeBinaries } from '../setup/kube-binaries.mjs'
 import { findNamespaces } from '../setup/namespaces.mjs'
@@ -54,6 +55,11 @@ export const NEEDS = {
   triton: {
     names: ['TUTTI_TRITON'],
     provide: (root) => findTriton(join(root, 'scripts', 'triton-requirements.txt')),
+  },
+  /** Servers that speak as Google Cloud Storage and Azure Blob Storage do. */
+  buckets: {
+    names: ['TUTTI_FAKE_GCS', 'TUTTI_AZURITE'],
+    provide: () => findBucketServers(),
   },
   /** NVIDIA's perf_analyzer. */
   'perf-analyzer': {

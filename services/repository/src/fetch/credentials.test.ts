@@ -3,8 +3,8 @@ import { inspect } from 'node:util'
 import { createTestCertificates } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { readElements, readTag } from './bucket-xml.ts'
 import { readCredentials } from './credentials.ts'
-import { readElements, readTag } from './s3-xml.ts'
 import { parseSourceUri, showUri } from './source-uri.ts'
 
 const read = (t: Test, secret: Readonly<Record<string, string>>) =>

@@ -1,7 +1,9 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { persist } from './attempts.ts'
+import { Bucket } from './bucket.ts'
 import type { FetchCredentials } from './credentials.ts'
+import { fetchBucket } from './fetch-bucket.ts'
 import { fetchHttp, requireDigest } from './fetch-http.ts'
 import {
   FETCH_BOUNDS,
@@ -9,7 +11,7 @@ import {
   type FetchContext,
   type FetchOptions,
 } from './fetch-options.ts'
-import { fetchS3 } from './fetch-s3.ts'
+import { s3Api } from './s3-api.ts'
 import { parseSourceUri, type SourceUri, showUri } from './source-uri.ts'
 import { digestTree, type TreeDigest } from './tree-digest.ts'
 import { type FetchRecord, WorkFolder } from './work-folder.ts'
@@ -99,7 +101,9 @@ async function fetchInto(o: Attempt, kept: FetchRecord | undefined): Promise<Fet
   const done = new Set<string>()
   const options = { ...o, done, validator: kept?.validator ?? '' }
   const found = await persist(context, done, () =>
-    source.kind === 'http' ? fetchHttp(source.url, options) : fetchS3(source, options),
+    source.kind === 'http'
+      ? fetchHttp(source.url, options)
+      : fetchBucket(toBucket(source, context), options),
   )
   if (found === undefined && kept !== undefined) return toResult(kept, false)
   if (found === undefined) {
@@ -113,6 +117,14 @@ async function fetchInto(o: Attempt, kept: FetchRecord | undefined): Promise<Fet
   const record = { uri, digest, tree, files, bytes, validator }
   await work.publish(found.root, record)
   return toResult(record, true)
+}
+
+function toBucket(
+  { bucket, prefix }: Extract<SourceUri, { readonly kind: 's3' }>,
+  context: FetchContext,
+): Parameters<typeof fetchBucket>[0] {
+  const api = s3Api(bucket, context)
+  return { prefix, open: (attempt) => new Bucket(api, attempt) }
 }
 
 /** What the target holds: what came from the address and was not touched since, or what has the wanted digest. */

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { answerStatus } from '../testing/artifact-server.ts'
 import { S3_CREDENTIALS, startScriptedS3 } from '../testing/scripted-s3.ts'
 import { type FetchRequest, fetchArtifact, verifyArtifact } from './fetch-artifact.ts'
-import { toBase } from './s3-bucket.ts'
+import { toBase } from './s3-api.ts'
 
 const MODEL = {
   'models/yolo/config.pbtxt': 'backend: "b"',

@@ -15,7 +15,10 @@ export interface HttpAnswer {
 
 export type HttpHeaders = Readonly<Record<string, string>>
 
-/** Sends the GET requests of one fetch. It follows no redirect and decodes nothing: digests are of the bytes as sent. */
+/** Characters. Above a page of keys of 1024 bytes each, percent-encoded. */
+const MAX_TEXT = 16 * 2 ** 20
+
+/** Sends the requests of one fetch. It follows no redirect and decodes nothing: digests are of the bytes as sent. */
 export class HttpClient {
   readonly #o: Pick<FetchContext, 'bounds' | 'signal'>
   /** Absent: that of Node.js. */
@@ -30,9 +33,38 @@ export class HttpClient {
 
   /** @throws ServeError ARTIFACT_UNAVAILABLE, ARTIFACT_UNTRUSTED; the signal's reason if it aborts. */
   async get(url: URL, headers: HttpHeaders): Promise<HttpAnswer> {
+    return await this.send(url, { headers })
+  }
+
+  /** Sends a request with any method, and with a body. @throws as `get`. */
+  async send(
+    url: URL,
+    o: {
+      readonly method?: 'GET' | 'POST' | 'PUT'
+      readonly headers: HttpHeaders
+      readonly body?: string
+    },
+  ): Promise<HttpAnswer> {
     try {
-      const body = await this.#send(url, headers)
+      const body = await this.#send(url, o)
       return { url, status: body.statusCode ?? 0, headers: body.headers, body }
+    } catch (error) {
+      throw this.toFailure(url, error)
+    }
+  }
+
+  /** Reads a short body. @param want - what it should be. @throws ServeError ARTIFACT_UNAVAILABLE */
+  async text({ url, body }: HttpAnswer, want: string, maxLength = MAX_TEXT): Promise<string> {
+    let text = ''
+    try {
+      for await (const piece of body.setEncoding('utf8') as AsyncIterable<string>) {
+        text += piece
+        if (text.length > maxLength) {
+          const problem = `answered more than ${maxLength} characters, want ${want}`
+          throw new ServeError('ARTIFACT_UNAVAILABLE', `'${showUri(url)}' ${problem}`)
+        }
+      }
+      return text
     } catch (error) {
       throw this.toFailure(url, error)
     }
@@ -48,10 +80,13 @@ export class HttpClient {
     return new ServeError(reason, text, { cause: error })
   }
 
-  #send(url: URL, headers: HttpHeaders): Promise<IncomingMessage> {
+  #send(
+    url: URL,
+    { method = 'GET', headers, body }: Parameters<HttpClient['send']>[1],
+  ): Promise<IncomingMessage> {
     const { bounds, signal } = this.#o
     return new Promise((resolve, reject) => {
-      const options = { headers: { ...headers, 'accept-encoding': 'identity' }, signal }
+      const options = { method, headers: { ...headers, 'accept-encoding': 'identity' }, signal }
       const request =
         url.protocol === 'https:'
           ? httpsRequest(url, { ...options, agent: this.#secureAgent })
@@ -61,7 +96,7 @@ export class HttpClient {
       })
       request.on('response', resolve)
       request.on('error', reject)
-      request.end()
+      request.end(body)
     })
   }
 }

@@ -1,104 +1,186 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import t from 'tap'
-import { scanRepositories } from '../scan.ts'
-import { readCloudCredentials } from './cloud-credentials.ts'
+import { systemClock } from '@tutti/chassis'
+import t, { type Test } from 'tap'
+import { FETCH_BOUNDS } from '../fetch/fetch-options.ts'
+import { type Answer, answerStatus, startArtifactServer } from '../testing/artifact-server.ts'
+import { readAzureAccount } from './as-credentials.ts'
+import { GoogleCredentials } from './gs-credentials.ts'
 import { parseRepositoryUri } from './repository-uri.ts'
 
-await t.test('addresses are read in the forms of Triton', async (t) => {
-  const cases: readonly (readonly [string, string, string, string | undefined])[] = [
-    ['s3://bucket', 'bucket', '', undefined],
-    ['s3://bucket/a//b/', 'bucket', 'a/b/', undefined],
-    ['s3://host.x:9000/bucket/a', 'bucket', 'a/', 'http://host.x:9000/'],
-    ['s3://http://host:9000/bucket/a', 'bucket', 'a/', 'http://host:9000/'],
-    ['s3://https://host:9000/bucket', 'bucket', '', 'https://host:9000/'],
-    ['s3://https://host/bucket', 'bucket', '', 'https://host/'],
-  ]
-  for (const [uri, bucket, prefix, endpoint] of cases) {
-    const found = parseRepositoryUri(uri)
-    t.same([found.bucket, found.prefix, found.endpoint?.href], [bucket, prefix, endpoint], uri)
+type Env = Readonly<Record<string, string>>
+
+async function prepare(t: Test, ...answers: readonly Answer[]) {
+  const server = await startArtifactServer(...answers)
+  t.teardown(() => server.close())
+  const home = t.testdir()
+  let nowMs = systemClock.epochMs()
+  const clock = { epochMs: () => nowMs }
+  const signal = new AbortController().signal
+  const http = { bounds: FETCH_BOUNDS, credentials: {}, signal }
+  const at = parseRepositoryUri('gs://bucket/models')
+  if (at.kind !== 'gs') throw new Error('no gs')
+  const open = (env: Env = {}) => {
+    const base = { HOME: home, GCE_METADATA_HOST: new URL(server.origin).host }
+    const credentials = new GoogleCredentials(at, { env: { ...base, ...env }, clock })
+    return async () => (await credentials.read(http))()
   }
-  for (const uri of ['s3://', 's3:///a', 's3://B/x', 's3://host:1/', 's3://https://u:p@h/bucket']) {
-    t.throws(() => parseRepositoryUri(uri), { reason: 'FLAG_INVALID', message: /want a folder or/ })
+  const write = async (name: string, value: unknown): Promise<string> => {
+    const path = join(home, name)
+    await writeFile(path, typeof value === 'string' ? value : JSON.stringify(value))
+    return path
   }
-  for (const kind of ['gs', 'as']) {
-    const message = `--model-repository: "${kind}://x/y": ${kind}:// is not read here, want a folder or s3://[[https://]HOST:PORT/]BUCKET/PREFIX`
-    t.throws(() => parseRepositoryUri(`${kind}://x/y`), { message })
+  const pass = (ms: number): void => {
+    nowMs += ms
   }
-  await t.rejects(scanRepositories(['s3://bucket/a']), {
-    message:
-      "model repository 's3://bucket/a' cannot be read: only tutti serve and tutti-step read buckets",
+  return { server, home, open, write, pass }
+}
+
+function token(
+  value: string,
+  o: { readonly lifetimeS?: number; readonly flavor?: string } = {},
+): Answer {
+  const headers = { 'metadata-flavor': o.flavor ?? 'Google' }
+  const body = JSON.stringify({ access_token: value, expires_in: o.lifetimeS ?? 3600 })
+  return (_, response) => void response.writeHead(200, headers).end(body)
+}
+
+const isSigned = (text: string | undefined) => text?.split('.').length === 3
+
+await t.test('a machine at Google has a token, which is kept until it ends', async (t) => {
+  const { server, open, pass } = await prepare(t, token('one'), token('two'))
+  const get = open()
+  t.same(await Promise.all([get(), get()]), ['one', 'one'])
+  t.equal(server.heard.length, 1)
+  t.match(server.heard[0], {
+    path: '/computeMetadata/v1/instance/service-accounts/default/token',
+    headers: { 'metadata-flavor': 'Google' },
   })
+  pass(3_500_000)
+  t.equal(await get(), 'one')
+  pass(50_000)
+  t.equal(await get(), 'two')
 })
 
-await t.test('credentials are found as Triton finds them', async (t) => {
-  const home = t.testdir({
-    '.aws': {
-      credentials:
-        '[default]\naws_access_key_id = D\naws_secret_access_key = ds\n[p]\naws_access_key_id=P\naws_secret_access_key=ps\naws_session_token=pt\n',
-      config: '[default]\nregion = eu-west-1\n[profile p]\nregion = eu-west-2\n',
-    },
-    'triton.json': JSON.stringify({
-      s3: {
-        '': { key_id: 'T', secret_key: 'ts', region: 'eu-north-1' },
-        's3://bucket/deep': { profile: 'p' },
-      },
-    }),
-    'bad.json': '{',
+await t.test(
+  'without credentials requests have no token, and the machine is asked again',
+  async (t) => {
+    const { server, open, pass } = await prepare(
+      t,
+      answerStatus(404, { 'metadata-flavor': 'Google' }),
+    )
+    const get = open()
+    t.equal(await get(), undefined)
+    server.script(token('not of Google', { flavor: 'other' }))
+    pass(61_000)
+    t.equal(await get(), undefined)
+    server.script((request) => request.socket.destroy())
+    pass(61_000)
+    t.equal(await get(), undefined)
+    server.script(token('late'))
+    t.equal(await get(), undefined, 'not at once')
+    pass(61_000)
+    t.equal(await get(), 'late')
+    // It is at Google, and has trouble: that is no reason to read without a token.
+    server.script(answerStatus(503, { 'metadata-flavor': 'Google' }))
+    pass(4_000_000)
+    await t.rejects(get(), {
+      reason: 'ARTIFACT_UNAVAILABLE',
+      message: /answered 503, asked for a token/,
+    })
+    server.script(token('again'))
+    t.equal(await get(), 'again', 'a failure is not kept')
+  },
+)
+
+await t.test('files count in the order of Triton', async (t) => {
+  const { server, home, open, write } = await prepare(t, token('of-a-user'))
+  const { privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   })
-  const keys = { AWS_ACCESS_KEY_ID: 'E', AWS_SECRET_ACCESS_KEY: 'es' }
-  const triton = { TRITON_CLOUD_CREDENTIAL_PATH: join(home, 'triton.json') }
-  const read = async (env: Readonly<Record<string, string>>, uri = 's3://bucket/x') => {
-    const found = await readCloudCredentials(parseRepositoryUri(uri), { HOME: home, ...env })
-    const { aws, awsRegion, awsEndpoint } = found
-    const secrets = [aws?.secretAccessKey.reveal(), aws?.sessionToken?.reveal()]
-    return [aws?.accessKeyId, ...secrets, awsRegion, awsEndpoint?.href]
+  const user = {
+    type: 'authorized_user',
+    client_id: 'id',
+    client_secret: 'hidden',
+    refresh_token: 'hidden too',
+    token_uri: `${server.origin}/token`,
+  }
+  const service = { type: 'service_account', client_email: 'a@b', private_key: privateKey }
+  await write('application_default_credentials.json', user)
+  const login = { CLOUDSDK_CONFIG: home }
+  t.equal(await open(login)(), 'of-a-user')
+  t.match(server.heard[0], { path: '/token', headers: { 'content-type': /urlencoded/ } })
+  const named = { ...login, GOOGLE_APPLICATION_CREDENTIALS: await write('key.json', service) }
+  t.ok(isSigned(await open(named)()))
+  const userPath = await write('user.json', user)
+  const triton = await write('triton.json', { gs: { '': 'none', 'gs://bucket': userPath } })
+  t.equal(await open({ ...named, TRITON_CLOUD_CREDENTIAL_PATH: triton })(), 'of-a-user')
+  const others = await write('others.json', { gs: { 'gs://other': userPath } })
+  t.ok(isSigned(await open({ ...named, TRITON_CLOUD_CREDENTIAL_PATH: others })()))
+  server.script(answerStatus(400))
+  await t.rejects(open(login)(), { reason: 'ARTIFACT_DENIED', message: /\/token' answered 400/ })
+})
+
+await t.test('files that cannot be used are refused, without what they have', async (t) => {
+  const { open, write } = await prepare(t, answerStatus(404))
+  const service = { type: 'service_account', client_email: 'a@b', private_key: 'hidden' }
+  const cases: readonly (readonly [unknown, RegExp])[] = [
+    ['hidden', /cannot be read: it is no JSON$/],
+    [{ ...service, client_email: '' }, /which has no client_email$/],
+    [service, /whose private_key cannot be read$/],
+    [{ type: 'authorized_user', client_id: 'x' }, /which has no client_secret$/],
+    [
+      { type: 'external_account' },
+      /which has the type "external_account", want service_account or authorized_user$/,
+    ],
+  ]
+  for (const [content, message] of cases) {
+    const path = await write('key.json', content)
+    const failure: unknown = await open({ GOOGLE_APPLICATION_CREDENTIALS: path })().catch(
+      (error: unknown) => error,
+    )
+    t.match(failure, { reason: 'SETTING_INVALID', message })
+    t.notMatch(String(failure), 'hidden')
+  }
+  await t.rejects(open({ GOOGLE_APPLICATION_CREDENTIALS: '/none' })(), {
+    message: /^GOOGLE_APPLICATION_CREDENTIALS names '\/none', which cannot be read: ENOENT/,
+  })
+  const triton = await write('triton.json', { gs: { '': { path: 'x' } } })
+  await t.rejects(open({ TRITON_CLOUD_CREDENTIAL_PATH: triton })(), { message: /that is no path/ })
+})
+
+await t.test('the account of Azure is found as Triton finds it', async (t) => {
+  const { write } = await prepare(t, answerStatus(404))
+  const read = async (env: Env, uri = 'as://named/models/a') => {
+    const at = parseRepositoryUri(uri)
+    if (at.kind !== 'as') throw new Error(uri)
+    const { account, key, endpoint } = await readAzureAccount(at, env)
+    return [account, key?.reveal(), endpoint?.href]
   }
   const none = undefined
-  t.same(await read(keys), ['E', 'es', none, 'eu-west-1', none])
-  t.same(await read({ ...keys, AWS_SESSION_TOKEN: 'et', AWS_DEFAULT_REGION: 'r' }), [
-    'E',
-    'es',
-    'et',
-    'r',
-    none,
-  ])
-  t.same(await read({}), ['D', 'ds', none, 'eu-west-1', none])
-  t.same(await read({ AWS_PROFILE: 'p' }), ['P', 'ps', 'pt', 'eu-west-2', none])
-  t.same(await read({ HOME: '/none' }), [none, none, none, none, none])
-  t.same(await read({ ...keys, ...triton }), ['T', 'ts', none, 'eu-north-1', none])
-  t.same(await read({ ...keys, ...triton }, 's3://bucket/deep/er'), [
-    'P',
-    'ps',
-    'pt',
-    'eu-west-2',
-    none,
-  ])
-  t.match(await read({ ...keys, AWS_ENDPOINT_URL: 'http://minio:9000' }), [
-    /E/,
-    /es/,
-    none,
-    /./,
-    'http://minio:9000/',
-  ])
-  t.match(await read({ ...keys, AWS_ENDPOINT_URL: 'http://x' }, 's3://h:1/bucket'), [
-    /E/,
-    /es/,
-    none,
-    /./,
-    'http://h:1/',
-  ])
-  const wrong: readonly (readonly [Readonly<Record<string, string>>, RegExp])[] = [
-    [
-      { TRITON_CLOUD_CREDENTIAL_PATH: join(home, 'bad.json') },
-      /bad.json', which cannot be read: it is no JSON/,
-    ],
-    [{ TRITON_CLOUD_CREDENTIAL_PATH: join(home, 'none') }, /none', which cannot be read/],
-    [{ HOME: '/none', AWS_ACCESS_KEY_ID: 'x' }, /AWS_SECRET_ACCESS_KEY is missing/],
-    [
-      { HOME: '/none', AWS_WEB_IDENTITY_TOKEN_FILE: 'x' },
-      /AWS_WEB_IDENTITY_TOKEN_FILE is no source/,
-    ],
-    [{ ...keys, AWS_ENDPOINT_URL: 'minio:9000' }, /AWS_ENDPOINT_URL is no http/],
+  const both = { AZURE_STORAGE_ACCOUNT: 'other', AZURE_STORAGE_KEY: 'a2V5' }
+  t.same(await read({}), ['named', none, none])
+  t.same(await read({ AZURE_STORAGE_KEY: 'a2V5' }), ['named', 'a2V5', none])
+  t.same(await read(both), ['other', 'a2V5', none])
+  const TRITON_CLOUD_CREDENTIAL_PATH = await write('triton.json', {
+    as: {
+      '': { account_str: 'all', account_key: 'YWxs' },
+      'as://named/models': { account_str: '', account_key: 'bW9kZWxz' },
+    },
+  })
+  const file = { ...both, TRITON_CLOUD_CREDENTIAL_PATH }
+  t.same(await read(file), ['named', 'bW9kZWxz', none])
+  t.same(await read(file, 'as://named/others'), ['all', 'YWxs', none])
+  const endpoint = { AZURE_STORAGE_SERVICE_ENDPOINT: 'http://azurite:10000/dev' }
+  t.same(await read(endpoint), ['named', none, 'http://azurite:10000/dev'])
+  const wrong: readonly (readonly [Env, RegExp])[] = [
+    [{ AZURE_STORAGE_ACCOUNT: 'a.evil/' }, /^AZURE_STORAGE_ACCOUNT is "a\.evil\/", want the name/],
+    [{ AZURE_STORAGE_KEY: 'hidden!' }, /^AZURE_STORAGE_KEY is no key in base64$/],
+    [{ AZURE_STORAGE_AUTH_TYPE: 'default' }, /^AZURE_STORAGE_AUTH_TYPE is "default", want key or/],
+    [{ AZURE_STORAGE_SERVICE_ENDPOINT: 'azurite' }, /^AZURE_STORAGE_SERVICE_ENDPOINT is no http/],
   ]
   for (const [env, message] of wrong) {
     await t.rejects(read(env), { reason: 'SETTING_INVALID', message })

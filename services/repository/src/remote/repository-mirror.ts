@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { persist } from '../fetch/attempts.ts'
+import { Bucket, type BucketApi } from '../fetch/bucket.ts'
+import { fetchBucket } from '../fetch/fetch-bucket.ts'
 import { FETCH_BOUNDS, type FetchContext } from '../fetch/fetch-options.ts'
-import { fetchS3 } from '../fetch/fetch-s3.ts'
-import { S3Bucket } from '../fetch/s3-bucket.ts'
 import { pathProblem } from '../fetch/tree-plan.ts'
 import { WorkFolder } from '../fetch/work-folder.ts'
-import { readCloudCredentials } from './cloud-credentials.ts'
+import { bucketOpener, type OpenBucket } from './open-bucket.ts'
 import type { RepositoryUri } from './repository-uri.ts'
 
 export interface MirrorOptions {
@@ -19,6 +19,14 @@ export interface MirrorOptions {
   readonly log?: Pick<Logger, 'warn'>
   /** Where the copy stands; the system's directory for temporary files if absent. */
   readonly temporaryDirectory?: string
+}
+
+/** What a look at the bucket works with. */
+interface Look {
+  /** Of the copy. */
+  readonly root: string
+  readonly context: FetchContext
+  readonly api: BucketApi
 }
 
 /** A poll or a client tries again, so a load need not wait longer. */
@@ -31,6 +39,8 @@ const BOUNDS = { ...FETCH_BOUNDS, attempts: 3 }
 export class RepositoryMirror {
   readonly #at: RepositoryUri
   readonly #o: MirrorOptions
+  readonly #clock: Clock
+  readonly #open: OpenBucket
   readonly #stop = new AbortController()
   /** Listing -> of which the folder of a model is a copy. */
   readonly #copied = new Map<string, string>()
@@ -41,6 +51,8 @@ export class RepositoryMirror {
   constructor(at: RepositoryUri, o: MirrorOptions) {
     this.#at = at
     this.#o = o
+    this.#clock = o.clock ?? systemClock
+    this.#open = bucketOpener(at, { env: o.env, clock: this.#clock })
   }
 
   /** Its address, as it was written. */
@@ -50,10 +62,9 @@ export class RepositoryMirror {
 
   /** Lists the models, as folders that may be empty yet. @returns the copy's folder. @throws ServeError REPOSITORY_UNREADABLE */
   async list(): Promise<string> {
-    return await this.#reading(async (root, context) => {
-      const { bucket, prefix } = this.#at
+    return await this.#reading(async ({ root, context, api }) => {
       const names = await persist(context, new Set(), () =>
-        new S3Bucket(bucket, context).folders(prefix),
+        new Bucket(api, context).folders(this.#at.prefix),
       )
       const models = new Set([...names].filter((name) => pathProblem(name) === undefined))
       for (const name of models) await mkdir(join(root, name), { recursive: true })
@@ -64,8 +75,8 @@ export class RepositoryMirror {
 
   /** Makes the copy of a model what the bucket has. @param name - of a folder. @returns as `list`. @throws as `list`. */
   async refresh(name: string): Promise<string> {
-    return await this.#reading(async (root, context) => {
-      const look = async (): Promise<void> => this.#copy(root, name, context)
+    return await this.#reading(async (at) => {
+      const look = async (): Promise<void> => this.#copy(name, at)
       const done = (this.#looks.get(name) ?? Promise.resolve()).then(look, look)
       this.#looks.set(name, done)
       await done.finally(() => {
@@ -87,8 +98,7 @@ export class RepositoryMirror {
     if (root !== undefined) await rm(root, { recursive: true, force: true }).catch(() => {})
   }
 
-  async #copy(root: string, name: string, context: FetchContext): Promise<void> {
-    const { bucket } = this.#at
+  async #copy(name: string, { root, context, api }: Look): Promise<void> {
     const prefix = `${this.#at.prefix}${name}/`
     const uri = `${this.#at.uri.replace(/\/+$/, '')}/${name}`
     const work = new WorkFolder(join(root, name))
@@ -96,8 +106,9 @@ export class RepositoryMirror {
     try {
       await work.open()
       const validator = this.#copied.get(name) ?? ''
+      const source = { prefix, open: (attempt: FetchContext) => new Bucket(api, attempt) }
       const options = { context, work, uri, digest: undefined, done, validator }
-      const found = await persist(context, done, () => fetchS3({ bucket, prefix }, options))
+      const found = await persist(context, done, () => fetchBucket(source, options))
       if (found === undefined) return
       const record = { uri, digest: '', tree: '', files: done.size, bytes: 0 }
       await work.publish(found.root, { ...record, validator: found.validator })
@@ -115,14 +126,15 @@ export class RepositoryMirror {
     await rm(join(root, name), { recursive: true, force: true })
   }
 
-  async #reading(read: (root: string, context: FetchContext) => Promise<void>): Promise<string> {
-    const { env, clock = systemClock, log = silentLogger, temporaryDirectory = tmpdir() } = this.#o
+  async #reading(read: (at: Look) => Promise<void>): Promise<string> {
+    const { log = silentLogger, temporaryDirectory = tmpdir() } = this.#o
     try {
       // Made for this user alone.
       this.#root ??= mkdtemp(join(temporaryDirectory, 'tutti-repository-'))
       const root = await this.#root
-      const credentials = await readCloudCredentials(this.#at, env)
-      await read(root, { credentials, clock, log, signal: this.#stop.signal, bounds: BOUNDS })
+      const { signal } = this.#stop
+      const context = { credentials: {}, clock: this.#clock, log, signal, bounds: BOUNDS }
+      await read({ root, context, api: await this.#open(context) })
       return root
     } catch (error) {
       const text = `model repository '${this.#at.uri}' cannot be read: ${ServeError.from(error).message}`

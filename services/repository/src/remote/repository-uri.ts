@@ -1,21 +1,38 @@
 import { ServeError } from '@tutti/errors'
 
-/** A model repository in a bucket of S3. */
-export interface RepositoryUri {
+/** A model repository in a bucket. */
+export type RepositoryUri = {
   /** As it was written. */
   readonly uri: string
+  /** In Azure, a container. */
   readonly bucket: string
   /** '' or ends in `/`: what lies below it is the repository. */
   readonly prefix: string
-  /** Of a server that is not AWS. */
-  readonly endpoint?: URL
-}
+} & (
+  | {
+      readonly kind: 's3'
+      /** Of a server that is not AWS. */
+      readonly endpoint?: URL
+    }
+  | { readonly kind: 'gs' }
+  | {
+      readonly kind: 'as'
+      /** The account, unless the credentials name one. */
+      readonly account: string
+    }
+)
 
 const REMOTE = /^(s3|gs|as):\/\//
-/** As Triton reads it: a port alone means http. */
+/** As Triton reads them: a port alone means http. */
 const S3 =
   /^s3:\/\/(?:(?:(?<scheme>https?):\/\/(?<named>[^/@?#]+)|(?<plain>[^/:@?#]+:\d+))\/)?(?<bucket>[^/:]+)(?:\/(?<path>.*))?$/
+const GS = /^gs:\/\/(?<bucket>[^/]+)(?:\/(?<path>.*))?$/
+const AS =
+  /^as:\/\/(?<account>[^/]+?)(?:\.blob\.core\.windows\.net)?\/(?<bucket>[^/]+)(?:\/(?<path>[^?]*))?$/
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
+/** Names with dots may be longer. */
+const GS_BUCKET = /^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/
+const CONTAINER = /^(\$root|\$web|[a-z0-9][a-z0-9-]{2,62})$/
 
 /** Whether a repository is no folder of this machine. */
 export function isRemote(path: string): boolean {
@@ -24,24 +41,46 @@ export function isRemote(path: string): boolean {
 
 /**
  * Reads a repository's address in Triton's forms: `s3://BUCKET/PREFIX`, `s3://HOST:PORT/BUCKET/PREFIX`,
- * `s3://https://HOST:PORT/BUCKET/PREFIX`.
+ * `s3://https://HOST:PORT/BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `as://ACCOUNT/CONTAINER/PREFIX`,
+ * `as://ACCOUNT.blob.core.windows.net/CONTAINER/PREFIX`.
  *
  * @throws ServeError FLAG_INVALID that names what came and what was wanted.
  */
 export function parseRepositoryUri(uri: string): RepositoryUri {
-  const { scheme = 'http', named, plain, bucket = '', path = '' } = S3.exec(uri)?.groups ?? {}
-  const host = named ?? plain
-  const endpoint = host === undefined ? undefined : URL.parse(`${scheme}://${host}`)
-  if (!BUCKET.test(bucket) || endpoint === null) throw refusal(uri)
-  const prefix = path.replaceAll(/([^/]+)\/*/g, '$1/').replace(/^\/+/, '')
-  return { uri, bucket, prefix, ...(endpoint !== undefined && { endpoint }) }
+  if (uri.startsWith('gs://')) return parseGs(uri)
+  return uri.startsWith('as://') ? parseAs(uri) : parseS3(uri)
 }
 
-function refusal(uri: string): ServeError {
-  const [, kind = ''] = REMOTE.exec(uri) ?? []
-  const problem = kind === 's3' ? '' : `${kind}:// is not read here, `
-  const want = 'want a folder or s3://[[https://]HOST:PORT/]BUCKET/PREFIX'
-  return new ServeError('FLAG_INVALID', `--model-repository: "${uri}": ${problem}${want}`, {
-    details: { field: '--model-repository' },
-  })
+function parseS3(uri: string): RepositoryUri {
+  const { scheme = 'http', named, plain, bucket = '', path } = S3.exec(uri)?.groups ?? {}
+  const host = named ?? plain
+  const endpoint = host === undefined ? undefined : URL.parse(`${scheme}://${host}`)
+  if (!BUCKET.test(bucket) || endpoint === null) {
+    throw refusal(uri, 's3://[[https://]HOST:PORT/]BUCKET/PREFIX')
+  }
+  const place = { uri, bucket, prefix: toPrefix(path) }
+  return { kind: 's3', ...place, ...(endpoint !== undefined && { endpoint }) }
+}
+
+function parseGs(uri: string): RepositoryUri {
+  const { bucket = '', path } = GS.exec(uri)?.groups ?? {}
+  if (!GS_BUCKET.test(bucket)) throw refusal(uri, 'gs://BUCKET/PREFIX')
+  return { kind: 'gs', uri, bucket, prefix: toPrefix(path) }
+}
+
+function parseAs(uri: string): RepositoryUri {
+  const { account = '', bucket = '', path } = AS.exec(uri)?.groups ?? {}
+  if (!CONTAINER.test(bucket)) throw refusal(uri, 'as://ACCOUNT/CONTAINER/PREFIX without a query')
+  return { kind: 'as', uri, account, bucket, prefix: toPrefix(path) }
+}
+
+function toPrefix(path = ''): string {
+  return path.replaceAll(/([^/]+)\/*/g, '$1/').replace(/^\/+/, '')
+}
+
+/** A query may have a signature, which is not for a log. */
+function refusal(uri: string, want: string): ServeError {
+  const shown = uri.replace(/\?.*$/s, '?...')
+  const text = `--model-repository: "${shown}": want a folder or ${want}`
+  return new ServeError('FLAG_INVALID', text, { details: { field: '--model-repository' } })
 }

@@ -1,14 +1,17 @@
 import { join } from 'node:path'
 import { Secret } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
-import { readBounded } from '../bounded-read.ts'
 import type { FetchCredentials } from '../fetch/credentials.ts'
+import {
+  type Environment,
+  readCredentialEntry,
+  readEndpoint,
+  readIfThere,
+  settingRefusal,
+  type Texts,
+  textsOf,
+} from './credential-file.ts'
 import type { RepositoryUri } from './repository-uri.ts'
 
-type Environment = Readonly<Record<string, string | undefined>>
-type Texts = Readonly<Record<string, string>>
-
-const MAX_BYTES = 1024 * 1024
 /** Sources of credentials that are not read here: reading a bucket without a signature would only say that it is denied. */
 const NOT_READ = [
   'AWS_WEB_IDENTITY_TOKEN_FILE',
@@ -17,16 +20,16 @@ const NOT_READ = [
 ] as const
 
 /**
- * The credentials of a repository, as Triton finds them: the file that TRITON_CLOUD_CREDENTIAL_PATH names, the variables AWS_*,
+ * The credentials of a repository in S3, as Triton finds them: the file that TRITON_CLOUD_CREDENTIAL_PATH names, the variables AWS_*,
  * the profile in the files of AWS. Without any, requests are not signed.
  *
  * @throws ServeError SETTING_INVALID that names the file or the variable, never a value.
  */
-export async function readCloudCredentials(
-  { uri, endpoint }: RepositoryUri,
+export async function readAwsCredentials(
+  at: Extract<RepositoryUri, { readonly kind: 's3' }>,
   env: Environment,
 ): Promise<FetchCredentials> {
-  const named = await readCredentialFile(uri, env['TRITON_CLOUD_CREDENTIAL_PATH'])
+  const named = textsOf(await readCredentialEntry(at, env))
   const file = await readProfile(named['profile'] || env['AWS_PROFILE'] || 'default', env)
   const inFile = toKeys(file, 'aws_access_key_id', 'aws_secret_access_key', 'aws_session_token')
   const given = [
@@ -36,7 +39,7 @@ export async function readCloudCredentials(
   const sources = named['profile'] ? [inFile] : [...given, inFile]
   const regions = [named['region'], env['AWS_REGION'], env['AWS_DEFAULT_REGION'], file['region']]
   const awsRegion = regions.find((region) => region)
-  const awsEndpoint = endpoint ?? toUrl(env['AWS_ENDPOINT_URL'])
+  const awsEndpoint = at.endpoint ?? readEndpoint('AWS_ENDPOINT_URL', env)
   return {
     ...toAws(
       sources.find(({ id }) => id),
@@ -57,35 +60,16 @@ function toAws(keys: Keys | undefined, env: Environment): Pick<FetchCredentials,
   if (!keys?.id) {
     const other = NOT_READ.find((name) => env[name] !== undefined)
     if (other === undefined) return {}
-    throw refusal(other, 'is no source of credentials here, want AWS_ACCESS_KEY_ID or a profile')
+    throw settingRefusal(
+      other,
+      'is no source of credentials here, want AWS_ACCESS_KEY_ID or a profile',
+    )
   }
   const { id: accessKeyId, secret, token } = keys
-  if (!secret) throw refusal('AWS_SECRET_ACCESS_KEY', 'is missing')
-  if (!/^[!-~]+$/.test(accessKeyId)) throw refusal('AWS_ACCESS_KEY_ID', 'is no key')
+  if (!secret) throw settingRefusal('AWS_SECRET_ACCESS_KEY', 'is missing')
+  if (!/^[!-~]+$/.test(accessKeyId)) throw settingRefusal('AWS_ACCESS_KEY_ID', 'is no key')
   const sessionToken = token ? { sessionToken: new Secret(token) } : {}
   return { aws: { accessKeyId, secretAccessKey: new Secret(secret), ...sessionToken } }
-}
-
-/** The entry of Triton's file whose name is the longest beginning of the address. */
-async function readCredentialFile(uri: string, path: string | undefined): Promise<Texts> {
-  if (!path) return {}
-  const field = 'TRITON_CLOUD_CREDENTIAL_PATH'
-  try {
-    const file: unknown = JSON.parse(await readBounded(path, MAX_BYTES))
-    const entries = Object.entries(membersOf(membersOf(file)['s3']))
-    const [found] = entries
-      .filter(([name]) => uri.startsWith(name))
-      .toSorted(([a], [b]) => b.length - a.length)
-    const texts = Object.entries(membersOf(found?.[1]))
-    return Object.fromEntries(texts.map(([name, value]) => [name, String(value)]))
-  } catch (error) {
-    const name = error instanceof SyntaxError ? 'it is no JSON' : ServeError.from(error).message
-    throw refusal(field, `names '${path}', which cannot be read: ${name}`)
-  }
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
 /** What AWS's files say of a profile; nothing where they are not there. */
@@ -105,24 +89,4 @@ async function readIni(path: string): Promise<ReadonlyMap<string, Texts>> {
     if (name !== undefined) sections.set(section, { ...sections.get(section), [name]: value })
   }
   return sections
-}
-
-async function readIfThere(path: string): Promise<string> {
-  try {
-    return await readBounded(path, MAX_BYTES)
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
-    throw refusal(path, `cannot be read: ${ServeError.from(error).message}`)
-  }
-}
-
-function toUrl(text: string | undefined): URL | undefined {
-  if (!text) return undefined
-  const url = /^https?:\/\//.test(text) ? URL.parse(text) : null
-  if (url !== null && url.username === '' && url.search === '') return url
-  throw refusal('AWS_ENDPOINT_URL', 'is no http(s)://HOST[:PORT][/PATH] without user and query')
-}
-
-function refusal(field: string, problem: string): ServeError {
-  return new ServeError('SETTING_INVALID', `${field} ${problem}`, { details: { field } })
 }

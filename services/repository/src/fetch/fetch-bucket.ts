@@ -3,15 +3,15 @@ import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { addText } from '../tree-files.ts'
+import type { Bucket, StoredObject } from './bucket.ts'
 import { downloadFile } from './download-file.ts'
-import type { Fetched, FetchOptions } from './fetch-options.ts'
-import { S3Bucket, type S3Object } from './s3-bucket.ts'
+import type { FetchContext, Fetched, FetchOptions } from './fetch-options.ts'
 import { showUri } from './source-uri.ts'
 import { invalid, TreePlan } from './tree-plan.ts'
 import { onDisk } from './work-folder.ts'
 
 /** An object below the prefix of a model. */
-interface ModelObject extends S3Object {
+interface ModelObject extends StoredObject {
   /** Below the model's directory. */
   readonly path: string
   /** A key that ends in `/`: a folder that a person made, which may be a version of an ensemble. */
@@ -24,16 +24,17 @@ const PARALLEL = 4
 /**
  * Downloads all objects below a prefix as a folder.
  *
+ * @param source.open - gives the bucket to an attempt, with its signal.
  * @returns undefined if the listing is still the same.
  */
-export async function fetchS3(
-  source: { readonly bucket: string; readonly prefix: string },
+export async function fetchBucket(
+  source: { readonly prefix: string; open(context: FetchContext): Bucket },
   o: FetchOptions,
 ): Promise<Fetched | undefined> {
   const stop = new AbortController()
   const signal = AbortSignal.any([o.context.signal, stop.signal])
   const attempt = { ...o, context: { ...o.context, signal } }
-  const bucket = new S3Bucket(source.bucket, attempt.context)
+  const bucket = source.open(attempt.context)
   const objects = await listModel(bucket, source.prefix, attempt)
   const validator = digestListing(objects)
   if (o.validator === validator) return undefined
@@ -54,7 +55,7 @@ export async function fetchS3(
 
 /** @throws ServeError ARTIFACT_NOT_FOUND if the prefix has no objects, ARTIFACT_INVALID for keys that are no paths of files. */
 async function listModel(
-  bucket: S3Bucket,
+  bucket: Bucket,
   prefix: string,
   { context, uri }: FetchOptions,
 ): Promise<readonly ModelObject[]> {
@@ -78,23 +79,24 @@ async function listModel(
 /** Tells this state of a listing from others. */
 function digestListing(objects: readonly ModelObject[]): string {
   const hash = createHash('sha256')
-  for (const { path, etag, sizeBytes } of objects)
-    for (const part of [path, etag, String(sizeBytes)]) addText(hash, part)
+  for (const { path, tag, sizeBytes } of objects)
+    for (const part of [path, tag, String(sizeBytes)]) addText(hash, part)
   return hash.digest('hex')
 }
 
 async function download(
-  bucket: S3Bucket,
-  { key, etag, sizeBytes, isFolder }: ModelObject,
+  bucket: Bucket,
+  object: ModelObject,
   path: string,
   o: FetchOptions,
 ): Promise<void> {
+  const { key, tag, sizeBytes, isFolder } = object
   const changed = (): ServeError =>
     new ServeError('ARTIFACT_UNAVAILABLE', `object '${key}' changed during the fetch`)
   if (o.done.has(path)) return
   await onDisk(path, () => mkdir(isFolder ? path : dirname(path), { recursive: true }))
   if (isFolder) return
-  const answer = await bucket.object(key, etag === '' ? {} : { 'if-match': etag })
+  const answer = await bucket.object(object)
   const found = await downloadFile(answer, {
     context: o.context,
     client: bucket.client,
@@ -104,7 +106,8 @@ async function download(
       return refusal.status === 412 || refusal.status === 404 ? changed() : failure
     },
   })
-  // A server may not know `if-match`.
-  if (found?.sizeBytes !== sizeBytes || (etag !== '' && found.etag !== etag)) throw changed()
+  // A server may not know the condition of the request.
+  const isOther = tag !== '' && bucket.api.tagOf(answer.headers) !== tag
+  if (found?.sizeBytes !== sizeBytes || isOther) throw changed()
   o.done.add(path)
 }

@@ -1,4 +1,4 @@
-/** Reads the XML of S3's responses: elements without attributes, and texts with entities. */
+/** Reads the XML of stores of objects: elements without attributes, and texts with entities. */
 
 const ENTITIES: Readonly<Record<string, string>> = {
   lt: '<',

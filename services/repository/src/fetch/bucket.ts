@@ -1,0 +1,160 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { ServeError } from '@tutti/errors'
+import type { FetchContext } from './fetch-options.ts'
+import { type HttpAnswer, HttpClient, type HttpHeaders, toStatusFailure } from './http-get.ts'
+import { showUri } from './source-uri.ts'
+import { invalid } from './tree-plan.ts'
+
+/** An object as a bucket lists it. */
+export interface StoredObject {
+  readonly key: string
+  /** Tells this state of the object from others; '' if the server has no such name. */
+  readonly tag: string
+  readonly sizeBytes: number
+}
+
+/** A page of a list. */
+export interface BucketPage {
+  readonly objects: readonly StoredObject[]
+  /** What keys begin with up to the next `/`, which is the last character. */
+  readonly folders: readonly string[]
+  /** Names the next page; '' after the last. */
+  readonly next: string
+}
+
+export interface BucketRequest {
+  readonly url: URL
+  readonly headers?: HttpHeaders
+}
+
+/** What differs between the stores of objects: addresses, signatures, and the form of what they answer. */
+export interface BucketApi {
+  /** @param o.token - '' for the first page. @param o.isFolders - whether keys are listed only up to the next `/`. */
+  page(o: {
+    readonly prefix: string
+    readonly token: string
+    readonly isFolders: boolean
+  }): BucketRequest
+  /** How a list begins. */
+  readonly start: RegExp
+  /** @returns undefined if the text is no whole page. @throws ServeError ARTIFACT_INVALID */
+  toPage(text: string): BucketPage | undefined
+  /** Asks for an object in the state that was listed. */
+  object(o: StoredObject): BucketRequest
+  /** The tag of the object that came. */
+  tagOf(headers: IncomingHttpHeaders): string
+  /** The headers with which a request is sent. */
+  sign(request: BucketRequest): Promise<HttpHeaders>
+  /** What an answer without what was asked for says, for people. */
+  toRefusal(
+    text: string,
+    headers: IncomingHttpHeaders,
+  ): {
+    readonly detail: string
+    /** Whether the credentials are at fault, also with another status than 401 and 403. */
+    readonly isDenied: boolean
+  }
+}
+
+/** A page has up to 1000 keys, or 5000; a server without an end to its list would hold us for ever. */
+const MAX_PAGES = 1000
+/** Above the models of a repository; a wrong address may have millions. */
+const MAX_FOLDERS = 100_000
+const EXCERPT = 60
+
+/** Reads a bucket. */
+export class Bucket {
+  readonly client: HttpClient
+  readonly api: BucketApi
+
+  constructor(api: BucketApi, context: FetchContext) {
+    this.api = api
+    this.client = new HttpClient(context)
+  }
+
+  /** Lists the objects below a prefix, page by page. */
+  async *list(prefix: string): AsyncGenerator<readonly StoredObject[]> {
+    for await (const { objects } of this.#pages(prefix, false)) yield objects
+  }
+
+  /**
+   * The names of the folders in a prefix: what stands before the next `/` of each key below it.
+   *
+   * @throws ServeError ARTIFACT_TOO_LARGE
+   */
+  async folders(prefix: string): Promise<ReadonlySet<string>> {
+    const names = new Set<string>()
+    for await (const { folders } of this.#pages(prefix, true)) {
+      for (const folder of folders) {
+        if (!folder.startsWith(prefix)) throw invalid(folder, 'it was not asked for')
+        names.add(folder.slice(prefix.length).replace(/\/$/, ''))
+      }
+      if (names.size > MAX_FOLDERS) throw tooMany(`${MAX_FOLDERS} folders`)
+    }
+    return names
+  }
+
+  async object(object: StoredObject): Promise<HttpAnswer> {
+    return await this.#get(this.api.object(object))
+  }
+
+  /** Converts a response without what was asked for; its body says more. */
+  async refused(answer: HttpAnswer): Promise<ServeError> {
+    const text = await this.client.text(answer, 'a list of keys').catch(() => '')
+    const { detail, isDenied } = this.api.toRefusal(text, answer.headers)
+    const failure = toStatusFailure(answer, detail)
+    return isDenied ? new ServeError('ARTIFACT_DENIED', failure.message) : failure
+  }
+
+  async *#pages(prefix: string, isFolders: boolean): AsyncGenerator<BucketPage> {
+    let token = ''
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const page = await this.#page(prefix, token, isFolders)
+      yield page
+      token = page.next
+      if (token === '') return
+    }
+    throw tooMany(`${MAX_PAGES} pages of keys`)
+  }
+
+  async #page(prefix: string, token: string, isFolders: boolean): Promise<BucketPage> {
+    const request = this.api.page({ prefix, token, isFolders })
+    const answer = await this.#get(request)
+    if (answer.status !== 200) throw await this.refused(answer)
+    const text = await this.client.text(answer, 'a list of keys')
+    const page = this.api.toPage(text)
+    // A list that leads to itself would never end.
+    if (page !== undefined && (page.next === '' || page.next !== token)) return page
+    const type = answer.headers['content-type'] ?? 'nothing'
+    const begin = JSON.stringify(text.slice(0, EXCERPT))
+    const problem = this.api.start.test(text)
+      ? 'half a list of keys'
+      : `${type} that begins ${begin}, want a list of keys`
+    throw new ServeError(
+      'ARTIFACT_UNAVAILABLE',
+      `'${showUri(request.url)}' answered with ${problem}`,
+    )
+  }
+
+  async #get(request: BucketRequest): Promise<HttpAnswer> {
+    return await this.client.get(request.url, await this.api.sign(request))
+  }
+}
+
+/** Percent-encodes everything but letters, digits and `-_.~`, as signatures want it. */
+export function encode(text: string): string {
+  return encodeURIComponent(text).replaceAll(
+    /[!'()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}
+
+/** @throws ServeError ARTIFACT_INVALID */
+export function parseSize(key: string, size: string): number {
+  if (/^\d{1,15}$/.test(size)) return Number(size)
+  throw invalid(key, `its size is "${size}"`)
+}
+
+function tooMany(most: string): ServeError {
+  return new ServeError('ARTIFACT_TOO_LARGE', `more than ${most}, want at most that`)
+}

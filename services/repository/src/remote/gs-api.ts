@@ -1,0 +1,86 @@
+import { type BucketApi, type BucketPage, encode, parseSize } from '../fetch/bucket.ts'
+import { invalid } from '../fetch/tree-plan.ts'
+
+const ENDPOINT = new URL('https://storage.googleapis.com')
+const FIELDS = 'nextPageToken,prefixes,items(name,size,generation,contentEncoding)'
+
+/**
+ * A bucket of Google Cloud Storage, over its JSON API.
+ *
+ * @param o.endpoint - of a server that is not Google's.
+ * @param o.token - gives the token of a request; undefined for one without.
+ */
+export function gsApi({
+  bucket,
+  endpoint = ENDPOINT,
+  token,
+}: {
+  readonly bucket: string
+  readonly endpoint: URL | undefined
+  readonly token: () => Promise<string | undefined>
+}): BucketApi {
+  const base = `${endpoint.href.replace(/\/$/, '')}/storage/v1/b/${encode(bucket)}/o`
+  return {
+    start: /^\s*\{/,
+    page: ({ prefix, token: next, isFolders }) => {
+      const url = new URL(base)
+      const page = next === '' ? '' : `&pageToken=${encode(next)}`
+      const delimiter = isFolders ? '&delimiter=%2F' : ''
+      url.search = `prefix=${encode(prefix)}${delimiter}${page}&fields=${encode(FIELDS)}`
+      return { url }
+    },
+    toPage,
+    // Of the listed generation, so that nobody gets another one.
+    object: ({ key, tag }) => ({
+      url: new URL(`${base}/${encode(key)}?alt=media&generation=${encode(tag)}`),
+    }),
+    tagOf: (headers) => String(headers['x-goog-generation'] ?? ''),
+    sign: async ({ headers = {} }) => {
+      const value = await token()
+      return value === undefined ? headers : { ...headers, authorization: `Bearer ${value}` }
+    },
+    toRefusal: (text) => {
+      const error = membersOf(membersOf(parse(text))['error'])
+      return { detail: toText(error['message']), isDenied: false }
+    },
+  }
+}
+
+function toPage(text: string): BucketPage | undefined {
+  const page = parse(text)
+  if (page === undefined) return undefined
+  const { items, prefixes, nextPageToken } = membersOf(page)
+  return {
+    objects: listOf(items).map(toObject),
+    folders: listOf(prefixes).map(toText),
+    next: toText(nextPageToken),
+  }
+}
+
+function toObject(item: unknown) {
+  const { name, size, generation, contentEncoding } = membersOf(item)
+  const key = toText(name)
+  // It is sent unpacked, so that nothing says whether it came whole.
+  if (contentEncoding === 'gzip') throw invalid(key, 'it is stored with Content-Encoding gzip')
+  return { key, tag: toText(generation), sizeBytes: parseSize(key, toText(size)) }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,35 @@
+import type { Clock } from '@tutti/chassis'
+import type { BucketApi } from '../fetch/bucket.ts'
+import type { FetchContext } from '../fetch/fetch-options.ts'
+import { s3Api } from '../fetch/s3-api.ts'
+import { asApi } from './as-api.ts'
+import { readAzureAccount } from './as-credentials.ts'
+import { readAwsCredentials } from './aws-credentials.ts'
+import { type Environment, readEndpoint } from './credential-file.ts'
+import { gsApi } from './gs-api.ts'
+import { GoogleCredentials } from './gs-credentials.ts'
+import type { RepositoryUri } from './repository-uri.ts'
+
+/** Gives the interface to a bucket with the credentials that are there now. @throws ServeError SETTING_INVALID */
+export type OpenBucket = (
+  context: Pick<FetchContext, 'bounds' | 'credentials' | 'signal'>,
+) => Promise<BucketApi>
+
+/** @param o.env - of the process: it has the credentials, which are read anew at each call. */
+export function bucketOpener(
+  at: RepositoryUri,
+  { env, clock }: { readonly env: Environment; readonly clock: Clock },
+): OpenBucket {
+  if (at.kind === 's3') {
+    return async () => s3Api(at.bucket, { credentials: await readAwsCredentials(at, env), clock })
+  }
+  if (at.kind === 'as') {
+    return async () => asApi(at.bucket, { ...(await readAzureAccount(at, env)), clock })
+  }
+  const credentials = new GoogleCredentials(at, { env, clock })
+  return async (context) => {
+    // As Google's library for C++ reads it.
+    const endpoint = readEndpoint('CLOUD_STORAGE_EMULATOR_ENDPOINT', env)
+    return gsApi({ bucket: at.bucket, endpoint, token: await credentials.read(context) })
+  }
+}

@@ -1,0 +1,203 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, systemClock } from '@tutti/chassis'
+import type { Test } from 'tap'
+import { ModelRepository } from '../model-repository.ts'
+import { pollRepository } from '../poll-repository.ts'
+import { RepositoryMirror } from '../remote/repository-mirror.ts'
+import { parseRepositoryUri } from '../remote/repository-uri.ts'
+import { RepositoryWatch } from '../repository-watch.ts'
+import { type Answer, answerStatus } from './artifact-server.ts'
+import { answerText, type Cloud, type CloudBucket } from './cloud-buckets.ts'
+
+const CONFIG = 'backend: "b"'
+const FILES = {
+  'm/config.pbtxt': CONFIG,
+  'm/1/model.bin': 'one',
+  'n/1/labels and (more)+é.txt': 'x',
+  'n/1/model.bin': 'x',
+  note: '',
+  'e/config.pbtxt': 'platform: "ensemble"',
+  'e/1/': '',
+  '.git/x': '',
+  'o/1/model.bin': 'y',
+}
+const clock: Clock = {
+  ...systemClock,
+  setTimer: (_, callback) => systemClock.setTimer(0, callback),
+}
+
+const LIST = /list-type=|comp=list|[?&]fields=/
+const answerHtml: Answer = (_, response) => {
+  const type = { 'content-type': 'text/html' }
+  response.writeHead(200, type).end('<!DOCTYPE html><html><title>Console</title></html>')
+}
+
+async function open(t: Test, cloud: Cloud) {
+  const bucket = await cloud.bucket()
+  const put = async (files: Readonly<Record<string, string>>): Promise<void> => {
+    for (const [key, text] of Object.entries(files)) await bucket.put(key, text)
+  }
+  await put(FILES)
+  const temporaryDirectory = t.testdir({ home: {}, copies: {} })
+  const home = join(temporaryDirectory, 'home')
+  const copies = join(temporaryDirectory, 'copies')
+  const repository = new ModelRepository({
+    paths: [],
+    mirrors: [
+      new RepositoryMirror(parseRepositoryUri(bucket.uri), {
+        env: { ...(await writeCredentials(home, bucket)), HOME: home },
+        clock,
+        temporaryDirectory: copies,
+      }),
+    ],
+  })
+  t.teardown(async () => {
+    await repository.close()
+    await bucket.close()
+  })
+  const gets = () => bucket.heard.filter(({ path }) => !LIST.test(path)).length
+  return { bucket, put, repository, gets, copies }
+}
+
+async function writeCredentials(home: string, { env }: Pick<CloudBucket, 'env'>) {
+  const name = 'GOOGLE_APPLICATION_CREDENTIALS'
+  const text = env[name]
+  if (text === undefined) return env
+  const path = join(home, 'key.json')
+  await writeFile(path, text)
+  return { ...env, [name]: path }
+}
+
+/** What a repository in a bucket does, whichever cloud has it. */
+export async function testMirror(t: Test, cloud: Cloud): Promise<void> {
+  await t.test('models of a bucket are listed, and copied when they are asked for', async (t) => {
+    const { repository, gets, put, copies } = await open(t, cloud)
+    t.same(await repository.names(), ['e', 'm', 'n', 'o'])
+    t.equal(gets(), 0)
+    const { model, digest } = await repository.take('m')
+    t.match(model, { name: 'm', versions: [1], configText: CONFIG })
+    t.equal(await readFile(join(model.directory, '1/model.bin'), 'utf8'), 'one')
+    t.equal(gets(), 2)
+    t.equal((await repository.take('m')).digest, digest)
+    t.equal(gets(), 2, 'the listing is the same')
+    const named = (await repository.take('n')).model
+    t.same(await readdir(join(named.directory, '1')), ['labels and (more)+é.txt', 'model.bin'])
+    t.same((await repository.take('e')).model.versions, [1], 'an empty folder is a version')
+    await put({ 'm/2/model.bin': 'two' })
+    const [one, two] = await Promise.all([repository.take('m'), repository.take('m')])
+    t.same(
+      [one.model.versions, two.model.versions],
+      [
+        [1, 2],
+        [1, 2],
+      ],
+    )
+    t.not(one.digest, digest)
+    await t.rejects(repository.take('absent'), { message: /has a directory 'absent'/ })
+    await repository.close()
+    t.same(await readdir(copies), [])
+  })
+
+  await t.test(
+    'changes of a bucket are followed, and one that is away changes nothing',
+    async (t) => {
+      const { bucket, put, repository } = await open(t, cloud)
+      const watch = new RepositoryWatch(repository)
+      t.same(await watch.start(), ['e', 'm', 'n', 'o'])
+      await put({ 'n/1/model.bin': 'changed' })
+      await bucket.remove('o/1/model.bin')
+      bucket.faults = Array.from({ length: 3 }, () => answerStatus(503))
+      await t.rejects(watch.look(), {
+        reason: 'REPOSITORY_UNREADABLE',
+        message: /^model repository '(s3|gs|as):.*\/repo\/?' cannot be read: .* answered 503/,
+      })
+      t.match(await watch.look(), { changed: [], removed: [], isSettling: true })
+      t.match(await watch.look(), { changed: ['n'], removed: ['o'] })
+      t.same(await repository.names(), ['e', 'm', 'n'])
+    },
+  )
+
+  await t.test('what a bucket refuses is told', async (t) => {
+    const { bucket, repository } = await open(t, cloud)
+    const { answer, text } = cloud.refusal
+    bucket.faults = [answer]
+    await t.rejects(repository.take('m'), { reason: 'REPOSITORY_UNREADABLE', message: text })
+    t.same((await repository.take('m')).model.versions, [1])
+  })
+
+  await t.test('what is no list of keys is told', async (t) => {
+    const { bucket, repository } = await open(t, cloud)
+    bucket.faults = Array.from({ length: 3 }, () => answerHtml)
+    await t.rejects(repository.names(), {
+      message:
+        /answered with text\/html that begins "<!DOCTYPE html><html>.*", want a list of keys$/,
+    })
+    const page = cloud.page({ folders: ['a', 'b'], next: 'c' })
+    const half = answerText(page.slice(0, -9))
+    bucket.faults = Array.from({ length: 3 }, () => half)
+    await t.rejects(repository.names(), { message: /answered with half a list of keys$/ })
+    t.equal((await repository.names()).length, 4)
+  })
+
+  await t.test('a list goes on behind a page, and one without an end is refused', async (t) => {
+    const { bucket, repository } = await open(t, cloud)
+    const page = (folders: readonly string[], next: string): Answer =>
+      answerText(cloud.page({ folders, next }))
+    bucket.faults = [page(['a'], 'x'), page([], '')]
+    t.same(await repository.names(), ['a'])
+    t.match(bucket.heard.at(-1)?.path, /(continuation-token|pageToken|marker)=x/)
+    bucket.faults = Array.from({ length: 6 }, () => page([], 'x'))
+    await t.rejects(repository.names(), { message: /half a list of keys$/ })
+    let pages = 0
+    const nextPage = (folders: readonly string[]): Answer => {
+      return (request, response) => {
+        pages += 1
+        page(folders, `t${pages}`)(request, response)
+      }
+    }
+    bucket.faults = Array.from({ length: 1100 }, () => nextPage([]))
+    const message = /cannot be read: more than 1000 pages of keys, want at most that$/
+    await t.rejects(repository.names(), { reason: 'REPOSITORY_UNREADABLE', message })
+    t.equal(pages, 1000)
+    bucket.faults = [0, 1, 2].map((n) =>
+      nextPage(Array.from({ length: 50_001 }, (_, i) => `${n}m${i}`)),
+    )
+    const tooMany = /cannot be read: more than 100000 folders, want at most that$/
+    await t.rejects(repository.names(), { reason: 'REPOSITORY_UNREADABLE', message: tooMany })
+    t.equal(pages, 1002)
+  })
+
+  await t.test('a stop waits for no bucket that does not answer', async (t) => {
+    const { bucket, repository, copies } = await open(t, cloud)
+    const watch = new RepositoryWatch(repository)
+    await watch.start()
+    const asked = Promise.withResolvers<void>()
+    bucket.faults = [() => asked.resolve()]
+    const stop = new AbortController()
+    const failed: string[] = []
+    const followed = pollRepository({
+      watch,
+      pollMs: 0,
+      clock,
+      signal: stop.signal,
+      apply: () => Promise.resolve(),
+      failed: ({ message }) => failed.push(message),
+    })
+    await asked.promise
+    stop.abort()
+    await repository.abandon(followed)
+    t.same(failed, [], 'what is given up has not failed')
+    await repository.close()
+    t.same(await readdir(copies), [])
+  })
+
+  await t.test('a start is given up when it is stopped', async (t) => {
+    const { bucket, repository } = await open(t, cloud)
+    const stop = new AbortController()
+    bucket.faults = [() => stop.abort()]
+    const names = repository.untilStopped(stop.signal, () => repository.names())
+    await t.rejects(names, { message: /cannot be read: the repository is closed$/ })
+    await t.rejects(repository.untilStopped(stop.signal, () => repository.names()))
+  })
+}
