@@ -204,7 +204,7 @@ await t.test('user, password and database', { skip }, async (t) => {
   const server = await start(t, () => [
     '--requirepass',
     'se,cr=et',
-    ...'--user cacher on >other ~tutti:* +@all'.split(' '),
+    ...'--user cacher on >other ~tutti:* +get +set'.split(' '),
   ])
   const here = at(server)
   const env = { TRITONCACHE_REDIS_PASSWORD: 'se,cr=et' }
