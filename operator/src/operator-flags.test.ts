@@ -28,6 +28,13 @@ await t.test('times of the election must fit one another', async (t) => {
   )
 })
 
+await t.test('pods get no setting of metrics that they would not start with', async (t) => {
+  for (const text of ['histogram_latencies=true', 'summary_quantiles=0.5:0.05,0.9:0.01'])
+    t.doesNotThrow(() => check(`--metrics-config=${text}`))
+  for (const text of ['x=1', 'histogram_latencies=maybe', 'summary_quantiles=0.5', ''])
+    t.throws(() => check(`--metrics-config=${text}`), /--metrics-config: got /)
+})
+
 await t.test('the version is that of the package', async (t) => {
   let out = ''
   const environment = {

@@ -1,4 +1,4 @@
-import type { FlagTable } from '@tutti/chassis'
+import { type FlagTable, flagRefusal } from '@tutti/chassis'
 
 const PULL_POLICY = {
   type: 'enum',
@@ -63,6 +63,12 @@ export const SERVING_FLAGS = {
     default: true,
     description: 'Create NetworkPolicies for routers and steps.',
   },
+  'metrics-config': {
+    type: 'string',
+    repeatable: true,
+    description:
+      'NAME=VALUE for --metrics-config of routers and steps, such as histogram_latencies=true. Repeat the flag for more.',
+  },
   'scrape-namespace': {
     type: 'string',
     repeatable: true,
@@ -70,3 +76,14 @@ export const SERVING_FLAGS = {
       'Let pods of this namespace, such as Prometheus, read the metrics of routers and steps. Repeat the flag for more.',
   },
 } as const satisfies FlagTable
+
+/**
+ * @param text - a value of `--metrics-config`, as routers and steps take it: with another one all new pods would end at their start.
+ * @throws ServeError FLAG_INVALID
+ */
+export function checkMetricsConfig(text: string): void {
+  if (/^(counter|summary|histogram)_latencies=(true|false)$/.test(text)) return
+  if (/^summary_quantiles=(,?(0?\.\d+|0|1):(0?\.\d+|0|1))+$/.test(text)) return
+  const want = 'want counter_latencies, summary_latencies or histogram_latencies=true or false'
+  throw flagRefusal('--metrics-config', `got "${text}", ${want}, or summary_quantiles=0.5:0.05,...`)
+}

@@ -19,6 +19,7 @@ export function toStepSettings({
     imagePullPolicy: flags['step-image-pull-policy'],
     imagePullSecrets: flags['image-pull-secret'],
     nats: toPodAccess(toNatsSettings(flags)),
+    metricsConfig: flags['metrics-config'],
     allowsHostAccess: flags['allow-host-access'] || flags['allow-host-path'],
     network: {
       isEnabled: flags['network-policies'],
@@ -53,7 +54,7 @@ function toPodAccess({ urls: servers, prefix, former, ...o }: NatsSettings): Pod
 /** What the flags say about routers. */
 export function toRouterDefaults(
   flags: OperatorFlags,
-  { nats, network, imagePullSecrets }: StepSettings,
+  { nats, network, metricsConfig, imagePullSecrets }: StepSettings,
 ): RouterDefaults {
   return {
     image: flags['router-image'],
@@ -62,6 +63,7 @@ export function toRouterDefaults(
     allowsImage: flags['allow-router-image'],
     replicas: flags['router-replicas'],
     nats,
+    metricsConfig,
     network,
   }
 }

@@ -71,6 +71,7 @@ await t.test('an upgrade of the operator replaces no pods', async (t) => {
 await t.test('the spec reaches the pods', async (t) => {
   const spec = specOf(
     parts({
+      defaults: routerDefaults({ metricsConfig: ['histogram_latencies=true'] }),
       spec: {
         replicas: 5,
         image: 'other:1',
@@ -98,6 +99,7 @@ await t.test('the spec reaches the pods', async (t) => {
   t.equal(valueOf('--log-verbose'), '1')
   t.equal(valueOf('--repository-name'), 'ns')
   t.ok(args.includes('--kubernetes'))
+  t.equal(args.at(-1), '--metrics-config=histogram_latencies=true')
 })
 
 await t.test('no field of a Router is without effect', async (t) => {

@@ -112,6 +112,7 @@ function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
     String(PORTS.metrics),
     '--exit-timeout-secs',
     String(times.exitS),
+    ...settings.metricsConfig.map((one) => `--metrics-config=${one}`),
   ]
 }
 

@@ -270,6 +270,8 @@ await t.test('settings of the installation reach the pods', async (t) => {
     'p',
   ])
   t.ok(args.includes('/var/run/tutti/nats/ca.crt'))
+  const measured = main({}, { settings: { metricsConfig: ['histogram_latencies=true'] } })?.args
+  t.equal(measured?.at(-1), '--metrics-config=histogram_latencies=true')
   const network = { ...stepSettings().network, isEnabled: false }
   t.notOk(child(build({}, { settings: { network } }), 'NetworkPolicy'))
 })

@@ -27,6 +27,8 @@ export interface RouterDefaults {
   readonly allowsImage: boolean
   readonly replicas: number
   readonly nats: NatsSettings
+  /** See StepSettings. */
+  readonly metricsConfig: readonly string[]
   readonly network: NetworkSettings
 }
 
@@ -138,6 +140,7 @@ function toArgs(parts: RouterParts): readonly string[] {
     ...numberFlag('--max-inflight-requests', maxInFlightRequests),
     ...numberFlag('--max-inflight-bytes', maxInFlightBytes),
     ...numberFlag('--log-verbose', logVerbose),
+    ...defaults.metricsConfig.map((one) => `--metrics-config=${one}`),
   ]
 }
 

@@ -6,6 +6,8 @@ export interface StepSettings {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
   readonly nats: NatsSettings
+  /** `--metrics-config` of the pods; empty for what they do by themselves. */
+  readonly metricsConfig: readonly string[]
   /** Whether Models may use folders, namespaces, ports and privileges of their nodes. */
   readonly allowsHostAccess: boolean
   readonly network: NetworkSettings

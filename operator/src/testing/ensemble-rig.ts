@@ -20,7 +20,7 @@ import { stepSettings } from './step-settings.ts'
 import { testMetrics } from './test-metrics.ts'
 
 export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults {
-  const { imagePullPolicy, imagePullSecrets, nats, network } = stepSettings()
+  const { imagePullPolicy, imagePullSecrets, nats, network, metricsConfig } = stepSettings()
   const image = 'tutti/router:test'
   const allowsImage = false
   return {
@@ -31,6 +31,7 @@ export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults 
     replicas: 2,
     nats,
     network,
+    metricsConfig,
     ...o,
   }
 }

@@ -12,6 +12,7 @@ export function stepSettings(o: Partial<StepSettings> = {}): StepSettings {
       secret: 'tutti-nats',
       hasAuthorities: false,
     },
+    metricsConfig: [],
     allowsHostAccess: false,
     network: {
       isEnabled: true,

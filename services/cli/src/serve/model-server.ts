@@ -21,7 +21,6 @@ import {
 import { type RouterCalls, StepDirectory } from '@tutti/transport'
 import { repositoryUnreadable } from '../log-events.ts'
 import { chooseStartModels } from './control-flags.ts'
-import { readHostPolicies } from './host-policies.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
@@ -71,13 +70,14 @@ function openMetrics(flags: ServeFlags): ServerMetrics {
   return new ServerMetrics({ latencies: readMetricsFlags(flags), pinnedPoolBytes })
 }
 
-/** The engines, and what a step has to know of their flags. */
-function openBackends({ flags, log, engines }: ModelServerOptions, metrics: ServerMetrics) {
+/** The engines, and what else the flags say of a step. */
+function openBackends({ flags, env, log, engines }: ModelServerOptions, metrics: ServerMetrics) {
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   const { 'backend-directory': backendDirectory, 'allow-gpu-metrics': gpuMetrics } = flags
-  const hostPolicies = readHostPolicies(flags)
+  const settings = toStepSettings(flags, env)
+  const { hostPolicies } = settings
   const o = { log, metrics, backendDirectory, gpuMetrics, hostPolicies, ...backends }
-  return { engines: engines ?? openEngines(o), defaultMaxBatchSize, hostPolicies }
+  return { ...settings, engines: engines ?? openEngines(o), defaultMaxBatchSize }
 }
 
 async function openServer(
@@ -96,7 +96,6 @@ async function openServer(
   const replica = randomBytes(5).toString('hex')
   let routers: RouterCalls | undefined
   const step = openStep({
-    ...toStepSettings(flags, o.env),
     replica,
     repository,
     unpinned: (pin) => router.whenUnpinned(pin),

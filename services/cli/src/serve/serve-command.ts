@@ -12,7 +12,6 @@ import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
 import { checkControlFlags } from './control-flags.ts'
-import { readHostPolicies } from './host-policies.ts'
 import { checkManifestFlags } from './manifest-flags.ts'
 import { openManifests } from './open-manifests.ts'
 import { startServe } from './serve.ts'
@@ -58,7 +57,6 @@ export function checkServeFlags(flags: ServeFlags): void {
   readHeaderRules(flags)
   readTraceFlags(flags)
   readMetricsFlags(flags)
-  readHostPolicies(flags)
   readStorageMaps(flags)
 }
 

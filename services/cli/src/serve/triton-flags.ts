@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 import type { ModelFlags } from '@tutti/step'
-import { HOST_POLICY_FLAGS } from './host-policies.ts'
 import type { ManifestFlags } from './manifest-flags.ts'
 
 /** Accepted as tritonserver accepts them; a line of the log says what happens instead. */
@@ -80,7 +79,6 @@ export const TRITON_FLAGS = {
     description: 'No effect: --accelerator names the devices that are used.',
   },
   'buffer-manager-thread-count': { ...INT, description: NO_THREADS },
-  ...HOST_POLICY_FLAGS,
   'model-load-gpu-limit': {
     ...TEXT,
     description: 'No effect: a load fails when its device has no memory left.',

@@ -1,5 +1,5 @@
 import type { Executable } from '@tutti/chassis'
-import { checkTlsFlags } from '@tutti/server'
+import { checkTlsFlags, readMetricsFlags } from '@tutti/server'
 import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
@@ -15,6 +15,7 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   check: (flags) => {
     checkSources(flags)
     checkTlsFlags(flags)
+    readMetricsFlags(flags)
     toBrokers(flags)
   },
   start: startRouter,

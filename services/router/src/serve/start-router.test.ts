@@ -91,7 +91,8 @@ await t.test('it serves ensembles of its repository over the steps of the broker
   endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r', 2))
   endpoint.announce('s2', [['m', 1, 'r']], stepWithM('s2', 'r', 3))
   endpoint.executors.set('s1', echoing('Y'))
-  const { ready } = await start(t, [`--model-repository=${repository(t)}`], endpoint)
+  const argv = [`--model-repository=${repository(t)}`, '--metrics-config=summary_latencies=true']
+  const { ready } = await start(t, argv, endpoint)
   for (const model of ['m', 'ens', 'm', 'ens']) {
     const [status, text] = await get(ready.httpPort, `/v2/models/${model}/infer`, request)
     t.equal(status, 200, 'also where the first attempt went to s2, which does not respond')
@@ -107,6 +108,8 @@ await t.test('it serves ensembles of its repository over the steps of the broker
     ['ens', 'm'],
     'models of its own repository are left to the steps',
   )
+  const [, metrics] = await get(ready.metricsPort, '/metrics')
+  t.match(metrics, /^nv_inference_request_summary_us_count{model="ens",version="1"} 2$/m)
 })
 
 await t.test('without steps it is up, and reports what it waits for', async (t) => {

@@ -19,6 +19,7 @@ import {
   MODEL_RESOURCE_RULES,
   openCache,
   openMetricsServer,
+  readMetricsFlags,
   ServerMetrics,
 } from '@tutti/server'
 import {
@@ -146,7 +147,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   const ensembles = await scanEnsembles(flags)
   const tracing = createTracing(o.settings)
   opened.defer(() => tracing.shutdown())
-  const metrics = new ServerMetrics()
+  const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const cache = await openCache(flags, { clock, metrics, log: o.log, env, opened })
   const directory = new StepDirectory()
   const name = `router-${randomBytes(5).toString('hex')}`

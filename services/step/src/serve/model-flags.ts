@@ -20,6 +20,7 @@ import type { ServerMetrics } from '@tutti/server'
 import { LIMITER_FLAGS, openLimiter } from '../limiter/limiter-flags.ts'
 import { StepEvents } from '../log-events.ts'
 import { type BackendConfig, readBackendConfig } from './backend-config.ts'
+import { HOST_POLICY_FLAGS, readHostPolicies } from './host-policies.ts'
 
 /** The flags of every executable that loads models: tritonserver's names and defaults where it has the flag. */
 export const MODEL_FLAGS = {
@@ -82,6 +83,7 @@ export const MODEL_FLAGS = {
     description:
       "Length of a model's queue, if its config sets none. Further requests fail at once.",
   },
+  ...HOST_POLICY_FLAGS,
   ...LIMITER_FLAGS,
 } as const satisfies FlagTable
 
@@ -94,13 +96,14 @@ export type OtherModels = Pick<ScanOptions, 'directories' | 'overrides'>
 
 /**
  * @param o.hasOthers - models are given in another way than by repositories.
- * @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting has a value that it cannot have.
+ * @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting or a host policy is not what it can be.
  */
 export function checkModelFlags(
-  flags: Pick<ModelFlags, 'model-repository' | 'backend-config'>,
+  flags: Pick<ModelFlags, 'model-repository' | 'backend-config' | 'host-policy'>,
   o: { readonly hasOthers?: boolean } = {},
 ): void {
   readBackendConfig(flags['backend-config'])
+  readHostPolicies(flags)
   if (flags['model-repository'].length > 0 || o.hasOthers === true) return
   throw flagRefusal('--model-repository', 'got none, want at least one folder')
 }
@@ -109,7 +112,7 @@ export function checkModelFlags(
  * The settings of a step that the flags give.
  *
  * @param env - of the process, for what a device plugin has set there.
- * @throws ServeError FLAG_INVALID for `--accelerator` and `--rate-limit-resource`.
+ * @throws ServeError FLAG_INVALID for `--accelerator`, `--rate-limit-resource` and `--host-policy`.
  */
 export function toStepSettings(flags: ModelFlags, env: Environment | undefined) {
   return {
@@ -118,6 +121,7 @@ export function toStepSettings(flags: ModelFlags, env: Environment | undefined) 
     loadParallelism: flags['model-load-thread-count'],
     maxQueuedRequests: flags['max-queue-size'],
     limiter: openLimiter(flags),
+    hostPolicies: readHostPolicies(flags),
   }
 }
 

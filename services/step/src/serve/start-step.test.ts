@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { parseDescriptionJson, parseStatisticsJson } from '@tutti/ensemble'
 import t, { type Test } from 'tap'
-import { ScriptedStepEndpoint } from '../testing/index.ts'
+import { ScriptedEngine, ScriptedStepEndpoint } from '../testing/index.ts'
 import { startTestStep } from '../testing/start-test-step.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../../../model_repository/.variants/fixtures')
@@ -9,6 +9,13 @@ const BASIC = join(FIXTURES, 'basic')
 
 const start = (t: Test, argv: readonly string[], member = new ScriptedStepEndpoint()) =>
   startTestStep(t, argv, { member })
+
+const DECOUPLED = `backend: "scripted" model_transaction_policy { decoupled: true }
+  input { name: "x" data_type: TYPE_UINT8 dims: 1 }
+  output { name: "y" data_type: TYPE_UINT8 dims: 1 }
+  model_metrics { metric_control {
+    metric_identifier { family: "nv_inference_first_response_histogram_ms" }
+    histogram_options { buckets: 7 } } }`
 
 /** What a promise was rejected with. */
 const rejection = async (promise: Promise<unknown>): Promise<unknown> => {
@@ -62,6 +69,34 @@ await t.test('clients can talk to a step directly', async (t) => {
   const [refused, why] = await get(port, '/v2/models/add_one_batch/infer', wrong)
   t.equal(refused, 400)
   t.match(JSON.parse(why).error, /unexpected shape for input 'X' for model 'add_one_batch'/)
+})
+
+await t.test('its metrics have the latencies that a flag asks for', async (t) => {
+  const engine = new ScriptedEngine()
+  engine.isImmediate = true
+  const repository = t.testdir({ m: { 'config.pbtxt': DECOUPLED, 1: {} } })
+  const argv = [`--model-repository=${repository}`]
+  for (const text of ['histogram_latencies=true', 'summary_latencies=true'])
+    argv.push(`--metrics-config=${text}`)
+  const { ready } = await startTestStep(t, argv, { engines: [engine] })
+  const body = { inputs: [{ name: 'x', datatype: 'UINT8', shape: [1], data: [1] }] }
+  await get(Number(ready.httpPort), '/v2/models/m/infer', body)
+  const [, metrics] = await get(Number(ready.metricsPort), '/metrics')
+  t.match(
+    metrics,
+    /^nv_inference_first_response_histogram_ms_bucket{model="m",version="1",le="7"} \d/m,
+  )
+  t.match(metrics, /^nv_inference_request_summary_us_count{model="m",version="1"} \d/m)
+})
+
+await t.test('its engines have the host policies of the flags', async (t) => {
+  const argv = [`--model-repository=${BASIC}`, '--model=add_one_batch']
+  const isTold = async (...flags: readonly string[]) =>
+    (await start(t, [...argv, ...flags])).lines.some((line) =>
+      line.includes('instance_group.host_policy'),
+    )
+  t.equal(await isTold(), false)
+  t.equal(await isTold('--host-policy=cpu,cpu-cores=0-0'), true, 'ONNX models cannot have one')
 })
 
 await t.test('it says over the broker what it serves', async (t) => {
@@ -166,6 +201,11 @@ await t.test('what is not understood is refused before anything opens', async (t
       { reason: 'FLAG_INVALID', message: /^--model: "ens_chain" is an ensemble, which a router/ },
     ],
     [[repository, '--nats=x'], { reason: 'FLAG_INVALID', message: /^--nats: "x"/ }],
+    [[repository, '--host-policy=x'], { reason: 'FLAG_INVALID', message: /^--host-policy: / }],
+    [
+      [repository, '--metrics-config=x'],
+      { reason: 'FLAG_INVALID', message: /^--metrics-config: / },
+    ],
     [[repository, '--backend-config=x'], { reason: 'FLAG_INVALID', message: /--backend-config/ }],
     [
       [`--model-repository=${FIXTURES}/broken`, '--model=truncated_onnx', '--exit-on-error'],

@@ -17,6 +17,7 @@ import {
   openCache,
   openMetricsServer,
   openServers,
+  readMetricsFlags,
   ServerMetrics,
   type Servers,
 } from '@tutti/server'
@@ -29,7 +30,7 @@ import { loadStartModels } from './start-models.ts'
 import { createStepAnswers } from './step-answers.ts'
 import { StepBackend } from './step-backend.ts'
 import { toEndpointOptions } from './step-endpoint.ts'
-import type { STEP_FLAGS } from './step-flags.ts'
+import type { STEP_FLAGS, StepFlags } from './step-flags.ts'
 import { untilUnpinned } from './until-unpinned.ts'
 
 export interface StartStepOptions extends StartOptions<typeof STEP_FLAGS> {
@@ -58,16 +59,14 @@ export async function startStep(o: StartStepOptions): Promise<Running> {
 }
 
 async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Promise<Running> {
-  const { flags, log } = o
-  const clock = o.clock ?? systemClock
+  const { flags, log, clock = systemClock } = o
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   const backendDirectory = flags['backend-directory']
   const others = readOtherModels(flags)
   const repository = openRepository(flags, { ...others, env: o.env ?? {}, log })
   opened.defer(() => repository.close())
-  const tracing = createTracing(o.settings)
-  opened.defer(() => tracing.shutdown())
-  const metrics = new ServerMetrics()
+  const tracing = opened.adopt(createTracing(o.settings), (one) => one.shutdown())
+  const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const replica = `step-${randomBytes(5).toString('hex')}`
 
@@ -81,12 +80,15 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const answers = createStepAnswers(replica, () => hosted)
   const metricsServer = await openMetricsServer({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
+  const settings = toStepSettings(flags, o.env)
+  const { hostPolicies } = settings
   const step = openStep({
-    ...toStepSettings(flags, o.env),
+    ...settings,
     replica,
     repository,
     unpinned: (pin) => untilUnpinned(pin, pins),
-    engines: o.engines ?? openEngines({ log, metrics, backendDirectory, ...backends }),
+    engines:
+      o.engines ?? openEngines({ log, metrics, backendDirectory, hostPolicies, ...backends }),
     defaultMaxBatchSize,
     routers: () => member?.routers,
     control: () => FLAGS_RULE,
@@ -115,20 +117,20 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const servers = await openServers({ flags, backend, metrics, metricsServer, clock, log })
   opened.defer(() => servers.close())
   opened.defer(logServing({ log, clock, fields: { ...servers.ports, replica }, causes }))
-  const drainMs = toDrainMs(flags)
-  return toRunning({ closing, servers, backend, member: joined, step, drainMs, opened })
+  return toRunning(flags, { closing, servers, backend, member: joined, step, opened })
 }
 
-function toRunning(o: {
+interface OpenedStep {
   readonly closing: AbortController
   readonly servers: Servers
   readonly backend: StepBackend
   readonly member: StepEndpoint
   readonly step: Step
-  readonly drainMs: number
   readonly opened: AsyncDisposableStack
-}): Running {
-  const { closing, servers, backend, member, step, drainMs, opened } = o
+}
+
+function toRunning(flags: StepFlags, o: OpenedStep): Running {
+  const { closing, servers, backend, member, step, opened } = o
   return {
     stopAccepting: () => {
       closing.abort()
@@ -137,7 +139,10 @@ function toRunning(o: {
     },
     // The routers learn first, so that they send nothing more while what they sent is finished.
     drain: async ({ signal }) => {
-      const drained = [servers.drain({ timeoutMs: drainMs }), member.drain({ signal })] as const
+      const drained = [
+        servers.drain({ timeoutMs: toDrainMs(flags) }),
+        member.drain({ signal }),
+      ] as const
       const [isAnswered] = await Promise.all(drained)
       await step.drain()
       checkAnswered(isAnswered)

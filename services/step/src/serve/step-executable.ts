@@ -1,5 +1,5 @@
 import type { Executable } from '@tutti/chassis'
-import { checkTlsFlags } from '@tutti/server'
+import { checkTlsFlags, readMetricsFlags } from '@tutti/server'
 import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { readOtherModels } from './model-directories.ts'
@@ -19,6 +19,7 @@ export const stepExecutable: Executable<typeof STEP_FLAGS> = {
     const others = readOtherModels(flags)
     checkModelFlags(flags, { hasOthers: others.directories.length > 0 })
     checkTlsFlags(flags)
+    readMetricsFlags(flags)
     toBrokers(flags)
   },
   start: startStep,

@@ -1,5 +1,5 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
-import { CACHE_FLAGS, POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
+import { CACHE_FLAGS, METRICS_FLAGS, POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { MODEL_FLAGS } from './model-flags.ts'
 
@@ -31,6 +31,7 @@ export const STEP_FLAGS = {
   ...loading,
   ...CACHE_FLAGS,
   ...SERVER_FLAGS,
+  ...METRICS_FLAGS,
   ...PROCESS_FLAGS,
 } as const satisfies FlagTable
 

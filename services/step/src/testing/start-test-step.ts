@@ -39,5 +39,5 @@ export async function startTestStep(
   t.teardown(() => running.close())
   health.release('starting')
   const ready = lines.map((line) => JSON.parse(line)).find((l) => l.httpPort !== undefined)
-  return { running, member, health, ready }
+  return { running, member, health, ready, lines }
 }
