@@ -13,6 +13,8 @@ function noMemory(): SharedMapping & { readonly discarded: (readonly [number, nu
     size: SIZE,
     copyIn: () => {},
     copyOut: () => {},
+    copyInLater: async () => {},
+    copyOutLater: async () => {},
     discard: (offset, size) => void discarded.push([offset, size]),
     closeFile: () => {},
     unmap: () => {},
@@ -74,6 +76,22 @@ await t.test('an idle arena gives back what it does not keep, once', async (t) =
   arena.trim(100_000)
   t.same(memory.discarded, [[131_072, 393_216]])
   t.equal(arena.highest, 131_072)
+})
+
+await t.test('much memory is given back in parts, from the end', async (t) => {
+  const memory = { ...noMemory(), size: 64 * 2 ** 20 }
+  const arena = new Arena(memory)
+  const part = arena.allocate(40 * 2 ** 20)
+  arena.free(part ?? { offset: -1 })
+  t.same([arena.trim(0), arena.trim(0), arena.trim(0)], [true, true, false])
+  t.same(
+    memory.discarded.map(([offset, size]) => [offset / 2 ** 20, size / 2 ** 20]),
+    [
+      [24, 16],
+      [8, 16],
+      [0, 8],
+    ],
+  )
 })
 
 const memory = openSharedMemory()

@@ -4,6 +4,12 @@ import type { SharedMapping } from './shared-memory.ts'
 /** Tensors begin at such addresses: a cache line, and what vector instructions like. */
 export const ALIGNMENT = 64
 const PAGE_BYTES = 65_536
+/** What is copied at most on the event loop: some milliseconds where each page of it is new. */
+const AT_ONCE_BYTES = 1024 * 1024
+/** What the thread pool, which has work of others too, copies at a time. */
+const PIECE_BYTES = 4 * 1024 * 1024
+/** What is given back at a time: as long as a piece takes. */
+const MOST_TRIMMED_BYTES = 16 * 1024 * 1024
 
 interface Gap {
   offset: number
@@ -26,6 +32,8 @@ export class Arena {
   /** Free parts, ascending, never two that touch. */
   readonly #gaps: Gap[]
   readonly #parts = new Map<number, number>()
+  /** What is being copied off the event loop. */
+  readonly #copies = new Set<Promise<void>>()
   /** Beyond it nothing was handed out since the last trim. */
   #highest = 0
 
@@ -74,10 +82,19 @@ export class Arena {
     return this.#parts.get(offset) ?? 0
   }
 
-  /** Copies a tensor in. The caller owns the part. */
-  write(offset: number, data: Uint8Array): void {
+  /**
+   * Copies a tensor in. The caller owns the part.
+   *
+   * @returns when a large one is copied, off the event loop; undefined for one that is.
+   */
+  write(offset: number, data: Uint8Array): Promise<void> | undefined {
+    const { mapping } = this
     this.#check(offset, data.byteLength)
-    if (data.byteLength > 0) this.mapping.copyIn(offset, data)
+    if (data.byteLength > AT_ONCE_BYTES) {
+      return this.#inPieces(offset, data, (at, piece) => mapping.copyInLater(at, piece))
+    }
+    if (data.byteLength > 0) mapping.copyIn(offset, data)
+    return undefined
   }
 
   /**
@@ -91,13 +108,53 @@ export class Arena {
     return target
   }
 
-  /** Gives memory beyond `keep` bytes back to the system. Only while nothing is in use. */
-  trim(keep: number): void {
+  /**
+   * Copies a tensor out as `read` does, a large one off the event loop: mostly its time is that of new pages.
+   *
+   * @returns the tensor, and when it is there; undefined for one that is. Its part stays in use until then.
+   */
+  readLater(offset: number, size: number): readonly [Uint8Array, Promise<void> | undefined] {
+    const { mapping } = this
+    if (size <= AT_ONCE_BYTES) return [this.read(offset, size), undefined]
+    this.#check(offset, size)
+    const target = Buffer.allocUnsafeSlow(size)
+    return [target, this.#inPieces(offset, target, (at, piece) => mapping.copyOutLater(at, piece))]
+  }
+
+  /** Gives the memory back once nothing is copied any more. */
+  async unmap(): Promise<void> {
+    await Promise.allSettled(this.#copies)
+    this.mapping.unmap()
+  }
+
+  /**
+   * Gives memory beyond `keep` bytes back to the system, from the end, and not all of much memory at once. Only while nothing is in use.
+   *
+   * @returns true if there is more to give back.
+   */
+  trim(keep: number): boolean {
     assert(this.isIdle, 'an arena in use is not trimmed')
-    const from = Math.ceil(keep / PAGE_BYTES) * PAGE_BYTES
+    const least = Math.ceil(keep / PAGE_BYTES) * PAGE_BYTES
     const to = Math.min(this.mapping.size, Math.ceil(this.#highest / PAGE_BYTES) * PAGE_BYTES)
+    const from = Math.max(least, to - MOST_TRIMMED_BYTES)
     if (from < to) this.mapping.discard(from, to - from)
     this.#highest = Math.min(this.#highest, from)
+    return from > least
+  }
+
+  /** @param copy - copies a piece of the bytes, from or to an offset of the mapping. */
+  #inPieces(
+    offset: number,
+    bytes: Uint8Array,
+    copy: (offset: number, piece: Uint8Array) => Promise<void>,
+  ): Promise<void> {
+    const copying = (async () => {
+      for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) {
+        await copy(offset + at, bytes.subarray(at, at + PIECE_BYTES))
+      }
+    })()
+    this.#copies.add(copying)
+    return copying.finally(() => this.#copies.delete(copying))
   }
 
   /** Joins a gap with the next one if they touch. */

@@ -14,13 +14,15 @@ export interface PackedTensors {
   readonly places: readonly (readonly TensorPlace[])[]
   readonly payload: readonly Uint8Array[]
   readonly payloadBytes: number
+  /** Resolves when large tensors are copied; undefined if all is. */
+  readonly copied: Promise<unknown> | undefined
 }
 
 function aligned(size: number): number {
   return Math.ceil(size / ALIGNMENT) * ALIGNMENT
 }
 
-/** Copies tensors into the arena; small ones, and all where the arena is full, travel in the frame. */
+/** Copies tensors into the arena, large ones off the event loop; small ones, and all where the arena is full, travel in the frame. */
 export function packTensors(
   lists: readonly (readonly NamedTensor[])[],
   arena: Arena | undefined,
@@ -35,6 +37,7 @@ export function packTensors(
   }
   const region = bytes > INLINE_BYTES ? arena?.allocate(packedBytes) : undefined
   const payload: Uint8Array[] = []
+  const copies: Promise<void>[] = []
   let at = region?.offset ?? 0
   const place = ({ name, datatype, shape, data }: NamedTensor): TensorPlace => {
     const offset = at
@@ -44,12 +47,14 @@ export function packTensors(
       if (size > 0) payload.push(data)
       return { name, datatype, shape, place: IN_PAYLOAD, offset, size }
     }
-    arena?.write(offset, data)
+    const copying = arena?.write(offset, data)
+    if (copying !== undefined) copies.push(copying)
     at += aligned(size)
     return { name, datatype, shape, place: IN_ARENA, offset, size }
   }
   const places = lists.map((list) => list.map(place))
-  return { region, places, payload, payloadBytes: region === undefined ? bytes : 0 }
+  const copied = copies.length === 0 ? undefined : Promise.all(copies)
+  return { region, places, payload, payloadBytes: region === undefined ? bytes : 0, copied }
 }
 
 /** The frame of an execution: header, meta and payload, in order. */

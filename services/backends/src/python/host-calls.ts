@@ -19,10 +19,10 @@ export class HostCalls {
     this.#host = host
   }
 
-  /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
-  take(frame: Frame, session: InstanceSession): boolean {
-    if (frame.op === OP.INFER) this.#begin(frame, session)
-    else if (frame.op === OP.TAKEN) this.#open.get(frame.id)?.taken()
+  /** As FrameTaker's. */
+  take(frame: Frame, session: InstanceSession): boolean | Promise<void> {
+    if (frame.op === OP.INFER) return this.#take(frame, session) ?? true
+    if (frame.op === OP.TAKEN) this.#open.get(frame.id)?.taken()
     else if (frame.op === OP.INFER_END) this.#open.get(frame.id)?.end()
     else return false
     return true
@@ -33,16 +33,26 @@ export class HostCalls {
     for (const call of this.#open.values()) call.end()
   }
 
-  #begin(frame: Frame, session: InstanceSession): void {
+  #take(frame: Frame, session: InstanceSession): Promise<void> | undefined {
     const record = new FrameParser(frame.meta).response()
     const about = parseObject(record.json)
-    const request = toHostRequest(about, session.takeInputs(record, frame))
-    const call = new ModelCall(
-      (response) => session.sendResponse(frame.id, response),
-      request.modelName,
-      () => this.#open.delete(frame.id),
+    return session.takeInputs(record, frame, (inputs) =>
+      this.#begin(frame.id, about, toHostRequest(about, inputs), session),
     )
-    this.#open.set(frame.id, call)
+  }
+
+  #begin(
+    id: number,
+    about: Readonly<Record<string, unknown>>,
+    request: HostRequest,
+    session: InstanceSession,
+  ): void {
+    const call = new ModelCall(
+      (response) => session.sendResponse(id, response),
+      request.modelName,
+      () => this.#open.delete(id),
+    )
+    this.#open.set(id, call)
     const [caller, ...batch] = session.findCallers(about['callers'])
     const isDecoupled = about['decoupled'] === true
     if (caller === undefined) call.fail(noCaller(), 'maybe')

@@ -10,6 +10,12 @@ const IDLE_MS = 1000
 /** Larger results get their memory when the process asks for it. */
 const LARGEST_GUESS = 64 * 1024 * 1024
 
+/** What a frame's responses are. */
+export interface TakenResponses {
+  readonly contents: readonly (ResponseContent | undefined)[]
+  readonly copied: Promise<void> | undefined
+}
+
 /** Who has which part of an instance's arena. */
 export class InstanceMemory {
   readonly #findArena: () => Arena | undefined
@@ -71,21 +77,32 @@ export class InstanceMemory {
    * Copies the responses of a frame out of the arena, and frees the memory that the process had asked for.
    *
    * @param own - further parts that the frame may name.
+   * @returns the responses, and when their large tensors are copied; undefined if all is.
    * @throws ServeError MALFORMED_MESSAGE if a tensor is elsewhere.
    */
   take(
     responses: readonly WireResponse[],
     { payload }: Frame,
     own: readonly MaybePart[],
-  ): (ResponseContent | undefined)[] {
+  ): TakenResponses {
     const used = new Set<number>()
-    const fromArena = (place: TensorPlace): Uint8Array => this.#read(place, own, used)
-    const contents = responses.map((response) => toContent(response, { payload, fromArena }))
-    for (const offset of used) {
-      this.#grown.delete(offset)
-      this.#findArena()?.free({ offset })
+    const copies: Promise<void>[] = []
+    const fromArena = (place: TensorPlace): Uint8Array => {
+      const arena = this.#find(place, own, used)
+      // Their elements are counted before anything else.
+      if (place.datatype === 'BYTES') return arena.read(place.offset, place.size)
+      const [bytes, copied] = arena.readLater(place.offset, place.size)
+      if (copied !== undefined) copies.push(copied)
+      return bytes
     }
-    return contents
+    const contents = responses.map((response) => toContent(response, { payload, fromArena }))
+    for (const offset of used) this.#grown.delete(offset)
+    const free = (): void => {
+      for (const offset of used) this.#findArena()?.free({ offset })
+    }
+    if (copies.length > 0) return { contents, copied: Promise.all(copies).then(free) }
+    free()
+    return { contents, copied: undefined }
   }
 
   /** Sizes the next scratch memory as the largest result lately. */
@@ -103,9 +120,11 @@ export class InstanceMemory {
     const arena = this.#findArena()
     if (arena?.isIdle !== true || arena.highest <= this.#idleBytes) return
     clearTimeout(this.#trimTimer)
-    this.#trimTimer = setTimeout(() => {
-      if (!this.#isClosed && arena.isIdle) arena.trim(this.#idleBytes)
-    }, IDLE_MS).unref()
+    const trim = (): void => {
+      if (this.#isClosed || !arena.isIdle || !arena.trim(this.#idleBytes)) return
+      this.#trimTimer = setTimeout(trim, 0).unref()
+    }
+    this.#trimTimer = setTimeout(trim, IDLE_MS).unref()
   }
 
   /** An execution begins: no trim now. */
@@ -119,7 +138,8 @@ export class InstanceMemory {
     clearTimeout(this.#trimTimer)
   }
 
-  #read(place: TensorPlace, own: readonly MaybePart[], used: Set<number>): Uint8Array {
+  /** The arena, if the frame may name the place in it. */
+  #find(place: TensorPlace, own: readonly MaybePart[], used: Set<number>): Arena {
     const arena = this.#findArena()
     if (arena === undefined) throw badFrame('a tensor in an arena that there is not')
     const isInside = ({ offset, size }: ArenaPart): boolean =>
@@ -131,7 +151,7 @@ export class InstanceMemory {
       if (part === undefined) throw badFrame(`a tensor at ${place.offset}, which is not its own`)
       used.add(part.offset)
     }
-    return arena.read(place.offset, place.size)
+    return arena
   }
 }
 

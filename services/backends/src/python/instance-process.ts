@@ -16,8 +16,11 @@ export interface ProcessTask {
 
 /** Who gets what a process sends, before it is ready too. */
 export interface FrameReceiver {
-  /** @throws ServeError MALFORMED_MESSAGE, and the process is killed. */
-  onFrame(frame: Frame): void
+  /**
+   * @returns when the frame's tensors are copied; the next frame waits until then. Undefined if they are.
+   * @throws ServeError MALFORMED_MESSAGE, and the process is killed.
+   */
+  onFrame(frame: Frame): Promise<void> | undefined
   /** The process is gone; called once, at the very end. */
   onEnd(error: ServeError): void
 }
@@ -49,6 +52,12 @@ export class InstanceProcess {
   #isReady = false
   #hasEnded = false
   #problem: string | undefined
+  /** Resolves when the tensors of the last frame are copied; undefined if they are. Never rejects. */
+  #taking: Promise<void> | undefined
+  /** Frames that came meanwhile. */
+  #unread: Frame[] = []
+  /** Resolves when what was sent last has gone; undefined if it has. Never rejects. */
+  #sending: Promise<void> | undefined
 
   private constructor(o: InstanceProcessOptions, process: ForkedProcess) {
     this.#o = o
@@ -93,6 +102,33 @@ export class InstanceProcess {
   }
 
   send(...parts: readonly Uint8Array[]): void {
+    this.sendAfter(undefined, ...parts)
+  }
+
+  /** Sends as soon as the tensors of the frame are copied. What is sent later does not overtake it. */
+  sendAfter(copied: Promise<unknown> | undefined, ...parts: readonly Uint8Array[]): void {
+    if (copied === undefined && this.#sending === undefined) return this.#write(parts)
+    const sending = this.#writeAfter(this.#sending, copied, parts).finally(() => {
+      if (this.#sending === sending) this.#sending = undefined
+    })
+    this.#sending = sending
+  }
+
+  async #writeAfter(
+    before: Promise<void> | undefined,
+    copied: Promise<unknown> | undefined,
+    parts: readonly Uint8Array[],
+  ): Promise<void> {
+    try {
+      await before
+      await copied
+      this.#write(parts)
+    } catch (error) {
+      this.kill(ServeError.from(error).message)
+    }
+  }
+
+  #write(parts: readonly Uint8Array[]): void {
     if (this.#socket.destroyed) return
     if (parts.length > 1) this.#socket.cork()
     for (const part of parts) this.#socket.write(part)
@@ -131,7 +167,30 @@ export class InstanceProcess {
 
   #onFrame(frame: Frame): void {
     if (frame.op === OP.READY || frame.op === OP.FAILED) this.#first.resolve(frame)
-    else this.#o.receiver.onFrame(frame)
+    else if (this.#taking === undefined) this.#take(frame)
+    else this.#unread.push(frame)
+  }
+
+  #take(frame: Frame): void {
+    const copied = this.#o.receiver.onFrame(frame)
+    if (copied === undefined) return
+    this.#socket.pause()
+    this.#taking = copied.then(
+      () => this.#guard(() => this.#takeUnread()),
+      (error: unknown) => this.#fail(error),
+    )
+  }
+
+  #takeUnread(): void {
+    this.#taking = undefined
+    while (this.#taking === undefined) {
+      const frame = this.#unread.shift()
+      if (frame === undefined) {
+        this.#socket.resume()
+        return
+      }
+      this.#take(frame)
+    }
   }
 
   /** Whatever a process writes must not harm this one. */
@@ -139,9 +198,15 @@ export class InstanceProcess {
     try {
       if (!this.#hasEnded) act()
     } catch (error) {
-      this.kill(ServeError.from(error).message)
-      this.#socket.destroy()
+      this.#fail(error)
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#taking = undefined
+    this.#unread = []
+    this.kill(ServeError.from(error).message)
+    this.#socket.destroy()
   }
 
   /**
@@ -162,6 +227,7 @@ export class InstanceProcess {
   async #end(how: string): Promise<void> {
     await this.#readToEnd()
     this.#socket.destroy()
+    while (this.#taking !== undefined) await this.#taking
     // The last lines may say why.
     await this.#o.output.ended()
     this.#hasEnded = true
@@ -182,6 +248,6 @@ export class InstanceProcess {
     this.#arena = undefined
     if (arena === undefined) return
     if (!this.#isReady) arena.mapping.closeFile()
-    arena.mapping.unmap()
+    void arena.unmap()
   }
 }

@@ -18,7 +18,7 @@ import {
   InstanceProcess,
   type InstanceProcessOptions,
 } from './instance-process.ts'
-import { type ExecutionEvents, OpenExecution } from './open-execution.ts'
+import { type ExecutionEvents, OpenExecution, type ResponseContent } from './open-execution.ts'
 import { parseObject } from './wire-response.ts'
 
 /** A response for a process: tensors, final flag, and the rest as members of a JSON text. */
@@ -30,8 +30,8 @@ export interface DescribedResponse {
 
 /** Takes the frames of a process that concern no execution. */
 export interface FrameTaker {
-  /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
-  take(frame: Frame, session: InstanceSession): boolean
+  /** @returns false if the frame was none of these; when its tensors are copied. @throws ServeError MALFORMED_MESSAGE */
+  take(frame: Frame, session: InstanceSession): boolean | Promise<void>
   /** The process has ended. */
   close(): void
 }
@@ -94,7 +94,10 @@ export class InstanceSession implements FrameReceiver {
     const id = this.#nextId++
     const firstKey = this.#nextKey
     this.#nextKey += requests.length
-    const copyNs = monotonicNs() - startNs
+    let copyNs = monotonicNs() - startNs
+    const copied = packed.copied?.finally(() => {
+      copyNs = monotonicNs() - startNs
+    })
     const execution = new OpenExecution({
       firstKey,
       batch,
@@ -110,7 +113,8 @@ export class InstanceSession implements FrameReceiver {
     })
     this.#executions.set(id, execution)
     if (this.#endError !== undefined) execution.fail(this.#endError)
-    else this.process.send(...executeFrame({ id, firstKey, requests, packed, scratch }))
+    else
+      this.process.sendAfter(copied, ...executeFrame({ id, firstKey, requests, packed, scratch }))
     return execution
   }
 
@@ -150,11 +154,20 @@ export class InstanceSession implements FrameReceiver {
       : (this.open.at(-1)?.o.batch ?? []).map(({ request }) => request)
   }
 
-  /** Copies the tensors of a call out of the arena. @throws ServeError MALFORMED_MESSAGE */
-  takeInputs(record: WireResponse, frame: Frame): readonly NamedTensor[] {
+  /**
+   * Copies the tensors of a call out of the arena, and gives them to `use`.
+   *
+   * @returns when large ones are copied; undefined if all is.
+   * @throws ServeError MALFORMED_MESSAGE
+   */
+  takeInputs(
+    record: WireResponse,
+    frame: Frame,
+    use: (inputs: readonly NamedTensor[]) => void,
+  ): Promise<void> | undefined {
     const own = this.open.map(({ o }) => o.region)
-    const [content] = this.#memory.take([record], frame, own)
-    return content?.outputs ?? []
+    const { contents, copied } = this.#memory.take([record], frame, own)
+    return whenCopied(copied, () => use(contents[0]?.outputs ?? []))
   }
 
   /** Sends a response of another model to the process that called it. */
@@ -173,7 +186,8 @@ export class InstanceSession implements FrameReceiver {
       packed.places[0] ?? [],
       all.length === 0 ? '' : `{${all.join(',')}}`,
     )
-    this.process.send(writer.finish(OP.INFER_RESPONSE, id, packed.payloadBytes), ...packed.payload)
+    const head = writer.finish(OP.INFER_RESPONSE, id, packed.payloadBytes)
+    this.process.sendAfter(packed.copied, head, ...packed.payload)
   }
 
   /** Answers a question of the process. */
@@ -198,18 +212,25 @@ export class InstanceSession implements FrameReceiver {
     return this.#asked.promise
   }
 
-  onFrame(frame: Frame): void {
-    if (frame.op === OP.RESULT) this.#onResult(frame)
-    else if (frame.op === OP.SEND) this.#onSend(frame)
-    else if (frame.op === OP.GROW) this.#onGrow(frame)
+  onFrame(frame: Frame): Promise<void> | undefined {
+    if (frame.op === OP.RESULT) return this.#onResult(frame)
+    if (frame.op === OP.SEND) return this.#onSend(frame)
+    if (frame.op === OP.GROW) this.#onGrow(frame)
     else if (frame.op === OP.RELEASE) this.#memory.release(frame.id)
     else if (frame.op === OP.ABANDONED) this.#onAbandoned(frame.id)
     else if (frame.op === OP.FINALIZED) this.#onFinalized(parseObject(frame.meta.toString()))
     else if (frame.op === OP.IS_READY)
       this.#settleReady(parseObject(frame.meta.toString())['ready'] === true)
-    else if (!this.#o.takers.some((taker) => taker.take(frame, this))) {
-      throw badFrame(`operation ${frame.op}`)
+    else return this.#onOther(frame)
+    return undefined
+  }
+
+  #onOther(frame: Frame): Promise<void> | undefined {
+    for (const taker of this.#o.takers) {
+      const taken = taker.take(frame, this)
+      if (taken !== false) return taken === true ? undefined : taken
     }
+    throw badFrame(`operation ${frame.op}`)
   }
 
   onEnd(error: ServeError): void {
@@ -230,7 +251,7 @@ export class InstanceSession implements FrameReceiver {
     this.#asked = undefined
   }
 
-  #onResult(frame: Frame): void {
+  #onResult(frame: Frame): Promise<void> | undefined {
     const startNs = monotonicNs()
     const result = new FrameParser(frame.meta).result()
     const execution = this.#executions.get(frame.id)
@@ -242,36 +263,42 @@ export class InstanceSession implements FrameReceiver {
       )
     }
     const own = [execution.o.region, execution.o.scratch]
-    const contents = this.#memory.take(result.responses, frame, own)
-    this.#memory.free(
-      { region: execution.o.region, scratch: execution.o.scratch },
-      result.isRetained,
-    )
-    this.#memory.learn(result.responses)
-    const times = {
-      computeInputNs: result.inputNs,
-      computeInferNs: result.inferNs,
-      computeOutputNs: result.outputNs + monotonicNs() - startNs,
-    }
-    contents.forEach((content, position) => {
-      if (content !== undefined) execution.answer(position, content)
-      else if (result.responses[position]?.isAgain === true) execution.again(position)
+    const { contents, copied } = this.#memory.take(result.responses, frame, own)
+    return whenCopied(copied, () => {
+      this.#memory.free(
+        { region: execution.o.region, scratch: execution.o.scratch },
+        result.isRetained,
+      )
+      this.#memory.learn(result.responses)
+      const times = {
+        computeInputNs: result.inputNs,
+        computeInferNs: result.inferNs,
+        computeOutputNs: result.outputNs + monotonicNs() - startNs,
+      }
+      contents.forEach((content, position) => {
+        if (content !== undefined) execution.answer(position, content)
+        else if (result.responses[position]?.isAgain === true) execution.again(position)
+      })
+      execution.returned(times)
     })
-    execution.returned(times)
   }
 
-  #onSend(frame: Frame): void {
+  #onSend(frame: Frame): Promise<void> | undefined {
     const response = new FrameParser(frame.meta).response()
     const found = this.findOpen(frame.id)
     const own = found === undefined ? [] : [found[0].o.region]
-    const [content] = this.#memory.take([response], frame, own)
+    const { contents, copied } = this.#memory.take([response], frame, own)
+    return whenCopied(copied, () => this.#onSent(frame.id, contents[0], response.isFinal))
+  }
+
+  #onSent(key: number, content: ResponseContent | undefined, isFinal: boolean): void {
+    const found = this.findOpen(key)
     // The error is the request's last answer: what the model still has for it has no reader.
-    if (found !== undefined && content?.error !== undefined && !response.isFinal)
-      this.cancel(...found)
-    found?.[0].stream(found[1], content, response.isFinal)
-    if (response.isFinal) return
+    if (found !== undefined && content?.error !== undefined && !isFinal) this.cancel(...found)
+    found?.[0].stream(found[1], content, isFinal)
+    if (isFinal) return
     // The next response may come when the reader is ready for it. What is not read any more is dropped: the model goes on.
-    const credit = (): void => this.process.send(plainFrame(OP.CREDIT, frame.id))
+    const credit = (): void => this.process.send(plainFrame(OP.CREDIT, key))
     const ready = found?.[0].ready(found[1])
     if (ready === undefined) credit()
     else void ready.then(credit)
@@ -294,4 +321,10 @@ export class InstanceSession implements FrameReceiver {
       error: new ServeError('RESPONSE_INVALID', problem),
     })
   }
+}
+
+function whenCopied(copied: Promise<void> | undefined, act: () => void): Promise<void> | undefined {
+  if (copied !== undefined) return copied.then(act)
+  act()
+  return undefined
 }

@@ -6,6 +6,7 @@ import {
   isDatatype,
   type NamedTensor,
 } from '@tutti/tensor'
+import { RecordedResponses } from '@tutti/tensor/testing'
 import {
   array,
   assert,
@@ -133,6 +134,68 @@ for (const sharesMemory of [true, false]) {
     },
   )
 }
+
+await t.test(
+  'large tensors, which are copied off the event loop, come back as they were beside others',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const names = [0, 1, 2]
+    const config = modelConfig(
+      names.map((i) => fp32Port(`x${i}`)),
+      names.map((i) => fp32Port(`y${i}`)),
+      { backend: 'python' },
+    )
+    const model = await loadPythonModel(t, ECHO, { config, sharesMemory: true })
+    const requests = [1, 2].map((seed) =>
+      stepRequest([
+        tensorOf('x0', 'UINT8', [9_000_001], seed),
+        tensorOf('x1', 'FP32', [10], seed),
+        tensorOf('x2', 'BYTES', [300_000], seed),
+      ]),
+    )
+    const responses = await executeOnce(model, requests)
+    for (const [i, { inputs }] of requests.entries()) {
+      const outputs = responses[i]?.outputs ?? []
+      t.same(
+        outputs.map(({ name }) => name),
+        ['y0', 'y1', 'y2'],
+      )
+      for (const [at, { data }] of inputs.entries())
+        t.ok(Buffer.from(data).equals(outputs[at]?.data ?? new Uint8Array()), `input ${at}`)
+    }
+  },
+)
+
+await t.test(
+  'large responses come in their order, and before the end of the process',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const model = await loadPythonModel(
+      t,
+      pythonModel(`def execute(self, requests):
+    sender = requests[0].get_response_sender()
+    final = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+    for size, flags in ((3000000, 0), (1, 0), (3000001, final)):
+        array = np.full(size, size % 7, np.uint8)
+        sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("y", array)]), flags=flags)
+    os._exit(7)`),
+      { config: pythonConfig({ model_transaction_policy: { decoupled: true } }) },
+    )
+    const sink = new RecordedResponses()
+    const { signal } = new AbortController()
+    const request = stepRequest([bytesRequestInput(1)])
+    await model.execute([{ request, sink }], { instance: 0, signal })
+    const got = sink.responses.map(({ outputs, final }) => {
+      const data = outputs[0]?.data ?? new Uint8Array()
+      return [data.byteLength, data.every((byte) => byte === data.byteLength % 7), final]
+    })
+    t.same(got, [
+      [3_000_000, true, false],
+      [1, true, false],
+      [3_000_001, true, true],
+    ])
+  },
+)
 
 await t.test(
   'initialize gets the arguments that Triton gives, all texts',

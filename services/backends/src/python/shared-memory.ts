@@ -17,6 +17,10 @@ export interface SharedMapping {
   readonly size: number
   copyIn(offset: number, data: Uint8Array): void
   copyOut(offset: number, target: Uint8Array): void
+  /** As `copyIn`, off the event loop. Nothing may be unmapped before it has resolved. */
+  copyInLater(offset: number, data: Uint8Array): Promise<void>
+  /** As `copyOut`, off the event loop. Nothing may be unmapped before it has resolved. */
+  copyOutLater(offset: number, target: Uint8Array): Promise<void>
   /** Gives memory back to the system; it reads as zeros then. Whole pages only. */
   discard(offset: number, size: number): void
   /** The mapping stays. */
@@ -63,6 +67,13 @@ export function openSharedMemory(): SharedMemoryLike | string {
   }
 }
 
+function later(begin: (done: (error: unknown) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // koffi says null where there is no error.
+    begin((error) => (error instanceof Error ? reject(error) : resolve()))
+  })
+}
+
 function createMapping(koffi: Koffi, libC: LibC, size: number): SharedMapping {
   const check = (what: string, result: unknown): number => {
     if (typeof result === 'number' && result >= 0) return result
@@ -91,8 +102,13 @@ function toMapping(libC: LibC, fd: number, address: bigint, size: number): Share
     size,
     copyIn: (offset, data) => void libC.copyIn(base + offset, data, data.byteLength),
     copyOut: (offset, target) => void libC.copyOut(target, base + offset, target.byteLength),
+    copyInLater: (offset, data) =>
+      later((done) => void libC.copyIn.async(base + offset, data, data.byteLength, done)),
+    copyOutLater: (offset, target) =>
+      later((done) => void libC.copyOut.async(target, base + offset, target.byteLength, done)),
     discard: (offset, bytes) => void libC.advise(base + offset, bytes, MADV_REMOVE),
     closeFile: () => closeSync(fd),
-    unmap: () => void libC.unmap(address, size),
+    // It takes as long as there are pages.
+    unmap: () => void libC.unmap.async(address, size, () => {}),
   }
 }

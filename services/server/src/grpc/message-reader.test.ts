@@ -54,6 +54,23 @@ await t.test('a message of many small pieces costs no more for each than a large
   t.end()
 })
 
+await t.test('large messages are the same, taken at once or late', async (t) => {
+  const frames = [3_000_000, 10, 2_000_000, 1_500_000].map((size, i) =>
+    toFrame(Buffer.alloc(size, i + 1)),
+  )
+  const bytes = Buffer.concat(frames)
+  const places = Array.from({ length: 65 }, (_, i) => i * 100_003)
+  const pieces = cut(bytes, places)
+  const reader = new MessageReader(2 ** 22)
+  t.ok(readAll(reader, pieces).every((frame, i) => frame.equals(frames[i] ?? Buffer.alloc(0))))
+  t.equal(reader.pendingBytes, 0)
+  const [first = Buffer.alloc(0), ...rest] = pieces.slice(1)
+  t.same(readAll(reader, [first]), [], 'its length is known')
+  for (const piece of rest) reader.add(piece)
+  const late = readAll(reader, [Buffer.alloc(0)])
+  t.ok(late.length === frames.length && late.every((frame, i) => frame.equals(frames[i] ?? first)))
+})
+
 await t.test('a frame that comes within one piece is not copied', async (t) => {
   const piece = Buffer.concat([toFrame(Buffer.from('one')), toFrame(Buffer.from('two'))])
   const [one, two] = readAll(new MessageReader(MAX_BYTES), [piece])

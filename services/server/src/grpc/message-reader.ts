@@ -26,6 +26,8 @@ export class MessageReader {
   readonly #pieces: Buffer[] = []
   readonly #loose = new LoosePieces()
   #pendingBytes = 0
+  /** Of the frame that is coming, once its header is there; else 0. */
+  #sizeBytes = 0
 
   /** @param maxBytes - of one message, as its header claims. */
   constructor(maxBytes: number) {
@@ -41,7 +43,7 @@ export class MessageReader {
     if (piece.byteLength === 0) return
     this.#pieces.push(piece)
     this.#pendingBytes += piece.byteLength
-    this.#loose.added(this.#pieces)
+    this.#loose.added(this.#pieces, this.#pendingBytes, this.#sizeBytes)
   }
 
   /**
@@ -56,7 +58,8 @@ export class MessageReader {
       throw new ServeError('MESSAGE_TOO_LARGE', text)
     }
     const sizeBytes = FRAME_HEADER_BYTES + length
-    if (this.#pendingBytes < sizeBytes) return undefined
+    this.#sizeBytes = this.#pendingBytes < sizeBytes ? sizeBytes : 0
+    if (this.#sizeBytes > 0) return undefined
     const first = this.#join(sizeBytes)
     if (first.byteLength === sizeBytes) this.#pieces.shift()
     else this.#pieces[0] = first.subarray(sizeBytes)

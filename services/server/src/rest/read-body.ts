@@ -26,6 +26,7 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
   const decoder = createDecoder(encoding)
   const chunks: Uint8Array[] = []
   const loose = new LoosePieces()
+  const sizeBytes = decoder === undefined ? announced : 0
   let got = 0
   let isSettled = false
   /** What comes later is thrown away. */
@@ -43,7 +44,7 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
       if (got > maxInputBytes) throw tooLarge(got, maxInputBytes)
       ticket.charge(chunk.byteLength)
       chunks.push(chunk)
-      loose.added(chunks)
+      loose.added(chunks, got, sizeBytes)
     } catch (error) {
       fail(error)
     }
