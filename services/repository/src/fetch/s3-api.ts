@@ -10,6 +10,7 @@ import {
   type StoredObject,
 } from './bucket.ts'
 import { readElements, readTag } from './bucket-xml.ts'
+import type { FetchCredentials } from './credentials.ts'
 import type { FetchContext } from './fetch-options.ts'
 import type { HttpHeaders } from './http-get.ts'
 import { invalid } from './tree-plan.ts'
@@ -20,11 +21,13 @@ const EMPTY_SHA256 = createHash('sha256').digest('hex')
 /** S3's codes for credentials that it does not take, also with another status than 403. */
 const DENIED = /^(ExpiredToken|InvalidToken|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied)$/
 
-/** A bucket of S3. Requests are signed if there are credentials. */
-export function s3Api(
-  bucket: string,
-  context: Pick<FetchContext, 'credentials' | 'clock'>,
-): BucketApi {
+interface S3Options extends Pick<FetchContext, 'credentials' | 'clock'> {
+  /** Gives the keys of each request, which may change; those of the credentials if absent. */
+  readonly keys?: () => Promise<FetchCredentials['aws']>
+}
+
+/** A bucket of S3. Requests are signed if there are keys. */
+export function s3Api(bucket: string, context: S3Options): BucketApi {
   const base = toBase(bucket, context.credentials)
   return {
     start: /^\W*(<\?xml[^>]*>\s*)?<ListBucketResult\b/,
@@ -70,9 +73,10 @@ function toPage(xml: string): BucketPage | undefined {
 
 async function sign(
   { url, headers = {} }: BucketRequest,
-  { credentials, clock }: Pick<FetchContext, 'credentials' | 'clock'>,
+  { credentials, clock, keys }: S3Options,
 ): Promise<HttpHeaders> {
-  const { aws, awsRegion = DEFAULT_REGION } = credentials
+  const { awsRegion = DEFAULT_REGION } = credentials
+  const aws = keys === undefined ? credentials.aws : await keys()
   if (aws === undefined) return headers
   const sessionToken = aws.sessionToken?.reveal()
   const signer = new AwsV4Signer({

@@ -1,7 +1,13 @@
 import { join } from 'node:path'
-import t from 'tap'
+import { text } from 'node:stream/consumers'
+import { systemClock } from '@tutti/chassis'
+import t, { type Test } from 'tap'
+import { FETCH_BOUNDS } from '../fetch/fetch-options.ts'
 import { scanRepositories } from '../scan.ts'
+import { type Answer, startArtifactServer } from '../testing/artifact-server.ts'
+import { answerText } from '../testing/cloud-buckets.ts'
 import { readAwsCredentials } from './aws-credentials.ts'
+import { AwsRoles } from './aws-roles.ts'
 import { parseRepositoryUri } from './repository-uri.ts'
 
 await t.test('addresses are read in the forms of Triton', async (t) => {
@@ -112,13 +118,127 @@ await t.test('credentials are found as Triton finds them', async (t) => {
     ],
     [{ TRITON_CLOUD_CREDENTIAL_PATH: join(home, 'none') }, /none', which cannot be read/],
     [{ HOME: '/none', AWS_ACCESS_KEY_ID: 'x' }, /AWS_SECRET_ACCESS_KEY is missing/],
-    [
-      { HOME: '/none', AWS_WEB_IDENTITY_TOKEN_FILE: 'x' },
-      /AWS_WEB_IDENTITY_TOKEN_FILE is no source/,
-    ],
     [{ ...keys, AWS_ENDPOINT_URL: 'minio:9000' }, /AWS_ENDPOINT_URL is no http/],
   ]
   for (const [env, message] of wrong) {
     await t.rejects(read(env), { reason: 'SETTING_INVALID', message })
   }
+})
+
+const EXPIRATION = new Date(systemClock.epochMs() + 3_600_000).toISOString()
+const KEYS = { AccessKeyId: 'AK', SecretAccessKey: 'hidden', Token: 'T', Expiration: EXPIRATION }
+const answerKeys = answerText(JSON.stringify(KEYS))
+
+async function prepareRoles(t: Test, ...answers: readonly Answer[]) {
+  const server = await startArtifactServer(...answers)
+  t.teardown(() => server.close())
+  let nowMs = systemClock.epochMs()
+  const http = { bounds: FETCH_BOUNDS, credentials: {}, signal: new AbortController().signal }
+  const open = (env: Readonly<Record<string, string>>, isAws = true) => {
+    const roles = new AwsRoles({ env, clock: { epochMs: () => nowMs } })
+    return roles.keys(http, { region: 'eu-west-1', isAws })
+  }
+  const pass = (ms: number): void => {
+    nowMs += ms
+  }
+  return { server, open, pass }
+}
+
+await t.test('a pod has the keys of its web identity, until they end', async (t) => {
+  const bodies: string[] = []
+  const credentials = `<AccessKeyId>AK</AccessKeyId><SecretAccessKey>hidden</SecretAccessKey><SessionToken>T</SessionToken><Expiration>${EXPIRATION}</Expiration>`
+  const { server, open, pass } = await prepareRoles(t, async (request, response) => {
+    bodies.push(await text(request))
+    response.end(`<R><Credentials>${credentials}</Credentials></R>`)
+  })
+  const folder = t.testdir({ token: 'jwt\n' })
+  const env = {
+    AWS_WEB_IDENTITY_TOKEN_FILE: join(folder, 'token'),
+    AWS_ROLE_ARN: 'arn:aws:iam::1:role/reader',
+    AWS_ENDPOINT_URL_STS: server.origin,
+  }
+  const keys = open(env)
+  const [one, two] = await Promise.all([keys(), keys()])
+  t.equal(one, two)
+  t.same(
+    [one?.accessKeyId, one?.secretAccessKey.reveal(), one?.sessionToken?.reveal()],
+    ['AK', 'hidden', 'T'],
+  )
+  t.same(Object.fromEntries(new URLSearchParams(bodies[0])), {
+    Action: 'AssumeRoleWithWebIdentity',
+    Version: '2011-06-15',
+    RoleArn: 'arn:aws:iam::1:role/reader',
+    RoleSessionName: 'tutti',
+    WebIdentityToken: 'jwt',
+  })
+  pass(3_200_000)
+  await keys()
+  t.equal(bodies.length, 1)
+  pass(200_000)
+  await keys()
+  t.equal(bodies.length, 2, 'before they end')
+  server.script(
+    answerText('<E><Code>InvalidIdentityToken</Code><Message>No provider</Message></E>', 400),
+  )
+  await t.rejects(keys(), {
+    reason: 'ARTIFACT_DENIED',
+    message: /400, InvalidIdentityToken: No provider$/,
+  })
+  server.script(answerText('', 503))
+  await t.rejects(keys(), { reason: 'ARTIFACT_UNAVAILABLE', message: /answered 503$/ })
+  await t.rejects(open({ ...env, AWS_ROLE_ARN: '' })(), { message: /^AWS_ROLE_ARN is missing/ })
+})
+
+await t.test('a container has the keys of its address', async (t) => {
+  const { server, open } = await prepareRoles(t, answerKeys)
+  const folder = t.testdir({ token: 'pod token\n' })
+  const uri = { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${server.origin}/v1/credentials` }
+  t.match(await open({ ...uri, AWS_CONTAINER_AUTHORIZATION_TOKEN: 'x' }, false)(), {
+    accessKeyId: 'AK',
+  })
+  await open({ ...uri, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: join(folder, 'token') })()
+  t.same(
+    server.heard.map(({ path, headers }) => [path, headers.authorization]),
+    [
+      ['/v1/credentials', 'x'],
+      ['/v1/credentials', 'pod token'],
+    ],
+  )
+  server.script(answerText('{"AccessKeyId":"AK"}'))
+  await t.rejects(open(uri)(), { reason: 'ARTIFACT_UNAVAILABLE', message: /without keys/ })
+  server.script(answerText('', 403))
+  await t.rejects(open(uri)(), { reason: 'ARTIFACT_DENIED', message: /answered 403, asked/ })
+})
+
+await t.test('a machine has the keys of its role, if it has one', async (t) => {
+  const { server, open, pass } = await prepareRoles(
+    t,
+    answerText('session'),
+    answerText('reader\n'),
+    answerKeys,
+  )
+  const env = { AWS_EC2_METADATA_SERVICE_ENDPOINT: server.origin }
+  const keys = open(env)
+  t.match(await keys(), { accessKeyId: 'AK' })
+  t.match(server.heard, [
+    { path: '/latest/api/token', headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '300' } },
+    { path: '/latest/meta-data/iam/security-credentials/' },
+    {
+      path: '/latest/meta-data/iam/security-credentials/reader',
+      headers: { 'x-aws-ec2-metadata-token': 'session' },
+    },
+  ])
+  const absent = open(env)
+  server.script(answerText('session'), answerText('', 404))
+  t.equal(await absent(), undefined)
+  server.script(answerText('session'), answerText('reader'), answerKeys)
+  t.equal(await absent(), undefined, 'not at once')
+  pass(61_000)
+  t.match(await absent(), { accessKeyId: 'AK' })
+  const asked = server.heard.length
+  t.equal(await open({ ...env, AWS_EC2_METADATA_DISABLED: 'true' })(), undefined)
+  t.equal(await open(env, false)(), undefined, 'not for a bucket elsewhere')
+  t.equal(server.heard.length, asked)
+  server.script((request) => request.socket.destroy())
+  t.equal(await open(env)(), undefined)
 })

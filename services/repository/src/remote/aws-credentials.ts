@@ -12,16 +12,9 @@ import {
 } from './credential-file.ts'
 import type { RepositoryUri } from './repository-uri.ts'
 
-/** Sources of credentials that are not read here: reading a bucket without a signature would only say that it is denied. */
-const NOT_READ = [
-  'AWS_WEB_IDENTITY_TOKEN_FILE',
-  'AWS_CONTAINER_CREDENTIALS_FULL_URI',
-  'AWS_CONTAINER_CREDENTIALS_RELATIVE_URI',
-] as const
-
 /**
  * The credentials of a repository in S3, as Triton finds them: the file that TRITON_CLOUD_CREDENTIAL_PATH names, the variables AWS_*,
- * the profile in the files of AWS. Without any, requests are not signed.
+ * the profile in the files of AWS. `AwsRoles` has those of pods and machines.
  *
  * @throws ServeError SETTING_INVALID that names the file or the variable, never a value.
  */
@@ -41,10 +34,7 @@ export async function readAwsCredentials(
   const awsRegion = regions.find((region) => region)
   const awsEndpoint = at.endpoint ?? readEndpoint('AWS_ENDPOINT_URL', env)
   return {
-    ...toAws(
-      sources.find(({ id }) => id),
-      env,
-    ),
+    ...toAws(sources.find(({ id }) => id)),
     ...(awsRegion !== undefined && { awsRegion }),
     ...(awsEndpoint !== undefined && { awsEndpoint }),
   }
@@ -56,15 +46,8 @@ function toKeys(from: Environment, id: string, secret: string, token: string) {
   return { id: from[id], secret: from[secret], token: from[token] }
 }
 
-function toAws(keys: Keys | undefined, env: Environment): Pick<FetchCredentials, 'aws'> {
-  if (!keys?.id) {
-    const other = NOT_READ.find((name) => env[name] !== undefined)
-    if (other === undefined) return {}
-    throw settingRefusal(
-      other,
-      'is no source of credentials here, want AWS_ACCESS_KEY_ID or a profile',
-    )
-  }
+function toAws(keys: Keys | undefined): Pick<FetchCredentials, 'aws'> {
+  if (!keys?.id) return {}
   const { id: accessKeyId, secret, token } = keys
   if (!secret) throw settingRefusal('AWS_SECRET_ACCESS_KEY', 'is missing')
   if (!/^[!-~]+$/.test(accessKeyId)) throw settingRefusal('AWS_ACCESS_KEY_ID', 'is no key')

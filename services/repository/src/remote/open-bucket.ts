@@ -5,6 +5,7 @@ import { s3Api } from '../fetch/s3-api.ts'
 import { asApi } from './as-api.ts'
 import { readAzureAccount } from './as-credentials.ts'
 import { readAwsCredentials } from './aws-credentials.ts'
+import { AwsRoles } from './aws-roles.ts'
 import { type Environment, readEndpoint } from './credential-file.ts'
 import { gsApi } from './gs-api.ts'
 import { GoogleCredentials } from './gs-credentials.ts'
@@ -21,7 +22,14 @@ export function bucketOpener(
   { env, clock }: { readonly env: Environment; readonly clock: Clock },
 ): OpenBucket {
   if (at.kind === 's3') {
-    return async () => s3Api(at.bucket, { credentials: await readAwsCredentials(at, env), clock })
+    const roles = new AwsRoles({ env, clock })
+    return async (context) => {
+      const credentials = await readAwsCredentials(at, env)
+      if (credentials.aws !== undefined) return s3Api(at.bucket, { credentials, clock })
+      const { awsRegion: region, awsEndpoint } = credentials
+      const keys = roles.keys(context, { region, isAws: awsEndpoint === undefined })
+      return s3Api(at.bucket, { credentials, clock, keys })
+    }
   }
   if (at.kind === 'as') {
     return async () => asApi(at.bucket, { ...(await readAzureAccount(at, env)), clock })

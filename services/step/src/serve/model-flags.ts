@@ -28,7 +28,8 @@ export const MODEL_FLAGS = {
     type: 'string',
     repeatable: true,
     aliases: ['model-store'],
-    description: 'Folder or s3:// address that holds models. Repeat the flag for more.',
+    description:
+      'Folder, or s3://, gs:// or as:// address, that holds models. Repeat the flag for more.',
   },
   'strict-readiness': {
     type: 'bool',
