@@ -75,13 +75,18 @@ function toArguments(flags: string, folder: string): readonly string[] {
 /** A repository with `add`, and a copy of it for each model that the line loads. */
 async function writeModels(folder: string, flags: string): Promise<void> {
   const loaded = [...flags.matchAll(/--load-model[= ](\S+)/g)].map(([, name = '']) => name)
-  const bytes = await readFile(ADD_ONE)
+  const folders = [...flags.matchAll(/--model-repository[= ]\/(models\S*)/g)]
+  const [repository = 'models', ...others] = folders.map(([, path = '']) => path)
+  for (const other of others) await mkdir(join(folder, other), { recursive: true })
   for (const name of ['add', ...loaded.filter((one) => one !== '*')]) {
-    const version = join(folder, 'models', name, '1')
-    await mkdir(version, { recursive: true })
-    await writeFile(join(version, 'model.onnx'), bytes)
-    await writeFile(join(version, '..', 'config.pbtxt'), ADD_CONFIG)
+    await writeModel(join(folder, repository, name), ADD_CONFIG)
   }
+}
+
+async function writeModel(folder: string, config: string): Promise<void> {
+  await mkdir(join(folder, '1'), { recursive: true })
+  await writeFile(join(folder, '1/model.onnx'), await readFile(ADD_ONE))
+  await writeFile(join(folder, 'config.pbtxt'), config)
 }
 
 const ADD_CONFIG = `backend: "onnxruntime" max_batch_size: 8
@@ -132,7 +137,7 @@ await t.test('settings of backends that have no effect are told', async (t) => {
 })
 
 await t.test('published start lines start and serve, or say what is missing', async (t) => {
-  t.ok(LINES.length >= 30, `${LINES.length} lines`)
+  t.ok(LINES.length >= 40, `${LINES.length} lines`)
   const root = t.testdir({})
   for (const [place, { flags, refused, isParsedOnly }] of LINES.entries()) {
     await t.test(flags, async (t) => {
@@ -151,13 +156,105 @@ await t.test('published start lines start and serve, or say what is missing', as
       const { port } = await start(t, argv)
       const health = await fetch(`http://127.0.0.1:${port}/v2/health/ready`)
       t.equal(health.status, 200)
-      const isLoaded = !flags.includes('mode=explicit') && !flags.includes('mode explicit')
+      const isLoaded = !/mode[= ]explicit/.test(flags) || flags.includes('--load-model')
       const [, name] = /--load-model[= ]([^*\s]+)/.exec(flags) ?? [undefined, 'add']
-      if (!isLoaded && !flags.includes('--load-model')) return
+      if (!isLoaded) t.equal((await post(port, 'repository/models/add/load', {}))[0], 200)
       const input = { name: 'X', datatype: 'FP32', shape: [1, 16], data: Array(16).fill(1) }
       const [status, text] = await post(port, `models/${name}/infer`, { inputs: [input] })
       t.equal(status, 200, text)
     })
+  }
+})
+
+/** What a request gets that only a server with the extension answers so; by name, in the order of tritonserver 2.51. */
+const EXTENSIONS: Readonly<Record<string, (port: number) => Promise<boolean>>> = {
+  classification: (port) =>
+    infers(port, { outputs: [{ name: 'Y', parameters: { classification: 1 } }] }, /BYTES/),
+  sequence: async (port) => {
+    const parameters = { sequence_id: 7, sequence_start: true, sequence_end: true }
+    const isRefused = !(await infers(port, {}, /"Y"/, 'sequence'))
+    return isRefused && (await infers(port, { parameters }, /"Y"/, 'sequence'))
+  },
+  model_repository: (port) => posts(port, 'repository/index', {}, /"add".*READY/),
+  'model_repository(unload_dependents)': async (port) => {
+    const path = 'repository/models/over'
+    if (!(await posts(port, `${path}/load`, {}, /^$/))) return false
+    await post(port, `${path}/unload`, { parameters: { unload_dependents: true } })
+    return posts(port, 'repository/index', {}, /"below","version":"1","state":"UN/)
+  },
+  schedule_policy: async (port) =>
+    (await infers(port, { parameters: { priority: 1, timeout: 1_000_000 } }, /"Y"/)) &&
+    !(await infers(port, { parameters: { priority: 'first' } }, /"Y"/)),
+  model_configuration: (port) => gets(port, 'models/add/config', /"max_batch_size":8/),
+  system_shared_memory: (port) => takesRegions(port, 'system', { key: '/nosuch', offset: 0 }),
+  cuda_shared_memory: (port) =>
+    takesRegions(port, 'cuda', {
+      raw_handle: { b64: Buffer.alloc(64).toString('base64') },
+      device_id: 0,
+    }),
+  binary_tensor_data: (port) =>
+    infers(
+      port,
+      { outputs: [{ name: 'Y', parameters: { binary_data: true } }] },
+      /"binary_data_size":64/,
+    ),
+  parameters: async (port) =>
+    (await infers(port, { parameters: { own: 1 } }, /"Y"/)) &&
+    !(await infers(port, { parameters: { triton_own: 1 } }, /"Y"/)),
+  statistics: (port) => gets(port, 'models/add/stats', /"inference_count":[1-9]/),
+  trace: (port) => gets(port, 'trace/setting', /"trace_level"/),
+  logging: (port) => gets(port, 'logging', /"log_info"/),
+}
+
+async function gets(port: number, path: string, want: RegExp): Promise<boolean> {
+  const answer = await fetch(`http://127.0.0.1:${port}/v2/${path}`)
+  return answer.ok && want.test(await answer.text())
+}
+
+async function posts(port: number, path: string, body: object, want: RegExp): Promise<boolean> {
+  const [status, text] = await post(port, path, body)
+  return status === 200 && want.test(text)
+}
+
+/** A region that is not there is refused for that, where regions are taken. */
+async function takesRegions(port: number, kind: string, region: object): Promise<boolean> {
+  const path = `${kind}sharedmemory/region/r/register`
+  const [, text] = await post(port, path, { ...region, byte_size: 1 })
+  const isAsked = /Unable to open|failed to register/.test(text)
+  return isAsked && (await gets(port, `${kind}sharedmemory/status`, /^\[\]$/))
+}
+
+async function infers(port: number, more: object, want: RegExp, model = 'add'): Promise<boolean> {
+  const input = { name: 'X', datatype: 'FP32', shape: [1, 16], data: Array(16).fill(1) }
+  return await posts(port, `models/${model}/infer`, { inputs: [input], ...more }, want)
+}
+
+await t.test('each extension that is listed works, and each that works is listed', async (t) => {
+  const folder = t.testdir({})
+  const io = ADD_CONFIG.slice(ADD_CONFIG.indexOf('max_batch_size'))
+  await writeModels(folder, '--load-model=below')
+  await writeModel(join(folder, 'models/sequence'), `${ADD_CONFIG} sequence_batching {}`)
+  const step = `step { model_name: "below" model_version: -1
+    input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } }`
+  const over = `platform: "ensemble" ${io} ensemble_scheduling { ${step} }`
+  await writeModel(join(folder, 'models/over'), over)
+  const common = [`--model-repository=${folder}/models`, ...PORTS]
+  const explicit = ['--model-control-mode=explicit', '--load-model=add', '--load-model=sequence']
+  const cases = [
+    [[...common, ...explicit], Object.keys(EXTENSIONS)],
+    [
+      [...common, ...explicit, '--allow-client-shm=false', '--trace-config=mode=opentelemetry'],
+      Object.keys(EXTENSIONS).filter((name) => !/shared_memory|trace/.test(name)),
+    ],
+  ] as const
+  for (const [argv, want] of cases) {
+    const { port } = await start(t, argv)
+    const metadata = await fetch(`http://127.0.0.1:${port}/v2`)
+    const { extensions } = (await metadata.json()) as { extensions: readonly string[] }
+    t.same(extensions, want)
+    for (const [name, works] of Object.entries(EXTENSIONS)) {
+      t.equal(await works(port), extensions.includes(name), name)
+    }
   }
 })
 
