@@ -135,7 +135,10 @@ await t.test(
     const redis = await startRedisServer(() => ['--requirepass', 'secret'])
     t.teardown(() => redis.kill())
     const env = { TRITONCACHE_REDIS_PASSWORD: 'secret' }
-    const cache = ['--cache-config=redis,host=127.0.0.1', `--cache-config=redis,port=${redis.port}`]
+    // On a busy machine a lookup may take long; here each one counts.
+    const cache = ['host=127.0.0.1', `port=${redis.port}`, 'wait_timeout=20000'].map(
+      (setting) => `--cache-config=redis,${setting}`,
+    )
     const limiter = ['--rate-limit=execution_count', '--rate-limit-resource=r:1']
     const append = { big_identity: `${CACHE} ${LIMIT}`, ens_chain: CACHE, slow: LIMIT }
     const models = [...Object.keys(append), 'add_one_batch']
