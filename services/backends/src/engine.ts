@@ -46,6 +46,8 @@ export interface HostCallOptions {
    * answered, and has the time of the one that has most.
    */
   readonly batch?: readonly StepRequest[]
+  /** The request whose trace the model gave to the call; absent if it gave none. */
+  readonly traced?: StepRequest | undefined
   /** False: the model wants exactly one response, and a decoupled model is refused. */
   readonly isDecoupled: boolean
 }

@@ -1,7 +1,16 @@
-import { type Clock, openCallScope } from '@tutti/chassis'
+import { type CallContext, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type Executor, endingSink, type FindExecutor, type ModelTarget } from '@tutti/tensor'
-import type { Requests } from './requests.ts'
+import { isEnsembleConfig } from '@tutti/model-config'
+import {
+  type Executor,
+  endingSink,
+  type FindExecutor,
+  type InferRequest,
+  type ModelTarget,
+  type ResponseSink,
+  type StepTraces,
+} from '@tutti/tensor'
+import type { Requests, RoutedModel } from './requests.ts'
 
 /** What bounds the requests that models make to other models (BLS). */
 export interface NestingBounds {
@@ -34,7 +43,7 @@ export function createNestedExecutors({
 }: NestedRequestsOptions): FindExecutor {
   let open = 0
   const execute = (target: ModelTarget, ...[request, sink, options]: Execute): void => {
-    const { signal: parent, deadlineAt, trace, origin } = options
+    const { signal: parent, deadlineAt, trace, origin, stepTraces } = options
     const remainingMs = deadlineAt === undefined ? undefined : deadlineAt - clock.now()
     const scope = openCallScope({ clock, parent, remainingMs, trace })
     open += 1
@@ -50,12 +59,31 @@ export function createNestedExecutors({
       if (callers.length > bounds.maxDepth) throw tooDeep(model, callers, bounds.maxDepth)
       const found = resolve(model, version === 0 ? '' : String(version))
       if (found.isDecoupled && isDecoupled !== true) throw decoupled(model)
-      found.execute(request, ending, scope.context, callers)
+      if (stepTraces === undefined) found.execute(request, ending, scope.context, callers)
+      else traceNested(stepTraces, { found, request, callers, context: scope.context }, ending)
     } catch (error) {
       ending.fail(ServeError.from(error), 'no')
     }
   }
   return (target) => ({ execute: (...nested) => execute(target, ...nested) })
+}
+
+/** The model gave its trace to the call: what it calls has one beneath it. */
+function traceNested(
+  traces: StepTraces,
+  call: {
+    readonly found: RoutedModel
+    readonly request: InferRequest
+    readonly callers: readonly string[]
+    readonly context: CallContext
+  },
+  sink: ResponseSink,
+): void {
+  const { found, request, callers, context } = call
+  const { name, version, config } = found
+  const model = { name, version, isEnsemble: isEnsembleConfig(config) }
+  const [traced, stepTraces] = traces.begin(model, request, sink)
+  found.execute(request, traced, { ...context, stepTraces }, callers)
 }
 
 function tooDeep(model: string, callers: readonly string[], maxDepth: number): ServeError {

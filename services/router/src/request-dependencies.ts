@@ -6,7 +6,7 @@ import type { LiveRevision, ResolvedEntry } from './catalog.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
 import type { SequenceRoutes } from './sequence-routes.ts'
 
-/** The context of a request, with what traces its steps if it is a traced one to an ensemble. */
+/** The context of a request, with what traces its steps and calls if it is a traced one. */
 export interface RequestCallContext extends CallContext {
   readonly stepTraces?: StepTraces
 }

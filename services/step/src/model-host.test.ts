@@ -10,6 +10,7 @@ import type {
   RequestOrigin,
   ResponseSink,
   StepRequest,
+  StepTraces,
 } from '@tutti/tensor'
 import { RecordedResponses } from '@tutti/tensor/testing'
 import type { AskOptions, RouterCalls } from '@tutti/transport'
@@ -157,6 +158,23 @@ await t.test('what a model says and what its request brings make the call', asyn
   })
   t.equal(call?.request.inputs[0]?.data, inputs[0]?.data, 'the bytes are the model’s own')
 })
+
+await t.test(
+  'a call that got the trace of its request is traced beneath it, no other',
+  async (t) => {
+    const stepTraces: StepTraces = { begin: (_model, _request, sink) => [sink, stepTraces] }
+    const { infer, routers, request } = open({ stepTraces })
+    await infer()
+    await infer({}, { traced: request })
+    await infer({}, { traced: batchRequest() })
+    const given = routers.calls.map(({ options }) => options.stepTraces)
+    t.same(
+      given.map((one) => one === stepTraces),
+      [false, true, false],
+    )
+    t.equal(given[2], undefined, 'of a request that is over')
+  },
+)
 
 await t.test('without deadline, trace or callers the call says nothing of them', async (t) => {
   const { infer, routers } = open()

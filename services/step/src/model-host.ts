@@ -86,7 +86,8 @@ function inferAsCaller(
     const target = { model, version: toVersion(model, modelVersion), revision: '' }
     const infer = { context: toContext(request), inputs, requestedOutputs }
     const { signal } = scope.context
-    const call = { signal, ...inherited(callers, options) }
+    const stepTraces = options.traced && o.findCaller(options.traced)?.options.stepTraces
+    const call = { signal, ...inherited(callers, options), ...(stepTraces && { stepTraces }) }
     connected(o).executor(target).execute(infer, ending, call)
   } catch (error) {
     ending.fail(ServeError.from(error), 'no')

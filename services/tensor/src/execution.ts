@@ -141,9 +141,9 @@ export interface TracedModel {
   readonly isEnsemble: boolean
 }
 
-/** Traces the steps of one request to an ensemble, where a client's request is traced into a file. */
+/** Traces the steps of one request to an ensemble, and what its model calls, where a client's request is traced into a file. */
 export interface StepTraces {
-  /** Begins the trace of a step. @returns where its responses are to go, and what traces the steps that it has itself. */
+  /** Begins the trace of a step or call. @returns where its responses are to go, and what traces its own steps and calls. */
   begin(
     model: TracedModel,
     request: InferRequest,
@@ -160,7 +160,7 @@ export interface ExecuteOptions {
   readonly trace?: TraceContext
   /** Absent for a client's request before it is admitted. */
   readonly origin?: RequestOrigin
-  /** Of a request to an ensemble that is traced into a file; absent for all others. */
+  /** Of a request that is traced into a file; absent for all others. */
   readonly stepTraces?: StepTraces
 }
 

@@ -48,10 +48,12 @@ class PreferredMemory:
 class InferenceTrace:
     """The trace that a request belongs to; given on to requests that a model makes."""
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_key")
 
     def __init__(self, context: str | None = None):
         self._context = context or None
+        # Of the request that was received with it.
+        self._key = None
 
     def get_context(self) -> str | None:
         """OpenTelemetry's context as JSON, if the request is traced."""
@@ -147,6 +149,7 @@ class InferenceRequest:
         self._priority = priority
         self._preferred_memory = None
         self._trace = trace if isinstance(trace, InferenceTrace) else InferenceTrace(trace)
+        self._trace._key = key
         self._parameters = parameters_json
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
         self._channel = Channel(host, key, is_decoupled)

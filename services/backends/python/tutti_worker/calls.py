@@ -44,6 +44,7 @@ class Calls:
             "outputs": sorted(request.requested_output_names()),
             "decoupled": is_decoupled,
             "callers": calling_for.get(),
+            "traced": request.trace()._key,
         }
         id = self._server.next_id()
         call = self._open[id] = Call(self._server, id, self._to_response, self._closed)

@@ -55,9 +55,13 @@ export class HostCalls {
     this.#open.set(id, call)
     const [caller, ...batch] = session.findCallers(about['callers'])
     const isDecoupled = about['decoupled'] === true
+    const traced = session.findCaller(about['traced'])
     if (caller === undefined) call.fail(noCaller(), 'maybe')
     else if (this.#host === undefined) call.fail(noHost(), 'no')
-    else this.#host.infer(request, call, { signal: call.signal, caller, batch, isDecoupled })
+    else {
+      const { signal } = call
+      this.#host.infer(request, call, { signal, caller, batch, traced, isDecoupled })
+    }
   }
 }
 

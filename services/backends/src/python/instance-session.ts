@@ -145,13 +145,16 @@ export class InstanceSession implements FrameReceiver {
    * @returns none while nothing is executed.
    */
   findCallers(keys: unknown): readonly StepRequest[] {
-    const named = (Array.isArray(keys) ? keys : []).flatMap((key: unknown) => {
-      const found = typeof key === 'number' ? this.findOpen(key) : undefined
-      return found?.[0].wanted(found[1]) ?? []
-    })
+    const named = (Array.isArray(keys) ? keys : []).flatMap((key) => this.findCaller(key) ?? [])
     return named.length > 0
       ? named
       : (this.open.at(-1)?.o.batch ?? []).map(({ request }) => request)
+  }
+
+  /** The request with this key, as the process wrote it, if somebody waits for it. */
+  findCaller(key: unknown): StepRequest | undefined {
+    const found = typeof key === 'number' ? this.findOpen(key) : undefined
+    return found?.[0].wanted(found[1])
   }
 
   /**

@@ -70,7 +70,7 @@ await t.test(
         x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
         first = call("double", x, request_id="r", correlation_id=2**63, flags=3, timeout=5,
                      parameters={"p": 2**60, "q": 1.5}).exec()
-        second = call("double", first.output_tensors()[0].as_numpy()).exec()
+        second = call("double", first.output_tensors()[0].as_numpy(), trace=request.trace()).exec()
         out.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", second.output_tensors()[0].as_numpy())]))
     return out`,
         { sharesMemory },
@@ -84,6 +84,8 @@ await t.test(
           `${size} bytes`,
         )
         t.equal(host.calls.at(-1)?.options.caller, request, 'the call is made for its request')
+        t.equal(host.calls.at(-1)?.options.traced, request, 'it got its trace')
+        t.equal(host.calls.at(-2)?.options.traced, undefined)
       }
       const { request, options } = host.calls[0] ?? {}
       t.same(options?.isDecoupled, false)

@@ -1,4 +1,5 @@
 // needs: nats
+import { readFileSync } from 'node:fs'
 import type { Engine, EngineRequest, ModelHost } from '@tutti/backends'
 import {
   createHealth,
@@ -16,6 +17,12 @@ import { type RecordedResponse, RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
+
+interface TraceEvent {
+  readonly id: number
+  readonly model_name?: string
+  readonly parent_id?: number
+}
 
 interface Named {
   readonly name: string
@@ -40,7 +47,7 @@ const ensemble = `platform: "ensemble" ${io} ensemble_scheduling {
 
 /**
  * `add` adds one, or what its configuration says. `call` calls the model that its parameter names, which gets its parameters; with `ready` it says whether that
- * model is ready. `held` waits until it is cancelled.
+ * model is ready, and with `traced` it gives its trace to the call. `held` waits until it is cancelled.
  */
 function testEngine() {
   const state = { held: 0, cancelled: 0 }
@@ -113,7 +120,8 @@ async function callOther(
     requestedOutputs: [],
   }
   const sink = new RecordedResponses()
-  host.infer(request, sink, { signal, caller, isDecoupled: false })
+  const traced = context.parameters.has('traced') ? caller : undefined
+  host.infer(request, sink, { signal, caller, traced, isDecoupled: false })
   const [response] = await sink.all
   if (response?.error !== undefined) throw response.error
   if (response === undefined) throw new Error('no response came')
@@ -240,6 +248,24 @@ await t.test('in one process a model loads another, where clients may', async (t
   const { infer } = await serve(t, ['--model-control-mode=explicit', '--load-model=call'])
   t.match(await infer('call', { model: 'add' }), /^MODEL_NOT_FOUND: /)
   t.equal(await infer('call', { load: 'twice', model: 'twice' }), 3)
+})
+
+await t.test('what a model calls with its trace has traces beneath its own', async (t) => {
+  const folder = t.testdir({ models: stored() })
+  const trace = ['mode=triton', `triton,file=${folder}/trace`, 'triton,log-frequency=1', 'rate=1']
+  const argv = [...trace, 'level=TIMESTAMPS'].map((text) => `--trace-config=${text}`)
+  const { infer } = await serve(t, argv, `${folder}/models`)
+  const tracesOf = (index: number): readonly string[] =>
+    JSON.parse(readFileSync(`${folder}/trace.${index}`, 'utf8')).flatMap(
+      ({ id, model_name: name, parent_id: parent }: TraceEvent) =>
+        name === undefined ? [] : `${id} ${name} ${parent ?? '-'}`,
+    )
+  t.equal(await infer('call', { model: 'twice', traced: '1' }), 3)
+  t.same(tracesOf(0), ['4 add 2', '3 add 2', '2 twice 1', '1 call -'], 'as tritonserver')
+  t.equal(await infer('call', { model: 'twice' }), 3)
+  t.same(tracesOf(1), ['5 call -'])
+  t.match(await infer('call', { model: 'nope', traced: '1' }), /^MODEL_NOT_FOUND: /)
+  t.same(tracesOf(2), ['6 call -'])
 })
 
 await t.test('models of several repositories may have the same name', async (t) => {

@@ -16,8 +16,8 @@ export interface TraceRequestsOptions {
 }
 
 /**
- * Traces requests of clients into a file, in tritonserver's form, and with them the steps of ensembles. Rate, count and level are
- * those of the model that the client asks for. What models call has no traces.
+ * Traces requests of clients into a file, in tritonserver's form, and with them the steps of ensembles, and what models call if
+ * they give their trace to the call. Rate, count and level are those of the model that the client asks for.
  */
 export function traceRequests({ settings, file, clock }: TraceRequestsOptions): SelectorDecorator {
   let last = 0
@@ -42,7 +42,7 @@ export function traceRequests({ settings, file, clock }: TraceRequestsOptions): 
       trace.begin()
       const to = new TracedSink({ trace, protocol, clock, sink, write })
       const stepTraces = children.under(trace.id)
-      model.execute(request, to, traced.isEnsemble ? { ...o, stepTraces } : o)
+      model.execute(request, to, { ...o, stepTraces })
     })
   }
 }
