@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { gunzipSync, inflateSync } from 'node:zlib'
-import type { Call, Case, RestCall } from './case.ts'
+import { type Call, type Case, type RestCall, surfaceOf } from './case.ts'
 import type { Difference } from './compare.ts'
 
 /** A difference on purpose: a user of Triton would accept it for its reason. */
 export interface Accepted {
   readonly name: string
   readonly reason: string
-  readonly fits: (difference: Difference, call: Call) => boolean
+  readonly fits: (difference: Difference, call: Call, test: Case) => boolean
 }
 
 /** How many there may be: each is something that a user has to know. */
@@ -26,21 +26,78 @@ function saysOf({ path, triton, tutti }: Difference, ours: RegExp, theirs = /./)
   return isText(path) && ours.test(textOf(tutti)) && theirs.test(textOf(triton))
 }
 
-function isCut({ headers = {}, base64 = '' }: RestCall): boolean {
-  const { 'content-encoding': encoding = '' } = headers
+/** Whether the calls' text has something. */
+function asks(call: Call, what: RegExp): boolean {
+  return what.test(textOfCall(call))
+}
+
+function textOfCall(call: Call): string {
+  const body = 'path' in call ? (inflated(call)?.toString('latin1') ?? '') : ''
+  return JSON.stringify(call).replaceAll('\\"', '"') + body
+}
+
+/** What is sent as bytes; undefined if it cannot be inflated. */
+function inflated({ headers = {}, base64 = '' }: RestCall): Buffer | undefined {
+  const sent = Buffer.from(base64, 'base64')
+  const { 'content-encoding': encoding } = headers
   try {
-    if (encoding === 'gzip') gunzipSync(Buffer.from(base64, 'base64'))
-    if (encoding === 'deflate') inflateSync(Buffer.from(base64, 'base64'))
-    return false
+    if (encoding === 'gzip') return gunzipSync(sent)
+    return encoding === 'deflate' ? inflateSync(sent) : sent
   } catch {
-    return true
+    return undefined
   }
 }
 
-/** Whether the calls' text has something. */
-function asks(call: Call, what: RegExp): boolean {
-  const body = 'base64' in call ? Buffer.from(call.base64 ?? '', 'base64').toString('latin1') : ''
-  return what.test(JSON.stringify(call).replaceAll('\\"', '"') + body)
+const TENSOR = /(?:tensor|input|output) '?([^',:\n]*)'?/
+const PARAMETER = /^(?:invalid value (?:type )?for|parameter keys starting with) '([^']*)'/
+
+/** Which input, output or parameter of a request the text of an error is about. */
+function subjectOf(text: string): string | undefined {
+  const [, tensor] = /for tensor '([^']*)'/.exec(text) ?? []
+  const [, subject] = PARAMETER.exec(text) ?? TENSOR.exec(text) ?? []
+  return tensor ?? subject
+}
+
+/** Both texts are about parts of the request, and about different ones. */
+function areOfTwoParts({ path, triton, tutti }: Difference, call: Call): boolean {
+  const [theirs, ours] = [subjectOf(textOf(triton)), subjectOf(textOf(tutti))]
+  if (!isText(path) || theirs === undefined || ours === undefined || theirs === ours) return false
+  const asked = textOfCall(call)
+  return asked.includes(`"${theirs}`) && asked.includes(`"${ours}`)
+}
+
+/** The body comes first, so that a client which still sends it sees the answer. */
+function saysOfEncoding({ path, tutti }: Difference, call: Call): boolean {
+  const isUnknown = asks(call, /"content-encoding":"(?!(gzip|deflate|identity)")/)
+  return isUnknown && (path === 'status' ? tutti === 501 : tutti === 'Unsupported compression type')
+}
+
+/** A part of Triton's refusal with such a text, where Tutti answers or says something else. */
+function isRefusedThere({ path, triton }: Difference, text: RegExp): boolean {
+  if (isText(path)) return text.test(textOf(triton))
+  if (/^(code|status)$/.test(path)) return triton !== 0 && triton !== 200
+  return path.startsWith('headers') || triton === undefined
+}
+
+function isLoad(call: Call | undefined): boolean {
+  return call !== undefined && /RepositoryModelLoad$|\/load$/.test(surfaceOf(call))
+}
+
+function isUnload(call: Call | undefined): boolean {
+  return call !== undefined && /RepositoryModelUnload$|\/unload$/.test(surfaceOf(call))
+}
+
+/** By how much longer an answer is in which the parameters of the sequence stand once more. */
+function lengthOfSequence(call: Call): number {
+  const asked = textOfCall(call)
+  const members = [
+    ['sequence_id', /"sequence_id":(\d+)/, '0'],
+    ['sequence_start', /"sequence_start":(true)/, 'false'],
+    ['sequence_end', /"sequence_end":(true)/, 'false'],
+  ] as const
+  return members
+    .map(([name, pattern, otherwise]) => `,"${name}":${pattern.exec(asked)?.[1] ?? otherwise}`)
+    .join('').length
 }
 
 /** An index without the models that Triton does not list, because they have no version. */
@@ -50,14 +107,7 @@ function withoutVersionless(index: unknown): unknown {
 }
 
 const NO_VERSION = /^(at least one version must be available under|unloaded$)/
-/** Texts about one of the parameters of a request. */
-const BY_KEY = /^(invalid value (type )?for '|parameter keys starting with)/
-const BY_INPUT = /input '\w+' batch size does not match/
-/** Texts about the name or the datatype of an input or output. */
-const BY_DATATYPE = /data-type is '|receiving \w+ data via JSON is not supported/
-const BY_NAME = /unexpected inference output '|already exists in request|invalid value type for '/
-const BY_SIZE = /input byte size mismatch for input '\w+'/
-const SEQUENCE_MEMBERS = ',"sequence_id":0,"sequence_start":false,"sequence_end":false'
+const WITHOUT_EXECUTE = JSON.stringify('class TritonPythonModel:\n    pass').slice(1, -1)
 const MALFORMED = /^failed to parse the request JSON buffer: /
 
 /** Those of docs/compatibility.md that requests can show, those of the REST codec's README, and those of the comparison itself. */
@@ -95,8 +145,8 @@ export const ACCEPTED: readonly Accepted[] = [
     name: 'extents of a shape',
     reason: 'extents are from 0 to 2^53 - 1: no other tensor fits into a message',
     fits: (difference, call) =>
-      asks(call, /"shape":\[[^\]]*\d{16,}/) ||
-      saysOf(difference, /extent (out of range|that is too large)/),
+      saysOf(difference, /extent (out of range|that is too large)/) ||
+      (difference.path === 'status' && asks(call, /"shape":\[[^\]]*\d{16,}/)),
   },
   {
     name: 'an extent below 0',
@@ -110,13 +160,15 @@ export const ACCEPTED: readonly Accepted[] = [
     fits: ({ surface, triton, tutti, path }) =>
       surface === 'ModelStreamInfer' &&
       (JSON.stringify([triton, tutti])?.includes('too many') ||
-        path.endsWith('triton_final_response.bool_param')),
+        (path.endsWith('final_response_of_error.bool_param') && tutti === true)),
   },
   {
     name: 'an error that a model answers',
     reason: 'it counts as a failure in statistics and metrics, as in newer Tritons',
-    fits: ({ surface, path }, call) =>
-      surface === 'statistics and metrics' && 'counts' in call && /faults|repeat/.test(path),
+    fits: ({ surface, path, triton = 0, tutti = 0 }) =>
+      surface === 'statistics and metrics' &&
+      /faults|repeat/.test(path) &&
+      (/fail/.test(path) ? Number(tutti) > Number(triton) : Number(tutti) < Number(triton)),
   },
   {
     name: 'binary_data_output and listed outputs',
@@ -177,12 +229,9 @@ export const ACCEPTED: readonly Accepted[] = [
   },
   {
     name: 'the first of several mistakes',
-    reason: 'parameters and inputs have no order, so any of those that are wrong may be told',
-    fits: (difference) =>
-      saysOf(difference, BY_KEY, BY_KEY) ||
-      saysOf(difference, BY_INPUT, BY_INPUT) ||
-      saysOf(difference, BY_SIZE, BY_SIZE) ||
-      saysOf(difference, BY_DATATYPE, BY_NAME),
+    reason:
+      'parts of a request have no order, so any of those that are wrong may be told: an input, an output, a parameter, its encoding',
+    fits: (difference, call) => areOfTwoParts(difference, call) || saysOfEncoding(difference, call),
   },
   {
     name: 'a body that is one tensor',
@@ -197,20 +246,24 @@ export const ACCEPTED: readonly Accepted[] = [
   {
     name: 'unknown datatypes over HTTP',
     reason: 'the error says which datatypes there are: Triton compares it with the model first',
-    fits: (difference) => saysOf(difference, /^invalid datatype for input /),
+    fits: (difference) =>
+      saysOf(difference, /^invalid datatype for input /) &&
+      subjectOf(textOf(difference.triton)) === subjectOf(textOf(difference.tutti)),
   },
   {
     name: 'integers with a fraction of 0',
     reason: 'JSON has one kind of number, so 1.0 is taken for 1 in shapes and integer tensors',
-    fits: ({ path }, call) =>
-      asks(call, /[[,]-?\d+(\.0+|e\d+)[,\]]/) && /^(status|headers|json|text)/.test(path),
+    fits: (difference, call) =>
+      asks(call, /[[,]-?\d+(\.0+|e\d+)[,\]]/) &&
+      isRefusedThere(difference, /attempt to access JSON non-(un)?signed-integer/),
   },
   {
     name: 'an empty batch',
     reason:
       'a batch of 0 items is answered with 0 items: Triton takes 0 for a batch that is not known',
-    fits: ({ path }, call) =>
-      asks(call, /"shape":\["?0"?,/) && /^(code|status|text|message|json|headers)/.test(path),
+    fits: (difference, call) =>
+      asks(call, /"shape":\["?0"?,/) &&
+      isRefusedThere(difference, /input byte size mismatch for input .* got 0$/),
   },
   {
     name: 'format of the log',
@@ -221,9 +274,9 @@ export const ACCEPTED: readonly Accepted[] = [
   {
     name: 'parameters of sequences that an ensemble answers',
     reason: 'they are written once: Triton writes the same members again for each of its steps',
-    fits: ({ path, triton, tutti }) =>
+    fits: ({ path, triton, tutti }, call) =>
       path === 'headers.inference-header-content-length' &&
-      (Number(triton) - Number(tutti)) % SEQUENCE_MEMBERS.length === 0,
+      (Number(triton) - Number(tutti)) % lengthOfSequence(call) === 0,
   },
   {
     name: 'version of an empty last response',
@@ -238,20 +291,67 @@ export const ACCEPTED: readonly Accepted[] = [
     reason:
       'they are refused: Triton takes what it could inflate, and does not see that some is lost',
     fits: ({ path }, call) =>
-      'path' in call && isCut(call) && /^(status|headers|json|binary|text)/.test(path),
+      'path' in call &&
+      inflated(call) === undefined &&
+      /^(status|headers|json|binary|text)/.test(path),
+  },
+  {
+    name: 'a model without execute',
+    reason: 'it is refused when it is loaded: Triton loads it, and then refuses every request',
+    fits: ({ path }, call, { files }) =>
+      isLoad(call) &&
+      /^(code|text|message|status|json|headers)/.test(path) &&
+      JSON.stringify(files).includes(WITHOUT_EXECUTE),
+  },
+  {
+    name: 'a model without inputs',
+    reason:
+      'a request without inputs reaches its code: Triton finds that an input with the index 0 is missing',
+    fits: (difference) =>
+      difference.surface.endsWith('nfer') &&
+      isRefusedThere(difference, /out of bounds index 0: request has 0 inputs$/),
+  },
+  {
+    name: 'an ensemble in a circle',
+    reason: 'each load says that it is one: Triton says so once, and then that there is no version',
+    fits: ({ triton, tutti, path }, call) =>
+      isLoad(call) &&
+      (path === 'code' || path === 'status'
+        ? isDeepStrictEqual([triton, tutti], path === 'code' ? [13, 3] : [500, 400])
+        : textOf(triton).endsWith('no version is available') &&
+          /: circular dependency between ensembles: /.test(textOf(tutti))),
+  },
+  {
+    name: 'a server that is ready again',
+    reason: 'it is ready again when a model without versions is unloaded: Triton never is',
+    fits: ({ surface, triton, tutti, call: at }, _call, { calls, files }) =>
+      surface === 'ServerReady' &&
+      triton === undefined &&
+      tutti === true &&
+      calls.slice(0, at).some(isUnload) &&
+      (JSON.stringify(files).includes('version_policy') || !JSON.stringify(files).includes('/1/')),
   },
 ]
 
-/** Those that are not on purpose. */
-export function unaccepted(
-  { calls }: Case,
-  differences: readonly Difference[],
-): readonly Difference[] {
-  return differences.filter((difference) => nameOf(difference, calls) === undefined)
+/** Those that are not on purpose. Nothing can be said of a model after a load or unload that only one of the servers does. */
+export function unaccepted(test: Case, differences: readonly Difference[]): readonly Difference[] {
+  const { calls } = test
+  const parted = differences.find((difference) => {
+    const call = calls[difference.call]
+    const isControl = isLoad(call) || isUnload(call)
+    return (
+      isControl && /^(code|status)$/.test(difference.path) && nameOf(difference, test) !== undefined
+    )
+  })
+  return differences.filter(
+    (difference) =>
+      nameOf(difference, test) === undefined &&
+      (parted === undefined || difference.call <= parted.call),
+  )
 }
 
 /** The name of the accepted difference that this one is, if it is one. */
-export function nameOf(difference: Difference, calls: Case['calls']): string | undefined {
-  const call = calls[difference.call]
-  return call && ACCEPTED.find(({ fits }) => fits(difference, call))?.name
+export function nameOf(difference: Difference, test: Case): string | undefined {
+  const call = test.calls[difference.call]
+  return call && ACCEPTED.find(({ fits }) => fits(difference, call, test))?.name
 }

@@ -39,6 +39,11 @@ export interface Case {
   readonly calls: readonly Call[]
 }
 
+/** The models that a case adds. */
+export function addedModels({ files = {} }: Pick<Case, 'files'>): readonly string[] {
+  return [...new Set(Object.keys(files).map((path) => path.split('/')[0] ?? ''))]
+}
+
 /** What a server answered to one call, as JSON in which nothing depends on the run: status, text, body, headers. */
 export type Answer = Readonly<Record<string, unknown>>
 

@@ -9,6 +9,7 @@ export function comparable(call: Call, answer: Answer, repository: string): Answ
     sortedBinary,
     sortedOutputs,
     'rpc' in call && call.isUnordered === true ? (value: unknown) => grouped(call, value) : same,
+    toldErrors,
   ]
   let value: unknown = answer
   for (const step of steps) value = step(value)
@@ -35,11 +36,37 @@ function cleanText(text: string, repository: string): string {
   return (
     text
       .replaceAll(repository, 'REPOSITORY')
-      // Frames of Python's own import, which Tutti leaves out.
-      .replaceAll(/ {2}<frozen importlib[^\n]*\n/g, '')
+      // Frames of Python's own import, which Tutti leaves out, and of pb_utils.
+      .replaceAll(
+        / {2}(<frozen importlib|\S+(triton_python_backend_utils|model_config)\.py)[^\n]*\n/g,
+        '',
+      )
+      // The last folder is that of the backends.
+      .replace(/(searched: '[^']*' '[^']*' )'[^']*'/, "$1'BACKEND'")
       .replace(/Got input\(s\) \[([^\]]*)\]/, (_all, list: string) => {
         return `Got input(s) [${list.split(',').toSorted().join(',')}]`
       })
+  )
+}
+
+/** The flag of the last response has another name in a message of a stream that is an error. */
+function toldErrors(value: unknown): unknown {
+  return mapKeys(value, (key, item) => {
+    if (key !== 'messages' || !Array.isArray(item)) return item
+    return item.map((message) => {
+      const isError = Boolean(Object(message).error_message)
+      return isError
+        ? renamed(message, 'triton_final_response', 'final_response_of_error')
+        : message
+    })
+  })
+}
+
+function renamed(value: unknown, from: string, to: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => renamed(item, from, to))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key === from ? to : key, renamed(item, from, to)]),
   )
 }
 

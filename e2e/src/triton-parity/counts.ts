@@ -76,7 +76,8 @@ function addSeries(counts: Map<string, number>, models: readonly string[], text:
   for (const line of text.split('\n')) {
     const [, name = '', labels = '', value] = /^(\w+)\{([^}]*)\} (\S+)$/.exec(line) ?? []
     const [, model = ''] = /model="([^"]*)"/.exec(labels) ?? []
-    if (!models.includes(model)) continue
+    // Those of tutti_* have nothing to be compared with.
+    if (!models.includes(model) || !name.startsWith('nv_')) continue
     const series = `${name}{${labels.split(',').toSorted().join(',')}}`
     counts.set(series, COUNTED.has(name) ? Number(value) : 0)
   }

@@ -2,7 +2,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { until } from '@tutti/chassis/testing'
 import type { Target } from '../serving.ts'
-import type { Answer, Call, Case } from './case.ts'
+import { type Answer, addedModels, type Call, type Case } from './case.ts'
 import { comparable } from './comparable.ts'
 import { type Counts, growth, readCounts } from './counts.ts'
 import { type GrpcService, openGrpcService } from './grpc-service.ts'
@@ -29,9 +29,7 @@ export function openServer(o: {
   const grpc = openGrpcService(o.target.grpcPort)
   return {
     run: async (test) => {
-      const added = [
-        ...new Set(Object.keys(test.files ?? {}).map((path) => path.split('/')[0] ?? '')),
-      ]
+      const added = addedModels(test)
       await addFiles(o.repository, test.files ?? {})
       const before = await countsBefore(o.target, grpc, test.calls)
       try {
@@ -43,6 +41,7 @@ export function openServer(o: {
         return answers
       } finally {
         await removeModels(o.repository, grpc, added)
+        if (added.length > 0) await makeReady(o.repository, grpc, added)
       }
     },
     isThere: async () => {
@@ -105,4 +104,40 @@ async function removeModels(
   }
   if (models.length > 0) await settle(grpc)
   for (const model of models) await rm(join(repository, model), { recursive: true, force: true })
+}
+
+/** An ensemble, which costs neither server a process. */
+const RIGHT_CONFIG = JSON.stringify({
+  platform: 'ensemble',
+  input: [{ name: 'X', data_type: 'TYPE_FP32', dims: [2, 3] }],
+  output: [{ name: 'Y', data_type: 'TYPE_FP32', dims: [2, 3] }],
+  ensemble_scheduling: {
+    step: [
+      {
+        model_name: 'matrix',
+        model_version: -1,
+        input_map: { X: 'X' },
+        output_map: { Y: 'Y' },
+      },
+    ],
+  },
+})
+
+/** After a load that failed a server is not ready, though the model is unloaded and gone, until one of its name has been loaded. */
+async function makeReady(
+  repository: string,
+  grpc: GrpcService,
+  models: readonly string[],
+): Promise<void> {
+  const { message } = await grpc.call({ rpc: 'ServerReady', requests: [{}] })
+  if (Object(message).ready === true) return
+  const parameters = { config: { string_param: RIGHT_CONFIG } }
+  for (const model of models) {
+    await addFiles(repository, { [`${model}/1/note`]: '' })
+    await grpc.call({
+      rpc: 'RepositoryModelLoad',
+      requests: [{ model_name: model, parameters }],
+    })
+  }
+  await removeModels(repository, grpc, models)
 }

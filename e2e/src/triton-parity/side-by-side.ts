@@ -37,7 +37,7 @@ export async function runSideBySide(
     const differences = await differencesOf(test)
     if (differences === undefined) lost.push(test.id)
     for (const difference of differences ?? []) {
-      const name = nameOf(difference, test.calls)
+      const name = nameOf(difference, test)
       if (name !== undefined) accepted[name] = (accepted[name] ?? 0) + 1
     }
     const left = unaccepted(test, differences ?? [])

@@ -166,9 +166,16 @@ const REFUSED: readonly (readonly [
   ],
   [
     'SHAPE_MISMATCH',
-    "[request id: r1] input 'b' batch size does not match other inputs for 'm'",
+    "[request id: r1] input 'a' batch size does not match other inputs for 'm'",
     BATCHING,
     replaceA(tensor('a', 'FP32', [2, 2, 5])),
+  ],
+  // Of two inputs that are wrong the last.
+  [
+    'SHAPE_MISMATCH',
+    `[request id: r1] unexpected shape for input 'b' for model 'm'. Expected [-1,1], got [3,2]. ${NOTE}`,
+    BATCHING,
+    request([tensor('a', 'INT16', [3, 9, 9]), texts('b', [3, 2], [])]),
   ],
   [
     'SHAPE_MISMATCH',
@@ -202,7 +209,7 @@ const REFUSED: readonly (readonly [
   ],
   [
     'SHAPE_MISMATCH',
-    "[request id: r1] All input dimensions should be specified for input 'a' for model 'm', got [-1,2,5]",
+    "[request id: r1] All input dimensions should be specified for input 'b' for model 'm', got [-1,1]",
     BATCHING,
     request([tensor('a', 'FP32', [-1, 2, 5]), texts('b', [-1, 1], [])]),
   ],

@@ -33,9 +33,10 @@ function applyPolicy(
     const wanted = new Set(policy.specific.versions)
     return ascending.filter((version) => wanted.has(version))
   }
-  // A `latest` without a number means one, and so does a policy without a choice.
-  const count = policy?.latest?.num_versions ?? 1
-  return ascending.slice(Math.max(0, ascending.length - Math.max(1, count)))
+  // As in Triton: a policy without a choice is all, and a `latest` without a number is none.
+  if (policy !== undefined && policy.latest === undefined) return ascending
+  const count = policy === undefined ? 1 : (policy.latest?.num_versions ?? 0)
+  return ascending.slice(Math.max(0, ascending.length - count))
 }
 
 /**

@@ -11,7 +11,8 @@ import { fullDims } from './model-metadata.ts'
 import type { InputRule, RequestRules } from './request-rules.ts'
 
 /*
- * What is wrong with a request that a check has refused, in Triton's words.
+ * What is wrong with a request that a check has refused, in Triton's words. Of several inputs that are wrong the last is told, because
+ * Triton's hash table gives them, as long as they are few, from the last to the first.
  */
 
 const BATCH_NOTE =
@@ -79,8 +80,9 @@ export function batchFault(rules: RequestRules, request: InferRequest): ServeErr
       text,
       ...(field !== undefined && { field }),
     })
-  const batch = request.inputs[0]?.shape[0]
-  for (const { name: field, shape } of request.inputs) {
+  const inputs = request.inputs.toReversed()
+  const batch = inputs[0]?.shape[0]
+  for (const { name: field, shape } of inputs) {
     if (!rules.inputs.has(field)) return unknownInput(rules, field)
     const [first] = shape
     if (first === undefined) {
@@ -94,11 +96,21 @@ export function batchFault(rules: RequestRules, request: InferRequest): ServeErr
   return refuse(`inference request batch-size must be <= ${max_batch_size} for '${name}'`)
 }
 
+/** @param found - an input with a fault; there may be more. */
 export function inputFault(
   rules: RequestRules,
   request: InferRequest,
-  tensor: NamedTensor,
+  found: NamedTensor,
 ): ServeError {
+  const faults = request.inputs.flatMap((tensor) => faultOf(rules, request, tensor) ?? [])
+  return faults.at(-1) ?? unknownInput(rules, found.name)
+}
+
+function faultOf(
+  rules: RequestRules,
+  request: InferRequest,
+  tensor: NamedTensor,
+): ServeError | undefined {
   const { name: field, datatype } = tensor
   const rule = rules.inputs.get(field)
   if (rule === undefined) return unknownInput(rules, field)
@@ -134,7 +146,11 @@ function shapeFault(
   return `unexpected shape ${subject}. Expected ${formatShape(want)}, got ${formatShape(shape)}. ${note}`
 }
 
-function dataFault(rules: RequestRules, request: InferRequest, tensor: NamedTensor): ServeError {
+function dataFault(
+  rules: RequestRules,
+  request: InferRequest,
+  tensor: NamedTensor,
+): ServeError | undefined {
   const { name: field, data, shape, datatype } = tensor
   const model = rules.config.name
   const reason = 'INVALID_TENSOR_DATA'
@@ -142,10 +158,12 @@ function dataFault(rules: RequestRules, request: InferRequest, tensor: NamedTens
   if (itemSize !== null) {
     // Exact where a double is not, because clients read this number.
     const wanted = shape.reduce((product, e) => product * BigInt(e), BigInt(itemSize))
+    if (wanted === BigInt(data.byteLength)) return undefined
     const text = `input byte size mismatch for input '${field}' for model '${model}'. Expected ${wanted}, got ${data.byteLength}`
     return toRequestError(rules, request, { reason, text, field })
   }
-  const { text = '', isRequestFault = true } = findBytesFault(data, shape, field, model) ?? {}
-  const fault = { reason, text, field } as const
-  return isRequestFault ? toRequestError(rules, request, fault) : toError(rules, fault)
+  const found = findBytesFault(data, shape, field, model)
+  if (found === undefined) return undefined
+  const fault = { reason, text: found.text, field } as const
+  return found.isRequestFault ? toRequestError(rules, request, fault) : toError(rules, fault)
 }

@@ -31,6 +31,14 @@ export class StepEvents {
     this.#log.warn('model leaves the accelerator idle', { model, why })
   }
 
+  warmUpInputsUnknown(model: string, sample: string, inputs: readonly string[]): void {
+    this.#log.warn('inputs of a warm-up sample are left out, the model has none of their names', {
+      model,
+      sample,
+      inputs,
+    })
+  }
+
   versionLoading(model: string, version: number): void {
     this.#log.info('model version loading', { model, version })
   }

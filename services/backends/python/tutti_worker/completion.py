@@ -12,6 +12,7 @@ def complete_config(connection, settings):
     """Calls the model's `auto_complete_config`, if it has one, and sends the configuration that it made."""
     import triton_python_backend_utils as library
 
+    from .executor import WrongReturn
     from .host import Host
     from .server import Server
     from .user_model import import_model
@@ -24,7 +25,7 @@ def complete_config(connection, settings):
         if hasattr(model, "auto_complete_config"):
             completed = model.auto_complete_config(library.ModelConfig(settings["config"]))
             if not isinstance(completed, library.ModelConfig):
-                raise ValueError(
+                raise WrongReturn(
                     "auto_complete_config function in model '%s' must return a valid pb.ModelConfig object."
                     % settings["name"]
                 )

@@ -33,7 +33,9 @@ _NOT_RESCHEDULED = (
 
 
 class WrongReturn(Exception):
-    """`execute` returned something that it may not. The text is Triton's."""
+    """A function of the model returned something that it may not. The text is Triton's, and complete."""
+
+    is_plain = True
 
 
 class Executor:

@@ -82,7 +82,7 @@ await t.test(
       ],
       [
         completing('return None'),
-        /^ValueError: auto_complete_config function in model 'm' must return a valid pb.ModelConfig object.$/,
+        /^auto_complete_config function in model 'm' must return a valid pb.ModelConfig object.$/,
       ],
       [completing('config.as_dict()["input"] = 7'), /^auto_complete_config of model 'm': .*input/],
       [

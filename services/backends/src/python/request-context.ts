@@ -19,7 +19,8 @@ export function parametersJson(parameters: Parameters): string {
 
 function correlationJson(id: bigint | string): string {
   if (typeof id === 'bigint') return id === 0n ? '' : `"correlation_id":${id}`
-  return id === '' ? '' : `"correlation_id":${JSON.stringify(id)}`
+  // An empty text is none, too, but a model sees it as the text that it is.
+  return `"correlation_id":${JSON.stringify(id)}`
 }
 
 /**

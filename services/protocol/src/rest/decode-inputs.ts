@@ -82,13 +82,16 @@ function decodeInput(
   if (extents.length > MESSAGE_BOUNDS.rank) throw tooMany('rank')
   const shape = extents.map((extent) => decodeExtent(name, extent))
   const parameters = member(item, 'parameters')
-  const place = decodePlace(parameters)
-  if (place !== undefined) return { name, datatype, shape, data: NOTHING, place }
   const binarySize = member(parameters, 'binary_data_size')
   if (binarySize !== undefined) {
     const size = asSize(binarySize, "Unable to parse 'binary_data_size'")
     return { name, datatype, shape, data: takeBinary(source, name, size, progress) }
   }
+  const place = decodePlace(parameters)
+  if (place !== undefined) return { name, datatype, shape, data: NOTHING, place }
+  // Triton reads no data of a tensor without elements, or without a shape.
+  const isShapeless = shape.length === 0 && !Array.isArray(member(item, 'data'))
+  if (isShapeless || shape.includes(0)) return { name, datatype, shape, data: NOTHING }
   const data = parseTensorData({
     name,
     datatype,

@@ -8,17 +8,20 @@ export interface SharedPlace {
   readonly byteSize: number
 }
 
-/** What the parameters of a tensor say of shared memory; undefined if they name no region. Without a size it is 0, as in Triton. */
+/**
+ * What the parameters of a tensor say of shared memory; undefined if they name no region. Without a size it is 0, as in Triton.
+ *
+ * @throws ServeError INTERNAL for an offset or a size that is no count, even without a region.
+ */
 export function decodePlace(parameters: unknown): SharedPlace | undefined {
-  const region = member(parameters, 'shared_memory_region')
-  if (region === undefined) return undefined
-  const sizeOf = (name: string): number => {
-    const value = member(parameters, name)
-    return value === undefined ? 0 : asCount(value, `Unable to parse '${name}'`)
+  const name = member(parameters, 'shared_memory_region')
+  const region =
+    name === undefined ? undefined : asString(name, "Unable to parse 'shared_memory_region'")
+  const sizeOf = (key: string): number => {
+    const value = member(parameters, key)
+    return value === undefined ? 0 : asCount(value, `Unable to parse '${key}'`)
   }
-  return {
-    region: asString(region, "Unable to parse 'shared_memory_region'"),
-    offset: sizeOf('shared_memory_offset'),
-    byteSize: sizeOf('shared_memory_byte_size'),
-  }
+  const offset = sizeOf('shared_memory_offset')
+  const byteSize = sizeOf('shared_memory_byte_size')
+  return region === undefined ? undefined : { region, offset, byteSize }
 }

@@ -51,10 +51,10 @@ export function parseTensorData(tensor: JsonTensor): Uint8Array {
   }
   const leaves = flatten(tensor.data)
   const want = elementCount(tensor.shape)
-  // Triton reads no data of an empty tensor, leaves the count of strings to later checks, and tells wrong elements before a wrong count.
+  // Triton leaves the count of strings to later checks, and tells wrong elements before a wrong count.
   const isLeft = leaves.length === want || datatype === 'BYTES' || tensor.shape.length === 0
   const bytes = encode(isLeft ? leaves : leaves.slice(0, want), tensor, datatype)
-  if (isLeft || want === 0) return bytes
+  if (isLeft) return bytes
   throw jsonTypeError(
     CONTEXT,
     `Shape does not match true shape of 'data' field: input '${name}' has ${leaves.length} elements, want ${formatElementCount(tensor.shape)} for shape ${formatShape(tensor.shape)}`,

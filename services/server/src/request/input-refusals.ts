@@ -3,6 +3,7 @@ import { type InferRequestMessage, readContents, type TensorMessage } from '@tut
 import { DATATYPE_BY_NAME, type Datatype, fromConfigDatatype, requestPrefix } from '@tutti/tensor'
 import type { InferenceBackend, ResolvedModel } from '../inference-backend.ts'
 import type { PlacedInputs } from '../shared-memory/placed-inputs.ts'
+import { readRequestedOutputs } from './output-parameters.ts'
 import { refuseRequest } from './refuse.ts'
 
 /** How Triton prints a datatype text that it does not know. */
@@ -89,8 +90,13 @@ export function refuseDuplicates(source: InputSource): void {
   }
 }
 
-/** Triton lets an unknown datatype in and reports it when it compares datatypes; our tensors cannot carry it so far. */
+/**
+ * Triton lets an unknown datatype in and reports it when it compares datatypes; our tensors cannot carry it so far.
+ *
+ * @throws ServeError if the outputs are wrong, which Triton reads before that.
+ */
 export function unknownDatatype(source: InputSource, name: string): ServeError {
+  readRequestedOutputs(source.message.outputs, source.call.backend)
   const declared = source.model.config.input.find((input) => input.name === name)
   if (declared === undefined) {
     return refuse(

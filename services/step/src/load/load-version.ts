@@ -68,8 +68,15 @@ export async function loadVersion(
   try {
     loaded = await engine.load(source, { instances, host, signal: o.signal })
     const check = sequences?.check ?? compileRequestCheck(config)
-    const sample = { check: sequences?.warmUpCheck ?? check, modelDirectory, random: Math.random }
-    await warmUp(loaded, { config, instances, ...sample })
+    const events = new StepEvents(o.log)
+    await warmUp(loaded, {
+      config,
+      instances,
+      check: sequences?.warmUpCheck ?? check,
+      modelDirectory,
+      random: Math.random,
+      warnOfInputs: (sample, inputs) => events.warmUpInputsUnknown(name, sample, inputs),
+    })
     const statistics = new StatisticsRecorder({ name, version: String(version), clock: o.clock })
     const parts = { loaded, config, version, instances, statistics, settings: o, sequences, limits }
     const scheduler = buildScheduler(parts)

@@ -101,7 +101,7 @@ export class ModelLoader {
     })
     if (signal.aborted) await this.#drop(opened, outcome)
     else if (outcome === undefined) await this.#refuseEnsemble(opened)
-    else await this.#settle(outcome)
+    else await this.#settle(outcome, overrides)
   }
 
   async #take(name: string, overrides: LoadOverrides | undefined): Promise<OpenedModel> {
@@ -122,10 +122,14 @@ export class ModelLoader {
     }
   }
 
-  async #settle({ model, error }: LoadOutcome): Promise<void> {
+  async #settle({ model, error }: LoadOutcome, overrides?: LoadOverrides): Promise<void> {
     const { table } = this.#o
+    const before = table.byName.get(model.name)
+    // A configuration that came with a load and is refused says nothing of versions that could not be loaded.
+    const isNothing = overrides !== undefined && model.versions.size === 0
+    const stays = isServed(before) || (isNothing && before !== undefined)
     // What is served stays if what should take its place cannot be served.
-    if (error === undefined || !isServed(table.byName.get(model.name))) table.put(model)
+    if (error === undefined || !stays) table.put(model)
     if (error === undefined) return
     await model.release()
     throw error

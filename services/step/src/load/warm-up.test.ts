@@ -21,6 +21,8 @@ async function run(
     readonly instances?: number
     readonly maxBatchSize?: number
     readonly model?: ScriptedModel
+    /** Takes the inputs that are left out, by samples. */
+    readonly leftOut?: string[]
   } = {},
 ): Promise<ScriptedModel> {
   const config = scriptedConfig({
@@ -38,6 +40,7 @@ async function run(
       secret: 'secret',
     }),
     random: () => 0.5,
+    warnOfInputs: (name, inputs) => o.leftOut?.push(`${name}: ${inputs.join(' ')}`),
   })
   return model
 }
@@ -98,8 +101,8 @@ await t.test('a failing sample fails the load with the text of Triton', async (t
       (thrown: unknown) => ServeError.from(thrown),
     )
     t.equal(error?.reason, 'MODEL_WARMUP_FAILED', text)
-    t.match(error?.message, "failed to run warmup sample 's': ")
     t.match(error?.message, text)
+    t.match(error?.message, / \(warm-up sample 's'\)$/)
   }
 })
 
@@ -112,10 +115,20 @@ await t.test('an error of the model fails the load, once all instances have ende
   }
   await t.rejects(run(t, [sample()], { model, instances: 3 }), {
     reason: 'MODEL_WARMUP_FAILED',
-    code: 'INTERNAL',
+    code: 'INVALID_ARGUMENT',
     message: "failed to run warmup sample 's': no kernel; ",
   })
   t.equal(model.busy.size, 0)
+})
+
+await t.test('inputs that the model does not have are left out, with a warning', async (t) => {
+  const leftOut: string[] = []
+  const model = await run(t, [sample({ inputs: { x: X, z: X } })], { leftOut })
+  t.same(
+    model.at(0).requests[0]?.inputs.map(({ name }) => name),
+    ['x'],
+  )
+  t.same(leftOut, ['s: z'])
 })
 
 await t.test('data from a file is used as it stands', async (t) => {

@@ -15,30 +15,33 @@ interface WarmUpOptions {
   /** Absolute path of the model's directory; files of samples are below its `warmup`. */
   readonly modelDirectory: string
   readonly random: () => number
+  /** Tells of inputs of a sample that the model does not have. */
+  readonly warnOfInputs: (sample: string, inputs: readonly string[]) => void
 }
 
 /**
  * Runs the `model_warmup` samples of a config on every instance, so that each has compiled and allocated what it needs before the
  * version is READY. Counts in no statistics.
  *
- * @throws ServeError MODEL_WARMUP_FAILED with `failed to run warmup sample 'S': ...`.
+ * @throws ServeError MODEL_WARMUP_FAILED with Triton's text: for a sample that is no request that of the request's check, and
+ * `failed to run warmup sample 'S': ...` for one that the model fails.
  */
 export async function warmUp(model: LoadedModel, o: WarmUpOptions): Promise<void> {
   for (const sample of o.config.model_warmup) {
     // Triton leaves out samples without a batch.
     if (sample.batch_size < 1) continue
+    const request = await sampleRequest(sample, o)
+    const sizes = splitBatch(sample.batch_size, Math.max(1, o.config.max_batch_size))
+    const all = Array.from({ length: Math.max(1, sample.count) }, () => sizes).flat()
+    const runs = Array.from({ length: o.instances }, (_, instance) =>
+      runSample(model, { request, sizes: all, instance }),
+    )
     try {
-      const request = await sampleRequest(sample, o)
-      const sizes = splitBatch(sample.batch_size, Math.max(1, o.config.max_batch_size))
-      const all = Array.from({ length: Math.max(1, sample.count) }, () => sizes).flat()
-      const runs = Array.from({ length: o.instances }, (_, instance) =>
-        runSample(model, { request, sizes: all, instance }),
-      )
       await allSettledOrThrow(runs)
     } catch (error) {
       const cause = ServeError.from(error)
       const text = `failed to run warmup sample '${sample.name}': ${cause.message}; `
-      throw new ServeError('MODEL_WARMUP_FAILED', text, { code: cause.code, cause })
+      throw new ServeError('MODEL_WARMUP_FAILED', text, { code: 'INVALID_ARGUMENT', cause })
     }
   }
 }
@@ -46,10 +49,20 @@ export async function warmUp(model: LoadedModel, o: WarmUpOptions): Promise<void
 async function sampleRequest(sample: ModelWarmup, o: WarmUpOptions): Promise<StepRequest> {
   const read = (filename: string) => readSample(o.modelDirectory, filename)
   const data = { hasBatch: o.config.max_batch_size > 0, random: o.random, read }
-  const inputs = await Promise.all(
-    Object.entries(sample.inputs).map(([name, input]) => warmUpInput(name, input, data)),
-  )
-  return o.check({ context: EMPTY_CONTEXT, inputs, requestedOutputs: [] })
+  const declared = new Set(o.config.input.map(({ name }) => name))
+  // Triton leaves out inputs that are not the model's.
+  const given = Object.entries(sample.inputs)
+  const known = given.filter(([name]) => declared.has(name))
+  const unknown = given.filter(([name]) => !declared.has(name)).map(([name]) => name)
+  if (unknown.length > 0) o.warnOfInputs(sample.name, unknown)
+  try {
+    const inputs = await Promise.all(known.map(([name, input]) => warmUpInput(name, input, data)))
+    return o.check({ context: EMPTY_CONTEXT, inputs, requestedOutputs: [] })
+  } catch (error) {
+    const cause = ServeError.from(error)
+    const text = `${cause.message.trimEnd()} (warm-up sample '${sample.name}')`
+    throw new ServeError('MODEL_WARMUP_FAILED', text, { code: cause.code, cause })
+  }
 }
 
 /** Triton sends a sample of batch size n as n requests of one item; no execution may exceed the model's maximum. */
