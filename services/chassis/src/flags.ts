@@ -10,6 +10,9 @@ export interface ParsedFlags<T extends FlagTable> {
   readonly help: boolean
 }
 
+/** By name, without dashes. */
+export type RefusedFlags = Readonly<Record<string, string>>
+
 type Scalar = string | number | boolean
 
 const MOST = Number.MAX_SAFE_INTEGER
@@ -19,17 +22,19 @@ const MOST = Number.MAX_SAFE_INTEGER
  * is not repeatable comes twice, the last one holds.
  *
  * @param argv - without the program's own name.
+ * @param refused - flags that are known and cannot be offered, and why.
  * @throws ServeError FLAG_INVALID that names the flag, what came and what was wanted; the nearest known name for an
  * unknown one.
  */
 export function parseFlags<const T extends FlagTable>(
   table: T,
   argv: readonly string[],
+  refused: RefusedFlags = {},
 ): ParsedFlags<T> {
   const end = argv.indexOf('--')
   const words = end < 0 ? argv : argv.slice(0, end)
   const help = words.includes('--help') || words.includes('-h')
-  const { came, positionals } = readWords(table, help ? [] : words)
+  const { came, positionals } = readWords(table, help ? [] : words, refused)
   const values = Object.fromEntries(
     Object.entries(table).map(([name, spec]) => [name, settle(spec, came.get(name) ?? [])]),
   )
@@ -41,7 +46,7 @@ export function parseFlags<const T extends FlagTable>(
   }
 }
 
-function readWords(table: FlagTable, words: readonly string[]) {
+function readWords(table: FlagTable, words: readonly string[], refused: RefusedFlags) {
   const names = indexNames(table)
   const came = new Map<string, Scalar[]>()
   const positionals: string[] = []
@@ -51,7 +56,7 @@ function readWords(table: FlagTable, words: readonly string[]) {
       positionals.push(word)
       continue
     }
-    const { written, name, spec, inline } = readName(names, word)
+    const { written, name, spec, inline } = readName(names, word, refused)
     const next = words[at + 1]
     const takesNext = inline === undefined && wantsNext(spec, next)
     if (takesNext) at++
@@ -73,11 +78,13 @@ function indexNames(table: FlagTable): ReadonlyMap<string, NamedFlag> {
   return new Map(flags)
 }
 
-function readName(names: ReadonlyMap<string, NamedFlag>, word: string) {
+function readName(names: ReadonlyMap<string, NamedFlag>, word: string, refused: RefusedFlags) {
   const equals = word.indexOf('=')
   const written = equals < 0 ? word : word.slice(0, equals)
   const flag = names.get(written)
   if (flag === undefined) {
+    const why = Object.entries(refused).find(([name]) => withDashes(name) === written)?.[1]
+    if (why !== undefined) throw flagRefusal(written, why)
     const near = nearestName(written, names.keys())
     const hint = near === undefined ? '' : `; did you mean ${near}?`
     throw refusal(written, `unknown flag ${written}${hint}`)

@@ -48,6 +48,8 @@ await t.test('what is not understood ends with 2 and says what was wanted', asyn
   const cases: [string[], RegExp][] = [
     [['serve'], /--model-repository: got none, want at least one folder/],
     [['serve', '--grpc-prt=1'], /unknown flag --grpc-prt; did you mean --grpc-port\?/],
+    [['step', '--model-namespacing=true'], /--model-namespacing: only tutti serve has it: steps/],
+    [['router', '--model-namespacing'], /--model-namespacing: only tutti serve has it: steps/],
     [['serve', 'models'], /got 'models', want flags only/],
     [['serve', '--model-control-mode=all'], /--model-control-mode: "all", want one of none, poll/],
     [['serve', '--model-repository=.', '--grpc-port=x'], /--grpc-port: "x"/],

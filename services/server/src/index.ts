@@ -34,7 +34,7 @@ export {
 
 export { loadFailed, loadOvertaken, pollFailed, versionFailures } from './served/load-errors.ts'
 export { refuseFailures } from './served/refuse-failures.ts'
-export { SERVER_FLAGS } from './server-flags.ts'
+export { REFUSED_OVER_BROKERS, SERVER_FLAGS } from './server-flags.ts'
 export {
   checkAnswered,
   openMetricsServer,

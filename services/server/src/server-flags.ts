@@ -7,6 +7,12 @@ import { tlsFlags } from './tls/tls-flags.ts'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 
+/** Flags of tritonserver that only a process without others can have, and why. */
+export const REFUSED_OVER_BROKERS = {
+  'model-namespacing':
+    'only tutti serve has it: steps and routers tell each other models by name alone, whichever repository has them',
+} as const
+
 /** The flags of every executable that serves gRPC, HTTP and metrics; names and defaults are tritonserver's where it has them. */
 export const SERVER_FLAGS = {
   id: { type: 'string', default: 'triton', description: 'Name of the server in its metadata.' },

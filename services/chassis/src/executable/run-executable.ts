@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { renderHelp } from '../flag-help.ts'
 import type { FlagTable, FlagValues } from '../flag-spec.ts'
-import { flagRefusal, parseFlags } from '../flags.ts'
+import { flagRefusal, parseFlags, type RefusedFlags } from '../flags.ts'
 import { createHealth, type Health } from '../health.ts'
 import { leave } from '../leave.ts'
 import { processSignals, type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
@@ -59,6 +59,8 @@ export interface Executable<T extends FlagTable> {
   /** First line of `--help`. */
   readonly usage: string
   readonly flags: T
+  /** Flags that users may expect here, and why there are none. */
+  readonly refusedFlags?: RefusedFlags
   /** The identity, for a table that contains PROCESS_FLAGS. */
   processFlags(flags: FlagValues<T>): ProcessFlags
   /**
@@ -81,7 +83,11 @@ export async function runExecutable<const T extends FlagTable>(
   argv: readonly string[],
   environment: ProcessEnvironment,
 ): Promise<number> {
-  const { values: flags, positionals, help } = parseFlags(executable.flags, argv)
+  const {
+    values: flags,
+    positionals,
+    help,
+  } = parseFlags(executable.flags, argv, executable.refusedFlags)
   if (help) {
     environment.out(renderHelp({ usage: executable.usage, flags: executable.flags }))
     return 0

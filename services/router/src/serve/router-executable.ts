@@ -1,5 +1,5 @@
 import type { Executable } from '@tutti/chassis'
-import { checkTlsFlags, readMetricsFlags } from '@tutti/server'
+import { checkTlsFlags, REFUSED_OVER_BROKERS, readMetricsFlags } from '@tutti/server'
 import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
@@ -11,6 +11,7 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   version: manifest.version,
   usage: 'tutti router [--model-repository DIR | --kubernetes] --nats URL [FLAGS]',
   flags: ROUTER_FLAGS,
+  refusedFlags: REFUSED_OVER_BROKERS,
   processFlags: (flags) => flags,
   check: (flags) => {
     checkSources(flags)

@@ -1,5 +1,5 @@
 import type { Executable } from '@tutti/chassis'
-import { checkTlsFlags, readMetricsFlags } from '@tutti/server'
+import { checkTlsFlags, REFUSED_OVER_BROKERS, readMetricsFlags } from '@tutti/server'
 import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { readOtherModels } from './model-directories.ts'
@@ -14,6 +14,7 @@ export const stepExecutable: Executable<typeof STEP_FLAGS> = {
   usage:
     'tutti step --model-repository DIR [--model NAME ...] | --model-directory NAME=DIR --nats URL [FLAGS]',
   flags: STEP_FLAGS,
+  refusedFlags: REFUSED_OVER_BROKERS,
   processFlags: (flags) => flags,
   check: (flags) => {
     const others = readOtherModels(flags)
