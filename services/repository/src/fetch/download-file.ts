@@ -44,9 +44,10 @@ export async function downloadFile(
 
 /** @returns the size in bytes. */
 async function receive(
-  { url, headers, body }: HttpAnswer,
+  answer: HttpAnswer,
   { context, client, path }: DownloadOptions,
 ): Promise<number> {
+  const { url, headers, body } = answer
   const { maxBytes } = context.bounds
   const requireSpace = (bytes: number): void => {
     if (bytes <= maxBytes) return
@@ -57,7 +58,7 @@ async function receive(
   let sizeBytes = 0
   try {
     requireSpace(Number(headers['content-length'] ?? 0))
-    for await (const piece of body as AsyncIterable<Buffer>) {
+    for await (const piece of client.pieces(answer)) {
       requireSpace(sizeBytes + piece.byteLength)
       await onDisk(path, () => file.appendFile(piece))
       sizeBytes += piece.byteLength

@@ -2,7 +2,7 @@ import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, Secret, systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
-import { answerStatus } from '../testing/artifact-server.ts'
+import { type Answer, answerStatus } from '../testing/artifact-server.ts'
 import { S3_CREDENTIALS, startScriptedS3 } from '../testing/scripted-s3.ts'
 import { type FetchRequest, fetchArtifact, verifyArtifact } from './fetch-artifact.ts'
 import { toBase } from './s3-api.ts'
@@ -225,4 +225,26 @@ await t.test('a list that does not end is left', async (t) => {
     s3.faults.push((_, response) => void response.writeHead(200).end(page))
   const once = { bounds: { attempts: 1 } }
   t.match(await failure(once), { message: /answered with half a list of keys$/ })
+})
+
+await t.test('a server that sends a byte at a time is left', async (t) => {
+  const { s3, failure } = await prepare(t)
+  const bounds = { bounds: { attempts: 1, stallMs: 150 } }
+  /** Sends without an end, and never stalls. */
+  const drip: Answer = ({ socket }, response) => {
+    response.flushHeaders()
+    const timer = setInterval(() => response.write('x'), 20)
+    socket.once('close', () => clearInterval(timer))
+  }
+  s3.faults = [drip]
+  const slow = /cannot be read: \d+ bytes came in \d+ ms, want at least 154$/
+  t.match(await failure(bounds), { reason: 'ARTIFACT_UNAVAILABLE', message: slow })
+  s3.faults = [
+    ({ socket }) => {
+      socket.write('HTTP/1.1 200 OK\r\nx: ')
+      const timer = setInterval(() => socket.write('x'), 20)
+      socket.once('close', () => clearInterval(timer))
+    },
+  ]
+  t.match(await failure(bounds), { message: /cannot be read: no head came for 300 ms$/ })
 })

@@ -1,6 +1,7 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
 import { getCACertificates } from 'node:tls'
+import { systemClock } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import type { FetchContext } from './fetch-options.ts'
 import { showUri } from './source-uri.ts'
@@ -15,6 +16,8 @@ export interface HttpAnswer {
 
 export type HttpHeaders = Readonly<Record<string, string>>
 
+/** Bytes each second. A server that sends one byte at a time would hold a start for ever. */
+const SLOWEST = 1024
 /** Characters. Above a page of keys of 1024 bytes each, percent-encoded. */
 const MAX_TEXT = 16 * 2 ** 20
 
@@ -53,21 +56,48 @@ export class HttpClient {
     }
   }
 
-  /** Reads a short body. @param want - what it should be. @throws ServeError ARTIFACT_UNAVAILABLE */
-  async text({ url, body }: HttpAnswer, want: string, maxLength = MAX_TEXT): Promise<string> {
-    let text = ''
+  /**
+   * The bytes of a body as they come. Only the time counts that they are waited for, not that of a slow disk.
+   *
+   * @throws ServeError ARTIFACT_UNAVAILABLE also if fewer come than `SLOWEST`.
+   */
+  async *pieces({ url, body }: HttpAnswer): AsyncGenerator<Buffer> {
+    const { stallMs } = this.#o.bounds
+    const least = Math.ceil((stallMs / 1000) * SLOWEST)
+    let waitedMs = 0
+    let bytes = 0
     try {
-      for await (const piece of body.setEncoding('utf8') as AsyncIterable<string>) {
-        text += piece
-        if (text.length > maxLength) {
-          const problem = `answered more than ${maxLength} characters, want ${want}`
-          throw new ServeError('ARTIFACT_UNAVAILABLE', `'${showUri(url)}' ${problem}`)
+      let askedMs = systemClock.now()
+      for await (const piece of body as AsyncIterable<Buffer>) {
+        waitedMs += systemClock.now() - askedMs
+        bytes += piece.byteLength
+        if (waitedMs > stallMs) {
+          const problem = `${bytes} bytes came in ${Math.round(waitedMs)} ms, want at least ${least}`
+          if (bytes < least) throw new Error(problem)
+          waitedMs = bytes = 0
         }
+        yield piece
+        askedMs = systemClock.now()
       }
-      return text
     } catch (error) {
       throw this.toFailure(url, error)
+    } finally {
+      body.destroy()
     }
+  }
+
+  /** Reads a short body. @param want - what it should be. @throws ServeError ARTIFACT_UNAVAILABLE */
+  async text(answer: HttpAnswer, want: string, maxLength = MAX_TEXT): Promise<string> {
+    const decoder = new TextDecoder()
+    let text = ''
+    for await (const piece of this.pieces(answer)) {
+      text += decoder.decode(piece, { stream: true })
+      if (text.length > maxLength) {
+        const problem = `answered more than ${maxLength} characters, want ${want}`
+        throw new ServeError('ARTIFACT_UNAVAILABLE', `'${showUri(answer.url)}' ${problem}`)
+      }
+    }
+    return text
   }
 
   /** Converts an error of a connection or a body. A ServeError stays what it is. */
@@ -94,8 +124,18 @@ export class HttpClient {
       request.setTimeout(bounds.stallMs, () => {
         request.destroy(new Error(`no byte came for ${bounds.stallMs} ms`))
       })
-      request.on('response', resolve)
-      request.on('error', reject)
+      // A head that comes a byte at a time never stalls.
+      const dismiss = systemClock.setTimer(2 * bounds.stallMs, () => {
+        request.destroy(new Error(`no head came for ${2 * bounds.stallMs} ms`))
+      })
+      request.on('response', (response) => {
+        dismiss()
+        resolve(response)
+      })
+      request.on('error', (error) => {
+        dismiss()
+        reject(error)
+      })
       request.end(body)
     })
   }
