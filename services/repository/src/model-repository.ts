@@ -52,10 +52,14 @@ export class ModelRepository {
     this.#overrides = new OverrideDirectories(o.temporaryDirectory)
   }
 
-  /** Every directory's name, sorted. @throws ServeError REPOSITORY_UNREADABLE */
-  async names(): Promise<readonly string[]> {
+  /**
+   * Every directory's name, sorted.
+   *
+   * @param maxAgeMs - how old a list of a bucket may be, in milliseconds. @throws ServeError REPOSITORY_UNREADABLE
+   */
+  async names(maxAgeMs = 0): Promise<readonly string[]> {
     if (this.#namespaces !== undefined) return await this.#namespaces.names()
-    return await listModelNames(await this.#paths((mirror) => mirror.list()), this.#o)
+    return await listModelNames(await this.#paths((mirror) => mirror.list(maxAgeMs)), this.#o)
   }
 
   /** Whether the last look at namespaced repositories found the model. */

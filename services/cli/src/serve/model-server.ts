@@ -24,6 +24,9 @@ import { chooseStartModels } from './control-flags.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
+/** Milliseconds for which clients that ask for the index again and again get the same list of a bucket. */
+const INDEX_MAX_AGE_MS = 5000
+
 type ServeFlags = FlagValues<typeof SERVE_FLAGS>
 
 /** Everything behind the servers of `tutti serve`. */
@@ -116,7 +119,7 @@ async function openServer(
     nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
     takesDown: true,
     // If it cannot be read now, what is known already is listed.
-    listNames: () => repository.names().catch(() => undefined),
+    listNames: () => repository.names(INDEX_MAX_AGE_MS).catch(() => undefined),
     cache,
     clock,
     log,

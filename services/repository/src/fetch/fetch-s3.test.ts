@@ -26,6 +26,13 @@ const clock: Clock = {
   setTimer: (_, callback) => systemClock.setTimer(0, callback),
 }
 
+/** Sends without an end, and never stalls. */
+const drip: Answer = ({ socket }, response) => {
+  response.flushHeaders()
+  const timer = setInterval(() => response.write('x'), 20)
+  socket.once('close', () => clearInterval(timer))
+}
+
 async function prepare(t: Test, o: Parameters<typeof startScriptedS3>[1] = {}) {
   const s3 = await startScriptedS3('bucket', o)
   t.teardown(() => s3.close())
@@ -230,12 +237,6 @@ await t.test('a list that does not end is left', async (t) => {
 await t.test('a server that sends a byte at a time is left', async (t) => {
   const { s3, failure } = await prepare(t)
   const bounds = { bounds: { attempts: 1, stallMs: 150 } }
-  /** Sends without an end, and never stalls. */
-  const drip: Answer = ({ socket }, response) => {
-    response.flushHeaders()
-    const timer = setInterval(() => response.write('x'), 20)
-    socket.once('close', () => clearInterval(timer))
-  }
   s3.faults = [drip]
   const slow = /cannot be read: \d+ bytes came in \d+ ms, want at least 154$/
   t.match(await failure(bounds), { reason: 'ARTIFACT_UNAVAILABLE', message: slow })

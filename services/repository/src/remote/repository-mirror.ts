@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { persist } from '../fetch/attempts.ts'
@@ -29,6 +30,14 @@ interface Look {
   readonly api: BucketApi
 }
 
+/** A model's copy, as it was made. */
+interface Copy {
+  /** Of the listing. */
+  readonly validator: string
+  /** Its files' paths, relative to it. */
+  readonly files: readonly string[]
+}
+
 /** A poll or a client tries again, so a load need not wait longer. */
 const BOUNDS = { ...FETCH_BOUNDS, attempts: 3 }
 
@@ -42,11 +51,12 @@ export class RepositoryMirror {
   readonly #clock: Clock
   readonly #open: OpenBucket
   readonly #stop = new AbortController()
-  /** Listing -> of which the folder of a model is a copy. */
-  readonly #copied = new Map<string, string>()
+  /** By model, what its folder is a copy of. */
+  readonly #copied = new Map<string, Copy>()
   /** The last look at each model: looks at one go one after the other. */
   readonly #looks = new Map<string, Promise<void>>()
   #root: Promise<string> | undefined
+  #listing: { readonly atMs: number; readonly root: Promise<string> } | undefined
 
   constructor(at: RepositoryUri, o: MirrorOptions) {
     this.#at = at
@@ -60,17 +70,26 @@ export class RepositoryMirror {
     return this.#at.uri
   }
 
-  /** Lists the models, as folders that may be empty yet. @returns the copy's folder. @throws ServeError REPOSITORY_UNREADABLE */
-  async list(): Promise<string> {
-    return await this.#reading(async ({ root, context, api }) => {
-      const names = await persist(context, new Set(), () =>
-        new Bucket(api, context).folders(this.#at.prefix),
-      )
-      const models = new Set([...names].filter((name) => pathProblem(name) === undefined))
-      for (const name of models) await mkdir(join(root, name), { recursive: true })
-      const there = (await readdir(root)).filter((name) => !name.startsWith('.'))
-      for (const name of there) if (!models.has(name)) await this.#remove(root, name)
-    })
+  /**
+   * Lists the models, as folders that may be empty yet.
+   *
+   * @param maxAgeMs - how old a list may be, in milliseconds, so that the bucket is not asked for another.
+   * @returns the copy's folder.
+   * @throws ServeError REPOSITORY_UNREADABLE
+   */
+  async list(maxAgeMs = 0): Promise<string> {
+    const now = this.#clock.now()
+    if (this.#listing !== undefined && now - this.#listing.atMs < maxAgeMs) {
+      return await this.#listing.root
+    }
+    const listing = { atMs: now, root: this.#list() }
+    this.#listing = listing
+    try {
+      return await listing.root
+    } catch (error) {
+      if (this.#listing === listing) this.#listing = undefined
+      throw error
+    }
   }
 
   /** Makes the copy of a model what the bucket has. @param name - of a folder. @returns as `list`. @throws as `list`. */
@@ -98,21 +117,38 @@ export class RepositoryMirror {
     if (root !== undefined) await rm(root, { recursive: true, force: true }).catch(() => {})
   }
 
+  async #list(): Promise<string> {
+    return await this.#reading(async ({ root, context, api }) => {
+      const names = await persist(context, new Set(), () =>
+        new Bucket(api, context).folders(this.#at.prefix),
+      )
+      const models = new Set([...names].filter((name) => pathProblem(name) === undefined))
+      for (const name of models) await mkdir(join(root, name), { recursive: true })
+      const there = (await readdir(root)).filter((name) => !name.startsWith('.'))
+      for (const name of there) if (!models.has(name)) await this.#remove(root, name)
+    })
+  }
+
   async #copy(name: string, { root, context, api }: Look): Promise<void> {
     const prefix = `${this.#at.prefix}${name}/`
     const uri = `${this.#at.uri.replace(/\/+$/, '')}/${name}`
     const work = new WorkFolder(join(root, name))
     const done = new Set<string>()
     try {
+      const copy = this.#copied.get(name)
+      // What cleans temporary folders takes a file here and one there.
+      const isTorn = copy !== undefined && !(await isWhole(work, copy))
+      if (isTorn) await this.#remove(root, name)
       await work.open()
-      const validator = this.#copied.get(name) ?? ''
+      const validator = isTorn ? '' : (copy?.validator ?? '')
       const source = { prefix, open: (attempt: FetchContext) => new Bucket(api, attempt) }
       const options = { context, work, uri, digest: undefined, done, validator }
       const found = await persist(context, done, () => fetchBucket(source, options))
       if (found === undefined) return
       const record = { uri, digest: '', tree: '', files: done.size, bytes: 0 }
       await work.publish(found.root, { ...record, validator: found.validator })
-      this.#copied.set(name, found.validator)
+      const files = [...done].map((path) => relative(found.root, path))
+      this.#copied.set(name, { validator: found.validator, files })
     } catch (error) {
       if (ServeError.from(error).reason !== 'ARTIFACT_NOT_FOUND') throw error
       await this.#remove(root, name)
@@ -129,8 +165,7 @@ export class RepositoryMirror {
   async #reading(read: (at: Look) => Promise<void>): Promise<string> {
     const { log = silentLogger, temporaryDirectory = tmpdir() } = this.#o
     try {
-      // Made for this user alone.
-      this.#root ??= mkdtemp(join(temporaryDirectory, 'tutti-repository-'))
+      this.#root = this.#folder(this.#root, temporaryDirectory)
       const root = await this.#root
       const { signal } = this.#stop
       const context = { credentials: {}, clock: this.#clock, log, signal, bounds: BOUNDS }
@@ -141,4 +176,20 @@ export class RepositoryMirror {
       throw new ServeError('REPOSITORY_UNREADABLE', text, { cause: error })
     }
   }
+
+  /** The copy's folder, made anew if something deleted it. */
+  async #folder(before: Promise<string> | undefined, place: string): Promise<string> {
+    const root = await before?.catch(() => undefined)
+    if (root !== undefined && existsSync(root)) return root
+    this.#copied.clear()
+    // For this user alone.
+    return await mkdtemp(join(place, 'tutti-repository-'))
+  }
+}
+
+/** Whether everything is there, the record of the fetch too. */
+async function isWhole(work: WorkFolder, { files }: Copy): Promise<boolean> {
+  if ((await work.record()) === undefined) return false
+  const there = new Set(await readdir(work.target, { recursive: true }))
+  return files.every((file) => there.has(file))
 }

@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '@tutti/chassis'
 import type { Test } from 'tap'
@@ -97,6 +97,37 @@ export async function testMirror(t: Test, cloud: Cloud): Promise<void> {
     await t.rejects(repository.take('absent'), { message: /has a directory 'absent'/ })
     await repository.close()
     t.same(await readdir(copies), [])
+  })
+
+  await t.test('what a cleaner of temporary folders takes is copied again', async (t) => {
+    const { repository, copies } = await open(t, cloud)
+    const take = async (): Promise<string> => {
+      const { directory } = (await repository.take('m')).model
+      t.equal(await readFile(join(directory, '1/model.bin'), 'utf8'), 'one')
+      return directory
+    }
+    const directory = await take()
+    await rm(join(directory, '1/model.bin'))
+    await take()
+    await rm(join(directory, '../.m.fetched.json'))
+    await take()
+    await rm(join(directory, '..'), { recursive: true })
+    t.not(await take(), directory)
+    t.equal((await readdir(copies)).length, 1)
+    t.same(await repository.names(), ['e', 'm', 'n', 'o'])
+  })
+
+  await t.test('a list that is young enough is not asked for again', async (t) => {
+    const { bucket, repository, put } = await open(t, cloud)
+    const lists = () => bucket.heard.filter(({ path }) => LIST.test(path)).length
+    bucket.faults = Array.from({ length: 3 }, () => answerStatus(503))
+    await t.rejects(repository.names(60_000), { message: /answered 503/ })
+    await Promise.all([repository.names(60_000), repository.names(60_000)])
+    const asked = lists()
+    await put({ 'p/1/model.bin': 'new' })
+    t.same(await repository.names(60_000), ['e', 'm', 'n', 'o'])
+    t.equal(lists(), asked)
+    t.same(await repository.names(), ['e', 'm', 'n', 'o', 'p'])
   })
 
   await t.test(
