@@ -33,7 +33,7 @@ const answerHtml: Answer = (_, response) => {
   response.writeHead(200, type).end('<!DOCTYPE html><html><title>Console</title></html>')
 }
 
-async function open(t: Test, cloud: Cloud) {
+async function open(t: Test, cloud: Cloud, isNamespaced = false) {
   const bucket = await cloud.bucket()
   const put = async (files: Readonly<Record<string, string>>): Promise<void> => {
     for (const [key, text] of Object.entries(files)) await bucket.put(key, text)
@@ -43,6 +43,7 @@ async function open(t: Test, cloud: Cloud) {
   const home = join(temporaryDirectory, 'home')
   const copies = join(temporaryDirectory, 'copies')
   const repository = new ModelRepository({
+    isNamespaced,
     paths: [],
     mirrors: [
       new RepositoryMirror(parseRepositoryUri(bucket.uri), {
@@ -71,6 +72,16 @@ async function writeCredentials(home: string, { env }: Pick<CloudBucket, 'env'>)
 
 /** What a repository in a bucket does, whichever cloud has it. */
 export async function testMirror(t: Test, cloud: Cloud): Promise<void> {
+  await t.test('a bucket may be a namespace', async (t) => {
+    const { repository, bucket, gets } = await open(t, cloud, true)
+    const names = ['e', 'm', 'n', 'o'].map((name) => `${bucket.uri}::${name}`)
+    t.same(await repository.names(), names)
+    const { model } = await repository.take(`${bucket.uri}::m`)
+    t.match(model, { name: `${bucket.uri}::m`, versions: [1], configText: CONFIG })
+    t.equal(gets(), 2, 'only what is wanted is copied')
+    await t.rejects(repository.take('m'), { code: 'NOT_FOUND' })
+  })
+
   await t.test('models of a bucket are listed, and copied when they are asked for', async (t) => {
     const { repository, gets, put, copies } = await open(t, cloud)
     t.same(await repository.names(), ['e', 'm', 'n', 'o'])
