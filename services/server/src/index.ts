@@ -45,6 +45,6 @@ export {
 export { StatisticsRecorder, type StepLabels } from './statistics.ts'
 export type { Execution } from './statistics-snapshot.ts'
 export { checkTlsFlags } from './tls/secure-options.ts'
-export { TraceFile } from './trace/trace-file.ts'
-export { readTraceFlags, TRACE_FLAGS } from './trace/trace-flags.ts'
+export { openTraces } from './trace/open-traces.ts'
+export { readTraceFlags, TRACE_FLAGS, withTraceFlags } from './trace/trace-flags.ts'
 export { traceRequests } from './trace/traced-backend.ts'

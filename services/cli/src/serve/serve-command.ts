@@ -5,9 +5,14 @@ import {
   type ProcessEnvironment,
   runExecutable,
   systemClock,
-  type TracingSettings,
 } from '@tutti/chassis'
-import { checkTlsFlags, readHeaderRules, readMetricsFlags, readTraceFlags } from '@tutti/server'
+import {
+  checkTlsFlags,
+  readHeaderRules,
+  readMetricsFlags,
+  readTraceFlags,
+  withTraceFlags,
+} from '@tutti/server'
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
@@ -64,14 +69,6 @@ export function checkServeFlags(flags: ServeFlags): void {
 export function settleDeprecated(flags: ServeFlags): ServeFlags {
   const isStrict = flags['strict-model-config'] ?? flags['disable-auto-complete-config']
   return { ...flags, 'disable-auto-complete-config': isStrict }
-}
-
-/** In the mode opentelemetry the flags come before the environment. */
-function withTraceFlags(settings: TracingSettings, flags: ServeFlags): TracingSettings {
-  const trace = readTraceFlags(flags)
-  if (trace.mode === 'triton') return settings
-  const { otlpEndpoint, sampleRatio, serviceName = settings.serviceName } = trace
-  return { otlpEndpoint, sampleRatio, serviceName }
 }
 
 function defaultCache({ env }: ProcessEnvironment): string {

@@ -11,10 +11,9 @@ import {
   AccessFile,
   checkAnswered,
   openServers,
+  openTraces,
   readHeaderRules,
   readTraceFlags,
-  TraceFile,
-  traceRequests,
 } from '@tutti/server'
 import { readControlGuard } from './control-flags.ts'
 import { openModelServer } from './model-server.ts'
@@ -29,17 +28,6 @@ export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'si
   readonly manifests?: OpenedManifests
   /** Those of this build unless a test has its own. */
   readonly engines?: Engines | readonly Engine[]
-}
-
-/** Files of traces; undefined where none are written. */
-function openTraces(
-  trace: ReturnType<typeof readTraceFlags>,
-  { clock, log }: Pick<ServeOptions, 'log'> & { readonly clock: Clock },
-) {
-  if (trace.mode !== 'triton' || trace.settings.file === '') return undefined
-  const { settings } = trace
-  const file = new TraceFile({ path: settings.file, log })
-  return { decorate: traceRequests({ settings, file, clock }), close: () => file.close() }
 }
 
 /**

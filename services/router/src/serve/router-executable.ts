@@ -1,5 +1,10 @@
 import type { Executable } from '@tutti/chassis'
-import { checkTlsFlags, REFUSED_OVER_BROKERS, readMetricsFlags } from '@tutti/server'
+import {
+  checkTlsFlags,
+  REFUSED_OVER_BROKERS,
+  readMetricsFlags,
+  readTraceFlags,
+} from '@tutti/server'
 import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
@@ -17,6 +22,7 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
     checkSources(flags)
     checkTlsFlags(flags)
     readMetricsFlags(flags)
+    readTraceFlags(flags)
     toBrokers(flags)
   },
   start: startRouter,

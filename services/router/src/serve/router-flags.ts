@@ -1,6 +1,13 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { ACCESS_FLAGS, CACHE_FLAGS, METRICS_FLAGS, POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
+import {
+  ACCESS_FLAGS,
+  CACHE_FLAGS,
+  METRICS_FLAGS,
+  POLL_FLAGS,
+  SERVER_FLAGS,
+  TRACE_FLAGS,
+} from '@tutti/server'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { EDGE_FLAGS } from './edge-flags.ts'
 import { NESTING_FLAGS } from './nesting-flags.ts'
@@ -36,6 +43,7 @@ export const ROUTER_FLAGS = {
   ...CACHE_FLAGS,
   ...SERVER_FLAGS,
   ...METRICS_FLAGS,
+  ...TRACE_FLAGS,
   ...ACCESS_FLAGS,
   ...EDGE_FLAGS,
   ...PROCESS_FLAGS,

@@ -3,8 +3,11 @@ import {
   type ACCESS_FLAGS,
   AccessFile,
   openServers,
+  openTraces,
+  readTraceFlags,
   type Servers,
   type ServersOptions,
+  type TRACE_FLAGS,
 } from '@tutti/server'
 import { EdgeFile } from './edge-file.ts'
 import type { EdgeFlags } from './edge-flags.ts'
@@ -17,7 +20,7 @@ import type { EdgeFlags } from './edge-flags.ts'
  */
 export async function openRouterServers(
   o: Omit<ServersOptions, 'edge'> & {
-    readonly flags: EdgeFlags & FlagValues<typeof ACCESS_FLAGS>
+    readonly flags: EdgeFlags & FlagValues<typeof ACCESS_FLAGS & typeof TRACE_FLAGS>
     readonly opened: AsyncDisposableStack
   },
 ): Promise<Servers> {
@@ -33,7 +36,14 @@ export async function openRouterServers(
   }
   const access = await AccessFile.open({ flags, clock, log })
   opened.defer(async () => access?.close())
-  const servers = await openServers({ ...o, edge, identities: access?.identities })
+  const traces = openTraces(readTraceFlags(flags), { clock, log })
+  opened.defer(async () => traces?.close())
+  const servers = await openServers({
+    ...o,
+    edge,
+    identities: access?.identities,
+    ...(traces && { decorators: [traces.decorate], traceSettings: traces.settings }),
+  })
   opened.defer(() => servers.close())
   return servers
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
@@ -24,6 +25,12 @@ const repository = (t: Test): string =>
     ens: { 'config.pbtxt': ENSEMBLE, 1: {} },
     other: { 'config.pbtxt': `backend: "onnxruntime" ${IO}`, 1: { 'model.onnx': '' } },
   })
+
+interface TraceEvent {
+  readonly id: number
+  readonly model_name?: string
+  readonly parent_id?: number
+}
 
 async function start(
   t: Test,
@@ -111,6 +118,31 @@ await t.test('it serves ensembles of its repository over the steps of the broker
   const [, metrics] = await get(ready.metricsPort, '/metrics')
   t.match(metrics, /^nv_inference_request_summary_us_count{model="ens",version="1"} 2$/m)
 })
+
+await t.test(
+  'it traces requests of clients, and the steps of ensembles, into a file',
+  async (t) => {
+    const endpoint = new ScriptedRouterEndpoint()
+    endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+    endpoint.executors.set('s1', echoing('Y'))
+    const folder = t.testdir({ models: { ens: { 'config.pbtxt': ENSEMBLE, 1: {} } } })
+    const words = ['rate=1', 'level=TIMESTAMPS', 'triton,log-frequency=1']
+    const argv = [...words, `triton,file=${folder}/trace`].map((text) => `--trace-config=${text}`)
+    const { ready } = await start(t, [`--model-repository=${folder}/models`, ...argv], endpoint)
+    for (const name of ['ens', 'm'])
+      t.equal((await get(ready.httpPort, `/v2/models/${name}/infer`, request))[0], 200)
+    const tracesOf = (index: number) =>
+      JSON.parse(readFileSync(`${folder}/trace.${index}`, 'utf8')).flatMap(
+        ({ id, model_name: name, parent_id: parent }: TraceEvent) =>
+          name === undefined ? [] : `${id} ${name} ${parent ?? '-'}`,
+      )
+    t.same(tracesOf(0), ['2 m 1', '1 ens -'])
+    t.same(tracesOf(1), ['3 m -'])
+    t.match(await get(ready.httpPort, '/v2/trace/setting'), [200, /"trace_rate":"1"/])
+    const [status, text] = await get(ready.httpPort, '/v2/trace/setting', { trace_rate: '2' })
+    t.match([status, text], [501, /trace settings of routers and steps are those of their flags/])
+  },
+)
 
 await t.test('without steps it is up, and reports what it waits for', async (t) => {
   const { endpoint, ready, messages } = await start(t, [`--model-repository=${repository(t)}`])

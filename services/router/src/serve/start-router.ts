@@ -21,6 +21,7 @@ import {
   openMetricsServer,
   readMetricsFlags,
   ServerMetrics,
+  withTraceFlags,
 } from '@tutti/server'
 import {
   type FindReplicaExecutor,
@@ -145,7 +146,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   // Steps come and go, and their messages are not trusted.
   const log = limitLog(o.log, { clock })
   const ensembles = await scanEnsembles(flags)
-  const tracing = createTracing(o.settings)
+  const tracing = createTracing(withTraceFlags(o.settings, flags))
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const cache = await openCache(flags, { clock, metrics, log: o.log, env, opened })

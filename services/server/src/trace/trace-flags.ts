@@ -1,4 +1,4 @@
-import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import { type FlagTable, type FlagValues, flagRefusal, type TracingSettings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { toLevels } from './read-trace-changes.ts'
 import { TraceSettings, type TraceValues } from './trace-settings.ts'
@@ -68,6 +68,14 @@ export function readTraceFlags(flags: TraceFlags): TraceConfig {
     throw flagRefusal(FLAG, 'got a level and no file, want triton,file=PATH')
   }
   return { mode, settings: new TraceSettings({ values, file }) }
+}
+
+/** Where spans go: in the mode opentelemetry the flags come before the environment. @throws ServeError FLAG_INVALID */
+export function withTraceFlags(settings: TracingSettings, flags: TraceFlags): TracingSettings {
+  const trace = readTraceFlags(flags)
+  if (trace.mode === 'triton') return settings
+  const { otlpEndpoint, sampleRatio, serviceName = settings.serviceName } = trace
+  return { otlpEndpoint, sampleRatio, serviceName }
 }
 
 type Written = ReadonlyMap<string, readonly string[]>

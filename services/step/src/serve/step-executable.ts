@@ -14,7 +14,10 @@ export const stepExecutable: Executable<typeof STEP_FLAGS> = {
   usage:
     'tutti step --model-repository DIR [--model NAME ...] | --model-directory NAME=DIR --nats URL [FLAGS]',
   flags: STEP_FLAGS,
-  refusedFlags: REFUSED_OVER_BROKERS,
+  refusedFlags: {
+    ...REFUSED_OVER_BROKERS,
+    'trace-config': 'routers have it, and trace the steps that they call',
+  },
   processFlags: (flags) => flags,
   check: (flags) => {
     const others = readOtherModels(flags)

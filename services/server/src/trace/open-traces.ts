@@ -1,0 +1,29 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import type { SelectorDecorator } from '../inference-backend.ts'
+import { TraceFile } from './trace-file.ts'
+import type { TraceConfig } from './trace-flags.ts'
+import type { TraceSettings } from './trace-settings.ts'
+import { traceRequests } from './traced-backend.ts'
+
+/** Traces of clients' requests in files. */
+export interface Traces {
+  readonly settings: TraceSettings
+  readonly decorate: SelectorDecorator
+  /** Completes the file. */
+  close(): void
+}
+
+/** @returns undefined where the flags name no file. */
+export function openTraces(
+  trace: TraceConfig,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): Traces | undefined {
+  if (trace.mode !== 'triton' || trace.settings.file === '') return undefined
+  const { settings } = trace
+  const file = new TraceFile({ path: settings.file, log })
+  return {
+    settings,
+    decorate: traceRequests({ settings, file, clock }),
+    close: () => file.close(),
+  }
+}
