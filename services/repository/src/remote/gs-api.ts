@@ -2,7 +2,8 @@ import { type BucketApi, type BucketPage, encode, parseSize } from '../fetch/buc
 import { invalid } from '../fetch/tree-plan.ts'
 
 const ENDPOINT = new URL('https://storage.googleapis.com')
-const FIELDS = 'nextPageToken,prefixes,items(name,size,generation,contentEncoding)'
+const FOLDERS = 'nextPageToken,prefixes'
+const OBJECTS = 'nextPageToken,items(name,size,generation,contentEncoding)'
 
 /**
  * A bucket of Google Cloud Storage, over its JSON API.
@@ -25,8 +26,8 @@ export function gsApi({
     page: ({ prefix, token: next, isFolders }) => {
       const url = new URL(base)
       const page = next === '' ? '' : `&pageToken=${encode(next)}`
-      const delimiter = isFolders ? '&delimiter=%2F' : ''
-      url.search = `prefix=${encode(prefix)}${delimiter}${page}&fields=${encode(FIELDS)}`
+      const fields = isFolders ? `&delimiter=%2F&fields=${FOLDERS}` : `&fields=${OBJECTS}`
+      url.search = `prefix=${encode(prefix)}${page}${fields}`
       return { url }
     },
     toPage,
