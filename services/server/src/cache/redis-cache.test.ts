@@ -1,5 +1,5 @@
 // needs: redis
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { createClient } from '@redis/client'
 import { createLogger, parseFlags, systemClock } from '@tutti/chassis'
 import {
@@ -73,7 +73,17 @@ async function adminOf(t: Test, { port }: RedisServer) {
   return client
 }
 
-const at = ({ port }: RedisServer): string[] => ['host=127.0.0.1', `port=${port}`]
+const at = ({ port }: { readonly port: number }): string[] => ['host=127.0.0.1', `port=${port}`]
+
+/** A server that is no Redis. */
+async function listen(t: Test, talk: (socket: Socket) => void): Promise<{ readonly port: number }> {
+  const server = createServer((socket) => talk(socket.on('error', () => {}))).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('it has no port')
+  return address
+}
 
 async function keep(cache: ResponseCache, key: string, response = RESPONSE): Promise<void> {
   cache.insert(key, response)
@@ -202,15 +212,32 @@ await t.test('a server begins without Redis, and finds it', { skip }, async (t) 
 })
 
 await t.test('what accepts connections and says nothing is away', async (t) => {
-  const silent = createServer(() => {}).listen(0, '127.0.0.1')
-  t.teardown(() => silent.close())
-  await new Promise((resolve) => silent.once('listening', resolve))
-  const address = silent.address()
-  const port = typeof address === 'object' ? address?.port : undefined
-  const words = ['host=127.0.0.1', `port=${port}`, 'connect_timeout=100']
-  const { cache, logged } = await open(t, words)
+  const silent = await listen(t, () => {})
+  const { cache, logged } = await open(t, [...at(silent), 'connect_timeout=100'])
   t.equal(cache.lookup('k'), undefined)
   t.equal(logged('no answer within 100 ms'), 1)
+})
+
+const ANSWERS = [
+  ':7\r\n',
+  '+OK\r\n',
+  '*1\r\n$1\r\na\r\n',
+  'HTTP/1.1 400 Bad Request\r\n',
+  '*1\r\n'.repeat(50_000),
+]
+
+await t.test('what answers with anything but a value is no Redis, and a miss', async (t) => {
+  for (const answer of ANSWERS) {
+    const server = await listen(t, (socket) => {
+      // The probe finds nothing, and is not the last.
+      const answers = ['$-1\r\n', answer]
+      socket.on('data', () => void socket.write(answers.shift() ?? answer))
+    })
+    const { cache, logged } = await open(t, [...at(server), 'wait_timeout=200'])
+    t.equal(await cache.lookup('k'), undefined, answer.slice(0, 20))
+    t.equal(logged('is away'), 1)
+    await cache.close()
+  }
 })
 
 await t.test('user, password and database', { skip }, async (t) => {

@@ -50,7 +50,12 @@ export async function connectRedis(
     throw error
   }
   return {
-    get: (key) => client.get(key),
+    get: async (key) => {
+      const reply: unknown = await client.get(key)
+      if (reply === null || Buffer.isBuffer(reply)) return reply
+      // Whatever is there, it would answer anything else as wrongly.
+      throw new Error('got an answer that is no value: want a Redis')
+    },
     set: (key, value) => client.set(key, value),
     close: () => client.destroy(),
   }
