@@ -27,12 +27,18 @@ export interface ScanOptions {
   readonly configName?: string
 }
 
-const CONFIG_FILENAME = 'config.pbtxt'
-const CONFIG_DIRECTORY = 'configs'
+export const CONFIG_FILENAME = 'config.pbtxt'
+/** Has alternatives to it. */
+export const CONFIG_DIRECTORY = 'configs'
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024
 const TWICE = 'model appears in two or more repositories'
 /** Decimal without a leading zero, as Triton takes it. */
 const VERSION = /^(0|[1-9]\d*)$/
+
+/** Whether a folder of a model is a version. */
+export function isVersion(name: string): boolean {
+  return VERSION.test(name)
+}
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error)
@@ -107,7 +113,7 @@ async function readConfig(path: string, maxBytes: number): Promise<string | unde
  * no versions.
  */
 async function listVersions(directory: string): Promise<number[]> {
-  const names = (await listDirectories(directory)).filter((name) => VERSION.test(name))
+  const names = (await listDirectories(directory)).filter(isVersion)
   const excess = names.find((name) => !Number.isSafeInteger(Number(name)))
   if (excess !== undefined) throw new Error(`version ${excess}, want at most 2^53 - 1`)
   return names.map(Number).toSorted((a, b) => a - b)

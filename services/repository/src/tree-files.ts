@@ -19,20 +19,29 @@ const MAX_ENTRIES = 100_000
 /**
  * The files below a directory, sorted by name; what `isIgnored` names is left out, symbolic links are followed.
  *
- * @param maxEntries - bound of files and folders, each as often as a link leads to it.
+ * @param o.maxEntries - bound of files and folders, each as often as a link leads to it.
+ * @param o.isLeftOut - what else in the root does not count.
+ * @param o.skipsUnreadable - leave out what cannot be read.
  * @throws ServeError REPOSITORY_UNREADABLE if it is nested too deep, or has too many entries; the system's error if something cannot
  * be read.
  */
 export async function listTree(
   root: string,
-  maxEntries = MAX_ENTRIES,
+  o: {
+    readonly maxEntries?: number
+    readonly isLeftOut?: (name: string) => boolean
+    readonly skipsUnreadable?: boolean
+  } = {},
 ): Promise<readonly TreeFile[]> {
+  const { maxEntries = MAX_ENTRIES, isLeftOut = () => false, skipsUnreadable = false } = o
   const files: TreeFile[] = []
   let entries = 0
+  const unlessSkipped = async <T>(reading: Promise<T>): Promise<T | undefined> =>
+    skipsUnreadable ? await reading.catch(() => undefined) : await reading
   const collect = async (directory: string, depth: number): Promise<void> => {
     if (depth > MAX_DEPTH) throw refuse(directory, `lies more than ${MAX_DEPTH} directories deep`)
-    for (const entry of await readdir(directory)) {
-      if (isIgnored(entry)) continue
+    for (const entry of (await unlessSkipped(readdir(directory))) ?? []) {
+      if (isIgnored(entry) || (depth === 0 && isLeftOut(entry))) continue
       entries += 1
       if (entries > maxEntries) {
         throw refuse(
@@ -41,9 +50,9 @@ export async function listTree(
         )
       }
       const path = join(directory, entry)
-      const found = await stat(path, { bigint: true })
-      if (found.isDirectory()) await collect(path, depth + 1)
-      else if (found.isFile()) {
+      const found = await unlessSkipped(stat(path, { bigint: true }))
+      if (found?.isDirectory()) await collect(path, depth + 1)
+      else if (found?.isFile()) {
         const { size, ino, mtimeNs, ctimeNs } = found
         const name = relative(root, path).split(sep).join('/')
         files.push({ name, path, size, ino, mtimeNs, ctimeNs })

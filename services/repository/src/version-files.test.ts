@@ -75,8 +75,8 @@ await t.test('links count as often as they lead to something', async (t) => {
   // From d0 there are two ways to d1, four to d2 and so on, and the file once at the end of each.
   const folder = join(root, 'd0')
   const entries = 2 ** (levels + 1) - 2 + 2 ** levels
-  t.equal((await listTree(folder, entries)).length, 2 ** levels)
-  await t.rejects(listTree(folder, entries - 1), {
+  t.equal((await listTree(folder, { maxEntries: entries })).length, 2 ** levels)
+  await t.rejects(listTree(folder, { maxEntries: entries - 1 }), {
     reason: 'REPOSITORY_UNREADABLE',
     message: /has more than \d+ files and folders, those behind links counted$/,
   })
@@ -101,6 +101,32 @@ await t.test(
     t.not(await digestVersion(found, 1, 'config'), revision, 'another name')
     await mkdir(join(found.directory, '2'))
     t.match(await digestVersion(found, 2, 'config'), /^[0-9a-f]{64}$/, 'an empty version')
+  },
+)
+
+await t.test(
+  'a revision follows what all versions share, but no other version and no configuration',
+  async (t) => {
+    const files = { '1/model.py': 'code', 'vocab.txt': 'one', 'data/part.bin': 'more' }
+    const found = await model(t, files)
+    const revision = await digestVersion(found, 1, 'config')
+    const others = { '2/model.py': 'next', 'config.pbtxt': 'any', 'configs/small.pbtxt': 'any' }
+    const copy = await model(t, { ...files, ...others })
+    t.equal(await digestVersion(copy, 1, 'config'), revision)
+    // As at the root of a volume, or of a working tree: what leads nowhere is not read by the model either.
+    await symlink('nowhere', join(copy.directory, 'dangling'))
+    t.equal(await digestVersion(copy, 1, 'config'), revision)
+    for (const changed of ['vocab.txt', 'data/part.bin']) {
+      const before = await digestVersion(copy, 1, 'config')
+      await writeFile(join(copy.directory, changed), 'two')
+      t.not(await digestVersion(copy, 1, 'config'), before, changed)
+    }
+    const moved = await model(t, {
+      '1/model.py': 'code',
+      '1/vocab.txt': 'one',
+      'data/part.bin': 'more',
+    })
+    t.not(await digestVersion(moved, 1, 'config'), revision, 'the same file in the version')
   },
 )
 

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import type { RepositoryModel } from './repository-model.ts'
+import { CONFIG_DIRECTORY, CONFIG_FILENAME, isVersion } from './scan.ts'
 import { addText, hashFile, listTree, type TreeFile } from './tree-files.ts'
 
 /** Absolute path of a version directory. */
@@ -41,12 +42,13 @@ export async function listFirstVersion(model: RepositoryModel): Promise<readonly
 }
 
 /**
- * The revision of a model version: SHA-256 over the configuration and, for every file, its relative name and contents.
- * Places, times and owners do not count, so copies of a version have the same revision.
+ * The revision of a model version: SHA-256 over the configuration and, for every file that the version may read, its relative
+ * name and contents: its own, and those beside the versions. Places, times and owners do not count, so copies of a version have
+ * the same revision.
  *
  * @param configText - the normalised configuration, in one canonical writing.
  * @returns 64 hex digits. Files are streamed, never held whole.
- * @throws ServeError REPOSITORY_UNREADABLE if a file cannot be read.
+ * @throws ServeError REPOSITORY_UNREADABLE if a file of the version cannot be read.
  */
 export async function digestVersion(
   model: RepositoryModel,
@@ -66,7 +68,22 @@ export async function digestVersion(
       })
     }
   }
+  for (const file of await listSharedFiles(model)) {
+    addText(hash, `../${file.name}`)
+    // What cannot be read here is not read by the model either.
+    addText(hash, await hashFile(file.path).catch(() => ''))
+  }
   return hash.digest('hex')
+}
+
+/** What all versions of a model share, such as a vocabulary that its code reads. */
+function listSharedFiles({ directory }: RepositoryModel): Promise<readonly TreeFile[]> {
+  return listTree(directory, { isLeftOut: isNotShared, skipsUnreadable: true })
+}
+
+/** Versions, and configurations, which count by what they say. */
+function isNotShared(name: string): boolean {
+  return isVersion(name) || name === CONFIG_FILENAME || name === CONFIG_DIRECTORY
 }
 
 /**
