@@ -62,6 +62,15 @@ await t.test('a machine without a GPU has no such families', async (t) => {
   t.same(await new GpuMetrics('libc.so.6').read(), [])
 })
 
+await t.test(
+  'a library without one of the calls has none either',
+  { skip: withoutCompiler },
+  async (t) => {
+    const library = await compileLibrary(t, NVML.replace('nvmlDeviceGetPowerUsage', 'other'))
+    t.same(await new GpuMetrics(library).read(), [])
+  },
+)
+
 await t.test('a driver that hangs is left out of scrapes', { skip: withoutCompiler }, async (t) => {
   const power = 'TELL(nvmlDeviceGetPowerUsage, unsigned, *out = 71500)'
   const slow = 'TELL(nvmlDeviceGetPowerUsage, unsigned, (*out = ++asked * 1000, usleep(1500000)))'

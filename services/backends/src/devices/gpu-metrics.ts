@@ -1,5 +1,5 @@
 import type { ModelMetricFamily } from '../model-metrics.ts'
-import { callNative, loadLibrary, type NativeLibrary } from './native-library.ts'
+import { callNative, loadLibrary, type NativeCall, type NativeLibrary } from './native-library.ts'
 
 /** NVIDIA's management library, which a container with a GPU is given beside the driver's. */
 const LIBRARY = 'libnvidia-ml.so.1'
@@ -120,7 +120,11 @@ async function openLibrary(name: string): Promise<() => Promise<ModelMetricFamil
   try {
     const library = loadLibrary(name)
     const gpus = await findGpus(library)
-    if (gpus.length > 0) return () => Promise.all(FAMILIES.map((f) => readFamily(library, f, gpus)))
+    const families = FAMILIES.map((family) => ({
+      ...family,
+      read: library.func(`int ${family.call}(uintptr_t, void*)`),
+    }))
+    if (gpus.length > 0) return () => Promise.all(families.map((one) => readFamily(one, gpus)))
   } catch {
     // A machine without a GPU has no library. Whether models find their devices is told when they are loaded.
   }
@@ -151,16 +155,14 @@ async function findGpus(library: NativeLibrary): Promise<Gpu[]> {
 }
 
 async function readFamily(
-  library: NativeLibrary,
-  family: GpuFamily,
+  family: GpuFamily & { readonly read: NativeCall },
   gpus: readonly Gpu[],
 ): Promise<ModelMetricFamily> {
-  const { name, help, type, call, index, scale } = family
-  const native = library.func(`int ${call}(uintptr_t, void*)`)
+  const { name, help, type, read, index, scale } = family
   const series: ModelMetricFamily['series'][number][] = []
   for (const { device, uuid, first } of gpus) {
     const result = family.result()
-    if ((await callNative(native, device, result)) !== SUCCESS) continue
+    if ((await callNative(read, device, result)) !== SUCCESS) continue
     const value = Number(result[index] ?? 0) * scale
     if (type === 'counter' && !first.has(name)) first.set(name, value)
     series.push({ labels: [['gpu_uuid', uuid]], value: value - (first.get(name) ?? 0) })

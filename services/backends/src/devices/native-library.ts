@@ -3,7 +3,7 @@ import type koffiModule from 'koffi'
 
 type Koffi = typeof koffiModule
 export type NativeLibrary = ReturnType<Koffi['load']>
-type NativeCall = ReturnType<NativeLibrary['func']>
+export type NativeCall = ReturnType<NativeLibrary['func']>
 
 /** koffi unloads a library that is not referenced any more; a driver's, once initialised, stays in use by all code of the process. */
 const HELD: NativeLibrary[] = []
