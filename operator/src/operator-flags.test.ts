@@ -31,7 +31,10 @@ await t.test('times of the election must fit one another', async (t) => {
 await t.test('pods get no setting of metrics that they would not start with', async (t) => {
   for (const text of ['histogram_latencies=true', 'summary_quantiles=0.5:0.05,0.9:0.01'])
     t.doesNotThrow(() => check(`--metrics-config=${text}`))
-  for (const text of ['x=1', 'histogram_latencies=maybe', 'summary_quantiles=0.5', ''])
+  const wrong = ['0.5', ',0.5:0.05', '0.5:0.05,', '0.5:0.050.9:0.01'].map(
+    (text) => `summary_quantiles=${text}`,
+  )
+  for (const text of ['x=1', 'histogram_latencies=maybe', '', ...wrong])
     t.throws(() => check(`--metrics-config=${text}`), /--metrics-config: got /)
 })
 

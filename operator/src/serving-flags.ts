@@ -77,13 +77,16 @@ export const SERVING_FLAGS = {
   },
 } as const satisfies FlagTable
 
+const QUANTILE = '(0?\\.\\d+|0|1):(0?\\.\\d+|0|1)'
+const QUANTILES = new RegExp(`^summary_quantiles=${QUANTILE}(,${QUANTILE})*$`)
+
 /**
  * @param text - a value of `--metrics-config`, as routers and steps take it: with another one all new pods would end at their start.
  * @throws ServeError FLAG_INVALID
  */
 export function checkMetricsConfig(text: string): void {
   if (/^(counter|summary|histogram)_latencies=(true|false)$/.test(text)) return
-  if (/^summary_quantiles=(,?(0?\.\d+|0|1):(0?\.\d+|0|1))+$/.test(text)) return
+  if (QUANTILES.test(text)) return
   const want = 'want counter_latencies, summary_latencies or histogram_latencies=true or false'
   throw flagRefusal('--metrics-config', `got "${text}", ${want}, or summary_quantiles=0.5:0.05,...`)
 }
