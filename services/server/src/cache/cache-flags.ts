@@ -100,7 +100,7 @@ function readSize(settings: ReadonlyMap<string, string>): number {
 /** The one cache of all occurrences, with its settings. As in Triton each has one: a value may have commas. */
 function readConfigs(configs: readonly string[]) {
   const settings = new Map<string, string>()
-  const names = new Set(configs.map((text) => text.split(',', 1)[0] ?? ''))
+  const names = new Set(configs.map((text) => text.split(/[,=]/, 1)[0] ?? ''))
   const unknown = [...names].find((name) => name !== 'local' && name !== 'redis')
   if (unknown !== undefined) throw flagRefusal(FLAG, `got cache "${unknown}", want local or redis`)
   if (names.size > 1) throw flagRefusal(FLAG, 'got local and redis, want one of them')

@@ -266,6 +266,7 @@ await t.test('flags open a cache as in Triton', async (t) => {
     [['--cache-config=local,size=1', '--cache-config=local,size=2'], 'came twice'],
     [['--cache-config=local,bytes=1'], 'local has no setting "bytes", want size=BYTES'],
     [['--cache-config=other,host=h'], 'got cache "other", want local or redis'],
+    [['--cache-config=password=secret'], 'got cache "password", want local or redis'],
     [['--cache-config=local,size=1', '--cache-config=redis,port=1'], 'got local and redis'],
     [['--cache-config=local,size=1', '--response-cache-byte-size=1'], 'want one of them'],
   ] as const) {
