@@ -156,5 +156,5 @@ export function parseSize(key: string, size: string): number {
 }
 
 function tooMany(most: string): ServeError {
-  return new ServeError('ARTIFACT_TOO_LARGE', `more than ${most}, want at most that`)
+  return new ServeError('ARTIFACT_TOO_LARGE', `more than ${most}, which is the limit`)
 }

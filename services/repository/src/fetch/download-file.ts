@@ -51,7 +51,7 @@ async function receive(
   const { maxBytes } = context.bounds
   const requireSpace = (bytes: number): void => {
     if (bytes <= maxBytes) return
-    const text = `'${showUri(url)}' has more than ${maxBytes} bytes, want at most that`
+    const text = `'${showUri(url)}' has more than ${maxBytes} bytes, which is the limit`
     throw new ServeError('ARTIFACT_TOO_LARGE', text)
   }
   const file = await onDisk(path, () => open(path, 'w'))

@@ -153,7 +153,7 @@ async function* readTar(
   for await (const piece of bytes as AsyncIterable<Buffer>) {
     size += piece.byteLength
     if (size > maxBytes + maxFiles * OVERHEAD_BYTES) {
-      const text = `the archive unpacks to more than ${maxBytes} bytes, want at most that`
+      const text = `the archive unpacks to more than ${maxBytes} bytes, which is the limit`
       throw new ServeError('ARTIFACT_TOO_LARGE', text)
     }
     yield piece

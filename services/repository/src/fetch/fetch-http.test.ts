@@ -215,7 +215,7 @@ await t.test('it can be stopped', async (t) => {
 await t.test('bounds hold before and while it comes', async (t) => {
   const { failure, server } = await prepare(t, () => [serveBytes(ONE, ETAG)])
   const bounds = { maxBytes: 30_000 }
-  const message = /yolo.tar' has more than 30000 bytes, want at most that$/
+  const message = /yolo.tar' has more than 30000 bytes, which is the limit$/
   t.match(await failure({ bounds }), { reason: 'ARTIFACT_TOO_LARGE', message })
   server.script((_, response) => {
     response.writeHead(200)

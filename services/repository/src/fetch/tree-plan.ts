@@ -65,7 +65,7 @@ export class TreePlan {
     const { maxBytes, maxFiles } = this.#bounds
     // Folders count too: an archive may hold nothing else.
     if (this.files > maxFiles || this.#entries > 2 * maxFiles) {
-      throw new ServeError('ARTIFACT_TOO_LARGE', `more than ${maxFiles} files, want at most that`)
+      throw new ServeError('ARTIFACT_TOO_LARGE', `more than ${maxFiles} files, which is the limit`)
     }
     if (this.#bytes > maxBytes) {
       const text = `${this.#bytes} bytes or more, want at most ${maxBytes}`

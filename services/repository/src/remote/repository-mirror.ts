@@ -165,6 +165,7 @@ export class RepositoryMirror {
   async #reading(read: (at: Look) => Promise<void>): Promise<string> {
     const { log = silentLogger, temporaryDirectory = tmpdir() } = this.#o
     try {
+      this.#stop.signal.throwIfAborted()
       this.#root = this.#folder(this.#root, temporaryDirectory)
       const root = await this.#root
       const { signal } = this.#stop

@@ -107,6 +107,7 @@ export async function testMirror(t: Test, cloud: Cloud): Promise<void> {
     t.not(one.digest, digest)
     await t.rejects(repository.take('absent'), { message: /has a directory 'absent'/ })
     await repository.close()
+    await t.rejects(repository.names(), { message: /the repository is closed$/ })
     t.same(await readdir(copies), [])
   })
 
@@ -199,13 +200,13 @@ export async function testMirror(t: Test, cloud: Cloud): Promise<void> {
       }
     }
     bucket.faults = Array.from({ length: 1100 }, () => nextPage([]))
-    const message = /cannot be read: more than 1000 pages of keys, want at most that$/
+    const message = /cannot be read: more than 1000 pages of keys, which is the limit$/
     await t.rejects(repository.names(), { reason: 'REPOSITORY_UNREADABLE', message })
     t.equal(pages, 1000)
     bucket.faults = [0, 1, 2].map((n) =>
       nextPage(Array.from({ length: 50_001 }, (_, i) => `${n}m${i}`)),
     )
-    const tooMany = /cannot be read: more than 100000 folders, want at most that$/
+    const tooMany = /cannot be read: more than 100000 folders, which is the limit$/
     await t.rejects(repository.names(), { reason: 'REPOSITORY_UNREADABLE', message: tooMany })
     t.equal(pages, 1002)
   })

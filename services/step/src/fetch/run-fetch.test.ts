@@ -96,8 +96,8 @@ await t.test('each kind of failure has its code, and its message two places', as
     ],
     [3, [uri, to, `--secret-dir=${folder}/termination-log`], /key username of the secret cannot/],
     [14, [uri, to, wrong], /m.tar' has sha256:[0-9a-f]{64}, want sha256:0{64}/],
-    [16, [uri, to, '--max-bytes=10'], /has more than 10 bytes, want at most that/],
-    [16, [uri, to, '--max-files=1'], /more than 1 files, want at most that/],
+    [16, [uri, to, '--max-bytes=10'], /has more than 10 bytes, which is the limit/],
+    [16, [uri, to, '--max-files=1'], /more than 1 files, which is the limit/],
     [17, [uri, `--to=${terminationLog}/x`], /cannot be written/],
   ]
   for (const [code, argv, text] of cases) {
