@@ -1,5 +1,4 @@
-import type { Clock } from '@tutti/chassis'
-import { Secret } from '@tutti/chassis'
+import { type Clock, Secret } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readTag } from '../fetch/bucket-xml.ts'
 import type { FetchCredentials } from '../fetch/credentials.ts'
@@ -12,6 +11,7 @@ import {
   type Texts,
   textsOf,
 } from './credential-file.ts'
+import { parseMembers } from './json-members.ts'
 import { Kept, type Lasting } from './kept.ts'
 
 export type AwsKeys = NonNullable<FetchCredentials['aws']>
@@ -155,7 +155,7 @@ export class AwsRoles {
     const answer = await client.get(url, headers)
     const text = await client.text(answer, 'keys', MAX_ANSWER)
     if (answer.status !== 200) throw refused(answer)
-    return this.#taken(answer, textsOf(parseAnswer(text)))
+    return this.#taken(answer, textsOf(parseMembers(text)))
   }
 
   #taken({ url }: HttpAnswer, found: Texts): Keys {
@@ -171,14 +171,6 @@ export class AwsRoles {
       value: { accessKeyId: AccessKeyId, secretAccessKey, sessionToken: new Secret(Token) },
       untilMs: endsMs - MARGIN_MS,
     }
-  }
-}
-
-function parseAnswer(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return {}
   }
 }
 

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { readBounded } from '../bounded-read.ts'
+import { membersOf, parseMembers } from './json-members.ts'
 import type { RepositoryUri } from './repository-uri.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -58,11 +59,9 @@ export function parseJson(
   text: string,
   { field, path }: { readonly field: string; readonly path: string },
 ): Readonly<Record<string, unknown>> {
-  try {
-    return membersOf(JSON.parse(text))
-  } catch {
-    throw settingRefusal(field, `names '${path}', which cannot be read: it is no JSON`)
-  }
+  const members = parseMembers(text)
+  if (members !== undefined) return members
+  throw settingRefusal(field, `names '${path}', which cannot be read: it is no JSON`)
 }
 
 /** @throws ServeError SETTING_INVALID */
@@ -76,8 +75,4 @@ export function readEndpoint(field: string, env: Environment): URL | undefined {
 
 export function settingRefusal(field: string, problem: string): ServeError {
   return new ServeError('SETTING_INVALID', `${field} ${problem}`, { details: { field } })
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {}
 }

@@ -1,5 +1,6 @@
 import { type BucketApi, type BucketPage, encode, parseSize } from '../fetch/bucket.ts'
 import { invalid } from '../fetch/tree-plan.ts'
+import { membersOf, parseMembers } from './json-members.ts'
 
 const ENDPOINT = new URL('https://storage.googleapis.com')
 const FOLDERS = 'nextPageToken,prefixes'
@@ -41,16 +42,16 @@ export function gsApi({
       return value === undefined ? headers : { ...headers, authorization: `Bearer ${value}` }
     },
     toRefusal: (text) => {
-      const error = membersOf(membersOf(parse(text))['error'])
+      const error = membersOf(parseMembers(text)?.['error'])
       return { detail: toText(error['message']), isDenied: false }
     },
   }
 }
 
 function toPage(text: string): BucketPage | undefined {
-  const page = parse(text)
+  const page = parseMembers(text)
   if (page === undefined) return undefined
-  const { items, prefixes, nextPageToken } = membersOf(page)
+  const { items, prefixes, nextPageToken } = page
   return {
     objects: listOf(items).map(toObject),
     folders: listOf(prefixes).map(toText),
@@ -64,18 +65,6 @@ function toObject(item: unknown) {
   // It is sent unpacked, so that nothing says whether it came whole.
   if (contentEncoding === 'gzip') throw invalid(key, 'it is stored with Content-Encoding gzip')
   return { key, tag: toText(generation), sizeBytes: parseSize(key, toText(size)) }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
 function listOf(value: unknown): readonly unknown[] {

@@ -13,6 +13,7 @@ import {
   type Texts,
   textsOf,
 } from './credential-file.ts'
+import { parseMembers } from './json-members.ts'
 import { Kept, type Lasting } from './kept.ts'
 import type { RepositoryUri } from './repository-uri.ts'
 
@@ -161,21 +162,12 @@ export class GoogleCredentials {
   async #taken(client: HttpClient, answer: HttpAnswer): Promise<Token> {
     if (answer.status !== 200) throw refused(answer)
     const text = await client.text(answer, 'a token', MAX_ANSWER)
-    const found: { access_token?: unknown; expires_in?: unknown } = toMembers(text)
-    const { access_token: value, expires_in: seconds } = found
+    const { access_token: value, expires_in: seconds } = parseMembers(text) ?? {}
     if (typeof value !== 'string' || !/^[!-~]+$/.test(value)) {
       throw new ServeError('ARTIFACT_UNAVAILABLE', `'${answer.url.href}' answered without a token`)
     }
     const lastsMs = (typeof seconds === 'number' ? seconds : 0) * 1000 - MARGIN_MS
     return { value, untilMs: this.#clock.epochMs() + Math.max(0, lastsMs) }
-  }
-}
-
-function toMembers(text: string): object {
-  try {
-    return Object(JSON.parse(text))
-  } catch {
-    return {}
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '@tutti/chassis'
+import { type Clock, raceSignal } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import {
   type Executed,
@@ -47,22 +47,14 @@ export function executeCached(call: CachedCall): Promise<void> | undefined {
     call.statistics?.recordHit({ requestNs: lookupNs, lookupNs })
     call.sink.send({ ...response, index: 0, final: true, times: NO_TIMES })
   }
-  if (found instanceof Promise) return untilAborted(found, call.signal).then(proceed)
+  if (found instanceof Promise) {
+    // It rejects only if the signal aborts.
+    return raceSignal(found, call.signal)
+      .catch(() => undefined)
+      .then(proceed)
+  }
   proceed(found)
   return undefined
-}
-
-/** Resolves with undefined, as for a miss, if the signal aborts first. */
-function untilAborted<T>(found: Promise<T>, signal: CancelSignal): Promise<T | undefined> {
-  return new Promise((resolve) => {
-    const end = (value?: T): void => {
-      signal.removeEventListener('abort', onAbort)
-      resolve(value)
-    }
-    const onAbort = (): void => end()
-    signal.addEventListener('abort', onAbort, { once: true })
-    void found.then(end)
-  })
 }
 
 function miss(call: CachedCall, key: string, lookupNs: number): void {
