@@ -26,7 +26,7 @@ export class RedisCacheEvents {
   }
 
   foreignEntry(key: string): void {
-    this.#log.warn('response cache has an entry that is none', { key })
+    this.#log.warn('response cache has an entry that is not ours', { key })
   }
 
   poolSizeUnused(): void {

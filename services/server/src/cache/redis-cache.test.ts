@@ -127,7 +127,7 @@ await t.test('what one process keeps answers another', { skip }, async (t) => {
     await client.del(name)
     await client.lPush(name, 'of another type')
     t.equal(await one.cache.lookup('k'), undefined)
-    t.equal(one.logged('has an entry that is none'), 1)
+    t.equal(one.logged('has an entry that is not ours'), 1)
     await keep(one.cache, 'k')
     t.same(await other.cache.lookup('k'), RESPONSE)
   })
