@@ -150,6 +150,15 @@ class TestLifetime(unittest.TestCase):
         self.assert_freed()
         self.assertEqual(dlpack._given, {})
 
+    @unittest.skipUnless(hasattr(np.ndarray, "__dlpack__"), "this NumPy has no DLPack")
+    def test_an_exception_passes_a_capsule_that_nobody_took(self):
+        tensor = pb_utils.Tensor._received("x", "BF16", [8], self.memory)
+        del self.memory
+        with self.assertRaisesRegex(TypeError, "not subscriptable"):
+            tensor.to_dlpack()[0]
+        del tensor
+        self.assert_freed()
+
     def test_memory_lives_as_long_as_what_consumed_its_capsule(self):
         capsule = pb_utils.Tensor._received("x", "FP32", [4], self.memory).to_dlpack()
         del self.memory

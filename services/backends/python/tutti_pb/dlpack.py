@@ -119,8 +119,32 @@ class Borrowed(NamedTuple):
     keeper: object
 
 
+class _Lent:
+    """Memory that NumPy exports for us: as numbers of its item size, whose type is corrected then."""
+
+    __slots__ = ("_keeper", "__array_interface__")
+
+    def __init__(self, datatype: str, shape, address: int, keeper: object):
+        self._keeper = keeper
+        typestr = f"<u{_TYPE_OF[datatype][1] // 8}"
+        interface = {"version": 3, "shape": tuple(shape), "typestr": typestr, "data": (address, False)}
+        self.__array_interface__ = interface
+
+
 def to_capsule(datatype: str, shape, address: int, device: tuple, keeper: object):
     """A capsule over C-contiguous memory. The keeper lives until the consumer is done, or the capsule if there is none."""
+    if not hasattr(np.ndarray, "__dlpack__"):
+        return _own_capsule(datatype, shape, address, device, keeper)
+    # A capsule that nobody took may end while an exception is on its way, which a destructor in Python would lose.
+    capsule = np.asarray(_Lent(datatype, shape, address, keeper)).__dlpack__()
+    tensor = _Managed.from_address(_capsule_pointer(capsule, b"dltensor")).tensor
+    tensor.data = address
+    tensor.device.type, tensor.device.id = device
+    tensor.dtype.code, tensor.dtype.bits = _TYPE_OF[datatype]
+    return capsule
+
+
+def _own_capsule(datatype: str, shape, address: int, device: tuple, keeper: object):
     managed = _Managed()
     extents = (ctypes.c_int64 * len(shape))(*shape)
     tensor = managed.tensor
