@@ -258,9 +258,10 @@ await t.test(
       ]),
     }
     const input = bytesRequestInput(1)
-    const [full, plain] = await executeOnce(model, [
+    const [full, plain, empty] = await executeOnce(model, [
       stepRequest([input], { context, requestedOutputs: ['y'] }),
       stepRequest([input]),
+      stepRequest([input], { context: { ...context, correlationId: '' } }),
     ])
     const text = (response: typeof full) => Buffer.from(response?.outputs[0]?.data ?? []).toString()
     t.equal(
@@ -268,6 +269,7 @@ await t.test(
       `['é1', 9223372036854775808, 3, 77, '{"s":"\\\\"\\\\n","i":4611686018427387904,"f":2.0,"b":false}', ['y']]`,
     )
     t.equal(text(plain), `['', 0, 0, 0, '{}', ['y']]`)
+    t.match(text(empty), "['é1', '', 3, ", 'an empty text as a correlation id')
     t.same(
       full?.outputs.map(({ name }) => name),
       ['y'],

@@ -226,6 +226,8 @@ await t.test('what an engine says of a model file is a failure of the versions',
   )
   await t.rejects(step.models.load('m'), { message: /Internal: failed to open text file/ })
   t.match(states(), [/^1: UNAVAILABLE Internal: failed to open/, /^2: /])
+  await t.rejects(step.models.load('m', { config: '{"platform":"nope"}', files: new Map() }))
+  t.match(states(), [/^1: UNAVAILABLE Internal: failed to open/, /^2: /], 'as before that override')
 })
 
 await t.test('a configuration of a load request stays while the files do', async (t) => {
