@@ -160,6 +160,13 @@ await t.test("data that does not fit is refused with Triton's text", async (t) =
       `${parse}attempt to access JSON non-signed-integer as signed-integer`,
     ],
     [
+      'INT32',
+      '[2]',
+      '[1e400,1]',
+      'INTERNAL',
+      'failed to parse the request JSON buffer: Number too big to be stored in double.',
+    ],
+    [
       'FP32',
       '[1]',
       '[1e400]',

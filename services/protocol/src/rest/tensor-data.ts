@@ -70,7 +70,7 @@ function encode(
   if (datatype === 'BOOL') return encodeBooleans(leaves)
   if (datatype === 'FP32' || datatype === 'FP64') return encodeFloats(leaves, datatype, tensor)
   if (datatype === 'INT64' || datatype === 'UINT64') return encodeLongs(leaves, datatype, tensor)
-  return encodeIntegers(leaves, datatype, tensor.name)
+  return encodeIntegers(leaves, datatype, tensor)
 }
 
 function flatten(data: readonly unknown[]): readonly unknown[] {
@@ -149,17 +149,17 @@ const INTEGERS = {
 function encodeIntegers(
   leaves: readonly unknown[],
   datatype: keyof typeof INTEGERS,
-  name: string,
+  tensor: JsonTensor,
 ): Uint8Array {
   const out = new INTEGERS[datatype](leaves.length)
   for (let i = 0; i < leaves.length; i++) {
     const leaf = leaves[i]
-    if (!isInteger(leaf)) throw integerTypeError(datatype)
+    if (!isInteger(leaf)) throw notInteger(leaves, datatype, tensor)
     out[i] = leaf
     if (out[i] === leaf) continue
     // Triton would take its low bytes, and tell one of the wrong type.
-    if (!leaves.slice(i).every(isInteger)) throw integerTypeError(datatype)
-    throw rangeError(name, leaf, datatype)
+    if (!leaves.slice(i).every(isInteger)) throw notInteger(leaves, datatype, tensor)
+    throw rangeError(tensor.name, leaf, datatype)
   }
   return new Uint8Array(out.buffer)
 }
@@ -186,7 +186,7 @@ function exactIntegers(
   tensor: JsonTensor,
 ): readonly (number | bigint)[] {
   const integers = leaves.filter((leaf) => isInteger(leaf))
-  if (integers.length !== leaves.length) throw integerTypeError(datatype)
+  if (integers.length !== leaves.length) throw notInteger(leaves, datatype, tensor)
   if (integers.every((integer) => Number.isSafeInteger(integer))) return integers
   const exact = readNumbers(tensor.dataText())
   // What is still an unsafe number was written with a fraction or an exponent, such as 1e20.
@@ -202,6 +202,16 @@ function tooBig(): ServeError {
     'failed to parse the request JSON buffer: Number too big to be stored in double.',
     { code: 'INTERNAL' },
   )
+}
+
+/** Why elements are not all integers: one is written with digits, such as 1e400, that no double holds, or is of the wrong type. */
+function notInteger(
+  leaves: readonly unknown[],
+  datatype: Datatype,
+  { hasNames }: JsonTensor,
+): ServeError {
+  const isTooBig = leaves.some((leaf) => leaf === Infinity || leaf === -Infinity)
+  return isTooBig && !hasNames ? tooBig() : integerTypeError(datatype)
 }
 
 function isInteger(leaf: unknown): leaf is number {

@@ -21,6 +21,7 @@ const BEFORE_WORK: ReadonlySet<Reason> = new Set<Reason>([
 ])
 
 /** True if the request was refused as it stood, before any model had it. */
-export function isRefusedBeforeWork(error: ServeError): boolean {
-  return BEFORE_WORK.has(error.reason)
+export function isRefusedBeforeWork({ reason, message }: ServeError): boolean {
+  // Strings that are cut short Triton's backends find, not its server.
+  return BEFORE_WORK.has(reason) && !message.startsWith('incomplete string data for ')
 }
