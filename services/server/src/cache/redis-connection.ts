@@ -43,8 +43,8 @@ export async function connectRedis(
   })
   client.on('error', o.lost)
   try {
-    await within(connectMs, o.clock, client.connect())
-    await within(connectMs, o.clock, client.get(PROBE))
+    const answered = client.connect().then(() => client.get(PROBE))
+    await within(connectMs, o.clock, answered)
   } catch (error) {
     client.destroy()
     throw error
