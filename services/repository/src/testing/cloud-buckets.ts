@@ -2,7 +2,7 @@ import { generateKeyPairSync, verify } from 'node:crypto'
 import { type IncomingMessage, request as sendRequest } from 'node:http'
 import { env } from 'node:process'
 import { Secret, systemClock } from '@tutti/chassis'
-import { freePort, startProcess } from '@tutti/chassis/testing'
+import { onFreePort, startProcess } from '@tutti/chassis/testing'
 import { signShared } from '../remote/as-api.ts'
 import { type Answer, type ArtifactServer, startArtifactServer } from './artifact-server.ts'
 import { S3_CREDENTIALS, startScriptedS3 } from './scripted-s3.ts'
@@ -76,10 +76,14 @@ export function scriptedS3Cloud(): Cloud {
 
 /** Google Cloud Storage, by fake-gcs-server; tokens are checked before it. */
 export async function fakeGcsCloud(): Promise<Cloud> {
-  const port = await freePort()
-  const args = ['-backend', 'memory', '-scheme', 'http', '-host', '127.0.0.1', '-port', `${port}`]
-  const server = await startProcess(env['TUTTI_FAKE_GCS'] ?? '', args, {
-    readyWhen: (line) => line.includes('server started'),
+  const flags = ['-backend', 'memory', '-scheme', 'http', '-host', '127.0.0.1']
+  const { server, port } = await onFreePort(async (port) => {
+    const started = await startProcess(
+      env['TUTTI_FAKE_GCS'] ?? '',
+      [...flags, '-port', `${port}`],
+      { readyWhen: (line) => line.includes('server started') },
+    )
+    return { server: started, port }
   })
   const { privateKey, publicKey } = generateKeyPairSync('rsa', {
     modulusLength: 2048,
