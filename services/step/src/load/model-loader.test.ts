@@ -219,11 +219,8 @@ await t.test('what an engine says of a model file is a failure of the versions',
   t.match(states(), [/^1: UNAVAILABLE Internal: no model in/, /^2: UNAVAILABLE Internal: no model/])
   await write('m/config.pbtxt', `${incomplete}"../f"`)
   await t.rejects(step.models.load('m'), { message: /version 1 is .* state: Invalid argument: / })
-  await write(
-    'm/config.pbtxt',
-    `${CONFIG} output { name: "z" data_type: TYPE_FP32 dims: [ 1 ]
-    label_filename: "absent" }`,
-  )
+  const output = 'output { name: "z" data_type: TYPE_FP32 dims: [ 1 ] label_filename: "absent" }'
+  await write('m/config.pbtxt', `${CONFIG} ${output}`)
   await t.rejects(step.models.load('m'), { message: /Internal: failed to open text file/ })
   t.match(states(), [/^1: UNAVAILABLE Internal: failed to open/, /^2: /])
   await t.rejects(step.models.load('m', { config: '{"platform":"nope"}', files: new Map() }))
