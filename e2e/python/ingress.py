@@ -11,7 +11,7 @@ import tritonclient.http as http_client
 
 from behaviour import refusal
 from checks import CHECKS, check, read_flags, run
-from seed_systems import tls_options
+from clients import tls_options
 from waiting import LIMIT_SECONDS
 
 CHECKS.clear()

@@ -6,7 +6,7 @@ import { SKIP, startHarness } from '../processes/harness.ts'
 import { untilReady } from '../processes/seen.ts'
 import { ROOT, runProgram, serve, type Target } from '../serving.ts'
 import { BASIC, tempFolder } from '../temp-repository.ts'
-import { PYTHON, PYTHON_FLAGS } from '../triton-client.ts'
+import { PYTHON, PYTHON_FLAGS, runTritonChecks } from '../triton-client.ts'
 import { CURL_LINES } from './curl-lines.ts'
 import { PERF_MODES } from './perf-modes.ts'
 import { openPublishedClient } from './published-grpc.ts'
@@ -139,6 +139,11 @@ const WAYS = { 'in one process': inOneProcess, 'over NATS': overNats }
 for (const [name, start] of Object.entries(WAYS)) {
   await t.test(`published clients ${name}`, { skip }, async (t) => {
     const way = await start(t)
+    await t.test("NVIDIA's four Python clients", (t) =>
+      runTritonChecks(t, 'four_clients.py', way.target, [
+        `--control=${way.isRouter ? 'no' : 'yes'}`,
+      ]),
+    )
     await t.test('perf_analyzer in its modes', { skip: withoutAnalyzer }, (t) =>
       runAnalyzer(t, way),
     )
