@@ -96,7 +96,7 @@ function parseQuietly({ configText, configPath }: RepositoryModel): ModelConfig 
   try {
     return configText === undefined ? undefined : parseModelConfig(configText, configPath)
   } catch {
-    // Whoever loads it says why.
+    // The load that reads it says why.
     return undefined
   }
 }

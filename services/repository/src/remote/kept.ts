@@ -29,7 +29,7 @@ export class Kept<T> {
     try {
       next.untilMs = (await asked).untilMs
     } catch {
-      // Whoever waits for the value gets it.
+      // All that wait for the value get the error.
       if (this.#last === next) this.#last = undefined
     }
     return await next.value
