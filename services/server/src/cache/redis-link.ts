@@ -15,6 +15,8 @@ export class RedisLink {
   readonly #events: RedisCacheEvents
   #connection: RedisConnection | undefined
   #isClosed = false
+  /** Of the last attempt, where it was not the first. */
+  #refusal: string | undefined
   #stopTimer = (): void => {}
 
   constructor(
@@ -72,8 +74,18 @@ export class RedisLink {
 
   #retryLater(): void {
     this.#stopTimer = this.#clock.setTimer(RETRY_MS, () => {
-      // It is known to be away, and was logged.
-      this.#connect().catch(() => this.#isClosed || this.#retryLater())
+      this.#connect().catch((error: unknown) => {
+        if (this.#isClosed) return
+        this.#tellRefusal(error)
+        this.#retryLater()
+      })
     })
+  }
+
+  /** That it is away was logged, but not that it is there and refuses us, or that a file of ours cannot be read. */
+  #tellRefusal(error: unknown): void {
+    const refusal = error instanceof ServeError ? error.message : redisReply(error)
+    if (refusal !== undefined && refusal !== this.#refusal) this.#events.away(refusal)
+    this.#refusal = refusal
   }
 }
