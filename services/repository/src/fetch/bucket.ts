@@ -66,6 +66,7 @@ const EXCERPT = 60
 export class Bucket {
   readonly client: HttpClient
   readonly api: BucketApi
+  #isAnonymous = false
 
   constructor(api: BucketApi, context: FetchContext) {
     this.api = api
@@ -103,7 +104,9 @@ export class Bucket {
     const text = await this.client.text(answer, 'a list of keys').catch(() => '')
     const { detail, isDenied } = this.api.toRefusal(text, answer.headers)
     const failure = toStatusFailure(answer, detail)
-    return isDenied ? new ServeError('ARTIFACT_DENIED', failure.message) : failure
+    if (!isDenied && failure.reason !== 'ARTIFACT_DENIED') return failure
+    const how = this.#isAnonymous ? ' (asked without credentials, none were found)' : ''
+    return new ServeError('ARTIFACT_DENIED', `${failure.message}${how}`)
   }
 
   async *#pages(prefix: string, isFolders: boolean): AsyncGenerator<BucketPage> {
@@ -137,7 +140,9 @@ export class Bucket {
   }
 
   async #get(request: BucketRequest): Promise<HttpAnswer> {
-    return await this.client.get(request.url, await this.api.sign(request))
+    const headers = await this.api.sign(request)
+    this.#isAnonymous = headers['authorization'] === undefined
+    return await this.client.get(request.url, headers)
   }
 }
 

@@ -107,6 +107,13 @@ await t.test('the error has the text of S3', async (t) => {
     reason: 'ARTIFACT_DENIED',
     message: /answered 403, SignatureDoesNotMatch: The signature does not match\.$/,
   })
+  s3.faults.push((_, response) => {
+    response.writeHead(403).end('<Error><Code>AccessDenied</Code></Error>')
+  })
+  t.match(await failure({ credentials: { awsEndpoint: new URL(s3.origin) } }), {
+    reason: 'ARTIFACT_DENIED',
+    message: /answered 403, AccessDenied \(asked without credentials, none were found\)$/,
+  })
   t.match(await failure({ uri: 's3://bucket/nothing' }), {
     reason: 'ARTIFACT_NOT_FOUND',
     message: "'s3://bucket/nothing' has no objects, want a model's directory",
