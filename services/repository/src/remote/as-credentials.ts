@@ -26,16 +26,24 @@ export async function readAzureAccount(
       ? { name: env['AZURE_STORAGE_ACCOUNT'], key: env['AZURE_STORAGE_KEY'] }
       : { name: named['account_str'], key: named['account_key'] }
   const kind = entry === undefined ? env['AZURE_STORAGE_AUTH_TYPE'] : named['auth_type']
+  const fieldOf = (variable: string, name: string): string =>
+    entry === undefined ? variable : `${name} of TRITON_CLOUD_CREDENTIAL_PATH`
   if (kind && kind !== 'key') {
-    throw settingRefusal('AZURE_STORAGE_AUTH_TYPE', `is "${kind}", want key or none`)
+    throw settingRefusal(
+      fieldOf('AZURE_STORAGE_AUTH_TYPE', 'auth_type'),
+      `is "${kind}", want key or none`,
+    )
   }
   const account = found.name || at.account
   // It becomes a part of a host's name.
   if (!/^[a-z0-9-]{3,63}$/.test(account)) {
-    throw settingRefusal('AZURE_STORAGE_ACCOUNT', `is "${account}", want the name of an account`)
+    throw settingRefusal(
+      fieldOf('AZURE_STORAGE_ACCOUNT', 'account_str'),
+      `is "${account}", want the name of an account`,
+    )
   }
   if (found.key && !/^[A-Za-z0-9+/]+={0,2}$/.test(found.key)) {
-    throw settingRefusal('AZURE_STORAGE_KEY', 'is no key in base64')
+    throw settingRefusal(fieldOf('AZURE_STORAGE_KEY', 'account_key'), 'is no key in base64')
   }
   const endpoint = readEndpoint('AZURE_STORAGE_SERVICE_ENDPOINT', env)
   return {

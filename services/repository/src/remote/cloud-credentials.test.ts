@@ -150,6 +150,10 @@ await t.test('files that cannot be used are refused, without what they have', as
   })
   const triton = await write('triton.json', { gs: { '': { path: 'x' } } })
   await t.rejects(open({ TRITON_CLOUD_CREDENTIAL_PATH: triton })(), { message: /that is no path/ })
+  const nowhere = await write('nowhere.json', { gs: { '': '/none' } })
+  await t.rejects(open({ TRITON_CLOUD_CREDENTIAL_PATH: nowhere })(), {
+    message: /^the entry of TRITON_CLOUD_CREDENTIAL_PATH names '\/none', which cannot be read/,
+  })
 })
 
 await t.test('the account of Azure is found as Triton finds it', async (t) => {
@@ -179,6 +183,14 @@ await t.test('the account of Azure is found as Triton finds it', async (t) => {
   const wrong: readonly (readonly [Env, RegExp])[] = [
     [{ AZURE_STORAGE_ACCOUNT: 'a.evil/' }, /^AZURE_STORAGE_ACCOUNT is "a\.evil\/", want the name/],
     [{ AZURE_STORAGE_KEY: 'hidden!' }, /^AZURE_STORAGE_KEY is no key in base64$/],
+    [
+      {
+        TRITON_CLOUD_CREDENTIAL_PATH: await write('wrong.json', {
+          as: { '': { account_key: 'hidden!' } },
+        }),
+      },
+      /^account_key of TRITON_CLOUD_CREDENTIAL_PATH is no key in base64$/,
+    ],
     [{ AZURE_STORAGE_AUTH_TYPE: 'default' }, /^AZURE_STORAGE_AUTH_TYPE is "default", want key or/],
     [{ AZURE_STORAGE_SERVICE_ENDPOINT: 'azurite' }, /^AZURE_STORAGE_SERVICE_ENDPOINT is no http/],
   ]

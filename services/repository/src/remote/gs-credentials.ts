@@ -27,6 +27,13 @@ const VARIABLE = 'GOOGLE_APPLICATION_CREDENTIALS'
 const METADATA_HOST = 'metadata.google.internal'
 /** Milliseconds. It is a hop away, or not there. */
 const METADATA_STALL_MS = 3000
+interface CredentialFile {
+  readonly path: string
+  /** What names it. */
+  readonly by: string
+  readonly text: string
+}
+
 /** Milliseconds: a token is renewed this long before its end, and a machine without a metadata server is asked again after it. */
 const MARGIN_MS = 60_000
 const HOUR_S = 3600
@@ -67,7 +74,7 @@ export class GoogleCredentials {
     return () => this.#kept.get(file.text, ask)
   }
 
-  async #file() {
+  async #file(): Promise<CredentialFile | undefined> {
     const { HOME = '/root', CLOUDSDK_CONFIG = join(HOME, '.config', 'gcloud') } = this.#env
     const entry = await readCredentialEntry(this.#at, this.#env)
     if (entry !== undefined && typeof entry !== 'string') {
@@ -75,34 +82,38 @@ export class GoogleCredentials {
       throw settingRefusal('TRITON_CLOUD_CREDENTIAL_PATH', problem)
     }
     const named = entry || this.#env[VARIABLE]
-    if (named) return { path: named, text: await readSetting(VARIABLE, named) }
+    const by = entry ? 'the entry of TRITON_CLOUD_CREDENTIAL_PATH' : VARIABLE
+    if (named) return { path: named, by, text: await readSetting(by, named) }
     const path = join(CLOUDSDK_CONFIG, 'application_default_credentials.json')
     const text = await readIfThere(path)
-    return text === '' ? undefined : { path, text }
+    return text === '' ? undefined : { path, by: 'gcloud auth application-default login', text }
   }
 
-  #ofFile({ path, text }: { readonly path: string; readonly text: string }, http: Http) {
-    const key = textsOf(parseJson(text, { field: VARIABLE, path }))
+  #ofFile({ path, by, text }: CredentialFile, http: Http) {
+    const key = textsOf(parseJson(text, { field: by, path }))
     const wants = (names: readonly string[]): void => {
       const missing = names.find((name) => !key[name])
       if (missing === undefined) return
-      throw settingRefusal(VARIABLE, `names '${path}', which has no ${missing}`)
+      throw settingRefusal(by, `names '${path}', which has no ${missing}`)
     }
     const { type } = key
     if (type === 'service_account') {
       wants(['client_email', 'private_key'])
-      return () => Promise.resolve(this.#signed(key, path))
+      return () => Promise.resolve(this.#signed(key, { path, by }))
     }
     if (type === 'authorized_user') {
       wants(['client_id', 'client_secret', 'refresh_token'])
-      return () => this.#refreshed(key, http)
+      return () => this.#refreshed(key, { by, http })
     }
     const problem = `which has the type "${type}", want service_account or authorized_user`
-    throw settingRefusal(VARIABLE, `names '${path}', ${problem}`)
+    throw settingRefusal(by, `names '${path}', ${problem}`)
   }
 
   /** A token that the key itself signs: no server is asked for it. @see https://google.aip.dev/auth/4111 */
-  #signed({ client_email, private_key = '', private_key_id: kid }: Texts, path: string): Token {
+  #signed(
+    { client_email, private_key = '', private_key_id: kid }: Texts,
+    { path, by }: Pick<CredentialFile, 'path' | 'by'>,
+  ): Token {
     const now = this.#clock.epochMs()
     const iat = Math.floor(now / 1000)
     const claims = { iss: client_email, sub: client_email, scope: SCOPE, iat, exp: iat + HOUR_S }
@@ -114,14 +125,17 @@ export class GoogleCredentials {
       const signature = createSign('RSA-SHA256').update(text).sign(private_key, 'base64url')
       return { value: `${text}.${signature}`, untilMs: now + (HOUR_S * 1000) / 2 }
     } catch {
-      throw settingRefusal(VARIABLE, `names '${path}', whose private_key cannot be read`)
+      throw settingRefusal(by, `names '${path}', whose private_key cannot be read`)
     }
   }
 
-  async #refreshed(key: Texts, http: Http): Promise<Token> {
+  async #refreshed(
+    key: Texts,
+    { by, http }: Pick<CredentialFile, 'by'> & { readonly http: Http },
+  ): Promise<Token> {
     const { client_id = '', client_secret = '', refresh_token = '' } = key
     const url = URL.parse(key['token_uri'] ?? TOKEN_URI)
-    if (url === null) throw settingRefusal(VARIABLE, 'names a file whose token_uri is no URL')
+    if (url === null) throw settingRefusal(by, 'names a file whose token_uri is no URL')
     const form = { grant_type: 'refresh_token', client_id, client_secret, refresh_token }
     const client = new HttpClient(http)
     const answer = await client.send(url, {
