@@ -35,7 +35,7 @@ export function encodeEntry(key: string, { outputs, parameters }: CachedResponse
       shape: [...shape],
       bytes: data.byteLength,
     })),
-    parameters: [...parameters].map(([name, { kind, value }]) => [name, kind, String(value)]),
+    parameters: [...parameters].map(([name, one]) => [name, one.kind, printValue(one)]),
   }
   const text = Buffer.from(JSON.stringify(head))
   const length = Buffer.alloc(4)
@@ -86,9 +86,22 @@ function parseHead(text: string) {
   }
 }
 
+function printValue({ value }: Parameter): string {
+  return Object.is(value, -0) ? '-0' : String(value)
+}
+
+/** @throws Error for a text that `printValue` would not have written. */
 function toParameter([name, kind, text]: Head['parameters'][number]): [string, Parameter] {
-  if (kind === 'bool') return [name, { kind, value: text === 'true' }]
-  if (kind === 'string') return [name, { kind, value: text }]
-  if (kind === 'double') return [name, { kind, value: Number(text) }]
-  return [name, { kind, value: BigInt(text) }]
+  const parameter = readValue(kind, text)
+  if (printValue(parameter) !== text) throw new Error(`no ${kind}`)
+  return [name, parameter]
+}
+
+function readValue(kind: Parameter['kind'], text: string): Parameter {
+  if (kind === 'bool') return { kind, value: text === 'true' }
+  if (kind === 'string') return { kind, value: text }
+  if (kind === 'double') return { kind, value: Number(text) }
+  const value = BigInt(text)
+  if (kind === 'int64') return { kind, value: BigInt.asIntN(64, value) }
+  return { kind, value: BigInt.asUintN(64, value) }
 }
