@@ -297,7 +297,11 @@ await t.test('settings are checked, and no error repeats a value', async (t) => 
   const address = ['host=h', 'port=1']
   for (const [words, problem] of [
     [['port=6379'], 'got no address, want redis,host=HOST and redis,port=PORT'],
-    [['host=h,port=6379'], 'got no address'],
+    [
+      ['host=h,port=6379'],
+      'redis,host is no name and no address, want .* each in a flag of its own',
+    ],
+    [['host=redis://secret@h', 'port=6379'], 'redis,host is no name and no address'],
     [['host=h', 'port=0'], 'redis,port is no whole number from 1 to 65535'],
     [[...address, 'db=one'], 'redis,db is no whole number'],
     [[...address, 'pool_size=0'], 'redis,pool_size is no'],

@@ -57,15 +57,11 @@ export function readRedisSettings(
   if (unknown !== undefined) {
     throw refused(`redis has no setting "${unknown}", want ${SETTINGS.join(', ')}`)
   }
-  const host = settings.get('host') ?? ''
-  if (host === '' || !settings.has('port')) {
-    throw refused('got no address, want redis,host=HOST and redis,port=PORT')
-  }
   const waitMs = readNumber(settings, 'wait_timeout')
   const socketMs = readNumber(settings, 'socket_timeout')
   const password = settings.get('password') ?? env['TRITONCACHE_REDIS_PASSWORD']
   return {
-    host,
+    host: readHost(settings),
     port: readNumber(settings, 'port', { from: 1, to: 65_535 }),
     user: settings.get('user') ?? env['TRITONCACHE_REDIS_USERNAME'],
     password: password === undefined ? undefined : new Secret(password),
@@ -75,6 +71,14 @@ export function readRedisSettings(
     hasPoolSize: readNumber(settings, 'pool_size', { from: 1 }) > 0,
     readTls: findTls(settings),
   }
+}
+
+function readHost(settings: Settings): string {
+  const host = settings.get('host') ?? ''
+  const isHost = /^[^\s/,@]+$/.test(host)
+  if (isHost && settings.has('port')) return host
+  const came = host === '' || isHost ? 'got no address' : 'redis,host is no name and no address'
+  throw refused(`${came}, want redis,host=HOST and redis,port=PORT, each in a flag of its own`)
 }
 
 /** 0 if it is not set. */
