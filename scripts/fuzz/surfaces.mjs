@@ -35,7 +35,7 @@ import { s3Api } from '../../services/repository/dist/fetch/s3-api.js'
 import { asApi } from '../../services/repository/dist/remote/as-api.js'
 import { gsApi } from '../../services/repository/dist/remote/gs-api.js'
 import { MessageReader } from '../../services/server/dist/grpc/message-reader.js'
-import { parseRegion } from '../../services/server/dist/rest/region-routes.js'
+import { parseCudaRegion, parseRegion } from '../../services/server/dist/rest/region-routes.js'
 import { parseLogBody, parseTraceBody } from '../../services/server/dist/rest/settings-routes.js'
 import { SharedRegions } from '../../services/server/dist/shared-memory/shared-regions.js'
 import { TraceSettings } from '../../services/server/dist/trace/trace-settings.js'
@@ -61,7 +61,11 @@ export const SURFACES = {
   'rest-generate': { formats: ['json', 'text'], run: runGenerate },
   'rest-settings': { formats: ['json', 'text'], run: runSettings },
   'rest-binary': { formats: ['json', 'bytes'], run: runRestBinary },
-  'shared-memory': { formats: ['json', 'text'], run: runRegion },
+  'shared-memory': {
+    formats: ['json', 'text'],
+    run: (input) =>
+      input.includes('"raw_handle"') ? runCudaRegion(input) : runSystemRegion(input),
+  },
   grpc: { formats: ['grpc', 'protobuf'], run: runGrpc },
   message: { formats: ['bytes'], run: (input) => runCodec(input, decodeMessage, encodeMessage) },
   heartbeat: {
@@ -140,8 +144,38 @@ function sharedObject() {
   return shared
 }
 
+/** The object as the memory of a GPU. */
+async function openShared() {
+  const { bytes } = sharedObject()
+  const at = (begin, { byteLength }) => {
+    assert.ok(begin + byteLength <= bytes.byteLength)
+    return bytes.subarray(begin, begin + byteLength)
+  }
+  return {
+    byteSize: bytes.byteLength,
+    read: (begin, into) => into.set(at(begin, into)),
+    write: (begin, from) => at(begin, from).set(from),
+    close: () => {},
+  }
+}
+
+/** As `runSystemRegion`, of a GPU. */
+async function runCudaRegion(input) {
+  const regions = new SharedRegions(openShared)
+  const request = parseCudaRegion('r', input)
+  await regions.registerCuda(request)
+  const place = decodePlace(JSON.parse(input.toString()).parameters)
+  if (place === undefined) return
+  const region = regions.find(place.region)
+  const read = region.read(place)
+  assert.ok(place.offset + place.byteSize <= request.byteSize)
+  const { bytes } = sharedObject()
+  assert.deepEqual(read, bytes.subarray(place.offset, place.offset + place.byteSize))
+  region.write(place, read)
+}
+
 /** A client reads and writes within its region, whatever it says of that; the key `SHARED` is that of the object. */
-function runRegion(input) {
+function runSystemRegion(input) {
   const { name, bytes } = sharedObject()
   const request = parseRegion('r', input)
   const regions = new SharedRegions()

@@ -114,6 +114,7 @@ function renderPage(groups) {
     const cells = rows
       .filter(({ answer }) => answer !== 'different')
       .map(({ what, answer, notes = '' }) => [what, answer, notes])
+    if (cells.length === 0) return ''
     return `## ${title}\n\n${renderTable([['what', 'here', 'notes'], ...cells])}\n`
   })
   const differences = groups.map(({ title, rows }) => {
@@ -136,7 +137,7 @@ tests that hold it.
 Behaviour follows Triton's sources of 2026 and, where the two differ, a running Triton 2.51. Recorded answers of a Triton 2.51 are part of the [tests](../e2e/src/triton-parity). [Published start lines](start-lines.md) have been tried.
 \`npm run gen\` writes this page from [tables](../scripts/gen/compatibility).
 
-${sections.join('\n')}
+${sections.filter((text) => text !== '').join('\n')}
 ## Differences on purpose
 
 ${differences.filter((text) => text !== '').join('\n')}`

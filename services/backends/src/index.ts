@@ -1,3 +1,4 @@
+export { CudaImports } from './devices/cuda-memory.ts'
 export { createDevices, type Devices, type FoundDevices, NO_DEVICES } from './devices/devices.ts'
 export { GpuMetrics } from './devices/gpu-metrics.ts'
 export type {

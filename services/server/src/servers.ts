@@ -25,6 +25,7 @@ import { type ControlGuard, isLoopback } from './request/control-guard.ts'
 import { startRestServer } from './rest/rest-server.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
 import { extensionsOf, SERVER_IDENTITY } from './server-identity.ts'
+import type { OpenCudaMemory } from './shared-memory/cuda-region.ts'
 import { SharedRegions } from './shared-memory/shared-regions.ts'
 import { toTlsFiles } from './tls/tls-flags.ts'
 import type { TraceSettings } from './trace/trace-settings.ts'
@@ -56,6 +57,8 @@ export interface ServersOptions {
   readonly decorators?: readonly SelectorDecorator[]
   /** What of these calls is traced into files, where that is offered. */
   readonly traceSettings?: TraceSettings | undefined
+  /** Absent where memory of GPUs is not offered to clients. */
+  readonly openCudaMemory?: OpenCudaMemory
   /** For `/livez` and `/readyz` on the metrics port. */
   readonly health?: HealthReading
   /** For further paths on the metrics port. */
@@ -110,7 +113,7 @@ export async function openMetricsServer(
 /** Starts the servers that the flags allow. @throws ServeError SETTING_INVALID if an address cannot be listened on. */
 export async function openServers(o: ServersOptions): Promise<Servers> {
   const { flags, edge, backend } = o
-  const regions = allowsRegions(o) ? new SharedRegions() : undefined
+  const regions = allowsRegions(o) ? new SharedRegions(o.openCudaMemory) : undefined
   if (regions !== undefined) backend.regions = regions
   const admission = new Admission({
     maxRequests: flags['max-inflight-requests'],

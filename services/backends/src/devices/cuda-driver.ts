@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { callNative, loadLibrary } from './native-library.ts'
+import { callNative, loadLibrary, type NativeLibrary } from './native-library.ts'
 
 /** What NVIDIA's driver offers this process, CUDA_VISIBLE_DEVICES, MIG and the container's share considered. */
 export type CudaDriver =
@@ -7,7 +7,8 @@ export type CudaDriver =
   /** There is none to ask, or it offers nothing. */
   | { readonly count: 0; readonly problem: string }
 
-const LIBRARY = 'libcuda.so.1'
+/** A name that the loader finds. */
+export const CUDA_LIBRARY = 'libcuda.so.1'
 const SUCCESS = 0
 
 /**
@@ -16,16 +17,9 @@ const SUCCESS = 0
  *
  * @param library - a name that the loader finds, or a path.
  */
-export async function askCudaDriver(library = LIBRARY): Promise<CudaDriver> {
+export async function askCudaDriver(library = CUDA_LIBRARY): Promise<CudaDriver> {
   try {
-    const driver = loadLibrary(library)
-    const describe = driver.func('int cuGetErrorString(int, _Out_ const char**)')
-    const check = (what: string, code: number): void => {
-      if (code === SUCCESS) return
-      const text: (string | null)[] = [null]
-      describe(code, text)
-      throw new Error(`${what} says ${code} (${text[0] ?? 'an unknown error'})`)
-    }
+    const { library: driver, check } = loadCudaDriver(library)
     check('cuInit', await callNative(driver.func('int cuInit(unsigned int)'), 0))
     const count = [0]
     check(
@@ -38,4 +32,26 @@ export async function askCudaDriver(library = LIBRARY): Promise<CudaDriver> {
     // What koffi says of a library that is absent names no library.
     return { count: 0, problem: `${library}: ${message}` }
   }
+}
+
+/**
+ * Loads the driver's library, with a check of the statuses that its functions return.
+ *
+ * @param name - a name that the loader finds, or a path.
+ * @throws Error of koffi if there is none; the check ServeError DEVICE_UNAVAILABLE with CUDA's words.
+ */
+export function loadCudaDriver(name: string): {
+  readonly library: NativeLibrary
+  readonly check: (what: string, code: number) => void
+} {
+  const library = loadLibrary(name)
+  const describe = library.func('int cuGetErrorString(int, _Out_ const char**)')
+  const check = (what: string, code: number): void => {
+    if (code === SUCCESS) return
+    const text: (string | null)[] = [null]
+    describe(code, text)
+    const message = `${what} says ${code} (${text[0] ?? 'an unknown error'})`
+    throw new ServeError('DEVICE_UNAVAILABLE', message, { code: 'INTERNAL' })
+  }
+  return { library, check }
 }

@@ -2,6 +2,8 @@ import { createRequire } from 'node:module'
 import type koffiModule from 'koffi'
 
 type Koffi = typeof koffiModule
+/** A type of koffi's. */
+type NativeType = ReturnType<Koffi['struct']>
 export type NativeLibrary = ReturnType<Koffi['load']>
 export type NativeCall = ReturnType<NativeLibrary['func']>
 
@@ -15,10 +17,19 @@ const HELD: NativeLibrary[] = []
  * @throws Error of koffi, which does not name the library.
  */
 export function loadLibrary(library: string): NativeLibrary {
-  const koffi: Koffi = createRequire(import.meta.url)('koffi')
-  const loaded = koffi.load(library)
+  const loaded = loadKoffi().load(library)
   HELD.push(loaded)
   return loaded
+}
+
+/** The type of a C struct of bytes that is passed by value: of objects `{ bytes }`. */
+export function bytesByValue(count: number): NativeType {
+  const koffi = loadKoffi()
+  return koffi.struct({ bytes: koffi.array('uint8_t', count) })
+}
+
+function loadKoffi(): Koffi {
+  return createRequire(import.meta.url)('koffi')
 }
 
 /** Calls on a thread of koffi's, where a driver may take seconds. @returns the function's status. */

@@ -1,3 +1,5 @@
+export { withoutCompiler } from '../devices/testing/compile-library.ts'
+export { pretendCuda, pretendHandle } from '../devices/testing/pretend-cuda.ts'
 export { openSharedMemory } from '../python/shared-memory.ts'
 export {
   ADD_CONFIG,

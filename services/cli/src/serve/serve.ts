@@ -1,4 +1,4 @@
-import type { Engine, Engines } from '@tutti/backends'
+import { CudaImports, type Engine, type Engines } from '@tutti/backends'
 import {
   type Clock,
   logServing,
@@ -44,6 +44,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const traces = openTraces(trace, { clock, log })
   const access = await AccessFile.open({ flags, clock, log })
   const server = await openModelServer({ ...o, clock })
+  const cuda = new CudaImports()
   const { router, backend, step, metrics } = server
   try {
     const servers = await openServers({
@@ -53,6 +54,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
       decorators: traces === undefined ? [headerRules] : [traces.decorate, headerRules],
       traceSettings: trace.mode === 'triton' ? trace.settings : undefined,
       identities: access?.identities,
+      openCudaMemory: (handle, deviceId) => cuda.open(handle, deviceId),
       metrics,
       health,
       clock,

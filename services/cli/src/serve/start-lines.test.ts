@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createEngines, type Engine, type EngineRequest, type Engines } from '@tutti/backends'
-import { buildOnnx } from '@tutti/backends/testing'
+import { buildOnnx, pretendCuda, pretendHandle, withoutCompiler } from '@tutti/backends/testing'
 import {
   createHealth,
   createLogger,
@@ -384,4 +384,29 @@ await t.test('published configurations are served, or say what is missing', asyn
       t.equal(status, 200, text)
     })
   }
+})
+
+function placeAt(offset: number): object {
+  const [shared_memory_region, shared_memory_byte_size] = ['g', 64]
+  return { shared_memory_region, shared_memory_offset: offset, shared_memory_byte_size }
+}
+
+// Last: what looks for the driver in this process finds the pretended one from here on.
+await t.test('clients share the memory of a GPU', { skip: withoutCompiler }, async (t) => {
+  const folder = t.testdir({})
+  await writeModels(folder, '')
+  const pretended = await pretendCuda(t)
+  const { port } = await start(t, [`--model-repository=${folder}/models`, ...PORTS])
+  const region = 'cudasharedmemory/region/g'
+  const raw_handle = { b64: pretendHandle(1).toString('base64') }
+  const registered = { raw_handle, device_id: 1, byte_size: 1024 }
+  t.same(await post(port, `${region}/register`, registered), [200, ''])
+  const input = { name: 'X', datatype: 'FP32', shape: [1, 16], parameters: placeAt(0) }
+  const outputs = [{ name: 'Y', parameters: placeAt(256) }]
+  const [status, text] = await post(port, 'models/add/infer', { inputs: [input], outputs })
+  t.equal(status, 200, text)
+  const added = new Float32Array(pretended.look(1).buffer, 0, 81)
+  t.same([added[0], ...added.subarray(63)], [0, 0, ...Array(16).fill(1), 0])
+  t.same(await post(port, `${region}/unregister`, {}), [200, ''])
+  t.equal(pretended.opened(), 0)
 })

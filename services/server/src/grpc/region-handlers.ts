@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ControlCalls } from '../request/control-calls.ts'
-import { RegionCalls, type RegionKind } from '../shared-memory/region-calls.ts'
+import type { RegionKind } from '../shared-memory/region.ts'
+import { RegionCalls } from '../shared-memory/region-calls.ts'
 import { toCaller } from './grpc-caller.ts'
 import { type Handler, requireLive, unary } from './method.ts'
 import type { ServerCall } from './server-call.ts'
@@ -16,21 +17,17 @@ interface SystemRegister extends Named {
   readonly byte_size: string
 }
 
+interface CudaRegister extends Named {
+  readonly raw_handle: Buffer
+  readonly device_id: string
+  readonly byte_size: string
+}
+
 /** The calls about memory that clients share. */
 export function regionHandlers(control: ControlCalls): Readonly<Record<string, Handler>> {
   const calls = new RegionCalls(control)
   return {
-    SystemSharedMemoryStatus: checked(calls, ({ name }: Named, call) => {
-      const regions = calls.status('system', name, callerOf(call))
-      return {
-        regions: Object.fromEntries(
-          regions.map(({ name: region, key, offset, byteSize }) => [
-            region,
-            { name: region, key, offset, byte_size: byteSize },
-          ]),
-        ),
-      }
-    }),
+    SystemSharedMemoryStatus: checked(calls, status('system', calls)),
     SystemSharedMemoryRegister: checked(calls, async (request: SystemRegister, call) => {
       const { name, key, offset, byte_size: byteSize } = request
       const region = { name, key, offset: Number(offset), byteSize: Number(byteSize) }
@@ -38,15 +35,21 @@ export function regionHandlers(control: ControlCalls): Readonly<Record<string, H
       return {}
     }),
     SystemSharedMemoryUnregister: checked(calls, unregister('system', calls)),
-    CudaSharedMemoryStatus: checked(calls, ({ name }: Named, call) => {
-      calls.status('cuda', name, callerOf(call))
-      return { regions: {} }
-    }),
-    CudaSharedMemoryRegister: checked(calls, async ({ name }: Named, call) => {
-      await calls.registerCuda(name, callerOf(call))
+    CudaSharedMemoryStatus: checked(calls, status('cuda', calls)),
+    CudaSharedMemoryRegister: checked(calls, async (request: CudaRegister, call) => {
+      const { name, raw_handle: handle, device_id: deviceId, byte_size: byteSize } = request
+      const region = { name, handle, deviceId: Number(deviceId), byteSize: Number(byteSize) }
+      await calls.registerCuda(region, callerOf(call))
       return {}
     }),
     CudaSharedMemoryUnregister: checked(calls, unregister('cuda', calls)),
+  }
+}
+
+function status(kind: RegionKind, calls: RegionCalls) {
+  return ({ name }: Named, call: ServerCall): object => {
+    const regions = calls.status(kind, name, callerOf(call))
+    return { regions: Object.fromEntries(regions.map((region) => [region.name, region])) }
   }
 }
 

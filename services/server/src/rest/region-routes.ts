@@ -1,8 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import { parseJson } from '@tutti/protocol'
 import type { ControlCalls } from '../request/control-calls.ts'
-import type { RegionRequest } from '../shared-memory/region.ts'
-import { RegionCalls, type RegionKind } from '../shared-memory/region-calls.ts'
+import type { CudaRequest, RegionKind, SystemRequest } from '../shared-memory/region.ts'
+import { RegionCalls } from '../shared-memory/region-calls.ts'
+import { HANDLE_BYTES } from '../shared-memory/shared-regions.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import type { RestCall } from './rest-call.ts'
 import { emptyReply, jsonReply, type RestReply } from './rest-reply.ts'
@@ -10,23 +11,13 @@ import type { RestMethod, RestRoute } from './rest-route.ts'
 
 /** A key and two numbers; what is longer is parsed by nobody. */
 const MAX_BODY_BYTES = 64 * 1024
-/** A `cudaIpcMemHandle_t`. */
-const HANDLE_BYTES = 64
 
 type Answer = (kind: RegionKind, call: RestCall) => RestReply | Promise<RestReply>
 
 /** The paths about memory that clients share. */
 export function regionRoutes(control: ControlCalls): readonly RestRoute[] {
   const calls = new RegionCalls(control)
-  const status: Answer = (kind, call) =>
-    jsonReply(
-      calls.status(kind, regionOf(call), call.caller).map(({ name, key, offset, byteSize }) => ({
-        name,
-        key,
-        offset,
-        byte_size: byteSize,
-      })),
-    )
+  const status: Answer = (kind, call) => jsonReply(calls.status(kind, regionOf(call), call.caller))
   const register: Answer = async (kind, call) => {
     checkChange(calls, call)
     const { region: name } = call.parameters
@@ -38,8 +29,7 @@ export function regionRoutes(control: ControlCalls): readonly RestRoute[] {
     if (kind === 'system') {
       await calls.register(parseRegion(name, body), call.caller)
     } else {
-      readHandle(parseJson(body).value)
-      await calls.registerCuda(name, call.caller)
+      await calls.registerCuda(parseCudaRegion(name, body), call.caller)
     }
     return emptyReply(200)
   }
@@ -66,7 +56,7 @@ function routesOf(
 ): readonly RestRoute[] {
   const path = `/v2/${kind}sharedmemory`
   return [`${path}/${action}`, `${path}/region/:region(^.+$)/${action}`].map((one) => {
-    // Without a name nothing is registered, and no memory of GPUs is.
+    // Without a name nothing is registered, and memory of GPUs only where they are.
     const isRefused = kind === 'cuda' || one.endsWith('sharedmemory/register')
     const route = { path: one, methods: [method], answer: (call: RestCall) => answer(kind, call) }
     return isRefused ? { ...route, isRefused } : route
@@ -83,7 +73,7 @@ function regionOf({ parameters: { region = '' } }: RestCall): string {
 }
 
 /** @throws ServeError with Triton's text. */
-export function parseRegion(name: string, body: Uint8Array): RegionRequest {
+export function parseRegion(name: string, body: Uint8Array): SystemRequest {
   const { value } = parseJson(body)
   const key = asText(requireField(value, 'key'))
   const offset = fieldOf(value, 'offset')
@@ -95,12 +85,14 @@ export function parseRegion(name: string, body: Uint8Array): RegionRequest {
   }
 }
 
-/** Reads what cannot be used, for Triton's order of checks. @throws ServeError with Triton's text. */
-function readHandle(body: unknown): void {
-  const text = asText(memberOf(requireField(body, 'raw_handle'), 'b64'))
-  asCount(memberOf(body, 'device_id'))
-  asCount(memberOf(body, 'byte_size'))
-  if (Buffer.from(text, 'base64').byteLength === HANDLE_BYTES) return
+/** @throws ServeError with Triton's text. */
+export function parseCudaRegion(name: string, body: Uint8Array): CudaRequest {
+  const { value } = parseJson(body)
+  const text = asText(memberOf(requireField(value, 'raw_handle'), 'b64'))
+  const deviceId = asCount(memberOf(value, 'device_id'))
+  const byteSize = asCount(memberOf(value, 'byte_size'))
+  const handle = Buffer.from(text, 'base64')
+  if (handle.byteLength === HANDLE_BYTES) return { name, handle, deviceId, byteSize }
   throw new ServeError(
     'INVALID_REQUEST',
     "'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t",

@@ -1,16 +1,22 @@
 import { ServeError } from '@tutti/errors'
 import type { ControlCall, ControlCalls } from '../request/control-calls.ts'
-import type { RegionRequest } from './region.ts'
-import type { SharedRegions } from './shared-regions.ts'
-
-export type RegionKind = 'system' | 'cuda'
+import type { CudaRequest, Region, RegionKind, SystemRequest } from './region.ts'
+import { SharedRegions } from './shared-regions.ts'
 
 type Caller = Omit<ControlCall, 'action' | 'model'>
 
-/**
- * The calls about shared memory, of both protocols: only for those who may change the server. Memory of GPUs is answered as by a
- * tritonserver that has none.
- */
+/** A region in the words of both protocols. */
+export interface RegionStatus {
+  readonly name: string
+  /** These two of the memory of the machine. */
+  readonly key?: string
+  readonly offset?: number
+  /** Of the memory of a GPU. */
+  readonly device_id?: number
+  readonly byte_size: number
+}
+
+/** The calls about shared memory, of both protocols: only for those who may change the server. */
 export class RegionCalls {
   readonly #control: ControlCalls
 
@@ -24,42 +30,40 @@ export class RegionCalls {
   }
 
   /** @param name - '' for all. @throws ServeError NOT_FOUND */
-  status(kind: RegionKind, name: string, caller: Caller): readonly RegionRequest[] {
+  status(kind: RegionKind, name: string, caller: Caller): readonly RegionStatus[] {
     this.check(caller)
-    const { regions } = caller.backend
-    if (kind === 'system' && regions !== undefined) return regions.status(name)
-    if (name === '') return []
-    throw new ServeError('NOT_FOUND', `Unable to find ${kind} shared memory region: '${name}'`)
+    const { regions = new SharedRegions() } = caller.backend
+    return regions.status(name, kind).map(toStatus)
   }
 
   /** @throws ServeError with Triton's text. */
-  async register(request: RegionRequest, caller: Caller): Promise<void> {
+  async register(request: SystemRequest, caller: Caller): Promise<void> {
     await this.#change(caller, (regions) => regions.register(request))
   }
 
-  /** @throws ServeError always. */
-  async registerCuda(name: string, caller: Caller): Promise<void> {
-    await this.#change(caller, (regions) => {
-      regions.refuseTaken(name)
-      const text = 'failed to register shared memory region: invalid args'
-      throw new ServeError('INVALID_PARAMETER', text)
-    })
+  /** @throws ServeError with Triton's text: where there are no GPUs always. */
+  async registerCuda(request: CudaRequest, caller: Caller): Promise<void> {
+    await this.#change(caller, (regions) => regions.registerCuda(request))
   }
 
   /** @param name - '' for all. @throws ServeError if requests use a region. */
   async unregister(kind: RegionKind, name: string, caller: Caller): Promise<void> {
-    await this.#change(caller, (regions) => {
-      if (kind === 'system') regions.unregister(name)
-    })
+    await this.#change(caller, (regions) => regions.unregister(name, kind))
   }
 
-  #change(caller: Caller, change: (regions: SharedRegions) => void): Promise<void> {
+  #change(caller: Caller, change: (regions: SharedRegions) => void | Promise<void>): Promise<void> {
     return this.#control.run({ ...caller, action: 'shared memory' }, () => {
       const { regions } = caller.backend
       if (regions === undefined) throw isDisabled()
-      change(regions)
+      return change(regions)
     })
   }
+}
+
+function toStatus(request: Region['request']): RegionStatus {
+  const { name, byteSize: byte_size } = request
+  if ('key' in request) return { name, key: request.key, offset: request.offset, byte_size }
+  return { name, device_id: request.deviceId, byte_size }
 }
 
 function isDisabled(): ServeError {

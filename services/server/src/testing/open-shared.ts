@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import { startRestServer } from '../rest/rest-server.ts'
+import type { OpenCudaMemory } from '../shared-memory/cuda-region.ts'
 import { SharedRegions } from '../shared-memory/shared-regions.ts'
 import {
   type ModelScript,
@@ -45,13 +46,14 @@ export async function openShared(
   t: Test,
   models: Readonly<Record<string, ScriptedModel>> = { m: {} },
   sizeBytes = 64,
+  openCudaMemory?: OpenCudaMemory,
 ) {
   const served = await openTestServer(t, models)
   const path = `/dev/shm/tutti_test_${randomBytes(6).toString('hex')}`
   const memory = Buffer.alloc(sizeBytes)
   memory.set(floats(1, 2, 3, 4))
   writeFileSync(path, memory)
-  const regions = new SharedRegions()
+  const regions = new SharedRegions(openCudaMemory)
   served.backend.regions = regions
   regions.register({
     name: 'r',

@@ -14,11 +14,15 @@ export const withoutCompiler: false | string = await run('cc', ['--version']).th
 )
 
 /** A library with the names of a driver's, whose answers the C text makes. @returns its path. */
-export async function compileLibrary(t: Test, text: string): Promise<string> {
+export async function compileLibrary(
+  t: Test,
+  text: string,
+  flags: readonly string[] = [],
+): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tutti-driver-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const [source, library] = [join(folder, 'driver.c'), join(folder, 'libdriver.so.1')]
   await writeFile(source, text)
-  await run('cc', ['-shared', '-fPIC', '-o', library, source])
+  await run('cc', ['-shared', '-fPIC', ...flags, '-o', library, source])
   return library
 }
