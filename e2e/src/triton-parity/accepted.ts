@@ -263,7 +263,10 @@ export const ACCEPTED: readonly Accepted[] = [
       'a batch of 0 items is answered with 0 items: Triton takes 0 for a batch that is not known',
     fits: (difference, call) =>
       asks(call, /"shape":\["?0"?,/) &&
-      isRefusedThere(difference, /input byte size mismatch for input /),
+      isRefusedThere(
+        difference,
+        /input byte size mismatch for input |unexpected number of string elements /,
+      ),
   },
   {
     name: 'format of the log',

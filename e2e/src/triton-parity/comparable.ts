@@ -41,6 +41,8 @@ function cleanText(text: string, repository: string): string {
         / {2}(<frozen importlib|\S+(triton_python_backend_utils|model_config)\.py)[^\n]*\n/g,
         '',
       )
+      // Where files of a load request were written.
+      .replaceAll(/\S+\/(folder\w{6}|tutti-models-\w{6}\/\d+\/[^\s/]+)(?=\/)/g, 'LOADED')
       // The last folder is that of the backends.
       .replace(/(searched: '[^']*' '[^']*' )'[^']*'/, "$1'BACKEND'")
       .replace(/Got input\(s\) \[([^\]]*)\]/, (_all, list: string) => {
