@@ -32,7 +32,7 @@ def field(answer, name):
 
 
 def each(function):
-    """Makes a check of each client of what one client is to do."""
+    """Runs a check with each of the four clients."""
     for name in ("grpc", "http", "grpc.aio", "http.aio"):
 
         def called(env, name=name):

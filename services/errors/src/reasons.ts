@@ -69,6 +69,10 @@ export const REASONS = {
     code: 'INVALID_ARGUMENT',
     meaning: "a tensor's bytes do not fit its datatype and shape",
   },
+  INCOMPLETE_STRING: {
+    code: 'INVALID_ARGUMENT',
+    meaning: 'the last element of a BYTES tensor is cut short',
+  },
   SHAPE_MISMATCH: { code: 'INVALID_ARGUMENT', meaning: 'a shape does not fit the declared one' },
   DATATYPE_MISMATCH: { code: 'INVALID_ARGUMENT', meaning: 'a datatype is not the declared one' },
   UNSUPPORTED: { code: 'UNIMPLEMENTED', meaning: 'a known feature that is not offered here' },

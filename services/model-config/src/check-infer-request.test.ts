@@ -244,7 +244,7 @@ const REFUSED: readonly (readonly [
     request([bytes(1, 0, 0)]),
   ],
   [
-    'INVALID_TENSOR_DATA',
+    'INCOMPLETE_STRING',
     "incomplete string data for inference input 's', expecting string of length 5 but only 2 bytes available",
     TEXTS,
     request([bytes(5, 0, 0, 0, 1, 2)]),

@@ -107,7 +107,7 @@ const CHECKS = new WeakMap<ModelConfig, (request: InferRequest) => StepRequest>(
  * the first use of a config object and kept as long as that object lives.
  *
  * @returns the request as the model sees it: `reshape` applied, requested outputs once each. Data is viewed, not copied.
- * @throws ServeError INVALID_REQUEST, DATATYPE_MISMATCH, SHAPE_MISMATCH or INVALID_TENSOR_DATA.
+ * @throws ServeError INVALID_REQUEST, DATATYPE_MISMATCH, SHAPE_MISMATCH, INVALID_TENSOR_DATA or INCOMPLETE_STRING.
  */
 export function checkInferRequest(config: ModelConfig, request: InferRequest): StepRequest {
   let check = CHECKS.get(config)

@@ -153,17 +153,18 @@ function dataFault(
 ): ServeError | undefined {
   const { name: field, data, shape, datatype } = tensor
   const model = rules.config.name
-  const reason = 'INVALID_TENSOR_DATA'
   const { itemSize } = DATATYPES[datatype]
   if (itemSize !== null) {
     // Exact where a double is not, because clients read this number.
     const wanted = shape.reduce((product, e) => product * BigInt(e), BigInt(itemSize))
     if (wanted === BigInt(data.byteLength)) return undefined
     const text = `input byte size mismatch for input '${field}' for model '${model}'. Expected ${wanted}, got ${data.byteLength}`
-    return toRequestError(rules, request, { reason, text, field })
+    return toRequestError(rules, request, { reason: 'INVALID_TENSOR_DATA', text, field })
   }
   const found = findBytesFault(data, shape, field, model)
   if (found === undefined) return undefined
-  const fault = { reason, text: found.text, field } as const
-  return found.isRequestFault ? toRequestError(rules, request, fault) : toError(rules, fault)
+  const { text } = found
+  return found.isRequestFault
+    ? toRequestError(rules, request, { reason: 'INVALID_TENSOR_DATA', text, field })
+    : toError(rules, { reason: 'INCOMPLETE_STRING', text, field })
 }

@@ -151,7 +151,7 @@ class TestLifetime(unittest.TestCase):
         self.assertEqual(dlpack._given, {})
 
     @unittest.skipUnless(hasattr(np.ndarray, "__dlpack__"), "this NumPy has no DLPack")
-    def test_an_exception_passes_a_capsule_that_nobody_took(self):
+    def test_an_exception_passes_an_unused_capsule(self):
         tensor = pb_utils.Tensor._received("x", "BF16", [8], self.memory)
         del self.memory
         with self.assertRaisesRegex(TypeError, "not subscriptable"):

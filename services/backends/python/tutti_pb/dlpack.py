@@ -135,7 +135,7 @@ def to_capsule(datatype: str, shape, address: int, device: tuple, keeper: object
     """A capsule over C-contiguous memory. The keeper lives until the consumer is done, or the capsule if there is none."""
     if not hasattr(np.ndarray, "__dlpack__"):
         return _own_capsule(datatype, shape, address, device, keeper)
-    # A capsule that nobody took may end while an exception is on its way, which a destructor in Python would lose.
+    # An unused capsule may be freed while an exception is raised; a destructor written in Python would lose that exception.
     capsule = np.asarray(_Lent(datatype, shape, address, keeper)).__dlpack__()
     tensor = _Managed.from_address(_capsule_pointer(capsule, b"dltensor")).tensor
     tensor.data = address

@@ -27,7 +27,7 @@ export interface BucketRequest {
   readonly headers?: HttpHeaders
 }
 
-/** What differs between the stores of objects: addresses, signatures, and the form of what they answer. */
+/** A cloud's own part of reading a bucket: addresses, signatures, and the form of its answers. */
 export interface BucketApi {
   /** @param o.token - '' for the first page. @param o.isFolders - whether keys are listed only up to the next `/`. */
   page(o: {

@@ -6,7 +6,7 @@ import type { HttpHeaders } from '../fetch/http-get.ts'
 
 /** Later versions percent-encode some names, in an attribute's way. */
 const VERSION = '2020-10-02'
-/** Azure's codes for containers that nobody may read without credentials, and for accounts. */
+/** Azure's codes for containers and accounts that need credentials. */
 const DENIED = /^(PublicAccessNotPermitted|AccountIsDisabled|AuthenticationFailed|Authorization.*)$/
 
 export interface AzureAccount {

@@ -56,7 +56,7 @@ await t.test('folders of a hierarchical namespace are folders', (t) => {
   t.end()
 })
 
-await t.test('a container that nobody may read is denied, whatever the status', (t) => {
+await t.test('a container that needs credentials is denied, whatever the status', (t) => {
   t.same(as.toRefusal(refusal('PublicAccessNotPermitted'), {}), {
     detail: 'PublicAccessNotPermitted: No.',
     isDenied: true,

@@ -32,7 +32,7 @@ export function gsApi({
       return { url }
     },
     toPage,
-    // Of the listed generation, so that nobody gets another one.
+    // The listed generation, even if there is a newer one by now.
     object: ({ key, tag }) => ({
       url: new URL(`${base}/${encode(key)}?alt=media&generation=${encode(tag)}`),
     }),

@@ -1,4 +1,4 @@
-/** The members of what is an object; none of anything else. */
+/** The members of a JSON object; none if the value is no object. */
 export function membersOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }

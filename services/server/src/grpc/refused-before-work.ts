@@ -1,6 +1,9 @@
 import type { Reason, ServeError } from '@tutti/errors'
 
-/** Reasons that say that a request never reached a model: Triton keeps these apart on streams (triton-semantics 9.12). */
+/**
+ * Reasons that say that a request never reached a model: Triton keeps these apart on streams (triton-semantics 9.12). INCOMPLETE_STRING
+ * is none: not Triton's server finds it, but its backends.
+ */
 const BEFORE_WORK: ReadonlySet<Reason> = new Set<Reason>([
   'MODEL_NOT_FOUND',
   'MODEL_NOT_READY',
@@ -21,7 +24,6 @@ const BEFORE_WORK: ReadonlySet<Reason> = new Set<Reason>([
 ])
 
 /** True if the request was refused as it stood, before any model had it. */
-export function isRefusedBeforeWork({ reason, message }: ServeError): boolean {
-  // Strings that are cut short Triton's backends find, not its server.
-  return BEFORE_WORK.has(reason) && !message.startsWith('incomplete string data for ')
+export function isRefusedBeforeWork({ reason }: ServeError): boolean {
+  return BEFORE_WORK.has(reason)
 }

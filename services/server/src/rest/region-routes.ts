@@ -9,7 +9,7 @@ import type { RestCall } from './rest-call.ts'
 import { emptyReply, jsonReply, type RestReply } from './rest-reply.ts'
 import type { RestMethod, RestRoute } from './rest-route.ts'
 
-/** A key and two numbers; what is longer is parsed by nobody. */
+/** A key and two numbers; a longer body is refused. */
 const MAX_BODY_BYTES = 64 * 1024
 
 type Answer = (kind: RegionKind, call: RestCall) => RestReply | Promise<RestReply>

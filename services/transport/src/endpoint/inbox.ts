@@ -35,7 +35,7 @@ export class Inbox {
     o.link.control.subscribe(`${this.#root}.>`, (message) => this.#take(message))
   }
 
-  /** Asks a member whether it is there. The listener hears of an answer, and of nobody there; an answer may never come. */
+  /** Asks a member whether it is there. The listener is told of an answer, or that there is no responder; neither may come. */
   ping(member: string): void {
     this.#link.publish(
       this.#subjects.ping(member),
