@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
@@ -60,14 +59,9 @@ await test('images of registries are named at the top, by digest', async (t) => 
   t.match(IMAGES['step-cuda'].args.BASE, /cuda:.*@sha256:/)
 })
 
-await test('the programs become Node, under a process 1 that reaps, with flags that V8 has', async (t) => {
-  const { stdout } = spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })
+await test('the programs become Node, under a process 1 that reaps', async (t) => {
   for (const name of readdirSync(join(root, 'images/bin'))) {
     const script = textOf(`images/bin/${name}`)
-    t.match(script, /^exec tini -s -- node /m, name)
-    t.match(script, / \/app\/\S+\/dist\/main\.js "\$@"\n$/, name)
-    const flags = script.match(/--[a-z][a-z-]+(?=[= ])/g) ?? []
-    t.equal(flags.length, name === 'tutti-operator' ? 0 : 3, name)
-    for (const flag of flags) t.match(stdout, `  ${flag} (`, flag)
+    t.match(script, /^exec tini -s -- node \/app\/\S+\/dist\/main\.js "\$@"\n$/m, name)
   }
 })

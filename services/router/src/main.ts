@@ -1,6 +1,10 @@
 #!/usr/bin/env node
-import { processEnvironment, reportFailure, runExecutable } from '@tutti/chassis'
-import { routerExecutable } from './serve/router-executable.ts'
+import { runWithFlags, SERVING_FLAGS } from '@tutti/chassis/runtime'
+
+runWithFlags(SERVING_FLAGS, process)
+
+const { processEnvironment, reportFailure, runExecutable } = await import('@tutti/chassis')
+const { routerExecutable } = await import('./serve/router-executable.ts')
 
 const environment = processEnvironment(process)
 

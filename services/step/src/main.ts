@@ -1,10 +1,14 @@
 #!/usr/bin/env node
-import { processEnvironment, reportFailure, runExecutable } from '@tutti/chassis'
-import { runFetch } from './fetch/run-fetch.ts'
-import { stepExecutable } from './serve/step-executable.ts'
+import { runWithFlags, SERVING_FLAGS } from '@tutti/chassis/runtime'
+
+const [command, ...rest] = process.argv.slice(2)
+if (command !== 'fetch') runWithFlags(SERVING_FLAGS, process)
+
+const { processEnvironment, reportFailure, runExecutable } = await import('@tutti/chassis')
+const { runFetch } = await import('./fetch/run-fetch.ts')
+const { stepExecutable } = await import('./serve/step-executable.ts')
 
 const environment = processEnvironment(process)
-const [command, ...rest] = process.argv.slice(2)
 
 try {
   process.exitCode =

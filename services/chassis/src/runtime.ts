@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process'
+import { url as inspectorUrl } from 'node:inspector'
+import { setFlagsFromString } from 'node:v8'
+
+/**
+ * V8's flags of processes that pass tensors on. Tensors are memory outside of V8's heap, for which it would mark the whole
+ * heap after every 40 MB or so, however few are alive. With these it looks at both together, not below 128 MB, and then
+ * after a quarter more. Measured: README.md of bench/.
+ */
+export const SERVING_FLAGS = [
+  '--external-memory-accounted-in-global-limit',
+  '--initial-old-space-size=128',
+  '--heap-growing-percent=25',
+] as const
+
+/** What is needed of the process; Node's own `process` has it all. */
+export interface RuntimeProcess
+  extends Pick<NodeJS.Process, 'argv' | 'argv0' | 'connected' | 'env' | 'execArgv' | 'execPath'> {
+  /** Absent on Windows and before Node 22.15. */
+  readonly execve?: NodeJS.Process['execve'] | undefined
+}
+
+/**
+ * Gives this process flags of V8, whoever started it. For the first lines of a main.ts, before other modules are loaded: the
+ * process begins again with the flags, with the same pid, arguments, environment and standard streams. Where it cannot, the
+ * flags are set while it runs, and those for the start of the heap (`--initial-old-space-size`) have no effect.
+ *
+ * Flags that came with the process win, and those that this V8 does not know are left out.
+ *
+ * @param wanted - as on Node's command line.
+ */
+export function runWithFlags(wanted: readonly string[], source: RuntimeProcess): void {
+  const given = new Set(source.execArgv.map(nameOf))
+  const missing = wanted.filter((flag) => !given.has(nameOf(flag)))
+  const known = missing.length === 0 ? new Set<string>() : knownFlags(source)
+  const added = missing.filter((flag) => known.has(nameOf(flag)))
+  if (added.length === 0) return
+  // A debugger or a parent at the other end of a channel would lose this process.
+  if (source.execve !== undefined && inspectorUrl() === undefined && !source.connected) {
+    const args = [source.argv0, ...added, ...source.execArgv, ...source.argv.slice(1)]
+    source.execve(source.execPath, args, source.env)
+  }
+  for (const flag of added) setFlagsFromString(flag)
+}
+
+/** `--no_heap_growing_percent` and `--heap-growing-percent=25` are of one flag. */
+function nameOf(flag: string): string {
+  const [name = ''] = flag.split('=')
+  return name.replaceAll('_', '-').replace(/^--(no-?)?/, '')
+}
+
+/** Node has no list of V8's flags, refuses to start with one that V8 does not know, and complains where it is set later. */
+function knownFlags({ execPath, env }: RuntimeProcess): ReadonlySet<string> {
+  try {
+    const listed = execFileSync(execPath, ['--v8-options'], {
+      encoding: 'utf8',
+      // It may load files.
+      env: { ...env, NODE_OPTIONS: '' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    return new Set([...listed.matchAll(/^ {2}--(\S+) \(/gm)].map(([, name = '']) => name))
+  } catch {
+    // Where no other process may start, this one runs as Node would without us.
+    return new Set()
+  }
+}
