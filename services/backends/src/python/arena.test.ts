@@ -14,6 +14,7 @@ function noMemory(): SharedMapping & { readonly discarded: (readonly [number, nu
     copyIn: () => {},
     copyOut: () => {},
     copyInLater: async () => {},
+    view: (bytes) => new ArrayBuffer(bytes),
     copyOutLater: async () => {},
     discard: (offset, size) => void discarded.push([offset, size]),
     closeFile: () => {},

@@ -1,4 +1,5 @@
 import { assert } from '@tutti/errors'
+import { Loan } from './loan.ts'
 import type { SharedMapping } from './shared-memory.ts'
 
 /** Tensors begin at such addresses: a cache line, and what vector instructions like. */
@@ -8,6 +9,8 @@ const PAGE_BYTES = 65_536
 const AT_ONCE_BYTES = 1024 * 1024
 /** What the thread pool, which has work of others too, copies at a time. */
 const PIECE_BYTES = 4 * 1024 * 1024
+/** A view that grows is at least so large. */
+const LEAST_VIEW_BYTES = 1024 * 1024
 /** What is given back at a time: as long as a piece takes. */
 const MOST_TRIMMED_BYTES = 16 * 1024 * 1024
 
@@ -36,6 +39,12 @@ export class Arena {
   readonly #copies = new Set<Promise<void>>()
   /** Beyond it nothing was handed out since the last trim. */
   #highest = 0
+  /** Over the start of the mapping, each larger than the one before. */
+  readonly #views: ArrayBuffer[] = []
+  /** Readers of what was lent. */
+  #loans = 0
+  /** Set while `unmap` waits for them. */
+  #returned: (() => void) | undefined
 
   constructor(mapping: SharedMapping) {
     this.mapping = mapping
@@ -97,10 +106,31 @@ export class Arena {
     return undefined
   }
 
-  /**
-   * Copies a tensor out. Outputs are never viewed in place: it is not known when a response has been used up, and the model's
-   * process could go on writing to it.
-   */
+  /** A tensor in place. Whoever lends it keeps its part, and the mapping with `lend`, until it has been read. */
+  view(offset: number, size: number): Uint8Array {
+    this.#check(offset, size)
+    const end = offset + size
+    let buffer = this.#views.at(-1)
+    if (buffer === undefined || buffer.byteLength < end) {
+      // V8 counts a view as memory, so it is hardly larger than what is in use.
+      const bytes = 2 ** Math.ceil(Math.log2(Math.max(end, LEAST_VIEW_BYTES)))
+      buffer = this.mapping.view(Math.min(bytes, this.mapping.size))
+      this.#views.push(buffer)
+    }
+    return new Uint8Array(buffer, offset, size)
+  }
+
+  /** Keeps the mapping while something of it is read. @param free - called when it is not. */
+  lend(free: () => void): Loan {
+    this.#loans += 1
+    return new Loan(() => {
+      this.#loans -= 1
+      free()
+      if (this.#loans === 0) this.#returned?.()
+    })
+  }
+
+  /** Copies a small tensor out, or one that the model could change while it is read. */
   read(offset: number, size: number): Uint8Array {
     this.#check(offset, size)
     const target = Buffer.allocUnsafeSlow(size)
@@ -121,9 +151,16 @@ export class Arena {
     return [target, this.#inPieces(offset, target, (at, piece) => mapping.copyOutLater(at, piece))]
   }
 
-  /** Gives the memory back once nothing is copied any more. */
+  /** Gives the memory back once nothing is copied or read any more. */
   async unmap(): Promise<void> {
     await Promise.allSettled(this.#copies)
+    if (this.#loans > 0) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#returned = resolve
+      await promise
+    }
+    // A reader that came too late must find nothing, rather than take this process down.
+    for (const view of this.#views) view.transfer(0)
     this.mapping.unmap()
   }
 

@@ -90,7 +90,7 @@ class ModelCall implements ResponseSink {
     if (this.#isOver) return
     this.#credit -= 1
     if (response.final) this.#end()
-    this.#write(describeResponse(response.retain === undefined ? response : copied(response)))
+    this.#write(describeResponse(response))
   }
 
   fail(error: ServeError, executed: 'no' | 'maybe'): void {
@@ -172,21 +172,16 @@ function textOf({ reason, message }: ServeError, model: string, isRefused: boole
   return `Model ${model} - Error when running inference: ${text}`
 }
 
-/** Small tensors wait in the pipe to the process, so those that are lent are copied. */
-function copied(response: StepResponse): StepResponse {
-  const outputs = response.outputs.map((output) => ({ ...output, data: output.data.slice() }))
-  return { ...response, outputs }
-}
-
-function describeResponse({ outputs, parameters, final }: StepResponse): DescribedResponse {
+function describeResponse({ outputs, parameters, final, retain }: StepResponse): DescribedResponse {
   const members =
     parameters.size > 0 ? [`"parameters":${JSON.stringify(parametersJson(parameters))}`] : []
-  return { outputs, isFinal: final, members }
+  return { outputs, isFinal: final, members, retain }
 }
 
 function describeFailure(error: ServeError, model: string, isRefused: boolean): DescribedResponse {
   const described = { message: textOf(error, model, isRefused), code: toErrorNumber(error.code) }
-  return { outputs: [], isFinal: true, members: [`"error":${JSON.stringify(described)}`] }
+  const members = [`"error":${JSON.stringify(described)}`]
+  return { outputs: [], isFinal: true, members, retain: undefined }
 }
 
 function toHostRequest(

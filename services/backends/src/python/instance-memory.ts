@@ -12,8 +12,19 @@ const LARGEST_GUESS = 64 * 1024 * 1024
 
 /** What a frame's responses are. */
 export interface TakenResponses {
+  /** Large tensors are views that are lent until `end`. */
   readonly contents: readonly (ResponseContent | undefined)[]
-  readonly copied: Promise<void> | undefined
+  readonly copied: Promise<unknown> | undefined
+  /** Everybody who reads on has retained it: frees the memory once they have given it back. */
+  readonly end: () => void
+}
+
+/** Parts that a frame may name, besides those that the process asked for. */
+export interface FrameParts {
+  /** Lent, and freed with the frame. */
+  readonly lent: readonly MaybePart[]
+  /** Copied: the model has them too, or the reader cannot retain them. */
+  readonly copied: readonly MaybePart[]
 }
 
 /** Who has which part of an instance's arena. */
@@ -63,34 +74,30 @@ export class InstanceMemory {
     this.trimLater()
   }
 
-  /** Frees the memory of an execution, except inputs that the model keeps. */
-  free({ region, scratch }: { region: MaybePart; scratch: MaybePart }, isRetained: boolean): void {
-    const arena = this.#findArena()
-    if (arena === undefined) return
-    if (scratch !== undefined) arena.free(scratch)
-    if (region === undefined) return
-    if (isRetained) this.retain(region)
-    else arena.free(region)
-  }
-
   /**
-   * Copies the responses of a frame out of the arena, and frees the memory that the process had asked for.
+   * Takes the responses of a frame out of the arena.
    *
-   * @param own - further parts that the frame may name.
-   * @returns the responses, and when their large tensors are copied; undefined if all is.
+   * @param isLent - false: the reader retains nothing, so everything is copied.
    * @throws ServeError MALFORMED_MESSAGE if a tensor is elsewhere.
    */
   take(
     responses: readonly WireResponse[],
     { payload }: Frame,
-    own: readonly MaybePart[],
+    { parts, isLent }: { readonly parts: FrameParts; readonly isLent: boolean },
   ): TakenResponses {
-    const used = new Set<number>()
+    const arena = this.#findArena()
+    const used = new Set(parts.lent.flatMap((part) => part?.offset ?? []))
     const copies: Promise<void>[] = []
+    let hasViews = false
     const fromArena = (place: TensorPlace): Uint8Array => {
-      const arena = this.#find(place, own, used)
-      // Their elements are counted before anything else.
+      if (arena === undefined) throw badFrame('a tensor in an arena that there is not')
+      const isOwn = this.#isOwn(arena, place, parts, used)
+      // Their elements are counted before anything else, and must not change then.
       if (place.datatype === 'BYTES') return arena.read(place.offset, place.size)
+      if (isLent && isOwn) {
+        hasViews = true
+        return arena.view(place.offset, place.size)
+      }
       const [bytes, copied] = arena.readLater(place.offset, place.size)
       if (copied !== undefined) copies.push(copied)
       return bytes
@@ -98,11 +105,18 @@ export class InstanceMemory {
     const contents = responses.map((response) => toContent(response, { payload, fromArena }))
     for (const offset of used) this.#grown.delete(offset)
     const free = (): void => {
-      for (const offset of used) this.#findArena()?.free({ offset })
+      for (const offset of used) arena?.free({ offset })
+      if (used.size > 0) this.trimLater()
     }
-    if (copies.length > 0) return { contents, copied: Promise.all(copies).then(free) }
-    free()
-    return { contents, copied: undefined }
+    const copied = copies.length === 0 ? undefined : Promise.all(copies)
+    if (arena === undefined || !hasViews) return { contents, copied, end: free }
+    const loan = arena.lend(free)
+    const { retain } = loan
+    return {
+      contents: contents.map((content) => content && { ...content, retain }),
+      copied,
+      end: () => loan.end(),
+    }
   }
 
   /** Sizes the next scratch memory as the largest result lately. */
@@ -138,20 +152,25 @@ export class InstanceMemory {
     clearTimeout(this.#trimTimer)
   }
 
-  /** The arena, if the frame may name the place in it. */
-  #find(place: TensorPlace, own: readonly MaybePart[], used: Set<number>): Arena {
-    const arena = this.#findArena()
-    if (arena === undefined) throw badFrame('a tensor in an arena that there is not')
-    const isInside = ({ offset, size }: ArenaPart): boolean =>
-      offset <= place.offset && place.offset + place.size <= offset + size
-    if (!own.some((part) => part !== undefined && isInside(part))) {
-      const part = [...this.#grown]
-        .map((offset) => ({ offset, size: arena.sizeOf(offset) }))
-        .find(isInside)
-      if (part === undefined) throw badFrame(`a tensor at ${place.offset}, which is not its own`)
-      used.add(part.offset)
-    }
-    return arena
+  /**
+   * Whether nobody but the server has the tensor's part.
+   *
+   * @param used - gets a part that the process had asked for.
+   * @throws ServeError MALFORMED_MESSAGE if the frame may not name the place.
+   */
+  #isOwn(arena: Arena, place: TensorPlace, parts: FrameParts, used: Set<number>): boolean {
+    const isInside = (part: MaybePart): boolean =>
+      part !== undefined &&
+      part.offset <= place.offset &&
+      place.offset + place.size <= part.offset + part.size
+    if (parts.lent.some(isInside)) return true
+    if (parts.copied.some(isInside)) return false
+    const part = [...this.#grown]
+      .map((offset) => ({ offset, size: arena.sizeOf(offset) }))
+      .find(isInside)
+    if (part === undefined) throw badFrame(`a tensor at ${place.offset}, which is not its own`)
+    used.add(part.offset)
+    return true
   }
 }
 

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { NamedTensor, StepRequest } from '@tutti/tensor'
+import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
 import type { EngineRequest } from '../engine.ts'
 import { monotonicNs } from '../onnxruntime/slot.ts'
 import { executeFrame, packTensors } from './execute-frame.ts'
@@ -12,7 +12,7 @@ import {
   plainFrame,
   type WireResponse,
 } from './frames.ts'
-import { InstanceMemory } from './instance-memory.ts'
+import { InstanceMemory, type TakenResponses } from './instance-memory.ts'
 import {
   type FrameReceiver,
   InstanceProcess,
@@ -26,6 +26,8 @@ export interface DescribedResponse {
   readonly outputs: readonly NamedTensor[]
   readonly isFinal: boolean
   readonly members: readonly string[]
+  /** As Lent's. */
+  readonly retain: StepResponse['retain']
 }
 
 /** Takes the frames of a process that concern no execution. */
@@ -168,13 +170,13 @@ export class InstanceSession implements FrameReceiver {
     frame: Frame,
     use: (inputs: readonly NamedTensor[]) => void,
   ): Promise<void> | undefined {
-    const own = this.open.map(({ o }) => o.region)
-    const { contents, copied } = this.#memory.take([record], frame, own)
-    return whenCopied(copied, () => use(contents[0]?.outputs ?? []))
+    const parts = { lent: [], copied: this.open.map(({ o }) => o.region) }
+    const taken = this.#memory.take([record], frame, { parts, isLent: false })
+    return whenCopied(taken, ([content]) => use(content?.outputs ?? []))
   }
 
   /** Sends a response of another model to the process that called it. */
-  sendResponse(id: number, { outputs, isFinal, members }: DescribedResponse): void {
+  sendResponse(id: number, { outputs, isFinal, members, retain }: DescribedResponse): void {
     const { arena } = this.process
     if (this.#endError !== undefined) return
     const packed = packTensors([outputs], arena)
@@ -190,7 +192,12 @@ export class InstanceSession implements FrameReceiver {
       all.length === 0 ? '' : `{${all.join(',')}}`,
     )
     const head = writer.finish(OP.INFER_RESPONSE, id, packed.payloadBytes)
-    this.process.sendAfter(packed.copied, head, ...packed.payload)
+    const giveBack = retain?.()
+    const copied = packed.copied?.finally(giveBack)
+    // The payload waits in the pipe to the process.
+    const payload = retain && packed.payload.map((data) => new Uint8Array(data))
+    if (copied === undefined) giveBack?.()
+    this.process.sendAfter(copied, head, ...(payload ?? packed.payload))
   }
 
   /** Answers a question of the process. */
@@ -265,13 +272,15 @@ export class InstanceSession implements FrameReceiver {
         `${result.responses.length} responses for ${execution.o.batch.length} requests`,
       )
     }
-    const own = [execution.o.region, execution.o.scratch]
-    const { contents, copied } = this.#memory.take(result.responses, frame, own)
-    return whenCopied(copied, () => {
-      this.#memory.free(
-        { region: execution.o.region, scratch: execution.o.scratch },
-        result.isRetained,
-      )
+    const { region, scratch } = execution.o
+    const { isRetained } = result
+    const parts = {
+      lent: isRetained ? [scratch] : [scratch, region],
+      copied: isRetained ? [region] : [],
+    }
+    const taken = this.#memory.take(result.responses, frame, { parts, isLent: true })
+    return whenCopied(taken, (contents) => {
+      if (isRetained && region !== undefined) this.#memory.retain(region)
       this.#memory.learn(result.responses)
       const times = {
         computeInputNs: result.inputNs,
@@ -289,9 +298,9 @@ export class InstanceSession implements FrameReceiver {
   #onSend(frame: Frame): Promise<void> | undefined {
     const response = new FrameParser(frame.meta).response()
     const found = this.findOpen(frame.id)
-    const own = found === undefined ? [] : [found[0].o.region]
-    const { contents, copied } = this.#memory.take([response], frame, own)
-    return whenCopied(copied, () => this.#onSent(frame.id, contents[0], response.isFinal))
+    const parts = { lent: [], copied: [found?.[0].o.region] }
+    const taken = this.#memory.take([response], frame, { parts, isLent: true })
+    return whenCopied(taken, ([content]) => this.#onSent(frame.id, content, response.isFinal))
   }
 
   #onSent(key: number, content: ResponseContent | undefined, isFinal: boolean): void {
@@ -326,8 +335,24 @@ export class InstanceSession implements FrameReceiver {
   }
 }
 
-function whenCopied(copied: Promise<void> | undefined, act: () => void): Promise<void> | undefined {
-  if (copied !== undefined) return copied.then(act)
+/** Gives the contents of a frame to `use`, which retains what is read after it. */
+function whenCopied(
+  { contents, copied, end }: TakenResponses,
+  use: (contents: TakenResponses['contents']) => void,
+): Promise<void> | undefined {
+  const act = (): void => {
+    try {
+      use(contents)
+    } finally {
+      end()
+    }
+  }
+  if (copied !== undefined) {
+    return copied.then(act, (error: unknown) => {
+      end()
+      throw error
+    })
+  }
   act()
   return undefined
 }

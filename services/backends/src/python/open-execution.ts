@@ -10,12 +10,13 @@ interface Part {
   isCancelled: boolean
   /** A model that is not decoupled has one response; it waits for the final flag. */
   held: StepResponse | undefined
+  giveBack: (() => void) | undefined
 }
 
 const NO_PARAMETERS: Parameters = new Map()
 
 /** A response without index and final flag, or with what went wrong instead. */
-export interface ResponseContent extends Pick<StepResponse, 'outputs' | 'parameters'> {
+export interface ResponseContent extends Pick<StepResponse, 'outputs' | 'parameters' | 'retain'> {
   readonly error?: ServeError
 }
 
@@ -56,6 +57,7 @@ export class OpenExecution {
       hasFinal: false,
       isCancelled: false,
       held: undefined,
+      giveBack: undefined,
     }))
   }
 
@@ -105,7 +107,10 @@ export class OpenExecution {
       this.#deliver(part, position, content ?? EMPTY, isFinal)
       return
     }
-    if (content !== undefined) part.held ??= { index: 0, final: true, ...content }
+    if (content !== undefined && part.held === undefined) {
+      part.held = { index: 0, final: true, ...content }
+      part.giveBack = content.retain?.()
+    }
     if (isFinal) this.#deliver(part, position, part.held ?? EMPTY, true)
   }
 
@@ -136,14 +141,16 @@ export class OpenExecution {
   }
 
   #deliver(part: Part, position: number, content: ResponseContent, isFinal: boolean): void {
-    const { outputs, parameters, error } = content
+    const { error, ...response } = content
     const final = isFinal || error !== undefined
     part.hasFinal = final
     const index = part.sent++
     if (final) this.#unanswered -= 1
     const sink = this.o.batch[position]?.sink
-    if (error === undefined) sink?.send({ index, final, outputs, parameters })
+    if (error === undefined) sink?.send({ ...response, index, final })
     else sink?.fail(error, 'maybe')
+    part.giveBack?.()
+    part.giveBack = undefined
     this.#endIfDone()
   }
 

@@ -21,6 +21,8 @@ export interface SharedMapping {
   copyInLater(offset: number, data: Uint8Array): Promise<void>
   /** As `copyOut`, off the event loop. Nothing may be unmapped before it has resolved. */
   copyOutLater(offset: number, target: Uint8Array): Promise<void>
+  /** The first bytes in place. It must not be read after `unmap`. */
+  view(bytes: number): ArrayBuffer
   /** Gives memory back to the system; it reads as zeros then. Whole pages only. */
   discard(offset: number, size: number): void
   /** The mapping stays. */
@@ -88,14 +90,18 @@ function createMapping(koffi: Koffi, libC: LibC, size: number): SharedMapping {
     if (typeof address !== 'bigint' || address <= 0n || address >= 2n ** 63n) {
       throw new Error(`mmap of ${size} bytes failed: errno ${koffi.errno()}`)
     }
-    return toMapping(libC, fd, address, size)
+    return toMapping(koffi, libC, { fd, address, size })
   } catch (error) {
     closeSync(fd)
     throw error
   }
 }
 
-function toMapping(libC: LibC, fd: number, address: bigint, size: number): SharedMapping {
+function toMapping(
+  koffi: Koffi,
+  libC: LibC,
+  { fd, address, size }: { readonly fd: number; readonly address: bigint; readonly size: number },
+): SharedMapping {
   const base = Number(address)
   return {
     path: `/proc/${process.pid}/fd/${fd}`,
@@ -106,6 +112,7 @@ function toMapping(libC: LibC, fd: number, address: bigint, size: number): Share
       later((done) => void libC.copyIn.async(base + offset, data, data.byteLength, done)),
     copyOutLater: (offset, target) =>
       later((done) => void libC.copyOut.async(target, base + offset, target.byteLength, done)),
+    view: (bytes) => koffi.view(address, bytes),
     discard: (offset, bytes) => void libC.advise(base + offset, bytes, MADV_REMOVE),
     closeFile: () => closeSync(fd),
     // It takes as long as there are pages.

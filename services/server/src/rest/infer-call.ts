@@ -1,7 +1,7 @@
 import { raceSignal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { encodeRestResponse, HEADER_LENGTH_HEADER } from '@tutti/protocol'
-import type { StepResponse } from '@tutti/tensor'
+import { encodeRestResponse, HEADER_LENGTH_HEADER, type RestBody } from '@tutti/protocol'
+import type { NamedTensor, StepResponse } from '@tutti/tensor'
 import { onlyResponse } from '../only-response.ts'
 import { toClasses } from '../request/classify.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
@@ -42,7 +42,8 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
     )
     const giveBack = response.retain?.()
     try {
-      return await call.encode(parts, outputs)
+      const encoded = await call.encode(parts, outputs)
+      return giveBack === undefined ? encoded : withOwnBytes(encoded, outputs)
     } finally {
       giveBack?.()
     }
@@ -60,4 +61,13 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
   const reply = await encodeReply({ status: 200, ...encoded }, encoding)
   call.holdAnswer(reply.byteLength)
   return reply
+}
+
+/** Binary outputs are parts of the body, which is sent after they are given back. */
+function withOwnBytes(body: RestBody, outputs: readonly NamedTensor[]): RestBody {
+  const lent = new Set(outputs.map(({ data }) => data))
+  return {
+    ...body,
+    parts: body.parts.map((part) => (lent.has(part) ? new Uint8Array(part) : part)),
+  }
 }

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { unzipSync } from 'node:zlib'
 import type { NamedTensor } from '@tutti/tensor'
+import { Lender } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
@@ -222,4 +223,27 @@ await t.test('no body makes the loop take long over it or its answer', async (t)
   )
   t.comment(`the longest turn took ${worst} ms`, Object.fromEntries(statuses))
   t.ok(statuses.has(200) && statuses.has(500), 'some are answered, some refused')
+})
+
+await t.test('a binary answer has bytes of its own where outputs are lent', async (t) => {
+  const lender = new Lender()
+  const backend = createRestBackend({
+    infer: async function* () {
+      const { tensors, retain, end } = lender.lend([y])
+      try {
+        yield { ...response(tensors), retain }
+      } finally {
+        end()
+      }
+    },
+  })
+  const server = await startRestServer({ backend, address: '127.0.0.1', port: 0 })
+  t.teardown(() => server.close())
+  const got = await fetch(`http://127.0.0.1:${server.port}/v2/models/echo/infer`, {
+    method: 'POST',
+    body: '{"inputs":[],"parameters":{"binary_data_output":true}}',
+  })
+  const answer = Buffer.from(await got.arrayBuffer())
+  t.ok(answer.subarray(-NUMBERS).equals(y.data))
+  t.equal(lender.open, 0)
 })

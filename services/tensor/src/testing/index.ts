@@ -54,8 +54,12 @@ export class RecordedResponses implements ResponseSink {
     return this.#ended.promise
   }
 
-  send(response: StepResponse): void {
-    this.#take(response)
+  send({ retain, ...response }: StepResponse): void {
+    const isLent = retain !== undefined
+    const outputs = response.outputs.map((one) =>
+      isLent ? { ...one, data: new Uint8Array(one.data) } : one,
+    )
+    this.#take({ ...response, outputs })
   }
 
   fail(error: ServeError, _executed?: 'no' | 'maybe', times?: StepTimes): void {
