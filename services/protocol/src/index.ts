@@ -23,7 +23,15 @@ export {
   InferenceClient,
 } from './inference-client.ts'
 export { toCorrelationText } from './message-bounds.ts'
-export { type Chunk, decodeChunk, encodeChunk } from './messages/chunk-codec.ts'
+export {
+  CHUNK_HEAD_BYTES,
+  type Chunk,
+  type ChunkHead,
+  decodeChunk,
+  decodeChunkHead,
+  encodeChunk,
+  encodeChunkHead,
+} from './messages/chunk-codec.ts'
 export { decodeHeartbeat, encodeHeartbeat, sharesProtocol } from './messages/heartbeat.ts'
 export {
   CALLERS_LIMIT,

@@ -16,27 +16,38 @@ export interface Chunk extends ChunkHeader {
   readonly bytes: Uint8Array
 }
 
+/** What stands before the payload of a chunk, and how long both are. */
+export interface ChunkHead extends ChunkHeader {
+  readonly headBytes: number
+  readonly payloadBytes: number
+}
+
+/** The longest head: fixed fields and the longest member id, aligned. */
+export const CHUNK_HEAD_BYTES: number = align(FIXED_BYTES + MEMBER_ID_LIMIT_BYTES)
+
+/** @returns what goes before a payload of that size, in memory of its own. */
+export function encodeChunkHead(header: ChunkHeader, payloadBytes: number): Buffer {
+  const { from, transfer, offset, total } = header
+  const fromBytes = Buffer.byteLength(from)
+  assert(fromBytes > 0 && fromBytes <= MEMBER_ID_LIMIT_BYTES, `a member id of ${fromBytes} bytes`)
+  const problem = rangeProblem(header, payloadBytes)
+  assert(problem === undefined, `a chunk whose ${problem}`)
+  const head = Buffer.alloc(align(FIXED_BYTES + fromBytes))
+  head.writeUInt32BE(MAGIC, 0)
+  head.writeUInt32LE(fromBytes, 4)
+  head.writeBigUInt64LE(BigInt(transfer), 8)
+  head.writeBigUInt64LE(BigInt(offset), 16)
+  head.writeBigUInt64LE(BigInt(total), 24)
+  head.write(from, FIXED_BYTES, 'utf8')
+  return head
+}
+
 /**
  * @param bytes - what lies at `header.offset` of the transfer; copied.
  * @returns the chunk in one piece of memory of its own.
  */
 export function encodeChunk(header: ChunkHeader, bytes: Uint8Array): Uint8Array {
-  const { from, transfer, offset, total } = header
-  const fromBytes = Buffer.byteLength(from)
-  assert(fromBytes > 0 && fromBytes <= MEMBER_ID_LIMIT_BYTES, `a member id of ${fromBytes} bytes`)
-  const problem = rangeProblem(header, bytes.byteLength)
-  assert(problem === undefined, `a chunk whose ${problem}`)
-  const start = align(FIXED_BYTES + fromBytes)
-  const chunk = Buffer.allocUnsafe(start + bytes.byteLength)
-  chunk.writeUInt32BE(MAGIC, 0)
-  chunk.writeUInt32LE(fromBytes, 4)
-  chunk.writeBigUInt64LE(BigInt(transfer), 8)
-  chunk.writeBigUInt64LE(BigInt(offset), 16)
-  chunk.writeBigUInt64LE(BigInt(total), 24)
-  chunk.write(from, FIXED_BYTES, 'utf8')
-  chunk.fill(0, FIXED_BYTES + fromBytes, start)
-  chunk.set(bytes, start)
-  return chunk
+  return Buffer.concat([encodeChunkHead(header, bytes.byteLength), bytes])
 }
 
 /** What of offset, total and payload does not go together, or undefined. An empty chunk is the whole of an empty transfer. */
@@ -50,10 +61,20 @@ function rangeProblem({ offset, total }: ChunkHeader, size: number): string | un
  * @throws ServeError MALFORMED_MESSAGE that names the field; UNSUPPORTED for another version.
  */
 export function decodeChunk(bytes: Uint8Array): Chunk {
-  if (bytes.byteLength < FIXED_BYTES) {
-    throw malformedField('prefix', `${bytes.byteLength} bytes, want at least ${FIXED_BYTES}`)
+  const { headBytes, payloadBytes: _, ...header } = decodeChunkHead(bytes, bytes.byteLength)
+  return { ...header, bytes: bytes.subarray(headBytes) }
+}
+
+/**
+ * @param head - the first bytes of a message: all, or at least CHUNK_HEAD_BYTES of them.
+ * @param size - bytes of the whole message.
+ * @throws ServeError as `decodeChunk`.
+ */
+export function decodeChunkHead(head: Uint8Array, size: number): ChunkHead {
+  if (size < FIXED_BYTES) {
+    throw malformedField('prefix', `${size} bytes, want at least ${FIXED_BYTES}`)
   }
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const buffer = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
   const fromBytes = readPrefix(buffer)
   const header = {
     from: readFrom(buffer, fromBytes),
@@ -61,10 +82,11 @@ export function decodeChunk(bytes: Uint8Array): Chunk {
     offset: readNumber(buffer, 16, 'offset'),
     total: readNumber(buffer, 24, 'total'),
   }
-  const payload = bytes.subarray(align(FIXED_BYTES + fromBytes))
-  const problem = rangeProblem(header, payload.byteLength)
+  const headBytes = align(FIXED_BYTES + fromBytes)
+  const payloadBytes = size - headBytes
+  const problem = rangeProblem(header, payloadBytes)
   if (problem !== undefined) throw malformedField('offset', problem)
-  return { ...header, bytes: payload }
+  return { ...header, headBytes, payloadBytes }
 }
 
 /** @returns the length of the sender's id. */

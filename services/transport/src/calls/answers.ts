@@ -142,11 +142,13 @@ export class Answers {
     const opened: HeldTransfer[] = []
     const tensors = response.outputs.map((output) => output.data)
     const parts = splitTensors(tensors, this.#o.inlineLimits(), (bytes) => {
-      const transfer = this.#o.outgoing.open(call.from, bytes, (at, isWhollySent) => {
+      const onProgress = (at: number, isWhollySent: boolean): void => {
         call.takenAt = at
         call.sentAt = at
         if (isWhollySent) call.unsent.delete(transfer)
-      })
+      }
+      const { retain } = response
+      const transfer = this.#o.outgoing.open({ to: call.from, bytes, retain, onProgress })
       opened.push({ transfer, size: bytes.byteLength })
       return transfer
     })

@@ -1,7 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope, Message, TensorPart } from '@tutti/protocol'
-import type { ReadyGate, ResponseSink, StepResponse } from '@tutti/tensor'
+import type { Lent, ReadyGate, ResponseSink, StepResponse } from '@tutti/tensor'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
@@ -27,8 +27,8 @@ export interface WireResponse extends StepResponse {
   readonly error?: ServeError
 }
 
-/** Who hears of a call of ours. */
-export interface CallListener {
+/** Who makes a call of ours, lends its tensors, and hears of it. */
+export interface CallListener extends Lent {
   readonly sink: ResponseSink
   /** Called once, before the sink has the last. */
   readonly ended: () => void

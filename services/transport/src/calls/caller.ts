@@ -73,10 +73,12 @@ export class Caller {
     const number = this.#next++
     const unsent = new Set<number>()
     const parts = splitTensors(tensors, this.#o.inlineLimits(), (bytes) => {
-      const transfer = this.#o.outgoing.open(to, bytes, (at, isWhollySent) => {
+      const onProgress = (at: number, isWhollySent: boolean): void => {
         call.progressAt = at
         if (isWhollySent) unsent.delete(transfer)
-      })
+      }
+      const { retain } = listener
+      const transfer = this.#o.outgoing.open({ to, bytes, retain, onProgress })
       unsent.add(transfer)
       return transfer
     })

@@ -152,7 +152,7 @@ export class EndpointCalls implements MemberQuestions {
       const { envelope, tensors } = toQuestionCall({ question, argument, remainingMs: timeoutMs })
       const { signal } = scope.context
       const response = await new Promise<StepResponse>((resolve, reject) => {
-        this.#send(member, envelope, tensors, { send: resolve, fail: reject }, signal)
+        this.#send(member, envelope, { tensors }, { send: resolve, fail: reject }, signal)
       })
       return readAnswer(question, response, settings.answerBytes)
     } catch (error) {
@@ -163,14 +163,14 @@ export class EndpointCalls implements MemberQuestions {
     }
   }
 
-  readonly #send: SendEnvelope = (to, envelope, tensors, sink, signal) => {
+  readonly #send: SendEnvelope = (to, envelope, { tensors, ...lent }, sink, signal) => {
     const { clock } = this.#o
     let number = 0
     const onAbort = (): void => this.caller.faults.cancel(clock.now(), number, signalError(signal))
     try {
       this.#checkCanCall(to, envelope, signal)
       const ended = (): void => signal.removeEventListener('abort', onAbort)
-      number = this.caller.open(clock.now(), to, envelope, tensors, { sink, ended })
+      number = this.caller.open(clock.now(), to, envelope, tensors, { sink, ended, ...lent })
       signal.addEventListener('abort', onAbort, { once: true })
     } catch (error) {
       sink.fail(ServeError.from(error), 'no')

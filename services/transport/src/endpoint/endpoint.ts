@@ -2,7 +2,8 @@ import { type Clock, type Logger, limitLog, sleep } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   buildSubjects,
-  decodeChunk,
+  CHUNK_HEAD_BYTES,
+  decodeChunkHead,
   decodeHeartbeat,
   encodeHeartbeat,
   type Heartbeat,
@@ -22,7 +23,7 @@ import { type Departure, Membership, type Novelty } from '../members/membership.
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
 import { ChunkPump } from '../nats/chunk-pump.ts'
-import type { BrokerMessage } from '../nats/nats-connection.ts'
+import type { BrokerMessage } from '../nats/library-client.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-transfers.ts'
 import { EndpointMessages } from './endpoint-messages.ts'
@@ -62,9 +63,6 @@ export interface EndpointOptions {
   readonly log: Logger
   readonly settings: EndpointSettings
 }
-
-/** Space for a chunk's header: fixed fields and the longest member id, aligned. */
-const CHUNK_HEADER_BYTES = 320
 
 /**
  * What routers and steps have in common on the broker: connections, heartbeats, membership, transfers, and the clockwork that
@@ -256,9 +254,10 @@ export class Endpoint {
       if (heartbeat !== undefined) this.#takeHeartbeat(message.subject, sender, heartbeat)
     })
     link.control.subscribe(subjects.ping(member), ({ reply }) => this.#answerPing(reply))
-    link.data.subscribe(subjects.data(member), (message) => {
-      const chunk = this.#decode(message, decodeChunk)
-      if (chunk !== undefined) this.incoming.chunk(clock.now(), chunk)
+    link.data.subscribe(subjects.data(member), (head, size, subject) => {
+      const chunk = this.#decode({ subject, bytes: head }, (bytes) => decodeChunkHead(bytes, size))
+      const place = chunk && this.incoming.place(chunk, chunk.payloadBytes)
+      return place && { into: place.into, arrived: () => place.arrived(clock.now()) }
     })
   }
 
@@ -269,7 +268,7 @@ export class Endpoint {
   }
 
   /** What cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
-  #decode<T>({ subject, bytes }: BrokerMessage, decode: (bytes: Uint8Array) => T): T | undefined {
+  #decode<T>({ subject, bytes }: Pick<BrokerMessage, 'subject' | 'bytes'>, decode: (bytes: Uint8Array) => T): T | undefined {
     try {
       return decode(bytes)
     } catch (error) {
@@ -375,7 +374,7 @@ export class Endpoint {
 
   #pieceLimits(): PieceLimits {
     const { wholeLimitBytes, chunkBytes } = this.#o.settings
-    const most = Math.max(1, this.link.maxPayload - CHUNK_HEADER_BYTES)
+    const most = Math.max(1, this.link.maxPayload - CHUNK_HEAD_BYTES)
     return { wholeBytes: Math.min(wholeLimitBytes, most), chunkBytes: Math.min(chunkBytes, most) }
   }
 }

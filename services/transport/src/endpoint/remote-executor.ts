@@ -5,15 +5,21 @@ import type {
   ExecuteOptions,
   Executor,
   InferRequest,
+  Lent,
   ModelTarget,
   ResponseSink,
 } from '@tutti/tensor'
+
+/** The bytes of a request, as it lends them. */
+export interface LentTensors extends Lent {
+  readonly tensors: readonly Uint8Array[]
+}
 
 /** Sends an envelope with its tensors to a member; everything comes to `sink`. */
 export type SendEnvelope = (
   to: string,
   envelope: Envelope,
-  tensors: readonly Uint8Array[],
+  tensors: LentTensors,
   sink: ResponseSink,
   signal: CancelSignal,
 ) => void
@@ -35,7 +41,8 @@ export class RemoteExecutor implements Executor {
   execute(request: InferRequest, sink: ResponseSink, o: ExecuteOptions): void {
     const envelope = toEnvelope(this.#target, request, o, remainingMs(o, this.#clock))
     const tensors = request.inputs.map((input) => input.data)
-    this.#send(this.#to, envelope, tensors, sink, o.signal)
+    const { retain } = request
+    this.#send(this.#to, envelope, { tensors, ...(retain && { retain }) }, sink, o.signal)
   }
 }
 

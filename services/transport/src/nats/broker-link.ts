@@ -2,8 +2,14 @@ import type { Clock } from '@tutti/chassis'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
 import type { TransportEvents } from '../log-events.ts'
-import { LinkWatch } from './link-watch.ts'
-import { type BrokerConnection, openBrokerConnection } from './nats-connection.ts'
+import { LinkWatch, type WatchedConnection } from './link-watch.ts'
+import {
+  type BrokerConnection,
+  type ConnectOptions,
+  type DataConnection,
+  openBrokerConnection,
+  openDataConnection,
+} from './nats-connection.ts'
 
 /** What a link is made from. */
 export interface BrokerLinkOptions {
@@ -24,7 +30,7 @@ export interface BrokerLinkOptions {
  */
 export class BrokerLink {
   readonly control: BrokerConnection
-  readonly data: BrokerConnection
+  readonly data: DataConnection
   readonly #o: BrokerLinkOptions
   readonly #watches: readonly LinkWatch[]
   #isUp = false
@@ -33,8 +39,8 @@ export class BrokerLink {
   constructor(o: BrokerLinkOptions) {
     this.#o = o
     const { settings } = o
-    this.control = this.#open('control')
-    this.data = this.#open('data')
+    this.control = openBrokerConnection(this.#connectOptions('control'))
+    this.data = openDataConnection(this.#connectOptions('data'))
     this.#watches = [
       this.#watch('control', this.control, settings.controlDeadMs),
       this.#watch('data', this.data, settings.dataDeadMs),
@@ -80,9 +86,9 @@ export class BrokerLink {
     await Promise.all([this.control.close(graceMs), this.data.close(graceMs)])
   }
 
-  #open(role: 'control' | 'data'): BrokerConnection {
+  #connectOptions(role: 'control' | 'data'): ConnectOptions {
     const { broker, member, clock, settings, events } = this.#o
-    return openBrokerConnection({
+    return {
       broker,
       name: `tutti ${member} ${role}`,
       clock,
@@ -100,10 +106,10 @@ export class BrokerLink {
         complained: (what) => events.brokerComplained(role, what),
         handlerFailed: (error) => events.handlerFailed(error),
       },
-    })
+    }
   }
 
-  #watch(role: 'control' | 'data', connection: BrokerConnection, deadMs: number): LinkWatch {
+  #watch(role: 'control' | 'data', connection: WatchedConnection, deadMs: number): LinkWatch {
     const { settings, events } = this.#o
     const watchSettings = { askEveryMs: settings.heartbeatMs, deadMs }
     return new LinkWatch(connection, watchSettings, (silentMs) =>

@@ -1,16 +1,16 @@
 import type { Clock } from '@tutti/chassis'
-import { encodeChunk, type Subjects } from '@tutti/protocol'
+import { encodeChunkHead, type Subjects } from '@tutti/protocol'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
-import type { BrokerConnection } from './nats-connection.ts'
+import type { DataConnection } from './nats-connection.ts'
 
 /** What the pump moves from where to where. */
 export interface ChunkPumpOptions {
   readonly self: string
   readonly subjects: Subjects
   readonly outgoing: OutgoingTransfers
-  readonly data: BrokerConnection
+  readonly data: DataConnection
   readonly clock: Clock
-  /** Bytes that may wait for the broker; the library itself would take any number. */
+  /** Bytes that may wait for the broker; the client itself would take any number. */
   readonly flushBytes: number
 }
 
@@ -41,8 +41,12 @@ export class ChunkPump {
   async #sendAll(): Promise<void> {
     const { outgoing, data, clock, subjects, self, flushBytes } = this.#o
     for (let piece = outgoing.next(clock.now()); piece; piece = outgoing.next(clock.now())) {
-      const { to, transfer, offset, total, bytes } = piece
-      data.publish(subjects.data(to), encodeChunk({ from: self, transfer, offset, total }, bytes))
+      const { to, transfer, offset, total, bytes, retain } = piece
+      const head = encodeChunkHead({ from: self, transfer, offset, total }, bytes.byteLength)
+      // The call may end while its bytes wait in the socket, and their memory be used again.
+      const written = retain?.()
+      const message = { subject: subjects.data(to), head, bytes, ...(written && { written }) }
+      if (!data.send(message)) written?.()
       if (data.unflushedBytes < flushBytes) continue
       try {
         await data.flush()

@@ -6,7 +6,8 @@ export interface LinkWatchSettings {
   readonly deadMs: number
 }
 
-type WatchedConnection = Pick<BrokerConnection, 'isConnected' | 'flush' | 'abandon'>
+/** What is asked of a connection. */
+export type WatchedConnection = Pick<BrokerConnection, 'isConnected' | 'flush' | 'abandon'>
 
 /**
  * Asks the broker over a connection whether it is there, and gives the connection up when no answer comes: a broker or a

@@ -1,33 +1,17 @@
 import { randomInt } from 'node:crypto'
-import { Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import {
-  type Authenticator,
-  type ConnectionOptions,
-  connect,
-  Events,
-  jwtAuthenticator,
-  type Msg,
-  type NatsConnection,
-  nkeyAuthenticator,
-} from 'nats'
 import type { BrokerOptions } from '../endpoints.ts'
-import { type BrokerFiles, readBrokerFiles } from './broker-files.ts'
-import { wantsTls } from './broker-options.ts'
+import type {
+  BrokerClient,
+  ConnectionSettings,
+  OpenClient,
+  OutgoingBytes,
+} from './broker-client.ts'
 import { describeConnectFailure } from './connect-failure.ts'
-import { messageOf, propertyOf } from './foreign-error.ts'
-import { withOwnSockets } from './own-sockets.ts'
-
-/** A message as it came; `bytes` is a view of the read buffer. */
-export interface BrokerMessage {
-  readonly subject: string
-  readonly bytes: Uint8Array
-  /** Where an answer is expected. */
-  readonly reply: string | undefined
-  /** The broker says that there is no responder where we published with this subject as the reply. */
-  readonly isNoResponder: boolean
-}
+import { messageOf } from './foreign-error.ts'
+import { type HandleMessage, openLibraryClient } from './library-client.ts'
+import { openWireClient, type PlaceMessage } from './wire-client.ts'
 
 /** What happens to a connection. Nothing here may throw. */
 export interface ConnectionListener {
@@ -42,13 +26,6 @@ export interface ConnectionListener {
   handlerFailed(error: ServeError): void
 }
 
-/** How one connection is made. */
-export interface ConnectionSettings {
-  readonly reconnectMs: number
-  readonly connectMs: number
-  readonly keepAliveMs: number
-}
-
 /** What a connection is made from. */
 export interface ConnectOptions {
   readonly broker: BrokerOptions
@@ -59,16 +36,25 @@ export interface ConnectOptions {
   readonly listener: ConnectionListener
 }
 
-/** Begins to connect, and goes on until it succeeds or is closed. */
+/** Begins to connect, and goes on until it succeeds or is closed. For messages of any kind, each as a whole. */
 export function openBrokerConnection(o: ConnectOptions): BrokerConnection {
-  const connection = new BrokerConnection(o)
+  const connection = new BrokerConnection(o, openLibraryClient)
   connection.start()
   return connection
 }
 
-interface Subscribed {
+/** The same for large messages, which are neither copied on their way out nor on their way to their place. */
+export function openDataConnection(o: ConnectOptions): DataConnection {
+  const connection = new BrokerConnection(o, openWireClient)
+  connection.start()
+  return connection
+}
+
+export type DataConnection = BrokerConnection<PlaceMessage>
+
+interface Subscribed<Handler> {
   readonly subject: string
-  readonly handler: (message: BrokerMessage) => void
+  readonly handler: Handler
   end: (() => void) | undefined
 }
 
@@ -77,10 +63,11 @@ interface Subscribed {
  * while it is away and then drops it without a word, reads credentials once, and waits for a silent socket to take its last
  * bytes before it gives it up.
  */
-export class BrokerConnection {
+export class BrokerConnection<Handler = HandleMessage> {
   readonly #o: ConnectOptions
-  readonly #subscriptions = new Set<Subscribed>()
-  #client: NatsConnection | undefined
+  readonly #openClient: OpenClient<Handler>
+  readonly #subscriptions = new Set<Subscribed<Handler>>()
+  #client: BrokerClient<Handler> | undefined
   #isClosed = false
   #stopWaiting: (() => void) | undefined
   #attempt: Promise<void> = Promise.resolve()
@@ -89,8 +76,9 @@ export class BrokerConnection {
   readonly #unanswered = new Set<() => void>()
   #lastFailure = ''
 
-  constructor(o: ConnectOptions) {
+  constructor(o: ConnectOptions, openClient: OpenClient<Handler>) {
     this.#o = o
+    this.#openClient = openClient
   }
 
   get isConnected(): boolean {
@@ -104,7 +92,7 @@ export class BrokerConnection {
 
   /** Bytes that one message may have, as the broker says; undefined while it is away. */
   get maxPayload(): number | undefined {
-    return this.#client?.info?.max_payload
+    return this.#client?.maxPayload
   }
 
   /** Bytes published since the last answered flush began. */
@@ -116,21 +104,26 @@ export class BrokerConnection {
     this.#attempt = this.#connect()
   }
 
-  /** @returns false, and sends nothing, while the broker is away or if the message is larger than it takes. */
+  /** As `send`. */
   publish(subject: string, bytes: Uint8Array, reply?: string): boolean {
+    return this.send({ subject, bytes, ...(reply !== undefined && { reply }) })
+  }
+
+  /** @returns false, and sends nothing, while the broker is away or if the message is larger than it takes. */
+  send(message: OutgoingBytes): boolean {
     const client = this.#client
-    if (client === undefined || client.isClosed()) return false
-    if (bytes.byteLength > (this.maxPayload ?? 0)) return false
-    client.publish(subject, bytes, reply === undefined ? {} : { reply })
-    this.#unflushed += bytes.byteLength
+    const size = message.bytes.byteLength + (message.head?.byteLength ?? 0)
+    if (client === undefined || client.isClosed || size > client.maxPayload) return false
+    client.publish(message)
+    this.#unflushed += size
     return true
   }
 
   /** Lasts over reconnects. @returns ends it. */
-  subscribe(subject: string, handler: (message: BrokerMessage) => void): () => void {
-    const subscribed: Subscribed = { subject, handler, end: undefined }
+  subscribe(subject: string, handler: Handler): () => void {
+    const subscribed: Subscribed<Handler> = { subject, handler, end: undefined }
     this.#subscriptions.add(subscribed)
-    if (this.#client !== undefined) this.#begin(this.#client, subscribed)
+    if (this.#client !== undefined) begin(this.#client, subscribed)
     return () => {
       this.#subscriptions.delete(subscribed)
       subscribed.end?.()
@@ -167,15 +160,15 @@ export class BrokerConnection {
     const stopTimer = this.#o.clock.setTimer(graceMs, resolve)
     await Promise.race([endInOrder(client), graceIsOver])
     stopTimer()
-    destroySocket(client)
-    await client.closed()
+    client.destroy()
+    await client.closed
   }
 
   /**
-   * Until the client has flushed or is lost: the library never settles a flush on a connection that ends. A race with one promise of
+   * Until the client has flushed or is lost: no client settles a flush on a connection that ends. A race with one promise of
    * the connection would remember every flush for as long as the connection lasts.
    */
-  #untilFlushed(client: NatsConnection): Promise<void> {
+  #untilFlushed(client: BrokerClient<Handler>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#unanswered.add(resolve)
     client.flush().then(resolve, reject)
@@ -190,7 +183,7 @@ export class BrokerConnection {
     while (!this.#isClosed) {
       try {
         const client = await this.#connectToAny()
-        if (this.#isClosed) await client.close()
+        if (this.#isClosed) client.destroy()
         else await this.#take(client)
         return
       } catch (error) {
@@ -201,17 +194,23 @@ export class BrokerConnection {
   }
 
   /** Tries the servers one by one, each time from another one on, so that each has its say in the failure. */
-  async #connectToAny(): Promise<NatsConnection> {
-    const { broker, settings } = this.#o
-    const options = this.#clientOptions()
+  async #connectToAny(): Promise<BrokerClient<Handler>> {
+    const { broker, name, settings, listener } = this.#o
     const { servers } = broker
+    const shared = {
+      broker,
+      name,
+      settings,
+      complained: (what: string): void => void this.#guard(() => listener.complained(what)),
+      guard: this.#guard.bind(this),
+    }
     const first = randomInt(servers.length)
     const failures: string[] = []
     for (const i of servers.keys()) {
       const at = (first + i) % servers.length
       const server = servers[at] ?? ''
       try {
-        return await withOwnSockets(() => connect({ ...options, servers: [server] }))
+        return await this.#openClient({ ...shared, server })
       } catch (error) {
         failures[at] = `${server}: ${describeConnectFailure(error, broker, settings.connectMs)}`
       }
@@ -220,33 +219,24 @@ export class BrokerConnection {
     throw away(failures.filter((failure) => failure !== undefined).join('; '))
   }
 
-  async #take(client: NatsConnection): Promise<void> {
-    for (const subscribed of this.#subscriptions) this.#begin(client, subscribed)
+  async #take(client: BrokerClient<Handler>): Promise<void> {
+    for (const subscribed of this.#subscriptions) begin(client, subscribed)
     // Only when the broker has our subscriptions may others hear that we are here.
-    await Promise.race([client.flush(), client.closed()])
-    if (client.isClosed()) throw away('the broker went away')
+    await Promise.race([client.flush(), client.closed])
+    if (client.isClosed) throw away('the broker went away')
     this.#client = client
     this.#unflushed = 0
     this.#lastFailure = ''
-    void this.#watch(client)
-    this.#guard(() => this.#o.listener.connected(client.getServer()))
+    void client.closed.then((why) => this.#lost(client, why))
+    this.#guard(() => this.#o.listener.connected(client.server))
   }
 
-  /** Ends with the client. */
-  async #watch(client: NatsConnection): Promise<void> {
-    void client.closed().then((error) => this.#lost(client, messageOf(error ?? 'it was closed')))
-    for await (const status of client.status()) {
-      const isComplaint = status.type === Events.Error || status.type === Events.LDM
-      if (isComplaint) this.#guard(() => this.#o.listener.complained(complaintOf(status)))
-    }
-  }
-
-  #lost(client: NatsConnection, why: string): void {
+  #lost(client: BrokerClient<Handler>, why: string): void {
     if (this.#client !== client) return
     this.#client = undefined
     this.#endFlushes()
     for (const subscribed of this.#subscriptions) subscribed.end = undefined
-    destroySocket(client)
+    client.destroy()
     this.#guard(() => this.#o.listener.disconnected(why))
     if (!this.#isClosed) this.start()
   }
@@ -270,83 +260,26 @@ export class BrokerConnection {
     })
   }
 
-  #begin(client: NatsConnection, subscribed: Subscribed): void {
-    const subscription = client.subscribe(subscribed.subject, {
-      callback: (error, message) => {
-        // Errors of subscriptions are permissions; the status says which.
-        if (error === null) this.#guard(() => subscribed.handler(toBrokerMessage(message)))
-      },
-    })
-    subscribed.end = () => subscription.unsubscribe()
-  }
-
-  /** An exception in the library's callback would end its reading without a word. */
-  #guard(act: () => void): void {
+  #guard<T>(act: () => T): T | undefined {
     try {
-      act()
+      return act()
     } catch (error) {
       this.#o.listener.handlerFailed(ServeError.from(error))
-    }
-  }
-
-  /** Reads the files anew, because credentials are rotated. */
-  #clientOptions(): ConnectionOptions {
-    const { broker, name, settings } = this.#o
-    const files = readBrokerFiles(broker)
-    const authenticator = toAuthenticator(files)
-    return {
-      name,
-      reconnect: false,
-      ignoreClusterUpdates: true,
-      pingInterval: settings.keepAliveMs,
-      maxPingOut: 2,
-      timeout: settings.connectMs,
-      noAsyncTraces: true,
-      ...(authenticator !== undefined && { authenticator }),
-      ...(broker.user !== undefined && { user: broker.user, pass: broker.password?.() ?? '' }),
-      ...(broker.token !== undefined && { token: broker.token() }),
-      ...(wantsTls(broker) && { tls: { ...files.tls } }),
+      return undefined
     }
   }
 }
 
-function toAuthenticator({ credentials, nkeySeed }: BrokerFiles): Authenticator | undefined {
-  if (credentials !== undefined) {
-    return jwtAuthenticator(credentials.jwt, toBytes(credentials.seed))
-  }
-  return nkeySeed === undefined ? undefined : nkeyAuthenticator(toBytes(nkeySeed))
+function begin<Handler>(client: BrokerClient<Handler>, subscribed: Subscribed<Handler>): void {
+  subscribed.end = client.subscribe(subscribed.subject, subscribed.handler)
 }
 
-function toBytes(text: string): Uint8Array {
-  return new TextEncoder().encode(text)
-}
-
-function toBrokerMessage(message: Msg): BrokerMessage {
-  const { subject, data, reply, headers } = message
-  const isNoResponder = data.byteLength === 0 && headers?.code === 503
-  return { subject, bytes: data, reply: reply === '' ? undefined : reply, isNoResponder }
-}
-
-async function endInOrder(client: NatsConnection): Promise<void> {
+async function endInOrder<Handler>(client: BrokerClient<Handler>): Promise<void> {
   try {
-    await client.flush()
     await client.close()
   } catch {
     // The broker went away meanwhile: nothing is left to close.
   }
-}
-
-/** The library keeps its socket to itself; without it a connection whose member is silent cannot be given up at once. */
-function destroySocket(client: NatsConnection): void {
-  const socket = ['protocol', 'transport', 'socket'].reduce(propertyOf, client)
-  if (socket instanceof Socket) socket.destroy()
-  else if (!client.isClosed()) void client.close()
-}
-
-function complaintOf(status: { readonly type: string; readonly data: unknown }): string {
-  const context: unknown = Reflect.get(status, 'permissionContext')
-  const where = context === undefined ? '' : ` ${JSON.stringify(context)}`
-  return `${status.type} ${String(status.data)}${where}`
 }
 
 function away(text: string): ServeError {

@@ -1,11 +1,24 @@
-import { nkeys } from 'nats'
+import { type Authenticator, jwtAuthenticator, nkeyAuthenticator, nkeys } from 'nats'
+import type { BrokerFiles } from './broker-files.ts'
 
 /** True for the seed of a user's nkey, `SU...`: base32 with a checksum. */
 export function isUserSeed(text: string): boolean {
   try {
-    return nkeys.fromSeed(new TextEncoder().encode(text)).getPublicKey().startsWith('U')
+    return nkeys.fromSeed(toBytes(text)).getPublicKey().startsWith('U')
   } catch {
     // The library says by codes what is wrong with it; to its owner it is no seed.
     return false
   }
+}
+
+/** Signs the broker's nonce with what the files hold; undefined if they hold no key. */
+export function toAuthenticator({ credentials, nkeySeed }: BrokerFiles): Authenticator | undefined {
+  if (credentials !== undefined) {
+    return jwtAuthenticator(credentials.jwt, toBytes(credentials.seed))
+  }
+  return nkeySeed === undefined ? undefined : nkeyAuthenticator(toBytes(nkeySeed))
+}
+
+function toBytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
 }

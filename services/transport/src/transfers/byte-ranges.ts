@@ -17,6 +17,16 @@ export class ByteRanges {
     return this.#edges[0] === 0 ? (this.#edges[1] ?? 0) : 0
   }
 
+  /** True if a byte from `start` up to `end` has not arrived. */
+  lacks(start: number, end: number): boolean {
+    const edges = this.#edges
+    // Ranges do not touch, so only one of them can hold it all.
+    for (let i = 0; i < edges.length; i += 2) {
+      if ((edges[i] ?? 0) <= start && end <= (edges[i + 1] ?? 0)) return false
+    }
+    return true
+  }
+
   /** @returns false if every byte from `start` up to `end` was there already, or there are too many pieces. */
   add(start: number, end: number): boolean {
     const edges = this.#edges

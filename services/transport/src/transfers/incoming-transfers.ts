@@ -1,4 +1,4 @@
-import type { Chunk, TransferCredit } from '@tutti/protocol'
+import type { Chunk, ChunkHeader, TransferCredit } from '@tutti/protocol'
 import type { SendMessage } from '../calls/send-message.ts'
 import { ByteRanges } from './byte-ranges.ts'
 
@@ -21,6 +21,14 @@ export interface AnnouncedTransfer {
   readonly onArrived: (now: number, bytes: Uint8Array) => void
   /** Nothing has come for the stall time, twice. */
   readonly onStalled: (now: number) => void
+}
+
+/** Where a chunk goes. */
+export interface ChunkPlace {
+  /** As many bytes as the chunk has. */
+  readonly into: Uint8Array
+  /** They are all there. */
+  readonly arrived: (now: number) => void
 }
 
 interface Incoming extends AnnouncedTransfer {
@@ -108,15 +116,34 @@ export class IncomingTransfers {
     return transfers.filter((one) => one.call === call && one.granted > 0).map(toCredit)
   }
 
-  chunk(now: number, chunk: Chunk): void {
-    const sender = this.#senders.get(chunk.from)
-    const incoming = sender?.transfers.get(chunk.transfer)
-    if (sender === undefined || incoming === undefined || incoming.size !== chunk.total) return
-    const end = chunk.offset + chunk.bytes.byteLength
-    if (end > incoming.granted) return
+  /**
+   * Finds the place of a chunk in its tensor, before a byte of it is there.
+   *
+   * @param size - bytes of the chunk.
+   * @returns undefined if it changes nothing.
+   */
+  place({ from, transfer, offset, total }: ChunkHeader, size: number): ChunkPlace | undefined {
+    const incoming = this.#senders.get(from)?.transfers.get(transfer)
+    const end = offset + size
+    if (incoming === undefined || incoming.size !== total || end > incoming.granted) return undefined
+    if (!incoming.ranges.lacks(offset, end)) return undefined
+    const arrived = (now: number): void => this.#arrived(now, incoming, offset, end)
+    return { into: incoming.buffer.subarray(offset, end), arrived }
+  }
+
+  /** Takes a chunk whose bytes are here already; copies them. */
+  chunk(now: number, { bytes, ...header }: Chunk): void {
+    const place = this.place(header, bytes.byteLength)
+    place?.into.set(bytes)
+    place?.arrived(now)
+  }
+
+  #arrived(now: number, incoming: Incoming, offset: number, end: number): void {
+    const sender = this.#senders.get(incoming.from)
+    // The transfer may have been dropped meanwhile, and its number be used again.
+    if (sender?.transfers.get(incoming.transfer) !== incoming) return
     const before = incoming.ranges.count
-    if (!incoming.ranges.add(chunk.offset, end)) return
-    incoming.buffer.set(chunk.bytes, chunk.offset)
+    if (!incoming.ranges.add(offset, end)) return
     incoming.progressAt = now
     sender.outstanding -= incoming.ranges.count - before
     if (incoming.ranges.count === incoming.size) this.#remove(sender, incoming)

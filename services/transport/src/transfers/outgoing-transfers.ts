@@ -1,4 +1,5 @@
 import type { TransferCredit } from '@tutti/protocol'
+import type { Lent } from '@tutti/tensor'
 
 /** Largest pieces that the broker takes now. */
 export interface PieceLimits {
@@ -14,13 +15,22 @@ export interface Piece {
   readonly offset: number
   readonly total: number
   readonly bytes: Uint8Array
+  /** Of the tensor, for who reads the piece after the transfer was dropped. */
+  readonly retain: Lent['retain']
 }
 
-interface Outgoing {
+/** A tensor to send. */
+export interface OutgoingTensor {
   readonly to: string
-  readonly transfer: number
+  /** Viewed until the transfer is dropped. */
   readonly bytes: Uint8Array
+  readonly retain: Lent['retain']
+  /** Called after each piece, with true once all bytes have been handed out. */
   readonly onProgress: (now: number, isWhollySent: boolean) => void
+}
+
+interface Outgoing extends OutgoingTensor {
+  readonly transfer: number
   sent: number
   upTo: number
   hasResent: boolean
@@ -52,22 +62,12 @@ export class OutgoingTransfers {
     return this.#ready.some((transfer) => this.#transfers.has(transfer.transfer))
   }
 
-  /**
-   * @param bytes - viewed until the transfer is dropped.
-   * @param onProgress - called after each piece, with true once all bytes have been handed out.
-   * @returns its number.
-   */
-  open(
-    to: string,
-    bytes: Uint8Array,
-    onProgress: (now: number, isWhollySent: boolean) => void,
-  ): number {
+  /** @returns the number of the transfer. */
+  open(tensor: OutgoingTensor): number {
     const transfer = this.#next++
     this.#transfers.set(transfer, {
-      to,
+      ...tensor,
       transfer,
-      bytes,
-      onProgress,
       sent: 0,
       upTo: 0,
       hasResent: false,
@@ -108,14 +108,15 @@ export class OutgoingTransfers {
     for (let outgoing = this.#ready.shift(); outgoing; outgoing = this.#ready.shift()) {
       outgoing.isReady = false
       if (!this.#transfers.has(outgoing.transfer)) continue
-      const { to, transfer, sent: offset, bytes } = outgoing
+      const { to, transfer, sent: offset, bytes, retain } = outgoing
       const total = bytes.byteLength
       const { wholeBytes, chunkBytes } = this.#limits()
       const most = total <= wholeBytes ? wholeBytes : chunkBytes
       outgoing.sent = Math.min(offset + most, outgoing.upTo)
       this.#enqueue(outgoing)
       outgoing.onProgress(now, outgoing.sent === total)
-      return { to, transfer, offset, total, bytes: bytes.subarray(offset, outgoing.sent) }
+      const piece = bytes.subarray(offset, outgoing.sent)
+      return { to, transfer, offset, total, bytes: piece, retain }
     }
     return undefined
   }

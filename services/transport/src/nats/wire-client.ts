@@ -1,0 +1,244 @@
+import { bug } from '@tutti/errors'
+import type { BrokerClient, ClientOptions, OutgoingBytes } from './broker-client.ts'
+import { type BrokerFiles, readBrokerFiles } from './broker-files.ts'
+import { wantsTls } from './broker-options.ts'
+import { messageOf } from './foreign-error.ts'
+import { toAuthenticator } from './nats-keys.ts'
+import { type PlaceMessage, protocolError, WireParser } from './wire-parser.ts'
+import { type WireAddress, WireSocket } from './wire-socket.ts'
+
+export type { PlaceMessage } from './wire-parser.ts'
+
+const DEFAULT_PORT = 4222
+
+/** What a server says of itself, as far as it concerns us. */
+interface ServerInfo {
+  readonly maxPayload: number
+  readonly nonce: string | undefined
+  readonly offersTls: boolean
+  /** It is about to stop. */
+  readonly isLame: boolean
+}
+
+/**
+ * Connects a client of our own for large messages: it reads each straight to its place and copies none that it sends, where the
+ * library copies twice each way. It has no headers, and so is not told that there is no responder.
+ */
+export async function openWireClient(o: ClientOptions): Promise<BrokerClient<PlaceMessage>> {
+  const files = readBrokerFiles(o.broker)
+  const client = new WireClient(o, files)
+  const { promise: timeIsOver, reject } = Promise.withResolvers<never>()
+  const { connectMs } = o.settings
+  const timer = setTimeout(() => reject(codedError('TIMEOUT', 'timeout')), connectMs)
+  try {
+    await Promise.race([client.signedIn, timeIsOver])
+  } catch (error) {
+    client.destroy()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+  return client
+}
+
+class WireClient implements BrokerClient<PlaceMessage> {
+  readonly server: string
+  /** Rejects if the connection ends before it can be used. */
+  readonly signedIn: Promise<void>
+  readonly closed: Promise<string>
+  isClosed = false
+  readonly #o: ClientOptions
+  readonly #files: BrokerFiles
+  readonly #parser: WireParser
+  readonly #socket: WireSocket
+  readonly #settle: ReturnType<typeof settlers>
+  readonly #places = new Map<number, PlaceMessage>()
+  #lastSid = 0
+  /** Of flushes that are not answered, the oldest first. */
+  readonly #pongs: (() => void)[] = []
+  #hasInfo = false
+  #isSignedIn = false
+  /** What the server said before it closed the connection. */
+  #refusal: Error | undefined
+
+  constructor(o: ClientOptions, files: BrokerFiles) {
+    const address = toAddress(o.server)
+    this.#o = o
+    this.#files = files
+    this.server = `${address.host}:${address.port}`
+    this.#settle = settlers()
+    this.signedIn = this.#settle.signedIn.promise
+    // Whoever waits for it hears of a failure; after the sign-in it changes nothing.
+    this.signedIn.catch(() => {})
+    this.closed = this.#settle.closed.promise
+    const parser = new WireParser({
+      info: (json) => this.#informed(json),
+      ping: () => this.#socket.writeLine('PONG'),
+      pong: () => this.#pongs.shift()?.(),
+      refused: (text) => this.#refused(text),
+      placeOf: (sid) => this.#placeOf(sid),
+    })
+    this.#parser = parser
+    this.#socket = new WireSocket({ address, parser, ended: (why) => this.#ended(why) })
+  }
+
+  get maxPayload(): number {
+    return this.#parser.maxPayload
+  }
+
+  publish({ subject, bytes, head, reply, written }: OutgoingBytes): void {
+    const size = bytes.byteLength + (head?.byteLength ?? 0)
+    const to = reply === undefined ? subject : `${subject} ${reply}`
+    const parts = head === undefined ? [bytes] : [head, bytes]
+    this.#socket.writeMessage(`PUB ${to} ${size}`, parts, written)
+  }
+
+  subscribe(subject: string, handler: PlaceMessage): () => void {
+    const { guard } = this.#o
+    this.#lastSid += 1
+    const sid = this.#lastSid
+    this.#places.set(sid, (head, size, at) => {
+      const arrival = guard(() => handler(head, size, at))
+      return arrival && { into: arrival.into, arrived: () => void guard(arrival.arrived) }
+    })
+    this.#socket.writeLine(`SUB ${subject} ${sid}`)
+    return () => {
+      // Messages may be on their way.
+      this.#places.set(sid, () => undefined)
+      this.#socket.writeLine(`UNSUB ${sid}`)
+    }
+  }
+
+  flush(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#pongs.push(resolve)
+    this.#socket.writeLine('PING')
+    return promise
+  }
+
+  async close(): Promise<void> {
+    await this.flush()
+    this.destroy()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #placeOf(sid: number): PlaceMessage {
+    const place = this.#places.get(sid)
+    if (place === undefined) throw protocolError(`a message is for the unknown subscription ${sid}`)
+    return place
+  }
+
+  #informed(json: string): void {
+    const info = parseInfo(json)
+    this.#parser.maxPayload = info.maxPayload
+    if (info.isLame) this.#o.complained('ldm')
+    if (this.#hasInfo) return
+    this.#hasInfo = true
+    const { broker } = this.#o
+    const mustEncrypt = wantsTls(broker)
+    if (mustEncrypt && !info.offersTls) throw codedError('SERVER_OPT_NA', 'no TLS')
+    if (!info.offersTls) {
+      this.#signIn(info)
+      return
+    }
+    // What came in the clear must not be taken for what comes encrypted.
+    if (!this.#parser.isEmpty) throw protocolError('bytes follow its INFO before TLS')
+    this.#socket.startTls({ ...this.#files.tls }, () => this.#signIn(info))
+  }
+
+  #signIn({ nonce, offersTls }: ServerInfo): void {
+    const { broker, name } = this.#o
+    const connect = {
+      verbose: false,
+      pedantic: false,
+      lang: 'tutti',
+      version: '1',
+      protocol: 1,
+      echo: false,
+      headers: false,
+      no_responders: false,
+      tls_required: offersTls,
+      name,
+      ...(broker.user !== undefined && { user: broker.user, pass: broker.password?.() ?? '' }),
+      ...(broker.token !== undefined && { auth_token: broker.token() }),
+      ...toAuthenticator(this.#files)?.(nonce),
+    }
+    this.#socket.write(Buffer.from(`CONNECT ${JSON.stringify(connect)}\r\n`))
+    void this.flush().then(() => {
+      this.#isSignedIn = true
+      this.#settle.signedIn.resolve()
+    })
+  }
+
+  #refused(text: string): void {
+    if (!KEPT_OPEN.test(text)) this.#refusal = refusalOf(text)
+    if (this.#isSignedIn) this.#o.complained(text)
+  }
+
+  #ended(why: unknown): void {
+    this.isClosed = true
+    // What the server said explains more than a reset that follows it.
+    const error = this.#refusal ?? why ?? codedError('CONNECTION_CLOSED', 'the broker closed it')
+    this.#settle.signedIn.reject(error)
+    this.#settle.closed.resolve(messageOf(error))
+  }
+}
+
+function settlers() {
+  return {
+    signedIn: Promise.withResolvers<void>(),
+    closed: Promise.withResolvers<string>(),
+  }
+}
+
+/** `checkBrokerOptions` has seen it. */
+function toAddress(server: string): WireAddress {
+  if (!URL.canParse(server)) throw bug(`"${server}" is no address of a server`)
+  const { hostname, port } = new URL(server)
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  return { host, port: port === '' ? DEFAULT_PORT : Number(port) }
+}
+
+function parseInfo(json: string): ServerInfo {
+  let info: unknown
+  try {
+    info = JSON.parse(json)
+  } catch {
+    throw protocolError('its INFO is no JSON')
+  }
+  const read = (name: string): unknown =>
+    typeof info === 'object' && info !== null ? Reflect.get(info, name) : undefined
+  const [maxPayload, nonce] = [read('max_payload'), read('nonce')]
+  if (typeof maxPayload !== 'number' || !Number.isSafeInteger(maxPayload) || maxPayload <= 0) {
+    throw protocolError('its INFO has no max_payload')
+  }
+  return {
+    maxPayload,
+    nonce: typeof nonce === 'string' ? nonce : undefined,
+    offersTls: read('tls_required') === true || read('tls_available') === true,
+    isLame: read('ldm') === true,
+  }
+}
+
+/** What the server refuses without closing the connection. */
+const KEPT_OPEN = /^(permissions violation|maximum subscriptions|invalid (publish )?subject)/i
+
+/** Codes as those of the library, for `describeConnectFailure`. */
+const REFUSALS: readonly (readonly [RegExp, string])[] = [
+  [/^authorization violation/i, 'AUTHORIZATION_VIOLATION'],
+  [/^user authentication (expired|revoked)/i, 'AUTHENTICATION_EXPIRED'],
+  [/^account authentication expired/i, 'ACCOUNT_EXPIRED'],
+  [/^authentication timeout/i, 'AUTHENTICATION_TIMEOUT'],
+]
+
+function refusalOf(text: string): Error {
+  const [, code] = REFUSALS.find(([pattern]) => pattern.test(text)) ?? []
+  return code === undefined ? new Error(text) : codedError(code, text)
+}
+
+function codedError(code: string, text: string): Error {
+  return Object.assign(new Error(text), { code })
+}
