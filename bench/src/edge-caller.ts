@@ -5,10 +5,11 @@ import { connect } from 'nats'
 import { type EdgeCall, runEdgeRound } from './edge-round.ts'
 import { answerParent } from './forked.ts'
 import { ECHO_SUBJECT } from './raw-subject.ts'
+import { RawWire } from './raw-wire.ts'
 
 /*
- * The calling end of an edge, as a process: `raw URL` makes requests of the plain client, `transport URL MODEL` calls the step
- * that serves the model as a router does. Answers bytes, calls and calls in flight
+ * The calling end of an edge, as a process: `raw URL` makes requests of the plain client, `wire URL` of the least client,
+ * `transport URL MODEL` calls the step that serves the model as a router does. Answers bytes, calls and calls in flight
  * with EdgeTimes.
  */
 
@@ -18,6 +19,21 @@ const WIDTH = 3
 async function openRaw(url: string): Promise<EdgeCall> {
   const client = await connect({ servers: url })
   return async (data) => (await client.request(ECHO_SUBJECT, data, { timeout: 60_000 })).data
+}
+
+/** The broker keeps the order, so that answers need no names; their memory is used again after a turn, when they were compared. */
+async function openWire(url: string): Promise<EdgeCall> {
+  const waiting: ((bytes: Uint8Array) => void)[] = []
+  const wire = new RawWire(url, ({ bytes, release }) => {
+    waiting.shift()?.(bytes)
+    setImmediate(release)
+  })
+  const inbox = `bench.inbox.${process.pid}`
+  await wire.open(inbox)
+  return (data) => {
+    wire.publish(ECHO_SUBJECT, inbox, data)
+    return new Promise((resolve) => waiting.push(resolve))
+  }
 }
 
 const DESCRIPTION = {}
@@ -86,7 +102,13 @@ const REQUEST = {
 }
 
 const [kind, url = '', model = ''] = process.argv.slice(2)
-const call = kind === 'raw' ? await openRaw(url) : await openTransport(url, model)
+
+function openCall(): Promise<EdgeCall> {
+  if (kind === 'raw') return openRaw(url)
+  return kind === 'wire' ? openWire(url) : openTransport(url, model)
+}
+
+const call = await openCall()
 answerParent(([bytes = 0, calls = 0, inFlight = 1]) =>
   runEdgeRound({ bytes, calls, inFlight }, call),
 )

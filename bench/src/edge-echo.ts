@@ -3,9 +3,11 @@ import { openStepEndpoint } from '@tutti/transport'
 import { connect } from 'nats'
 import { answerParent } from './forked.ts'
 import { ECHO_SUBJECT } from './raw-subject.ts'
+import { RawWire } from './raw-wire.ts'
 
 /*
- * The answering end of an edge, as a process: `raw URL` answers requests of the plain client with their own bytes,
+ * The answering end of an edge, as a process: `raw URL` answers requests of the plain client with their own bytes, `wire URL` those
+ * of the least client,
  * `transport URL MODEL` does so as a step whose model costs nothing.
  */
 
@@ -13,6 +15,13 @@ async function openRaw(url: string): Promise<void> {
   const client = await connect({ servers: url })
   client.subscribe(ECHO_SUBJECT, { callback: (_, message) => void message.respond(message.data) })
   await client.flush()
+}
+
+async function openWire(url: string): Promise<void> {
+  const wire = new RawWire(url, ({ bytes, reply, release }) =>
+    wire.publish(reply, '', bytes, release),
+  )
+  await wire.open(ECHO_SUBJECT)
 }
 
 async function openTransport(url: string, model: string): Promise<void> {
@@ -34,5 +43,7 @@ async function openTransport(url: string, model: string): Promise<void> {
 }
 
 const [kind, url = '', model = ''] = process.argv.slice(2)
-await (kind === 'raw' ? openRaw(url) : openTransport(url, model))
+if (kind === 'raw') await openRaw(url)
+else if (kind === 'wire') await openWire(url)
+else await openTransport(url, model)
 answerParent(async () => undefined)

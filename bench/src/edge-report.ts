@@ -1,7 +1,7 @@
 import { median, printTable } from './figures.ts'
 
-/** The plain client, the transport alone, and a whole step, each with a broker of its own. */
-const CONTENDERS = ['raw', 'edge', 'step'] as const
+/** The plain client, the least client, the transport alone, and a whole step, each with a broker of its own. */
+const CONTENDERS = ['raw', 'wire', 'edge', 'step'] as const
 export type Contender = (typeof CONTENDERS)[number]
 
 /** What one round of one contender gave. */
@@ -28,7 +28,7 @@ function middle(rounds: readonly Round[], read: (round: Round) => number): numbe
   return median(rounds.map(read))
 }
 
-/** The ratio to the plain client: median of the rounds, lowest and highest. */
+/** A ratio: median of the rounds, lowest and highest. */
 function ratio(rounds: readonly Round[], read: (round: Round) => number): string {
   const ratios = rounds.map(read)
   const [low, high] = [Math.min(...ratios), Math.max(...ratios)]
@@ -48,13 +48,14 @@ function cost(rounds: readonly Round[], of: Contender): string {
 
 /** Prints the times of calls. */
 export function printLatency(measured: readonly Measured[]): void {
-  console.log('\none call in flight, ms p50 / p99, and p50 over raw')
+  console.log('\none call in flight, ms p50 / p99, and p50 over another')
   printTable([
-    ['', 'raw', 'edge', 'step', 'edge over raw', 'step over raw'],
+    ['', ...CONTENDERS, 'edge over raw', 'edge over wire', 'step over raw'],
     ...measured.map(({ name, rounds }) => [
       name,
       ...CONTENDERS.map((of) => latency(rounds, of)),
       ratio(rounds, (round) => round.edge.p50 / round.raw.p50),
+      ratio(rounds, (round) => round.edge.p50 / round.wire.p50),
       ratio(rounds, (round) => round.step.p50 / round.raw.p50),
     ]),
   ])
@@ -64,13 +65,21 @@ export function printLatency(measured: readonly Measured[]): void {
 export function printCost(what: string, measured: readonly Measured[]): void {
   console.log(`\n${what}: MB/s; cpu ms per MB, the broker's part in brackets`)
   printTable([
-    ['', 'raw', 'edge', 'step', 'edge MB/s over raw', 'edge cpu over raw', 'step cpu over raw'],
+    [
+      '',
+      ...CONTENDERS,
+      'edge MB/s over raw',
+      'edge cpu over raw',
+      'edge cpu over wire',
+      'step cpu over wire',
+    ],
     ...measured.map(({ name, rounds }) => [
       name,
       ...CONTENDERS.map((of) => cost(rounds, of)),
       ratio(rounds, (round) => round.edge.mbPerSecond / round.raw.mbPerSecond),
       ratio(rounds, (round) => round.edge.cpuMsPerMb / round.raw.cpuMsPerMb),
-      ratio(rounds, (round) => round.step.cpuMsPerMb / round.raw.cpuMsPerMb),
+      ratio(rounds, (round) => round.edge.cpuMsPerMb / round.wire.cpuMsPerMb),
+      ratio(rounds, (round) => round.step.cpuMsPerMb / round.wire.cpuMsPerMb),
     ]),
   ])
 }

@@ -32,7 +32,8 @@ export async function benchEdges(nodeFlags: readonly string[]): Promise<void> {
   opened.defer(() => repository.remove())
   try {
     const edges = {
-      raw: await openRaw(opened, nodeFlags),
+      raw: await openRaw(opened, 'raw', nodeFlags),
+      wire: await openRaw(opened, 'wire', nodeFlags),
       edge: await openEdge(opened, nodeFlags),
       step: await openStep(opened, repository.path, nodeFlags),
     }
@@ -52,13 +53,17 @@ export async function benchEdges(nodeFlags: readonly string[]): Promise<void> {
   }
 }
 
-/** The plain client sends a tensor in one message, so its broker has to take that; ours keeps the default of 1 MiB. */
-async function openRaw(opened: AsyncDisposableStack, flags: readonly string[]): Promise<Edge> {
+/** A raw client sends a tensor in one message, so its broker has to take that; ours keeps the default of 1 MiB. */
+async function openRaw(
+  opened: AsyncDisposableStack,
+  kind: 'raw' | 'wire',
+  flags: readonly string[],
+): Promise<Edge> {
   const broker = await startNatsServer({ config: 'max_payload: 16MB' })
   opened.defer(() => broker.stop())
-  const answerer = await startForked('./edge-echo.js', ['raw', broker.url], flags)
+  const answerer = await startForked('./edge-echo.js', [kind, broker.url], flags)
   opened.defer(() => answerer.stop())
-  const caller = await startForked('./edge-caller.js', ['raw', broker.url], flags)
+  const caller = await startForked('./edge-caller.js', [kind, broker.url], flags)
   opened.defer(() => caller.stop())
   return { broker, caller, answerer }
 }
@@ -102,6 +107,7 @@ async function runRounds(
   for (let i = 0; i <= ROUNDS; i += 1) {
     rounds.push({
       raw: await sample(edges.raw, round),
+      wire: await sample(edges.wire, round),
       edge: await sample(edges.edge, round),
       step: await sample(edges.step, round),
     })

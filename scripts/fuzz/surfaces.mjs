@@ -40,6 +40,7 @@ import { parseLogBody, parseTraceBody } from '../../services/server/dist/rest/se
 import { SharedRegions } from '../../services/server/dist/shared-memory/shared-regions.js'
 import { TraceSettings } from '../../services/server/dist/trace/trace-settings.js'
 import { DATATYPES, elementCount } from '../../services/tensor/dist/index.js'
+import { WireParser } from '../../services/transport/dist/nats/wire-parser.js'
 
 /**
  * @typedef {object} Surface
@@ -77,6 +78,7 @@ export const SURFACES = {
     run: (input) =>
       runCodec(input, decodeChunk, ({ bytes, ...header }) => encodeChunk(header, bytes)),
   },
+  broker: { formats: ['text', 'bytes'], run: runBroker },
   manifest: {
     formats: ['text', 'json'],
     run: (input) => parseManifests([{ name: 'm.yaml', text: input.toString() }]),
@@ -243,6 +245,37 @@ function readFrames(pieces) {
     return { frames }
   } catch (refusal) {
     return { frames, refusal }
+  }
+}
+
+/** However the bytes of a broker come in pieces, they mean the same, and no more is read than it may send. */
+function runBroker(input) {
+  const whole = readBroker([input])
+  const cut = input.length === 0 ? 0 : input[input.length - 1] % (input.length + 1)
+  assert.deepEqual(readBroker([input.subarray(0, cut), input.subarray(cut)]), whole)
+  if (whole.refusal instanceof Error) throw whole.refusal
+}
+
+function readBroker(pieces) {
+  const heard = []
+  const place = (head, size, subject) => {
+    assert.ok(size <= MAX_MESSAGE_BYTES && head.byteLength <= size)
+    const into = new Uint8Array(size - (size % 7 < head.byteLength ? size % 7 : 0))
+    return { into, arrived: () => heard.push([subject, into]) }
+  }
+  const parser = new WireParser({
+    info: (json) => heard.push(['info', json]),
+    ping: () => heard.push('ping'),
+    pong: () => heard.push('pong'),
+    refused: (text) => heard.push(['refused', text]),
+    placeOf: (sid) => (sid % 2 === 0 ? () => undefined : place),
+  })
+  parser.maxPayload = MAX_MESSAGE_BYTES
+  try {
+    for (const piece of pieces) parser.take(piece)
+    return { heard }
+  } catch (refusal) {
+    return { heard, refusal }
   }
 }
 

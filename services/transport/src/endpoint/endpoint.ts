@@ -268,7 +268,10 @@ export class Endpoint {
   }
 
   /** What cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
-  #decode<T>({ subject, bytes }: Pick<BrokerMessage, 'subject' | 'bytes'>, decode: (bytes: Uint8Array) => T): T | undefined {
+  #decode<T>(
+    { subject, bytes }: Pick<BrokerMessage, 'subject' | 'bytes'>,
+    decode: (bytes: Uint8Array) => T,
+  ): T | undefined {
     try {
       return decode(bytes)
     } catch (error) {

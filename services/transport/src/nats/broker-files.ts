@@ -3,12 +3,10 @@ import { parseCertificates, parsePrivateKey } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { BrokerOptions } from '../endpoints.ts'
 import { type BrokerField, type BrokerNaming, SETTING_NAMES } from './broker-naming.ts'
-import { isUserSeed } from './nats-keys.ts'
+import { isUserSeed, type SignInKeys } from './nats-keys.ts'
 
 /** What the files of the options hold. */
-export interface BrokerFiles {
-  readonly nkeySeed?: string
-  readonly credentials?: { readonly jwt: string; readonly seed: string }
+export interface BrokerFiles extends SignInKeys {
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string }
 }
 

@@ -201,7 +201,7 @@ export class BrokerConnection<Handler = HandleMessage> {
       broker,
       name,
       settings,
-      complained: (what: string): void => void this.#guard(() => listener.complained(what)),
+      complained: (what: string): void => this.#guard(() => listener.complained(what)),
       guard: this.#guard.bind(this),
     }
     const first = randomInt(servers.length)

@@ -1,5 +1,10 @@
 import { type Authenticator, jwtAuthenticator, nkeyAuthenticator, nkeys } from 'nats'
-import type { BrokerFiles } from './broker-files.ts'
+
+/** What a client signs the broker's nonce with. */
+export interface SignInKeys {
+  readonly nkeySeed?: string
+  readonly credentials?: { readonly jwt: string; readonly seed: string }
+}
 
 /** True for the seed of a user's nkey, `SU...`: base32 with a checksum. */
 export function isUserSeed(text: string): boolean {
@@ -11,8 +16,8 @@ export function isUserSeed(text: string): boolean {
   }
 }
 
-/** Signs the broker's nonce with what the files hold; undefined if they hold no key. */
-export function toAuthenticator({ credentials, nkeySeed }: BrokerFiles): Authenticator | undefined {
+/** Signs the broker's nonce; undefined without a key. */
+export function toAuthenticator({ credentials, nkeySeed }: SignInKeys): Authenticator | undefined {
   if (credentials !== undefined) {
     return jwtAuthenticator(credentials.jwt, toBytes(credentials.seed))
   }

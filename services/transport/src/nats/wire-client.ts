@@ -99,7 +99,7 @@ class WireClient implements BrokerClient<PlaceMessage> {
     const sid = this.#lastSid
     this.#places.set(sid, (head, size, at) => {
       const arrival = guard(() => handler(head, size, at))
-      return arrival && { into: arrival.into, arrived: () => void guard(arrival.arrived) }
+      return arrival && { into: arrival.into, arrived: () => guard(arrival.arrived) }
     })
     this.#socket.writeLine(`SUB ${subject} ${sid}`)
     return () => {
@@ -167,10 +167,11 @@ class WireClient implements BrokerClient<PlaceMessage> {
       ...toAuthenticator(this.#files)?.(nonce),
     }
     this.#socket.write(Buffer.from(`CONNECT ${JSON.stringify(connect)}\r\n`))
-    void this.flush().then(() => {
+    this.#pongs.push(() => {
       this.#isSignedIn = true
       this.#settle.signedIn.resolve()
     })
+    this.#socket.writeLine('PING')
   }
 
   #refused(text: string): void {

@@ -1,4 +1,4 @@
-import { bug } from '@tutti/errors'
+import { bug, ServeError } from '@tutti/errors'
 
 /** Where the bytes of a message that is arriving go. */
 export interface Arrival {
@@ -81,8 +81,7 @@ export class WireParser {
   /** Where the next bytes go; at least one. */
   target(): Uint8Array {
     const arrival = this.#arrival
-    this.#isDirect =
-      arrival !== undefined && arrival.into.byteLength - this.#filled >= DIRECT_BYTES
+    this.#isDirect = arrival !== undefined && arrival.into.byteLength - this.#filled >= DIRECT_BYTES
     if (arrival !== undefined && this.#isDirect) return arrival.into.subarray(this.#filled)
     if (this.#start > 0) this.#own.copyWithin(0, this.#start, this.#end)
     this.#end -= this.#start
@@ -223,6 +222,7 @@ export class WireParser {
 const DIGITS = /^\d{1,15}$/
 
 /** The other end does not speak as a NATS server does. */
-export function protocolError(what: string): Error {
-  return new Error(`what answers is no NATS server, or its bytes are damaged: ${what}`)
+export function protocolError(what: string): ServeError {
+  const text = `what answers is no NATS server, or its bytes are damaged: ${what}`
+  return new ServeError('MALFORMED_MESSAGE', text)
 }

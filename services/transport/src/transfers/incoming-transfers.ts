@@ -125,7 +125,8 @@ export class IncomingTransfers {
   place({ from, transfer, offset, total }: ChunkHeader, size: number): ChunkPlace | undefined {
     const incoming = this.#senders.get(from)?.transfers.get(transfer)
     const end = offset + size
-    if (incoming === undefined || incoming.size !== total || end > incoming.granted) return undefined
+    if (incoming === undefined || incoming.size !== total || end > incoming.granted)
+      return undefined
     if (!incoming.ranges.lacks(offset, end)) return undefined
     const arrived = (now: number): void => this.#arrived(now, incoming, offset, end)
     return { into: incoming.buffer.subarray(offset, end), arrived }

@@ -1,0 +1,142 @@
+import * as fc from 'fast-check'
+import t from 'tap'
+import { HEAD_BYTES, type PlaceMessage, WireParser } from './wire-parser.ts'
+
+const MAX_PAYLOAD = 64 * 1024
+
+/** A parser whose subscription 1 reads messages behind their first bytes, and 2 drops them. @returns with all that it heard. */
+function open(headBytes = 0) {
+  const heard: string[] = []
+  const parser = new WireParser({
+    info: (json) => heard.push(`info ${json}`),
+    ping: () => heard.push('ping'),
+    pong: () => heard.push('pong'),
+    refused: (text) => heard.push(`refused ${text}`),
+    placeOf: (sid) => {
+      if (sid > 2) throw new Error(`sid ${sid}`)
+      return sid === 1 ? place : () => undefined
+    },
+  })
+  const place: PlaceMessage = (head, size, subject) => {
+    const skipped = Math.min(size, headBytes)
+    const first = Buffer.from(head).toString('latin1', 0, skipped)
+    const into = new Uint8Array(size - skipped)
+    const arrived = (): void => {
+      heard.push(`${subject} ${first}${Buffer.from(into).toString('latin1')}`)
+    }
+    return { into, arrived }
+  }
+  parser.maxPayload = MAX_PAYLOAD
+  return { parser, heard }
+}
+
+/** What a server says, and what of it is heard. */
+interface Said {
+  readonly bytes: Buffer
+  readonly heard: string | undefined
+}
+
+function message(sid: number, size: number, reply: string): Said {
+  const payload = Buffer.from(Array.from({ length: size }, (_, i) => (i * 7919) % 251))
+  const line = `MSG a.b ${sid} ${reply}${size}\r\n`
+  const bytes = Buffer.concat([Buffer.from(line), payload, Buffer.from('\r\n')])
+  return { bytes, heard: sid === 1 ? `a.b ${payload.toString('latin1')}` : undefined }
+}
+
+const anySaid = fc.oneof(
+  fc.constantFrom(
+    { bytes: Buffer.from('PING\r\n'), heard: 'ping' },
+    { bytes: Buffer.from('PONG\r\n'), heard: 'pong' },
+    { bytes: Buffer.from('+OK\r\n'), heard: undefined },
+    { bytes: Buffer.from('INFO {"é":1}\r\n'), heard: 'info {"é":1}' },
+    { bytes: Buffer.from("-ERR 'Slow Consumer'\r\n"), heard: 'refused Slow Consumer' },
+  ),
+  fc
+    .tuple(
+      fc.constantFrom(1, 2),
+      fc.oneof(fc.nat({ max: 40 }), fc.nat({ max: 3 * HEAD_BYTES }), fc.nat({ max: MAX_PAYLOAD })),
+      fc.constantFrom('', 'r '),
+    )
+    .map((args) => message(...args)),
+)
+
+/** Reads as a socket does: never more than there is space for. */
+function read(parser: WireParser, bytes: Uint8Array, pieces: readonly number[]): void {
+  let turn = 0
+  for (let at = 0; at < bytes.byteLength; turn++) {
+    const target = parser.target()
+    const piece = pieces[turn % pieces.length] ?? 1
+    const size = Math.min(target.byteLength, bytes.byteLength - at, piece)
+    target.set(bytes.subarray(at, at + size))
+    at += size
+    parser.took(size)
+  }
+}
+
+await t.test('bytes mean the same in whatever pieces they come', async () => {
+  const pieces = fc.array(
+    fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 1e5 })),
+    {
+      minLength: 1,
+      maxLength: 8,
+    },
+  )
+  fc.assert(
+    fc.property(
+      fc.array(anySaid, { maxLength: 8 }),
+      pieces,
+      fc.nat({ max: HEAD_BYTES }),
+      fc.boolean(),
+      (said, sizes, headBytes, isTls) => {
+        const { parser, heard } = open(headBytes)
+        const bytes = Buffer.concat(said.map((one) => one.bytes))
+        if (isTls) parser.take(bytes)
+        else read(parser, bytes, sizes)
+        const want = said.flatMap((one) => one.heard ?? [])
+        return JSON.stringify(heard) === JSON.stringify(want) && parser.isEmpty
+      },
+    ),
+    { numRuns: 150 },
+  )
+})
+
+await t.test('a large message is read to its place, all but its first bytes', async (t) => {
+  const { parser, heard } = open()
+  const { bytes, heard: want } = message(1, 60_000, '')
+  const target = parser.target()
+  t.ok(target.byteLength <= 4096, 'no more is copied')
+  target.set(bytes.subarray(0, 1000))
+  parser.took(1000)
+  const line = 'MSG a.b 1 60000\r\n'.length
+  const place = parser.target()
+  t.equal(place.byteLength, 60_000 - (1000 - line), 'the rest of it, at once')
+  place.set(bytes.subarray(1000, 1000 + place.byteLength))
+  parser.took(place.byteLength)
+  t.same(heard, [want])
+  parser.take(Buffer.from('\r\nPING\r\n'))
+  t.equal(heard[1], 'ping')
+})
+
+await t.test('what is not the protocol is an error, and asks for no memory', async (t) => {
+  const cases: readonly (readonly [string, RegExp])[] = [
+    ['HTTP/1.1 400 Bad Request\r\n', /a line is none of a NATS server/],
+    ['PING\n', /a line ends oddly/],
+    ['\n', /a line ends oddly/],
+    ['x'.repeat(70_000), /a line has no end/],
+    ['MSG a 1 65537\r\n', /a message has 65537 bytes, want at most 65536/],
+    ['MSG a 1 -1\r\n', /a message has no size or subscription/],
+    ['MSG a 1 1e3\r\n', /no size/],
+    ['MSG a 1 99999999999999999999\r\n', /no size/],
+    ['MSG a 1\r\n', /no size/],
+    ['MSG a b c d 1\r\n', /no size/],
+    ['MSG a 3 1\r\n', /sid 3/],
+    ['HMSG a 1 12 12\r\n', /a line is none/],
+    ['MSG a 1 1\r\nabc\r\n', /a message is longer than it says/],
+    ['MSG a 2 0\r\nPING\r\n', /a message is longer than it says/],
+  ]
+  for (const [text, message] of cases) {
+    const { parser, heard } = open()
+    t.throws(() => parser.take(Buffer.from(text)), { message }, text.slice(0, 40))
+    t.ok(heard.length <= 1)
+  }
+})
