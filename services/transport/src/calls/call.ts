@@ -27,6 +27,11 @@ export interface WireResponse extends StepResponse {
   readonly error?: ServeError
 }
 
+/** The bytes of a request, as it lends them. */
+export interface LentTensors extends Lent {
+  readonly tensors: readonly Uint8Array[]
+}
+
 /** Who makes a call of ours, lends its tensors, and hears of it. */
 export interface CallListener extends Lent {
   readonly sink: ResponseSink

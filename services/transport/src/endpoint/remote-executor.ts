@@ -5,15 +5,10 @@ import type {
   ExecuteOptions,
   Executor,
   InferRequest,
-  Lent,
   ModelTarget,
   ResponseSink,
 } from '@tutti/tensor'
-
-/** The bytes of a request, as it lends them. */
-export interface LentTensors extends Lent {
-  readonly tensors: readonly Uint8Array[]
-}
+import type { LentTensors } from '../calls/call.ts'
 
 /** Sends an envelope with its tensors to a member; everything comes to `sink`. */
 export type SendEnvelope = (
