@@ -133,7 +133,7 @@ class TestSender(BoundCase):
 
     def test_is_closed_once_the_server_has_answered(self):
         request = received(self.host)
-        request._channel.settle()
+        request._settle()
         self.assert_refused(
             "Unable to send response. Non-decoupled model cannot send more than one response.",
             request.get_response_sender(),

@@ -1,13 +1,23 @@
 """The process's side of the frames: what the order of events between threads and finalisers must not change."""
 import asyncio
+import socket
+import struct
+import threading
 import types
 import unittest
 
 import triton_python_backend_utils as pb_utils
 from tutti_worker.arena import Region
 from tutti_worker.calls import Call
-from tutti_worker.connection import Frame
-from tutti_worker.frames import KIND_RESPONSE, Op, write_response
+from tutti_worker.connection import Connection, Frame
+from tutti_worker.frames import (
+    KIND_RESPONSE,
+    Op,
+    arena_record,
+    payload_record,
+    read_execute,
+    write_response,
+)
 from tutti_worker.host import Host
 from tutti_worker.server import Server
 
@@ -62,7 +72,7 @@ class TestWatch(WorkerCase):
 class TestHost(WorkerCase):
     def test_keeps_nothing_of_a_request_that_was_let_go_of(self):
         host = Host(self.server, "/models/m/1", pb_utils, "m_0")
-        host.opened(7)
+        host.opened((7,))
         self.server.handlers[Op.CANCEL](Frame(Op.CANCEL, 7, b"", None))
         self.assertEqual((len(host._credits), host._cancelled), (1, {7}))
         host.abandoned(7)
@@ -71,6 +81,49 @@ class TestHost(WorkerCase):
         # Credit that comes too late brings nothing back.
         self.server.handlers[Op.CREDIT](Frame(Op.CREDIT, 7, b"", None))
         self.assertEqual(host._credits, {})
+
+
+    def test_tells_of_a_metric_with_the_next_frame_while_a_short_model_executes(self):
+        near, far = socket.socketpair()
+        self.addCleanup(near.close)
+        self.addCleanup(far.close)
+        far.setblocking(False)
+        connection = Connection(near)
+        host = Host(Server(connection, None, 1 << 20), "/models/m/1", pb_utils, "m_0")
+        metric = struct.pack("<HHIQQBd", 0x5454, Op.METRIC, 9, 0, 3, 1, 2.5)
+        host.metric_update(3, "set", 2.5)
+        self.assertEqual(far.recv(100), metric)
+        host.is_short = True
+        host.metric_update(3, "set", 2.5)
+        with self.assertRaises(BlockingIOError):
+            far.recv(100)
+        connection.send(Op.RESULT, 1)
+        self.assertEqual(far.recv(100)[: len(metric)], metric)
+        # Nobody knows when another thread ends, and what is told after a change comes after it.
+        thread = threading.Thread(target=host.metric_update, args=(3, "set", 2.5))
+        thread.start()
+        thread.join()
+        self.assertEqual(far.recv(100), metric)
+        host.metric_update(3, "set", 2.5)
+        host.metric_remove(3)
+        self.assertEqual(far.recv(200)[: len(metric)], metric)
+
+
+class TestExecute(unittest.TestCase):
+    def frame(self, record, size):
+        head = struct.pack("<IIQQQQ", 2, 0, 0, 0, 0, 0)
+        request = struct.pack("<QHHI", 7, 2, size, 8) + 2 * record + b'{"id":1}'
+        return head + 2 * request
+
+    def test_reads_requests_whatever_it_knows_of_their_tensors(self):
+        here, there = payload_record("é", 8, (1, 16), 64), arena_record("é", 8, (1, 16), 4096, 64)
+        for record in (here, there, here, there):
+            for size in (2 * len(record), 0):
+                _, _, requests = read_execute(self.frame(record, size))
+                self.assertEqual([(key, context) for key, _, context in requests], 2 * [(7, {"id": 1})])
+                read = [(t.name, t.datatype, t.shape, t.place, t.offset, t.size) for t in requests[1][1]]
+                want = ("é", "INT32", (1, 16), 0, 0, 64) if record is here else ("é", "INT32", (1, 16), 1, 4096, 64)
+                self.assertEqual(read, [want, want])
 
 
 class TestCall(WorkerCase):

@@ -48,14 +48,18 @@ class Metric:
             return float(self._server.metric_value(self._id))
 
     def _change(self, operation: str, value: float, *kinds: MetricKind) -> None:
-        expect(value, numbers.Real, f"Metric.{operation}", "value")
-        with _explained(f"Failed to {operation} metric value"):
+        if type(value) is not int and type(value) is not float:
+            expect(value, numbers.Real, f"Metric.{operation}", "value")
+        try:
             self._check(operation.capitalize(), *kinds)
             if value < 0 and self._family._kind is MetricKind.COUNTER:
                 self._server.refuse(
                     "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by non-negative values."
                 )
             self._server.metric_update(self._id, operation, float(value))
+        except TritonModelException as error:
+            # As _explained, which costs more than the rest: models count at each request.
+            raise TritonModelException(f"Failed to {operation} metric value: {error}") from None
 
     def _check(self, what: str, *kinds: MetricKind) -> None:
         # Checked here, as changes of a metric are not answered.

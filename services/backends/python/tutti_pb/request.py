@@ -8,6 +8,7 @@ import numbers
 from . import host
 from .errors import TritonModelException, expect, expect_unsigned
 from .response import (
+    SETTLED,
     Channel,
     InferenceResponse,
     InferenceResponseSender,
@@ -77,6 +78,7 @@ class InferenceRequest:
         "_trace",
         "_parameters",
         "_release_flags",
+        "_origin",
         "_channel",
         "_sender",
         "__weakref__",
@@ -116,6 +118,7 @@ class InferenceRequest:
         self._parameters = parameters_to_json(parameters)
         self._priority = 0
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+        self._origin = None
         self._channel = None
         self._sender = None
 
@@ -136,25 +139,42 @@ class InferenceRequest:
         is_decoupled: bool,
         trace=None,
     ) -> InferenceRequest:
-        """For the server's side: a request that has come in; `key` is what it is called in `host.send`. Nothing is checked again."""
+        """
+        For the server's side: a request that has come in; `key` is what it is called in `host.send`. Nothing is checked again.
+        The names are copied once they are asked for, if they are a frozenset.
+        """
         self = cls.__new__(cls)
         self._request_id = request_id
         self._correlation_id = correlation_id
         self._inputs = inputs
-        self._requested_output_names = set(requested_output_names)
+        self._requested_output_names = requested_output_names
         self._model_name = model_name
         self._model_version = -1
         self._flags = flags
         self._timeout = timeout_us
         self._priority = priority
         self._preferred_memory = None
-        self._trace = trace if isinstance(trace, InferenceTrace) else InferenceTrace(trace)
-        self._trace._key = key
+        self._trace = trace
         self._parameters = parameters_json
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
-        self._channel = Channel(host, key, is_decoupled)
+        self._origin = (host, key, is_decoupled)
+        # Where a model may answer as it likes, the end of the channel tells that it never will.
+        self._channel = Channel(host, key, True) if is_decoupled else None
         self._sender = None
         return self
+
+    def _opened(self) -> Channel:
+        """For the server's side: where the responses of a request that has come in go. Few models ask for it."""
+        if self._channel is None:
+            self._channel = Channel(*self._origin)
+        return self._channel
+
+    def _settle(self) -> None:
+        """For the server's side: the request is answered."""
+        if self._channel is not None:
+            self._channel.settle()
+        else:
+            self._channel = SETTLED
 
     def inputs(self) -> list[Tensor]:
         """The input tensors."""
@@ -190,7 +210,10 @@ class InferenceRequest:
 
     def requested_output_names(self) -> set[str]:
         """The outputs that the caller wants."""
-        return self._requested_output_names
+        names = self._requested_output_names
+        if type(names) is not set:
+            names = self._requested_output_names = set(names)
+        return names
 
     def model_name(self) -> str:
         """The model that gets the request. (Triton 2.51 has no such getter.)"""
@@ -202,6 +225,9 @@ class InferenceRequest:
 
     def trace(self) -> InferenceTrace:
         """The trace that the request belongs to."""
+        if not isinstance(self._trace, InferenceTrace):
+            self._trace = InferenceTrace(self._trace)
+            self._trace._key = self._origin[1]
         return self._trace
 
     def set_release_flags(self, flags: int) -> None:
@@ -215,7 +241,7 @@ class InferenceRequest:
     def get_response_sender(self) -> InferenceResponseSender:
         """Sends this request's responses, also after `execute` has returned."""
         if self._sender is None:
-            self._sender = InferenceResponseSender(self._channel)
+            self._sender = InferenceResponseSender(None if self._origin is None else self._opened())
         return self._sender
 
     def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
@@ -239,7 +265,7 @@ class InferenceRequest:
         return server.infer(self, bool(decoupled))
 
     def __reduce__(self):
-        if self._channel is not None:
+        if self._origin is not None:
             raise TypeError("a request that was received belongs to its process and cannot be copied or pickled")
         return (
             _rebuild,

@@ -42,7 +42,8 @@ class InferenceResponse:
         for tensor in tensors:
             if tensor is None:
                 raise TritonModelException("Output tensor for inference response should not be empty.")
-            expect(tensor, Tensor, "InferenceResponse", "output_tensors")
+            if type(tensor) is not Tensor:
+                expect(tensor, Tensor, "InferenceResponse", "output_tensors")
         if error is not None:
             expect(error, TritonError, "InferenceResponse", "error")
         self._output_tensors = tensors
@@ -110,6 +111,11 @@ class Channel:
             pass
 
 
+SETTLED = Channel(None, None, False)
+"""That of every request that was answered before anybody asked for its own."""
+SETTLED.settle()
+
+
 class InferenceResponseSender:
     """Sends the responses of one request, from any thread."""
 
@@ -150,7 +156,7 @@ class InferenceResponseSender:
     def is_cancelled(self) -> bool:
         """Whether the caller has stopped waiting for the responses."""
         channel = self._channel
-        return channel is not None and bool(channel.server.is_cancelled(channel.key))
+        return channel is not None and channel.server is not None and bool(channel.server.is_cancelled(channel.key))
 
 
 def _check_turn(channel: Channel, response: InferenceResponse | None) -> None:

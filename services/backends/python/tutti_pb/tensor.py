@@ -15,6 +15,12 @@ from .datatypes import (
 )
 from .errors import TritonModelException, expect
 
+_HOST = (dlpack.CPU, 0)
+# Copied faster than viewed.
+_SMALL_BYTES = 8192
+# What is an array from the start where it came in: numbers that NumPy knows.
+_ARRAYS = frozenset(STORAGE) - {"BF16", "BYTES"}
+
 
 class Tensor:
     """
@@ -29,8 +35,10 @@ class Tensor:
     __slots__ = ("_name", "_datatype", "_shape", "_array", "_wire", "_device", "_borrowed", "__weakref__")
 
     def __init__(self, name: str, numpy_array: np.ndarray, /):
-        expect(name, str, "Tensor", "name")
-        expect(numpy_array, np.ndarray, "Tensor", "numpy_array")
+        if type(name) is not str:
+            expect(name, str, "Tensor", "name")
+        if type(numpy_array) is not np.ndarray:
+            expect(numpy_array, np.ndarray, "Tensor", "numpy_array")
         datatype = datatype_of(numpy_array.dtype)
         if datatype is None:
             raise TritonModelException("NumPy dtype is not supported.")
@@ -45,18 +53,23 @@ class Tensor:
         self._shape = tuple(shape)
         self._array = None
         self._wire = None
-        self._device = (dlpack.CPU, 0)
+        self._device = _HOST
         self._borrowed = None
 
     @classmethod
-    def _received(cls, name: str, datatype: str, shape, data) -> Tensor:
+    def _received(cls, name: str, datatype: str, shape, data, start: int = 0, size: int | None = None) -> Tensor:
         """
         For the server's side: a tensor over the bytes that came in, viewed, not copied; they stay alive as long as the tensor or
-        any array of it. `datatype` is the name on the wire; `data` has a buffer of exactly that tensor's size.
+        any array of it. `datatype` is the name on the wire; the tensor is `size` bytes of the buffer `data` from `start`, or all.
         """
         self = cls.__new__(cls)
         self._set(name, datatype, shape)
-        self._wire = memoryview(data).cast("B")
+        if size and datatype in _ARRAYS:
+            self._array = np.ndarray(self._shape, STORAGE[datatype], data, start)
+        elif size is None:
+            self._wire = memoryview(data).cast("B")
+        else:
+            self._wire = memoryview(b"" if data is None else data)[start : start + size]
         return self
 
     def _storage(self) -> np.ndarray:
@@ -68,10 +81,13 @@ class Tensor:
             self._array = flat.reshape(self._shape)
         return self._array
 
-    def _payload(self) -> memoryview:
-        """For the server's side: the C-contiguous bytes on the wire; a view of the array where there is one."""
+    def _payload(self) -> memoryview | bytes:
+        """For the server's side: the C-contiguous bytes on the wire; a view of the array where there is one that is not small."""
         if self._wire is not None:
             return self._wire
+        array = self._array
+        if array is not None and array.nbytes <= _SMALL_BYTES and self._datatype != "BYTES":
+            return array.tobytes()
         if self._borrowed is not None:
             self._array, self._borrowed = _copy_to_host(self), None
             self._device = (dlpack.CPU, 0)
@@ -80,6 +96,10 @@ class Tensor:
             return memoryview(serialize_byte_tensor(self._array))
         # reshape(-1) takes a scalar too, view(uint8) does not.
         return memoryview(self._array.reshape(-1).view(np.uint8))
+
+    def _output(self) -> tuple:
+        """For the server's side: name, number of the datatype, shape and bytes."""
+        return self._name, NUMBER[self._datatype], self._shape, self._payload()
 
     def name(self) -> str:
         """The tensor's name in the model configuration."""

@@ -8,7 +8,7 @@ import contextvars
 import json
 import threading
 
-from .frames import IN_ARENA, DATATYPES, KIND_RESPONSE, Op, read_response, write_response
+from .frames import IN_ARENA, KIND_RESPONSE, Op, read_response, write_response
 from .link import Reply
 from .responses import parameter_entries
 
@@ -26,11 +26,7 @@ class Calls:
         server.handlers[Op.INFER_RESPONSE] = self._on_response
 
     def begin(self, request, is_decoupled):
-        tensors = [
-            (tensor.name(), tensor.triton_dtype(), tensor.shape(), tensor._payload())
-            for tensor in request.inputs()
-        ]
-        places, payload = self._server.place(tensors)
+        records, payload = self._server.place([tensor._output() for tensor in request.inputs()])
         about = {
             "model": request.model_name(),
             "version": str(request.model_version()),
@@ -48,7 +44,7 @@ class Calls:
         }
         id = self._server.next_id()
         call = self._open[id] = Call(self._server, id, self._to_response, self._closed)
-        record = write_response(KIND_RESPONSE, 0, places, about)
+        record = write_response(KIND_RESPONSE, 0, records, about)
         self._server.connection.send(Op.INFER, id, record, payload)
         return call
 
@@ -69,15 +65,7 @@ class Calls:
         region = None
         if any(tensor.place == IN_ARENA for tensor in tensors):
             region = self._server.arena.region(*extra["region"])
-        outputs = [
-            library.Tensor._received(
-                tensor.name,
-                DATATYPES[tensor.datatype],
-                tensor.shape,
-                self._server.bytes_of(tensor, region, frame.payload),
-            )
-            for tensor in tensors
-        ]
+        outputs, _ = self._server.receive(library.Tensor._received, tensors, region, frame.payload)
         error = extra.get("error")
         if error is not None:
             error = library.TritonError(error["message"], error["code"])

@@ -10,6 +10,8 @@ import numpy as np
 from .frames import HEADER, MAGIC
 
 _BUFFER_BYTES = 65536
+# A payload up to here is cut out of the buffer.
+_SMALL_BYTES = 8192
 
 
 class ServerGone(Exception):
@@ -23,7 +25,7 @@ class Frame:
         self.op = op
         self.id = id
         self.meta = meta
-        # A private uint8 array, or None.
+        # Private bytes that can be written: a bytearray, or an array for many; None for none.
         self.payload = payload
 
 
@@ -81,24 +83,34 @@ class Connection:
             self._take(whole)
             meta = bytes(whole)
         payload = None
-        if payload_bytes > 0:
+        if payload_bytes > _SMALL_BYTES:
             payload = np.empty(payload_bytes, np.uint8)
             self._take(payload)
+        elif payload_bytes > 0:
+            self._fill(payload_bytes)
+            payload = bytearray(self._view[self._start : self._start + payload_bytes])
+            self._start += payload_bytes
         return Frame(op, id, meta, payload)
 
     def send(self, op, id, meta=b"", payload=()):
-        """Writes one frame. `payload` are buffers of bytes, in order."""
-        views = [view for view in payload if len(view) > 0]
-        size = sum(len(view) for view in views)
-        head = HEADER.pack(MAGIC, op, len(meta), size, id) + meta
+        """Writes one frame, after what was held back. `payload` are buffers of bytes, in order."""
+        size = 0
+        for view in payload:
+            size += len(view)
+        parts = []
         with self._writing:
+            while self._posted:
+                parts.append(self._posted.popleft())
+            parts += (HEADER.pack(MAGIC, op, len(meta), size, id), meta)
             if size <= _BUFFER_BYTES:
-                self._sock.sendall(b"".join([head, *views]) if views else head)
+                parts += payload
+                self._sock.sendall(b"".join(parts))
             else:
-                self._sock.sendall(head)
-                for view in views:
+                self._sock.sendall(b"".join(parts))
+                for view in payload:
                     self._sock.sendall(view)
-        self._flush()
+        if self._posted:
+            self._flush()
 
     def post(self, op, id, meta=b""):
         """
@@ -107,6 +119,10 @@ class Connection:
         """
         self._posted.append(HEADER.pack(MAGIC, op, len(meta), 0, id) + meta)
         self._flush()
+
+    def hold(self, op, id, meta):
+        """Writes one small frame together with the next one that is sent. Only if that is soon."""
+        self._posted.append(HEADER.pack(MAGIC, op, len(meta), 0, id) + meta)
 
     def _flush(self):
         # The holder of the lock looks here again after letting it go, so nothing stays behind.

@@ -9,7 +9,6 @@ import time
 import weakref
 
 from .frames import (
-    DATATYPES,
     KIND_AGAIN,
     KIND_NONE,
     KIND_RESPONSE,
@@ -24,6 +23,8 @@ from .responses import describe_response
 from .server import TooLarge
 from .tracebacks import describe_exception
 
+# Nobody notices if what a model counts is told so much later.
+_SHORT_NS = 1_000_000
 _INTERNAL = 1
 _INVALID_ARG = 3
 _RESCHEDULE = 2
@@ -54,6 +55,8 @@ class Executor:
         self._resting = weakref.WeakValueDictionary()
         self._loop = None
         self._background = None
+        # Whether the model's last execution was: the next one may be expected to be, too.
+        self._is_short = False
 
     def run(self, frame):
         """Executes the requests of a frame and sends what came of it."""
@@ -62,18 +65,25 @@ class Executor:
         region = None
         if region_at[1] > 0:
             region = self._server.arena.region(*region_at)
-        requests = [self._request(wire, region, frame.payload) for wire in wires]
-        frame.payload = None
-        keys = [wire.key for wire in wires]
-        for key in keys:
-            self._host.opened(key)
-        calling_for.set(tuple(keys))
+        requests = []
+        at = 0
+        for wire in wires:
+            request, at = self._request(wire, region, frame.payload, at)
+            requests.append(request)
+        frame.payload = request = None
+        keys = tuple([key for key, _, _ in wires])
+        host = self._host
+        host.opened(keys)
+        calling_for.set(keys)
         ready = time.perf_counter_ns()
+        host.is_short = self._is_short
         outcome = self._execute(requests)
+        host.is_short = False
         inferred = time.perf_counter_ns()
+        self._is_short = inferred - ready < _SHORT_NS
         records, payload = self._records(outcome, requests, keys, region, scratch)
         # From here on only the model itself may still hold something of the inputs.
-        del outcome, requests, wires
+        del outcome, requests
         told = self._server.watch(region)
         flags = 0 if told is None else RESULT_RETAINED
         times = (ready - began, inferred - ready, time.perf_counter_ns() - inferred)
@@ -81,17 +91,19 @@ class Executor:
         if told is not None:
             told()
 
-    def _request(self, wire, region, payload):
-        context = wire.context
-        tensor_of = self._library.Tensor._received
-        bytes_of = self._server.bytes_of
-        inputs = [
-            tensor_of(t.name, DATATYPES[t.datatype], t.shape, bytes_of(t, region, payload))
-            for t in wire.tensors
-        ]
-        request = self._library.InferenceRequest._received(
+    def _request(self, wire, region, payload, at):
+        """Makes a request. Returns it, and where in the payload the next one's tensors begin."""
+        key, tensors, context = wire
+        inputs, at = self._server.receive(self._library.Tensor._received, tensors, region, payload, at)
+        make = self._library.InferenceRequest._received
+        if not context:
+            request = make(
+                self._host, key, self._name, "", 0, 0, 0, 0, "{}", inputs, self._outputs, self._is_decoupled
+            )
+            return request, at
+        request = make(
             self._host,
-            wire.key,
+            key,
             self._name,
             context.get("id", ""),
             context.get("correlation_id", 0),
@@ -106,10 +118,10 @@ class Executor:
         )
         channel = self._resting.pop(request.correlation_id(), None) if self._is_iterative else None
         if channel is not None and request.flags() == 0:
-            channel.wake(wire.key)
-            request._channel.settle()
+            channel.wake(key)
+            request._settle()
             request._channel = channel
-        return request
+        return request, at
 
     def _execute(self, requests):
         """Returns the list that the model returned, or the text of the error."""
@@ -177,8 +189,8 @@ class Executor:
         return [self._error_record(text, _INTERNAL, *each) for each in zip(requests, keys)]
 
     def _error_record(self, text, code, request, key):
-        request._channel.settle()
-        self._host.closed(key)
+        request._settle()
+        self._host.closed((key,))
         return write_response(KIND_RESPONSE, 1, [], {"error": {"message": text, "code": code}})
 
     def _response_records(self, responses, requests, keys, region, scratch):
@@ -187,30 +199,35 @@ class Executor:
             if response is None:
                 described.append(None)
                 continue
-            tensors, extra = describe_response(response, request.requested_output_names())
+            tensors, extra = describe_response(response, request._requested_output_names)
             described.append((len(outputs), len(tensors), extra))
-            outputs.extend(tensors)
-        places, payload = self._server.place(outputs, region, scratch)
-        records = []
+            outputs += tensors
+        placed, payload = self._server.place(outputs, region, scratch)
+        records, answered = [], []
         for what, request, key in zip(described, requests, keys):
-            if what is None and request._release_flags == _RESCHEDULE and not request._channel.is_closed:
-                records.append(self._again_record(request, key))
-                continue
             if what is None:
-                records.append(write_response(KIND_NONE, 0, [], None))
+                records.append(self._record_without_response(request, key))
                 continue
             first, count, extra = what
-            records.append(write_response(KIND_RESPONSE, 1, places[first : first + count], extra))
-            request._channel.settle()
-            self._host.closed(key)
+            records.append(write_response(KIND_RESPONSE, 1, placed[first : first + count], extra))
+            request._settle()
+            answered.append(key)
+        self._host.closed(answered)
         return records, payload
+
+    def _record_without_response(self, request, key):
+        # Opened now, so that its end tells if nobody else has it.
+        channel = request._opened()
+        if request._release_flags == _RESCHEDULE and not channel.is_closed:
+            return self._again_record(request, key)
+        return write_response(KIND_NONE, 0, [], None)
 
     def _again_record(self, request, key):
         if not self._is_iterative:
             return self._error_record(_NOT_RESCHEDULED, _INVALID_ARG, request, key)
-        request._channel.rest()
-        self._resting[request.correlation_id()] = request._channel
-        self._host.closed(key)
+        request._opened().rest()
+        self._resting[request.correlation_id()] = request._opened()
+        self._host.closed((key,))
         return write_response(KIND_AGAIN, 0, [], None)
 
     def _run_now(self, coroutine):
@@ -246,5 +263,5 @@ class Executor:
         """Ends the requests that have no final response yet."""
         error = self._library.InferenceResponse(error=self._library.TritonError(text))
         for request in requests:
-            if not request._channel.is_closed:
+            if not request._opened().is_closed:
                 request.get_response_sender().send(error, 1)

@@ -5,6 +5,7 @@ The other half is services/backends/src/python/frames.ts; both sides are held eq
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
 
@@ -40,9 +41,10 @@ class Op:
     ABANDONED = 45
     TAKEN = 46
     IS_READY = 47
+    METRIC = 48
 
 
-# Where a tensor's bytes are: in the frame's own payload, or in the arena.
+# Where a tensor's bytes are: in the frame's own payload, one after the other, or in the arena.
 IN_PAYLOAD = 0
 IN_ARENA = 1
 
@@ -64,16 +66,19 @@ DATATYPES = {
     14: "BF16",
 }
 
-# datatype, rank, place, unused, bytes of the name, offset, bytes
+# datatype, rank, place, unused, bytes of the name, offset in the arena, bytes
 _TENSOR = struct.Struct("<BBBBIQQ")
 # requests, unused, offset and bytes of the region that holds the inputs, offset and bytes of the scratch region
 _EXECUTE = struct.Struct("<IIQQQQ")
-# key, tensors, unused, bytes of JSON
+# key, tensors, bytes of their records or 0 where these are too many to say, bytes of JSON
 _REQUEST = struct.Struct("<QHHI")
 # responses, flags, nanoseconds of input, inference and output
 _RESULT = struct.Struct("<IIQQQ")
-# kind, flags, tensors, bytes of JSON
-_RESPONSE = struct.Struct("<BBHI")
+# kind, flags, tensors, bytes of their records, bytes of JSON
+_RESPONSE = struct.Struct("<BBHII")
+# operation, value; the id is the metric's
+_METRIC = struct.Struct("<Bd")
+_METRIC_OPERATIONS = {"increment": 0, "set": 1, "observe": 2}
 
 RESULT_RETAINED = 1
 KIND_RESPONSE = 0
@@ -83,7 +88,7 @@ KIND_AGAIN = 2
 
 
 class TensorPlace:
-    """One tensor of a frame: what it is and where its bytes are."""
+    """One tensor of a frame that was read: what it is and where its bytes are."""
 
     __slots__ = ("name", "datatype", "shape", "place", "offset", "size")
 
@@ -103,50 +108,71 @@ def read_tensor(meta, at):
     shape = struct.unpack_from("<%dq" % rank, meta, at)
     at += rank * 8
     name = meta[at : at + name_bytes].decode()
-    return TensorPlace(name, datatype, shape, place, offset, size), at + name_bytes
+    return TensorPlace(name, DATATYPES[datatype], shape, place, offset, size), at + name_bytes
 
 
-def write_tensor(tensor):
-    name = tensor.name.encode()
-    rank = len(tensor.shape)
-    head = _TENSOR.pack(
-        tensor.datatype, rank, tensor.place, 0, len(name), tensor.offset, tensor.size
-    )
-    return head + struct.pack("<%dq" % rank, *tensor.shape) + name
+def arena_record(name, datatype, shape, offset, size):
+    """The record of a tensor in the arena."""
+    return _record(name, datatype, shape, IN_ARENA, offset, size)
 
 
-class WireRequest:
-    """One request of an EXECUTE frame."""
+@functools.lru_cache(maxsize=1024)
+def payload_record(name, datatype, shape, size):
+    """The record of a tensor in the payload: the same for each response of a model whose shapes are fixed."""
+    return _record(name, datatype, shape, IN_PAYLOAD, 0, size)
 
-    __slots__ = ("key", "tensors", "context")
 
-    def __init__(self, key, tensors, context):
-        self.key = key
-        self.tensors = tensors
-        self.context = context
+def _record(name, datatype, shape, place, offset, size):
+    text = name.encode()
+    rank = len(shape)
+    head = _TENSOR.pack(datatype, rank, place, 0, len(text), offset, size)
+    return head + struct.pack("<%dq" % rank, *shape) + text
+
+
+# What the bytes of a request's records say; those that name places in the arena differ each time.
+_known_records = {}
+_MOST_KNOWN = 256
+
+
+def _read_records(meta, at, count, size):
+    """Returns the tensors of a request, and where the next thing begins. `size` is that of their records, if it is known."""
+    records = meta[at : at + size]
+    tensors = _known_records.get(records) if size else None
+    if tensors is not None:
+        return tensors, at + size
+    tensors = []
+    for _ in range(count):
+        tensor, at = read_tensor(meta, at)
+        tensors.append(tensor)
+    if size and all(tensor.place == IN_PAYLOAD for tensor in tensors):
+        if len(_known_records) >= _MOST_KNOWN:
+            _known_records.clear()
+        _known_records[records] = tensors
+    return tensors, at
+
+
+_NO_CONTEXT = {}
 
 
 def read_execute(meta):
-    """Returns the region of the inputs (offset, bytes), the scratch region and the requests."""
+    """Returns the region of the inputs (offset, bytes), the scratch region, and each request's key, tensors and context."""
     count, _, region, region_bytes, scratch, scratch_bytes = _EXECUTE.unpack_from(meta, 0)
     at = _EXECUTE.size
     requests = []
     for _ in range(count):
-        key, tensor_count, _, json_bytes = _REQUEST.unpack_from(meta, at)
-        at += _REQUEST.size
-        tensors = []
-        for _ in range(tensor_count):
-            tensor, at = read_tensor(meta, at)
-            tensors.append(tensor)
-        context = json.loads(meta[at : at + json_bytes]) if json_bytes else {}
-        at += json_bytes
-        requests.append(WireRequest(key, tensors, context))
+        key, tensor_count, record_bytes, json_bytes = _REQUEST.unpack_from(meta, at)
+        tensors, at = _read_records(meta, at + _REQUEST.size, tensor_count, record_bytes)
+        context = _NO_CONTEXT
+        if json_bytes:
+            context = json.loads(meta[at : at + json_bytes])
+            at += json_bytes
+        requests.append((key, tensors, context))
     return (region, region_bytes), (scratch, scratch_bytes), requests
 
 
 def read_response(meta, at):
     """Returns flags, tensors and the JSON part of a response, and where the next thing begins."""
-    _, flags, tensor_count, json_bytes = _RESPONSE.unpack_from(meta, at)
+    _, flags, tensor_count, _, json_bytes = _RESPONSE.unpack_from(meta, at)
     at += _RESPONSE.size
     tensors = []
     for _ in range(tensor_count):
@@ -156,10 +182,15 @@ def read_response(meta, at):
     return flags, tensors, extra, at + json_bytes
 
 
-def write_response(kind, flags, tensors, extra):
+def write_response(kind, flags, records, extra):
+    """`records` are those of the tensors, as `Server.place` gives them."""
     text = json.dumps(extra).encode() if extra else b""
-    head = _RESPONSE.pack(kind, flags, len(tensors), len(text))
-    return b"".join([head, *[write_tensor(tensor) for tensor in tensors], text])
+    tensors = b"".join(records)
+    return b"".join((_RESPONSE.pack(kind, flags, len(records), len(tensors), len(text)), tensors, text))
+
+
+def write_metric(operation, value):
+    return _METRIC.pack(_METRIC_OPERATIONS[operation], value)
 
 
 def write_result(responses, flags, times):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from .calls import Calls
-from .frames import KIND_NONE, KIND_RESPONSE, Op, write_response
+from .frames import KIND_NONE, KIND_RESPONSE, Op, write_metric, write_response
 from .responses import describe_response
 
 # Responses of one request that may be on the way before its reader has taken the first.
@@ -21,6 +21,9 @@ class Host:
         self.model_dir = model_dir
         # Calls to other models are for requests; before and after there is none to call for.
         self.is_executing = False
+        # Within an execution of a model whose last one was short.
+        self.is_short = False
+        self._main = threading.get_ident()
         self._calls = Calls(server, library)
         self._lock = threading.Condition()
         # Requests that are open, by key: how many more responses may be sent now.
@@ -29,29 +32,32 @@ class Host:
         server.handlers[Op.CANCEL] = self._on_cancel
         server.handlers[Op.CREDIT] = self._on_credit
 
-    def opened(self, key):
+    def opened(self, keys):
         with self._lock:
-            self._credits[key] = WINDOW
+            for key in keys:
+                self._credits[key] = WINDOW
 
-    def closed(self, key):
+    def closed(self, keys):
         with self._lock:
-            self._credits.pop(key, None)
-            self._cancelled.discard(key)
+            for key in keys:
+                self._credits.pop(key, None)
+            if self._cancelled:
+                self._cancelled.difference_update(keys)
 
     def send(self, key, response, flags):
         """Sends a response of a request, or only its end. Waits while the reader is behind."""
-        tensors, extra = [], {}
+        tensors, extra = [], None
         if response is not None:
             tensors, extra = describe_response(response, None)
-        places, payload = self._server.place(tensors)
+        records, payload = self._server.place(tensors)
         # A response that failed before this line is never sent, so it must not use up credit.
         if not flags:
             self._take_credit(key)
         kind = KIND_NONE if response is None else KIND_RESPONSE
-        record = write_response(kind, flags, places, extra)
+        record = write_response(kind, flags, records, extra)
         self._server.connection.send(Op.SEND, key, record, payload)
         if flags:
-            self.closed(key)
+            self.closed((key,))
 
     def _take_credit(self, key):
         with self._lock:
@@ -104,8 +110,12 @@ class Host:
         return self._ask("metric", family=family_id, labels=labels, buckets=buckets)
 
     def metric_update(self, metric_id, op, value):
-        # As text: JSON has neither infinity nor NaN.
-        self._server.note("metric_update", metric=metric_id, op=op, value=repr(value))
+        write = self._server.connection.hold if self._may_hold() else self._server.connection.post
+        write(Op.METRIC, metric_id, write_metric(op, value))
+
+    def _may_hold(self):
+        """Whether the frame that ends this execution is about to be sent: in the thread that executes a model that is short."""
+        return self.is_short and threading.get_ident() == self._main
 
     def metric_value(self, metric_id):
         return float(self._ask("metric_value", metric=metric_id))

@@ -23,16 +23,11 @@ def parameter_entries(text):
 
 def describe_response(response, wanted):
     """The tensors of a response as `Server.place` takes them, and the JSON part. `wanted` None means every output."""
-    extra = {}
-    parameters = response.parameters()
-    if parameters != "{}":
-        extra["parameters"] = parameter_entries(parameters)
-    if response.has_error():
-        error = response.error()
-        extra["error"] = {"message": error.message(), "code": int(error.code())}
-        return [], extra
-    tensors = []
-    for tensor in response.output_tensors():
-        if wanted is None or tensor.name() in wanted:
-            tensors.append((tensor.name(), tensor.triton_dtype(), tensor.shape(), tensor._payload()))
-    return tensors, extra
+    extra = None
+    if response._parameters != "{}":
+        extra = {"parameters": parameter_entries(response._parameters)}
+    error = response._error
+    if error is not None:
+        return [], {**(extra or {}), "error": {"message": error.message(), "code": int(error.code())}}
+    tensors = response._output_tensors
+    return [tensor._output() for tensor in tensors if wanted is None or tensor._name in wanted], extra

@@ -8,7 +8,7 @@ import json
 import numpy as np
 
 from .arena import ALIGNMENT, watch_bytes
-from .frames import IN_ARENA, IN_PAYLOAD, Op, TensorPlace
+from .frames import IN_ARENA, Op, arena_record, payload_record
 from .link import Link, Reply
 
 # Up to this many bytes travel in the frame itself: cheaper than a place in the arena.
@@ -25,6 +25,7 @@ class Server:
         self.connection = connection
         self.arena = arena
         self._limit = limit
+        self._inline = min(INLINE_BYTES, limit)
         self.link = Link(connection, self._dispatch)
         self._ids = itertools.count(1)
         self._replies = {}
@@ -54,14 +55,22 @@ class Server:
         """Tells something that is not answered."""
         self.connection.post(Op.NOTE, 0, json.dumps({"note": kind, **fields}).encode())
 
-    def bytes_of(self, tensor, region, payload):
-        """The bytes of a tensor that came in, viewed."""
-        if tensor.place == IN_ARENA:
-            start = tensor.offset - region.offset
-            return region.bytes[start : start + tensor.size]
-        if payload is None:
-            return np.empty(0, np.uint8)
-        return payload[tensor.offset : tensor.offset + tensor.size]
+    def receive(self, received, tensors, region, payload, at=0):
+        """
+        Makes tensors that came in, by `received`, which is `Tensor._received`. Those of the payload begin at `at` in it.
+        Returns them, and where the next begins.
+        """
+        made = []
+        for tensor in tensors:
+            size = tensor.size
+            if tensor.place == IN_ARENA:
+                start = tensor.offset - region.offset
+                data = region.bytes[start : start + size]
+                made.append(received(tensor.name, tensor.datatype, tensor.shape, data))
+            else:
+                made.append(received(tensor.name, tensor.datatype, tensor.shape, payload, at, size))
+                at += size
+        return made, at
 
     def watch(self, region):
         """
@@ -91,10 +100,18 @@ class Server:
 
         `outputs` are (name, datatype number, shape, bytes). What lies in `region` already stays there, small ones go into
         the frame, the others are copied into `scratch` (offset, bytes) or into more that the server gives.
-        Returns lists of TensorPlace, one for each output, and the buffers of the frame's payload.
+        Returns a record for each output, and the buffers of the frame's payload.
         """
-        places = [self._in_place(output, region) for output in outputs]
-        moved = [i for i, place in enumerate(places) if place is None]
+        total = 0
+        for output in outputs:
+            total += len(output[3])
+        if total <= self._inline:
+            return [payload_record(*output[:3], len(output[3])) for output in outputs], [output[3] for output in outputs]
+        return self._place_large(outputs, region, scratch)
+
+    def _place_large(self, outputs, region, scratch):
+        records = [self._in_place(output, region) for output in outputs]
+        moved = [i for i, record in enumerate(records) if record is None]
         sizes = [len(outputs[i][3]) for i in moved]
         total = sum(sizes)
         if total > self._limit:
@@ -107,21 +124,20 @@ class Server:
         for i, size in zip(moved, sizes):
             name, datatype, shape, data = outputs[i]
             if start is None:
-                places[i] = TensorPlace(name, datatype, shape, IN_PAYLOAD, at, size)
+                records[i] = payload_record(name, datatype, shape, size)
                 payload.append(data)
-                at += size
             else:
                 self.arena.write(start + at, data)
-                places[i] = TensorPlace(name, datatype, shape, IN_ARENA, start + at, size)
+                records[i] = arena_record(name, datatype, shape, start + at, size)
                 at += _aligned(size)
-        return places, payload
+        return records, payload
 
     def _in_place(self, output, region):
         name, datatype, shape, data = output
         if region is None or len(data) <= INLINE_BYTES:
             return None
         offset = self.arena.offset_in(region, data)
-        return None if offset is None else TensorPlace(name, datatype, shape, IN_ARENA, offset, len(data))
+        return None if offset is None else arena_record(name, datatype, shape, offset, len(data))
 
     def _room(self, size, scratch):
         offset, available = scratch

@@ -43,9 +43,8 @@ export function packTensors(
     const offset = at
     const size = data.byteLength
     if (region === undefined) {
-      at += size
       if (size > 0) payload.push(data)
-      return { name, datatype, shape, place: IN_PAYLOAD, offset, size }
+      return { name, datatype, shape, place: IN_PAYLOAD, offset: 0, size }
     }
     const copying = arena?.write(offset, data)
     if (copying !== undefined) copies.push(copying)
@@ -67,12 +66,23 @@ export function executeFrame(o: {
   readonly scratch: ArenaPart | undefined
 }): readonly Uint8Array[] {
   const { packed, scratch } = o
-  const { region, places, payload, payloadBytes } = packed
+  const { region, places } = packed
   const writer = new FrameWriter()
   writer.u32(o.requests.length, 0)
   writer.u64(region?.offset ?? 0, region?.size ?? 0, scratch?.offset ?? 0, scratch?.size ?? 0)
   o.requests.forEach((request, i) => {
     writer.request(o.firstKey + i, places[i] ?? [], contextJson(request))
   })
-  return [writer.finish(OP.EXECUTE, o.id, payloadBytes), ...payload]
+  return finishWith(packed, writer, OP.EXECUTE, o.id)
+}
+
+/** The frame with the tensors that travel in it; as one buffer if they are small: each further one costs more than its copy. */
+export function finishWith(
+  { payload, payloadBytes }: PackedTensors,
+  writer: FrameWriter,
+  op: number,
+  id: number,
+): readonly Uint8Array[] {
+  if (payloadBytes > INLINE_BYTES) return [writer.finish(op, id, payloadBytes), ...payload]
+  return [writer.payload(payload, payloadBytes).finish(op, id, 0)]
 }

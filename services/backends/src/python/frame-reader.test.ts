@@ -147,3 +147,43 @@ await t.test('what is written can be read', async (t) => {
     json: '{"a":1}',
   })
 })
+
+await t.test(
+  'what is known of an earlier response is read the same, and nothing else is',
+  async (t) => {
+    const tensor = {
+      name: 'y',
+      datatype: 'UINT8' as const,
+      shape: [3],
+      place: 0 as const,
+      offset: 0,
+      size: 3,
+    }
+    const metaOf = (...tensors: readonly (typeof tensor)[]): Buffer =>
+      new FrameWriter().response(1, tensors, '').finish(6, 7, 0).subarray(HEADER_BYTES)
+    const [one, two] = [metaOf(tensor), metaOf(tensor, tensor)]
+    for (let i = 0; i < 2; i += 1) {
+      t.same(new FrameParser(one).response().tensors, [tensor])
+      t.same(new FrameParser(two).response().tensors, [tensor, tensor])
+    }
+    // The count is another one, the bytes are cut, the size does not fit.
+    for (const [at, value] of [
+      [2, 2],
+      [2, 0],
+      [4, one.length],
+      [4, 1],
+    ] as const) {
+      const wrong = Buffer.from(one)
+      wrong[at] = value
+      t.throws(() => new FrameParser(wrong).response(), {
+        message: /the process of the model wrote/,
+      })
+    }
+    t.throws(() => new FrameParser(one.subarray(0, -1)).response(), {
+      message: /the process of the model wrote/,
+    })
+    t.throws(() => new FrameParser(metaOf({ ...tensor, size: 2 })).response(), {
+      message: /2 bytes for tensor "y", UINT8 \[3\]/,
+    })
+  },
+)

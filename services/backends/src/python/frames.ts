@@ -29,18 +29,21 @@ export const OP = {
   ABANDONED: 45,
   TAKEN: 46,
   IS_READY: 47,
+  METRIC: 48,
 } as const
 
 const MAGIC = 0x5454
 /** u16 magic, u16 operation, u32 bytes of meta, u64 bytes of payload, u64 id. */
 export const HEADER_BYTES = 24
-/** u8 datatype, u8 rank, u8 place, u8, u32 bytes of the name, u64 offset, u64 bytes; then the dims and the name. */
+/** u8 datatype, u8 rank, u8 place, u8, u32 bytes of the name, u64 offset in the arena, u64 bytes; then the dims and the name. */
 const TENSOR_BYTES = 24
 const RESULT_BYTES = 32
-const RESPONSE_BYTES = 8
+/** u8 kind, u8 flags, u16 tensors, u32 bytes of their records, u32 bytes of JSON. */
+const RESPONSE_BYTES = 12
+const MOST_U16 = 65_535
 const HIGH = 2 ** 32
 
-/** Where a tensor's bytes are: in the frame's payload, or in the arena. */
+/** Where a tensor's bytes are: in the frame's payload, one after the other, or in the arena. */
 export const IN_PAYLOAD = 0
 export const IN_ARENA = 1
 
@@ -66,6 +69,7 @@ export interface TensorPlace {
   readonly datatype: Datatype
   readonly shape: Shape
   readonly place: typeof IN_PAYLOAD | typeof IN_ARENA
+  /** In the arena. */
   readonly offset: number
   readonly size: number
 }
@@ -124,6 +128,7 @@ export function plainFrame(op: number, id: number, value?: unknown): Buffer {
 export class FrameWriter {
   #bytes = Buffer.allocUnsafe(1024)
   #at = HEADER_BYTES
+  #payloadBytes = 0
 
   u32(...values: readonly number[]): this {
     this.#reserve(values.length * 4)
@@ -142,25 +147,52 @@ export class FrameWriter {
 
   /** A request of EXECUTE: `json` is '' for none. */
   request(key: number, tensors: readonly TensorPlace[], json: string): this {
-    return this.u64(key).#record(tensors.length, tensors, json)
+    this.u64(key)
+    const at = this.#at
+    const bytes = this.u32(tensors.length, 0).#records(tensors, json, at + 4)
+    // Where they are too many to say, the reader reads them one by one.
+    this.#bytes.writeUInt16LE(bytes > MOST_U16 ? 0 : bytes, at + 2)
+    return this
   }
 
   /** A response of INFER_RESPONSE. */
   response(flags: number, tensors: readonly TensorPlace[], json: string): this {
-    return this.#record((flags << 8) + tensors.length * 65_536, tensors, json)
+    this.u32((flags << 8) + tensors.length * 65_536, 0, 0)
+    const at = this.#at
+    const bytes = this.#records(tensors, json, at - 4)
+    this.#bytes.writeUInt32LE(bytes, at - 8)
+    return this
   }
 
-  /** Header and meta; the payload is to follow. The writer is done with it. */
-  finish(op: number, id: number, payloadBytes: number): Buffer {
-    writeHeader(this.#bytes, { op, id, metaBytes: this.#at - HEADER_BYTES, payloadBytes })
+  /** Bytes that travel with the frame: small, for each is copied. */
+  payload(parts: readonly Uint8Array[], size: number): this {
+    this.#reserve(size)
+    for (const part of parts) {
+      this.#bytes.set(part, this.#at)
+      this.#at += part.byteLength
+    }
+    this.#payloadBytes += size
+    return this
+  }
+
+  /** The frame, or what of it was written: `more` bytes of payload are to follow. The writer is done with it. */
+  finish(op: number, id: number, more: number): Buffer {
+    const payloadBytes = this.#payloadBytes + more
+    const metaBytes = this.#at - HEADER_BYTES - this.#payloadBytes
+    writeHeader(this.#bytes, { op, id, metaBytes, payloadBytes })
     return this.#bytes.subarray(0, this.#at)
   }
 
-  #record(first: number, tensors: readonly TensorPlace[], json: string): this {
-    const jsonBytes = Buffer.byteLength(json)
-    this.u32(first, jsonBytes)
+  /** @param jsonAt - where the size of the JSON is to be. @returns the bytes of the tensors' records. */
+  #records(tensors: readonly TensorPlace[], json: string, jsonAt: number): number {
+    const start = this.#at
     for (const tensor of tensors) this.#tensor(tensor)
-    return this.#text(json, jsonBytes)
+    const size = this.#at - start
+    if (json === '') return size
+    const jsonBytes = Buffer.byteLength(json)
+    this.#bytes.writeUInt32LE(jsonBytes, jsonAt)
+    this.#text(json, jsonBytes)
+    return size
   }
 
   #tensor(tensor: TensorPlace): void {
@@ -219,6 +251,11 @@ export interface WireResult {
   readonly responses: readonly WireResponse[]
 }
 
+/** What the bytes of a response's records say, as long as no tensor is in the arena: the same each time for most models. */
+const knownRecords = new Map<string, readonly TensorPlace[]>()
+const MOST_KNOWN = 256
+const MOST_KNOWN_BYTES = 1024
+
 /** Reads what an instance wrote. Every read is checked against the end: a short frame is MALFORMED_MESSAGE. */
 export class FrameParser {
   readonly #meta: Buffer
@@ -235,26 +272,47 @@ export class FrameParser {
     // Each takes some bytes, so this bounds what follows.
     if (count > meta.length)
       throw badFrame(`a result of ${count} responses in ${meta.length} bytes`)
+    const responses: WireResponse[] = []
+    for (let i = 0; i < count; i += 1) responses.push(this.response())
     return {
       isRetained: (meta.readUInt32LE(at + 4) & 1) === 1,
       inputNs: readU64(meta, at + 8),
       inferNs: readU64(meta, at + 16),
       outputNs: readU64(meta, at + 24),
-      responses: Array.from({ length: count }, () => this.response()),
+      responses,
     }
   }
 
   response(): WireResponse {
     const at = this.#take(RESPONSE_BYTES)
     const meta = this.#meta
-    const tensors = Array.from({ length: meta.readUInt16LE(at + 2) }, () => this.#tensor())
+    const tensors = this.#tensors(meta.readUInt16LE(at + 2), meta.readUInt32LE(at + 4))
     return {
       isPresent: meta[at] === 0,
       isAgain: meta[at] === 2,
       isFinal: ((meta[at + 1] ?? 0) & 1) === 1,
       tensors,
-      json: this.#text(meta.readUInt32LE(at + 4)),
+      json: this.#text(meta.readUInt32LE(at + 8)),
     }
+  }
+
+  #tensors(count: number, size: number): readonly TensorPlace[] {
+    const at = this.#at
+    const end = at + size
+    const records = size > MOST_KNOWN_BYTES ? undefined : this.#meta.toString('latin1', at, end)
+    const known = records === undefined ? undefined : knownRecords.get(records)
+    if (known?.length === count) {
+      this.#at = end
+      return known
+    }
+    const tensors: TensorPlace[] = []
+    for (let i = 0; i < count; i += 1) tensors.push(this.#tensor())
+    if (this.#at !== end) throw badFrame(`${size} bytes of tensors that take ${this.#at - at}`)
+    if (records !== undefined && tensors.every(({ place }) => place === IN_PAYLOAD)) {
+      if (knownRecords.size >= MOST_KNOWN) knownRecords.clear()
+      knownRecords.set(records, tensors)
+    }
+    return tensors
   }
 
   #tensor(): TensorPlace {
@@ -265,8 +323,8 @@ export class FrameParser {
     if (datatype === undefined) throw badFrame(`datatype ${meta[at]}`)
     const shape = Array.from({ length: meta[at + 1] ?? 0 }, () => readU64(meta, this.#take(8)))
     const name = this.#text(meta.readUInt32LE(at + 4))
-    const tensor = { name, datatype, shape, place } as const
-    return { ...tensor, offset: readU64(meta, at + 8), size: readU64(meta, at + 16) }
+    const [offset, size] = [readU64(meta, at + 8), readU64(meta, at + 16)]
+    return checkSize({ name, datatype, shape, place, offset, size })
   }
 
   #text(size: number): string {
@@ -283,8 +341,9 @@ export class FrameParser {
 }
 
 /** @throws ServeError MALFORMED_MESSAGE if a tensor's bytes are not those of its datatype and shape. */
-export function checkSize({ name, datatype, shape, size }: TensorPlace): void {
+function checkSize(tensor: TensorPlace): TensorPlace {
+  const { name, datatype, shape, size } = tensor
   const { itemSize } = DATATYPES[datatype]
-  if (itemSize === null || elementCount(shape) * itemSize === size) return
+  if (itemSize === null || elementCount(shape) * itemSize === size) return tensor
   throw badFrame(`${size} bytes for tensor "${name}", ${datatype} [${shape.join(',')}]`)
 }

@@ -6,7 +6,7 @@ import { badFrame, type Frame, OP } from './frames.ts'
 import { noHost } from './host-calls.ts'
 import { readNumber, readText } from './json-fields.ts'
 import { type LineOrigin, MODEL_LINES } from './process-output.ts'
-import { parseObject, readDouble } from './wire-response.ts'
+import { parseObject } from './wire-response.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -29,6 +29,8 @@ const KINDS: Readonly<Record<string, MetricKind>> = {
   GAUGE: 'gauge',
   HISTOGRAM: 'histogram',
 }
+/** As python/tutti_worker/frames.py numbers them. */
+const OPERATIONS: readonly MetricOperation[] = ['increment', 'set', 'observe']
 /** How long an unload has to be refused; after that it goes on by itself, as the model that asks may be in its way. */
 const REFUSAL_MS = 100
 const FILE_PREFIX = 'file:'
@@ -46,7 +48,8 @@ export class HostQuestions {
 
   /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
   take(frame: Frame, process: Answering): boolean {
-    if (frame.op === OP.NOTE) this.#note(parseObject(frame.meta.toString()))
+    if (frame.op === OP.METRIC) this.#metric(frame)
+    else if (frame.op === OP.NOTE) this.#note(parseObject(frame.meta.toString()))
     else if (frame.op === OP.CALL) this.#call(frame, process)
     else return false
     return true
@@ -61,12 +64,16 @@ export class HostQuestions {
   #note(note: Fields): void {
     const { metrics } = this.#o
     if (note['note'] === 'log') this.#log(note)
-    else if (note['note'] === 'metric_update') {
-      const value = readDouble(readText(note, 'value'))
-      metrics.update(readNumber(note, 'metric'), toOperation(readText(note, 'op')), value)
-    } else if (note['note'] === 'metric_remove') metrics.remove(readNumber(note, 'metric'))
+    else if (note['note'] === 'metric_remove') metrics.remove(readNumber(note, 'metric'))
     else if (note['note'] === 'metric_family_remove') metrics.remove(readNumber(note, 'family'))
     else throw badFrame(`a note of "${String(note['note'])}"`)
+  }
+
+  /** The id is the metric's; the operation is a byte, the value a double. */
+  #metric({ id, meta }: Frame): void {
+    const operation = OPERATIONS[meta[0] ?? OPERATIONS.length]
+    if (operation === undefined || meta.length !== 9) throw badFrame('a metric that is none')
+    this.#o.metrics.update(id, operation, meta.readDoubleLE(1))
   }
 
   #log(note: Fields): void {
@@ -168,11 +175,6 @@ export class HostQuestions {
     if (this.#o.host === undefined) throw noHost()
     return this.#o.host
   }
-}
-
-function toOperation(text: string): MetricOperation {
-  if (text === 'increment' || text === 'set' || text === 'observe') return text
-  throw badFrame(`metric operation "${text}"`)
 }
 
 function labelsOf(question: Fields): (readonly [string, string])[] {

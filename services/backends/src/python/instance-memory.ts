@@ -1,5 +1,5 @@
 import type { Arena, ArenaPart } from './arena.ts'
-import { badFrame, type Frame, type TensorPlace, type WireResponse } from './frames.ts'
+import { badFrame, type Frame, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
 import type { ResponseContent } from './open-execution.ts'
 import { readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
 
@@ -102,7 +102,8 @@ export class InstanceMemory {
       if (copied !== undefined) copies.push(copied)
       return bytes
     }
-    const contents = responses.map((response) => toContent(response, { payload, fromArena }))
+    const bytes = { payload, at: 0, fromArena }
+    const contents = responses.map((response) => toContent(response, bytes))
     for (const offset of used) this.#grown.delete(offset)
     const free = (): void => {
       for (const offset of used) arena?.free({ offset })
@@ -123,7 +124,7 @@ export class InstanceMemory {
   learn(responses: readonly WireResponse[]): void {
     let size = 0
     for (const { tensors } of responses) {
-      for (const tensor of tensors) size += tensor.size + 64
+      for (const tensor of tensors) if (tensor.place === IN_ARENA) size += tensor.size + 64
     }
     const decayed = this.#guess - Math.floor(this.#guess / 8)
     this.#guess = size > LARGEST_GUESS ? 0 : Math.max(size, decayed < 65_536 ? 0 : decayed)

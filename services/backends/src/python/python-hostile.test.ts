@@ -25,7 +25,7 @@ def hostile(seed):
         meta = dice.choice([
             bytes(dice.randrange(256) for _ in range(dice.randrange(80))),
             b"{}", b"[]", b"null", b'{"bytes": -1}', b'{"bytes": 1e30}', b'{"note": "log"}', b'{"call": "load_model"}',
-            struct.pack("<IIQQQ", 1, 1, 0, 0, 0) + struct.pack("<BBHI", 0, 1, 1, 0)
+            struct.pack("<IIQQQ", 1, 1, 0, 0, 0) + struct.pack("<BBHII", 0, 1, 1, dice.choice([33, 0, 2**31]), 0)
             + struct.pack("<BBBBIQQqc", 2, 1, 1, 0, 1, dice.randrange(2**33), dice.randrange(2**20), dice.randrange(2**20), b"y"),
         ])
         connection.send(dice.randrange(30, 50), dice.randrange(4), meta, [b"x" * dice.randrange(40)])

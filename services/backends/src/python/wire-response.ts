@@ -6,7 +6,7 @@ import {
   type Parameter,
   type Parameters,
 } from '@tutti/tensor'
-import { badFrame, checkSize, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
+import { badFrame, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
 
 /** What a response says besides its tensors. */
 export interface ResponseExtra {
@@ -50,7 +50,7 @@ export function parseObject(json: string): Readonly<Record<string, unknown>> {
 }
 
 /** A double in Python's writing; NaN for what is none. */
-export function readDouble(text: string): number {
+function readDouble(text: string): number {
   return Number(text.replace('inf', 'Infinity'))
 }
 
@@ -95,6 +95,8 @@ export function readExtra({ json }: WireResponse): ResponseExtra {
 /** Where the bytes of a frame's tensors are. */
 export interface TensorBytes {
   readonly payload: Buffer
+  /** Where in the payload the next tensor is. */
+  at: number
   /** Copies a tensor out of the arena. @throws ServeError MALFORMED_MESSAGE if the instance may not name that place. */
   readonly fromArena: (place: TensorPlace) => Uint8Array
 }
@@ -106,18 +108,20 @@ export interface TensorBytes {
  */
 export function takeTensors(places: readonly TensorPlace[], bytes: TensorBytes): NamedTensor[] {
   return places.map((place) => {
-    checkSize(place)
-    const { name, datatype, shape, offset, size } = place
-    const data =
-      place.place === IN_ARENA
-        ? bytes.fromArena(place)
-        : bytes.payload.subarray(offset, offset + size)
-    if (data.byteLength !== size) {
-      throw badFrame(`tensor "${name}" at ${offset} of ${bytes.payload.length} bytes`)
-    }
+    const { name, datatype, shape } = place
+    const data = place.place === IN_ARENA ? bytes.fromArena(place) : fromPayload(place, bytes)
     if (datatype === 'BYTES') checkElements(place, data)
     return { name, datatype, shape, data }
   })
+}
+
+function fromPayload({ name, size }: TensorPlace, bytes: TensorBytes): Uint8Array {
+  const { payload, at } = bytes
+  if (at + size > payload.length) {
+    throw badFrame(`tensor "${name}" at ${at} of ${payload.length} bytes`)
+  }
+  bytes.at += size
+  return payload.subarray(at, at + size)
 }
 
 function checkElements({ name, shape }: TensorPlace, data: Uint8Array): void {
