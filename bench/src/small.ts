@@ -1,7 +1,7 @@
 import { encodeInferRequest, InferenceClient, inferenceServices } from '@tutti/protocol'
 import { cpuUs, median, printTable } from './figures.ts'
 import { makeFixtureRepository } from './fixture.ts'
-import { type LoadGenerator, openLoadGenerator, toGrpcFrame } from './load.ts'
+import { http2Load, toGrpcFrame } from './http2-load.ts'
 import { type BenchServer, startEmptyServer, startTutti } from './servers.ts'
 import { readStatistics } from './statistics.ts'
 
@@ -36,14 +36,13 @@ interface Sample {
 
 /** Requests per second of a 16-float model, over those of a gRPC server that does nothing. */
 export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
-  const load = openLoadGenerator()
   const repository = makeFixtureRepository(MODEL)
   const tutti = await startTutti(repository.path, { nodeFlags })
   const empty = await startEmptyServer()
   const client = new InferenceClient({ address: `127.0.0.1:${tutti.grpcPort}` })
   try {
     await checkAnswer(client)
-    // h2load does not look at gRPC's status, so the server's own count says whether the answers were right.
+    // The load does not look at gRPC's status, so the server's own count says whether the answers were right.
     const before = await readStatistics(client, MODEL)
     const rows = [
       [
@@ -58,13 +57,13 @@ export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
       ],
     ]
     let sent = WARM_UP_REQUESTS
-    for (const server of [tutti, empty]) await sample(load, server, 64, WARM_UP_REQUESTS)
+    for (const server of [tutti, empty]) await sample(server, 64, WARM_UP_REQUESTS)
     for (const { inFlight, requests } of LEVELS) {
       const rounds = []
       for (let round = 0; round < ROUNDS; round += 1) {
         rounds.push({
-          tutti: await sample(load, tutti, inFlight, requests),
-          empty: await sample(load, empty, inFlight, requests),
+          tutti: await sample(tutti, inFlight, requests),
+          empty: await sample(empty, inFlight, requests),
         })
         sent += requests
       }
@@ -72,27 +71,21 @@ export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
     }
     const right = (await readStatistics(client, MODEL)).successes - before.successes
     if (right !== sent) throw new Error(`${right} of ${sent} requests were answered well`)
-    console.log(`\nsmall: ${MODEL} [1,${FLOATS}] on one connection, load by ${load.name}`)
+    console.log(`\nsmall: ${MODEL} [1,${FLOATS}] on one connection`)
     console.log(`medians of ${ROUNDS} rounds; all ${sent} requests were answered well`)
     printTable(rows)
   } finally {
     client.close()
-    load.close()
     await Promise.all([tutti.stop(), empty.stop()])
     repository.remove()
   }
 }
 
-async function sample(
-  load: LoadGenerator,
-  server: BenchServer,
-  inFlight: number,
-  requests: number,
-): Promise<Sample> {
+async function sample(server: BenchServer, inFlight: number, requests: number): Promise<Sample> {
   const body = toGrpcFrame(encodeInferRequest(request))
   const { path } = inferenceServices().inference.ModelInfer
   const cpuBefore = cpuUs(server.pid)
-  const perSecond = await load.run({ port: server.grpcPort, path, body, inFlight, requests })
+  const { perSecond } = await http2Load({ port: server.grpcPort, path, body, inFlight, requests })
   return { perSecond, cpuUsPerRequest: (cpuUs(server.pid) - cpuBefore) / requests }
 }
 

@@ -8,6 +8,7 @@ export const TESTS = [
   'e2e/src/**/*.test.ts',
   'operator/src/**/*.test.ts',
   'services/*/src/**/*.test.ts',
+  'bench/src/**/*.test.ts',
   'e2e/cluster/*.test.mjs',
   'scripts/**/*.test.mjs',
 ]

@@ -1,0 +1,103 @@
+import { encodeInferRequest, type InferenceClient, inferenceServices } from '@tutti/protocol'
+import { median, quantile } from './figures.ts'
+import { http2Load, type LoadResult, toGrpcFrame } from './http2-load.ts'
+import { treeCpuMs } from './process-tree.ts'
+
+/** A server that speaks KServe's protocol, with all its processes. */
+export interface Member {
+  readonly name: string
+  readonly pid: number
+  readonly grpcPort: number
+  readonly metadata?: Readonly<Record<string, string>>
+}
+
+/** One turn of a member. */
+export interface Turn {
+  readonly perSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** Of all processes of the server, for each request. */
+  readonly cpuMs: number
+  /** Of the client, for each request. */
+  readonly clientCpuMs: number
+}
+
+/** A load for all members. */
+export interface Load {
+  readonly request: Parameters<InferenceClient['infer']>[0]
+  readonly inFlight: number
+  readonly rounds: number
+  /** How long a turn should take, in milliseconds. */
+  readonly turnMs: number
+}
+
+const FEWEST = 4
+
+/**
+ * The members take turns under the same load, in another order each round, after a short turn of each that says how many
+ * requests fill a turn.
+ *
+ * @returns the turns of each member, by round.
+ */
+export async function contest<T extends Member>(
+  members: readonly T[],
+  load: Load,
+): Promise<ReadonlyMap<T, readonly Turn[]>> {
+  const turns = new Map<T, Turn[]>()
+  const requests = new Map<T, number>()
+  for (const member of members) {
+    const { perSecond } = await takeTurn(member, load, load.inFlight * FEWEST)
+    const fill = Math.round((perSecond * load.turnMs) / 1000)
+    requests.set(member, Math.max(load.inFlight * 2, FEWEST, fill))
+    turns.set(member, [])
+  }
+  for (let round = 0; round < load.rounds; round += 1) {
+    const order = round % 2 === 0 ? members : members.toReversed()
+    for (const member of order) {
+      turns.get(member)?.push(await takeTurn(member, load, requests.get(member) ?? FEWEST))
+    }
+  }
+  return turns
+}
+
+async function takeTurn(member: Member, load: Load, requests: number): Promise<Turn> {
+  const cpuBefore = treeCpuMs(member.pid)
+  const clientBefore = process.cpuUsage()
+  const result: LoadResult = await http2Load({
+    port: member.grpcPort,
+    path: inferenceServices().inference.ModelInfer.path,
+    body: toGrpcFrame(encodeInferRequest(load.request)),
+    inFlight: load.inFlight,
+    requests,
+    metadata: member.metadata ?? {},
+  })
+  const client = process.cpuUsage(clientBefore)
+  return {
+    perSecond: result.perSecond,
+    p50Ms: median(result.latenciesMs),
+    p99Ms: quantile(result.latenciesMs, 0.99),
+    cpuMs: (treeCpuMs(member.pid) - cpuBefore) / requests,
+    clientCpuMs: (client.user + client.system) / 1000 / requests,
+  }
+}
+
+/** The medians of a member's turns. */
+export function middle(turns: readonly Turn[]): Turn {
+  const of = (read: (turn: Turn) => number): number => median(turns.map(read))
+  return {
+    perSecond: of((turn) => turn.perSecond),
+    p50Ms: of((turn) => turn.p50Ms),
+    p99Ms: of((turn) => turn.p99Ms),
+    cpuMs: of((turn) => turn.cpuMs),
+    clientCpuMs: of((turn) => turn.clientCpuMs),
+  }
+}
+
+/** One figure of a member over that of another, round by round. */
+export function ratios(
+  turns: readonly Turn[],
+  others: readonly Turn[],
+  read: (turn: Turn) => number,
+): readonly number[] {
+  return turns.map((turn, i) => read(turn) / read(others[i] ?? turn))
+}

@@ -1,0 +1,89 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { InferenceClient } from '@tutti/protocol'
+import { ROOT } from './servers.ts'
+
+const ENSEMBLE = 'ens_face_restoration_v2.1'
+const STEPS = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan'] as const
+const ADD_SUB = 'py_add_sub'
+const SIDE = 512
+
+type Request = Parameters<InferenceClient['infer']>[0]
+
+/** A request that servers of Python models are compared with. */
+export interface PythonCase {
+  /** Of its ratios in history.json. */
+  readonly key: string
+  readonly name: string
+  readonly request: Request
+  readonly inFlight: readonly number[]
+}
+
+const integers = new Uint8Array(Int32Array.from({ length: 16 }, (_, i) => i).buffer)
+const pixels = Uint8Array.from({ length: SIDE * SIDE * 3 }, (_, i) => (i * 2_654_435_761) >>> 24)
+
+export const PYTHON_CASES: readonly PythonCase[] = [
+  {
+    key: 'add/sub',
+    name: 'add/sub of 16 integers',
+    request: {
+      modelName: ADD_SUB,
+      inputs: ['INPUT0', 'INPUT1'].map((name) => ({
+        name,
+        datatype: 'INT32',
+        shape: [1, 16],
+        data: integers,
+      })),
+    },
+    inFlight: [1, 16, 64],
+  },
+  {
+    key: 'face',
+    name: `three face steps at ${SIDE} x ${SIDE}`,
+    request: {
+      modelName: ENSEMBLE,
+      inputs: [{ name: 'raw_image', datatype: 'UINT8', shape: [SIDE, SIDE, 3], data: pixels }],
+    },
+    inFlight: [1, 4, 16],
+  },
+]
+
+/** The add/sub model as it is, and the face system with each ONNX file run by a model.py. */
+export async function writeRepository(opened: AsyncDisposableStack): Promise<string> {
+  const repository = await mkdtemp(join(tmpdir(), 'tutti-bench-'))
+  opened.defer(() => rm(repository, { recursive: true }))
+  const models = join(ROOT, 'model_repository')
+  const fixture = join(models, '.variants', 'fixtures', 'python', ADD_SUB)
+  await cp(fixture, join(repository, ADD_SUB), { recursive: true })
+  await cp(join(models, ENSEMBLE), join(repository, ENSEMBLE), { recursive: true })
+  for (const step of STEPS) {
+    const folder = join(repository, step)
+    await cp(join(models, step), folder, { recursive: true })
+    await cp(join(ROOT, 'bench', 'python', 'onnx_model.py'), join(folder, '1', 'model.py'))
+    const config = join(folder, 'config.pbtxt')
+    const text = await readFile(config, 'utf8')
+    await writeFile(config, text.replace('platform: "onnxruntime_onnx"', 'backend: "python"'))
+  }
+  return repository
+}
+
+const WARM_UPS = 10
+
+/** Asks both some times. @throws Error if the bytes differ. */
+export async function compareAnswers(
+  { name, request }: PythonCase,
+  ours: InferenceClient,
+  theirs: InferenceClient,
+): Promise<void> {
+  for (let i = 0; i < WARM_UPS; i += 1) {
+    const [one, other] = [await bytesOf(ours, request), await bytesOf(theirs, request)]
+    if (Buffer.compare(one, other) !== 0) throw new Error(`${name}: the two gave other bytes`)
+  }
+}
+
+async function bytesOf(client: InferenceClient, request: Request): Promise<Buffer> {
+  const { outputs } = await client.infer(request)
+  const sorted = outputs.toSorted((one, other) => (one.name < other.name ? -1 : 1))
+  return Buffer.concat(sorted.map(({ data }) => data))
+}
