@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 
 const APP = '/app'
 /** Of all files of a program; CUDA's provider, which is larger than all others, does not count. */
@@ -43,6 +44,11 @@ assert.deepEqual(
   'packages that the list lacks',
 )
 
-if (hasRuntime) createRequire(`${APP}/services/backends/package.json`)('onnxruntime-node')
+if (hasRuntime) {
+  // As the engine loads it, without a model.
+  const requireThere = createRequire(`${APP}/services/backends/package.json`)
+  const library = `../bin/napi-v6/linux/${process.arch}/libonnxruntime.so.1`
+  requireThere('koffi').load(join(dirname(requireThere.resolve('onnxruntime-node')), library))
+}
 const { status, stderr } = spawnSync(`tutti-${program}`, ['--help'], { encoding: 'utf8' })
 assert.equal(status, 0, stderr)

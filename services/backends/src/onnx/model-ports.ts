@@ -16,7 +16,7 @@ export interface OnnxPorts {
   readonly outputs: readonly OnnxPort[]
 }
 
-/** ONNX TensorProto.DataType by number: its name, and our datatype where the v2 protocol and the binding can carry it. */
+/** ONNX TensorProto.DataType by number: its name, and our datatype where the v2 protocol can carry it. */
 export const ELEMENT_TYPES: readonly (readonly [name: string, datatype?: Datatype])[] = [
   ['undefined'],
   ['float', 'FP32'],
@@ -34,9 +34,13 @@ export const ELEMENT_TYPES: readonly (readonly [name: string, datatype?: Datatyp
   ['uint64', 'UINT64'],
   ['complex64'],
   ['complex128'],
-  // Fine inside a graph; onnxruntime-node refuses a session that has it as an input or output.
-  ['bfloat16'],
+  ['bfloat16', 'BF16'],
 ]
+
+/** The number of a datatype, in ONNX and in the runtime's C API. */
+export const TYPE_NUMBERS: ReadonlyMap<Datatype | undefined, number> = new Map(
+  ELEMENT_TYPES.map(([, datatype], number) => [datatype, number]),
+)
 
 function toPort(value: OnnxValue, kind: 'input' | 'output', optional: boolean): OnnxPort {
   const { name, dims, elementType } = value
@@ -45,7 +49,7 @@ function toPort(value: OnnxValue, kind: 'input' | 'output', optional: boolean): 
   if (isTensor && datatype !== undefined) return { name, datatype, dims, optional }
   throw new ServeError(
     'MODEL_LOAD_FAILED',
-    `model ${kind} '${name}' is of type ${isTensor ? `tensor(${type})` : value.kind}, which cannot be served; want a tensor of BOOL, STRING, FP16, FP32, FP64 or an integer type of 8 to 64 bits`,
+    `model ${kind} '${name}' is of type ${isTensor ? `tensor(${type})` : value.kind}, which cannot be served; want a tensor of BOOL, STRING, BF16, FP16, FP32, FP64 or an integer type of 8 to 64 bits`,
     { code: 'INVALID_ARGUMENT', details: { field: kind } },
   )
 }

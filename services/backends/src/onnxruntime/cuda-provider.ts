@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { resolve } from 'node:path'
+import { join } from 'node:path'
+import { ortFolder } from './ort-library.ts'
 
 /** What is loaded for CUDA beyond the package's own library, which looks for both beside itself. */
 const LIBRARIES = ['libonnxruntime_providers_shared.so', 'libonnxruntime_providers_cuda.so']
@@ -10,9 +10,8 @@ const LIBRARIES = ['libonnxruntime_providers_shared.so', 'libonnxruntime_provide
  * CUDA's provider needs in turn can be loaded, a session tells when it is made.
  */
 export function cudaProviderProblem(): string | undefined {
-  const entry = createRequire(import.meta.url).resolve('onnxruntime-node')
-  const folder = resolve(entry, `../../bin/napi-v6/${process.platform}/${process.arch}`)
-  const absent = LIBRARIES.find((library) => !existsSync(resolve(folder, library)))
+  const folder = ortFolder()
+  const absent = LIBRARIES.find((library) => !existsSync(join(folder, library)))
   if (absent === undefined) return undefined
   return `ONNX Runtime has no CUDA provider: ${absent} is not beside its library, want an image like step-cuda`
 }

@@ -1,79 +1,149 @@
-import { readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
-import type { MessagePort } from 'node:worker_threads'
-import { openInputs, toDefaults } from '../onnx/optional-inputs.ts'
-import {
-  createOrtSession,
-  type OrtSession,
-  type OrtSessionOptions,
-  type OrtValue,
-} from './ort-binding.ts'
-import { ORT_DATATYPES } from './ort-datatype.ts'
-import type { SessionPlan, SessionPort, SessionStarted } from './session-contract.ts'
+import { ServeError } from '@tutti/errors'
+import type { Placement } from '../placement.ts'
+import { OrtInstance } from './onnx-model.ts'
+import { type Address, type OrtLibrary, readStatus } from './ort-library.ts'
+import { OrtSession, type SessionParts } from './ort-session.ts'
+import { InstanceThread, type RunThreads, type ThreadCall } from './run-threads.ts'
+import type { OrtSessionOptions } from './session-contract.ts'
+import { toExecutionProviders } from './session-options.ts'
+import { CREATE_SESSION, RELEASE_SESSION } from './thread-mailbox.ts'
 
-/** A session, and the values of the optional inputs that a request leaves out. */
-export interface LoadedSession {
-  readonly session: OrtSession
-  readonly defaults: Readonly<Record<string, OrtValue>>
+const GRAPH_LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const
+const EXECUTION_MODES = { sequential: 0, parallel: 1 } as const
+
+/** How the instances of a model start. */
+export interface ModelLoading extends Omit<SessionParts, 'session'> {
+  readonly model: string
+  readonly placements: readonly Placement[]
+  readonly threads: RunThreads
+  /** Absolute path of the .onnx file; external data is found beside it. */
+  readonly modelFile: string
+  /** All but the execution provider, which belongs to the instance. */
+  readonly options: Omit<OrtSessionOptions, 'executionProviders'>
 }
 
-/** Makes a session on this thread, and says so. @returns undefined, and closes the port, if that fails. */
-export function loadSession(port: MessagePort, plan: SessionPlan): LoadedSession | undefined {
-  const say = (started: SessionStarted): void => port.postMessage(started, [])
+/**
+ * Makes an instance for each placement, and a session for those on one device.
+ *
+ * @returns in the order of their placements; `release` frees the sessions once no instance runs any more.
+ * @throws ServeError MODEL_LOAD_FAILED with the runtime's text.
+ */
+export async function startInstances(o: ModelLoading) {
+  const { placements, threads } = o
+  const sessions = new Map<string, OrtSession>()
+  threads.resize(placements.length)
+  const release = async (): Promise<void> => {
+    for (const session of sessions.values()) {
+      session.dispose()
+      await callOnThread(threads, {
+        function: RELEASE_SESSION,
+        args: [session.address],
+        held: undefined,
+      })
+    }
+    threads.resize(-placements.length)
+  }
   try {
-    const loaded = load(plan)
-    say({})
-    return loaded
+    const instances: OrtInstance[] = []
+    for (const placement of placements) {
+      const device = placement.kind === 'GPU' ? `cuda:${placement.deviceId}` : 'cpu'
+      const session = sessions.get(device) ?? (await createSession(o, placement))
+      sessions.set(device, session)
+      instances.push(new OrtInstance(session, new InstanceThread(session, threads)))
+    }
+    return { instances, release }
   } catch (error) {
-    say({ problem: textOf(error) })
-    port.close()
-    return undefined
+    await release()
+    throw error
   }
 }
 
-function load(plan: SessionPlan): LoadedSession {
-  const optional = plan.inputs.filter((input) => input.optional)
-  if (optional.length > 0) return loadOpened(plan, optional)
-  const session = createOrtSession()
-  session.loadModel(plan.modelFile, plan.options)
-  return { session, defaults: {} }
-}
-
-/** Loads a model with optional inputs, from memory instead of by path, and asks the runtime for their defaults. */
-function loadOpened(
-  { modelFile, options }: SessionPlan,
-  optional: readonly SessionPort[],
-): LoadedSession {
-  const folder = 'session.model_external_initializers_file_folder_path'
-  const extra = { [folder]: dirname(modelFile), ...options.extra }
-  const start = (bytes: Uint8Array<ArrayBuffer>, more: Partial<OrtSessionOptions>): OrtSession => {
-    const session = createOrtSession()
-    session.loadModel(bytes.buffer, 0, bytes.byteLength, { ...options, ...more, extra })
-    return session
+async function createSession(o: ModelLoading, placement: Placement): Promise<OrtSession> {
+  const isOnGpu = placement.kind === 'GPU'
+  // What the runtime says of libraries that cannot be loaded names none of them.
+  const where = isOnGpu
+    ? `on CUDA device ${placement.deviceId}, by the provider for CUDA 12 and cuDNN 9: `
+    : ''
+  try {
+    const executionProviders = toExecutionProviders(placement)
+    const session = await createNative(o, { ...o.options, executionProviders })
+    return new OrtSession({ ...o, session, mayRunHere: o.mayRunHere && !isOnGpu })
+  } catch (error) {
+    throw ServeError.from(error).withPrefix(`failed to load model '${o.model}': ${where}`)
   }
-  const names = new Set(optional.map(({ name }) => name))
-  const model = readFileSync(modelFile)
-  const source = start(toDefaults(model, names), { executionProviders: [{ name: 'cpu' }] })
-  const values = source.run({}, Object.fromEntries([...names].map((name) => [name, null])), {})
-  const defaults = Object.fromEntries(
-    optional.map((port) => [port.name, toFed(port, values[port.name])]),
-  )
-  source.dispose()
-  return { session: start(openInputs(model, names), {}), defaults }
 }
 
-/** A copy of a result, as it can be fed. */
-function toFed({ name, datatype }: SessionPort, value: OrtValue | undefined): OrtValue {
-  const { type, dims, data } = value ?? { type: 'none', dims: [], data: [] }
-  const want = ORT_DATATYPES[datatype]?.name
-  if (type !== want) throw new Error(`default of input '${name}': type ${type}, want ${want}`)
-  const copy = data.slice()
-  // The binding gives FP16 as a Float16Array, and misreads one that it is fed.
-  const isFp16 = type === 'float16' && ArrayBuffer.isView(copy)
-  return { type, dims, data: isFp16 ? new Uint16Array(copy.buffer) : copy, location: 'cpu' }
+/** @returns the address of an OrtSession, which is made on a run thread: it may take seconds. */
+async function createNative(o: ModelLoading, options: OrtSessionOptions): Promise<Address> {
+  const { library, modelFile } = o
+  const native = createOptions(library, options)
+  const path = Buffer.from(`${modelFile}\0`, process.platform === 'win32' ? 'utf16le' : 'utf8')
+  const session = new BigUint64Array(1)
+  const [pathAt, sessionAt] = [library.addressOf(path), library.addressOf(session)]
+  try {
+    const args = [library.env, pathAt, native, sessionAt]
+    const call = { function: CREATE_SESSION, args, held: [path, session] }
+    check(library, await callOnThread(o.threads, call))
+  } finally {
+    library.api.releaseSessionOptions(native)
+  }
+  return session[0] ?? 0n
 }
 
-/** The runtime's text. */
-export function textOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).trim()
+function callOnThread(threads: RunThreads, call: Omit<ThreadCall, 'done'>): Promise<number> {
+  const thread = threads.take()
+  return new Promise((resolve, reject) => {
+    const done = (result: number | ServeError): void => {
+      threads.give(thread)
+      if (result instanceof ServeError) reject(result)
+      else resolve(result)
+    }
+    thread.post({ ...call, done })
+  })
+}
+
+/** @throws ServeError MODEL_LOAD_FAILED with the runtime's text. */
+function check({ api }: OrtLibrary, status: number): void {
+  if (status !== 0) throw new ServeError('MODEL_LOAD_FAILED', readStatus(api, status).text)
+}
+
+function createOptions(library: OrtLibrary, o: OrtSessionOptions): Address {
+  const { api } = library
+  const out = new BigUint64Array(1)
+  check(library, api.createSessionOptions(out))
+  const options = out[0] ?? 0n
+  try {
+    check(library, api.setGraphOptimization(options, GRAPH_LEVELS[o.graphOptimizationLevel]))
+    check(library, api.setIntraOpThreads(options, o.intraOpNumThreads))
+    check(library, api.setInterOpThreads(options, o.interOpNumThreads))
+    check(library, api.setExecutionMode(options, EXECUTION_MODES[o.executionMode]))
+    check(library, api.setLogSeverity(options, o.logSeverityLevel))
+    const { enableCpuMemArena: hasArena, enableMemPattern: hasPattern } = o
+    check(library, hasArena ? api.enableCpuMemArena(options) : api.disableCpuMemArena(options))
+    check(library, hasPattern ? api.enableMemPattern(options) : api.disableMemPattern(options))
+    for (const [key, value] of Object.entries(o.extra)) {
+      check(library, api.addConfigEntry(options, key, value))
+    }
+    for (const { name, deviceId = 0 } of o.executionProviders) {
+      if (name === 'cuda') appendCuda(library, options, deviceId)
+    }
+    return options
+  } catch (error) {
+    api.releaseSessionOptions(options)
+    throw error
+  }
+}
+
+/** Operators that CUDA lacks fall to the CPU, which every session has. */
+function appendCuda(library: OrtLibrary, options: Address, deviceId: number): void {
+  const { api } = library
+  const out = new BigUint64Array(1)
+  check(library, api.createCudaOptions(out))
+  const cuda = out[0] ?? 0n
+  try {
+    check(library, api.updateCudaOptions(cuda, ['device_id'], [String(deviceId)], 1))
+    check(library, api.appendCuda(options, cuda))
+  } finally {
+    api.releaseCudaOptions(cuda)
+  }
 }

@@ -12,7 +12,7 @@ export interface RunPort extends OnnxPort {
 /** A model as its runs see it. */
 export interface OnnxContext {
   readonly model: string
-  /** By name, in the order that slots count them. */
+  /** By name, in the order that runs count them. */
   readonly inputs: ReadonlyMap<string, RunPort>
   readonly outputs: ReadonlyMap<string, RunPort>
   readonly outputNames: readonly string[]

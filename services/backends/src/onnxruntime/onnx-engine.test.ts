@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { silentLogger } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
+import { RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import {
@@ -12,8 +14,8 @@ import {
   identitySpec,
   writeModelFile,
 } from '../testing/add-model.ts'
-import { executeOnce, fp32Values } from '../testing/execute.ts'
-import { modelConfig, modelSource } from '../testing/model-source.ts'
+import { executeOnce, fp32Tensor, fp32Values } from '../testing/execute.ts'
+import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
 import { buildAddModel, buildOnnx } from '../testing/onnx-writer.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
@@ -58,6 +60,42 @@ await t.test('closing waits for the execution that is under way', async (t) => {
   const [late] = await executeOnce(model, [addRequest(1, 0)])
   t.match(late?.error, { reason: 'ENGINE_STOPPED', code: 'UNAVAILABLE' })
   await model.close()
+})
+
+/** `x` multiplied with itself many times: some milliseconds. */
+function buildLongModel(): Uint8Array {
+  const steps = Array.from({ length: 64 }, (_, i) => `step${i}`)
+  const value = { type: 'FP32' as const, dims: [256, 256] }
+  return buildOnnx({
+    inputs: [{ name: 'x', ...value }],
+    outputs: [{ name: 'step63', ...value }],
+    operators: steps.map((name, i) => {
+      return { op: 'MatMul', inputs: ['x', steps[i - 1] ?? 'x'], outputs: [name] }
+    }),
+  })
+}
+
+await t.test('a run ends when its callers have left', async (t) => {
+  const model = await loadModel(
+    t,
+    buildLongModel(),
+    modelConfig([fp32Declared('x', [256, 256])], [fp32Declared('step63', [256, 256])]),
+  )
+  const request = stepRequest([
+    fp32Tensor(
+      'x',
+      [256, 256],
+      Array.from({ length: 65_536 }, () => 0),
+    ),
+  ])
+  const caller = new AbortController()
+  const sink = new RecordedResponses()
+  const run = model.execute([{ request, sink }], { instance: 0, signal: caller.signal })
+  caller.abort()
+  await run
+  t.match(sink.responses[0]?.error, { reason: 'ENGINE_FAILED', message: /terminate flag/ })
+  const [next] = await executeOnce(model, [request])
+  t.equal(next?.error, undefined, 'the next one does not')
 })
 
 await t.test('a model is a file, or a directory with a file and its data', async (t) => {
@@ -201,4 +239,12 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
   const onItsOwn = await engine.load(modelSource(directory, pinned), { instances: 1 })
   await onItsOwn.close()
   t.match(log[1], { settings: ['instance_group.host_policy'], count: 1 })
+})
+
+await t.test('the runtime does not report to its maker', async (t) => {
+  const { directory, remove } = await writeModelFile(buildAddModel(2))
+  t.teardown(remove)
+  const model = await createOnnxEngine().load(modelSource(directory, ADD_CONFIG), { instances: 1 })
+  t.teardown(() => model.close())
+  t.notOk(existsSync(`/tmp/mat-debug-${process.pid}.log`), 'where its reports are logged')
 })

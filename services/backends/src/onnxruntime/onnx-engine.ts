@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
+import { type Logger, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   type ModelConfig,
@@ -11,25 +11,23 @@ import {
 import type { Engine } from '../engine.ts'
 import { type HostPolicies, policyName } from '../host-policies.ts'
 import { modelPath } from '../model-file.ts'
+import { hasBoundedRuns } from '../onnx/bounded-runs.ts'
 import { inspectOnnx } from '../onnx/inspect.ts'
 import { isBatchable, toPorts, toSignature } from '../onnx/model-ports.ts'
 import { type Placement, placeInstances } from '../placement.ts'
-import { startInstances } from '../start-instances.ts'
+import { BufferPool } from './buffer-pool.ts'
 import { checkConfig } from './config-check.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
+import { startInstances } from './load-session.ts'
 import { toContext } from './onnx-context.ts'
 import { OnnxModel } from './onnx-model.ts'
-import type { SessionPort } from './session-contract.ts'
-import { SessionInstance, type SessionInstanceOptions } from './session-instance.ts'
-import { compileSessionOptions, executionProviders } from './session-options.ts'
-import { SlotPool } from './slot.ts'
+import { loadOrtLibrary, type OrtLibrary } from './ort-library.ts'
+import { RunThreads } from './run-threads.ts'
+import { compileSessionOptions } from './session-options.ts'
 
 export interface OnnxEngineOptions {
   /** Default: no log. */
   readonly log?: Logger
-  readonly clock?: Clock
-  /** The module that session threads run; tests put a faulty one here. */
-  readonly threadModule?: URL
   /** Those that are known, which no session can keep to: the runtime's threads are those of this process. */
   readonly hostPolicies?: HostPolicies
 }
@@ -39,12 +37,6 @@ const DEFAULT_FILENAME = 'model.onnx'
 const POOL_BYTES = 64 * 1024 * 1024
 /** In the one log line about what a model's configuration sets in vain. */
 const MAX_LISTED_SETTINGS = 16
-
-// The thread's module is not imported, so its name is not rewritten when this one is compiled.
-const THREAD_MODULE = new URL(
-  `./session-thread.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`,
-  import.meta.url,
-)
 
 /** A model is a file, or a directory that holds the file and its external data. */
 async function resolveOnnxFile(path: string): Promise<string> {
@@ -64,13 +56,18 @@ function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]
   throw noGpusAvailable({ model: config.name, group: gpu.group, found: problem })
 }
 
-type Parts = Required<OnnxEngineOptions> & { readonly pool: SlotPool }
-
-function toPort({ name, datatype, optional }: SessionPort): SessionPort {
-  return { name, datatype, optional }
+interface Runtime {
+  readonly library: OrtLibrary
+  readonly threads: RunThreads
 }
 
-async function load(source: ModelVersionSource, instances: number, o: Parts): Promise<OnnxModel> {
+type Parts = Required<OnnxEngineOptions> & {
+  readonly pool: BufferPool
+  /** Loaded when it is first asked for. */
+  readonly runtime: () => Runtime
+}
+
+async function load(source: ModelVersionSource, count: number, o: Parts): Promise<OnnxModel> {
   const config = withSequenceTensors(source.config)
   const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
   const all = toPorts(await inspectOnnx(modelFile))
@@ -79,7 +76,7 @@ async function load(source: ModelVersionSource, instances: number, o: Parts): Pr
   const declared = new Set(config.input.map(({ name }) => name))
   const inputs = all.inputs.filter(({ name, optional }) => !optional || declared.has(name))
   const ports = { inputs, outputs: all.outputs }
-  const placements = placeInstances(config, instances)
+  const placements = placeInstances(config, count)
   refuseWithoutCuda(config, placements)
   const usesGpu = placements.some(({ kind }) => kind === 'GPU')
   const { session, ineffective: ignored } = compileSessionOptions(config, usesGpu)
@@ -92,36 +89,34 @@ async function load(source: ModelVersionSource, instances: number, o: Parts): Pr
     const fields = { model: source.name, settings, count: ineffective.length }
     o.log.warn('settings have no effect', fields)
   }
-  const plan = { modelFile, inputs: inputs.map(toPort), outputs: all.outputs.map(toPort) }
-  const sessions = await startInstances(placements, (placement, instance) => {
-    const options = { ...session, executionProviders: executionProviders(placement) }
-    const fields = { model: source.name, version: String(source.version), instance }
-    return start({ ...o, plan: { ...plan, options }, fields })
+  const { instances, release } = await startInstances({
+    model: source.name,
+    placements,
+    modelFile,
+    inputs,
+    outputs: all.outputs,
+    options: session,
+    mayRunHere: await hasBoundedRuns(modelFile),
+    pool: o.pool,
+    ...o.runtime(),
   })
-  return new OnnxModel(toContext(config, ports), sessions)
-}
-
-async function start(o: SessionInstanceOptions): Promise<SessionInstance> {
-  const [{ name, deviceId } = { name: 'cpu' }] = o.plan.options.executionProviders
-  // What the runtime says of libraries that cannot be loaded names none of them.
-  const where =
-    name === 'cuda' ? `on CUDA device ${deviceId}, by the provider for CUDA 12 and cuDNN 9: ` : ''
-  try {
-    return await SessionInstance.start(o)
-  } catch (error) {
-    const prefix = `failed to load model '${String(o.fields['model'])}': ${where}`
-    throw ServeError.from(error).withPrefix(prefix)
-  }
+  return new OnnxModel(toContext(config, ports), instances, release)
 }
 
 /**
- * Makes the `onnxruntime` engine: onnxruntime-node, one session on one thread per instance, never on the calling thread.
- * The process must not exit before every loaded model is closed: exiting while a session runs aborts it.
+ * Makes the `onnxruntime` engine: ONNX Runtime's C API, one session for a model and device. The library is loaded with the first
+ * model.
  */
 export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
-  const pool = new SlotPool(POOL_BYTES)
-  const defaults = { log: silentLogger, clock: systemClock, threadModule: THREAD_MODULE }
-  const parts = { ...defaults, hostPolicies: new Map(), ...o, pool }
+  let made: Runtime | undefined
+  const runtime = (): Runtime => {
+    if (made !== undefined) return made
+    const library = loadOrtLibrary()
+    made = { library, threads: new RunThreads(library.threadFunctions) }
+    return made
+  }
+  const pool = new BufferPool(POOL_BYTES)
+  const parts = { log: silentLogger, hostPolicies: new Map(), ...o, pool, runtime }
   return {
     backend: 'onnxruntime',
     cuda: { problem: cudaProviderProblem, modelChooses: false },

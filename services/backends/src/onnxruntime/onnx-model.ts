@@ -1,27 +1,35 @@
 import { bug, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters, StepRequest } from '@tutti/tensor'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
+import { monotonicNs } from '../monotonic-ns.ts'
 import { joinInputs, joinRequests, splitBatch } from './batches.ts'
 import type { OnnxContext } from './onnx-context.ts'
+import type { OrtSession } from './ort-session.ts'
 import { scatter } from './ragged.ts'
 import { refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
-import type { RunReply, SessionRun, SlotRecord, TensorParts } from './session-contract.ts'
-import type { SessionInstance } from './session-instance.ts'
-import { monotonicNs, planRecord } from './slot.ts'
-import { checkTexts } from './texts.ts'
+import type { InstanceThread } from './run-threads.ts'
+import type { RunReply, SessionRun, TensorParts } from './session-contract.ts'
 
 const NO_PARAMETERS: Parameters = new Map()
 
-/** A model loaded by ONNX Runtime: one session and one thread per instance. */
+/** A model loaded by ONNX Runtime: one session for the instances on a device. */
 export class OnnxModel implements LoadedModel {
-  /** What its thread may be behind is for the caller to bound by their time. */
+  /** What an instance may be behind is for the caller to bound by their time. */
   readonly openExecutions = 64
   readonly #context: OnnxContext
-  readonly #instances: readonly SessionInstance[]
+  readonly #instances: readonly OrtInstance[]
+  readonly #release: () => Promise<void>
+  #closing: Promise<void> | undefined
 
-  constructor(context: OnnxContext, instances: readonly SessionInstance[]) {
+  /** @param release - frees the sessions, once no instance runs any more. */
+  constructor(
+    context: OnnxContext,
+    instances: readonly OrtInstance[],
+    release: () => Promise<void>,
+  ) {
     this.#context = context
     this.#instances = instances
+    this.#release = release
   }
 
   execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
@@ -37,17 +45,14 @@ export class OnnxModel implements LoadedModel {
       const runs = accepted.length > 1 ? joinRequests(accepted, ragged) : accepted.map((r) => [r])
       if (runs.length === 0) resolve(NO_TIMES)
       const call = { resolve, openRuns: runs.length, times: { ...NO_TIMES } }
-      for (const together of runs) {
-        const run = new OpenRun(this.#context, call, together)
-        const { live } = instance.session
-        if (live === undefined) instance.runLater(run)
-        else live.handle.run(run)
-      }
+      for (const together of runs) instance.run(new OpenRun(this.#context, call, together), o)
     })
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.#instances.map((instance) => instance.close()))
+  close(): Promise<void> {
+    const instances = Promise.all(this.#instances.map((instance) => instance.close()))
+    this.#closing ??= instances.then(() => this.#release())
+    return this.#closing
   }
 
   /** Answers the requests that cannot run, and returns the others. */
@@ -64,12 +69,43 @@ export class OnnxModel implements LoadedModel {
   }
 }
 
+/** One execution at a time, on the session that it shares: here if runs are short, else on a thread. */
+export class OrtInstance {
+  readonly #session: OrtSession
+  readonly #thread: InstanceThread
+  #isClosing = false
+
+  constructor(session: OrtSession, thread: InstanceThread) {
+    this.#session = session
+    this.#thread = thread
+  }
+
+  /** Executes a run after those that it has. */
+  run(run: SessionRun, o: BatchOptions): void {
+    try {
+      if (this.#isClosing) throw new ServeError('ENGINE_STOPPED', 'the model is being unloaded')
+      const opened = this.#session.open(run)
+      // Behind runs on the thread it would be answered before them.
+      const isHere = this.#thread.openRuns === 0 && this.#session.isShort(opened)
+      if (isHere) this.#session.runHere(opened)
+      else this.#thread.run(opened, o)
+    } catch (error) {
+      run.done(ServeError.from(error))
+    }
+  }
+
+  /** Resolves when it runs nothing; it takes no run any more. */
+  close(): Promise<void> {
+    this.#isClosing = true
+    return this.#thread.idle()
+  }
+}
+
 /** @throws ServeError for what would fail the whole run: it must fail this request alone. */
 function checkRequest({ model, inputs, outputs }: OnnxContext, request: StepRequest): void {
   for (const tensor of request.inputs) {
     const port = inputs.get(tensor.name)
     if (port?.datatype !== tensor.datatype) refuseInput(model, tensor, port)
-    if (tensor.datatype === 'BYTES') checkTexts(model, tensor)
   }
   for (const name of request.requestedOutputs) {
     if (!outputs.has(name)) refuseName(model, 'output', name)
@@ -95,11 +131,11 @@ interface ExecuteCall {
 
 /** Requests that go through the model together: joins their inputs, splits what comes back and answers them. */
 class OpenRun implements SessionRun {
-  readonly record: SlotRecord
+  readonly inputs: readonly TensorParts[]
+  readonly outputs: readonly number[]
   readonly #context: OnnxContext
   readonly #call: ExecuteCall
   readonly #requests: readonly EngineRequest[]
-  readonly #startNs = monotonicNs()
 
   constructor(context: OnnxContext, call: ExecuteCall, requests: readonly EngineRequest[]) {
     this.#context = context
@@ -107,9 +143,8 @@ class OpenRun implements SessionRun {
     this.#requests = requests
     const [first, ...others] = requests
     const isAlone = others.length === 0 && context.ragged === undefined
-    const inputs =
-      isAlone && first ? toParts(context, first.request) : joinInputs(context, requests)
-    this.record = planRecord(inputs, this.#wantedOutputs())
+    this.inputs = isAlone && first ? toParts(context, first.request) : joinInputs(context, requests)
+    this.outputs = this.#wantedOutputs()
   }
 
   done(result: RunReply | ServeError): void {
@@ -126,15 +161,14 @@ class OpenRun implements SessionRun {
     if (this.#call.openRuns === 0) this.#call.resolve(times)
   }
 
-  /** What a run waited for its thread is no computing; the way back through the queue of messages counts nowhere. */
-  #addTimes({ timesNs, fillNs }: RunReply, takenNs: number): void {
-    const [beginNs = 0, inferStartNs = 0, inferEndNs = 0, endNs = 0] = timesNs
+  /** What a run waited for its thread is no computing; the way back counts nowhere. */
+  #addTimes({ waitNs, inputNs, inferNs, outputNs }: RunReply, takenNs: number): void {
     const { times } = this.#call
     // Further runs of one call wait for its own first one.
-    if (times.waitNs === 0) times.waitNs = Math.max(0, beginNs - this.#startNs - fillNs)
-    times.computeInputNs += fillNs + inferStartNs - beginNs
-    times.computeInferNs += inferEndNs - inferStartNs
-    times.computeOutputNs += endNs - inferEndNs + monotonicNs() - takenNs
+    if (times.waitNs === 0) times.waitNs = waitNs
+    times.computeInputNs += inputNs
+    times.computeInferNs += inferNs
+    times.computeOutputNs += outputNs + monotonicNs() - takenNs
   }
 
   #wantedOutputs(): readonly number[] {

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
+import { ELEMENT_TYPES } from '../onnx/model-ports.ts'
 import type { SessionPort } from './session-contract.ts'
 
 /*
@@ -42,18 +43,34 @@ export function refuseMissing(model: string, name: string): never {
   throw new ServeError('RESPONSE_INVALID', text)
 }
 
-/**
- * ONNX Runtime's status codes by what its text says: the binding drops the number. 2 is INVALID_ARGUMENT, 6 an exception
- * in a kernel, 1 any other failure.
- */
-function statusCode(text: string): number {
-  if (/^(Got invalid dimensions|Invalid rank|Unexpected input data type)/.test(text)) return 2
-  if (/Status Message: \/.*\.(cc|h):\d+/.test(text)) return 6
-  return 1
+/** @throws ServeError INVALID_TENSOR_DATA @param got - with its unit, which is that of `want` too. */
+export function refuseData(
+  { name, datatype }: SessionPort,
+  dims: readonly number[],
+  got: string,
+  want: number,
+): never {
+  const text = `input '${name}': got ${got}, want ${want} for ${datatype} of shape [${dims.join(',')}]`
+  throw new ServeError('INVALID_TENSOR_DATA', text)
 }
 
-/** @param extra - the runtime's text, as it came behind a reply. */
-export function runtimeError(extra: unknown): ServeError {
-  const text = typeof extra === 'string' ? extra : 'unknown'
-  return new ServeError('ENGINE_FAILED', `onnx runtime error ${statusCode(text)}: ${text}`)
+/** @throws ServeError RESPONSE_INVALID */
+export function refuseType({ name, datatype }: SessionPort, type: number): never {
+  const [got = type] = ELEMENT_TYPES[type] ?? []
+  throw new ServeError('RESPONSE_INVALID', `output '${name}': datatype ${got}, want ${datatype}`)
+}
+
+/** @throws ServeError INVALID_TENSOR_DATA */
+export function refuseDims({ name }: SessionPort, dims: readonly number[], most: number): never {
+  const text = `input '${name}': shape [${dims.join(',')}], want at most ${most} extents of 0 or more`
+  throw new ServeError('INVALID_TENSOR_DATA', text)
+}
+
+/** An exception in a kernel, of which newer runtimes say 1 and Triton's 6. */
+const KERNEL_EXCEPTION = /Status Message: \/.*\.(cc|h):\d+/
+
+/** What ONNX Runtime says of a run, with Triton's numbers: 2 is INVALID_ARGUMENT, 6 an exception in a kernel, 1 any other failure. */
+export function runtimeError({ code, text }: { code: number; text: string }): ServeError {
+  const number = code === 1 && KERNEL_EXCEPTION.test(text) ? 6 : code
+  return new ServeError('ENGINE_FAILED', `onnx runtime error ${number}: ${text}`)
 }

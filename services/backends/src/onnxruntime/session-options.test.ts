@@ -1,7 +1,7 @@
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { modelConfig } from '../testing/model-source.ts'
-import { compileSessionOptions, executionProviders } from './session-options.ts'
+import { compileSessionOptions, toExecutionProviders } from './session-options.ts'
 
 function withParameters(parameters: Readonly<Record<string, string>>): ModelConfig {
   const entries = Object.entries(parameters).map(([key, value]) => [key, { string_value: value }])
@@ -70,7 +70,7 @@ await t.test(
     )
     t.throws(() => compileSessionOptions(withParameters(hints), true), {
       reason: 'UNSUPPORTED',
-      message: /parameters\["gpu_mem_limit"\]: the binding cannot bound GPU memory/,
+      message: /parameters\["gpu_mem_limit"\]: the engine does not bound GPU memory/,
     })
   },
 )
@@ -125,6 +125,6 @@ await t.test('every field that does nothing here is reported if it is set', asyn
 
 await t.test('an instance on a GPU leaves to the CPU what CUDA lacks', async (t) => {
   const placement = { group: 'g', name: 'g_0', kind: 'GPU', deviceId: 3, policy: '' } as const
-  t.same(executionProviders(placement), [{ name: 'cuda', deviceId: 3 }, { name: 'cpu' }])
-  t.same(executionProviders({ ...placement, kind: 'CPU' }), [{ name: 'cpu' }])
+  t.same(toExecutionProviders(placement), [{ name: 'cuda', deviceId: 3 }, { name: 'cpu' }])
+  t.same(toExecutionProviders({ ...placement, kind: 'CPU' }), [{ name: 'cpu' }])
 })

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { findIneffective, refuseField } from '../config-fields.ts'
 import type { Placement } from '../placement.ts'
-import type { OrtSessionOptions } from './ort-binding.ts'
+import type { OrtSessionOptions } from './session-contract.ts'
 
 export interface CompiledOptions {
   /** Everything but the execution provider, which belongs to the instance. */
@@ -55,7 +55,7 @@ const GRAPH_LEVELS = new Map<number, OrtSessionOptions['graphOptimizationLevel']
 const LOG_FATAL = 4
 const GPU_BOUND = 'gpu_mem_limit'
 
-/** Fields of Triton's that are for other backends or for what the binding cannot do. Pinned memory says nothing: it is always on. */
+/** Fields of Triton's that are for other backends or for what the engine does not do. Pinned memory says nothing: it is always on. */
 const INEFFECTIVE = [
   'optimization.cuda.graphs',
   'optimization.cuda.graph_spec',
@@ -94,14 +94,14 @@ function refuseUnserved(config: ModelConfig, usesGpu: boolean): void {
   }
   if (usesGpu && Object.hasOwn(config.parameters, GPU_BOUND)) {
     const field = `parameters["${GPU_BOUND}"]`
-    refuseUnsupported(config, field, 'the binding cannot bound GPU memory')
+    refuseUnsupported(config, field, 'the engine does not bound GPU memory')
   }
 }
 
 /**
  * Turns a model's parameters and optimization settings into session options (triton-semantics 6.2).
  *
- * @throws ServeError MODEL_LOAD_FAILED for a value out of range, UNSUPPORTED for what onnxruntime-node cannot do.
+ * @throws ServeError MODEL_LOAD_FAILED for a value out of range, UNSUPPORTED for what the engine does not do.
  */
 export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): CompiledOptions {
   refuseUnserved(config, usesGpu)
@@ -139,7 +139,9 @@ export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): Co
 }
 
 /** The execution providers of an instance; operators that CUDA lacks fall to the CPU, as ONNX Runtime does it. */
-export function executionProviders(placement: Placement): OrtSessionOptions['executionProviders'] {
+export function toExecutionProviders(
+  placement: Placement,
+): OrtSessionOptions['executionProviders'] {
   if (placement.kind !== 'GPU') return [{ name: 'cpu' }]
   return [{ name: 'cuda', deviceId: placement.deviceId }, { name: 'cpu' }]
 }

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
 import type { EngineRequest } from '../engine.ts'
-import { monotonicNs } from '../onnxruntime/slot.ts'
+import { monotonicNs } from '../monotonic-ns.ts'
 import { executeFrame, packTensors } from './execute-frame.ts'
 import {
   badFrame,

@@ -1,16 +1,23 @@
 import type { Datatype } from '@tutti/tensor'
 import { ELEMENT_TYPES } from '../onnx/model-ports.ts'
-import { DIM, GRAPH, MODEL, SHAPE, TENSOR_TYPE, TYPE, VALUE_INFO } from '../onnx/model-proto.ts'
+import {
+  DIM,
+  GRAPH,
+  MODEL,
+  NODE,
+  SHAPE,
+  TENSOR_TYPE,
+  TYPE,
+  VALUE_INFO,
+} from '../onnx/model-proto.ts'
 import { writeBytes, writeNumber } from './wire-fields.ts'
 
 /** Field numbers of onnx.proto that are written besides those that the engine reads. */
 const OPSET_IMPORT = 8
 const OPSET_VERSION = 2
-const GRAPH_NODE = 1
 const GRAPH_NAME = 2
 const TENSOR = { DIMS: 1, DATA_TYPE: 2, STRING_DATA: 6, NAME: 8, RAW_DATA: 9 } as const
 const EXTERNAL = { DATA: 13, KEY: 1, VALUE: 2, DATA_LOCATION: 14 } as const
-const NODE = { INPUT: 1, OUTPUT: 2, OP_TYPE: 4, ATTRIBUTE: 5 } as const
 const ATTRIBUTE = { NAME: 1, INT: 3, STRING: 4, INTS: 8, TYPE: 20 } as const
 const ATTRIBUTE_TYPE = { INT: 2, STRING: 3, INTS: 7 } as const
 
@@ -26,6 +33,8 @@ export interface ValueSpec {
 
 export interface OperatorSpec {
   readonly op: string
+  /** Default: the standard's. */
+  readonly domain?: string
   readonly inputs: readonly string[]
   readonly outputs: readonly string[]
   /** Whole numbers, lists of them, or text. */
@@ -105,6 +114,7 @@ function writeOperator(operator: OperatorSpec): Uint8Array {
     ...operator.inputs.map((name) => writeBytes(NODE.INPUT, name)),
     ...operator.outputs.map((name) => writeBytes(NODE.OUTPUT, name)),
     writeBytes(NODE.OP_TYPE, operator.op),
+    ...(operator.domain === undefined ? [] : [writeBytes(NODE.DOMAIN, operator.domain)]),
     ...Object.entries(operator.attributes ?? {}).map(([name, value]) =>
       writeBytes(NODE.ATTRIBUTE, writeAttribute(name, value)),
     ),
@@ -135,7 +145,7 @@ function writeInitializer(tensor: InitializerSpec): Uint8Array {
  */
 export function buildOnnx(spec: OnnxSpec): Uint8Array<ArrayBuffer> {
   const graph = Buffer.concat([
-    ...spec.operators.map((operator) => writeBytes(GRAPH_NODE, writeOperator(operator))),
+    ...spec.operators.map((operator) => writeBytes(GRAPH.NODE, writeOperator(operator))),
     writeBytes(GRAPH_NAME, 'test'),
     ...(spec.initializers ?? []).map((tensor) =>
       writeBytes(GRAPH.INITIALIZER, writeInitializer(tensor)),

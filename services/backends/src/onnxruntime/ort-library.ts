@@ -1,0 +1,269 @@
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { ServeError } from '@tutti/errors'
+import type koffiModule from 'koffi'
+import { THREAD_CALLS } from './thread-mailbox.ts'
+
+/*
+ * The one file that knows where ONNX Runtime's library is and how its C API is called. Addresses are plain numbers, and nothing
+ * here is safe from wrong ones: `OrtSession` is the only user, and checks all that comes from requests.
+ *
+ * The C API is a table of functions to which later versions only append (onnxruntime_c_api.h, OrtApi).
+ */
+
+/** An address; 0 for none. Out parameters are BigUint64Arrays, so they come as bigint from there. */
+export type Address = number | bigint
+/** An OrtStatus: 0 for success, else to be read with `readStatus`. */
+type Status = number
+/** Memory that is alive during the call; the runtime writes addresses and sizes to it. */
+type Out = BigUint64Array
+
+/** What a run is called with: where the names and values are, and how many. */
+export type RunArguments = readonly [
+  session: Address,
+  options: Address,
+  inputNames: Address,
+  inputs: Address,
+  inputCount: number,
+  outputNames: Address,
+  outputCount: number,
+  outputs: Address,
+]
+
+/** The functions of OrtApi that are used, and memcpy. */
+export interface OrtApi {
+  readonly getErrorCode: (status: Status) => number
+  readonly getErrorMessage: (status: Status) => string
+  readonly createEnv: (logSeverity: number, name: string, env: Out) => Status
+  readonly createSessionOptions: (options: Out) => Status
+  readonly setExecutionMode: (options: Address, mode: number) => Status
+  readonly enableMemPattern: (options: Address) => Status
+  readonly disableMemPattern: (options: Address) => Status
+  readonly enableCpuMemArena: (options: Address) => Status
+  readonly disableCpuMemArena: (options: Address) => Status
+  readonly setLogSeverity: (options: Address, severity: number) => Status
+  readonly setGraphOptimization: (options: Address, level: number) => Status
+  readonly setIntraOpThreads: (options: Address, threads: number) => Status
+  readonly setInterOpThreads: (options: Address, threads: number) => Status
+  readonly addConfigEntry: (options: Address, key: string, value: string) => Status
+  readonly createCudaOptions: (options: Out) => Status
+  readonly updateCudaOptions: (
+    options: Address,
+    keys: string[],
+    values: string[],
+    count: number,
+  ) => Status
+  readonly appendCuda: (sessionOptions: Address, options: Address) => Status
+  readonly createRunOptions: (options: Out) => Status
+  readonly setTerminate: (runOptions: Address) => Status
+  readonly unsetTerminate: (runOptions: Address) => Status
+  readonly createCpuMemoryInfo: (allocator: number, memory: number, info: Out) => Status
+  readonly getDefaultAllocator: (allocator: Out) => Status
+  readonly createTensorOver: (
+    info: Address,
+    data: Uint8Array,
+    size: number,
+    dims: BigInt64Array,
+    rank: number,
+    type: number,
+    value: Out,
+  ) => Status
+  readonly createTensor: (
+    allocator: Address,
+    dims: BigInt64Array,
+    rank: number,
+    type: number,
+    value: Out,
+  ) => Status
+  readonly fillStringTensor: (value: Address, texts: BigUint64Array, count: number) => Status
+  readonly resizeStringElement: (value: Address, index: number, size: number, buffer: Out) => Status
+  readonly getStringBytes: (value: Address, size: Out) => Status
+  readonly getStrings: (
+    value: Address,
+    text: Uint8Array,
+    size: number,
+    offsets: BigUint64Array,
+    count: number,
+  ) => Status
+  readonly getTensorData: (value: Address, data: Out) => Status
+  readonly getTypeAndShape: (value: Address, info: Out) => Status
+  readonly getElementType: (info: Address, type: Out) => Status
+  readonly getRank: (info: Address, rank: Out) => Status
+  readonly getDims: (info: Address, dims: BigInt64Array, rank: number) => Status
+  /** Blocks the calling thread. */
+  readonly run: (...run: RunArguments) => Status
+  readonly releaseStatus: (status: Status) => void
+  readonly releaseValue: (value: Address) => void
+  readonly releaseRunOptions: (options: Address) => void
+  readonly releaseTypeAndShape: (info: Address) => void
+  readonly releaseSessionOptions: (options: Address) => void
+  readonly releaseCudaOptions: (options: Address) => void
+  readonly copyFrom: (target: Uint8Array, source: Address, size: number) => void
+  readonly copyTo: (target: Address, source: Uint8Array, size: number) => void
+}
+
+/** A loaded library. */
+export interface OrtLibrary {
+  readonly api: OrtApi
+  /** The OrtEnv of this process. */
+  readonly env: Address
+  /** That of memory which is ours. */
+  readonly cpuMemory: Address
+  readonly allocator: Address
+  /** Those that run threads call. */
+  readonly threadFunctions: readonly bigint[]
+  /** Where memory is. It must stay referenced for as long as the address is used. */
+  readonly addressOf: (memory: ArrayBufferView) => number
+}
+
+const A = 'uintptr_t'
+const OUT = 'void*'
+const [TEXT, SIZE, INT] = ['str', 'size_t', 'int'] as const
+
+/** Place in the table, result, parameters. */
+const FUNCTIONS: Readonly<Record<string, readonly [number, string, ...string[]]>> = {
+  getErrorCode: [1, INT, A],
+  getErrorMessage: [2, TEXT, A],
+  createEnv: [3, A, INT, TEXT, OUT],
+  run: [9, A, A, A, A, A, SIZE, A, SIZE, A],
+  createSessionOptions: [10, A, OUT],
+  setExecutionMode: [13, A, A, INT],
+  enableMemPattern: [16, A, A],
+  disableMemPattern: [17, A, A],
+  enableCpuMemArena: [18, A, A],
+  disableCpuMemArena: [19, A, A],
+  setLogSeverity: [22, A, A, INT],
+  setGraphOptimization: [23, A, A, INT],
+  setIntraOpThreads: [24, A, A, INT],
+  setInterOpThreads: [25, A, A, INT],
+  createRunOptions: [39, A, OUT],
+  setTerminate: [46, A, A],
+  unsetTerminate: [47, A, A],
+  createTensor: [48, A, A, OUT, SIZE, INT, OUT],
+  createTensorOver: [49, A, A, OUT, SIZE, OUT, SIZE, INT, OUT],
+  getTensorData: [51, A, A, OUT],
+  fillStringTensor: [52, A, A, OUT, SIZE],
+  getStringBytes: [53, A, A, OUT],
+  getStrings: [54, A, A, OUT, SIZE, OUT, SIZE],
+  getElementType: [60, A, A, OUT],
+  getRank: [61, A, A, OUT],
+  getDims: [62, A, A, OUT, SIZE],
+  getTypeAndShape: [65, A, A, OUT],
+  createCpuMemoryInfo: [69, A, INT, INT, OUT],
+  getDefaultAllocator: [78, A, OUT],
+  releaseStatus: [93, 'void', A],
+  releaseValue: [96, 'void', A],
+  releaseRunOptions: [97, 'void', A],
+  releaseTypeAndShape: [99, 'void', A],
+  releaseSessionOptions: [100, 'void', A],
+  addConfigEntry: [130, A, A, TEXT, TEXT],
+  appendCuda: [204, A, A, A],
+  createCudaOptions: [205, A, OUT],
+  updateCudaOptions: [206, A, A, 'const char **', 'const char **', SIZE],
+  releaseCudaOptions: [208, 'void', A],
+  resizeStringElement: [252, A, A, SIZE, SIZE, OUT],
+}
+
+/** The version of the API that is asked for: the one that appended the last function that is used. */
+const API_VERSION = 15
+const TABLE_SIZE = 253
+const LOG_FATAL = 4
+const ARENA_ALLOCATOR = 1
+const DEFAULT_MEMORY = 0
+const LIBRARIES: Readonly<Record<string, string>> = {
+  darwin: 'libonnxruntime.1.dylib',
+  linux: 'libonnxruntime.so.1',
+  win32: 'onnxruntime.dll',
+}
+
+/** The folder of ONNX Runtime's libraries, in the npm package onnxruntime-node. */
+export function ortFolder(): string {
+  const entry = createRequire(import.meta.url).resolve('onnxruntime-node')
+  return join(dirname(entry), '../bin/napi-v6', process.platform, process.arch)
+}
+
+const loaded = new Map<string, OrtLibrary>()
+
+/**
+ * Loads the library, once in the life of this process.
+ *
+ * @param path - of another one, for tests.
+ * @throws ServeError MODEL_LOAD_FAILED with what is missing.
+ */
+export function loadOrtLibrary(path = ortPath()): OrtLibrary {
+  const library = loaded.get(path) ?? bindLibrary(loadKoffi(), path)
+  loaded.set(path, library)
+  return library
+}
+
+function ortPath(): string {
+  return join(ortFolder(), LIBRARIES[process.platform] ?? 'libonnxruntime.so.1')
+}
+
+/** An OrtStatus in words; it is released. */
+export function readStatus(api: OrtApi, status: Status): { code: number; text: string } {
+  const failure = { code: api.getErrorCode(status), text: api.getErrorMessage(status).trim() }
+  api.releaseStatus(status)
+  return failure
+}
+
+function loadKoffi(): typeof koffiModule {
+  try {
+    return createRequire(import.meta.url)('koffi')
+  } catch (error) {
+    throw cannotLoad('the npm package koffi', error)
+  }
+}
+
+function cannotLoad(what: string, error: unknown): ServeError {
+  const { message } = ServeError.from(error)
+  const text = `ONNX Runtime cannot be used: ${what} does not load: ${message}`
+  return new ServeError('MODEL_LOAD_FAILED', text, { cause: error })
+}
+
+/** koffi unloads a library that is not referenced any more. */
+const HELD: unknown[] = []
+
+function bindLibrary(koffi: typeof koffiModule, path: string): OrtLibrary {
+  // Or the runtime stores a device id in the user's home, writes to /tmp, and reports its use to Microsoft.
+  // oxlint-disable-next-line node/no-process-env -- its library reads it there
+  process.env['ORT_DISABLE_TELEMETRY'] ??= '1'
+  const table = openTable(koffi, path)
+  const entries = Object.entries(FUNCTIONS).map(([name, [place, result, ...parameters]]) => {
+    return [name, koffi.decode(table[place], koffi.proto(result, parameters))]
+  })
+  const libC = koffi.load(null)
+  HELD.push(libC)
+  const copyFrom = libC.func('memcpy', 'void', ['void*', A, SIZE])
+  const copyTo = libC.func('memcpy', 'void', [A, 'const void*', SIZE])
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- FUNCTIONS says what they are
+  const api = { ...Object.fromEntries(entries), copyFrom, copyTo } as unknown as OrtApi
+  const out = new BigUint64Array(1)
+  const made = (status: Status): bigint => {
+    if (status !== 0) throw cannotLoad(path, new Error(readStatus(api, status).text))
+    return out[0] ?? 0n
+  }
+  return {
+    api,
+    // Fatal only: what fails comes back as a status, and the runtime's own lines are not JSON.
+    env: made(api.createEnv(LOG_FATAL, 'tutti', out)),
+    cpuMemory: made(api.createCpuMemoryInfo(ARENA_ALLOCATOR, DEFAULT_MEMORY, out)),
+    allocator: made(api.getDefaultAllocator(out)),
+    threadFunctions: THREAD_CALLS.map(({ place }) => table[place] ?? 0n),
+    addressOf: (memory) => Number(koffi.address(memory)),
+  }
+}
+
+function openTable(koffi: typeof koffiModule, path: string): readonly bigint[] {
+  try {
+    const library = koffi.load(path)
+    HELD.push(library)
+    const base: unknown = library.func('void* OrtGetApiBase()')()
+    const getApi: unknown = koffi.decode(base, 'void*')
+    const api: unknown = koffi.call(getApi, koffi.proto('void*', ['uint32_t']), API_VERSION)
+    if (api === null) throw new Error(`it has no version ${API_VERSION} of the C API`)
+    return koffi.decode(api, koffi.array('void*', TABLE_SIZE))
+  } catch (error) {
+    throw cannotLoad(path, error)
+  }
+}

@@ -1,0 +1,348 @@
+import { bug, ServeError } from '@tutti/errors'
+import { DATATYPES, type NamedTensor } from '@tutti/tensor'
+import { monotonicNs } from '../monotonic-ns.ts'
+import { TYPE_NUMBERS } from '../onnx/model-ports.ts'
+import type { BufferPool } from './buffer-pool.ts'
+import { type Address, type OrtLibrary, type RunArguments, readStatus } from './ort-library.ts'
+import { createRunBlock, type NativeName, type RunBlock, toNativeNames } from './run-block.ts'
+import { refuseData, refuseDims, refuseType, runtimeError } from './run-errors.ts'
+import type { RunReply, SessionPort, SessionRun, TensorParts } from './session-contract.ts'
+import { createTexts, readTexts } from './text-tensors.ts'
+
+/** Inputs up to this size are copied into fresh memory where they cannot be used in place, larger ones into memory of the pool. */
+const SMALL_BYTES = 65_536
+/** Bytes of an address. */
+const ADDRESS_BYTES = 8
+const MAX_RANK = 64
+/** In place of no data: the runtime wants an address. */
+const NO_DATA = new Uint8Array(8)
+
+/** What the session of a model is made of. */
+export interface SessionParts {
+  readonly library: OrtLibrary
+  readonly session: Address
+  readonly inputs: readonly SessionPort[]
+  readonly outputs: readonly SessionPort[]
+  /** For copies of inputs. */
+  readonly pool: BufferPool
+  /** Whether runs that are short may run on the calling thread. */
+  readonly mayRunHere: boolean
+}
+
+/** A run whose inputs are in place. Everything that the runtime reads stays referenced from here until the run is over. */
+export interface OpenedRun {
+  readonly run: SessionRun
+  readonly block: RunBlock
+  /** Copies of inputs that go back into the pool. */
+  readonly copies: readonly ArrayBuffer[]
+  readonly inputBytes: number
+  readonly beginNs: number
+  readonly inputNs: number
+  isTerminated: boolean
+}
+
+/**
+ * One session of ONNX Runtime, which any number of threads may run at the same time. It checks all that comes from requests:
+ * a wrong size or address would end the process.
+ */
+export class OrtSession {
+  /** Of the OrtSession. */
+  readonly address: Address
+  readonly #o: SessionParts
+  readonly #inputNames: readonly NativeName[]
+  readonly #outputNames: readonly NativeName[]
+  /** Where the outputs' values are in a block. */
+  readonly #firstOutput: number
+  readonly #blocks: RunBlock[] = []
+  readonly #out = new BigUint64Array(1)
+  readonly #dims = new BigInt64Array(MAX_RANK)
+  readonly pace = new RunPace()
+
+  constructor(o: SessionParts) {
+    this.#o = o
+    this.address = o.session
+    this.#inputNames = toNativeNames(o.library, o.inputs)
+    this.#outputNames = toNativeNames(o.library, o.outputs)
+    this.#firstOutput = 2 * o.inputs.length + o.outputs.length
+  }
+
+  /**
+   * Puts a run's inputs in place: the bytes of a tensor in one aligned part are used where they are, others are copied.
+   *
+   * @throws ServeError INVALID_TENSOR_DATA if bytes and shape do not fit; ENGINE_FAILED.
+   */
+  open(run: SessionRun): OpenedRun {
+    const beginNs = monotonicNs()
+    const { inputs, outputs } = run
+    const capacity = this.#inputNames.length
+    if (inputs.length > capacity || outputs.length > this.#outputNames.length) {
+      throw bug('a run has more tensors than its model')
+    }
+    const block = this.#blocks.pop() ?? createRunBlock(this.#o, this.#check)
+    outputs.forEach((output, i) => {
+      block.addresses[2 * capacity + i] = this.#outputNames[output]?.address ?? 0n
+      block.addresses[this.#firstOutput + i] = 0n
+    })
+    const copies: ArrayBuffer[] = []
+    let [made, inputBytes] = [0, 0]
+    try {
+      for (const tensor of inputs) {
+        block.addresses[made] = this.#inputNames[tensor.index]?.address ?? 0n
+        block.addresses[capacity + made] = this.#createInput(tensor, copies)
+        made += 1
+        for (const { data } of tensor.parts) inputBytes += data.byteLength
+      }
+    } catch (error) {
+      this.#free({ run, block, copies }, made)
+      throw error
+    }
+    const inputNs = monotonicNs() - beginNs
+    return { run, block, copies, inputBytes, beginNs, inputNs, isTerminated: false }
+  }
+
+  /** Whether a run is so short that it may block the calling thread. */
+  isShort({ inputBytes }: OpenedRun): boolean {
+    return this.#o.mayRunHere && this.pace.isShort(inputBytes)
+  }
+
+  /** What a run thread calls the runtime with. */
+  argumentsOf({ run, block: { address, options } }: OpenedRun): RunArguments {
+    const inputs = this.#inputNames.length * ADDRESS_BYTES
+    const values = address + 2 * inputs
+    const outputValues = values + this.#outputNames.length * ADDRESS_BYTES
+    const [ins, outs] = [run.inputs.length, run.outputs.length]
+    return [this.address, options, address, address + inputs, ins, values, outs, outputValues]
+  }
+
+  /** Runs on the calling thread, to the end. */
+  runHere(opened: OpenedRun): void {
+    const beginNs = monotonicNs()
+    const status = this.#o.library.api.run(...this.argumentsOf(opened))
+    this.finish(opened, status, beginNs, monotonicNs())
+  }
+
+  /** Asks a run that is going on, or about to, to end with an error. */
+  terminate(opened: OpenedRun): void {
+    opened.isTerminated = true
+    const { api } = this.#o.library
+    this.#check(api.setTerminate(opened.block.options))
+  }
+
+  /**
+   * Answers a run, and frees what it had.
+   *
+   * @param status - of the runtime, or why there is none. @param beginNs - when the run began, as `endNs`.
+   */
+  finish(opened: OpenedRun, status: number | ServeError, beginNs: number, endNs: number): void {
+    const readNs = monotonicNs()
+    let result: RunReply | ServeError
+    try {
+      if (status instanceof ServeError) throw status
+      this.pace.add(opened, endNs - beginNs)
+      this.#check(status)
+      const { run, block, inputNs } = opened
+      const outputs = run.outputs.map((index, i) => {
+        return this.#readOutput(index, block.addresses[this.#firstOutput + i] ?? 0n)
+      })
+      result = {
+        outputs,
+        waitNs: Math.max(0, beginNs - opened.beginNs - inputNs),
+        inputNs,
+        inferNs: endNs - beginNs,
+        outputNs: monotonicNs() - readNs,
+      }
+    } catch (error) {
+      result = ServeError.from(error)
+    }
+    if (opened.isTerminated) this.#o.library.api.unsetTerminate(opened.block.options)
+    this.#free(opened, opened.run.inputs.length)
+    opened.run.done(result)
+  }
+
+  /** Frees the memory of runs. None is open any more. */
+  dispose(): void {
+    for (const { options } of this.#blocks.splice(0)) this.#o.library.api.releaseRunOptions(options)
+  }
+
+  /** @param inputs - that were made. */
+  #free({ run, block, copies }: Pick<OpenedRun, 'run' | 'block' | 'copies'>, inputs: number): void {
+    const { api } = this.#o.library
+    const [firstInput, firstOutput] = [this.#inputNames.length, this.#firstOutput]
+    for (let i = 0; i < inputs; i += 1) api.releaseValue(block.addresses[firstInput + i] ?? 0n)
+    for (let i = 0; i < run.outputs.length; i += 1) {
+      const value = block.addresses[firstOutput + i] ?? 0n
+      if (value !== 0n) api.releaseValue(value)
+    }
+    for (const copy of copies) this.#o.pool.give(copy)
+    this.#blocks.push(block)
+  }
+
+  /** @returns the address of an OrtValue. */
+  #createInput(tensor: TensorParts, copies: ArrayBuffer[]): bigint {
+    const { library, inputs } = this.#o
+    const { dims } = tensor
+    const port = inputs[tensor.index] ?? refuseIndex()
+    const count = checkDims(port, dims)
+    const { itemSize } = DATATYPES[port.datatype]
+    if (itemSize === null) return createTexts(library, { port, tensor, count }, this.#check)
+    for (let i = 0; i < dims.length; i += 1) this.#dims[i] = BigInt(dims[i] ?? 0)
+    const data = placeData(tensor, itemSize, copies, this.#o.pool)
+    const size = data.byteLength
+    if (size !== count * itemSize) refuseData(port, dims, `${size} bytes`, count * itemSize)
+    const place = size === 0 ? NO_DATA : data
+    const [memory, type] = [library.cpuMemory, TYPE_NUMBERS.get(port.datatype) ?? 0]
+    const { createTensorOver } = library.api
+    this.#check(createTensorOver(memory, place, size, this.#dims, dims.length, type, this.#out))
+    return this.#out[0] ?? 0n
+  }
+
+  /** A copy of what the runtime has made. */
+  #readOutput(index: number, value: bigint): NamedTensor {
+    const port = this.#o.outputs[index] ?? refuseIndex()
+    const { name, datatype } = port
+    const shape = this.#readShape(port, value)
+    const { library } = this.#o
+    const { api } = library
+    const { itemSize } = DATATYPES[datatype]
+    let count = 1
+    for (const extent of shape) count *= extent
+    if (itemSize === null) {
+      const data = readTexts(library, value, count, this.#check)
+      return { name, datatype, shape, data }
+    }
+    const size = count * itemSize
+    const data = Buffer.allocUnsafe(size)
+    if (size > 0) {
+      this.#check(api.getTensorData(value, this.#out))
+      api.copyFrom(data, this.#out[0] ?? 0n, size)
+    }
+    return { name, datatype, shape, data }
+  }
+
+  #readShape(port: SessionPort, value: bigint): number[] {
+    const { api } = this.#o.library
+    this.#check(api.getTypeAndShape(value, this.#out))
+    const info = this.#out[0] ?? 0n
+    try {
+      // The runtime writes 4 bytes of it.
+      this.#out[0] = 0n
+      this.#check(api.getElementType(info, this.#out))
+      const type = Number(this.#out[0])
+      if (type !== TYPE_NUMBERS.get(port.datatype)) refuseType(port, type)
+      this.#check(api.getRank(info, this.#out))
+      const rank = Number(this.#out[0])
+      const dims = rank > MAX_RANK ? new BigInt64Array(rank) : this.#dims
+      this.#check(api.getDims(info, dims, rank))
+      const shape: number[] = []
+      for (let i = 0; i < rank; i += 1) shape.push(Number(dims[i]))
+      return shape
+    } finally {
+      api.releaseTypeAndShape(info)
+    }
+  }
+
+  /** @throws ServeError ENGINE_FAILED with the runtime's code and text. */
+  readonly #check = (status: number): void => {
+    if (status !== 0) throw runtimeError(readStatus(this.#o.library.api, status))
+  }
+}
+
+function refuseIndex(): never {
+  throw bug('a run names a tensor that its model has not')
+}
+
+/** @returns how many elements it has. @throws ServeError INVALID_TENSOR_DATA */
+function checkDims(port: SessionPort, dims: readonly number[]): number {
+  let count = 1
+  for (const extent of dims) {
+    if (!Number.isSafeInteger(extent) || extent < 0) refuseDims(port, dims, MAX_RANK)
+    count *= extent
+  }
+  if (dims.length > MAX_RANK) refuseDims(port, dims, MAX_RANK)
+  return count
+}
+
+/** The bytes of a tensor in one piece, where its elements are aligned: kernels may use instructions that need it. */
+function placeData(
+  { parts }: TensorParts,
+  itemSize: number,
+  copies: ArrayBuffer[],
+  pool: BufferPool,
+): Uint8Array {
+  const [first, ...others] = parts
+  if (first !== undefined && others.length === 0 && first.data.byteOffset % itemSize === 0) {
+    return first.data
+  }
+  let size = 0
+  for (const { data } of parts) size += data.byteLength
+  const isSmall = size <= SMALL_BYTES
+  const memory = isSmall ? new ArrayBuffer(size) : pool.take(size)
+  if (!isSmall) copies.push(memory)
+  const copy = new Uint8Array(memory, 0, size)
+  let offset = 0
+  for (const { data } of parts) {
+    copy.set(data, offset)
+    offset += data.byteLength
+  }
+  return copy
+}
+
+/** A run is short up to this time, which the way to a thread and back costs too, ... */
+const SHORT_NS = 20_000
+/** ... or as many times the time in which its inputs were put in place: all is slow where requests are so seldom that caches are cold. */
+const SHORT_INPUTS = 3
+/** A model whose runs take up to this time on a thread that has slept is tried here. */
+const TRIAL_NS = 200_000
+/** After one run of more it does not run here any more. Other work on the processor makes short runs longer, but seldom by so much. */
+const LONG_NS = 500_000
+/** Of so many runs here one must be short. */
+const WINDOW_RUNS = 8
+/** Runs on a thread before the first trial. After one that failed they are eight times as many, up to the longest wait. */
+const TRIAL_RUNS = 4
+const LONGEST_WAIT_RUNS = 4096
+/** A run of less is over before anybody who left would be noticed. */
+const TERMINABLE_NS = 1_000_000
+
+/** What the runs of a session take, and so whether the next one is to run on the calling thread. */
+export class RunPace {
+  /** The last run took a while; true before the first one. */
+  mayBeLong = true
+  #isHere = false
+  #runs = 0
+  #hasShortRun = false
+  #waitRuns = TRIAL_RUNS
+  /** The largest inputs of runs that were not slow had so many bytes. */
+  #bytes = 0
+
+  /** Whether a run is expected to be short: others were, with inputs of at least half the size. */
+  isShort(inputBytes: number): boolean {
+    return this.#isHere && inputBytes <= 2 * this.#bytes
+  }
+
+  /** @param inputNs - what putting the inputs in place took. @param ns - what the run took. */
+  add({ inputBytes, inputNs }: Pick<OpenedRun, 'inputBytes' | 'inputNs'>, ns: number): void {
+    this.mayBeLong = ns >= TERMINABLE_NS
+    if (ns > LONG_NS) {
+      this.#bytes = 0
+      return this.#begin(false)
+    }
+    if (ns > TRIAL_NS) return
+    this.#bytes = Math.max(this.#bytes, inputBytes)
+    this.#hasShortRun ||= ns <= SHORT_NS || ns <= SHORT_INPUTS * inputNs
+    this.#runs += 1
+    if (this.#runs >= (this.#isHere ? WINDOW_RUNS : this.#waitRuns)) this.#decide()
+  }
+
+  #decide(): void {
+    const isHere = !this.#isHere || this.#hasShortRun
+    if (!isHere) this.#waitRuns = Math.min(LONGEST_WAIT_RUNS, 8 * this.#waitRuns)
+    else if (this.#isHere) this.#waitRuns = TRIAL_RUNS
+    this.#begin(isHere)
+  }
+
+  #begin(isHere: boolean): void {
+    this.#isHere = isHere
+    this.#runs = 0
+    this.#hasShortRun = false
+  }
+}

@@ -1,0 +1,228 @@
+import { Worker } from 'node:worker_threads'
+import { ServeError } from '@tutti/errors'
+import type { Address } from './ort-library.ts'
+import type { OpenedRun, OrtSession } from './ort-session.ts'
+import {
+  CALL,
+  callAt,
+  createMailbox,
+  DONE,
+  END_THREAD,
+  POSTED,
+  RING_CALLS,
+  RUN,
+  type RunThreadData,
+} from './thread-mailbox.ts'
+
+/** A call for a run thread. */
+export interface ThreadCall {
+  /** One of `THREAD_CALLS`. */
+  readonly function: number
+  readonly args: readonly Address[]
+  /** What the arguments point to: it stays referenced until the call is done. */
+  readonly held: unknown
+  /** @param result - or why the thread has ended; then `beginNs` and `endNs` are 0. */
+  done(result: number | ServeError, beginNs: number, endNs: number): void
+}
+
+// The module is not imported, so its name is not rewritten when this one is compiled.
+const MODULE = new URL(
+  `./run-thread.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`,
+  import.meta.url,
+)
+/** A thread's JavaScript has nothing to keep. */
+const LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 }
+
+/** A thread of its own for native calls, in order. libuv's are for files, names and keys, and four by default. */
+export class RunThread {
+  readonly #mailbox = createMailbox()
+  readonly #worker: Worker
+  readonly #onEnd: () => void
+  /** Those in the ring first. */
+  readonly #calls: ThreadCall[] = []
+  #posted = 0
+  #done = 0
+  #isListening = false
+  #problem = 'no error was reported'
+  endError: ServeError | undefined
+
+  /** @param onEnd - the thread is no more, and takes no calls. */
+  constructor(functions: readonly bigint[], onEnd: () => void, module = MODULE) {
+    const workerData: RunThreadData = { memory: this.#mailbox.memory, functions }
+    this.#onEnd = onEnd
+    // No inherited flags: loaders of the host process have no business in the thread.
+    this.#worker = new Worker(module, { workerData, execArgv: [], resourceLimits: LIMITS })
+    this.#worker.on('error', (error) => (this.#problem = ServeError.from(error).message))
+    this.#worker.once('exit', () => this.#ended())
+  }
+
+  /** Has the thread make a call after those that it has. */
+  post(call: ThreadCall): void {
+    if (this.endError !== undefined) return call.done(this.endError, 0, 0)
+    this.#calls.push(call)
+    this.#fill()
+    this.#listen()
+  }
+
+  /** Ends the thread, which has no calls. Never by `terminate`: it may be in native code. */
+  end(): void {
+    this.#calls.push({ function: END_THREAD, args: [], held: undefined, done: () => {} })
+    this.#fill()
+  }
+
+  /** Puts calls into the ring, as far as it has places. */
+  #fill(): void {
+    const { header, calls } = this.#mailbox
+    let open = (this.#posted - this.#done) | 0
+    const before = open
+    for (; open < RING_CALLS && open < this.#calls.length; open += 1) {
+      const call = this.#calls[open]
+      if (call === undefined) break
+      const at = callAt(this.#posted)
+      calls[at + CALL.FUNCTION] = call.function
+      for (let i = 0; i < call.args.length; i += 1) {
+        calls[at + CALL.ARGUMENTS + i] = Number(call.args[i])
+      }
+      this.#posted = (this.#posted + 1) | 0
+    }
+    if (open === before) return
+    Atomics.store(header, POSTED, this.#posted)
+    Atomics.notify(header, POSTED)
+  }
+
+  /** Wakes when a call is done, or several. */
+  #listen(): void {
+    if (this.#isListening || this.#calls.length === 0) return
+    this.#isListening = true
+    const { value } = Atomics.waitAsync(this.#mailbox.header, DONE, this.#done)
+    const wake = (): void => {
+      this.#isListening = false
+      this.#settle()
+      this.#listen()
+    }
+    void Promise.resolve(value).then(wake)
+  }
+
+  #settle(): void {
+    const { header, calls } = this.#mailbox
+    while (this.#done !== Atomics.load(header, DONE)) {
+      const at = callAt(this.#done)
+      const [result = 0, beginNs = 0, endNs = 0] = calls.subarray(
+        at + CALL.RESULT,
+        at + CALL.NUMBERS,
+      )
+      this.#done = (this.#done + 1) | 0
+      const call = this.#calls.shift()
+      this.#fill()
+      call?.done(result, beginNs, endNs)
+    }
+  }
+
+  #ended(): void {
+    this.#settle()
+    this.endError = new ServeError('ENGINE_STOPPED', `the engine thread ended: ${this.#problem}`)
+    Atomics.notify(this.#mailbox.header, DONE)
+    this.#onEnd()
+    for (const call of this.#calls.splice(0)) call.done(this.endError, 0, 0)
+  }
+}
+
+/**
+ * The run threads of an engine. An instance has one while it runs; one is started when none is idle, so there are at most as many
+ * as instances of loaded models.
+ */
+export class RunThreads {
+  readonly #functions: readonly bigint[]
+  readonly #module: URL | undefined
+  readonly #all = new Set<RunThread>()
+  readonly #idle: RunThread[] = []
+  #bound = 0
+
+  /** @param module - what the threads execute, for tests. */
+  constructor(functions: readonly bigint[], module?: URL) {
+    this.#functions = functions
+    this.#module = module
+  }
+
+  /** More instances, or fewer: threads over their number end. */
+  resize(instances: number): void {
+    this.#bound += instances
+    while (this.#all.size > this.#bound) {
+      const thread = this.#idle.pop()
+      if (thread === undefined) return
+      this.#end(thread)
+    }
+  }
+
+  /** A thread that nobody else has. The last one that was used comes first: it is warm. */
+  take(): RunThread {
+    const idle = this.#idle.pop()
+    if (idle !== undefined) return idle
+    const forget = (): void => {
+      this.#all.delete(thread)
+      const at = this.#idle.indexOf(thread)
+      if (at >= 0) this.#idle.splice(at, 1)
+    }
+    const thread: RunThread = new RunThread(this.#functions, forget, this.#module)
+    this.#all.add(thread)
+    return thread
+  }
+
+  /** @param thread - has no calls. */
+  give(thread: RunThread): void {
+    if (thread.endError !== undefined) return
+    if (this.#all.size > this.#bound) this.#end(thread)
+    else this.#idle.push(thread)
+  }
+
+  #end(thread: RunThread): void {
+    this.#all.delete(thread)
+    thread.end()
+  }
+}
+
+/** The thread of an instance, which has one while it runs there. */
+export class InstanceThread {
+  /** Runs that are not over. */
+  openRuns = 0
+  readonly #session: OrtSession
+  readonly #threads: RunThreads
+  #thread: RunThread | undefined
+  #whenIdle: (() => void) | undefined
+
+  constructor(session: OrtSession, threads: RunThreads) {
+    this.#session = session
+    this.#threads = threads
+  }
+
+  /** Executes a run after those that it has; it is ended once the signal aborts. */
+  run(opened: OpenedRun, o: { readonly signal: AbortSignal }): void {
+    const session = this.#session
+    this.#thread ??= this.#threads.take()
+    this.openRuns += 1
+    const terminate = (): void => session.terminate(opened)
+    // To ask for the signal makes one.
+    const signal = session.pace.mayBeLong ? o.signal : undefined
+    signal?.addEventListener('abort', terminate)
+    const args = session.argumentsOf(opened)
+    const done: ThreadCall['done'] = (result, beginNs, endNs) => {
+      signal?.removeEventListener('abort', terminate)
+      this.openRuns -= 1
+      if (this.openRuns === 0) this.#giveThread()
+      session.finish(opened, result, beginNs, endNs)
+    }
+    this.#thread.post({ function: RUN, args, held: opened, done })
+  }
+
+  /** Resolves when no run is open. None begins any more. */
+  idle(): Promise<void> {
+    if (this.openRuns === 0) return Promise.resolve()
+    return new Promise((resolve) => (this.#whenIdle = resolve))
+  }
+
+  #giveThread(): void {
+    if (this.#thread !== undefined) this.#threads.give(this.#thread)
+    this.#thread = undefined
+    this.#whenIdle?.()
+  }
+}
