@@ -9,6 +9,8 @@ import weakref
 import numpy as np
 
 ALIGNMENT = 64
+# Tensors that the server may lend to other instances begin at such offsets, and share no page with others.
+PAGE_BYTES = 65536
 
 
 class Region:
@@ -34,7 +36,7 @@ class Arena:
         finally:
             os.close(fd)
         self._view = memoryview(self._mapping)
-        self._base = _address(self._mapping)
+        self._base = address_of(self._mapping)
 
     def region(self, offset, size):
         return Region(self._mapping, offset, size)
@@ -44,13 +46,13 @@ class Arena:
 
     def offset_in(self, region, data):
         """Where bytes lie, if they lie in the region; else None."""
-        start = _address(data) - self._base
+        start = address_of(data) - self._base
         if region.offset <= start and start + len(data) <= region.offset + region.size:
             return start
         return None
 
 
-def _address(data):
+def address_of(data):
     return np.frombuffer(data, np.uint8).__array_interface__["data"][0]
 
 

@@ -12,6 +12,7 @@ from .frames import (
     KIND_AGAIN,
     KIND_NONE,
     KIND_RESPONSE,
+    RESULT_KEEPS_LENT,
     RESULT_RETAINED,
     Op,
     read_execute,
@@ -85,11 +86,14 @@ class Executor:
         # From here on only the model itself may still hold something of the inputs.
         del outcome, requests
         told = self._server.watch(region)
-        flags = 0 if told is None else RESULT_RETAINED
+        lent_told = self._server.lent.watch(frame.id)
+        flags = (0 if told is None else RESULT_RETAINED) | (0 if lent_told is None else RESULT_KEEPS_LENT)
         times = (ready - began, inferred - ready, time.perf_counter_ns() - inferred)
         self._server.connection.send(Op.RESULT, frame.id, write_result(records, flags, times), payload)
         if told is not None:
             told()
+        if lent_told is not None:
+            lent_told()
 
     def _request(self, wire, region, payload, at):
         """Makes a request. Returns it, and where in the payload the next one's tensors begin."""

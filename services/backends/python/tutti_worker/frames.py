@@ -26,6 +26,8 @@ class Op:
     FINALIZE = 7
     CREDIT = 9
     ASK_READY = 10
+    MAP = 11
+    UNMAP = 12
 
     READY = 33
     FAILED = 34
@@ -42,9 +44,12 @@ class Op:
     TAKEN = 46
     IS_READY = 47
     METRIC = 48
+    MAPPED = 49
+    RETURNED = 50
 
 
-# Where a tensor's bytes are: in the frame's own payload, one after the other, or in the arena.
+# Where a tensor's bytes are: in the frame's own payload, one after the other, or in the arena. Beyond its end are those of other
+# instances (lent.py).
 IN_PAYLOAD = 0
 IN_ARENA = 1
 
@@ -81,6 +86,8 @@ _METRIC = struct.Struct("<Bd")
 _METRIC_OPERATIONS = {"increment": 0, "set": 1, "observe": 2}
 
 RESULT_RETAINED = 1
+# The model still has some of the inputs that are another instance's.
+RESULT_KEEPS_LENT = 2
 KIND_RESPONSE = 0
 KIND_NONE = 1
 # The model wants the request again.

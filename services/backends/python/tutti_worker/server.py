@@ -7,8 +7,9 @@ import json
 
 import numpy as np
 
-from .arena import ALIGNMENT, watch_bytes
+from .arena import ALIGNMENT, PAGE_BYTES, watch_bytes
 from .frames import IN_ARENA, Op, arena_record, payload_record
+from .lent import SPAN_BYTES, LentArenas
 from .link import Link, Reply
 
 # Up to this many bytes travel in the frame itself: cheaper than a place in the arena.
@@ -32,6 +33,7 @@ class Server:
         self._watches = {}
         # Handlers of frames that are no replies, by operation.
         self.handlers = {}
+        self.lent = LentArenas(self)
 
     def _dispatch(self, frame):
         if frame.op in (Op.REPLY, Op.REGION):
@@ -64,13 +66,18 @@ class Server:
         for tensor in tensors:
             size = tensor.size
             if tensor.place == IN_ARENA:
-                start = tensor.offset - region.offset
-                data = region.bytes[start : start + size]
+                data = self._arena_bytes(tensor, region)
                 made.append(received(tensor.name, tensor.datatype, tensor.shape, data))
             else:
                 made.append(received(tensor.name, tensor.datatype, tensor.shape, payload, at, size))
                 at += size
         return made, at
+
+    def _arena_bytes(self, tensor, region):
+        if tensor.offset >= SPAN_BYTES:
+            return self.lent.bytes_of(tensor.offset, tensor.size)
+        start = tensor.offset - region.offset
+        return region.bytes[start : start + tensor.size]
 
     def watch(self, region):
         """
@@ -112,17 +119,20 @@ class Server:
     def _place_large(self, outputs, region, scratch):
         records = [self._in_place(output, region) for output in outputs]
         moved = [i for i, record in enumerate(records) if record is None]
-        sizes = [len(outputs[i][3]) for i in moved]
-        total = sum(sizes)
+        total = sum(len(outputs[i][3]) for i in moved)
         if total > self._limit:
             raise TooLarge("the tensors take %d bytes, want at most %d" % (total, self._limit))
         start = None
         if self.arena is not None and total > INLINE_BYTES:
-            start = self._room(sum(_aligned(size) for size in sizes), scratch)
+            start = self._room(sum(_aligned(len(outputs[i][3])) for i in moved), scratch)
+        if start is not None:
+            # Large ones first: each begins at a page then.
+            moved.sort(key=lambda i: -len(outputs[i][3]))
         payload = []
         at = 0
-        for i, size in zip(moved, sizes):
+        for i in moved:
             name, datatype, shape, data = outputs[i]
+            size = len(data)
             if start is None:
                 records[i] = payload_record(name, datatype, shape, size)
                 payload.append(data)
@@ -147,4 +157,5 @@ class Server:
 
 
 def _aligned(size):
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    alignment = ALIGNMENT if size <= INLINE_BYTES else PAGE_BYTES
+    return -(-size // alignment) * alignment

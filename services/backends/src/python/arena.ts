@@ -2,9 +2,15 @@ import { assert } from '@tutti/errors'
 import { Loan } from './loan.ts'
 import type { SharedMapping } from './shared-memory.ts'
 
-/** Tensors begin at such addresses: a cache line, and what vector instructions like. */
-export const ALIGNMENT = 64
-const PAGE_BYTES = 65_536
+/** Small tensors begin at such addresses: a cache line, and what vector instructions like. */
+const ALIGNMENT = 64
+/** Parts and large tensors do, so that none shares a page with another: a multiple of every system's pages. */
+export const PAGE_BYTES = 65_536
+/** Up to this many bytes travel in the frame itself: cheaper than a place in the arena. */
+export const INLINE_BYTES = 8192
+/** The arena with number N begins at N times this, for processes that map those of others. Offsets stay below 2^53. */
+const SPAN_BYTES = 2 ** 40
+const MOST_SHARED = 8191
 /** What is copied at most on the event loop: some milliseconds where each page of it is new. */
 const AT_ONCE_BYTES = 1024 * 1024
 /** What the thread pool, which has work of others too, copies at a time. */
@@ -19,10 +25,26 @@ interface Gap {
   size: number
 }
 
+/** What a tensor of that size takes, or a part. */
+export function aligned(size: number): number {
+  const alignment = size <= INLINE_BYTES ? ALIGNMENT : PAGE_BYTES
+  return Math.ceil(size / alignment) * alignment
+}
+
+/** Arenas by the buffers over them. */
+const arenas = new WeakMap<ArrayBufferLike, Arena>()
+const freeNumbers: number[] = []
+let lastNumber = 0
+
+/** The arena that bytes lie in; undefined for ordinary memory. */
+export function arenaOf(bytes: Uint8Array): Arena | undefined {
+  return arenas.get(bytes.buffer)
+}
+
 /** A part of the arena. */
 export interface ArenaPart {
   readonly offset: number
-  /** Bytes; a multiple of the alignment. */
+  /** Bytes; a multiple of a page. */
   readonly size: number
 }
 
@@ -43,6 +65,9 @@ export class Arena {
   readonly #views: ArrayBuffer[] = []
   /** Readers of what was lent. */
   #loans = 0
+  #number: number | undefined
+  /** Called before the mapping ends: processes of other instances that see it. */
+  readonly viewers = new Set<(arena: Arena) => void>()
   /** Set while `unmap` waits for them. */
   #returned: (() => void) | undefined
 
@@ -55,6 +80,20 @@ export class Arena {
     return this.#parts.size === 0
   }
 
+  /** Where it begins for processes of other instances that map it; undefined if there are too many. */
+  get sharedBase(): number | undefined {
+    const isLeft = freeNumbers.length > 0 || lastNumber < MOST_SHARED
+    if (this.#number === undefined && isLeft && this.mapping.size <= SPAN_BYTES) {
+      this.#number = freeNumbers.pop() ?? ++lastNumber
+    }
+    return this.#number && this.#number * SPAN_BYTES
+  }
+
+  /** As processes of other instances know it, once it has a shared base. */
+  get number(): number {
+    return this.#number ?? 0
+  }
+
   /** Bytes from the start that may hold memory. */
   get highest(): number {
     return this.#highest
@@ -62,7 +101,7 @@ export class Arena {
 
   /** @returns undefined if there is no gap of that size. */
   allocate(bytes: number): ArenaPart | undefined {
-    const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT)
+    const size = Math.max(PAGE_BYTES, Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES)
     const index = this.#gaps.findIndex((gap) => gap.size >= size)
     const gap = this.#gaps[index]
     if (gap === undefined) return undefined
@@ -116,6 +155,7 @@ export class Arena {
       const bytes = 2 ** Math.ceil(Math.log2(Math.max(end, LEAST_VIEW_BYTES)))
       buffer = this.mapping.view(Math.min(bytes, this.mapping.size))
       this.#views.push(buffer)
+      arenas.set(buffer, this)
     }
     return new Uint8Array(buffer, offset, size)
   }
@@ -159,6 +199,8 @@ export class Arena {
       this.#returned = resolve
       await promise
     }
+    for (const viewer of this.viewers) viewer(this)
+    if (this.#number !== undefined) freeNumbers.push(this.#number)
     // A reader that came too late must find nothing, rather than take this process down.
     for (const view of this.#views) view.transfer(0)
     this.mapping.unmap()

@@ -1,10 +1,7 @@
 import type { NamedTensor, StepRequest } from '@tutti/tensor'
-import { ALIGNMENT, type Arena, type ArenaPart } from './arena.ts'
+import { type Arena, type ArenaPart, aligned, INLINE_BYTES } from './arena.ts'
 import { FrameWriter, IN_ARENA, IN_PAYLOAD, OP, type TensorPlace } from './frames.ts'
 import { contextJson } from './request-context.ts'
-
-/** Up to this many bytes travel in the frame itself: cheaper than a place in the arena. */
-export const INLINE_BYTES = 8192
 
 /** Tensors in place. */
 export interface PackedTensors {
@@ -18,40 +15,46 @@ export interface PackedTensors {
   readonly copied: Promise<unknown> | undefined
 }
 
-function aligned(size: number): number {
-  return Math.ceil(size / ALIGNMENT) * ALIGNMENT
-}
-
-/** Copies tensors into the arena, large ones off the event loop; small ones, and all where the arena is full, travel in the frame. */
+/**
+ * Copies tensors into the arena, large ones off the event loop; small ones, and all where the arena is full, travel in the frame.
+ *
+ * @param borrow - where the process sees a tensor of a list already; undefined if it does not.
+ */
 export function packTensors(
   lists: readonly (readonly NamedTensor[])[],
   arena: Arena | undefined,
+  borrow: (list: number, data: Uint8Array) => number | undefined = () => undefined,
 ): PackedTensors {
   let bytes = 0
   let packedBytes = 0
-  for (const list of lists) {
-    for (const { data } of list) {
+  const borrowed = lists.map((list, i) =>
+    list.map(({ data }) => {
+      const offset = borrow(i, data)
+      if (offset !== undefined) return offset
       bytes += data.byteLength
       packedBytes += aligned(data.byteLength)
-    }
-  }
+      return undefined
+    }),
+  )
   const region = bytes > INLINE_BYTES ? arena?.allocate(packedBytes) : undefined
   const payload: Uint8Array[] = []
   const copies: Promise<void>[] = []
-  let at = region?.offset ?? 0
-  const place = ({ name, datatype, shape, data }: NamedTensor): TensorPlace => {
-    const offset = at
+  let at = 0
+  const place = (tensor: NamedTensor, lent: number | undefined): TensorPlace => {
+    const { name, datatype, shape, data } = tensor
     const size = data.byteLength
+    if (lent !== undefined) return { name, datatype, shape, place: IN_ARENA, offset: lent, size }
     if (region === undefined) {
       if (size > 0) payload.push(data)
       return { name, datatype, shape, place: IN_PAYLOAD, offset: 0, size }
     }
+    const offset = region.offset + at
     const copying = arena?.write(offset, data)
     if (copying !== undefined) copies.push(copying)
     at += aligned(size)
     return { name, datatype, shape, place: IN_ARENA, offset, size }
   }
-  const places = lists.map((list) => list.map(place))
+  const places = lists.map((list, i) => list.map((tensor, j) => place(tensor, borrowed[i]?.[j])))
   const copied = copies.length === 0 ? undefined : Promise.all(copies)
   return { region, places, payload, payloadBytes: region === undefined ? bytes : 0, copied }
 }

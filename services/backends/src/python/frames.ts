@@ -15,6 +15,8 @@ export const OP = {
   FINALIZE: 7,
   CREDIT: 9,
   ASK_READY: 10,
+  MAP: 11,
+  UNMAP: 12,
   READY: 33,
   FAILED: 34,
   RESULT: 35,
@@ -30,6 +32,8 @@ export const OP = {
   TAKEN: 46,
   IS_READY: 47,
   METRIC: 48,
+  MAPPED: 49,
+  RETURNED: 50,
 } as const
 
 const MAGIC = 0x5454
@@ -43,7 +47,7 @@ const RESPONSE_BYTES = 12
 const MOST_U16 = 65_535
 const HIGH = 2 ** 32
 
-/** Where a tensor's bytes are: in the frame's payload, one after the other, or in the arena. */
+/** Where a tensor's bytes are: in the frame's payload, one after the other, or in the arena. Beyond its end are those of other instances. */
 export const IN_PAYLOAD = 0
 export const IN_ARENA = 1
 
@@ -245,6 +249,8 @@ export interface WireResponse {
 export interface WireResult {
   /** True if the model still has some of the inputs: a RELEASE tells when it has not. */
   readonly isRetained: boolean
+  /** As that, of inputs that are another instance's: a RETURNED tells. */
+  readonly keepsLent: boolean
   readonly inputNs: number
   readonly inferNs: number
   readonly outputNs: number
@@ -276,6 +282,7 @@ export class FrameParser {
     for (let i = 0; i < count; i += 1) responses.push(this.response())
     return {
       isRetained: (meta.readUInt32LE(at + 4) & 1) === 1,
+      keepsLent: (meta.readUInt32LE(at + 4) & 2) === 2,
       inputNs: readU64(meta, at + 8),
       inferNs: readU64(meta, at + 16),
       outputNs: readU64(meta, at + 24),

@@ -1,4 +1,4 @@
-import type { Arena, ArenaPart } from './arena.ts'
+import { type Arena, type ArenaPart, aligned } from './arena.ts'
 import { badFrame, type Frame, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
 import type { ResponseContent } from './open-execution.ts'
 import { readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
@@ -124,7 +124,7 @@ export class InstanceMemory {
   learn(responses: readonly WireResponse[]): void {
     let size = 0
     for (const { tensors } of responses) {
-      for (const tensor of tensors) if (tensor.place === IN_ARENA) size += tensor.size + 64
+      for (const tensor of tensors) if (tensor.place === IN_ARENA) size += aligned(tensor.size)
     }
     const decayed = this.#guess - Math.floor(this.#guess / 8)
     this.#guess = size > LARGEST_GUESS ? 0 : Math.max(size, decayed < 65_536 ? 0 : decayed)

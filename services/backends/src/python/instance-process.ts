@@ -49,7 +49,6 @@ export class InstanceProcess {
   /** Resolves when the process is gone and everything it had is given back. */
   readonly ended: Promise<void>
   #arena: Arena | undefined
-  #isReady = false
   #hasEnded = false
   #problem: string | undefined
   /** Resolves when the tensors of the last frame are copied; undefined if they are. Never rejects. */
@@ -93,8 +92,6 @@ export class InstanceProcess {
     const frame = await this.#first.promise
     const answer = parseObject(frame.meta.toString())
     if (frame.op === OP.READY) {
-      this.#isReady = true
-      this.#arena?.mapping.closeFile()
       if (answer['arena'] !== true) this.#dropArena()
       return answer
     }
@@ -246,8 +243,6 @@ export class InstanceProcess {
   #dropArena(): void {
     const arena = this.#arena
     this.#arena = undefined
-    if (arena === undefined) return
-    if (!this.#isReady) arena.mapping.closeFile()
-    void arena.unmap()
+    void arena?.unmap()
   }
 }

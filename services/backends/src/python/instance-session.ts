@@ -2,6 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
 import type { EngineRequest } from '../engine.ts'
 import { monotonicNs } from '../monotonic-ns.ts'
+import { Borrowings } from './borrowings.ts'
 import { executeFrame, packTensors } from './execute-frame.ts'
 import {
   badFrame,
@@ -50,6 +51,7 @@ export class InstanceSession implements FrameReceiver {
   readonly #o: InstanceSessionOptions
   readonly #executions = new Map<number, OpenExecution>()
   readonly #memory: InstanceMemory
+  readonly #borrowings = new Borrowings((frame) => this.process.send(frame))
   #process: InstanceProcess | undefined
   #nextId = 1
   #nextKey = 1
@@ -91,9 +93,14 @@ export class InstanceSession implements FrameReceiver {
     this.#memory.cancelTrim()
     const requests = batch.map(({ request }) => request)
     const inputs = requests.map((request) => request.inputs)
-    const packed = packTensors(inputs, this.process.arena)
-    const scratch = this.#memory.allocateScratch()
     const id = this.#nextId++
+    const { arena } = this.process
+    const borrow = (i: number, data: Uint8Array): number | undefined => {
+      const request = requests[i]
+      return request && this.#borrowings.borrow(id, request, data)
+    }
+    const packed = packTensors(inputs, arena, arena && borrow)
+    const scratch = this.#memory.allocateScratch()
     const firstKey = this.#nextKey
     this.#nextKey += requests.length
     let copyNs = monotonicNs() - startNs
@@ -227,7 +234,11 @@ export class InstanceSession implements FrameReceiver {
     if (frame.op === OP.SEND) return this.#onSend(frame)
     if (frame.op === OP.GROW) this.#onGrow(frame)
     else if (frame.op === OP.RELEASE) this.#memory.release(frame.id)
-    else if (frame.op === OP.ABANDONED) this.#onAbandoned(frame.id)
+    else if (frame.op === OP.RETURNED) {
+      this.#borrowings.returned(frame.id, this.#isExecuting(frame.id))
+    } else if (frame.op === OP.MAPPED) {
+      this.#borrowings.answered(frame.id, parseObject(frame.meta.toString())['problem'])
+    } else if (frame.op === OP.ABANDONED) this.#onAbandoned(frame.id)
     else if (frame.op === OP.FINALIZED) this.#onFinalized(parseObject(frame.meta.toString()))
     else if (frame.op === OP.IS_READY)
       this.#settleReady(parseObject(frame.meta.toString())['ready'] === true)
@@ -246,10 +257,16 @@ export class InstanceSession implements FrameReceiver {
   onEnd(error: ServeError): void {
     this.#endError = error
     this.#memory.close()
+    this.#borrowings.close()
     this.#settleReady(false)
     for (const taker of this.#o.takers) taker.close()
     this.#onEnded?.(error.message)
     for (const execution of this.#executions.values()) execution.fail(error)
+  }
+
+  /** The process has not told the result yet. */
+  #isExecuting(id: number): boolean {
+    return this.#executions.get(id)?.hasReturned === false
   }
 
   #onFinalized({ error }: Readonly<Record<string, unknown>>): void {
@@ -281,6 +298,7 @@ export class InstanceSession implements FrameReceiver {
     const taken = this.#memory.take(result.responses, frame, { parts, isLent: true })
     return whenCopied(taken, (contents) => {
       if (isRetained && region !== undefined) this.#memory.retain(region)
+      if (!result.keepsLent) this.#borrowings.giveBack(frame.id)
       this.#memory.learn(result.responses)
       const times = {
         computeInputNs: result.inputNs,

@@ -42,6 +42,8 @@ export interface PythonEngineOptions {
   readonly metrics?: ModelMetrics
   /** False: tensors travel over the socket, as where memory cannot be shared. */
   readonly sharesMemory?: boolean
+  /** What is shared with models. Default: memory of this machine. */
+  readonly memory?: SharedMemoryLike
   /** CPUs of the processes of instances. Default: those of this process. */
   readonly hostPolicies?: HostPolicies
   /** Shared by engines whose processes may be forked from one. Default: its own. */
@@ -103,6 +105,7 @@ class PythonEngine implements Engine {
     this.#pool = o.zygotes ?? new ZygotePool()
     this.#hostPolicies = o.hostPolicies ?? new Map()
     if (o.sharesMemory === false) this.#memory = [undefined]
+    else if (o.memory !== undefined) this.#memory = [o.memory]
   }
 
   /** A Python file tells nothing of itself; `complete` asks its code. */

@@ -28,7 +28,7 @@ def hostile(seed):
             struct.pack("<IIQQQ", 1, 1, 0, 0, 0) + struct.pack("<BBHII", 0, 1, 1, dice.choice([33, 0, 2**31]), 0)
             + struct.pack("<BBBBIQQqc", 2, 1, 1, 0, 1, dice.randrange(2**33), dice.randrange(2**20), dice.randrange(2**20), b"y"),
         ])
-        connection.send(dice.randrange(30, 50), dice.randrange(4), meta, [b"x" * dice.randrange(40)])
+        connection.send(dice.randrange(30, 52), dice.randrange(4), meta, [b"x" * dice.randrange(40)])
 `
 
 await t.test(

@@ -12,7 +12,7 @@ export interface SharedMemoryLike {
 }
 
 export interface SharedMapping {
-  /** Opens the file from another process of the same user, as long as `closeFile` was not called. */
+  /** Opens the file from another process of the same user, until `unmap`. */
   readonly path: string
   readonly size: number
   copyIn(offset: number, data: Uint8Array): void
@@ -25,8 +25,6 @@ export interface SharedMapping {
   view(bytes: number): ArrayBuffer
   /** Gives memory back to the system; it reads as zeros then. Whole pages only. */
   discard(offset: number, size: number): void
-  /** The mapping stays. */
-  closeFile(): void
   /** Nothing may be copied from or to it any more. */
   unmap(): void
 }
@@ -114,8 +112,10 @@ function toMapping(
       later((done) => void libC.copyOut.async(target, base + offset, target.byteLength, done)),
     view: (bytes) => koffi.view(address, bytes),
     discard: (offset, bytes) => void libC.advise(base + offset, bytes, MADV_REMOVE),
-    closeFile: () => closeSync(fd),
-    // It takes as long as there are pages.
-    unmap: () => void libC.unmap.async(address, size, () => {}),
+    unmap: () => {
+      closeSync(fd)
+      // It takes as long as there are pages.
+      libC.unmap.async(address, size, () => {})
+    },
   }
 }
