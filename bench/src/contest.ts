@@ -8,7 +8,6 @@ export interface Member {
   readonly name: string
   readonly pid: number
   readonly grpcPort: number
-  readonly metadata?: Readonly<Record<string, string>>
 }
 
 /** One turn of a member. */
@@ -69,7 +68,6 @@ async function takeTurn(member: Member, load: Load, requests: number): Promise<T
     body: toGrpcFrame(encodeInferRequest(load.request)),
     inFlight: load.inFlight,
     requests,
-    metadata: member.metadata ?? {},
   })
   const client = process.cpuUsage(clientBefore)
   return {

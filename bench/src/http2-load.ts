@@ -17,8 +17,6 @@ export interface LoadRequest {
   readonly body: Buffer
   readonly inFlight: number
   readonly requests: number
-  /** Metadata of every request. */
-  readonly metadata?: Readonly<Record<string, string>>
 }
 
 /** What a run took. */
@@ -103,7 +101,7 @@ class Run {
     this.#socket = socket
     this.#load = load
     this.#resolve = resolve
-    this.#headers = requestHeaders(load.path, load.metadata ?? {})
+    this.#headers = requestHeaders(load.path)
     socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
     socket.write(settings(OUR_WINDOW))
     socket.write(windowUpdate(0, OUR_WINDOW - FIRST_WINDOW))

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import manifest from '../package.json' with { type: 'json' }
+import { benchCompare } from './compare.ts'
 import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
 import { findLosses, type History, type Ratios, record } from './history.ts'
@@ -28,6 +29,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   operator: benchOperator,
   python: benchPythonEngine,
   triton: benchTriton,
+  compare: benchCompare,
 }
 
 const { values, positionals } = parseArgs({

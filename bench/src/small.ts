@@ -1,6 +1,7 @@
 import { encodeInferRequest, InferenceClient, inferenceServices } from '@tutti/protocol'
 import { cpuUs, median, printTable } from './figures.ts'
 import { makeFixtureRepository } from './fixture.ts'
+import type { Ratios } from './history.ts'
 import { http2Load, toGrpcFrame } from './http2-load.ts'
 import { type BenchServer, startEmptyServer, startTutti } from './servers.ts'
 import { readStatistics } from './statistics.ts'
@@ -35,7 +36,7 @@ interface Sample {
 }
 
 /** Requests per second of a 16-float model, over those of a gRPC server that does nothing. */
-export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
+export async function benchSmall(nodeFlags: readonly string[]): Promise<Ratios> {
   const repository = makeFixtureRepository(MODEL)
   const tutti = await startTutti(repository.path, { nodeFlags })
   const empty = await startEmptyServer()
@@ -56,6 +57,7 @@ export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
         'empty cpu us',
       ],
     ]
+    const all: Record<string, number> = {}
     let sent = WARM_UP_REQUESTS
     for (const server of [tutti, empty]) await sample(server, 64, WARM_UP_REQUESTS)
     for (const { inFlight, requests } of LEVELS) {
@@ -68,12 +70,15 @@ export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
         sent += requests
       }
       rows.push(toRow(inFlight, rounds))
+      const ratios = rounds.map((round) => round.tutti.perSecond / round.empty.perSecond)
+      all[`small, ${inFlight} in flight: requests/s`] = median(ratios)
     }
     const right = (await readStatistics(client, MODEL)).successes - before.successes
     if (right !== sent) throw new Error(`${right} of ${sent} requests were answered well`)
     console.log(`\nsmall: ${MODEL} [1,${FLOATS}] on one connection`)
     console.log(`medians of ${ROUNDS} rounds; all ${sent} requests were answered well`)
     printTable(rows)
+    return all
   } finally {
     client.close()
     await Promise.all([tutti.stop(), empty.stop()])

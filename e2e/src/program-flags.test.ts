@@ -17,6 +17,7 @@ await t.test('every program that serves has its flags of V8, whoever starts it',
     ['services/router', '--help', SERVING],
     ['services/step', '--help', SERVING],
     ['services/step', 'fetch', []],
+    ['operator', '--help', ['--heap-growing-percent=25']],
   ]
   await Promise.all(
     cases.map(async ([folder, command, flags]) => {

@@ -1,6 +1,10 @@
 #!/usr/bin/env node
-import { processEnvironment, reportFailure, runExecutable } from '@tutti/chassis'
-import { operatorExecutable } from './operator-executable.ts'
+import { OPERATOR_FLAGS, runWithFlags } from '@tutti/chassis/runtime'
+
+runWithFlags(OPERATOR_FLAGS, process)
+
+const { processEnvironment, reportFailure, runExecutable } = await import('@tutti/chassis')
+const { operatorExecutable } = await import('./operator-executable.ts')
 
 const environment = processEnvironment(process)
 const executable = operatorExecutable({

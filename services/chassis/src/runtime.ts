@@ -13,6 +13,9 @@ export const SERVING_FLAGS = [
   '--heap-growing-percent=25',
 ] as const
 
+/** Of the operator, whose heap is objects of Kubernetes: a fifth less memory for a twentieth more processor time. */
+export const OPERATOR_FLAGS = ['--heap-growing-percent=25'] as const
+
 /** What is needed of the process; Node's own `process` has it all. */
 export interface RuntimeProcess
   extends Pick<NodeJS.Process, 'argv' | 'argv0' | 'connected' | 'env' | 'execArgv' | 'execPath'> {

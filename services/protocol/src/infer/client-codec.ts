@@ -72,10 +72,9 @@ function knownParameters({ parameters }: MessageDecoder): Parameters {
 function toTensor(output: TensorMessage, raw: Uint8Array | undefined): NamedTensor {
   const { name, datatype, shape } = output
   if (!isDatatype(datatype)) throw malformed(`output '${name}' has datatype '${datatype}'`)
-  if (output.contents === undefined) {
-    if (raw === undefined) throw malformed(`output '${name}' has no data`)
-    return { name, datatype, shape, data: raw }
-  }
+  // MLServer sends empty contents beside raw ones.
+  if (raw !== undefined) return { name, datatype, shape, data: raw }
+  if (output.contents === undefined) throw malformed(`output '${name}' has no data`)
   const read = readContents(output.contents, datatype, { maxBytes: MAX_MESSAGE_BYTES })
   if (read.kind === 'data') return { name, datatype, shape, data: read.data }
   throw malformed(`output '${name}' of datatype ${datatype} has contents of another`)

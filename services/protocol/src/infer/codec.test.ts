@@ -160,6 +160,14 @@ await t.test('a request of proto-loader decodes to the same message', async (t) 
   )
 })
 
+await t.test('raw bytes are read beside the empty contents that MLServer sends', (t) => {
+  const raw = Buffer.from([1, 2, 3, 4])
+  const output = { name: 'o', datatype: 'INT32', shape: ['1'], contents: {} }
+  const bytes = encodeResponseObject({ outputs: [output], raw_output_contents: [raw] })
+  t.same(decodeInferResponse(bytes).outputs[0]?.data, raw)
+  t.end()
+})
+
 await t.test('responses agree with proto-loader both ways', async (t) => {
   fc.assert(
     fc.property(text, parameters, tensors, (name, params, outputs) => {
