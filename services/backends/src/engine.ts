@@ -141,7 +141,7 @@ export interface BatchOptions {
   /** Index below `instances`; at most `openExecutions` calls for one instance are open, apart from released ones. */
   readonly instance: number
   /** Aborts when no caller waits for any of the requests. A running call need not stop for it; they are answered already. */
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   /** Names a listener that hears of each request whose caller has left before its final response, by its place in the batch. */
   onAbandon?(listener: (request: number) => void): void
   /** The instance takes further calls from now on, although this one still streams. To be called once at most. */

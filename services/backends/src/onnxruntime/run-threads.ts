@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Address } from './ort-library.ts'
 import type { OpenedRun, OrtSession } from './ort-session.ts'
 import {
@@ -196,7 +196,7 @@ export class InstanceThread {
   }
 
   /** Executes a run after those that it has; it is ended once the signal aborts. */
-  run(opened: OpenedRun, o: { readonly signal: AbortSignal }): void {
+  run(opened: OpenedRun, o: { readonly signal: CancelSignal }): void {
     const session = this.#session
     this.#thread ??= this.#threads.take()
     this.openRuns += 1

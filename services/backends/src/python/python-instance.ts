@@ -66,14 +66,13 @@ export class PythonInstance {
   }
 
   /** Executes on the process that lives or comes next. Resolves when all requests are answered and the model has returned. */
-  async execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
-    let session = this.#session.live
-    try {
-      session ??= await this.#session.next()
-    } catch (error) {
-      return failAll(batch, ServeError.from(error))
-    }
-    return await this.#run(session, batch, o)
+  execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
+    const { live } = this.#session
+    if (live !== undefined) return this.#run(live, batch, o)
+    return this.#session.next().then(
+      (session) => this.#run(session, batch, o),
+      (error: unknown) => failAll(batch, ServeError.from(error)),
+    )
   }
 
   /** What the model says; false while there is no process, and if it says nothing in time. Only if it reports that itself. */

@@ -9,7 +9,7 @@ import {
   type Running,
 } from '@tutti/chassis'
 import { startNatsServer, until, withoutNatsServer } from '@tutti/chassis/testing'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { ROUTER_FLAGS, startRouter } from '@tutti/router'
 import { STEP_FLAGS, startStep } from '@tutti/step'
@@ -55,7 +55,7 @@ function testEngine() {
     { name, parameters: given }: ModelConfig,
     request: StepRequest,
     host: ModelHost,
-    signal: AbortSignal,
+    signal: CancelSignal,
   ) => {
     const { parameters } = request.context
     const text = (key: string): string => String(parameters.get(key)?.value ?? '')
@@ -104,7 +104,7 @@ async function callOther(
   host: ModelHost,
   caller: StepRequest,
   modelName: string,
-  signal: AbortSignal,
+  signal: CancelSignal,
 ): Promise<RecordedResponse> {
   const { context, inputs } = caller
   const request = {

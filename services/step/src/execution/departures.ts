@@ -1,8 +1,9 @@
-import type { ServeError } from '@tutti/errors'
+import type { CancelSignal, ServeError } from '@tutti/errors'
 
-/** Tells the engine of a batch which callers have left it, and that no caller waits any more. */
-export class Departures {
-  readonly #abort = new AbortController()
+/** Tells the engine of a batch which callers have left it, and, as its signal, that no caller waits any more. */
+export class Departures implements CancelSignal {
+  aborted = false
+  #onAbort: (() => void)[] = []
   #listener: ((request: number) => void) | undefined
   /** Places in the batch whose callers have left before the engine sent its last. */
   readonly #left: number[] = []
@@ -14,8 +15,16 @@ export class Departures {
     this.#open = requests
   }
 
-  get signal(): AbortSignal {
-    return this.#abort.signal
+  get reason(): ServeError | undefined {
+    return this.aborted ? this.#reason : undefined
+  }
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    if (!this.aborted) this.#onAbort.push(listener)
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    this.#onAbort = this.#onAbort.filter((other) => other !== listener)
   }
 
   listen(listener: (request: number) => void): void {
@@ -38,6 +47,8 @@ export class Departures {
   answered(reason?: ServeError): void {
     this.#open -= 1
     this.#reason = reason ?? this.#reason
-    if (this.#open === 0 && this.#reason !== undefined) this.#abort.abort(this.#reason)
+    if (this.#open > 0 || this.#reason === undefined) return
+    this.aborted = true
+    for (const listener of this.#onAbort.splice(0)) listener()
   }
 }

@@ -36,6 +36,7 @@ await t.test('a reader may leave while it is given what waited for its turn', as
   })
   const { model, submit, scheduler } = createSchedulerRig({ config, instances: 2 })
   const [a, b] = [submit('a'), submit('b')]
+  await model.begun(2)
   const send = b.sink.send.bind(b.sink)
   b.sink.send = (response) => {
     send(response)

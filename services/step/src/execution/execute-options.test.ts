@@ -41,6 +41,7 @@ await t.test('an engine hears which caller of a batch has left', async (t) => {
     scheduler.execute(batchRequest({ id: `${i}` }), sink, { signal })
     return sink.all
   })
+  await model.begun(1)
   const { abandoned, signal, requests } = model.at(0)
   t.equal(requests.length, 2)
   callers[1]?.abort(new ServeError('CANCELLED', ''))

@@ -61,16 +61,12 @@ export class Execution implements BatchOptions {
     this.release(times)
   }
 
-  get signal(): AbortSignal {
-    return this.departures.signal
-  }
-
   onAbandon(listener: (request: number) => void): void {
-    this.departures.listen(listener)
+    this.signal.listen(listener)
   }
 
-  /** Made when it is asked for: most engines do not, and it costs more than the rest of a small request. */
-  get departures(): Departures {
+  /** Made when it is asked for: most engines do not, or only for runs that may be long. */
+  get signal(): Departures {
     this.#departures ??= new Departures(this.requests.length)
     return this.#departures
   }
@@ -211,8 +207,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     if (before === 'held') this.#giveBack?.()
     this.#turn?.end()
     const execution = this.#execution
-    if (before === 'running') execution?.departures.left(execution.requests.indexOf(this))
-    execution?.departures.answered(error)
+    if (before === 'running') execution?.signal.left(execution.requests.indexOf(this))
+    execution?.signal.answered(error)
     if (before !== 'recorded') {
       const failure = { requestNs: this.#sinceNs(this.acceptedAt), reason: toFailureReason(error) }
       this.#context.statistics.recordFailure(failure)
@@ -229,9 +225,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   #drop(): void {
-    if (this.#state !== 'abandoned') {
-      this.#context.events.responseOutOfTurn(this.request.context.id)
-    }
+    if (this.#state === 'abandoned') return
+    this.#context.events.responseOutOfTurn(this.request.context.id)
   }
 
   /** The engine has sent its last. */
@@ -295,7 +290,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     if (this.isAnswered) return
     if (!(outcome instanceof ServeError) && !outcome.final) return this.#caller.send(outcome)
     this.#state = 'answered'
-    this.#execution?.departures.answered()
+    this.#execution?.signal.answered()
     this.#finish(outcome, times)
   }
 

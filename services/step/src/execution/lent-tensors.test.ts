@@ -62,6 +62,7 @@ await t.test('and until it is its turn', async (t) => {
   })
   const { model, lender, submit, respond } = open({ config, instances: 2 })
   const [first, second] = [submit(), submit()]
+  await model.begun(2)
   respond(1, 8)
   model.at(1).end()
   await new Promise(setImmediate)

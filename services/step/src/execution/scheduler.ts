@@ -51,6 +51,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   readonly #drained = new ReadyGate()
   #inFlight = 0
   #isStopping = false
+  #isGathering = false
   #timerAt = Number.POSITIVE_INFINITY
   #clearTimer: (() => void) | undefined
 
@@ -70,8 +71,16 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     const { watch } = this.context.statistics
     const scheduled = new ScheduledRequest(request, watch?.(sink) ?? sink, o, this)
     const refusal = this.#enqueue(scheduled)
-    if (refusal === undefined) this.pump()
-    else scheduled.refuse(refusal)
+    if (refusal !== undefined) scheduled.refuse(refusal)
+    else if (this.#inFlight === 1 || this.context.config.dynamic_batching === undefined) this.pump()
+    else if (!this.#isGathering) {
+      // What comes in one turn of the event loop shares a batch, although an instance is free.
+      this.#isGathering = true
+      setImmediate(() => {
+        this.#isGathering = false
+        this.pump()
+      })
+    }
   }
 
   #enqueue(scheduled: ScheduledRequest): ServeError | undefined {

@@ -120,6 +120,7 @@ await t.test('with preserve_ordering a request is let on by its turn, or by its 
     )
     if (first === undefined || stream === undefined) throw new Error('there are two')
     let sent = 0
+    await model.begun(2)
     const second = model.at(1)
     const streamed = streamResponses(second, { count: 40, onSent: (count) => (sent = count) })
     const ended = streamed.then(() => second.end())

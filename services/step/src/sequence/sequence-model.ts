@@ -1,5 +1,5 @@
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '@tutti/backends'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import {
   DATATYPES,
   EMPTY_CONTEXT,
@@ -216,7 +216,7 @@ class PaddedOptions implements BatchOptions {
     this.#placed = placed
   }
 
-  get signal(): AbortSignal {
+  get signal(): CancelSignal {
     return this.#o.signal
   }
 

@@ -6,7 +6,7 @@ import type {
   ExecutionTimes,
   LoadedModel,
 } from '@tutti/backends'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ModelSignature, ModelVersionSource } from '@tutti/model-config'
 import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
 
@@ -24,7 +24,7 @@ export type ScriptedResponse = Partial<StepResponse> & { readonly error?: ServeE
 export interface ScriptedExecution {
   readonly requests: readonly StepRequest[]
   readonly instance: number
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   /** Sends any response, or a failure, as the engine would. */
   send(request: number, response: ScriptedResponse): void
   /** Whether the request may have a further response, as an engine that streams asks. */
