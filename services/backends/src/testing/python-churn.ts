@@ -89,15 +89,20 @@ export async function held(): Promise<Held> {
   // One after the other: files that are being read are held, too.
   const files = await readdir('/proc/self/fd')
   const maps = await readFile('/proc/self/maps', 'utf8')
-  const zygotes = await childrenOf(process.pid)
-  const instances = await Promise.all(zygotes.map(childrenOf))
+  const instances = await instancePids()
   const shared = await readdir('/dev/shm').catch(() => [])
   return {
     files: files.length,
     arenas: maps.split('\n').filter((line) => line.includes('tutti-arena')).length,
-    instances: instances.flat().length,
+    instances: instances.length,
     sharedFiles: shared.filter((name) => name.includes('tutti')).length,
   }
+}
+
+/** The processes of this process's Python models. */
+export async function instancePids(): Promise<readonly number[]> {
+  const zygotes = await childrenOf(process.pid)
+  return (await Promise.all(zygotes.map(childrenOf))).flat()
 }
 
 async function childrenOf(pid: number): Promise<readonly number[]> {
