@@ -52,7 +52,7 @@ class TestLentArena(LentCase):
                 self.assertEqual((int(seen[0]), int(seen[-1])), (2, 2))
                 seen[5] = 9
                 self.assertEqual(int(self.lender[PART + 5]), 2)
-                arena.discard_writes(PART, PART)
+                self.assertEqual(arena.discard_writes(PART, PART), looks)
                 self.lender[PART : 2 * PART] = 3
                 self.assertTrue(np.all(seen == 3))
 
@@ -91,7 +91,7 @@ class TestLentArenas(LentCase):
         self.arenas.bytes_of(3 * SPAN_BYTES, PART)
         self.assertIsNone(self.arenas.watch(1))
         self.assertIsNone(self.arenas.watch(2))
-        self.assertEqual(self.told.written, [])
+        self.assertEqual((self.told.written, self.arenas.has_written), ([], False))
 
     def test_tells_of_the_end_of_the_last_after_the_server_was_told_that_there_is_a_rest(self):
         for ends_first in (True, False):
@@ -112,7 +112,7 @@ class TestLentArenas(LentCase):
                     self.assertEqual(self.told.written, [])
                     del two
                 self.assertEqual(self.told.written, [(Op.RETURNED, 1, None)])
-                self.assertEqual(self.arenas._watches, {})
+                self.assertEqual((self.arenas._watches, self.arenas.has_written), ({}, True))
                 again = self.arenas.bytes_of(3 * SPAN_BYTES, 3 * PART)
                 self.assertTrue(np.all(again == 1))
                 del again

@@ -14,6 +14,7 @@ from .frames import (
     KIND_RESPONSE,
     RESULT_KEEPS_LENT,
     RESULT_RETAINED,
+    RESULT_WRITES_LENT,
     Op,
     read_execute,
     write_response,
@@ -86,8 +87,11 @@ class Executor:
         # From here on only the model itself may still hold something of the inputs.
         del outcome, requests
         told = self._server.watch(region)
-        lent_told = self._server.lent.watch(frame.id)
+        lent = self._server.lent
+        lent_told = lent.watch(frame.id)
         flags = (0 if told is None else RESULT_RETAINED) | (0 if lent_told is None else RESULT_KEEPS_LENT)
+        if lent.has_written:
+            flags |= RESULT_WRITES_LENT
         times = (ready - began, inferred - ready, time.perf_counter_ns() - inferred)
         self._server.connection.send(Op.RESULT, frame.id, write_result(records, flags, times), payload)
         if told is not None:

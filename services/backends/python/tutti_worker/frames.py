@@ -88,6 +88,8 @@ _METRIC_OPERATIONS = {"increment": 0, "set": 1, "observe": 2}
 RESULT_RETAINED = 1
 # The model still has some of the inputs that are another instance's.
 RESULT_KEEPS_LENT = 2
+# It has written into some of these.
+RESULT_WRITES_LENT = 4
 KIND_RESPONSE = 0
 KIND_NONE = 1
 # The model wants the request again.

@@ -48,16 +48,18 @@ class LentArena:
         return Region(self._mapping, offset, size)
 
     def discard_writes(self, offset, size):
-        """Drops this process's own copies of pages: the next tensor there must be seen."""
+        """Drops this process's own copies of pages: the next tensor there must be seen. Returns True if there were some."""
         start = offset // mmap.PAGESIZE
         count = -(-(offset + size) // mmap.PAGESIZE) - start
-        if self._is_written(start, count):
+        is_written = self._is_written(start, count)
+        if is_written is not False:
             self._mapping.madvise(mmap.MADV_DONTNEED, start * mmap.PAGESIZE, count * mmap.PAGESIZE)
+        return is_written is True
 
     def _is_written(self, start, count):
-        """Whether some pages are copies; true where nothing tells. To look is much cheaper than to map them again."""
+        """Whether some pages are copies; None where nothing tells. To look is much cheaper than to map them again."""
         if self._pagemap is None:
-            return True
+            return None
         entries = os.pread(self._pagemap, count * 8, (self._base // mmap.PAGESIZE + start) * 8)
         # The topmost bits: in memory, swapped out, and of a file. Copies are of no file.
         states = np.frombuffer(entries, np.uint8)[7::8] >> 5
@@ -74,6 +76,8 @@ class LentArenas:
         self._arenas = {}
         self._taken = []
         self._watches = {}
+        # The model has written into an input. The server then gives it copies: made page by page they take much longer.
+        self.has_written = False
 
     def _on_map(self, frame):
         wanted = json.loads(frame.meta)
@@ -127,11 +131,15 @@ class LentArenas:
     def _watch_one(self, arena, region, callback):
         offset, size = region.offset, region.size
 
+        def discard():
+            if arena.discard_writes(offset, size):
+                self.has_written = True
+
         def gone():
-            arena.discard_writes(offset, size)
+            discard()
             callback()
 
         watch = watch_bytes(region, gone)
         if watch is None:
-            arena.discard_writes(offset, size)
+            discard()
         return watch

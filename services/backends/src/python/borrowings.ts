@@ -29,7 +29,8 @@ export class Borrowings {
     this.#send(plainFrame(OP.UNMAP, arena.number))
   }
   #lastId = 0
-  #isClosed = false
+  /** The process has ended, or its model writes into its inputs. */
+  #isStopped = false
 
   /** @param send - writes a frame to the process. */
   constructor(send: (frame: Buffer) => void) {
@@ -44,7 +45,7 @@ export class Borrowings {
    */
   borrow(execution: number, { retain }: InferRequest, data: Uint8Array): number | undefined {
     const isSmall = data.byteLength <= INLINE_BYTES
-    if (this.#isClosed || isSmall || data.byteOffset % PAGE_BYTES !== 0) return undefined
+    if (this.#isStopped || isSmall || data.byteOffset % PAGE_BYTES !== 0) return undefined
     const arena = retain && arenaOf(data)
     const base = arena && this.#baseOf(arena)
     if (retain === undefined || base === undefined) return undefined
@@ -85,9 +86,14 @@ export class Borrowings {
     this.giveBack(execution)
   }
 
+  /** From now on inputs are copied: the model writes into them, and the system's copies, page by page, take several times as long. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
   /** The process has ended. */
   close(): void {
-    this.#isClosed = true
+    this.stop()
     for (const arena of this.#arenas.keys()) arena.viewers.delete(this.#forget)
     this.#arenas.clear()
     for (const execution of this.#open.keys()) this.giveBack(execution)

@@ -251,6 +251,8 @@ export interface WireResult {
   readonly isRetained: boolean
   /** As that, of inputs that are another instance's: a RETURNED tells. */
   readonly keepsLent: boolean
+  /** The model has written into such an input, in this execution or before. */
+  readonly writesLent: boolean
   readonly inputNs: number
   readonly inferNs: number
   readonly outputNs: number
@@ -283,6 +285,7 @@ export class FrameParser {
     return {
       isRetained: (meta.readUInt32LE(at + 4) & 1) === 1,
       keepsLent: (meta.readUInt32LE(at + 4) & 2) === 2,
+      writesLent: (meta.readUInt32LE(at + 4) & 4) === 4,
       inputNs: readU64(meta, at + 8),
       inferNs: readU64(meta, at + 16),
       outputNs: readU64(meta, at + 24),

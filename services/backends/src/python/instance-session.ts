@@ -298,6 +298,7 @@ export class InstanceSession implements FrameReceiver {
     const taken = this.#memory.take(result.responses, frame, { parts, isLent: true })
     return whenCopied(taken, (contents) => {
       if (isRetained && region !== undefined) this.#memory.retain(region)
+      if (result.writesLent) this.#borrowings.stop()
       if (!result.keepsLent) this.#borrowings.giveBack(frame.id)
       this.#memory.learn(result.responses)
       const times = {

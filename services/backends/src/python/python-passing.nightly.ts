@@ -28,7 +28,7 @@ def execute(self, requests):
             self.kept.append(x)
         if len(self.kept) > 5:
             self.kept.clear()
-        y = np.add(x, 1, out=x) if random.random() < 0.3 else x + 1
+        y = np.add(x, 1, out=x) if random.random() < 0.03 else x + 1
         responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", y)]))
     return responses`,
   'import random',
@@ -49,6 +49,9 @@ async function answer(model: LoadedModel, request: StepRequest): Promise<Answer 
   return promise
 }
 
+const isFilled = ({ outputs }: Answer, value: number): boolean =>
+  outputs[0]?.data.every((byte) => byte === value) === true
+
 await t.test(
   'tensors that are passed on are right, and come back, whoever is killed when',
   { skip: WITHOUT_CHURN },
@@ -63,9 +66,6 @@ await t.test(
     }
     const until = performance.now() + SECONDS * 1000
     const counts = { answered: 0, lost: 0, wrong: 0, killed: 0 }
-    const isFilled = ({ outputs }: Answer, value: number): boolean =>
-      outputs[0]?.data.every((byte) => byte === value) === true
-
     /** A chain of steps over random instances. What each answered is read again when the next has answered. */
     const client = async (): Promise<void> => {
       while (performance.now() < until) {

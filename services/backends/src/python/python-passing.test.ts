@@ -152,6 +152,7 @@ await t.test('what a model writes into an input is seen by nobody else', { skip 
   t.same(copied, { in: SIZE, out: 0 }, 'which gets a copy')
   t.equal(passed.data.at(-1), 1, 'nor by another reader of the output')
   t.same((await consume(consumer, passed.request)).map(lastOf), [2], 'nor by another step')
+  t.equal(copied.in, 2 * SIZE, 'from now on the model gets copies, which are cheaper than pages')
   passed.giveBack()
   for (let i = 1; i < 5; i += 1) t.equal(await pass(large(i, IN_PLACE)), i + 1)
 })
