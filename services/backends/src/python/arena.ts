@@ -201,8 +201,7 @@ export class Arena {
     }
     for (const viewer of this.viewers) viewer(this)
     if (this.#number !== undefined) freeNumbers.push(this.#number)
-    // A reader that came too late must find nothing, rather than take this process down.
-    for (const view of this.#views) view.transfer(0)
+    this.#detachViews()
     this.mapping.unmap()
   }
 
@@ -217,6 +216,7 @@ export class Arena {
     const to = Math.min(this.mapping.size, Math.ceil(this.#highest / PAGE_BYTES) * PAGE_BYTES)
     const from = Math.max(least, to - MOST_TRIMMED_BYTES)
     if (from < to) this.mapping.discard(from, to - from)
+    this.#detachViews()
     this.#highest = Math.min(this.#highest, from)
     return from > least
   }
@@ -234,6 +234,11 @@ export class Arena {
     })()
     this.#copies.add(copying)
     return copying.finally(() => this.#copies.delete(copying))
+  }
+
+  /** A reader that came too late finds nothing, rather than what another wrote, or the end of this process. */
+  #detachViews(): void {
+    for (const view of this.#views.splice(0)) view.transfer(0)
   }
 
   /** Joins a gap with the next one if they touch. */
