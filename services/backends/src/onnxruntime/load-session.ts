@@ -2,10 +2,11 @@ import { ServeError } from '@tutti/errors'
 import type { Placement } from '../placement.ts'
 import { OrtInstance } from './onnx-model.ts'
 import { type Address, type OrtLibrary, readStatus } from './ort-library.ts'
-import { OrtSession, type SessionParts } from './ort-session.ts'
+import { OrtSession } from './ort-session.ts'
 import { InstanceThread, type RunThreads, type ThreadCall } from './run-threads.ts'
 import type { OrtSessionOptions } from './session-contract.ts'
 import { toExecutionProviders } from './session-options.ts'
+import type { SessionParts } from './session-parts.ts'
 import { CREATE_SESSION, RELEASE_SESSION } from './thread-mailbox.ts'
 
 const GRAPH_LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const

@@ -152,10 +152,11 @@ class OpenRun implements SessionRun {
     const { times } = this.#call
     try {
       if (result instanceof ServeError) throw result
-      this.#answer(result.outputs)
+      this.#answer(result)
     } catch (error) {
       for (const { sink } of this.#requests) sink.fail(ServeError.from(error), 'maybe')
     }
+    if (!(result instanceof ServeError)) result.loan?.end()
     if (!(result instanceof ServeError)) this.#addTimes(result, takenNs)
     this.#call.openRuns -= 1
     if (this.#call.openRuns === 0) this.#call.resolve(times)
@@ -181,7 +182,7 @@ class OpenRun implements SessionRun {
     return [...wanted]
   }
 
-  #answer(outputs: readonly NamedTensor[]): void {
+  #answer({ outputs, loan }: RunReply): void {
     const { model, outputNames } = this.#context
     const split = new Map<string, readonly NamedTensor[]>()
     for (const output of outputs) split.set(output.name, this.#split(output))
@@ -191,7 +192,8 @@ class OpenRun implements SessionRun {
     })
     // All are made before the first is sent, so that no request gets a response and then an error.
     this.#requests.forEach(({ sink }, i) => {
-      const all = { index: 0, final: true, parameters: NO_PARAMETERS }
+      const lent = loan && { retain: loan.retain }
+      const all = { index: 0, final: true, parameters: NO_PARAMETERS, ...lent }
       sink.send({ ...all, outputs: responses[i] ?? [] })
     })
   }

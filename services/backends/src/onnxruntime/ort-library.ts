@@ -114,6 +114,8 @@ export interface OrtLibrary {
   readonly threadFunctions: readonly bigint[]
   /** Where memory is. It must stay referenced for as long as the address is used. */
   readonly addressOf: (memory: ArrayBufferView) => number
+  /** Memory of the runtime's, until it is freed there. */
+  readonly view: (address: Address, size: number) => ArrayBuffer
 }
 
 const A = 'uintptr_t'
@@ -251,6 +253,7 @@ function bindLibrary(koffi: typeof koffiModule, path: string): OrtLibrary {
     allocator: made(api.getDefaultAllocator(out)),
     threadFunctions: THREAD_CALLS.map(({ place }) => table[place] ?? 0n),
     addressOf: (memory) => Number(koffi.address(memory)),
+    view: (address, size) => koffi.view(address, size),
   }
 }
 

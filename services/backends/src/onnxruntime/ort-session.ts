@@ -3,43 +3,19 @@ import { DATATYPES, type NamedTensor } from '@tutti/tensor'
 import { monotonicNs } from '../monotonic-ns.ts'
 import { TYPE_NUMBERS } from '../onnx/model-ports.ts'
 import type { BufferPool } from './buffer-pool.ts'
-import { type Address, type OrtLibrary, type RunArguments, readStatus } from './ort-library.ts'
+import { LENT_BYTES, LentOutputs } from './lent-outputs.ts'
+import { type Address, type RunArguments, readStatus } from './ort-library.ts'
 import { createRunBlock, type NativeName, type RunBlock, toNativeNames } from './run-block.ts'
-import { refuseData, refuseDims, refuseType, runtimeError } from './run-errors.ts'
+import { refuseData, refuseDims, refuseIndex, refuseType, runtimeError } from './run-errors.ts'
 import type { RunReply, SessionPort, SessionRun, TensorParts } from './session-contract.ts'
+import type { OpenedRun, SessionParts } from './session-parts.ts'
 import { createTexts, readTexts } from './text-tensors.ts'
 
 /** Inputs up to this size are copied into fresh memory where they cannot be used in place, larger ones into memory of the pool. */
 const SMALL_BYTES = 65_536
-/** Bytes of an address. */
-const ADDRESS_BYTES = 8
 const MAX_RANK = 64
 /** In place of no data: the runtime wants an address. */
 const NO_DATA = new Uint8Array(8)
-
-/** What the session of a model is made of. */
-export interface SessionParts {
-  readonly library: OrtLibrary
-  readonly session: Address
-  readonly inputs: readonly SessionPort[]
-  readonly outputs: readonly SessionPort[]
-  /** For copies of inputs. */
-  readonly pool: BufferPool
-  /** Whether runs that are short may run on the calling thread. */
-  readonly mayRunHere: boolean
-}
-
-/** A run whose inputs are in place. Everything that the runtime reads stays referenced from here until the run is over. */
-export interface OpenedRun {
-  readonly run: SessionRun
-  readonly block: RunBlock
-  /** Copies of inputs that go back into the pool. */
-  readonly copies: readonly ArrayBuffer[]
-  readonly inputBytes: number
-  readonly beginNs: number
-  readonly inputNs: number
-  isTerminated: boolean
-}
 
 /**
  * One session of ONNX Runtime, which any number of threads may run at the same time. It checks all that comes from requests:
@@ -56,6 +32,7 @@ export class OrtSession {
   readonly #blocks: RunBlock[] = []
   readonly #out = new BigUint64Array(1)
   readonly #dims = new BigInt64Array(MAX_RANK)
+  readonly #lentOutputs: LentOutputs
   readonly pace = new RunPace()
 
   constructor(o: SessionParts) {
@@ -63,6 +40,7 @@ export class OrtSession {
     this.address = o.session
     this.#inputNames = toNativeNames(o.library, o.inputs)
     this.#outputNames = toNativeNames(o.library, o.outputs)
+    this.#lentOutputs = new LentOutputs(o.library)
     this.#firstOutput = 2 * o.inputs.length + o.outputs.length
   }
 
@@ -83,21 +61,22 @@ export class OrtSession {
       block.addresses[2 * capacity + i] = this.#outputNames[output]?.address ?? 0n
       block.addresses[this.#firstOutput + i] = 0n
     })
-    const copies: ArrayBuffer[] = []
-    let [made, inputBytes] = [0, 0]
+    const counts = { inputBytes: 0, inputNs: 0, isTerminated: false }
+    const opened: OpenedRun = { run, block, beginNs, copies: [], lent: [], ...counts }
+    let made = 0
     try {
       for (const tensor of inputs) {
         block.addresses[made] = this.#inputNames[tensor.index]?.address ?? 0n
-        block.addresses[capacity + made] = this.#createInput(tensor, copies)
+        block.addresses[capacity + made] = this.#createInput(tensor, opened.copies)
         made += 1
-        for (const { data } of tensor.parts) inputBytes += data.byteLength
+        for (const { data } of tensor.parts) opened.inputBytes += data.byteLength
       }
     } catch (error) {
-      this.#free({ run, block, copies }, made)
+      this.#free(opened, made)
       throw error
     }
-    const inputNs = monotonicNs() - beginNs
-    return { run, block, copies, inputBytes, beginNs, inputNs, isTerminated: false }
+    opened.inputNs = monotonicNs() - beginNs
+    return opened
   }
 
   /** Whether a run is so short that it may block the calling thread. */
@@ -107,9 +86,9 @@ export class OrtSession {
 
   /** What a run thread calls the runtime with. */
   argumentsOf({ run, block: { address, options } }: OpenedRun): RunArguments {
-    const inputs = this.#inputNames.length * ADDRESS_BYTES
+    const inputs = this.#inputNames.length * BigUint64Array.BYTES_PER_ELEMENT
     const values = address + 2 * inputs
-    const outputValues = values + this.#outputNames.length * ADDRESS_BYTES
+    const outputValues = values + this.#outputNames.length * BigUint64Array.BYTES_PER_ELEMENT
     const [ins, outs] = [run.inputs.length, run.outputs.length]
     return [this.address, options, address, address + inputs, ins, values, outs, outputValues]
   }
@@ -142,16 +121,18 @@ export class OrtSession {
       this.#check(status)
       const { run, block, inputNs } = opened
       const outputs = run.outputs.map((index, i) => {
-        return this.#readOutput(index, block.addresses[this.#firstOutput + i] ?? 0n)
+        return this.#readOutput(index, block.addresses[this.#firstOutput + i] ?? 0n, opened.lent)
       })
       result = {
         outputs,
+        loan: opened.lent.length > 0 ? this.#lentOutputs.lend(opened.lent) : undefined,
         waitNs: Math.max(0, beginNs - opened.beginNs - inputNs),
         inputNs,
         inferNs: endNs - beginNs,
         outputNs: monotonicNs() - readNs,
       }
     } catch (error) {
+      opened.lent.length = 0
       result = ServeError.from(error)
     }
     if (opened.isTerminated) this.#o.library.api.unsetTerminate(opened.block.options)
@@ -165,13 +146,13 @@ export class OrtSession {
   }
 
   /** @param inputs - that were made. */
-  #free({ run, block, copies }: Pick<OpenedRun, 'run' | 'block' | 'copies'>, inputs: number): void {
+  #free({ run, block, copies, lent }: OpenedRun, inputs: number): void {
     const { api } = this.#o.library
     const [firstInput, firstOutput] = [this.#inputNames.length, this.#firstOutput]
     for (let i = 0; i < inputs; i += 1) api.releaseValue(block.addresses[firstInput + i] ?? 0n)
     for (let i = 0; i < run.outputs.length; i += 1) {
       const value = block.addresses[firstOutput + i] ?? 0n
-      if (value !== 0n) api.releaseValue(value)
+      if (value !== 0n && !lent.includes(value)) api.releaseValue(value)
     }
     for (const copy of copies) this.#o.pool.give(copy)
     this.#blocks.push(block)
@@ -196,26 +177,27 @@ export class OrtSession {
     return this.#out[0] ?? 0n
   }
 
-  /** A copy of what the runtime has made. */
-  #readOutput(index: number, value: bigint): NamedTensor {
+  /** What the runtime has made, lent or copied. */
+  #readOutput(index: number, value: bigint, lent: bigint[]): NamedTensor {
     const port = this.#o.outputs[index] ?? refuseIndex()
     const { name, datatype } = port
     const shape = this.#readShape(port, value)
-    const { library } = this.#o
-    const { api } = library
+    const { api } = this.#o.library
     const { itemSize } = DATATYPES[datatype]
-    let count = 1
-    for (const extent of shape) count *= extent
+    const count = shape.reduce((product, extent) => product * extent, 1)
     if (itemSize === null) {
-      const data = readTexts(library, value, count, this.#check)
+      const data = readTexts(this.#o.library, value, count, this.#check)
       return { name, datatype, shape, data }
     }
     const size = count * itemSize
-    const data = Buffer.allocUnsafe(size)
-    if (size > 0) {
-      this.#check(api.getTensorData(value, this.#out))
-      api.copyFrom(data, this.#out[0] ?? 0n, size)
+    if (size > 0) this.#check(api.getTensorData(value, this.#out))
+    const address = this.#out[0] ?? 0n
+    if (size >= LENT_BYTES) {
+      lent.push(value)
+      return { name, datatype, shape, data: this.#lentOutputs.view(address, size) }
     }
+    const data = Buffer.allocUnsafe(size)
+    if (size > 0) api.copyFrom(data, address, size)
     return { name, datatype, shape, data }
   }
 
@@ -233,9 +215,7 @@ export class OrtSession {
       const rank = Number(this.#out[0])
       const dims = rank > MAX_RANK ? new BigInt64Array(rank) : this.#dims
       this.#check(api.getDims(info, dims, rank))
-      const shape: number[] = []
-      for (let i = 0; i < rank; i += 1) shape.push(Number(dims[i]))
-      return shape
+      return Array.from(dims.subarray(0, rank), Number)
     } finally {
       api.releaseTypeAndShape(info)
     }
@@ -245,10 +225,6 @@ export class OrtSession {
   readonly #check = (status: number): void => {
     if (status !== 0) throw runtimeError(readStatus(this.#o.library.api, status))
   }
-}
-
-function refuseIndex(): never {
-  throw bug('a run names a tensor that its model has not')
 }
 
 /** @returns how many elements it has. @throws ServeError INVALID_TENSOR_DATA */

@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { bug, ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import { ELEMENT_TYPES } from '../onnx/model-ports.ts'
 import type { SessionPort } from './session-contract.ts'
@@ -52,6 +52,10 @@ export function refuseData(
 ): never {
   const text = `input '${name}': got ${got}, want ${want} for ${datatype} of shape [${dims.join(',')}]`
   throw new ServeError('INVALID_TENSOR_DATA', text)
+}
+
+export function refuseIndex(): never {
+  throw bug('a run names a tensor that its model has not')
 }
 
 /** @throws ServeError RESPONSE_INVALID */

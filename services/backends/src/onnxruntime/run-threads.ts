@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Address } from './ort-library.ts'
-import type { OpenedRun, OrtSession } from './ort-session.ts'
+import type { OrtSession } from './ort-session.ts'
+import type { OpenedRun } from './session-parts.ts'
 import {
   CALL,
   callAt,

@@ -1,5 +1,6 @@
 import type { ServeError } from '@tutti/errors'
 import type { Datatype, NamedTensor } from '@tutti/tensor'
+import type { Loan } from '../loan.ts'
 
 /** A tensor that can be fed or fetched. Runs name it by its place. */
 export interface SessionPort {
@@ -27,6 +28,8 @@ export interface SessionRun {
 /** What came back for one run. */
 export interface RunReply {
   readonly outputs: readonly NamedTensor[]
+  /** Of outputs that are lent; the receiver ends it. */
+  readonly loan: Loan | undefined
   /** What it waited for its thread; the others are what making the inputs, the run itself and reading the outputs took. */
   readonly waitNs: number
   readonly inputNs: number

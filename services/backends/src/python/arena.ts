@@ -1,5 +1,5 @@
 import { assert } from '@tutti/errors'
-import { Loan } from './loan.ts'
+import { Loan } from '../loan.ts'
 import type { SharedMapping } from './shared-memory.ts'
 
 /** Small tensors begin at such addresses: a cache line, and what vector instructions like. */

@@ -1,0 +1,37 @@
+import { Loan } from '../loan.ts'
+import type { OrtLibrary } from './ort-library.ts'
+
+/** Outputs of at least this size are lent, smaller ones copied. */
+export const LENT_BYTES = 65_536
+/** Views that a session keeps: its arena gives the same places again and again, and each new view costs the collector. */
+const KEPT_VIEWS = 64
+
+/** The large outputs of one session's runs, lent where the runtime made them: fresh memory costs several times what a model takes. */
+export class LentOutputs {
+  readonly #library: OrtLibrary
+  /** By address. That a place is used again is no matter: a view is only given out while the output there is alive. */
+  readonly #views = new Map<bigint, ArrayBuffer>()
+
+  constructor(library: OrtLibrary) {
+    this.#library = library
+  }
+
+  /** The bytes of an output. @param address - of its data, which stays alive until its loan is over. */
+  view(address: bigint, size: number): Uint8Array {
+    const kept = this.#views.get(address)
+    if (kept !== undefined && kept.byteLength >= size) return new Uint8Array(kept, 0, size)
+    const view = this.#library.view(address, size)
+    this.#views.delete(address)
+    this.#views.set(address, view)
+    const [[oldest] = []] = this.#views
+    if (this.#views.size > KEPT_VIEWS && oldest !== undefined) this.#views.delete(oldest)
+    return new Uint8Array(view, 0, size)
+  }
+
+  /** Lends outputs until all who retained them gave them back. @param values - OrtValues, which are released then. */
+  lend(values: readonly bigint[]): Loan {
+    return new Loan(() => {
+      for (const value of values) this.#library.api.releaseValue(value)
+    })
+  }
+}
