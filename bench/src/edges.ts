@@ -1,3 +1,4 @@
+import { SERVING_FLAGS } from '@tutti/chassis/runtime'
 import { type NatsServer, startNatsServer } from '@tutti/chassis/testing'
 import { type Contender, printCost, printLatency, type Round, type Sample } from './edge-report.ts'
 import type { EdgeRound, EdgeTimes } from './edge-round.ts'
@@ -14,7 +15,7 @@ const MEGABYTE = 1e6
 const SIZES = [
   { name: '1 KB', bytes: 1020, calls: 1500, loaded: { calls: 6000, inFlight: 64 } },
   { name: '64 KB', bytes: 65_532, calls: 400, loaded: { calls: 800, inFlight: 64 } },
-  { name: '786 KB', bytes: 786_432, calls: 80, loaded: { calls: 80, inFlight: 10 } },
+  { name: '786 KB', bytes: 786_432, calls: 200, loaded: { calls: 200, inFlight: 10 } },
   { name: '8 MB', bytes: 8_388_600, calls: 10, loaded: { calls: 10, inFlight: 2 } },
 ] as const
 
@@ -25,8 +26,9 @@ interface Edge {
   readonly answerer: { readonly pid: number; stop(): Promise<void> }
 }
 
-/** What a call over NATS costs, over a request of the plain client with the same bytes. */
-export async function benchEdges(nodeFlags: readonly string[]): Promise<void> {
+/** What a call over NATS costs, over a request of the plain client with the same bytes. All run as our programs do. */
+export async function benchEdges(flags: readonly string[]): Promise<void> {
+  const nodeFlags = [...SERVING_FLAGS, ...flags]
   const repository = makeFixtureRepository(MODEL)
   const opened = new AsyncDisposableStack()
   opened.defer(() => repository.remove())
