@@ -288,4 +288,41 @@ function grpc(bytes, random, corpus) {
   return Buffer.concat([head, message, bytes.subarray(end), more])
 }
 
-const FORMATS = { bytes: BYTES, text, json, protobuf, tar, grpc }
+/** The frames of HTTP/2, as far as they are whole, and what is left. */
+function splitFrames(bytes) {
+  const frames = []
+  let at = 0
+  while (at + 9 <= bytes.length) {
+    const end = at + 9 + bytes.readUIntBE(at, 3)
+    if (end > bytes.length) break
+    frames.push(bytes.subarray(at, end))
+    at = end
+  }
+  return { frames, rest: bytes.subarray(at) }
+}
+
+/** Changes one frame of HTTP/2, or which there are; lengths stay in order. */
+function http2(bytes, random, corpus) {
+  const { frames, rest } = splitFrames(bytes)
+  const at = random.below(frames.length + 1)
+  const frame = frames[at]
+  const others = splitFrames(random.pick(corpus)).frames
+  const added = random.below(3) === 0 ? frames[random.below(at + 1)] : random.pick(others)
+  const kind = random.below(4)
+  if (frame === undefined || kind === 0) frames.splice(at, 0, added ?? rest)
+  else if (kind === 1) frames.splice(at, 1)
+  else {
+    const head = Buffer.from(frame.subarray(0, 9))
+    const change = random.below(4)
+    if (change === 0) head[3] = random.below(11)
+    if (change === 1) head[4] ^= 1 << random.below(6)
+    if (change === 2) head.writeUInt32BE(random.pick([0, 1, 2, 3, 5, 7, 0x7fffffff]), 5)
+    const payload = frame.subarray(9)
+    const changed = change === 3 ? BYTES(payload, random, corpus).subarray(0, 2 ** 14) : payload
+    head.writeUIntBE(changed.length, 0, 3)
+    frames[at] = Buffer.concat([head, changed])
+  }
+  return Buffer.concat([...frames, rest])
+}
+
+const FORMATS = { bytes: BYTES, text, json, protobuf, tar, grpc, http2 }

@@ -9,6 +9,8 @@ import { threadId } from 'node:worker_threads'
 import { inspectOnnx } from '../../services/backends/dist/onnx/inspect.js'
 import { toPorts, toSignature } from '../../services/backends/dist/onnx/model-ports.js'
 import { parseManifests } from '../../services/cli/dist/manifests/parse-manifests.js'
+import { ConnectionError } from '../../services/http2/dist/error-code.js'
+import { encodeFields, ServerConnection } from '../../services/http2/dist/index.js'
 import { KubeError } from '../../services/kube/dist/index.js'
 import { parseEvent } from '../../services/kube/dist/watch/read-events.js'
 import {
@@ -44,7 +46,7 @@ import { WireParser } from '../../services/transport/dist/nats/wire-parser.js'
 
 /**
  * @typedef {object} Surface
- * @property {readonly ('bytes' | 'text' | 'json' | 'protobuf' | 'tar' | 'grpc')[]} formats - changes that fit it.
+ * @property {readonly ('bytes' | 'text' | 'json' | 'protobuf' | 'tar' | 'grpc' | 'http2')[]} formats - changes that fit it.
  * @property {(input: Buffer) => unknown} run - throws, or rejects, with `refusal` for an input that it refuses, and with anything else
  *   if something is wrong with us.
  * @property {readonly Buffer[]} [examples] - default the corpus of its name.
@@ -68,6 +70,7 @@ export const SURFACES = {
       input.includes('"raw_handle"') ? runCudaRegion(input) : runSystemRegion(input),
   },
   grpc: { formats: ['grpc', 'protobuf'], run: runGrpc },
+  http2: { formats: ['http2'], run: runHttp2, refusal: ConnectionError },
   message: { formats: ['bytes'], run: (input) => runCodec(input, decodeMessage, encodeMessage) },
   heartbeat: {
     formats: ['json'],
@@ -277,6 +280,82 @@ function readBroker(pieces) {
   } catch (refusal) {
     return { heard, refusal }
   }
+}
+
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1')
+const HTTP2_BOUNDS = {
+  windowBytes: 4096,
+  maxConcurrentStreams: 4,
+  maxHeaderListBytes: 1024,
+  resetBurst: 8,
+  resetsPerSecond: 1,
+}
+const ANSWER = encodeFields([[':status', '200']])
+
+/** What a client sends behind its first settings means the same however it is cut, and what it gets are frames. Each stream ends once. */
+async function runHttp2(input) {
+  const cut = input.length === 0 ? 0 : input[input.length - 1] % (input.length + 1)
+  const whole = await serveHttp2([input])
+  const parts = await serveHttp2([input.subarray(0, cut), input.subarray(cut)])
+  assert.deepEqual(parts, whole)
+  if (whole.code > 0) throw new ConnectionError(whole.code, 'refused')
+}
+
+/** @returns what the streams of a connection brought, and with which error it ended if it did. */
+async function serveHttp2(pieces) {
+  const streams = []
+  const sent = []
+  let code = 0
+  const connection = new ServerConnection({
+    ...HTTP2_BOUNDS,
+    now: () => 0,
+    handler: { stream: (stream) => streams.push(serveStream(stream)) },
+    sink: {
+      write: (written, done) => {
+        sent.push(...written)
+        setImmediate(done)
+      },
+      end: () => {},
+      endSoon: () => {},
+      destroy: () => {},
+    },
+  })
+  connection.receive(PREFACE)
+  for (const piece of pieces) connection.receive(piece)
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+  connection.close()
+  for (let bytes = Buffer.concat(sent); bytes.length > 0; ) {
+    const end = 9 + bytes.readUIntBE(0, 3)
+    assert.ok(end <= 9 + 2 ** 14 && end <= bytes.length && bytes[3] <= 9, 'a frame')
+    if (bytes[3] === 7) code = bytes.readUInt32BE(13)
+    bytes = bytes.subarray(end)
+  }
+  for (const seen of streams) {
+    assert.equal(seen.closed, 1)
+    // What is too much for a length that was said shows sooner or later.
+    if (seen.ended === 0) seen.body = ''
+  }
+  return { code, streams }
+}
+
+function serveStream(stream) {
+  const seen = { headers: { ...stream.headers }, body: '', ended: 0, closed: 0 }
+  stream.handler = {
+    data: (piece) => {
+      assert.equal(seen.closed + seen.ended, 0)
+      seen.body += piece.toString('latin1')
+      if (seen.body.length > 100) stream.pause()
+    },
+    ended: () => {
+      assert.equal(seen.closed, 0)
+      seen.ended += 1
+      stream.respond(ANSWER)
+      stream.write(Buffer.alloc(3000))
+      stream.end(ANSWER)
+    },
+    closed: () => (seen.closed += 1),
+  }
+  return seen
 }
 
 function runCodec(input, decode, encode) {

@@ -151,13 +151,16 @@ function merge(threads: readonly (readonly ScriptCoverage[])[]): Executed {
   return executed
 }
 
+/** Libraries. The framing of HTTP/2 is one: it knows nothing of calls and models, and stands where Node's own stood. */
+const BELOW_THE_PATH = /\/node_modules\/|\/services\/http2\//
+
 /** The functions of `now` that are not in `idle`, of files of the checkout: their source files, relative to its root. */
 export function sourcesOf(now: Executed, idle: Executed): readonly string[] {
   const files = new Set<string>()
   for (const [url, functions] of now) {
     if (!url.startsWith('file://')) continue
     const path = fileURLToPath(url)
-    if (!path.startsWith(ROOT) || path.includes('/node_modules/')) continue
+    if (!path.startsWith(ROOT) || BELOW_THE_PATH.test(path)) continue
     const before = idle.get(url)
     if ([...functions].every((name) => before?.has(name))) continue
     files.add(path.slice(ROOT.length).replace('/dist/', '/src/').replace(/\.js$/, '.ts'))

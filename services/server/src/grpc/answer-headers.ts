@@ -1,47 +1,43 @@
-import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { ServeError } from '@tutti/errors'
+import { encodeFields, type FieldBlock, type ServerStream } from '@tutti/http2'
 import { toGrpcStatus } from '@tutti/protocol'
 import { ACCEPTED_ENCODINGS } from './inflate.ts'
 
-const CONTENT_TYPE = 'application/grpc+proto'
+const STATUS = [':status', '200'] as const
+const CONTENT_TYPE = ['content-type', 'application/grpc+proto'] as const
+const ACCEPTED = ['grpc-accept-encoding', ACCEPTED_ENCODINGS] as const
 
-/** What an answer begins with: a list of names and values, which Node takes without copying and sorting them first. */
-export const ANSWER_HEADERS = [
-  ':status',
-  '200',
-  'content-type',
-  CONTENT_TYPE,
-  'grpc-accept-encoding',
-  ACCEPTED_ENCODINGS,
-] as const
-
+/** What an answer begins with. */
+export const ANSWER_HEADERS = encodeFields([STATUS, CONTENT_TYPE, ACCEPTED])
 /** What an answer that went well ends with. */
-export const OK_TRAILERS: OutgoingHttpHeaders = { 'grpc-status': '0' }
+export const OK_TRAILERS = encodeFields([['grpc-status', '0']])
+/** To what is no gRPC. */
+const NO_GRPC = encodeFields([[':status', '415']])
 
-/** The trailers that carry an error. */
-export function toTrailers(error: ServeError): OutgoingHttpHeaders {
-  const { code, details, metadata } = toGrpcStatus(error)
-  return {
-    'grpc-status': code,
-    'grpc-message': encodeURI(details),
-    ...metadata.toHttp2Headers(),
-  }
+/** What an answer begins with whose messages are compressed. */
+export function toCompressedHeaders(encoding: string): FieldBlock {
+  return encodeFields([STATUS, CONTENT_TYPE, ACCEPTED, ['grpc-encoding', encoding]])
 }
 
-/** Answers a stream with nothing but trailers, wherever it stands: half read, too. Nothing happens if its client is gone. */
-export function respondOnlyTrailers(stream: ServerHttp2Stream, error: ServeError): void {
-  respondOnly(stream, { ':status': 200, 'content-type': CONTENT_TYPE, ...toTrailers(error) })
+/** The trailers that carry an error. */
+export function toTrailers(error: ServeError): FieldBlock {
+  return encodeFields(toFields(error))
+}
+
+/** Answers a stream with nothing but trailers, wherever it stands: half read, too. Nothing happens if its answer has begun. */
+export function respondOnlyTrailers(stream: ServerStream, error: ServeError): void {
+  if (!stream.hasResponded) stream.end(encodeFields([STATUS, CONTENT_TYPE, ...toFields(error)]))
 }
 
 /** Answers a stream that is no gRPC call as HTTP says. */
-export function respondNoGrpc(stream: ServerHttp2Stream): void {
-  respondOnly(stream, { ':status': 415 })
+export function respondNoGrpc(stream: ServerStream): void {
+  stream.end(NO_GRPC)
 }
 
-function respondOnly(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders): void {
-  if (stream.destroyed || stream.closed || stream.headersSent) return
-  stream.respond(headers, { endStream: true })
-  // A reset without error after a whole answer tells the client to stop sending (RFC 9113, 8.1). Else a client that does not end
-  // its stream would hold it for as long as it likes.
-  stream.close(constants.NGHTTP2_NO_ERROR)
+function toFields(error: ServeError): (readonly [string, string])[] {
+  const { code, details, metadata } = toGrpcStatus(error)
+  const more = Object.entries(metadata.toHttp2Headers()).flatMap(([name, values]) =>
+    [values ?? []].flat().map((value) => [name, String(value)] as const),
+  )
+  return [['grpc-status', String(code)], ['grpc-message', encodeURI(details)], ...more]
 }

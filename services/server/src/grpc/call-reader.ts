@@ -1,5 +1,5 @@
-import type { ServerHttp2Stream } from 'node:http2'
 import { ServeError } from '@tutti/errors'
+import type { ServerStream } from '@tutti/http2'
 import { inflateMessage } from './inflate.ts'
 import { FRAME_HEADER_BYTES, MessageReader, type MessageReceiver } from './message-reader.ts'
 
@@ -14,7 +14,7 @@ export interface CallReaderOptions {
     charge(bytes: number): void
     fail(error: ServeError): void
   }
-  readonly stream: ServerHttp2Stream
+  readonly stream: Pick<ServerStream, 'windowBytes' | 'pause' | 'resume'>
   readonly receiver: MessageReceiver
   /** `grpc-encoding`. */
   readonly encoding: string
@@ -42,6 +42,8 @@ export class CallReader {
   #isInflating = false
   /** Of the window, counted while the client is to wait. */
   #heldBytes = 0
+  /** Of these, what has come. */
+  #heldTaken = 0
 
   constructor(o: CallReaderOptions) {
     this.#o = o
@@ -55,8 +57,10 @@ export class CallReader {
     return { messages: this.#messages, bytes }
   }
 
-  /** @param piece - charged. */
+  /** @throws ServeError OVERLOADED */
   add(piece: Buffer): void {
+    if (this.#heldBytes > 0) this.#heldTaken += piece.byteLength
+    else this.#o.call.charge(piece.byteLength)
     this.#splitter.add(piece)
     this.#deliver()
   }
@@ -98,24 +102,20 @@ export class CallReader {
   #hold(): void {
     const { call, stream } = this.#o
     if (!call.mayIdle || this.#isEnded || call.isOver || this.#heldBytes > 0) return
-    // The connection's, which is that of a stream too: the client may not have confirmed the latter yet.
-    const windowBytes = stream.session?.state.effectiveLocalWindowSize ?? 0
-    call.charge(windowBytes)
-    this.#heldBytes = windowBytes
+    call.charge(stream.windowBytes)
+    this.#heldBytes = stream.windowBytes
     stream.pause()
   }
 
   /** All that has come is read. */
   #atRest(): void {
     const { call, stream, receiver } = this.#o
-    // A reset ends the stream too, and takes back what was asked.
-    if (this.#isEnded) {
-      if (!stream.aborted) receiver.end(this.#splitter.pendingBytes)
-      return
+    if (this.#heldBytes > 0) {
+      call.charge(this.#heldTaken - this.#heldBytes)
+      this.#heldBytes = this.#heldTaken = 0
+      stream.resume()
     }
-    call.charge(-this.#heldBytes)
-    this.#heldBytes = 0
-    if (stream.isPaused()) stream.resume()
+    if (this.#isEnded) receiver.end(this.#splitter.pendingBytes)
   }
 
   #read(frame: Buffer): void {

@@ -1,12 +1,10 @@
-import type {
-  OutgoingHttpHeaders,
-  ServerHttp2Stream,
-  ServerStreamResponseOptions,
-} from 'node:http2'
 import { promisify } from 'node:util'
 import { deflate, gzip } from 'node:zlib'
+import type { FieldBlock, ServerStream } from '@tutti/http2'
+import { toCompressedHeaders } from './answer-headers.ts'
 import { FRAME_HEADER_BYTES } from './message-reader.ts'
 import type { Handler } from './method.ts'
+import type { AnswerStream } from './server-call.ts'
 
 /** As tritonserver calls them. */
 export const COMPRESSION_LEVELS = ['none', 'low', 'medium', 'high'] as const
@@ -24,44 +22,50 @@ const LEAST_BYTES = 1024
 export function compressAnswers(serve: Handler, level: CompressionLevel): Handler {
   if (level === 'none') return serve
   return (call, definition) => {
-    const accepted = String(call.headers['grpc-accept-encoding'] ?? '').split(/\s*,\s*/)
+    const accepted = (call.headers['grpc-accept-encoding'] ?? '').split(/\s*,\s*/)
     const encoding = [...ENCODERS.keys()].find((name) => accepted.includes(name))
-    if (encoding !== undefined) compressStream(call.stream, encoding, ZLIB_LEVELS[level])
+    if (encoding !== undefined) {
+      call.answer = new CompressedAnswer(call.stream, encoding, ZLIB_LEVELS[level])
+    }
     serve(call, definition)
   }
 }
 
-type Taken = (error?: Error | null) => void
-
 /**
- * Puts the compression between a call and its stream: what the call writes, whole frames each, goes on in its order once it is
- * compressed, which another thread does. Calls without compression are not touched by this.
+ * Stands between a call and its stream: what the call writes, whole frames each, goes on in its order once it is compressed, which
+ * another thread does.
  */
-function compressStream(stream: ServerHttp2Stream, encoding: string, level: number): void {
-  const respond = stream.respond.bind(stream)
-  const write = stream.write.bind(stream)
-  const end = stream.end.bind(stream)
-  let last: Promise<void> = Promise.resolve()
-  const compress = (whole: Buffer) => compressFrame(whole, encoding, level)
-  const inTurn = (frame: Buffer | undefined, send: (compressed: Buffer | undefined) => void) => {
-    const take = async (): Promise<void> => {
-      const isSmall = frame === undefined || frame.byteLength < LEAST_BYTES
-      send(isSmall ? frame : await whenFree(stream, frame, compress))
-    }
-    last = last.then(take)
+class CompressedAnswer implements AnswerStream {
+  readonly #stream: ServerStream
+  readonly #encoding: string
+  readonly #level: number
+  #last: Promise<void> = Promise.resolve()
+
+  constructor(stream: ServerStream, encoding: string, level: number) {
+    this.#stream = stream
+    this.#encoding = encoding
+    this.#level = level
   }
-  Object.assign(stream, {
-    respond: (
-      headers: OutgoingHttpHeaders | readonly string[],
-      options?: ServerStreamResponseOptions,
-    ): void => {
-      if (!Array.isArray(headers)) return respond(headers, options)
-      respond([...headers, 'grpc-encoding', encoding], options)
-    },
-    write: (frame: Buffer, taken: Taken): void =>
-      inTurn(frame, (compressed) => void write(compressed, taken)),
-    end: (frame?: Buffer): void => inTurn(frame, (compressed) => void end(compressed)),
-  })
+
+  respond(): void {
+    this.#stream.respond(toCompressedHeaders(this.#encoding))
+  }
+
+  write(frame: Uint8Array, taken?: () => void): void {
+    const compress = () => compressFrame(frame, this.#encoding, this.#level)
+    const isSmall = frame.byteLength < LEAST_BYTES
+    this.#inTurn(async () => {
+      this.#stream.write(isSmall ? frame : await whenFree(this.#stream, frame, compress), taken)
+    })
+  }
+
+  end(trailers: FieldBlock): void {
+    this.#inTurn(() => this.#stream.end(trailers))
+  }
+
+  #inTurn(send: () => void | Promise<void>): void {
+    this.#last = this.#last.then(send)
+  }
 }
 
 /** Messages that are compressed at the same time, of all calls: Node has as many threads for it. */
@@ -74,13 +78,13 @@ const waiting: (() => void)[] = []
  * flight any more, so it must be dropped soon.
  */
 async function whenFree(
-  stream: ServerHttp2Stream,
-  frame: Buffer,
-  compress: (frame: Buffer) => Promise<Buffer>,
-): Promise<Buffer> {
+  stream: ServerStream,
+  frame: Uint8Array,
+  compress: () => Promise<Uint8Array>,
+): Promise<Uint8Array> {
   if (compressions < MAX_COMPRESSIONS) compressions += 1
   else await new Promise<void>((resolve) => waiting.push(resolve))
-  const compressed = stream.destroyed ? frame : await compress(frame)
+  const compressed = stream.isOver ? frame : await compress()
   const next = waiting.shift()
   if (next === undefined) compressions -= 1
   else next()
@@ -88,7 +92,11 @@ async function whenFree(
 }
 
 /** A frame with the message compressed, or as it is if it would not become smaller. Never rejects. */
-async function compressFrame(frame: Buffer, encoding: string, level: number): Promise<Buffer> {
+async function compressFrame(
+  frame: Uint8Array,
+  encoding: string,
+  level: number,
+): Promise<Uint8Array> {
   const encode = ENCODERS.get(encoding)
   const message = await encode?.(frame.subarray(FRAME_HEADER_BYTES), { level }).catch(
     () => undefined,

@@ -1,5 +1,6 @@
-import { constants, type ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
+import { ErrorCode, type ServerConnection } from '@tutti/http2'
 
 /** When the server pings a connection, and when it ends one. */
 export interface ConnectionLife {
@@ -31,68 +32,64 @@ export const CONNECTION_LIFE: ConnectionLife = {
 
 /** A connection, as far as its life is concerned. */
 export interface LivingConnection {
-  readonly session: ServerHttp2Session
+  readonly connection: ServerConnection
+  readonly socket: Socket
   readonly clock: Clock
-  readonly hasCalls: () => boolean
   /** Lets it end with its calls, and tells its client to begin no more of them. */
   readonly stop: () => void
 }
 
-/** Makes a connection live as the options say. */
-export function liveBy(o: ConnectionLife, connection: LivingConnection): void {
+/** Makes a connection live as the options say. @returns to be called when the client pings. */
+export function liveBy(o: ConnectionLife, connection: LivingConnection): () => void {
   keepAlive(o, connection)
-  if (o.maxPingStrikes > 0) limitPings(o, connection)
   if (o.maxAgeMs > 0) limitAge(o, connection)
+  return o.maxPingStrikes > 0 ? limitPings(o, connection) : () => {}
 }
 
-/**
- * Pings a client again and again, and drops the connection if it does not answer. Node's own timeout of a session would spare
- * busy ones the ping, but is set back several times for each call.
- */
-function keepAlive(o: ConnectionLife, { session, hasCalls }: LivingConnection): void {
+/** Pings a client again and again, and drops the connection if it does not answer. */
+function keepAlive(o: ConnectionLife, { connection, socket }: LivingConnection): void {
   const { keepaliveMs, keepaliveTimeoutMs } = o
   let drop: NodeJS.Timeout | undefined
   const ping = (): void => {
-    if (session.destroyed || !(o.isPingedWithoutCalls || hasCalls())) return
-    drop = setTimeout(() => session.destroy(), Math.min(keepaliveMs, keepaliveTimeoutMs)).unref()
-    session.ping(() => clearTimeout(drop))
+    const isPinged = o.isPingedWithoutCalls || connection.streamCount > 0
+    if (connection.isClosed || !isPinged) return
+    drop = setTimeout(() => connection.destroy(), Math.min(keepaliveMs, keepaliveTimeoutMs)).unref()
+    connection.ping(() => clearTimeout(drop))
   }
   const timer = setInterval(ping, keepaliveMs).unref()
-  session.once('close', () => {
+  socket.once('close', () => {
     clearInterval(timer)
     clearTimeout(drop)
   })
 }
 
 /** Ends a connection whose client pings too often, with what gRPC clients know as the reason. */
-function limitPings(o: ConnectionLife, { session, clock, hasCalls }: LivingConnection): void {
+function limitPings(o: ConnectionLife, { connection, clock }: LivingConnection): () => void {
   let last = Number.NEGATIVE_INFINITY
   let strikes = 0
-  session.on('stream', () => {
-    strikes = 0
-  })
-  session.on('ping', () => {
+  let lastStreamId = 0
+  return () => {
     const now = clock.now()
-    if (now - last < o.minPingIntervalMs && !hasCalls()) strikes += 1
+    if (connection.lastStreamId > lastStreamId) strikes = 0
+    lastStreamId = connection.lastStreamId
+    if (now - last < o.minPingIntervalMs && connection.streamCount === 0) strikes += 1
     last = now
-    if (strikes <= o.maxPingStrikes || session.closed) return
-    session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from('too_many_pings'))
-    session.close()
-  })
+    if (strikes > o.maxPingStrikes) connection.stop(ErrorCode.enhanceYourCalm, 'too_many_pings')
+  }
 }
 
 /** What a timer can wait at most: it ends at once if it is to wait longer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Not all at once: clients that came together after a start do not come together again. */
-function limitAge(o: ConnectionLife, { session, stop }: LivingConnection): void {
+function limitAge(o: ConnectionLife, { connection, socket, stop }: LivingConnection): void {
   const ageMs = Math.min(o.maxAgeMs * (0.9 + Math.random() / 5), LONGEST_TIMER_MS)
   let cut: NodeJS.Timeout | undefined
   const age = setTimeout(() => {
     stop()
-    if (o.maxAgeGraceMs > 0) cut = setTimeout(() => session.destroy(), o.maxAgeGraceMs).unref()
+    if (o.maxAgeGraceMs > 0) cut = setTimeout(() => connection.destroy(), o.maxAgeGraceMs).unref()
   }, ageMs).unref()
-  session.once('close', () => {
+  socket.once('close', () => {
     clearTimeout(age)
     clearTimeout(cut)
   })

@@ -1,11 +1,8 @@
-import {
-  createSecureServer,
-  createServer,
-  type Http2SecureServer,
-  type Http2Server,
-} from 'node:http2'
+import { createServer, type Server } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import type { Clock, Logger, LogSettings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { ConnectionBounds as Http2Bounds } from '@tutti/http2'
 import { inferenceServices } from '@tutti/protocol'
 import type { AccessLog } from '../access/access-log.ts'
 import type { ConnectionBounds } from '../connection-bounds.ts'
@@ -43,11 +40,7 @@ export interface GrpcServerBounds
   extends ConnectionBounds,
     ConnectionLife,
     Pick<ServerCallsOptions, 'maxMessageBytes'> {
-  /**
-   * HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. Keep it below
-   * what the sockets' buffers hold: Node stops reading a connection while a write to it waits, so that with more than that
-   * under way both ways, two Node processes wait for each other for ever.
-   */
+  /** HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. */
   readonly windowBytes: number
   /** Clients wait with further calls on a connection. */
   readonly maxConcurrentStreamsPerConnection: number
@@ -101,24 +94,23 @@ export interface GrpcServerOptions
 }
 
 /**
- * What a connection may cost by streams that are opened and given up. Node's own bounds (1000 resets and 33 more each second, 100
- * refused streams in a row) end connections of clients that do nothing wrong: deadlines that run out together reset all streams at
- * once, and calls that follow at once are refused while the former close. Connections from outside are those of a proxy: if one
- * client could end them, it would end the calls of the others.
+ * What a connection may cost. Streams may be opened and given up: deadlines that run out together reset all streams at once, and calls
+ * that follow at once may be refused. Connections from outside are those of a proxy: if one client could end them, it would end the
+ * calls of the others.
  */
-function resetBounds(o: ResetOptions) {
+function toHttp2Bounds(o: GrpcServerBounds & Pick<GrpcServerOptions, 'select'>): Http2Bounds {
   const streams = Math.max(LEAST_RESETS, o.maxConcurrentStreamsPerConnection)
   const clients = o.select === undefined ? 1 : 10
   return {
-    streamResetBurst: 4 * clients * streams,
-    streamResetRate: clients * streams,
-    maxSessionRejectedStreams: clients * streams,
+    windowBytes: o.windowBytes,
+    maxConcurrentStreams: o.maxConcurrentStreamsPerConnection,
+    maxHeaderListBytes: MAX_HEADER_BYTES,
+    resetBurst: 4 * clients * streams,
+    resetsPerSecond: clients * streams,
   }
 }
 
-type ResetOptions = GrpcServerBounds & Pick<GrpcServerOptions, 'select'>
-
-/** Each second, on a connection of few streams. One reset costs about 30 us. */
+/** Each second, on a connection of few streams. One reset costs about 10 us. */
 const LEAST_RESETS = 1024
 
 /**
@@ -131,9 +123,8 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
   const log = new GrpcLog(o.log)
   const calls = new ServerCalls({ ...o, methods: o.methods ?? servedMethods(o), log })
   const secure = readSecureOptions(o.tls, o.clock)
-  const server = createHttp2Server(o, secure)
-  server.on('stream', calls.accept)
-  const connections = new Connections(server, { ...o, calls, log })
+  const server = createSocketServer(secure)
+  const connections = new Connections(server, { ...o, calls, log, http2: toHttp2Bounds(o) })
   const onError = (error: Error): void => log.listenerFailed(error)
   const port = await listenOn(server, { address: o.address, port: o.port, onError })
   log.listening(o.address, port)
@@ -163,24 +154,9 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
   }
 }
 
-function createHttp2Server(
-  o: ResetOptions,
-  secure: SecureOptions | undefined,
-): Http2Server | Http2SecureServer {
-  const options = {
-    settings: {
-      initialWindowSize: o.windowBytes,
-      maxConcurrentStreams: o.maxConcurrentStreamsPerConnection,
-      maxHeaderListSize: MAX_HEADER_BYTES,
-    },
-    ...resetBounds(o),
-    // The admission bounds what calls hold. At a bound of Node's own it ends connections.
-    maxSessionMemory: Number.MAX_SAFE_INTEGER,
-    maxSendHeaderBlockLength: Number.MAX_SAFE_INTEGER,
-  }
-  if (secure === undefined) return createServer(options)
-  // A client that does not choose h2 is told so by Node, and has no more to say.
-  return createSecureServer({ ...options, ...secure.options, unknownProtocolTimeout: 0 })
+function createSocketServer(secure: SecureOptions | undefined): Server {
+  if (secure === undefined) return createServer({ noDelay: true })
+  return createTlsServer({ ...secure.options, noDelay: true, ALPNProtocols: ['h2'] })
 }
 
 /** @param stopped - resolves when no more calls can come. */

@@ -49,7 +49,7 @@ export class HealthWatches {
     // It waits for the server, not the other way round: it takes no place, and ends once its caller has lost its access.
     call.ticket.leave()
     call.mayIdle = true
-    call.stream.once('close', () => this.#remove(watch))
+    call.whenClosed(() => this.#remove(watch))
     this.#watches.add(watch)
     if (this.#watches.size > MAX_WATCHES) this.#endOldest()
     this.#look(watch)

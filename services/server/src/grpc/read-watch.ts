@@ -6,7 +6,7 @@ import type { CallReader, ReadProgress } from './call-reader.ts'
 /** A `ServerCall`. */
 export interface WatchedCall {
   readonly isOver: boolean
-  readonly stream: { readonly readableEnded: boolean }
+  readonly stream: { readonly hasEnded: boolean }
   readonly reader: Pick<CallReader, 'begun'> | undefined
   readonly mayIdle: boolean
   readonly backend: Pick<InferenceBackend, 'checkCaller'>
@@ -84,7 +84,7 @@ function checkCaller(call: WatchedCall): void {
 
 /** How far the request is that the client has to complete; undefined if there is none. */
 function owedBy({ isOver, stream, reader, mayIdle }: WatchedCall): ReadProgress | undefined {
-  if (isOver || stream.readableEnded) return undefined
+  if (isOver || stream.hasEnded) return undefined
   return reader?.begun ?? (mayIdle ? undefined : NOTHING)
 }
 

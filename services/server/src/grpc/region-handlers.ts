@@ -2,7 +2,6 @@ import { ServeError } from '@tutti/errors'
 import type { ControlCalls } from '../request/control-calls.ts'
 import type { RegionKind } from '../shared-memory/region.ts'
 import { RegionCalls } from '../shared-memory/region-calls.ts'
-import { toCaller } from './grpc-caller.ts'
 import { type Handler, requireLive, unary } from './method.ts'
 import type { ServerCall } from './server-call.ts'
 
@@ -74,6 +73,6 @@ function checked(calls: RegionCalls, answer: Parameters<typeof unary>[0]): Handl
   }
 }
 
-function callerOf({ backend, headers, stream }: ServerCall) {
-  return { ...toCaller(stream, headers), backend }
+function callerOf({ backend, headers, socket }: ServerCall) {
+  return { backend, headers, socket }
 }

@@ -8,7 +8,6 @@ import {
   readUnloadDependents,
 } from '../request/load-parameters.ts'
 import { requireControl } from '../request/model-control.ts'
-import { toCaller } from './grpc-caller.ts'
 import { type Handler, requireLive, unary } from './method.ts'
 import type { ServerCall } from './server-call.ts'
 
@@ -68,10 +67,10 @@ function controlHandler(
 
 export function toControlCall(
   action: ControlCall['action'],
-  { backend, headers, stream }: ServerCall,
+  { backend, headers, socket }: ServerCall,
   model?: string,
 ): ControlCall {
-  return { ...toCaller(stream, headers), action, model, backend }
+  return { headers, socket, action, model, backend }
 }
 
 function toParameters(

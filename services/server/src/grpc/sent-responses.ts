@@ -13,19 +13,18 @@ export class SentResponses {
   constructor(call: ServerCall) {
     this.#call = call
     // The client is gone: waiting for it ends.
-    call.stream.once('close', () => this.#gate.open())
+    call.whenClosed(() => this.#gate.open())
   }
 
   /** @param frame - charged; given back once the client has taken it or is gone. */
   send(frame: Buffer): void {
     const call = this.#call
     const { byteLength } = frame
-    const { stream } = call
-    if (call.isOver || stream.destroyed || stream.closed) return call.release(byteLength)
+    if (call.isOver || call.stream.isOver) return call.release(byteLength)
     call.sendHeaders()
     if (this.#unsentBytes === 0) call.offer()
     this.#unsentBytes += byteLength
-    stream.write(frame, () => this.#taken(byteLength))
+    call.answer.write(frame, () => this.#taken(byteLength))
   }
 
   /** Undefined while the client keeps up with the responses, else the wait for it. */

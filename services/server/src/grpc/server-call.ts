@@ -1,11 +1,7 @@
-import {
-  constants,
-  type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
-  type ServerHttp2Stream,
-} from 'node:http2'
+import type { Socket } from 'node:net'
 import type { CallContext, CallScope, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { ErrorCode, type RequestHeaders, type ServerStream, type StreamHandler } from '@tutti/http2'
 import type { AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { ANSWER_HEADERS, OK_TRAILERS, respondOnlyTrailers, toTrailers } from './answer-headers.ts'
@@ -13,11 +9,10 @@ import { CallReader } from './call-reader.ts'
 import type { GrpcLog } from './log-events.ts'
 import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
 
-const ANSWER_OPTIONS = { waitForTrailers: true, sendDate: false } as const
-
 export interface ServerCallOptions {
-  readonly stream: ServerHttp2Stream
-  readonly headers: IncomingHttpHeaders
+  readonly stream: ServerStream
+  /** Of the connection. */
+  readonly socket: Socket
   readonly scope: CallScope
   /** Which models the call reaches. */
   readonly backend: InferenceBackend
@@ -26,12 +21,18 @@ export interface ServerCallOptions {
   readonly maxMessageBytes: number
   readonly clock: Pick<Clock, 'now'>
   readonly log: GrpcLog
+  readonly onClosed: (call: ServerCall) => void
 }
 
+/** Where the answer of a call goes. */
+export type AnswerStream = Pick<ServerStream, 'respond' | 'write' | 'end'>
+
 /** One call from its headers to the end of its stream: its context, its place in the admission, its messages, and its one status. */
-export class ServerCall {
-  readonly stream: ServerHttp2Stream
-  readonly headers: IncomingHttpHeaders
+export class ServerCall implements StreamHandler {
+  readonly stream: ServerStream
+  readonly headers: RequestHeaders
+  /** The stream itself, or what compresses on the way to it. */
+  answer: AnswerStream
   readonly backend: InferenceBackend
   readonly context: CallContext
   readonly maxMessageBytes: number
@@ -39,21 +40,28 @@ export class ServerCall {
   readonly #o: ServerCallOptions
   /** Takes over from the first piece that is no whole message on. */
   reader: CallReader | undefined
+  #receiver: MessageReceiver | undefined
   /** The client may send nothing for as long as it likes. */
   mayIdle = false
   #offeredAt: number | undefined
   #isAnswered = false
   #isClosed = false
   #onStop: (() => void) | undefined
+  #onClose: (() => void) | undefined
 
   constructor(o: ServerCallOptions) {
     this.#o = o
     this.stream = o.stream
-    this.headers = o.headers
+    this.answer = o.stream
+    this.headers = o.stream.headers
     this.backend = o.backend
     this.context = o.scope.context
     this.maxMessageBytes = o.maxMessageBytes
     this.ticket = o.ticket
+  }
+
+  get socket(): Socket {
+    return this.#o.socket
   }
 
   /** When its client could first take the answer, or last took a response of a stream; undefined while there is none to take. */
@@ -68,9 +76,7 @@ export class ServerCall {
 
   /** Begins to read messages. */
   read(receiver: MessageReceiver): void {
-    // Twice without `once`, which wraps its listener and takes it off again.
-    this.stream.on('data', (piece: Buffer) => this.#take(receiver, piece))
-    this.stream.on('end', () => this.#ended(receiver))
+    this.#receiver = receiver
   }
 
   /** Reads the one message of the call. @param answer - gets it once the client has sent all; what it throws fails the call. */
@@ -79,27 +85,26 @@ export class ServerCall {
   }
 
   /** Most requests come as one piece, which is one message. The reader takes all that do not, from then on. */
-  #take(receiver: MessageReceiver, piece: Buffer): void {
-    if (this.isOver) return
+  data(piece: Buffer): void {
+    const receiver = this.#receiver
+    if (receiver === undefined || this.isOver) return
     try {
-      this.charge(piece.byteLength)
       if (this.reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes)) {
         this.#slowReader(receiver).add(piece)
         return
       }
-      this.charge(-FRAME_HEADER_BYTES)
+      this.charge(piece.byteLength - FRAME_HEADER_BYTES)
       receiver.receive(piece.subarray(FRAME_HEADER_BYTES))
     } catch (error) {
       this.fail(ServeError.from(error))
     }
   }
 
-  #ended(receiver: MessageReceiver): void {
+  ended(): void {
     if (this.reader !== undefined) return this.reader.end()
-    // A reset ends the stream too, and takes back what was asked.
-    if (this.isOver || this.stream.aborted) return
+    if (this.isOver) return
     try {
-      receiver.end(0)
+      this.#receiver?.end(0)
     } catch (error) {
       this.fail(ServeError.from(error))
     }
@@ -107,7 +112,7 @@ export class ServerCall {
 
   #slowReader(receiver: MessageReceiver): CallReader {
     const { stream, headers, maxMessageBytes } = this
-    const encoding = String(headers['grpc-encoding'] ?? 'identity')
+    const encoding = headers['grpc-encoding'] ?? 'identity'
     this.reader ??= new CallReader({ call: this, stream, receiver, encoding, maxMessageBytes })
     return this.reader
   }
@@ -144,6 +149,15 @@ export class ServerCall {
     this.#onStop = onStop
   }
 
+  /** Takes note of the end of the call, whichever comes. */
+  whenClosed(onClose: () => void): void {
+    const before = this.#onClose
+    this.#onClose = () => {
+      before?.()
+      onClose()
+    }
+  }
+
   /** The server takes no more requests. */
   stop(): void {
     this.#onStop?.()
@@ -162,7 +176,7 @@ export class ServerCall {
 
   /** Begins the answer, unless it has begun. */
   sendHeaders(): void {
-    if (!this.stream.headersSent) this.stream.respond(ANSWER_HEADERS, ANSWER_OPTIONS)
+    if (!this.stream.hasResponded) this.answer.respond(ANSWER_HEADERS)
   }
 
   /** Ends a call that went well. @param frame - the one response or the last. @throws ServeError OVERLOADED */
@@ -170,11 +184,9 @@ export class ServerCall {
     if (this.isOver) return
     if (frame !== undefined) this.charge(frame.byteLength)
     this.#answered()
-    const stream = this.stream
-    if (stream.destroyed || stream.closed) return
     this.sendHeaders()
-    stream.on('wantTrailers', sendOkTrailers)
-    stream.end(frame)
+    if (frame !== undefined) this.answer.write(frame)
+    this.answer.end(OK_TRAILERS)
   }
 
   /** Ends a call with the error of its work. What was sent before it still arrives. */
@@ -201,26 +213,24 @@ export class ServerCall {
   cutOff(error: ServeError): void {
     this.#o.scope.cancel(error)
     // What gRPC clients read as RESOURCE_EXHAUSTED.
-    this.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    this.stream.reset(ErrorCode.enhanceYourCalm)
   }
 
   /** The stream is over: its bytes are given back, and work that has no client any more is told to stop. */
-  close(): void {
-    if (this.#isClosed) return
+  closed(): void {
     this.#isClosed = true
     if (!this.#isAnswered) {
       this.#o.scope.cancel(new ServeError('CANCELLED', 'the client cancelled the request'))
     }
     this.#o.scope.close()
     this.ticket.close()
+    this.#onClose?.()
+    this.#o.onClosed(this)
   }
 
   #sendError(error: ServeError): void {
-    const stream = this.stream
-    if (stream.destroyed || stream.closed) return
-    if (!stream.headersSent) return respondOnlyTrailers(stream, error)
-    stream.on('wantTrailers', () => sendTrailers(stream, toTrailers(error)))
-    stream.end()
+    if (this.stream.hasResponded) this.answer.end(toTrailers(error))
+    else respondOnlyTrailers(this.stream, error)
   }
 
   /** What comes later is no cancellation any more, and the client has to take the answer. */
@@ -228,8 +238,8 @@ export class ServerCall {
     this.#isAnswered = true
     this.ticket.leave()
     this.offer()
-    // Else what is not read would keep the stream from closing.
-    if (this.stream.isPaused()) this.stream.resume()
+    // A client may read nothing before it has sent all.
+    this.stream.resume()
   }
 }
 
@@ -262,17 +272,4 @@ function isPlainMessage(piece: Buffer, maxBytes: number): boolean {
   if (piece.byteLength < FRAME_HEADER_BYTES || piece[0] !== 0) return false
   const length = piece.readUInt32BE(1)
   return length <= maxBytes && piece.byteLength === FRAME_HEADER_BYTES + length
-}
-
-function sendOkTrailers(this: ServerHttp2Stream): void {
-  sendTrailers(this, OK_TRAILERS)
-}
-
-function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
-  stream.sendTrailers(trailers)
-  if (stream.readableEnded) return
-  // Not at once: a reset would overtake the trailers.
-  setImmediate(() => {
-    if (!stream.destroyed && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
-  })
 }

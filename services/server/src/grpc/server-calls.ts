@@ -1,11 +1,12 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import type { Socket } from 'node:net'
 import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { ServerStream } from '@tutti/http2'
 import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { respondNoGrpc, respondOnlyTrailers } from './answer-headers.ts'
-import { checkHeaders, toCaller } from './grpc-caller.ts'
+import { MAX_HEADER_BYTES, tooLargeHeaders } from './grpc-caller.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
 import { type Method, unknownMethod } from './method.ts'
@@ -42,18 +43,18 @@ export class ServerCalls implements Iterable<ServerCall> {
   }
 
   /** Opens the call of a stream and has its method serve it, or refuses it at once. */
-  readonly accept = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void => {
-    // What goes wrong below us closes the stream, and its call hears of that.
-    stream.on('error', ignoreStreamError)
+  readonly accept = (stream: ServerStream, socket: Socket): void => {
+    const { headers } = stream
     if (!String(headers['content-type']).startsWith('application/grpc')) {
       return respondNoGrpc(stream)
     }
     try {
-      if (stream.session?.pendingSettingsAck === true) checkHeaders(headers)
-      const backend = this.#o.select?.(toCaller(stream, headers)) ?? this.#o.backend
+      if (stream.headerBytes > MAX_HEADER_BYTES) throw tooLargeHeaders(stream)
+      const caller = { headers, path: headers[':path'], socket }
+      const backend = this.#o.select?.(caller) ?? this.#o.backend
       const method = this.#methods.get(headers[':path'])
       if (method === undefined) throw unknownMethod(headers[':path'])
-      const call = this.#open({ stream, headers, backend }, method.isAdmitted)
+      const call = this.#open({ stream, socket, backend }, method.isAdmitted)
       method.serve(call, method.definition)
       if (this.#isStopping) call.stop()
     } catch (error) {
@@ -77,41 +78,35 @@ export class ServerCalls implements Iterable<ServerCall> {
     else this.#onIdle.push(callback)
   }
 
-  #open(of: Pick<ServerCall, 'stream' | 'headers' | 'backend'>, isAdmitted: boolean): ServerCall {
-    const { stream, headers, backend } = of
+  #open(of: Pick<ServerCall, 'stream' | 'socket' | 'backend'>, isAdmitted: boolean): ServerCall {
+    const { headers } = of.stream
     const { clock, admission, maxMessageBytes, log } = this.#o
     const timeout = headers['grpc-timeout']
     const scope = openCallScope({
       clock,
-      remainingMs: timeout === undefined ? undefined : parseGrpcTimeout(String(timeout)),
+      remainingMs: timeout === undefined ? undefined : parseGrpcTimeout(timeout),
       trace: headers['traceparent'] === undefined ? undefined : readTrace(headers),
     })
     const call = new ServerCall({
-      stream,
-      headers,
-      backend,
+      ...of,
       scope,
       ticket: (isAdmitted ? admission : this.#control).open(),
       maxMessageBytes: isAdmitted ? maxMessageBytes : CONTROL_BOUNDS.maxMessageBytes,
       clock,
       log,
+      onClosed: this.#closed,
     })
+    of.stream.handler = call
     this.#calls.add(call)
     if (this.#calls.size > MAX_WAITING + admission.bounds.maxRequests)
       endLongestWaiting(this.#calls)
-    stream.on('close', () => this.#close(call))
     if (timeout !== undefined) call.watchDeadline()
     return call
   }
 
-  #close(call: ServerCall): void {
+  readonly #closed = (call: ServerCall): void => {
     this.#calls.delete(call)
-    call.close()
     if (this.#calls.size > 0 || this.#onIdle.length === 0) return
     for (const callback of this.#onIdle.splice(0)) callback()
   }
-}
-
-function ignoreStreamError(): void {
-  // See accept().
 }

@@ -16,7 +16,7 @@ export function endLongestWaiting(calls: Set<ServerCall>): void {
     calls.delete(call)
     const text = `server is overloaded: more than ${MAX_WAITING} calls wait for their clients, this one the longest`
     const error = new ServeError('OVERLOADED', text)
-    if (call.stream.headersSent) call.cutOff(error)
+    if (call.stream.hasResponded) call.cutOff(error)
     else call.fail(error)
     return
   }

@@ -1,0 +1,28 @@
+/** Why a stream or a connection ends. @see RFC 9113, 7 */
+export const ErrorCode = {
+  noError: 0,
+  protocolError: 1,
+  internalError: 2,
+  flowControlError: 3,
+  settingsTimeout: 4,
+  streamClosed: 5,
+  frameSizeError: 6,
+  refusedStream: 7,
+  cancel: 8,
+  compressionError: 9,
+  connectError: 10,
+  enhanceYourCalm: 11,
+  inadequateSecurity: 12,
+  http11Required: 13,
+} as const
+export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode]
+
+/** The client broke the protocol, or went over a bound, in a way that its connection cannot outlive. */
+export class ConnectionError extends Error {
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, text: string) {
+    super(text)
+    this.code = code
+  }
+}

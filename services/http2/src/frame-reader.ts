@@ -1,0 +1,146 @@
+import { ConnectionError, ErrorCode } from './error-code.ts'
+import {
+  Flag,
+  FRAME_HEADER_BYTES,
+  type FrameHeader,
+  LEAST_MAX_FRAME_BYTES,
+  PREFACE,
+  Type,
+} from './frames.ts'
+
+/** What takes the frames of a client, in their order. What it throws ends the connection. */
+export interface FrameHandler {
+  /** A frame begins; its payload may still be to come. */
+  begin(header: FrameHeader): void
+  /** A frame other than DATA. @param payload - a view of what was read. */
+  frame(header: FrameHeader, payload: Buffer): void
+  /** A part of a frame of DATA, without its padding: a view of what was read. */
+  data(piece: Buffer): void
+  /** The frame of DATA is whole. */
+  dataEnd(header: FrameHeader): void
+}
+
+/** Splits what a client sends into frames. DATA are given out as they come, of other frames the payload is put together first. */
+export class FrameReader {
+  readonly #handler: FrameHandler
+  #hasPreface = false
+  /** What does not suffice for the next step, and how many bytes that needs. */
+  #pieces: Buffer[] = []
+  #piecesBytes = 0
+  #wanted = PREFACE.byteLength
+  /** The frame of DATA that is being read, with what is still to come of its bytes and of its padding. */
+  #data: FrameHeader | undefined
+  #dataLeft = 0
+  #paddingLeft = 0
+  #isStopped = false
+
+  constructor(handler: FrameHandler) {
+    this.#handler = handler
+  }
+
+  /** Reads no further, not even what was received. */
+  stop(): void {
+    this.#isStopped = true
+    this.#pieces = []
+  }
+
+  /** @throws ConnectionError */
+  receive(chunk: Buffer): void {
+    if (this.#isStopped) return
+    const bytes = this.#withPieces(chunk)
+    if (bytes === undefined) return
+    let at = 0
+    while (!this.#isStopped) {
+      const next = this.#step(bytes, at)
+      if (next === undefined) break
+      at = next
+    }
+    if (at === bytes.byteLength || this.#isStopped) return
+    this.#pieces = [bytes.subarray(at)]
+    this.#piecesBytes = bytes.byteLength - at
+  }
+
+  /** All that is there, once it suffices: each byte is put together with others twice at most. */
+  #withPieces(chunk: Buffer): Buffer | undefined {
+    if (this.#piecesBytes === 0) return chunk
+    this.#pieces.push(chunk)
+    this.#piecesBytes += chunk.byteLength
+    if (this.#piecesBytes < this.#wanted) return undefined
+    const bytes = Buffer.concat(this.#pieces, this.#piecesBytes)
+    this.#pieces = []
+    this.#piecesBytes = 0
+    return bytes
+  }
+
+  /** @returns where the next step begins; undefined if more has to come first. */
+  #step(bytes: Buffer, at: number): number | undefined {
+    if (this.#data !== undefined) return this.#readData(this.#data, bytes, at)
+    const has = bytes.byteLength - at
+    if (!this.#hasPreface) return this.#readPreface(bytes, has)
+    this.#wanted = FRAME_HEADER_BYTES
+    if (has < this.#wanted) return undefined
+    const header = readHeader(bytes, at)
+    const { length, type, flags } = header
+    this.#checkLength(header)
+    const isPaddedData = type === Type.data && (flags & Flag.padded) !== 0
+    // Of DATA, only what says how it goes on.
+    this.#wanted += type === Type.data ? Number(isPaddedData) : length
+    if (has < this.#wanted) return undefined
+    this.#handler.begin(header)
+    const begin = at + FRAME_HEADER_BYTES
+    if (type !== Type.data) {
+      this.#handler.frame(header, bytes.subarray(begin, begin + length))
+      return begin + length
+    }
+    this.#data = header
+    this.#paddingLeft = isPaddedData ? (bytes[begin] ?? 0) : 0
+    this.#dataLeft = length - this.#paddingLeft - Number(isPaddedData)
+    if (this.#dataLeft < 0) throw new ConnectionError(ErrorCode.protocolError, 'too much padding')
+    return begin + Number(isPaddedData)
+  }
+
+  #readPreface(bytes: Buffer, has: number): number | undefined {
+    // What is no preface is refused at its first byte that shows it.
+    const length = Math.min(has, PREFACE.byteLength)
+    if (bytes.compare(PREFACE, 0, length, 0, length) !== 0) {
+      throw new ConnectionError(ErrorCode.protocolError, 'this is no HTTP/2')
+    }
+    // So the next bytes are looked at as they come.
+    this.#wanted = has + 1
+    if (has < PREFACE.byteLength) return undefined
+    this.#hasPreface = true
+    return PREFACE.byteLength
+  }
+
+  #readData(header: FrameHeader, bytes: Buffer, at: number): number | undefined {
+    const has = bytes.byteLength - at
+    const length = Math.min(has, this.#dataLeft)
+    this.#dataLeft -= length
+    if (length > 0) this.#handler.data(bytes.subarray(at, at + length))
+    const padding = Math.min(has - length, this.#paddingLeft)
+    this.#paddingLeft -= padding
+    this.#wanted = 1
+    if (this.#dataLeft + this.#paddingLeft === 0) {
+      this.#data = undefined
+      this.#handler.dataEnd(header)
+    } else if (length + padding === 0) return undefined
+    return at + length + padding
+  }
+
+  #checkLength({ length, type, flags }: FrameHeader): void {
+    const isTooShort = type === Type.data && length === 0 && (flags & Flag.padded) !== 0
+    // We announce no larger frames: a client has nothing of them but longer turns.
+    if (length <= LEAST_MAX_FRAME_BYTES && !isTooShort) return
+    const text = `a frame of type ${type} has ${length} bytes`
+    throw new ConnectionError(ErrorCode.frameSizeError, text)
+  }
+}
+
+function readHeader(bytes: Buffer, at: number): FrameHeader {
+  return {
+    length: ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0),
+    type: bytes[at + 3] ?? 0,
+    flags: bytes[at + 4] ?? 0,
+    streamId: bytes.readUInt32BE(at + 5) & 0x7fffffff,
+  }
+}

@@ -1,0 +1,69 @@
+import type { Socket } from 'node:net'
+import { type ConnectionBounds, ServerConnection } from './connection.ts'
+import type { ByteSink } from './sender.ts'
+import type { ServerStream } from './stream.ts'
+
+/** For the last frames of a connection on their way to its client, and for the client to say goodbye. */
+const LINGER_MS = 500
+/** From the connection, and over TLS from the end of its handshake, to the client's settings. */
+const BEGIN_MS = 10_000
+
+/** As `ConnectionHandler`, with the socket beside each request. */
+export interface SocketHandler {
+  readonly stream: (stream: ServerStream, socket: Socket) => void
+  readonly pinged?: () => void
+}
+
+/**
+ * Speaks HTTP/2 on a socket that has just been accepted, over TLS or not. The socket is the connection's from now on, but for its
+ * end: who needs to may destroy it.
+ */
+export function openConnection(
+  socket: Socket,
+  o: ConnectionBounds & { readonly handler: SocketHandler },
+): ServerConnection {
+  const connection = new ServerConnection({
+    ...o,
+    handler: { ...o.handler, stream: (stream) => o.handler.stream(stream, socket) },
+    sink: toSink(socket),
+    now: () => performance.now(),
+  })
+  const begin = setTimeout(() => {
+    if (!connection.hasBegun) connection.destroy()
+  }, BEGIN_MS).unref()
+  // The close comes after it.
+  socket.on('error', () => {})
+  socket.on('data', (chunk: Buffer) => connection.receive(chunk))
+  socket.once('close', () => {
+    clearTimeout(begin)
+    connection.close()
+  })
+  return connection
+}
+
+function toSink(socket: Socket): ByteSink {
+  const endSoon = (): void => {
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
+    socket.once('close', () => clearTimeout(timer))
+  }
+  return {
+    write: (pieces, done) => {
+      const last = pieces.at(-1)
+      if (last === undefined || socket.destroyed) return
+      const taken = (error?: Error | null): void => {
+        if (error === null || error === undefined) done()
+      }
+      // One piece needs no cork.
+      if (pieces.length > 1) socket.cork()
+      for (const piece of pieces.slice(0, -1)) socket.write(piece)
+      socket.write(last, taken)
+      if (pieces.length > 1) socket.uncork()
+    },
+    end: () => {
+      socket.end()
+      endSoon()
+    },
+    endSoon,
+    destroy: () => void socket.destroy(),
+  }
+}

@@ -1,0 +1,279 @@
+import { ConnectionError, ErrorCode } from './error-code.ts'
+import {
+  DEFAULT_WINDOW_BYTES,
+  Flag,
+  FRAME_HEADER_BYTES,
+  LEAST_MAX_FRAME_BYTES,
+  MAX_WINDOW_BYTES,
+  putFrameHeader,
+  resetFrame,
+  Type,
+} from './frames.ts'
+import type { FieldBlock } from './hpack/encoder.ts'
+import type { Outgoing, ServerStream, StreamSender } from './stream.ts'
+
+/** Where bytes go. */
+export interface ByteSink {
+  /** Sends all pieces, as one write. @param done - called later, once they have gone; never, if the connection ends before. */
+  write(pieces: readonly Uint8Array[], done: () => void): void
+  /** Says goodbye, behind what was written, and waits for the client to do so too, but not for long. */
+  end(): void
+  /** The client is to be gone soon, whether it takes what was written or not. */
+  endSoon(): void
+  destroy(): void
+}
+
+export interface SenderOptions {
+  readonly sink: ByteSink
+  /** A frame of data went out. */
+  readonly onData: () => void
+  /** The client takes nothing and makes us answer all the same. */
+  readonly onOverflow: () => void
+}
+
+/** What is given to the socket at a time: what comes behind it waits so long. */
+const BATCH_BYTES = 2 ** 19
+/** The turn of one stream, if its client takes such frames. */
+const TURN_BYTES = 2 ** 18
+/** Small frames are written into buffers of this size, which go out whole. */
+const STAGE_BYTES = 2 ** 14
+/** More bytes than this are not copied. */
+const MAX_COPIED_BYTES = 2 ** 11
+/** Answers to frames of the client that may wait for it: what is above this is for harm. */
+const MAX_CONTROL_FRAMES = 2 ** 14
+/** The size 0 for the table, which the first block begins with: we use none. @see RFC 7541, 6.3 */
+const NO_TABLE = 0x20
+
+/**
+ * Sends the frames of one connection. All that is there at the end of a turn of the event loop goes out as one write, and nothing
+ * more until the socket has taken that. Bodies go out as far as the client's windows allow, each stream in its turn.
+ */
+export class Sender implements StreamSender {
+  readonly #o: SenderOptions
+  /** Whole frames, and what they end with. */
+  #pieces: Uint8Array[] = []
+  #bytes = 0
+  #stage = Buffer.alloc(0)
+  /** Of the stage, what stands in no piece yet. */
+  #from = 0
+  #to = 0
+  #controls = 0
+  /** To be called when the pieces have gone. */
+  #taken: (() => void)[] = []
+  #over: ServerStream[] = []
+  /** The same of those that are on their way. */
+  #overSoon: readonly ServerStream[] = []
+  /** Streams that have bytes and a window, in the order of their turns. */
+  readonly #ready = new Set<ServerStream>()
+  #window = DEFAULT_WINDOW_BYTES
+  #isFirstBlock = true
+  #isScheduled = false
+  #isWriting = false
+  #isEnding = false
+  #isClosed = false
+  /** What the client takes in a frame. */
+  maxFrameBytes = LEAST_MAX_FRAME_BYTES
+
+  constructor(o: SenderOptions) {
+    this.#o = o
+  }
+
+  /** Sends a whole frame, which does not count in the windows. */
+  control(frame: Uint8Array): void {
+    const at = this.#room(frame.byteLength)
+    this.#stage.set(frame, at)
+    this.#controls += 1
+    if (this.#controls > MAX_CONTROL_FRAMES) this.#o.onOverflow()
+  }
+
+  reset(streamId: number, code: ErrorCode): void {
+    this.control(resetFrame(streamId, code))
+  }
+
+  headers({ id }: ServerStream, fields: FieldBlock, isEnd: boolean): void {
+    const block = this.#isFirstBlock ? Buffer.concat([Uint8Array.of(NO_TABLE), fields]) : fields
+    this.#isFirstBlock = false
+    let type: number = Type.headers
+    let sent = 0
+    do {
+      const length = Math.min(block.byteLength - sent, LEAST_MAX_FRAME_BYTES)
+      const isLast = sent + length === block.byteLength
+      const ends = isEnd && type === Type.headers ? Flag.endStream : 0
+      const flags = ends | (isLast ? Flag.endHeaders : 0)
+      this.#frame({ length, type, flags, streamId: id }, block.subarray(sent, sent + length))
+      type = Type.continuation
+      sent += length
+    } while (sent < block.byteLength)
+  }
+
+  data(stream: ServerStream, outgoing: Outgoing): void {
+    const { bytes, taken } = outgoing
+    const length = bytes.byteLength
+    const isSmall = length <= MAX_COPIED_BYTES && stream.queue.length === 0
+    if (isSmall && length <= stream.sendWindow && length <= this.#window) {
+      this.#data(stream, bytes)
+      if (taken !== undefined) this.#taken.push(taken)
+      return
+    }
+    stream.queue.push(outgoing)
+    this.#makeReady(stream)
+  }
+
+  end(stream: ServerStream, fields: FieldBlock): void {
+    if (stream.queue.length === 0) this.#last(stream, fields)
+    else stream.trailers = fields
+  }
+
+  /** The client takes more of a stream. @returns false if that is more than a window may be. */
+  widenStream(stream: ServerStream, bytes: number): boolean {
+    if (stream.sendWindow + bytes > MAX_WINDOW_BYTES) return false
+    stream.sendWindow += bytes
+    if (stream.queue.length > 0) this.#makeReady(stream)
+    return true
+  }
+
+  /** The client takes more of all streams together. @throws ConnectionError FLOW_CONTROL_ERROR */
+  widen(bytes: number): void {
+    if (this.#window + bytes > MAX_WINDOW_BYTES) {
+      throw new ConnectionError(ErrorCode.flowControlError, 'the window is too large')
+    }
+    this.#window += bytes
+    if (this.#ready.size > 0) this.#schedule()
+  }
+
+  /** A stream is over. */
+  drop(stream: ServerStream): void {
+    this.#ready.delete(stream)
+  }
+
+  /** Ends the connection once all frames have gone. */
+  finish(): void {
+    this.#isEnding = true
+    this.#schedule()
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    this.#isClosed = true
+    for (const stream of [...this.#overSoon, ...this.#over]) stream.close()
+    this.#overSoon = this.#over = this.#taken = this.#pieces = []
+    this.#stage = Buffer.alloc(0)
+    this.#ready.clear()
+  }
+
+  #makeReady(stream: ServerStream): void {
+    if (stream.sendWindow <= 0 || this.#isClosed) return
+    this.#ready.add(stream)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isWriting || this.#isClosed) return
+    this.#isScheduled = true
+    setImmediate(this.#flush)
+  }
+
+  readonly #flush = (): void => {
+    this.#isScheduled = false
+    if (this.#isWriting || this.#isClosed) return
+    while (this.#bytes < BATCH_BYTES && this.#window > 0) {
+      const [stream] = this.#ready
+      if (stream === undefined) break
+      this.#takeTurn(stream)
+    }
+    this.#cut()
+    if (this.#bytes > 0) this.#write()
+    else if (this.#isEnding) this.#o.sink.end()
+  }
+
+  #write(): void {
+    const pieces = this.#pieces
+    const taken = this.#taken
+    const over = (this.#overSoon = this.#over)
+    this.#pieces = []
+    this.#taken = []
+    this.#over = []
+    this.#bytes = 0
+    this.#controls = 0
+    this.#isWriting = true
+    this.#o.sink.write(pieces, () => {
+      if (this.#isClosed) return
+      this.#isWriting = false
+      this.#overSoon = []
+      for (const callback of taken) callback()
+      for (const stream of over) stream.close()
+      // Not at once: a client that reads as fast as we write would keep the others waiting.
+      if (this.#bytes > 0 || this.#ready.size > 0 || this.#isEnding) this.#schedule()
+    })
+  }
+
+  /** Sends one frame of a stream that is ready, and has it wait for its next turn. */
+  #takeTurn(stream: ServerStream): void {
+    this.#ready.delete(stream)
+    const [outgoing] = stream.queue
+    // A change of settings may have taken its window.
+    if (outgoing === undefined || stream.sendWindow <= 0) return
+    const { bytes, sent } = outgoing
+    const left = bytes.byteLength - sent
+    const turn = Math.min(left, this.maxFrameBytes, TURN_BYTES)
+    const length = Math.min(turn, this.#window, stream.sendWindow)
+    this.#data(stream, bytes.subarray(sent, sent + length))
+    outgoing.sent += length
+    if (length === left) {
+      stream.queue.shift()
+      if (outgoing.taken !== undefined) this.#taken.push(outgoing.taken)
+    }
+    if (stream.queue.length > 0) {
+      if (stream.sendWindow > 0) this.#ready.add(stream)
+    } else if (stream.trailers !== undefined) this.#last(stream, stream.trailers)
+  }
+
+  #last(stream: ServerStream, fields: FieldBlock): void {
+    stream.hasResponded = true
+    this.headers(stream, fields, true)
+    if (!stream.hasEnded) this.reset(stream.id, ErrorCode.noError)
+    stream.leave()
+    this.#over.push(stream)
+  }
+
+  #data(stream: ServerStream, bytes: Uint8Array): void {
+    const length = bytes.byteLength
+    stream.sendWindow -= length
+    this.#window -= length
+    this.#frame({ length, type: Type.data, flags: 0, streamId: stream.id }, bytes)
+    this.#o.onData()
+  }
+
+  #frame(header: Parameters<typeof putFrameHeader>[2], payload: Uint8Array): void {
+    const { length } = header
+    const isCopied = length <= MAX_COPIED_BYTES
+    const at = this.#room(FRAME_HEADER_BYTES + (isCopied ? length : 0))
+    putFrameHeader(this.#stage, at, header)
+    if (isCopied) this.#stage.set(payload, at + FRAME_HEADER_BYTES)
+    else {
+      this.#cut()
+      this.#pieces.push(payload)
+      this.#bytes += length
+    }
+  }
+
+  /** @returns where to write so many bytes in the stage. */
+  #room(bytes: number): number {
+    if (this.#to + bytes > this.#stage.byteLength) {
+      this.#cut()
+      this.#stage = Buffer.allocUnsafeSlow(STAGE_BYTES)
+      this.#from = this.#to = 0
+    }
+    const at = this.#to
+    this.#to += bytes
+    this.#bytes += bytes
+    this.#schedule()
+    return at
+  }
+
+  /** Makes a piece of what the stage has. */
+  #cut(): void {
+    if (this.#to > this.#from) this.#pieces.push(this.#stage.subarray(this.#from, this.#to))
+    this.#from = this.#to
+  }
+}

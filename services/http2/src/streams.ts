@@ -1,0 +1,281 @@
+import { ClosedStreams } from './closed-streams.ts'
+import { ConnectionError, ErrorCode } from './error-code.ts'
+import type { FrameBudget } from './frame-budget.ts'
+import { DEFAULT_WINDOW_BYTES, Flag, type FrameHeader, windowUpdateFrame } from './frames.ts'
+import { HeaderReader, MAX_LIST_BYTES, type ReadHeaders } from './header-reader.ts'
+import { contentLength } from './request-headers.ts'
+import type { Sender } from './sender.ts'
+import { ServerStream, type StreamOwner } from './stream.ts'
+
+/** What the streams of a connection may cost. */
+export interface StreamBounds {
+  /** Of each stream and of the connection: what a client may send before it is read. */
+  readonly windowBytes: number
+  readonly maxConcurrentStreams: number
+  /** Of one request. A client that has not confirmed our settings may send more, up to 64 KiB, and gets a stream. */
+  readonly maxHeaderListBytes: number
+}
+
+export interface StreamsOptions {
+  readonly bounds: StreamBounds
+  readonly sender: Sender
+  readonly budget: FrameBudget
+  /** A request has begun. */
+  readonly onStream: (stream: ServerStream) => void
+  /** No stream is open, and nothing of one waits. */
+  readonly onIdle: () => void
+}
+
+/** The streams of one connection: which there are, and what frames mean for them. */
+export class Streams implements StreamOwner {
+  readonly #o: StreamsOptions
+  readonly #headers = new HeaderReader()
+  readonly #open = new Map<number, ServerStream>()
+  readonly #over = new ClosedStreams()
+  /** Streams that are open, or whose last frames wait for the socket. */
+  #places = 0
+  #lastId = 0
+  #isConfirmed = false
+  #receiveWindow: number
+  #unreturnedBytes = 0
+  #initialSendWindow = DEFAULT_WINDOW_BYTES
+  /** The one whose frame of DATA is being read. */
+  #dataStream: ServerStream | undefined
+  /** Takes no more streams. */
+  isStopping = false
+
+  constructor(o: StreamsOptions) {
+    this.#o = o
+    this.#receiveWindow = this.#initialReceiveWindow
+  }
+
+  get sender(): Sender {
+    return this.#o.sender
+  }
+
+  get windowBytes(): number {
+    return this.#o.bounds.windowBytes
+  }
+
+  /** The client has confirmed our settings, so it knows our bounds. */
+  get isConfirmed(): boolean {
+    return this.#isConfirmed
+  }
+
+  get count(): number {
+    return this.#open.size
+  }
+
+  get isIdle(): boolean {
+    return this.#places === 0
+  }
+
+  /** The last one that the client has opened. */
+  get lastId(): number {
+    return this.#lastId
+  }
+
+  /** Ends all of them. */
+  close(): void {
+    for (const stream of this.#open.values()) stream.close()
+  }
+
+  /** Until now the client might have sent as much of a stream as the standard allows. */
+  confirm(): void {
+    const before = this.#initialReceiveWindow
+    this.#isConfirmed = true
+    const less = before - this.#initialReceiveWindow
+    for (const stream of this.#open.values()) stream.receiveWindow -= less
+  }
+
+  /** The client's setting: of streams that are open too. @throws ConnectionError FLOW_CONTROL_ERROR */
+  setInitialWindow(bytes: number): void {
+    const more = bytes - this.#initialSendWindow
+    this.#initialSendWindow = bytes
+    for (const stream of this.#open.values()) {
+      if (this.sender.widenStream(stream, more)) continue
+      throw new ConnectionError(ErrorCode.flowControlError, 'a window becomes too large')
+    }
+  }
+
+  /** A whole block of fields. @throws ConnectionError */
+  block(streamId: number, isEnd: boolean, block: Buffer): void {
+    const stream = this.#open.get(streamId)
+    if (stream !== undefined) this.#onTrailers(stream, isEnd, block)
+    else if (streamId <= this.#lastId) this.#onLateBlock(streamId, block)
+    else this.#onRequest(streamId, isEnd, block)
+  }
+
+  /** A frame of DATA begins, with padding and all. @throws ConnectionError */
+  beginData({ flags, streamId, length }: FrameHeader): void {
+    const { budget } = this.#o
+    this.#requireOpened(streamId)
+    if (length > this.#receiveWindow) {
+      throw new ConnectionError(ErrorCode.flowControlError, 'more bytes than the window allows')
+    }
+    this.#receiveWindow -= length
+    this.#returnWindow(length)
+    if (length > 0) budget.earn()
+    else if ((flags & Flag.endStream) === 0) budget.countUseless()
+    const stream = this.#open.get(streamId)
+    this.#dataStream = stream
+    if (stream === undefined) this.#onLateData(streamId)
+    else if (stream.hasEnded) this.#resetFor(stream, ErrorCode.streamClosed)
+    else if (length > stream.receiveWindow) this.#resetFor(stream, ErrorCode.flowControlError)
+    else stream.received(length)
+  }
+
+  /** A piece of the body, of the frame that has begun. */
+  data(piece: Buffer): void {
+    const stream = this.#dataStream
+    if (stream === undefined || stream.isOver) return
+    if (stream.bodyLeft !== undefined) {
+      stream.bodyLeft -= piece.byteLength
+      if (stream.bodyLeft < 0) return this.#resetFor(stream, ErrorCode.protocolError)
+    }
+    stream.handler?.data(piece)
+  }
+
+  endData({ flags }: FrameHeader): void {
+    const stream = this.#dataStream
+    this.#dataStream = undefined
+    if (stream !== undefined && !stream.isOver && flags & Flag.endStream) this.#onEnd(stream)
+  }
+
+  /** The client gives a stream up. @throws ConnectionError */
+  reset(streamId: number): void {
+    this.#requireOpened(streamId)
+    const stream = this.#open.get(streamId)
+    if (stream === undefined) return this.#o.budget.countUseless()
+    // Nothing of it is on its way any more.
+    stream.hasEnded = true
+    stream.close()
+    this.#o.budget.countReset()
+  }
+
+  /** The client takes more of a stream. @throws ConnectionError */
+  widen(streamId: number, bytes: number): void {
+    this.#requireOpened(streamId)
+    const stream = this.#open.get(streamId)
+    if (stream === undefined) return
+    if (bytes === 0) this.#resetFor(stream, ErrorCode.protocolError)
+    else if (!this.sender.widenStream(stream, bytes)) {
+      this.#resetFor(stream, ErrorCode.flowControlError)
+    }
+  }
+
+  /** For streams. */
+  forget(stream: ServerStream): void {
+    this.#open.delete(stream.id)
+    this.#over.add(stream.id, !stream.hasEnded)
+    this.sender.drop(stream)
+  }
+
+  /** For streams. */
+  closed(): void {
+    this.#places -= 1
+    if (this.#places === 0) this.#o.onIdle()
+  }
+
+  get #initialReceiveWindow(): number {
+    const { windowBytes } = this.#o.bounds
+    return this.#isConfirmed ? windowBytes : Math.max(windowBytes, DEFAULT_WINDOW_BYTES)
+  }
+
+  #onTrailers(stream: ServerStream, isEnd: boolean, block: Buffer): void {
+    const areRight = this.#headers.readTrailers(block)
+    if (stream.hasEnded) this.#resetFor(stream, ErrorCode.streamClosed)
+    else if (!areRight || !isEnd) this.#resetFor(stream, ErrorCode.protocolError)
+    else this.#onEnd(stream)
+  }
+
+  #onLateBlock(streamId: number, block: Buffer): void {
+    const { headers } = this.#headers.readRequest(block)
+    if (this.#over.wasCut(streamId)) return
+    if (this.#over.hasEnded(streamId)) {
+      throw new ConnectionError(ErrorCode.streamClosed, `HEADERS on stream ${streamId}`)
+    }
+    if (headers !== undefined) {
+      throw new ConnectionError(ErrorCode.protocolError, `stream ${streamId} opens too late`)
+    }
+    this.#refuse(streamId, ErrorCode.streamClosed, true)
+  }
+
+  #onRequest(streamId: number, isEnd: boolean, block: Buffer): void {
+    if (streamId % 2 === 0) {
+      throw new ConnectionError(ErrorCode.protocolError, `a client opens stream ${streamId}`)
+    }
+    this.#lastId = streamId
+    const read = this.#headers.readRequest(block)
+    const { headers } = read
+    const code = this.#refusalOf(read)
+    if (code !== undefined) return this.#refuse(streamId, code, isEnd)
+    const bodyLeft = headers && contentLength(headers)
+    if (headers === undefined || (isEnd && (bodyLeft ?? 0) > 0)) {
+      return this.#refuse(streamId, ErrorCode.protocolError, isEnd)
+    }
+    const stream = new ServerStream(this, {
+      id: streamId,
+      headers,
+      headerBytes: read.listBytes,
+      hasEnded: isEnd,
+      bodyLeft,
+      sendWindow: this.#initialSendWindow,
+      receiveWindow: this.#initialReceiveWindow,
+    })
+    this.#places += 1
+    this.#open.set(streamId, stream)
+    this.#o.budget.earn()
+    this.#o.onStream(stream)
+    if (isEnd && !stream.isOver) stream.handler?.ended()
+  }
+
+  #refusalOf({ listBytes }: ReadHeaders): ErrorCode | undefined {
+    const { maxConcurrentStreams, maxHeaderListBytes } = this.#o.bounds
+    const isTooMany = this.isStopping || this.#places >= maxConcurrentStreams
+    if (isTooMany) return ErrorCode.refusedStream
+    const most = this.#isConfirmed ? maxHeaderListBytes : MAX_LIST_BYTES
+    return listBytes > most ? ErrorCode.enhanceYourCalm : undefined
+  }
+
+  /** Bytes of the connection are always taken: those of a stream that is paused are held up by its own window. */
+  #returnWindow(bytes: number): void {
+    this.#unreturnedBytes += bytes
+    if (2 * this.#unreturnedBytes < this.windowBytes) return
+    this.sender.control(windowUpdateFrame(0, this.#unreturnedBytes))
+    this.#receiveWindow += this.#unreturnedBytes
+    this.#unreturnedBytes = 0
+  }
+
+  #onLateData(streamId: number): void {
+    if (this.#over.wasCut(streamId)) return
+    if (this.#over.hasEnded(streamId)) {
+      throw new ConnectionError(ErrorCode.streamClosed, `DATA on stream ${streamId}`)
+    }
+    this.#refuse(streamId, ErrorCode.streamClosed, true)
+  }
+
+  #onEnd(stream: ServerStream): void {
+    if ((stream.bodyLeft ?? 0) > 0) return this.#resetFor(stream, ErrorCode.protocolError)
+    stream.hasEnded = true
+    stream.handler?.ended()
+  }
+
+  /** Ends a stream whose client broke the protocol. */
+  #resetFor(stream: ServerStream, code: ErrorCode): void {
+    stream.reset(code)
+    this.#o.budget.countReset()
+  }
+
+  /** Ends a stream that was never given out. */
+  #refuse(streamId: number, code: ErrorCode, hasEnded: boolean): void {
+    this.sender.reset(streamId, code)
+    this.#over.add(streamId, !hasEnded)
+    this.#o.budget.countReset()
+  }
+
+  #requireOpened(streamId: number): void {
+    if (streamId <= this.#lastId) return
+    throw new ConnectionError(ErrorCode.protocolError, `stream ${streamId} is not open`)
+  }
+}
