@@ -7,6 +7,7 @@ import {
   isDatatype,
   type NamedTensor,
 } from '@tutti/tensor'
+import { RecordedResponses } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
@@ -143,4 +144,20 @@ await t.test('requests with any inputs and outputs share batches', async (t) => 
     { numRuns: 150 },
   )
   t.pass('held for every batch tried')
+})
+
+await t.test('numbers that may be places in a tensor are copied', async (t) => {
+  for (const datatype of ['INT32', 'INT64'] as const) {
+    const model = await load(t, identitySpec(datatype, ['N', 'M']))
+    const shape = [100_000, 1]
+    const data = new Uint8Array(100_000 * DATATYPES[datatype].itemSize)
+    const sink = new RecordedResponses()
+    const request = stepRequest([{ name: 'x', datatype, shape, data }])
+    const { signal } = new AbortController()
+    const run = model.execute([{ request, sink }], { instance: 0, signal })
+    data.fill(1)
+    await run
+    const isAsItWas = sink.responses[0]?.outputs[0]?.data.every((byte) => byte === 0)
+    t.ok(isAsItWas, datatype)
+  }
 })

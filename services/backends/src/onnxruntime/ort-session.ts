@@ -1,5 +1,5 @@
 import { bug, ServeError } from '@tutti/errors'
-import { DATATYPES, type NamedTensor } from '@tutti/tensor'
+import { DATATYPES, type Datatype, type NamedTensor } from '@tutti/tensor'
 import { monotonicNs } from '../monotonic-ns.ts'
 import { TYPE_NUMBERS } from '../onnx/model-ports.ts'
 import type { BufferPool } from './buffer-pool.ts'
@@ -14,6 +14,8 @@ import { createTexts, readTexts } from './text-tensors.ts'
 /** Inputs up to this size are copied into fresh memory where they cannot be used in place, larger ones into memory of the pool. */
 const SMALL_BYTES = 65_536
 const MAX_RANK = 64
+/** Copied: kernels check numbers that are places in a tensor and use them later, and a Python process may write to its memory meanwhile. */
+const MAY_BE_PLACES: ReadonlySet<Datatype> = new Set<Datatype>(['INT32', 'INT64'])
 /** In place of no data: the runtime wants an address. */
 const NO_DATA = new Uint8Array(8)
 
@@ -167,7 +169,9 @@ export class OrtSession {
     const { itemSize } = DATATYPES[port.datatype]
     if (itemSize === null) return createTexts(library, { port, tensor, count }, this.#check)
     for (let i = 0; i < dims.length; i += 1) this.#dims[i] = BigInt(dims[i] ?? 0)
-    const data = placeData(tensor, itemSize, copies, this.#o.pool)
+    const mustCopy = MAY_BE_PLACES.has(port.datatype)
+    const data =
+      (mustCopy ? undefined : inPlace(tensor, itemSize)) ?? copyOf(tensor, copies, this.#o.pool)
     const size = data.byteLength
     if (size !== count * itemSize) refuseData(port, dims, `${size} bytes`, count * itemSize)
     const place = size === 0 ? NO_DATA : data
@@ -238,17 +242,14 @@ function checkDims(port: SessionPort, dims: readonly number[]): number {
   return count
 }
 
-/** The bytes of a tensor in one piece, where its elements are aligned: kernels may use instructions that need it. */
-function placeData(
-  { parts }: TensorParts,
-  itemSize: number,
-  copies: ArrayBuffer[],
-  pool: BufferPool,
-): Uint8Array {
-  const [first, ...others] = parts
-  if (first !== undefined && others.length === 0 && first.data.byteOffset % itemSize === 0) {
-    return first.data
-  }
+/** The bytes of a tensor in one piece, if its elements are aligned: kernels may use instructions that need it. */
+function inPlace({ parts: [first, ...others] }: TensorParts, itemSize: number) {
+  const isAligned =
+    others.length === 0 && first !== undefined && first.data.byteOffset % itemSize === 0
+  return isAligned ? first.data : undefined
+}
+
+function copyOf({ parts }: TensorParts, copies: ArrayBuffer[], pool: BufferPool): Uint8Array {
   let size = 0
   for (const { data } of parts) size += data.byteLength
   const isSmall = size <= SMALL_BYTES
