@@ -141,6 +141,7 @@ def _record(name, datatype, shape, place, offset, size):
 # What the bytes of a request's records say; those that name places in the arena differ each time.
 _known_records = {}
 _MOST_KNOWN = 256
+_MOST_KNOWN_BYTES = 1024
 
 
 def _read_records(meta, at, count, size):
@@ -153,7 +154,7 @@ def _read_records(meta, at, count, size):
     for _ in range(count):
         tensor, at = read_tensor(meta, at)
         tensors.append(tensor)
-    if size and all(tensor.place == IN_PAYLOAD for tensor in tensors):
+    if 0 < size <= _MOST_KNOWN_BYTES and all(tensor.place == IN_PAYLOAD for tensor in tensors):
         if len(_known_records) >= _MOST_KNOWN:
             _known_records.clear()
         _known_records[records] = tensors
