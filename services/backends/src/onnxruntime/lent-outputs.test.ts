@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { StepResponse } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
-import { fp32Declared, writeModelFile } from '../testing/add-model.ts'
+import { fp32Declared, identitySpec, writeModelFile } from '../testing/add-model.ts'
 import { fp32Tensor } from '../testing/execute.ts'
 import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
-import { buildAddModel } from '../testing/onnx-writer.ts'
+import { buildAddModel, buildOnnx } from '../testing/onnx-writer.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 
 const WIDTH = 32_768
@@ -100,4 +100,33 @@ await t.test('many are lent at once, with an arena and without', async (t) => {
       for (const one of kept.flat()) one.giveBack()
     }
   }
+})
+
+await t.test('an output that is an input is copied, as its memory is the request’s', async (t) => {
+  const spec = identitySpec('FP32', ['N', WIDTH])
+  const { directory, remove } = await writeModelFile(
+    buildOnnx({ ...spec, outputs: [...spec.inputs, ...spec.outputs] }),
+  )
+  t.teardown(remove)
+  const x = fp32Declared('x', [-1, WIDTH])
+  const config = modelConfig([x], [x, fp32Declared('y', [-1, WIDTH])])
+  const model = await createOnnxEngine().load(modelSource(directory, config), { instances: 1 })
+  t.teardown(() => model.close())
+  const input = fp32Tensor('x', [1, WIDTH], Array(WIDTH).fill(3))
+  const given: (() => void)[] = []
+  const outputs: Uint8Array[] = []
+  const send = ({ outputs: sent, retain }: StepResponse): void => {
+    given.push(retain?.() ?? (() => {}))
+    for (const { data } of sent) outputs.push(data)
+  }
+  const batch = [{ request: stepRequest([input]), sink: { send, fail } }]
+  await model.execute(batch, { instance: 0, signal: new AbortController().signal })
+  const wanted = Buffer.from(input.data)
+  // The request is answered, and its memory is another's.
+  input.data.fill(0xee)
+  t.same(
+    outputs.map((data) => wanted.equals(data)),
+    [true, true],
+  )
+  for (const giveBack of given) giveBack()
 })

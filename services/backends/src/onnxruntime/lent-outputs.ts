@@ -28,6 +28,16 @@ export class LentOutputs {
     return new Uint8Array(view, 0, size)
   }
 
+  /** Whether an output's data is that of an input, which is the request's and not the output's: the graph only passes it on. */
+  isInput(address: bigint, inputs: BigUint64Array): boolean {
+    const out = new BigUint64Array(1)
+    return inputs.some((value) => {
+      // It fails for no tensor.
+      this.#library.api.getTensorData(value, out)
+      return out[0] === address
+    })
+  }
+
   /** Lends outputs until all who retained them gave them back. @param values - OrtValues, which are released then. */
   lend(values: readonly bigint[]): Loan {
     return new Loan(() => {

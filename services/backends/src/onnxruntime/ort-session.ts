@@ -123,7 +123,7 @@ export class OrtSession {
       this.#check(status)
       const { run, block, inputNs } = opened
       const outputs = run.outputs.map((index, i) => {
-        return this.#readOutput(index, block.addresses[this.#firstOutput + i] ?? 0n, opened.lent)
+        return this.#readOutput(index, block.addresses[this.#firstOutput + i] ?? 0n, opened)
       })
       result = {
         outputs,
@@ -182,7 +182,7 @@ export class OrtSession {
   }
 
   /** What the runtime has made, lent or copied. */
-  #readOutput(index: number, value: bigint, lent: bigint[]): NamedTensor {
+  #readOutput(index: number, value: bigint, { run, block, lent }: OpenedRun): NamedTensor {
     const port = this.#o.outputs[index] ?? refuseIndex()
     const { name, datatype } = port
     const shape = this.#readShape(port, value)
@@ -196,7 +196,9 @@ export class OrtSession {
     const size = count * itemSize
     if (size > 0) this.#check(api.getTensorData(value, this.#out))
     const address = this.#out[0] ?? 0n
-    if (size >= LENT_BYTES) {
+    const first = this.#inputNames.length
+    const inputs = block.addresses.subarray(first, first + run.inputs.length)
+    if (size >= LENT_BYTES && !this.#lentOutputs.isInput(address, inputs)) {
       lent.push(value)
       return { name, datatype, shape, data: this.#lentOutputs.view(address, size) }
     }
