@@ -11,9 +11,6 @@ import { type Executed, inspectProcess, sourcesOf } from './inspected-process.ts
 /** Two heartbeats and some timers: what runs then runs without requests too. */
 const IDLE_MS = 3000
 
-/** Before it is measured: models whose first runs were short are run on the serving thread from then on. */
-const FIRST_REQUESTS = 16
-
 /** A timer may meet one of them, but not all. */
 const REQUESTS = 3
 
@@ -55,7 +52,6 @@ async function executedByRequest(
     Promise.all(started.map(({ inspected }) => inspected.executed()))
   // The first compiles, connects and fills caches; a router may not have heard of its steps yet.
   await until('a request is answered', () => infer(client).catch(() => false as const))
-  for (let i = 0; i < FIRST_REQUESTS; i++) await infer(client)
   await delay(IDLE_MS)
   await take()
   await delay(IDLE_MS)

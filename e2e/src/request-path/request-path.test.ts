@@ -11,6 +11,10 @@ t.setTimeout(120_000)
 /** What a ModelInfer to an ensemble of three steps may execute: lower them with every step towards a shorter path. */
 const IN_ONE_PROCESS = { files: 20, lines: 4000 }
 const MORE_OVER_NATS = { files: 14, lines: 2500 }
+/** A model whose last runs were not short is run on a thread. On a busy machine that may be any model. */
+const ON_A_THREAD = ['run-threads', 'run-thread', 'thread-mailbox'].map(
+  (name) => `services/backends/src/onnxruntime/${name}.ts`,
+)
 
 await t.test('a request executes the files of ARCHITECTURE.md', { skip: SKIP }, async (t) => {
   const inOneProcess = await pathInOneProcess(t)
@@ -26,9 +30,10 @@ await t.test('a request executes the files of ARCHITECTURE.md', { skip: SKIP }, 
 function check(
   t: Test,
   title: string,
-  files: readonly string[],
+  executed: readonly string[],
   most: typeof MORE_OVER_NATS,
 ): void {
+  const files = executed.filter((file) => !ON_A_THREAD.includes(file))
   const lines = files.reduce((sum, file) => sum + linesOf(file), 0)
   t.comment(`${title}: ${files.length} files, ${lines} lines: ${files.join(' ')}`)
   const listed = listedUnder(title)
