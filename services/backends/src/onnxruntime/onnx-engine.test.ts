@@ -1,6 +1,9 @@
 import { statSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { silentLogger } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
@@ -62,28 +65,28 @@ await t.test('closing waits for the execution that is under way', async (t) => {
   await model.close()
 })
 
-/** `x` multiplied with itself many times: some milliseconds. */
-function buildLongModel(): Uint8Array {
+/** `w` multiplied with itself many times: some milliseconds. */
+function longSpec() {
   const steps = Array.from({ length: 64 }, (_, i) => `step${i}`)
   const value = { type: 'FP32' as const, dims: [256, 256] }
-  return buildOnnx({
-    inputs: [{ name: 'x', ...value }],
+  return {
+    inputs: [{ name: 'w', ...value }],
     outputs: [{ name: 'step63', ...value }],
     operators: steps.map((name, i) => {
-      return { op: 'MatMul', inputs: ['x', steps[i - 1] ?? 'x'], outputs: [name] }
+      return { op: 'MatMul', inputs: ['w', steps[i - 1] ?? 'w'], outputs: [name] }
     }),
-  })
+  }
 }
 
 await t.test('a run ends when its callers have left', async (t) => {
   const model = await loadModel(
     t,
-    buildLongModel(),
-    modelConfig([fp32Declared('x', [256, 256])], [fp32Declared('step63', [256, 256])]),
+    buildOnnx(longSpec()),
+    modelConfig([fp32Declared('w', [256, 256])], [fp32Declared('step63', [256, 256])]),
   )
   const request = stepRequest([
     fp32Tensor(
-      'x',
+      'w',
       [256, 256],
       Array.from({ length: 65_536 }, () => 0),
     ),
@@ -96,6 +99,50 @@ await t.test('a run ends when its callers have left', async (t) => {
   t.match(sink.responses[0]?.error, { reason: 'ENGINE_FAILED', message: /terminate flag/ })
   const [next] = await executeOnce(model, [request])
   t.equal(next?.error, undefined, 'the next one does not')
+})
+
+await t.test('the collector frees no input of a run that is going on', async (t) => {
+  const { inputs, operators } = longSpec()
+  const x = { name: 'x', type: 'INT64' as const, dims: [512] }
+  const bytes = buildOnnx({
+    inputs: [...inputs, x],
+    outputs: [{ ...x, name: 'y' }],
+    operators: [
+      ...operators,
+      { op: 'ReduceSum', inputs: ['step63'], outputs: ['sum'], attributes: { keepdims: 0 } },
+      { op: 'Cast', inputs: ['sum'], outputs: ['zero'], attributes: { to: 7 } },
+      { op: 'Add', inputs: ['x', 'zero'], outputs: ['y'] },
+    ],
+  })
+  const declared = { name: 'x', type: 'TYPE_INT64', dims: [512] } as const
+  const config = modelConfig(
+    [fp32Declared('w', [256, 256]), declared],
+    [{ ...declared, name: 'y' }],
+  )
+  const model = await loadModel(t, bytes, config)
+  const zeros = new Uint8Array(65_536 * 4)
+  const numbers = new Uint8Array(BigInt64Array.from({ length: 512 }, (_, i) => BigInt(i)).buffer)
+  const request = stepRequest([
+    { name: 'w', datatype: 'FP32', shape: [256, 256], data: zeros },
+    { name: 'x', datatype: 'INT64', shape: [512], data: numbers },
+  ])
+  const running = [0, 1, 2, 3].map(() => executeOnce(model, [request]))
+  setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  if (typeof collect !== 'function') throw new Error('there is no garbage collector to call')
+  const others: Uint8Array[] = []
+  for (let i = 0; i < 3; i += 1) {
+    collect()
+    // What it found is freed a little later, on a thread.
+    await delay(1)
+    // They take its place.
+    for (let j = 0; j < 1000; j += 1) others.push(new Uint8Array(numbers.length).fill(0xee))
+  }
+  const responses = (await Promise.all(running)).flat()
+  t.equal(others.length, 3000)
+  for (const { outputs } of responses) {
+    t.equal(Buffer.compare(outputs[0]?.data ?? new Uint8Array(0), numbers), 0)
+  }
 })
 
 await t.test('a model is a file, or a directory with a file and its data', async (t) => {

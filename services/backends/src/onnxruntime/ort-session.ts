@@ -254,9 +254,8 @@ function inPlace({ parts: [first, ...others] }: TensorParts, itemSize: number) {
 function copyOf({ parts }: TensorParts, copies: ArrayBuffer[], pool: BufferPool): Uint8Array {
   let size = 0
   for (const { data } of parts) size += data.byteLength
-  const isSmall = size <= SMALL_BYTES
-  const memory = isSmall ? new ArrayBuffer(size) : pool.take(size)
-  if (!isSmall) copies.push(memory)
+  const memory = size <= SMALL_BYTES ? new ArrayBuffer(size) : pool.take(size)
+  copies.push(memory)
   const copy = new Uint8Array(memory, 0, size)
   let offset = 0
   for (const { data } of parts) {

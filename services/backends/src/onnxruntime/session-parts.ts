@@ -19,7 +19,7 @@ export interface SessionParts {
 export interface OpenedRun {
   readonly run: SessionRun
   readonly block: RunBlock
-  /** Copies of inputs that go back into the pool. */
+  /** Of inputs. Those of the pool's sizes go back into it. */
   readonly copies: ArrayBuffer[]
   readonly beginNs: number
   inputBytes: number

@@ -6,6 +6,8 @@ import type { SessionPort, TensorParts } from './session-contract.ts'
 
 const PREFIX_BYTES = 4
 const NUL = 0
+/** What calls read by address only: the collector must not free it meanwhile. */
+const REFERENCED = new Set<Uint8Array>()
 
 /** What a tensor of strings is made of. */
 interface TextsInput {
@@ -55,7 +57,10 @@ function fillTexts(
     offset += text.byteLength + 1
     at += text.byteLength + 1
   })
-  check(api.fillStringTensor(value, begins, texts.length))
+  REFERENCED.add(bytes)
+  const status = api.fillStringTensor(value, begins, texts.length)
+  REFERENCED.delete(bytes)
+  check(status)
   // One call takes all, as C strings; those that hold a NUL are set again with their length.
   const place = new BigUint64Array(1)
   texts.forEach((text, i) => {
