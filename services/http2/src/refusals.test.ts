@@ -36,7 +36,6 @@ await t.test('requests that are none are reset, alone', async (t) => {
     ['another te', [...REQUEST_FIELDS, ['te', 'gzip']]],
     ['a line in a value', [...REQUEST_FIELDS, ['a', 'b\r\nc: d']]],
     ['a NUL in a value', [...REQUEST_FIELDS, ['a', 'b\0']]],
-    ['a space behind a value', [...REQUEST_FIELDS, ['a', 'b ']]],
     ['a length that is none', [...REQUEST_FIELDS, ['content-length', '-1']]],
     ['a length that is wrong', [...REQUEST_FIELDS, ['content-length', '1']]],
   ]

@@ -27,9 +27,9 @@ const ONCE = new Set([
   'user-agent',
 ])
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
-/** No end of a line, no NUL, and no white space at its ends. */
+/** No end of a line and no NUL. White space at its ends, which gRPC clients send too, is left to the reader of the field. */
 // oxlint-disable-next-line no-control-regex -- they are what must not be in a value
-const NO_VALUE = /[\x00\r\n]|^[ \t]|[ \t]$/
+const NO_VALUE = /[\x00\r\n]/
 const LENGTH = /^\d{1,15}$/
 
 /** The headers of a request; undefined if they are none. @see RFC 9113, 8.2 and 8.3 */
