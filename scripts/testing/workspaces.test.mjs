@@ -15,14 +15,16 @@ const read = (path) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 
 /** The end of an import or export of names, as the formatter writes it. */
 const IMPORT = /^(?:import|export|\})(?:[^'\n]*\bfrom)? '([^'.][^']*)'$/gm
+/** Asks where a package is, to use its files. */
+const RESOLVE = /\.resolve\('([^'.][^']*)'\)/g
 
-/** Names of packages that the sources of a package import, tests and their helpers apart. */
+/** Names of packages that the sources of a package import or resolve, tests and their helpers apart. */
 function importedPackages(folder) {
   const names = new Set()
   for (const file of globSync('src/**/*.ts', { cwd: join(root, folder) })) {
     if (/\.(test|nightly|soak)\.ts$|\/testing\//.test(file)) continue
     const text = readFileSync(join(root, folder, file), 'utf8')
-    for (const [, specifier] of text.matchAll(IMPORT)) {
+    for (const [, specifier] of [...text.matchAll(IMPORT), ...text.matchAll(RESOLVE)]) {
       if (!specifier.startsWith('node:')) names.add(packageOf(specifier))
     }
   }
