@@ -19,6 +19,7 @@ import {
 } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { type DescribedStep, mergeReplicas } from './merge-replicas.ts'
+import { remembered } from './remembered.ts'
 import { signatureKey } from './signature-key.ts'
 
 type Entries = Map<string, CatalogModel | CatalogEnsemble>
@@ -43,11 +44,22 @@ export function buildCatalog(
   ensembles: readonly EnsembleSource[],
   { previous = EMPTY_CATALOG, takesDown = false, lost }: CatalogOptions = {},
 ): Catalog {
-  const entries: Entries = new Map(mergeReplicas(steps))
+  const entries: Entries = new Map(mergeReplicas(steps, previous))
   const missing = lost?.((model) => entries.has(model)) ?? lostModels(entries, previous)
   for (const model of missing) entries.set(model.name, model)
   addEnsembles(entries, ensembles, { previous, takesDown })
-  return { models: new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))) }
+  return { models: sortEntries(entries, previous) }
+}
+
+/** By name. The names are mostly those of before, which are in order. */
+function sortEntries(entries: Entries, previous: Catalog): Catalog['models'] {
+  const sorted: Entries = new Map()
+  for (const name of previous.models.keys()) {
+    const entry = entries.get(name)
+    if (entry !== undefined) sorted.set(name, entry)
+  }
+  if (sorted.size === entries.size) return sorted
+  return new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 function lostModels(entries: Entries, previous: Catalog): readonly CatalogModel[] {
@@ -55,7 +67,8 @@ function lostModels(entries: Entries, previous: Catalog): readonly CatalogModel[
   for (const model of previous.models.values()) {
     if (model.kind !== 'model' || entries.has(model.name)) continue
     const versions = model.versions.flatMap((version) => toLost(model.name, version))
-    if (versions.length > 0) lost.push({ ...model, versions })
+    const wasLost = versions.every((version, i) => version === model.versions[i])
+    if (versions.length > 0) lost.push(wasLost ? model : { ...model, versions })
   }
   return lost.slice(0, MAX_LOST_MODELS)
 }
@@ -66,25 +79,62 @@ function toLost(model: string, version: CatalogVersion): readonly CatalogVersion
 }
 
 function addEnsembles(entries: Entries, sources: readonly EnsembleSource[], o: Before): void {
-  const usable = new Map<string, ModelConfig>()
-  for (const source of sources) {
-    if (source.isUnloaded === true) entries.set(source.name, unloaded(source))
-    else if (source.config !== undefined && source.reason === '') {
-      usable.set(source.name, source.config)
-    } else entries.set(source.name, refused(source, source.reason))
+  const { order, cycles, byName, usable } = orderSources(sources)
+  const before = (name: string): CatalogEnsemble | undefined => {
+    const entry = o.previous.models.get(name)
+    return entry?.kind === 'ensemble' ? entry : undefined
   }
-  const { order, cycles } = orderEnsembles(usable)
-  const byName = new Map(sources.map((source) => [source.name, source]))
+  for (const source of sources) {
+    const { name, reason } = source
+    if (usable.has(name)) continue
+    const make = (): CatalogEnsemble =>
+      source.isUnloaded === true ? unloaded(source) : refused(source, reason)
+    entries.set(name, remembered(before(name), [source], make))
+  }
   for (const [name, error] of cycles) {
     const source = byName.get(name)
     if (source !== undefined) entries.set(name, invalid(source, o, error.message))
   }
   for (const name of order) {
     const source = byName.get(name)
-    const config = usable.get(name)
-    if (source === undefined || config === undefined || cycles.has(name)) continue
-    entries.set(name, planned(entries, source, config, o))
+    const known = usable.get(name)
+    if (source === undefined || known === undefined || cycles.has(name)) continue
+    const { config, dependencies } = known
+    const from = [source, o.takesDown, ...dependencies.map((model) => entries.get(model))]
+    const make = (): CatalogEnsemble => planned(entries, source, config, o)
+    entries.set(name, remembered(before(name), from, make))
   }
+}
+
+type Ordered = ReturnType<typeof orderEnsembles> & {
+  readonly byName: ReadonlyMap<string, EnsembleSource>
+  /** Those that may be planned. */
+  readonly usable: ReadonlyMap<
+    string,
+    { readonly config: ModelConfig; readonly dependencies: readonly string[] }
+  >
+}
+
+const ORDERED = new WeakMap<readonly EnsembleSource[], Ordered>()
+
+/** Does not depend on models, which change more often. */
+function orderSources(sources: readonly EnsembleSource[]): Ordered {
+  const known = ORDERED.get(sources)
+  if (known !== undefined) return known
+  const byName = new Map(sources.map((source) => [source.name, source]))
+  const configs = new Map<string, ModelConfig>()
+  for (const { name, config, reason, isUnloaded } of sources) {
+    if (isUnloaded !== true && config !== undefined && reason === '') configs.set(name, config)
+  }
+  const usable = new Map(
+    [...configs].map(([name, config]) => [
+      name,
+      { config, dependencies: findDependencies(config) },
+    ]),
+  )
+  const ordered = { ...orderEnsembles(configs), byName, usable }
+  ORDERED.set(sources, ordered)
+  return ordered
 }
 
 function planned(

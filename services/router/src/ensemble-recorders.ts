@@ -7,7 +7,7 @@ import {
   StatisticsRecorder,
   type StepLabels,
 } from '@tutti/server'
-import type { Catalog, CatalogEnsemble } from './catalog.ts'
+import { type Catalog, type CatalogEnsemble, EMPTY_CATALOG } from './catalog.ts'
 
 interface RecordedVersion {
   readonly ensemble: string
@@ -25,6 +25,7 @@ export class EnsembleRecorders {
   readonly #metrics: ServerMetrics
   readonly #hasCache: boolean
   readonly #recorded = new Map<string, RecordedVersion>()
+  #followed: Catalog = EMPTY_CATALOG
 
   constructor(o: {
     readonly clock: Clock
@@ -51,10 +52,12 @@ export class EnsembleRecorders {
       if (entry?.kind !== 'ensemble' || entry.versions.some(isUnloaded)) this.#remove(key)
     }
     for (const entry of catalog.models.values()) {
-      if (entry.kind !== 'ensemble') continue
+      // Most are those of before: a change of one model should not cost what all ensembles do.
+      if (entry.kind !== 'ensemble' || entry === this.#followed.models.get(entry.name)) continue
       for (const version of entry.versions)
         if (!isUnloaded(version)) this.#add(entry, version.version)
     }
+    this.#followed = catalog
   }
 
   #add(entry: CatalogEnsemble, version: number): void {

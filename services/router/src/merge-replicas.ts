@@ -1,5 +1,6 @@
 import type { ServedModel, ServedVersion } from '@tutti/ensemble'
-import type { CatalogModel, CatalogVersion, LiveRevision } from './catalog.ts'
+import type { Catalog, CatalogModel, CatalogVersion, LiveRevision } from './catalog.ts'
+import { remembered } from './remembered.ts'
 import { signatureKey } from './signature-key.ts'
 
 /** A replica as the router knows it. */
@@ -18,15 +19,26 @@ interface VersionView extends View {
   readonly served: ServedVersion
 }
 
-/** Joins what the replicas serve, by model. Pure. */
-export function mergeReplicas(steps: readonly DescribedStep[]): ReadonlyMap<string, CatalogModel> {
+/** Joins what the replicas serve, by model. Pure. @param previous - what did not change since is taken from it. */
+export function mergeReplicas(
+  steps: readonly DescribedStep[],
+  previous: Catalog,
+): ReadonlyMap<string, CatalogModel> {
   const views = new Map<string, View[]>()
   for (const { models, order } of steps) {
     for (const model of models) {
-      views.set(model.name, [...(views.get(model.name) ?? []), { model, order }])
+      const known = views.get(model.name)
+      if (known === undefined) views.set(model.name, [{ model, order }])
+      else known.push({ model, order })
     }
   }
-  return new Map([...views].map(([name, list]) => [name, mergeModel(name, list)]))
+  const merge = ([name, list]: readonly [string, View[]]): [string, CatalogModel] => {
+    const before = previous.models.get(name)
+    const from = list.flatMap(({ model, order }) => [model, order])
+    const model = before?.kind === 'model' ? before : undefined
+    return [name, remembered(model, from, () => mergeModel(name, list))]
+  }
+  return new Map([...views].map(merge))
 }
 
 /** Leaves out the READY versions that are not wanted, and models of which nothing is left then. */

@@ -122,8 +122,7 @@ export class ServedView {
 
   /** Takes from a heartbeat what a step takes work for now; what it is comes with its description. */
   announce(replica: string, revisions: Revisions): void {
-    this.#members.announce(replica, revisions)
-    this.#rebuild()
+    if (this.#members.announce(replica, revisions)) this.#rebuild()
   }
 
   /** The step is gone; what is in flight there is the transport's to fail. */

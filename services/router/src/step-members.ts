@@ -102,11 +102,12 @@ export class StepMembers {
     return asked.length === 0 || (await Promise.all(asked)).some((isReady) => isReady)
   }
 
-  /** Takes from a heartbeat what the replica serves now; nothing if it drains. */
-  announce(replica: string, revisions: Revisions): void {
+  /** Takes from a heartbeat what the replica serves now; nothing if it drains. @returns false if it was not described yet. */
+  announce(replica: string, revisions: Revisions): boolean {
     const member = this.#of(replica)
     const taken = this.#directory.takesWork(replica) ? revisions : []
     member.serves = new Set(taken.map(revisionKey))
+    return member.described !== undefined
   }
 
   /**

@@ -6,6 +6,7 @@ import { type CatalogModel, lostVersion } from '../catalog.ts'
 import { configDiffers } from '../log-events.ts'
 import { LoggedOnce } from '../log-once.ts'
 import { filterReady } from '../merge-replicas.ts'
+import { remembered } from '../remembered.ts'
 import { type AcceptedModelRevision, type AcceptedSet, NOTHING_ACCEPTED } from './accepted-set.ts'
 
 /** What was accepted of a Model before is remembered for requests in flight; bounds, because every rollout makes one. */
@@ -19,6 +20,8 @@ export class Acceptance {
   #accepted: AcceptedSet = NOTHING_ACCEPTED
   /** By served name, those that count no more, the newest last. */
   readonly #former = new Map<string, readonly AcceptedModelRevision[]>()
+  /** By served name, as it was told last. */
+  #lost: ReadonlyMap<string, CatalogModel> = new Map()
 
   constructor(o: { readonly log: Logger }) {
     this.#log = o.log
@@ -63,11 +66,14 @@ export class Acceptance {
 
   /** Accepted models that no replica describes: not unknown, as their replicas may come any time. */
   lost(isDescribed: (model: string) => boolean): readonly CatalogModel[] {
-    return [...this.#accepted.models].flatMap(([name, revisions]) => {
+    const lost = [...this.#accepted.models].flatMap(([name, revisions]) => {
       const newest = revisions.at(-1)
       if (newest === undefined || isDescribed(name)) return []
-      return [toLost(name, newest.accepted.config, revisions)]
+      const make = (): CatalogModel => toLost(name, newest.accepted.config, revisions)
+      return [remembered(this.#lost.get(name), revisions, make)]
     })
+    this.#lost = new Map(lost.map((model) => [model.name, model]))
+    return lost
   }
 
   #mayUse(
