@@ -6,6 +6,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { benchCompare } from './compare.ts'
 import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
+import { benchGrowth } from './growth.ts'
 import { findLosses, type History, type Ratios, record } from './history.ts'
 import { benchMemory } from './memory.ts'
 import { benchOperator } from './operator.ts'
@@ -27,6 +28,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   processes: benchProcesses,
   replicas: benchReplicas,
   operator: benchOperator,
+  growth: benchGrowth,
   python: benchPythonEngine,
   triton: benchTriton,
   compare: benchCompare,

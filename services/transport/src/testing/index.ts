@@ -1,1 +1,3 @@
+export { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
+export { Membership } from '../members/membership.ts'
 export { executing, sendEnvelope, type TestHandler } from './envelopes.ts'
