@@ -24,7 +24,7 @@ export interface RuntimeProcess
 }
 
 /**
- * Gives this process flags of V8, whoever started it. For the first lines of a main.ts, before other modules are loaded: the
+ * Gives this process flags of V8, however it was started. For the first lines of a main.ts, before other modules are loaded: the
  * process begins again with the flags, with the same pid, arguments, environment and standard streams. Where it cannot, the
  * flags are set while it runs, and those for the start of the heap (`--initial-old-space-size`) have no effect.
  *

@@ -362,6 +362,8 @@ await t.test('a stop is told twice, and what comes between is served', async (t)
   client.send(data(1, Buffer.from('late '), 1))
   t.equal(bodyOf(await client.seen(), 1), 'late hello')
   t.ok(client.isEnded)
+  client.send(ping, request(7, 5))
+  t.same(await client.seen(), [], 'no frame goes out behind the end')
 })
 
 await t.test('a client that says goodbye is answered to the end', async (t) => {

@@ -164,7 +164,10 @@ export class ServerConnection {
 
   #endIfIdle(): void {
     if (!this.#streams.isIdle || this.#isClosed) return
-    if (this.#streams.isStopping || this.#isLeaving) this.#sender.finish()
+    if (!this.#streams.isStopping && !this.#isLeaving) return
+    // No frame may go out behind the end, so none is answered any more.
+    this.#reader.stop()
+    this.#sender.finish()
   }
 
   #goaway(code: ErrorCode, text: string): void {

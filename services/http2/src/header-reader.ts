@@ -12,7 +12,7 @@ export interface ReadHeaders {
 
 /** Encoded, however it is cut into frames. A decoded list may be larger, and what it may have at most is told apart. */
 const MAX_BLOCK_BYTES = 2 ** 16
-/** Larger lists are not kept, whoever sends them. */
+/** Of larger lists the fields beyond it are dropped. */
 export const MAX_LIST_BYTES = 2 ** 16
 /** What clients send again and again is short, because it stands in the table. */
 const MAX_CACHED_BLOCK_BYTES = 256

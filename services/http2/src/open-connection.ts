@@ -42,10 +42,11 @@ export function openConnection(
 }
 
 function toSink(socket: Socket): ByteSink {
+  let timer: NodeJS.Timeout | undefined
   const endSoon = (): void => {
-    const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
-    socket.once('close', () => clearTimeout(timer))
+    timer ??= setTimeout(() => socket.destroy(), LINGER_MS).unref()
   }
+  socket.once('close', () => clearTimeout(timer))
   return {
     write: (pieces, done) => {
       const last = pieces.at(-1)

@@ -150,6 +150,21 @@ await t.test('who takes no answers and asks on is dropped', async (t) => {
   t.ok(client.isDestroyed)
 })
 
+await t.test('frames may come for a stream that ended long ago', async (t) => {
+  const client = new RawClient()
+  client.open(request(1))
+  client.streams[0]?.end(TRAILERS)
+  for (let id = 3; id < 1003; id += 2) {
+    client.send(request(id, 5))
+    if (id % 99 === 0) await client.seen()
+  }
+  await client.seen()
+  client.send(data(1, Buffer.alloc(1)), data(1, Buffer.alloc(1)), request(1, 5, TRAILERS))
+  const frames = await client.seen()
+  t.same(resetsOf(frames), [[1, ErrorCode.streamClosed]])
+  t.equal(goawayOf(frames), undefined)
+})
+
 await t.test('a client that works may reset and ping for ever', async (t) => {
   const client = new RawClient({ resetBurst: 10, resetsPerSecond: 10 })
   client.open(settings([4, 2 ** 30]), widen(0, 2 ** 30))

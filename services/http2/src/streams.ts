@@ -198,7 +198,7 @@ export class Streams implements StreamOwner {
     if (headers !== undefined) {
       throw new ConnectionError(ErrorCode.protocolError, `stream ${streamId} opens too late`)
     }
-    this.#refuse(streamId, ErrorCode.streamClosed, true)
+    this.#refuse(streamId, ErrorCode.streamClosed, false)
   }
 
   #onRequest(streamId: number, isEnd: boolean, block: Buffer): void {
@@ -252,7 +252,8 @@ export class Streams implements StreamOwner {
     if (this.#over.hasEnded(streamId)) {
       throw new ConnectionError(ErrorCode.streamClosed, `DATA on stream ${streamId}`)
     }
-    this.#refuse(streamId, ErrorCode.streamClosed, true)
+    // It ended so long ago that nothing is known of it: further frames may be on their way.
+    this.#refuse(streamId, ErrorCode.streamClosed, false)
   }
 
   #onEnd(stream: ServerStream): void {

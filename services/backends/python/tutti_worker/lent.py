@@ -1,6 +1,6 @@
 """Memory of other instances that the server lends to this one: inputs that another model made, without a copy.
 
-The mappings are private: what a model writes into such an input is seen by nobody else, and is gone once it has let go.
+The mappings are private: what a model writes into such an input is seen by no other process, and is gone once it has let go.
 """
 
 from __future__ import annotations

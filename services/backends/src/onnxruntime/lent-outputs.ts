@@ -32,7 +32,7 @@ export class LentOutputs {
   isInput(address: bigint, inputs: BigUint64Array): boolean {
     const out = new BigUint64Array(1)
     return inputs.some((value) => {
-      // It fails for no tensor.
+      // Inputs are tensors, for which it cannot fail.
       this.#library.api.getTensorData(value, out)
       return out[0] === address
     })

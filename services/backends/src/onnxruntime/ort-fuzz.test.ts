@@ -146,8 +146,8 @@ await t.test('requests with any inputs and outputs share batches', async (t) => 
   t.pass('held for every batch tried')
 })
 
-await t.test('numbers that may be places in a tensor are copied', async (t) => {
-  for (const datatype of ['INT32', 'INT64'] as const) {
+await t.test('numbers that may be places in a tensor are copied, and masks', async (t) => {
+  for (const datatype of ['BOOL', 'INT32', 'INT64'] as const) {
     const model = await load(t, identitySpec(datatype, ['N', 'M']))
     const shape = [100_000, 1]
     const data = new Uint8Array(100_000 * DATATYPES[datatype].itemSize)

@@ -14,8 +14,8 @@ import { createTexts, readTexts } from './text-tensors.ts'
 /** Inputs up to this size are copied into fresh memory where they cannot be used in place, larger ones into memory of the pool. */
 const SMALL_BYTES = 65_536
 const MAX_RANK = 64
-/** Copied: kernels check numbers that are places in a tensor and use them later, and a Python process may write to its memory meanwhile. */
-const MAY_BE_PLACES: ReadonlySet<Datatype> = new Set<Datatype>(['INT32', 'INT64'])
+/** Copied: kernels check places in a tensor, and count a mask, before they use them, and a Python process may write to its memory meanwhile. */
+const MUST_NOT_CHANGE: ReadonlySet<Datatype> = new Set<Datatype>(['BOOL', 'INT32', 'INT64'])
 /** In place of no data: the runtime wants an address. */
 const NO_DATA = new Uint8Array(8)
 
@@ -169,7 +169,7 @@ export class OrtSession {
     const { itemSize } = DATATYPES[port.datatype]
     if (itemSize === null) return createTexts(library, { port, tensor, count }, this.#check)
     for (let i = 0; i < dims.length; i += 1) this.#dims[i] = BigInt(dims[i] ?? 0)
-    const mustCopy = MAY_BE_PLACES.has(port.datatype)
+    const mustCopy = MUST_NOT_CHANGE.has(port.datatype)
     const data =
       (mustCopy ? undefined : inPlace(tensor, itemSize)) ?? copyOf(tensor, copies, this.#o.pool)
     const size = data.byteLength

@@ -155,7 +155,7 @@ export class RunThreads {
     }
   }
 
-  /** A thread that nobody else has. The last one that was used comes first: it is warm. */
+  /** A thread that runs nothing. The last one that was used comes first: it is warm. */
   take(): RunThread {
     const idle = this.#idle.pop()
     if (idle !== undefined) return idle

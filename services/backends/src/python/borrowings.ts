@@ -16,8 +16,8 @@ interface Mapped {
 }
 
 /**
- * Inputs that lie in the arenas of other instances: this one's process maps these arenas privately and reads the inputs in place, so
- * that nobody copies them. What the model writes into them stays its own.
+ * Inputs that lie in the arenas of other instances: this one's process maps these arenas privately and reads the inputs in place,
+ * without a copy. What the model writes into them stays its own.
  */
 export class Borrowings {
   readonly #send: (frame: Buffer) => void

@@ -15,7 +15,7 @@ export interface TakenResponses {
   /** Large tensors are views that are lent until `end`. */
   readonly contents: readonly (ResponseContent | undefined)[]
   readonly copied: Promise<unknown> | undefined
-  /** Everybody who reads on has retained it: frees the memory once they have given it back. */
+  /** Called when all later readers have retained the memory: frees it once they have given it back. */
   readonly end: () => void
 }
 
@@ -154,7 +154,7 @@ export class InstanceMemory {
   }
 
   /**
-   * Whether nobody but the server has the tensor's part.
+   * Whether the server alone has the tensor's part.
    *
    * @param used - gets a part that the process had asked for.
    * @throws ServeError MALFORMED_MESSAGE if the frame may not name the place.

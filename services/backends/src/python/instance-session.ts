@@ -104,8 +104,11 @@ export class InstanceSession implements FrameReceiver {
     const firstKey = this.#nextKey
     this.#nextKey += requests.length
     let copyNs = monotonicNs() - startNs
+    // If the process ends, its requests are answered at once, and another thread may still read their inputs.
+    const giveBacks = packed.copied && requests.flatMap(({ retain }) => retain?.() ?? [])
     const copied = packed.copied?.finally(() => {
       copyNs = monotonicNs() - startNs
+      for (const giveBack of giveBacks ?? []) giveBack()
     })
     const execution = new OpenExecution({
       firstKey,

@@ -1,5 +1,6 @@
 // needs: python
 import type { NamedTensor, StepResponse } from '@tutti/tensor'
+import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import { executeOnce } from '../testing/execute.ts'
@@ -91,6 +92,21 @@ for (const [name, code] of Object.entries(ways)) {
     next.giveBack()
   })
 }
+
+await t.test('inputs are retained while they are copied', { skip }, async (t) => {
+  const model = await loadPythonModel(t, pythonModel(answerWith('x[-1:]')))
+  const size = 32 * 1024 * 1024
+  const lender = new Lender()
+  const data = new Uint8Array(size).fill(7)
+  const lent = lender.lend([{ name: 'x', datatype: 'UINT8', shape: [size], data }])
+  const request = { ...stepRequest(lent.tensors), retain: lent.retain }
+  const executed = executeOnce(model, [request])
+  lent.end()
+  t.equal(lender.open, 1)
+  const [response] = await executed
+  t.same(response?.outputs[0]?.data, Buffer.of(7))
+  t.equal(lender.open, 0)
+})
 
 await t.test('streamed responses, and one that waits for its final flag', { skip }, async (t) => {
   const sends = `def execute(self, requests):

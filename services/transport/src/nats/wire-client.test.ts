@@ -149,3 +149,13 @@ await t.test('a subscription that is over drops what is on its way', async (t) =
   await until('the other end is so far', () => fake.told().includes('UNSUB 1\r\nPONG'))
   t.same(came, ['ok'])
 })
+
+await t.test('a close does not wait for a broker that is gone', async (t) => {
+  const fake = await openFake(t)
+  const client = await fake.open()
+  fake.pause()
+  const closing = client.close()
+  fake.end()
+  await closing
+  t.ok(client.isClosed)
+})

@@ -68,7 +68,7 @@ class WireClient implements BrokerClient<PlaceMessage> {
     this.server = `${address.host}:${address.port}`
     this.#settle = settlers()
     this.signedIn = this.#settle.signedIn.promise
-    // Whoever waits for it hears of a failure; after the sign-in it changes nothing.
+    // A failure reaches what waits for it; after the sign-in it changes nothing.
     this.signedIn.catch(() => {})
     this.closed = this.#settle.closed.promise
     const parser = new WireParser({
@@ -117,7 +117,7 @@ class WireClient implements BrokerClient<PlaceMessage> {
   }
 
   async close(): Promise<void> {
-    await this.flush()
+    await Promise.race([this.flush(), this.closed])
     this.destroy()
   }
 

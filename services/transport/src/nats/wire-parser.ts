@@ -2,7 +2,7 @@ import { bug, ServeError } from '@tutti/errors'
 
 /** Where the bytes of a message that is arriving go. */
 export interface Arrival {
-  /** The last bytes of the message, as many as fit; nobody else writes there until `arrived`. */
+  /** The last bytes of the message, as many as fit; nothing else writes there until `arrived`. */
   readonly into: Uint8Array
   /** They are all there. Not called if the connection ends before. */
   readonly arrived: () => void
