@@ -156,7 +156,7 @@ export class OrtSession {
       const value = block.addresses[firstOutput + i] ?? 0n
       if (value !== 0n && !lent.includes(value)) api.releaseValue(value)
     }
-    for (const copy of copies) this.#o.pool.give(copy)
+    for (const copy of copies) if (copy.byteLength > SMALL_BYTES) this.#o.pool.give(copy)
     this.#blocks.push(block)
   }
 

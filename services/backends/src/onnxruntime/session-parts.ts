@@ -19,7 +19,7 @@ export interface SessionParts {
 export interface OpenedRun {
   readonly run: SessionRun
   readonly block: RunBlock
-  /** Of inputs. Those of the pool's sizes go back into it. */
+  /** Of inputs. Large ones go back into the pool. */
   readonly copies: ArrayBuffer[]
   readonly beginNs: number
   inputBytes: number
