@@ -103,8 +103,7 @@ class WireClient implements BrokerClient<PlaceMessage> {
     })
     this.#socket.writeLine(`SUB ${subject} ${sid}`)
     return () => {
-      // Messages may be on their way.
-      this.#places.set(sid, () => undefined)
+      this.#places.delete(sid)
       this.#socket.writeLine(`UNSUB ${sid}`)
     }
   }
@@ -127,8 +126,10 @@ class WireClient implements BrokerClient<PlaceMessage> {
 
   #placeOf(sid: number): PlaceMessage {
     const place = this.#places.get(sid)
-    if (place === undefined) throw protocolError(`a message is for the unknown subscription ${sid}`)
-    return place
+    if (place !== undefined) return place
+    // Messages of one that was ended may be on their way.
+    if (sid > 0 && sid <= this.#lastSid) return DROPPED
+    throw protocolError(`a message is for the unknown subscription ${sid}`)
   }
 
   #informed(json: string): void {
@@ -223,6 +224,8 @@ function parseInfo(json: string): ServerInfo {
     isLame: read('ldm') === true,
   }
 }
+
+const DROPPED: PlaceMessage = () => undefined
 
 /** What the server refuses without closing the connection. */
 const KEPT_OPEN = /^(permissions violation|maximum subscriptions|invalid (publish )?subject)/i
