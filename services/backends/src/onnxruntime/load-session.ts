@@ -34,15 +34,15 @@ export async function startInstances(o: ModelLoading) {
   const sessions = new Map<string, OrtSession>()
   threads.resize(placements.length)
   const release = async (): Promise<void> => {
-    for (const session of sessions.values()) {
-      session.dispose()
-      await callOnThread(threads, {
-        function: RELEASE_SESSION,
-        args: [session.address],
-        held: undefined,
-      })
+    try {
+      for (const session of sessions.values()) {
+        session.dispose()
+        const args = [session.address]
+        await callOnThread(threads, { function: RELEASE_SESSION, args, held: undefined })
+      }
+    } finally {
+      threads.resize(-placements.length)
     }
-    threads.resize(-placements.length)
   }
   try {
     const instances: OrtInstance[] = []

@@ -45,7 +45,8 @@ export class OnnxModel implements LoadedModel {
       const runs = accepted.length > 1 ? joinRequests(accepted, ragged) : accepted.map((r) => [r])
       if (runs.length === 0) resolve(NO_TIMES)
       const call = { resolve, openRuns: runs.length, times: { ...NO_TIMES } }
-      for (const together of runs) instance.run(new OpenRun(this.#context, call, together), o)
+      const opened = runs.map((together) => new OpenRun(this.#context, call, together))
+      for (const run of opened) instance.run(run, o)
     })
   }
 
