@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { OPERATOR_FLAGS, runWithFlags } from '@tutti/chassis/runtime'
+import { OPERATOR_V8_FLAGS, runWithFlags } from '@tutti/chassis/runtime'
 
-runWithFlags(OPERATOR_FLAGS, process)
+runWithFlags(OPERATOR_V8_FLAGS, process)
 
 const { processEnvironment, reportFailure, runExecutable } = await import('@tutti/chassis')
 const { operatorExecutable } = await import('./operator-executable.ts')
