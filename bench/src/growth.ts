@@ -39,7 +39,7 @@ export async function benchGrowth(): Promise<void> {
   await growCatalog()
 }
 
-/** One router hears everybody: the other members of the namespace hear as much, so the broker's figures are sums of it. */
+/** What one router hears. Each other member of the namespace hears as much, so the broker delivers this once for each. */
 function simulate(o: Case): string[] {
   const { routers, steps, models } = o
   const clock = createManualClock()

@@ -43,8 +43,8 @@ export function toGrpcFrame(message: Uint8Array): Buffer {
 }
 
 /**
- * Sends one gRPC request over and over, by HTTP/2 frames that are made once: it costs a tenth of what node:http2 does, so
- * that the server is what is measured. Of the answers it reads no more than the lengths.
+ * Sends one gRPC request over and over. Its HTTP/2 frames are made once, which costs a tenth of node:http2, so that the
+ * server is measured and not the client. Of the answers it reads only the lengths.
  *
  * @throws Error if an answer has another length than the first one or none at all, as a refused request has.
  */

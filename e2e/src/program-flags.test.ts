@@ -9,7 +9,7 @@ const SERVING = [
   '--heap-growing-percent=25',
 ]
 
-await t.test('every program that serves has its flags of V8, whoever starts it', async (t) => {
+await t.test('every program that serves sets its flags of V8 by itself', async (t) => {
   const cases: [string, string, readonly string[]][] = [
     ['services/cli', 'serve', SERVING],
     ['services/cli', 'router', SERVING],

@@ -99,7 +99,7 @@ class TestHost(WorkerCase):
             far.recv(100)
         connection.send(Op.RESULT, 1)
         self.assertEqual(far.recv(100)[: len(metric)], metric)
-        # Nobody knows when another thread ends, and what is told after a change comes after it.
+        # A call from another thread is sent at once: its order to later messages must hold.
         thread = threading.Thread(target=host.metric_update, args=(3, "set", 2.5))
         thread.start()
         thread.join()

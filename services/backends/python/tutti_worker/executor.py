@@ -25,7 +25,7 @@ from .responses import describe_response
 from .server import TooLarge
 from .tracebacks import describe_exception
 
-# Nobody notices if what a model counts is told so much later.
+# A metric may reach the server so much later.
 _SHORT_NS = 1_000_000
 _INTERNAL = 1
 _INVALID_ARG = 3
@@ -224,7 +224,7 @@ class Executor:
         return records, payload
 
     def _record_without_response(self, request, key):
-        # Opened now, so that its end tells if nobody else has it.
+        # Opened now, so that it closes when the model drops its last reference.
         channel = request._opened()
         if request._release_flags == _RESCHEDULE and not channel.is_closed:
             return self._again_record(request, key)

@@ -103,8 +103,8 @@ class LentArenas:
 
     def watch(self, execution):
         """
-        Lets go of what the execution had. Returns None if nothing else has some of it; else what is to be called once the
-        server was told so, as `Server.watch` does.
+        Drops the inputs of the execution. Returns None if the model keeps none of them; else a function to call once the
+        server knows that it does, as `Server.watch`.
         """
         if not self._taken:
             return None

@@ -145,7 +145,7 @@ export class Arena {
     return undefined
   }
 
-  /** A tensor in place. Whoever lends it keeps its part, and the mapping with `lend`, until it has been read. */
+  /** A tensor in place. The lender keeps its part in use, and the mapping by `lend`, until it has been read. */
   view(offset: number, size: number): Uint8Array {
     this.#check(offset, size)
     const end = offset + size

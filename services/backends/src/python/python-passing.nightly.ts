@@ -53,7 +53,7 @@ const isFilled = ({ outputs }: Answer, value: number): boolean =>
   outputs[0]?.data.every((byte) => byte === value) === true
 
 await t.test(
-  'tensors that are passed on are right, and come back, whoever is killed when',
+  'tensors that are passed on are right, and come back, when processes are killed at random',
   { skip: WITHOUT_CHURN },
   async (t) => {
     const settings = { restartFirstMs: 0, restartLongestMs: 0, restartResetMs: 0 }
