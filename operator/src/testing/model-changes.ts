@@ -24,6 +24,7 @@ const SERVING: readonly FieldChange[] = [
     ['instances.count', 1, 2],
     ['batching.preferredBatchSizes[]', 2, 4],
     ['batching.maxQueueDelay', '100us', '1ms'],
+    ['batching.maxQueueDelay', '100us', 'auto'],
     ['batching.maxQueueLength', undefined, 16],
     ['batching.preferredBatchSizes', [2], []],
     ['warmup', [SAMPLE], []],

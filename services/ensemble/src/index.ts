@@ -48,7 +48,9 @@ export {
 } from './manifest/manifests.ts'
 export {
   applyModelOverrides,
+  autoDelayed,
   ModelOverrides,
+  toConfigOverrides,
   toModelOverrides,
 } from './manifest/model-overrides.ts'
 export {

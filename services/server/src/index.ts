@@ -18,6 +18,7 @@ export type {
 export { ServerMetrics } from './metrics.ts'
 export { METRICS_FLAGS, readMetricsFlags } from './metrics-flags.ts'
 export type { JsonAnswers } from './metrics-server.ts'
+export type { MetricFamily } from './metrics-text.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
 export { type ControlGuard, createControlGuard } from './request/control-guard.ts'
 export { FLAGS_RULE, MODEL_RESOURCE_RULES, requireControl } from './request/model-control.ts'

@@ -28,6 +28,8 @@ export interface StepOptions {
   readonly devices: Devices
   /** Requests that may wait for one model version whose config names no `max_queue_size`. */
   readonly maxQueuedRequests: number
+  /** Models whose batches wait as long as it pays (`maxQueueDelay: auto`), by plain name. */
+  readonly autoDelays?: ReadonlySet<string> | undefined
   /** The routers that models call others through; undefined until there are some. Without it models can call none. */
   readonly routers?: () => RouterCalls | undefined
   /** What models load and unload others with; undefined where they may not. */

@@ -7,6 +7,7 @@ import { ModelLoader } from './load/model-loader.ts'
 import { StepEvents } from './log-events.ts'
 import { createModelHost } from './model-host.ts'
 import { ModelTable } from './model-table.ts'
+import { delayFamily } from './queue/delay-family.ts'
 import type { StepOptions, StepSettings } from './step-options.ts'
 
 /** How busy a step process is, for those who choose between replicas. */
@@ -64,6 +65,10 @@ export class Step {
       for (const listener of this.#listeners) listener()
     }
     this.#table = new ModelTable({ ...settings, events: this.#events, changed })
+    const { autoDelays, metrics } = settings
+    if (autoDelays !== undefined && autoDelays.size > 0) {
+      metrics?.addFamilies(() => [delayFamily(this.#select('', ''))])
+    }
     const host = createModelHost({
       replica,
       clock,

@@ -1,11 +1,12 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import {
-  applyModelOverrides,
+  autoDelayed,
   type EnsembleManifest,
   type EnsembleRules,
   type Manifest,
   type ModelManifest,
   modelNameOf,
+  toConfigOverrides,
   toModelOverrides,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
@@ -37,6 +38,8 @@ import { StoragePlaces } from './storage-places.ts'
 export interface OpenedManifests {
   readonly directories: readonly ModelDirectory[]
   readonly overrides: ConfigOverrides
+  /** Models whose batches wait as long as it pays. */
+  readonly autoDelays: ReadonlySet<string>
   /** What Ensembles say beyond their configurations, by served name. */
   readonly rules: ReadonlyMap<string, EnsembleRules>
   /** Deletes what was written for them. */
@@ -75,12 +78,10 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
   refuse(o, parsed, otherNamespaces(parsed.manifests))
   const models = parsed.manifests.filter(isModel)
   const directories = await findDirectories(o, parsed, models)
-  const overrides: ConfigOverrides = new Map(
-    models.map(({ manifest }) => {
-      const said = toModelOverrides(manifest.spec)
-      return [modelNameOf(manifest), (config) => applyModelOverrides(config, said)]
-    }),
+  const said = new Map(
+    models.map(({ manifest }) => [modelNameOf(manifest), toModelOverrides(manifest.spec)]),
   )
+  const overrides = toConfigOverrides(said)
   const reading = { ...toReading(o.flags), directories, overrides }
   const repository = await readRepository(o.flags['model-repository'], reading)
   check(o, parsed, repository)
@@ -91,6 +92,7 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
     return {
       directories: [...directories, ...ensembles.directories],
       overrides,
+      autoDelays: autoDelayed(said),
       rules: ensembles.rules,
       close: () => written.close(),
     }

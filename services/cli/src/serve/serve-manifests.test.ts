@@ -83,8 +83,8 @@ async function serve(t: Test, manifests: readonly string[], ...argv: string[]) {
   const running = await startServe({ flags, settings, log, health, manifests: opened })
   t.teardown(() => running.close())
   const messages = lines.map((line) => JSON.parse(line))
-  const { httpPort } = messages.find((line) => line.httpPort !== undefined)
-  return { port: Number(httpPort), messages, folder, running }
+  const { httpPort, metricsPort } = messages.find((line) => line.httpPort !== undefined)
+  return { port: Number(httpPort), metricsPort, messages, folder, running }
 }
 
 async function ask(port: number, path: string, body?: object): Promise<readonly [number, unknown]> {
@@ -104,14 +104,16 @@ await t.test('Models and Ensembles are served from manifests', async (t) => {
     model(
       'add-one-batch',
       'pvc://fixtures/add_one_batch',
-      '  instances: {count: 2}\n  scaling: {minReplicas: 2, maxReplicas: 3}\n  timeouts: {load: 5m}',
+      '  instances: {count: 2}\n  batching: {maxQueueDelay: auto}\n  scaling: {minReplicas: 2, maxReplicas: 3}\n  timeouts: {load: 5m}',
     ),
     ENSEMBLE,
     model('identity-fp32', `hostPath://${BASIC}/identity_fp32`),
     'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}',
   ]
-  const { port, messages } = await serve(t, manifests)
+  const { port, metricsPort, messages } = await serve(t, manifests)
   t.same(await infer(port, 'plus_two.v1'), [200, row.map((x) => x + 2)])
+  const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  t.match(metrics, /^tutti_step_queue_delay_seconds\{model="add_one_batch",version="1"\} 0$/m)
   t.same(await infer(port, 'add_one_batch'), [200, row.map((x) => x + 1)])
   const [, index] = await ask(port, '/v2/repository/index', {})
   t.same(index, [

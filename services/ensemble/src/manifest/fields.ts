@@ -65,26 +65,35 @@ const UNITS = new Map([
   ['us', 1e-3],
 ])
 
-function durationField(pattern: RegExp, examples: string) {
-  const schema = text({ max: 24, pattern, want: `a duration, e.g. ${examples}` })
+/** What a field says that leaves the duration to us. */
+export const AUTO = 'auto'
+
+/** @param allowsAuto - AUTO is allowed in place of a duration. */
+function durationField(pattern: RegExp, examples: string, allowsAuto = false) {
+  const auto = allowsAuto ? `'${AUTO}', or ` : ''
+  const schema = text({ max: 24, pattern, want: `${auto}a duration, e.g. ${examples}` })
   return (description: string) =>
     cel(schema.describe(description), {
-      rule: "duration(self) > duration('0s')",
+      rule: `${allowsAuto ? `self == '${AUTO}' || ` : ''}duration(self) > duration('0s')`,
       message: 'want a duration above 0, e.g. 500ms',
       messageExpression: "'got ' + self + ', want a duration above 0, e.g. 500ms'",
       text: (value) => `got ${value}, want a duration above 0, e.g. 500ms`,
-      // What is no duration is told by the pattern.
-      holds: (value) => !pattern.test(value) || toMilliseconds(value) > 0,
+      // What is no duration is told by the pattern, which a text of AUTO fits only where it is allowed.
+      holds: (value) => value === AUTO || !pattern.test(value) || toMilliseconds(value) > 0,
     })
 }
 
 /** A duration as Gateway API writes it. Above zero. */
 export const duration = durationField(/^([0-9]{1,5}(h|m|s|ms)){1,4}$/, '500ms, 2s or 1m30s')
 
-/** The same, down to microseconds. */
-export const fineDuration = durationField(/^([0-9]{1,5}(h|m|s|ms|us)){1,4}$/, '100us, 5ms or 1s')
+/** The same, down to microseconds, or AUTO. */
+export const fineDurationOrAuto = durationField(
+  /^(auto|([0-9]{1,5}(h|m|s|ms|us)){1,4})$/,
+  '100us, 5ms or 1s',
+  true,
+)
 
-/** @param value - as `duration` and `fineDuration` accept it; 0 for anything else. */
+/** @param value - as `duration` and `fineDurationOrAuto` accept it; 0 for AUTO and anything else. */
 export function toMilliseconds(value: string): number {
   const parts = value.matchAll(/([0-9]+)(h|ms|m|us|s)/g)
   return [...parts].reduce(

@@ -1,7 +1,13 @@
 import { emptyModelConfig, parseModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { parsedModel } from '../testing/manifests.ts'
-import { applyModelOverrides, ModelOverrides, toModelOverrides } from './model-overrides.ts'
+import {
+  applyModelOverrides,
+  autoDelayed,
+  ModelOverrides,
+  toConfigOverrides,
+  toModelOverrides,
+} from './model-overrides.ts'
 
 const WRITTEN = parseModelConfig(
   `platform: "onnxruntime_onnx" max_batch_size: 4
@@ -85,6 +91,31 @@ await t.test('each field reaches the configuration', async (t) => {
     },
   ])
 })
+
+await t.test(
+  'an automatic delay is none in the configuration, which has no words for it',
+  async (t) => {
+    const auto = overridesOf({ batching: { maxQueueDelay: 'auto', preferredBatchSizes: [2] } })
+    const said = new Map([
+      ['a', auto],
+      ['b', overridesOf({ batching: { maxQueueDelay: '2ms' } })],
+      ['c', {}],
+    ])
+    t.same([...autoDelayed(said)], ['a'])
+    t.match(toConfigOverrides(said).get('a')?.(WRITTEN).dynamic_batching, {
+      preferred_batch_size: [2],
+      max_queue_delay_microseconds: 0,
+      preserve_ordering: true,
+    })
+    for (const [maxQueueDelay, problem] of [
+      ['0ms', /got 0ms, want a duration above 0/],
+      ['automatic', /want 'auto', or a duration, e.g. 100us/],
+    ] as const) {
+      const { error } = ModelOverrides.safeParse({ batching: { maxQueueDelay } })
+      t.match(error?.issues[0]?.message, problem)
+    }
+  },
+)
 
 await t.test('a tensor keeps what a Model has no words for, if its name stays', async (t) => {
   const config = applyModelOverrides(

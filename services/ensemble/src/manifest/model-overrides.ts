@@ -8,7 +8,7 @@ import {
 } from '@tutti/model-config'
 import { DATATYPES } from '@tutti/tensor'
 import { z } from 'zod'
-import { toMilliseconds } from './fields.ts'
+import { AUTO, toMilliseconds } from './fields.ts'
 import type { ModelOutput, ModelWarmup } from './model-serving.ts'
 import { ModelSpec } from './model-spec.ts'
 
@@ -60,6 +60,23 @@ export function applyModelOverrides(config: ModelConfig, overrides: ModelOverrid
     Object.entries(parseJsonConfig(changes)).filter(([field]) => Object.hasOwn(changes, field)),
   )
   return { ...config, ...backendOf(config, overrides), ...parsed }
+}
+
+type ByModel = ReadonlyMap<string, ModelOverrides>
+
+/** The overrides of several models, as a repository applies them. */
+export function toConfigOverrides(said: ByModel) {
+  return new Map([...said].map(([name, overrides]) => [name, toOverride(overrides)]))
+}
+
+function toOverride(overrides: ModelOverrides): (config: ModelConfig) => ModelConfig {
+  return (config) => applyModelOverrides(config, overrides)
+}
+
+/** The models whose batches wait as long as it pays. A configuration has no words for it: there they have no delay. */
+export function autoDelayed(said: ByModel): ReadonlySet<string> {
+  const models = [...said].filter(([, { batching }]) => batching?.maxQueueDelay === AUTO)
+  return new Set(models.map(([name]) => name))
 }
 
 function backendOf(config: ModelConfig, { modelFormat }: ModelOverrides): Partial<ModelConfig> {
@@ -138,6 +155,7 @@ function toDynamicBatching(
   const { preferredBatchSizes, maxQueueDelay, maxQueueLength } = batching
   const before: JsonObject = Object(known)
   const queue = { ...Object(before['default_queue_policy']), max_queue_size: maxQueueLength }
+  // No delay is what AUTO comes to as well.
   const delayUs = maxQueueDelay && Math.round(toMilliseconds(maxQueueDelay) * 1000)
   const changes = {
     preferred_batch_size: preferredBatchSizes,

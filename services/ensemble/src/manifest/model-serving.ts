@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { cel, celPattern, listAtomic, listMap, listSet, text } from './cel.ts'
-import { Datatype, fineDuration, SecretRef, TensorShape, tensorName, whole } from './fields.ts'
+import {
+  Datatype,
+  fineDurationOrAuto,
+  SecretRef,
+  TensorShape,
+  tensorName,
+  whole,
+} from './fields.ts'
 
 /*
  * What a Model says about the model itself: where it is, and what of its config.pbtxt it overrides.
@@ -120,7 +127,9 @@ export const ModelBatching = z
     preferredBatchSizes: listAtomic(z.int().min(1).max(INT32_MAX), { max: 32 })
       .optional()
       .describe('Batch sizes for which requests wait up to maxQueueDelay.'),
-    maxQueueDelay: fineDuration('How long a request may wait for others, e.g. 100us.').optional(),
+    maxQueueDelay: fineDurationOrAuto(
+      'How long a request may wait for others, e.g. 100us; auto: as long as it pays, by the measured arrivals and execution times.',
+    ).optional(),
     maxQueueLength: whole(
       1,
       INT32_MAX,

@@ -2,6 +2,7 @@ import type { Clock } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
 import type { SchedulerEvents } from '../log-events.ts'
+import type { AutoDelay } from '../queue/auto-delay.ts'
 import type { ResponseOrder } from './response-order.ts'
 
 /** What all executions of one model version share. */
@@ -17,6 +18,8 @@ export interface ExecutionContext {
   readonly isDecoupled: boolean
   /** Present with `preserve_ordering`. */
   readonly order?: ResponseOrder
+  /** Present with `maxQueueDelay: auto`: it learns how long executions take. */
+  readonly autoDelay?: AutoDelay
   /** What every error of this model version says about its origin. */
   readonly details: { readonly model: string; readonly version: string; readonly replica: string }
 }

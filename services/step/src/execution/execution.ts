@@ -52,7 +52,9 @@ export class Execution implements BatchOptions {
       times = await model.execute(this.requests, this)
       let batchSize = 0
       for (const { request } of this.requests) batchSize += Math.max(1, request.batchSize)
-      this.#owner.context.statistics.recordExecution({ ...times, batchSize })
+      const { statistics, autoDelay } = this.#owner.context
+      statistics.recordExecution({ ...times, batchSize })
+      autoDelay?.executed(batchSize, times)
     } catch (error) {
       failure = engineError(error)
     }

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { taken } from '../testing/batching-simulation.ts'
 import {
   createSchedulerRig,
   dynamicBatching,
@@ -36,5 +37,52 @@ await t.test(
     model.at(0).finish()
     await model.begun(3)
     t.same(executedIds(model), ['a', 'bdef', 'g'])
+  },
+)
+
+await t.test(
+  'with an automatic delay a batch waits for what is about to come, as measured',
+  async (t) => {
+    const rig = createSchedulerRig({ config: batching(), isAutoDelayed: true })
+    const { clock, model, submit, scheduler } = rig
+    const finish = (): void => {
+      const computeInferNs = 11e6
+      model.executions.at(-1)?.finish({ computeInputNs: 0, computeInferNs, computeOutputNs: 0 })
+    }
+    // Executions cost 10 ms, and 1 ms for each request; requests come 1 ms apart.
+    for (let i = 0; i < 32; i += 1) {
+      scheduler.context.autoDelay?.executed(1 + (i % 4), taken(11 + (i % 4)))
+      scheduler.context.autoDelay?.arrived(i - 32, true)
+    }
+    t.equal(scheduler.context.autoDelay?.delayMs, 1)
+    submit('a')
+    t.equal(model.executions.length, 0, 'it is held')
+    clock.advance(0.5)
+    submit('b')
+    await new Promise(setImmediate)
+    clock.advance(0.4)
+    t.equal(model.executions.length, 0)
+    clock.advance(0.6)
+    t.equal(executedIds(model).at(-1), 'ab')
+    const held = submit('c')
+    finish()
+    await new Promise(setImmediate)
+    clock.advance(20)
+    t.equal(executedIds(model).at(-1), 'c', 'it waits no longer than the bound')
+    finish()
+    await held.done
+    t.equal(clock.pending, 0)
+  },
+)
+
+await t.test(
+  'without it, or where the configuration has a delay, nothing is measured',
+  async (t) => {
+    t.equal(createSchedulerRig({ config: batching() }).scheduler.context.autoDelay, undefined)
+    const config = batching({ max_queue_delay_microseconds: 5 })
+    t.equal(
+      createSchedulerRig({ config, isAutoDelayed: true }).scheduler.context.autoDelay,
+      undefined,
+    )
   },
 )

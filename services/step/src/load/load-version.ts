@@ -4,6 +4,7 @@ import {
   isDecoupled,
   type ModelConfig,
   type ModelVersionSource,
+  plainName,
   printModelConfig,
 } from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
@@ -18,6 +19,7 @@ import { LimitedInstances, limitChoice, limitedInstances } from '../limiter/limi
 import type { InstanceLimits } from '../limiter/rate-limiter.ts'
 import { StepEvents } from '../log-events.ts'
 import { namespacedHost } from '../model-host.ts'
+import { AutoDelay } from '../queue/auto-delay.ts'
 import { compileQueueRules } from '../queue/queue-rules.ts'
 import { RequestQueue } from '../queue/request-queue.ts'
 import { buildSequences, openSequences, type Sequences } from '../sequence/build-sequences.ts'
@@ -109,7 +111,10 @@ interface SchedulerOptions {
   readonly sequences?: Sequences | undefined
   /** With a rate limiter. */
   readonly limits?: InstanceLimits | undefined
-  readonly settings: Pick<StepSettings, 'replica' | 'maxQueuedRequests' | 'clock' | 'log'>
+  readonly settings: Pick<
+    StepSettings,
+    'replica' | 'maxQueuedRequests' | 'autoDelays' | 'clock' | 'log'
+  >
 }
 
 function chooseParts(o: SchedulerOptions): SchedulerParts<ScheduledRequest> {
@@ -120,7 +125,11 @@ function chooseParts(o: SchedulerOptions): SchedulerParts<ScheduledRequest> {
     const parts = buildSequences(o.sequences, { config, loaded, instances, maxQueuedRequests })
     return { ...parts, context, ...(limits && { instances: limitChoice(parts.instances, limits) }) }
   }
-  const queue = new RequestQueue<ScheduledRequest>(compileQueueRules(config, maxQueuedRequests))
+  const { autoDelay: delay } = context
+  const queue = new RequestQueue<ScheduledRequest>(
+    compileQueueRules(config, maxQueuedRequests),
+    delay && { delay, deadlineOf: ({ deadlineAt }) => deadlineAt },
+  )
   if (limits !== undefined) {
     const limited = { count: instances, limits, hasWork: () => queue.length > 0 }
     return { model: loaded, queue, instances: new LimitedInstances(limited), context }
@@ -144,6 +153,17 @@ function buildContext(o: Omit<SchedulerOptions, 'sequences' | 'limits'>): Execut
     hasReshape: config.output.some(({ reshape }) => reshape !== undefined),
     isDecoupled: isDecoupled(config),
     ...(isOrdered && { order: new ResponseOrder() }),
+    ...(isAutoDelayed(o) && { autoDelay: new AutoDelay() }),
     details: { model: statistics.name, version: String(version), replica },
   }
+}
+
+/** A delay that the configuration has, such as that of a load request, is the later word. */
+function isAutoDelayed({
+  config,
+  statistics,
+  settings,
+}: Pick<SchedulerOptions, 'config' | 'statistics' | 'settings'>): boolean {
+  if (config.dynamic_batching?.max_queue_delay_microseconds !== 0) return false
+  return settings.autoDelays?.has(plainName(statistics.name)) === true
 }

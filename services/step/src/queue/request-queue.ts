@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { requestPrefix } from '@tutti/tensor'
+import { type AutoDelayOptions, heldUntil } from './auto-delay.ts'
 import type { Level, QueuedRequest, QueueEntry } from './queue-entry.ts'
 import { batchKey, type LevelRules, type QueueRules } from './queue-rules.ts'
 
@@ -15,9 +16,11 @@ export class RequestQueue<T> {
   readonly #levels = new Map<number, Level>()
   readonly #unlimited = { count: 0 }
   #nextExpiry = Number.POSITIVE_INFINITY
+  readonly #auto: AutoDelayOptions<T> | undefined
 
-  constructor(rules: QueueRules) {
+  constructor(rules: QueueRules, auto?: AutoDelayOptions<T>) {
     this.#rules = rules
+    this.#auto = auto
   }
 
   get length(): number {
@@ -48,6 +51,7 @@ export class RequestQueue<T> {
       next: undefined,
     }
     this.#link(entry)
+    this.#auto?.delay.arrived(now, this.#length === 0)
     this.#length += 1
     level.waiting.count += 1
     if (entry.expiresAt < this.#nextExpiry) this.#nextExpiry = entry.expiresAt
@@ -91,22 +95,24 @@ export class RequestQueue<T> {
 
   /**
    * Decides on the next batch as Triton's dynamic batcher does: the largest preferred size that can be formed; else all that fits
-   * once the oldest has waited `maxQueueDelayMs` or nothing more can join; else it waits. Client batches stay whole.
+   * once the oldest has waited `maxQueueDelayMs`, the automatic delay is over or nothing more can join; else it waits. Client
+   * batches stay whole.
    *
    * @returns the requests to execute together, which have left the queue; or when to ask again: Infinity while none waits.
    * @see triton-inference-server/core, dynamic_batch_scheduler.cc, GetDynamicBatch
    */
   next(now: number): readonly T[] | number {
-    if (this.#first === undefined) return Number.POSITIVE_INFINITY
+    const first = this.#first
+    if (first === undefined) return Number.POSITIVE_INFINITY
     const { maxBatchSize, maxPreferredBatchSize, maxQueueDelayMs } = this.#rules
     if (maxBatchSize === 1) return this.#take(1)
-    const found = gather(this.#first, this.#rules)
+    const found = gather(first, this.#rules)
     const delayEnd = found.oldest + maxQueueDelayMs
     const isDelayOver = maxQueueDelayMs > 0 && now >= delayEnd
     if (found.preferredCount > 0 && !isDelayOver) return this.#take(found.preferredCount)
     const canGrow = !found.isFull && found.size < maxPreferredBatchSize
-    if (canGrow && !isDelayOver && maxQueueDelayMs > 0) return delayEnd
-    return this.#take(found.count)
+    const end = this.#auto ? heldUntil(this.#auto, { ...found, first }, now) : delayEnd
+    return canGrow && end > now ? end : this.#take(found.count)
   }
 
   /** Empties the queue. @returns what was in it. */
@@ -115,6 +121,7 @@ export class RequestQueue<T> {
   }
 
   #take(count: number): T[] {
+    this.#auto?.delay.released()
     const items: T[] = []
     while (this.#first !== undefined && items.length < count) {
       items.push(this.#first.item)

@@ -1,7 +1,8 @@
 import { flagRefusal, readPairs } from '@tutti/chassis'
-import { applyModelOverrides, ModelOverrides } from '@tutti/ensemble'
+import { autoDelayed, ModelOverrides, toConfigOverrides } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { type ConfigOverrides, checkModelName, type ModelDirectory } from '@tutti/repository'
+import { checkModelName, type ModelDirectory } from '@tutti/repository'
+import type { StepSettings } from '../step-options.ts'
 import type { OtherModels } from './model-flags.ts'
 import type { StepFlags } from './step-flags.ts'
 
@@ -11,10 +12,12 @@ const OVERRIDES = '--model-overrides'
 /** The models of a step that stand in no repository, and what overrides configurations. @throws ServeError FLAG_INVALID */
 export function readOtherModels(
   flags: Pick<StepFlags, 'model-directory' | 'model-overrides'>,
-): Required<OtherModels> {
+): Required<OtherModels & Pick<StepSettings, 'autoDelays'>> {
+  const said = readModelOverrides(flags['model-overrides'])
   return {
     directories: readModelDirectories(flags['model-directory']),
-    overrides: readModelOverrides(flags['model-overrides']),
+    overrides: toConfigOverrides(said),
+    autoDelays: autoDelayed(said),
   }
 }
 
@@ -32,13 +35,11 @@ export function readModelDirectories(occurrences: readonly string[]): readonly M
  *
  * @throws ServeError FLAG_INVALID that names the model and the field.
  */
-export function readModelOverrides(occurrences: readonly string[]): ConfigOverrides {
-  return new Map(
-    [...readNamed(OVERRIDES, occurrences, 'NAME=JSON')].map(([name, text]) => {
-      const overrides = parseOverrides(name, text)
-      return [name, (config) => applyModelOverrides(config, overrides)]
-    }),
-  )
+export function readModelOverrides(
+  occurrences: readonly string[],
+): ReadonlyMap<string, ModelOverrides> {
+  const texts = [...readNamed(OVERRIDES, occurrences, 'NAME=JSON')]
+  return new Map(texts.map(([name, text]) => [name, parseOverrides(name, text)]))
 }
 
 function parseOverrides(name: string, text: string): ModelOverrides {

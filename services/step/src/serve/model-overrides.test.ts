@@ -167,6 +167,15 @@ await t.test('flags that are refused name the model and the field', async (t) =>
   await t.rejects(unknown, { message: '--model-overrides: "n" is in no repository; there are m' })
 })
 
+await t.test('an automatic delay has a gauge, and models without one have none', async (t) => {
+  const metricsOf = async (maxQueueDelay: string): Promise<string> => {
+    const { ready } = await serve(t, { batching: { maxQueueDelay } })
+    return await (await fetch(`http://127.0.0.1:${ready.metricsPort}/metrics`)).text()
+  }
+  t.match(await metricsOf('auto'), /^tutti_step_queue_delay_seconds\{model="m",version="3"\} 0$/m)
+  t.notMatch(await metricsOf('1ms'), /queue_delay/)
+})
+
 await t.test('any JSON is taken or refused with the flag', (t) => {
   fc.assert(
     fc.property(fc.json(), (json) => {

@@ -43,6 +43,8 @@ export function createSchedulerRig(
     readonly maxQueuedRequests?: number
     readonly openExecutions?: number
     readonly sequences?: Sequences
+    /** `maxQueueDelay: auto`. */
+    readonly isAutoDelayed?: boolean
   } = {},
 ) {
   const config = o.config ?? scriptedConfig()
@@ -62,6 +64,7 @@ export function createSchedulerRig(
     settings: {
       replica: 'r1',
       maxQueuedRequests: o.maxQueuedRequests ?? 100,
+      autoDelays: new Set(o.isAutoDelayed === true ? [config.name] : []),
       clock,
       log: createLogger({ level: 'debug', name: 'test', destination }),
     },

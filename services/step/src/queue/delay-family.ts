@@ -1,0 +1,29 @@
+import { splitName } from '@tutti/model-config'
+import type { MetricFamily } from '@tutti/server'
+import type { HostedVersion } from '../hosted-model.ts'
+
+/** The automatic delays of versions that have one, labelled as Triton labels models. */
+export function delayFamily(
+  versions: readonly (readonly [
+    model: string,
+    hosted: Pick<HostedVersion, 'version' | 'serving'>,
+  ])[],
+): MetricFamily {
+  const series = versions.flatMap(([model, { version, serving }]) => {
+    const delayMs = serving?.scheduler.context.autoDelay?.delayMs
+    if (delayMs === undefined) return []
+    const { namespace, name } = splitName(model) ?? { name: model }
+    const labels = [
+      ['model', name],
+      ...(namespace === undefined ? [] : [['namespace', namespace] as const]),
+      ['version', String(version)],
+    ] as const
+    return [{ labels, value: delayMs / 1000 }]
+  })
+  return {
+    name: 'tutti_step_queue_delay_seconds',
+    help: 'How long a request waits now for a second one to execute with (maxQueueDelay: auto)',
+    type: 'gauge',
+    series,
+  }
+}
