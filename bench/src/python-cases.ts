@@ -1,11 +1,19 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { InferenceClient } from '@tutti/protocol'
 import { ROOT } from './servers.ts'
 
 const ENSEMBLE = 'ens_face_restoration_v2.1'
-const STEPS = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan'] as const
+const NUMPY_ENSEMBLE = 'numpy_face'
+/** The face system, and what it is called in NumPy. */
+const NUMPY: Readonly<Record<string, string>> = {
+  [ENSEMBLE]: NUMPY_ENSEMBLE,
+  pre_gfpgan: 'numpy_pre',
+  'infer_face_restoration_v2.1': 'numpy_infer',
+  post_gfpgan: 'numpy_post',
+}
+const MODELS = join(ROOT, 'model_repository')
 const ADD_SUB = 'py_add_sub'
 const SIDE = 512
 
@@ -40,32 +48,65 @@ export const PYTHON_CASES: readonly PythonCase[] = [
   },
   {
     key: 'face',
-    name: `three face steps at ${SIDE} x ${SIDE}`,
-    request: {
-      modelName: ENSEMBLE,
-      inputs: [{ name: 'raw_image', datatype: 'UINT8', shape: [SIDE, SIDE, 3], data: pixels }],
-    },
+    name: `three face steps at ${SIDE} x ${SIDE}, ONNX Runtime in model.py`,
+    request: faceRequest(ENSEMBLE),
     inFlight: [1, 4, 16],
   },
 ]
+
+/** Of `addNumpyModels`. */
+export const NUMPY_CASE: PythonCase = {
+  key: 'numpy face',
+  name: `three face steps at ${SIDE} x ${SIDE}, NumPy alone`,
+  request: faceRequest(NUMPY_ENSEMBLE),
+  inFlight: [1, 4, 16],
+}
+
+function faceRequest(modelName: string): Request {
+  const shape = [SIDE, SIDE, 3]
+  return { modelName, inputs: [{ name: 'raw_image', datatype: 'UINT8', shape, data: pixels }] }
+}
+
+const STEPS = Object.keys(NUMPY).filter((name) => name !== ENSEMBLE)
 
 /** The add/sub model as it is, and the face system with each ONNX file run by a model.py. */
 export async function writeRepository(opened: AsyncDisposableStack): Promise<string> {
   const repository = await mkdtemp(join(tmpdir(), 'tutti-bench-'))
   opened.defer(() => rm(repository, { recursive: true }))
-  const models = join(ROOT, 'model_repository')
-  const fixture = join(models, '.variants', 'fixtures', 'python', ADD_SUB)
+  const fixture = join(MODELS, '.variants', 'fixtures', 'python', ADD_SUB)
   await cp(fixture, join(repository, ADD_SUB), { recursive: true })
-  await cp(join(models, ENSEMBLE), join(repository, ENSEMBLE), { recursive: true })
+  await cp(join(MODELS, ENSEMBLE), join(repository, ENSEMBLE), { recursive: true })
   for (const step of STEPS) {
-    const folder = join(repository, step)
-    await cp(join(models, step), folder, { recursive: true })
-    await cp(join(ROOT, 'bench', 'python', 'onnx_model.py'), join(folder, '1', 'model.py'))
-    const config = join(folder, 'config.pbtxt')
-    const text = await readFile(config, 'utf8')
-    await writeFile(config, text.replace('platform: "onnxruntime_onnx"', 'backend: "python"'))
+    await cp(join(MODELS, step), join(repository, step), { recursive: true })
+    await writeModel(join(repository, step), 'onnx_model.py')
   }
   return repository
+}
+
+/** Adds the face system in NumPy. */
+export async function addNumpyModels(repository: string): Promise<void> {
+  await writeNumpy(repository, ENSEMBLE)
+  for (const step of STEPS) {
+    await writeNumpy(repository, step)
+    await writeModel(join(repository, NUMPY[step] ?? ''), 'numpy_model.py')
+  }
+}
+
+/** A model of the face system, without its files, by the name of the one in NumPy. */
+async function writeNumpy(repository: string, name: string): Promise<void> {
+  const folder = join(repository, NUMPY[name] ?? '')
+  await mkdir(join(folder, '1'), { recursive: true })
+  let text = await readFile(join(MODELS, name, 'config.pbtxt'), 'utf8')
+  for (const [from, to] of Object.entries(NUMPY)) text = text.replaceAll(`"${from}"`, `"${to}"`)
+  await writeFile(join(folder, 'config.pbtxt'), text)
+}
+
+/** Has a model run a file of bench/python. */
+async function writeModel(folder: string, program: string): Promise<void> {
+  await cp(join(ROOT, 'bench', 'python', program), join(folder, '1', 'model.py'))
+  const config = join(folder, 'config.pbtxt')
+  const text = await readFile(config, 'utf8')
+  await writeFile(config, text.replace('platform: "onnxruntime_onnx"', 'backend: "python"'))
 }
 
 const WARM_UPS = 10

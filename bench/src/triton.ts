@@ -4,7 +4,13 @@ import { benchPython } from './bench-python.ts'
 import { contest, type Member, middle, ratios, type Turn } from './contest.ts'
 import { median, printTable } from './figures.ts'
 import type { Ratios } from './history.ts'
-import { compareAnswers, PYTHON_CASES, writeRepository } from './python-cases.ts'
+import {
+  addNumpyModels,
+  compareAnswers,
+  NUMPY_CASE,
+  PYTHON_CASES,
+  writeRepository,
+} from './python-cases.ts'
 import { startTutti, untilReady } from './servers.ts'
 import { startTriton } from './triton-server.ts'
 
@@ -17,6 +23,7 @@ export async function benchTriton(nodeFlags: readonly string[]): Promise<Ratios>
   const opened = new AsyncDisposableStack()
   try {
     const repository = await writeRepository(opened)
+    await addNumpyModels(repository)
     const triton = { name: 'tritonserver', ...(await startTriton(repository, interpreter)) }
     opened.defer(() => triton.stop())
     const env = { PATH: `${dirname(interpreter.python)}${delimiter}${process.env['PATH']}` }
@@ -24,7 +31,7 @@ export async function benchTriton(nodeFlags: readonly string[]): Promise<Ratios>
     opened.defer(() => tutti.stop())
     const [ours, theirs] = [openClient(opened, tutti), openClient(opened, triton)]
     const all: Record<string, number> = {}
-    for (const one of PYTHON_CASES) {
+    for (const one of [...PYTHON_CASES, NUMPY_CASE]) {
       await untilReady(ours, one.request.modelName)
       await untilReady(theirs, one.request.modelName)
       await compareAnswers(one, ours, theirs)

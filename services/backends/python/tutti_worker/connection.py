@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import select
 import threading
 
 import numpy as np
@@ -66,6 +67,14 @@ class Connection:
             if got == 0:
                 raise ServerGone("the server closed the connection")
             ready += got
+
+    def has_more_within(self, seconds):
+        """Waits so long for something to read. False if nothing came."""
+        if self._end > self._start:
+            return True
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN)
+        return len(poll.poll(seconds * 1000)) > 0
 
     def read(self):
         """Waits for the next frame."""

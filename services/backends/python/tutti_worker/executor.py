@@ -42,8 +42,11 @@ class WrongReturn(Exception):
 
 
 class Executor:
-    def __init__(self, server, host, library, model, settings):
-        """`settings`: model name, instance name, names of the outputs, whether the model is decoupled, and iterative."""
+    def __init__(self, server, host, library, model, settings, give_back=None):
+        """
+        `settings`: model name, instance name, names of the outputs, whether the model is decoupled, and iterative. `give_back`, of
+        `keep_freed`, is called when there is nothing to do after an execution.
+        """
         self._server = server
         self._host = host
         self._library = library
@@ -53,6 +56,7 @@ class Executor:
         self._outputs = frozenset(settings["outputs"])
         self._is_decoupled = settings["decoupled"]
         self._is_iterative = settings["iterative"]
+        self._give_back = give_back
         # Of requests between two executions, by correlation id. A model that keeps the sender may use it in the next one.
         self._resting = weakref.WeakValueDictionary()
         self._loop = None
@@ -83,6 +87,9 @@ class Executor:
         host.is_short = False
         inferred = time.perf_counter_ns()
         self._is_short = inferred - ready < _SHORT_NS
+        # A short one has not freed much.
+        if not self._is_short:
+            self._server.link.at_rest = self._give_back
         records, payload = self._records(outcome, requests, keys, region, scratch)
         # From here on only the model itself may still hold something of the inputs.
         del outcome, requests

@@ -13,6 +13,7 @@ import traceback
 from .completion import complete_config
 from .connection import Connection
 from .frames import Op
+from .heap import keep_freed
 from .processes import keep_to, prefer_out_of_memory
 from .tracebacks import describe_exception
 
@@ -83,6 +84,7 @@ def serve_model(connection, settings):
     from .server import Server
     from .user_model import import_model
 
+    give_back = keep_freed()
     arena, problem = open_arena(settings)
     server = Server(connection, arena, settings["limit"])
     host = Host(server, settings["model_dir"], library, settings["instance"])
@@ -104,7 +106,7 @@ def serve_model(connection, settings):
     ready = {"arena": arena is not None, "problem": problem, "reports_readiness": reports_readiness}
     connection.send(Op.READY, 0, json.dumps(ready).encode())
     host.is_executing = True
-    executor = Executor(server, host, library, model, settings)
+    executor = Executor(server, host, library, model, settings, give_back)
     while True:
         frame = server.link.next_work()
         if frame.op == Op.EXECUTE:

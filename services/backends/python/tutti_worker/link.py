@@ -14,6 +14,8 @@ import threading
 from .connection import ServerGone
 from .frames import Op
 
+# A process with nothing to do for so long is at rest.
+REST_SECONDS = 1
 # What the main thread works on; everything else is handled by the thread that reads.
 _WORK = frozenset((Op.EXECUTE, Op.FINALIZE))
 
@@ -52,6 +54,8 @@ class Link:
         self._is_main_reading = False
         self._wants_pump = False
         self._pump = None
+        # Called once if there is nothing to do for a second: gives memory back. Set by the main thread.
+        self.at_rest = None
 
     def next_work(self):
         """Waits for the next thing that the main thread is to do."""
@@ -59,7 +63,15 @@ class Link:
             frame = self._read_as_main(lambda frame: frame.op in _WORK)
             if frame is not None:
                 return frame
-        return self._work.get()
+        try:
+            return self._work.get(timeout=None if self.at_rest is None else REST_SECONDS)
+        except queue.Empty:
+            self._rest()
+            return self._work.get()
+
+    def _rest(self):
+        at_rest, self.at_rest = self.at_rest, None
+        at_rest()
 
     def wait(self, reply):
         """Waits for a reply that `dispatch` will fill."""
@@ -88,6 +100,8 @@ class Link:
                 return None
             self._is_main_reading = True
         while True:
+            if self.at_rest is not None and not self._connection.has_more_within(REST_SECONDS):
+                self._rest()
             frame = self._read()
             if frame.op in _WORK:
                 if keep_work:
