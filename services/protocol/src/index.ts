@@ -36,6 +36,7 @@ export { decodeHeartbeat, encodeHeartbeat, sharesProtocol } from './messages/hea
 export {
   CALLERS_LIMIT,
   CHUNK_BYTES,
+  DONE_LIMIT,
   INLINE_LIMIT_BYTES,
   INLINE_TOTAL_LIMIT_BYTES,
   MESSAGE_PROTOCOL_VERSION,

@@ -79,6 +79,9 @@ export function decodeHeartbeat(bytes: Uint8Array): Heartbeat {
     queued: integer(fields, 'queued'),
     freeSlots: integer(fields, 'freeSlots'),
     freeBytes: integer(fields, 'freeBytes'),
+    ...(fields['unaskedBytes'] !== undefined && {
+      unaskedBytes: integer(fields, 'unaskedBytes'),
+    }),
     draining: boolean(fields, 'draining'),
     transports: list(fields, 'bearers').filter((name) => name === 'nats' || name === 'tcp'),
     revisions: list(fields, 'revisions').map(toRevision),

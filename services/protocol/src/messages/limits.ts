@@ -19,6 +19,9 @@ export const HEADER_LIMIT_BYTES = 512 * 1024
 /** Models that may have called one another up to a request. What is allowed is less; see the router's `--max-bls-depth`. */
 export const CALLERS_LIMIT = 64
 
+/** Calls that one offer says to be done. */
+export const DONE_LIMIT = 16
+
 /** Bytes of a member's id: it has a one-byte length in chunks, and a Kubernetes pod's name has at most 253. */
 export const MEMBER_ID_LIMIT_BYTES = 255
 

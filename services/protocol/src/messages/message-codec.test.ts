@@ -208,7 +208,7 @@ await t.test('each field that is wrong is named', async (t) => {
     ['envelope.inputs[0].datatype', changed(offer, inputs + 1, 15)],
     ['envelope.inputs[0].size', changed(offer, inputs + 1, 3)],
     ['envelope.inputs[0].size', changed(offer, inputs + 3, 4)],
-    ['envelope.inputs[0].part', changed(offer, inputs + 4, 2)],
+    ['envelope.inputs[0].part', changed(offer, inputs + 4, 3)],
     ['envelope.inputs[0].size', changed(offer, inputs + 5, 2)],
     ['envelope.inputs[0].size', changed(offer, inputs + 5, 4)],
     ['error.code', replaced(refused, '\u000c\u0008INT', '\u0010\u0008INT')],

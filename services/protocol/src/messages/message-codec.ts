@@ -1,7 +1,7 @@
 import { bug } from '@tutti/errors'
 import type { Envelope } from '../envelope.ts'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
-import { CALLERS_LIMIT, HEADER_LIMIT_BYTES, MEMBER_ID_LIMIT_BYTES } from './limits.ts'
+import { CALLERS_LIMIT, DONE_LIMIT, HEADER_LIMIT_BYTES, MEMBER_ID_LIMIT_BYTES } from './limits.ts'
 import { malformedField, unsupportedField } from './malformed-field.ts'
 import type { Message, TransferCredit } from './message.ts'
 import {
@@ -67,7 +67,7 @@ function writeMemberId(id: string): void {
 }
 
 function flagsOf(message: Message): number {
-  if (message.type === 'offer') return offerFlags(message.envelope)
+  if (message.type === 'offer') return offerFlags(message)
   return message.type === 'response' ? responseFlags(message) : 0
 }
 
@@ -181,22 +181,28 @@ const HAS_TRACEPARENT = 2
 const HAS_TRACESTATE = 4
 const HAS_CALLERS = 8
 const IS_DECOUPLED = 16
-const OFFER_FLAGS = HAS_REMAINING | HAS_TRACEPARENT | HAS_TRACESTATE | HAS_CALLERS | IS_DECOUPLED
+const HAS_RESPONSE_BYTES = 32
+const HAS_DONE = 64
+const OFFER_FLAGS = 2 * HAS_DONE - 1
 
-/** The flags of an offer's prefix: which optional fields of the envelope it carries. */
-function offerFlags(envelope: Envelope): number {
+/** The flags of an offer's prefix: which optional fields it carries. */
+function offerFlags({ envelope, responseBytes, done }: OfferBody): number {
   return (
     (envelope.remainingMs === undefined ? 0 : HAS_REMAINING) |
     (envelope.traceparent === undefined ? 0 : HAS_TRACEPARENT) |
     (envelope.tracestate === undefined ? 0 : HAS_TRACESTATE) |
     (envelope.callers === undefined ? 0 : HAS_CALLERS) |
-    (envelope.isDecoupled === undefined ? 0 : IS_DECOUPLED)
+    (envelope.isDecoupled === undefined ? 0 : IS_DECOUPLED) |
+    (responseBytes === undefined ? 0 : HAS_RESPONSE_BYTES) |
+    (done === undefined ? 0 : HAS_DONE)
   )
 }
 
 function writeOffer(offer: OfferBody): void {
-  const { envelope, parts } = offer
+  const { envelope, parts, responseBytes, done } = offer
   writer.integer(offer.responseCredits)
+  if (responseBytes !== undefined) writer.integer(responseBytes)
+  if (done !== undefined) writer.list(done, DONE_LIMIT, (_, call) => writer.integer(call))
   writer.text(envelope.requestKey)
   writer.text(envelope.model)
   writer.integer(envelope.version)
@@ -220,6 +226,12 @@ function writeName(_: MessageWriter, name: string): void {
 
 function readOffer(reader: MessageReader, flags: number): OfferBody {
   const responseCredits = reader.integer('responseCredits')
+  const more = {
+    ...((flags & HAS_RESPONSE_BYTES) !== 0 && { responseBytes: reader.integer('responseBytes') }),
+    ...((flags & HAS_DONE) !== 0 && {
+      done: reader.list('done', DONE_LIMIT, () => reader.integer('call')),
+    }),
+  }
   const envelope = {
     requestKey: reader.text('envelope.requestKey'),
     model: reader.text('envelope.model'),
@@ -232,7 +244,7 @@ function readOffer(reader: MessageReader, flags: number): OfferBody {
     requestedOutputs: reader.list('envelope.requestedOutputs', MESSAGE_BOUNDS.outputs, readName),
   }
   const { headers: inputs, parts } = readTensors(reader, 'envelope.inputs')
-  return { type: 'offer', envelope: { ...envelope, inputs }, parts, responseCredits }
+  return { type: 'offer', envelope: { ...envelope, inputs }, parts, responseCredits, ...more }
 }
 
 function readName(reader: MessageReader): string {

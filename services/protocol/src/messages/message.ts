@@ -5,14 +5,20 @@ import type { Envelope } from '../envelope.ts'
 /*
  * What routers and steps (members) of one repository say to each other over a broker. A call is one attempt at one step:
  * the caller offers it, the callee accepts or refuses, tensors that are too large to ride inline follow as transfers, the callee
- * answers with responses. The receiver of a transfer grants credits for it; nothing is sent beyond them.
+ * answers with responses. The receiver of a transfer grants credits for it, or has said before how much it takes unasked; nothing is
+ * sent beyond both.
  */
 
 /** Where a tensor's bytes are: in the message itself, or in a transfer of their own on the data plane. */
 export type TensorPart =
   | { readonly kind: 'inline'; readonly bytes: Uint8Array }
-  /** `transfer` is unique per sender process and counts up; `size` in bytes. */
-  | { readonly kind: 'transfer'; readonly transfer: number; readonly size: number }
+  /** `transfer` is unique per sender process and counts up; `size` in bytes. One that is unasked comes without credit. */
+  | {
+      readonly kind: 'transfer'
+      readonly transfer: number
+      readonly size: number
+      readonly isUnasked?: true
+    }
 
 /** An error of a step on its way to the caller. */
 export interface WireError {
@@ -48,8 +54,12 @@ export type Message = { readonly from: string; readonly call: number } & (
       readonly parts: readonly TensorPart[]
       /** Responses that the caller takes before it grants more. */
       readonly responseCredits: number
+      /** Bytes of transfers of responses that it takes unasked; only to a callee that announces `unaskedBytes`. */
+      readonly responseBytes?: number
+      /** Calls of the caller that are done, as the message `done` says; to such a callee too. */
+      readonly done?: readonly number[]
     }
-  /** A slot is taken. `credits`: first credits of the offer's transfers. Comes before any response. */
+  /** A slot is taken. `credits`: first credits of the offer's transfers. A response says it too. */
   | { readonly type: 'accepted'; readonly credits: readonly TransferCredit[] }
   /** The callee did not and will not execute. */
   | { readonly type: 'refused'; readonly error: WireError }
@@ -104,6 +114,11 @@ export interface Heartbeat {
   readonly freeSlots: number
   /** Bytes that the member would take for transfers now. */
   readonly freeBytes: number
+  /**
+   * Bytes of transfers that it takes unasked from each caller. Only who announces it understands offers that have `done`,
+   * `responseBytes` or unasked parts: earlier members do not.
+   */
+  readonly unaskedBytes?: number
   readonly draining: boolean
   readonly transports: readonly ('nats' | 'tcp')[]
   /** Revisions that a step serves, [model, version, revision]; empty for a router. */

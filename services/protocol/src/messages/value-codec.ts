@@ -22,7 +22,7 @@ const DATATYPES_BY_NUMBER: readonly (Datatype | undefined)[] = [
     .toSorted((a, b) => DATATYPES[a].number - DATATYPES[b].number),
 ]
 const BYTES_LENGTH_SIZE = 4
-const PART_KINDS = ['inline', 'transfer'] as const
+const PART_KINDS = ['inline', 'transfer', 'unasked'] as const
 const PARAMETER_KINDS = ['bool', 'int64', 'string', 'double', 'uint64'] as const
 const CORRELATION_KINDS = ['number', 'text'] as const
 const SEQUENCE_START = 1
@@ -153,7 +153,7 @@ function writeTensor(writer: MessageWriter, header: OutputHeader, part: TensorPa
   writer.text(header.name)
   writer.choice(DATATYPES_BY_NUMBER, header.datatype)
   writer.list(header.shape, MESSAGE_BOUNDS.rank, writeExtent)
-  writer.choice(PART_KINDS, part.kind)
+  writer.choice(PART_KINDS, part.kind === 'transfer' && part.isUnasked ? 'unasked' : part.kind)
   if (part.kind === 'inline') writer.inline(part.bytes)
   else writer.integer(part.transfer)
   writer.integer(size)
@@ -192,7 +192,9 @@ function readExtent(reader: MessageReader): number {
 function readPart(reader: MessageReader): TensorPart {
   const kind = reader.choice('part', PART_KINDS)
   if (kind === 'inline') return { kind, bytes: reader.inline(reader.integer('size')) }
-  return { kind, transfer: reader.integer('transfer'), size: reader.integer('size') }
+  const transfer = reader.integer('transfer')
+  const size = reader.integer('size')
+  return { kind: 'transfer', transfer, size, ...(kind === 'unasked' && { isUnasked: true }) }
 }
 
 /** Bytes of a part's tensor, wherever they are. */

@@ -1,9 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import { toWireError } from '@tutti/protocol'
 import { outputBytes, ReadyGate } from '@tutti/tensor'
-import { splitTensors } from '../transfers/split-tensors.ts'
+import { splitTensors, unaskedBytes } from '../transfers/split-tensors.ts'
 import type { CallOptions, HeldTransfer, QueuedResponse, TakenCall, WireResponse } from './call.ts'
-import { callDetails, callError, errorResponse } from './call-errors.ts'
+import { callDetails, callError, errorResponse, readsTooSlowly } from './call-errors.ts'
 
 /** What the answers need of the answering side. */
 export interface AnswerOptions extends Omit<CallOptions, 'incoming'> {
@@ -110,8 +110,8 @@ export class Answers {
   }
 
   #problem(call: TakenCall, response: WireResponse): ServeError | undefined {
-    const { maxTensorBytes, heldBytes, heldResponses } = this.#o.settings
-    const { self } = this.#o
+    const { self, settings } = this.#o
+    const { maxTensorBytes, heldBytes, heldResponses } = settings
     for (const { name, data } of response.outputs) {
       if (data.byteLength <= maxTensorBytes) continue
       const text = `output "${name}": ${data.byteLength} bytes on the way to '${call.from}', want at most ${maxTensorBytes}`
@@ -121,8 +121,7 @@ export class Answers {
     const isFirst = call.queue.length === 0 && call.held.size === 0
     const bytes = this.#heldBytes + outputBytes(response)
     if (isFirst || (bytes <= heldBytes && call.queue.length < heldResponses)) return undefined
-    const text = `'${call.from}' reads too slowly: ${call.queue.length} responses wait, ${bytes} bytes are held, want at most ${heldResponses} and ${heldBytes}`
-    return callError('OVERLOADED', self, call.envelope, text)
+    return readsTooSlowly(self, call, bytes, settings)
   }
 
   /** What waits is dropped; the error is the next response, and the last. */
@@ -141,14 +140,16 @@ export class Answers {
   #send(now: number, call: TakenCall, response: QueuedResponse): void {
     const opened: HeldTransfer[] = []
     const tensors = response.outputs.map((output) => output.data)
-    const parts = splitTensors(tensors, this.#o.inlineLimits(), (bytes) => {
+    const limits = this.#o.inlineLimits()
+    const parts = splitTensors(tensors, limits, call.unaskedLeft, (bytes, isUnasked) => {
       const onProgress = (at: number, isWhollySent: boolean): void => {
         call.takenAt = at
         call.sentAt = at
         if (isWhollySent) call.unsent.delete(transfer)
       }
       const { retain } = response
-      const transfer = this.#o.outgoing.open({ to: call.from, bytes, retain, onProgress })
+      const to = call.from
+      const transfer = this.#o.outgoing.open({ to, bytes, retain, isUnasked, onProgress })
       opened.push({ transfer, size: bytes.byteLength })
       return transfer
     })
@@ -173,6 +174,8 @@ export class Answers {
       this.#endWith(now, call, ServeError.from(problem).withDetails(details))
       return
     }
+    call.unaskedLeft -= unaskedBytes(parts)
+    call.isSaid = true
     this.#sent(now, call, response, opened)
   }
 

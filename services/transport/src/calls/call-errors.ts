@@ -1,6 +1,7 @@
 import { type ErrorDetails, type Reason, ServeError } from '@tutti/errors'
 import { type Envelope, toWireError } from '@tutti/protocol'
-import type { WireResponse } from './call.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { OpenCall, TakenCall, WireResponse } from './call.ts'
 import type { OutgoingMessage } from './send-message.ts'
 
 /** What errors about a call say of where it went. A question is about no model. */
@@ -34,6 +35,65 @@ export function notExecuted(replica: string, envelope: Envelope, why: string): S
 export function maybeExecuted(replica: string, envelope: Envelope, why: string): ServeError {
   const text = `replica '${replica}' ${why}; it may have executed`
   return callError('STEP_LOST', replica, envelope, text)
+}
+
+/** A response that the caller does not expect. */
+export function outOfTurn({ to, envelope, granted }: OpenCall, index: number): ServeError {
+  const text = `replica '${to}' sent response ${index} out of turn, ${granted} are granted`
+  return callError('RESPONSE_INVALID', to, envelope, text)
+}
+
+/** A response whose tensors do not come. */
+export function stalled({ to, envelope }: OpenCall, index: number): ServeError {
+  return maybeExecuted(to, envelope, `stopped sending response ${index}`)
+}
+
+/** A call of a member that this one would not notice going. */
+export function knowsTooMany(self: string, members: number): ServeError {
+  return new ServeError('OVERLOADED', `member '${self}' knows ${members} members already`)
+}
+
+/** Nothing more goes to a broker that takes nothing. */
+export function queueFull(
+  to: string,
+  envelope: Envelope,
+  { bytes, most }: { readonly bytes: number; readonly most: number },
+): ServeError {
+  const text = `the broker has not taken ${bytes} bytes, want at most ${most}`
+  return callError('OVERLOADED', to, envelope, text)
+}
+
+/** An input that no replica takes. */
+export function tooLargeInput(
+  to: string,
+  envelope: Envelope,
+  index: number,
+  { bytes, most }: { readonly bytes: number; readonly most: number },
+): ServeError {
+  const field = envelope.inputs[index]?.name ?? ''
+  const text = `input "${field}": ${bytes} bytes on the way to replica '${to}', want at most ${most}`
+  return callError('MESSAGE_TOO_LARGE', to, envelope, text).withDetails({ field })
+}
+
+/** Responses that the caller does not read. */
+export function readsTooSlowly(
+  replica: string,
+  { from, envelope, queue }: TakenCall,
+  bytes: number,
+  { heldResponses, heldBytes }: EndpointSettings,
+): ServeError {
+  const text = `'${from}' reads too slowly: ${queue.length} responses wait, ${bytes} bytes are held, want at most ${heldResponses} and ${heldBytes}`
+  return callError('OVERLOADED', replica, envelope, text)
+}
+
+/** A response that the caller never has memory for. */
+export function tooLargeResponse(
+  { to, envelope }: OpenCall,
+  size: number,
+  most: number,
+): ServeError {
+  const text = `replica '${to}' answers with tensors of ${size} bytes, this member takes at most ${most}`
+  return callError('MESSAGE_TOO_LARGE', to, envelope, text)
 }
 
 /** The response that ends a call with an error. */

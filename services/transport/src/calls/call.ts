@@ -18,6 +18,8 @@ export interface CallOptions {
   readonly incoming: IncomingTransfers
   readonly outgoing: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
+  /** Bytes of transfers that a member takes unasked, as it announces; undefined of one that does not know what that is. */
+  readonly unaskedBytes: (member: string) => number | undefined
   readonly clock: Clock
 }
 
@@ -49,10 +51,23 @@ export interface ArrivingResponse {
   reserved: number
 }
 
+/** What all calls of ours to one replica share. */
+export interface CalledReplica {
+  /** Bytes that it takes unasked, as it announced; undefined if it does not know what that is. */
+  takes: number | undefined
+  /** Calls that are open, bytes of their inputs that went unasked, and bytes of responses that it may send so. */
+  calls: number
+  sent: number
+  granted: number
+  /** Calls that are done and of which it does not know that: the next offer says so, or the next tick. */
+  done: number[]
+}
+
 /** A call of ours that has neither ended nor failed. */
 export interface OpenCall {
   readonly call: number
   readonly to: string
+  readonly replica: CalledReplica
   readonly envelope: Envelope
   readonly parts: readonly TensorPart[]
   readonly listener: CallListener
@@ -60,6 +75,9 @@ export interface OpenCall {
   readonly transfers: readonly number[]
   /** Those that are not wholly sent; as long as there are some, the replica cannot have executed. */
   readonly unsent: Set<number>
+  /** Bytes of inputs that went before the replica asked, and of responses that it may send so. */
+  readonly unaskedBytes: number
+  readonly responseBytes: number
   readonly openedAt: number
   offeredAt: number
   offers: number
@@ -119,6 +137,10 @@ export interface TakenCall {
   /** Responses that the caller has allowed in all. */
   granted: number
   isRunning: boolean
+  /** The caller knows that the call is taken: by `accepted`, or by a response. */
+  isSaid: boolean
+  /** Bytes of transfers of responses that the caller takes unasked. */
+  unaskedLeft: number
   /** Responses that wait for credit. */
   readonly queue: QueuedResponse[]
   sent: number

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { fromWireError, type Message, toWireError } from '@tutti/protocol'
+import { fromWireError, type Message, type TransferCredit, toWireError } from '@tutti/protocol'
 import type { RecentKeys } from './admission.ts'
 import type { Answers } from './answers.ts'
 import type { CallOptions, Offer, TakenCall } from './call.ts'
@@ -12,6 +12,7 @@ import {
   notExecuted,
 } from './call-errors.ts'
 import type { OutgoingMessage } from './send-message.ts'
+import { throwAway } from './throw-away.ts'
 
 /** The answering side, as its faults see it. */
 export interface CalleeFaultsOptions extends CallOptions {
@@ -49,11 +50,9 @@ export class CalleeFaults {
     const { from } = call
     const { incoming, outgoing, answers, end } = this.#o
     switch (message.type) {
-      case 'offer': {
-        const credits = incoming.credits(from, call.call)
-        this.#o.send(from, { type: 'accepted', call: call.call, credits })
+      case 'offer':
+        this.accept(call, incoming.credits(from, call.call))
         return
-      }
       case 'credit':
         if (outgoing.credit(from, ours(call, message.credits))) call.takenAt = now
         return
@@ -87,18 +86,41 @@ export class CalleeFaults {
   }
 
   /** Answers the offer of a call that has ended, or was cancelled before. */
-  over(key: string, { from, call, envelope }: Offer): void {
+  over(key: string, offer: Offer): void {
+    const { from, call, envelope } = offer
     const { self, finished } = this.#o
     if (finished.has(key)) {
+      throwAway(this.#o.incoming, offer)
       this.#sayLost(from, call, maybeExecuted(self, envelope, 'has ended this call'))
     } else {
       // Who cancelled it does not listen any more; if a stranger did, the caller can go elsewhere.
-      this.refuse(from, call, notExecuted(self, envelope, 'was told to cancel the call'))
+      this.reject(offer, notExecuted(self, envelope, 'was told to cancel the call'))
     }
   }
 
-  refuse(from: string, call: number, error: ServeError): void {
+  /** The offer is not taken. */
+  reject(offer: Offer, error: ServeError): void {
+    throwAway(this.#o.incoming, offer)
+    this.#refuse(offer.from, offer.call, error)
+  }
+
+  #refuse(from: string, call: number, error: ServeError): void {
     this.#o.send(from, { type: 'refused', call, error: toWireError(error) })
+  }
+
+  /** Tells the caller that its call is taken. */
+  accept(call: TakenCall, credits: readonly TransferCredit[]): void {
+    call.isSaid = true
+    this.#o.send(call.from, { type: 'accepted', call: call.call, credits })
+  }
+
+  /** Tells all callers that do not know it that their calls are taken. */
+  sayTaken(): void {
+    for (const call of this.#o.calls.values()) {
+      if (call.isSaid) continue
+      call.isSaid = true
+      this.#o.send(call.from, { type: 'accepted', call: call.call, credits: [] })
+    }
   }
 
   /** The execution has failed, or ended without a final response. */
@@ -161,15 +183,19 @@ export class CalleeFaults {
   tick(now: number): void {
     this.#o.finished.tick(now)
     this.#o.unwanted.tick(now)
+    this.sayTaken()
     const { answerHoldMs, probeMs } = this.#o.settings
     const forgottenMs = FORGOTTEN_PROBES * probeMs
     for (const call of this.#o.calls.values()) {
       const { remainingMs } = call.envelope
       if (remainingMs !== undefined && now - call.arrivedAt >= remainingMs) this.expire(now, call)
       const isCallersTurn = call.isFinalSent || call.queue.length > 0
-      if (call.missing === 0 && idleMs(now, call, call.heardAt) >= forgottenMs) {
+      // Nothing has happened since then, or since we last sent something of it.
+      const unheardMs = now - Math.max(call.heardAt, call.sentAt)
+      const untakenMs = now - Math.max(call.takenAt, call.sentAt)
+      if (call.missing === 0 && unheardMs >= forgottenMs) {
         this.#giveUp(now, call, `said nothing for ${forgottenMs} ms`)
-      } else if (isCallersTurn && idleMs(now, call, call.takenAt) >= answerHoldMs) {
+      } else if (isCallersTurn && untakenMs >= answerHoldMs) {
         this.#giveUp(now, call, `took nothing for ${answerHoldMs} ms`)
       }
     }
@@ -182,7 +208,7 @@ export class CalleeFaults {
   }
 
   #forgetUnexecuted(now: number, call: TakenCall, error: ServeError): void {
-    this.refuse(call.from, call.call, error)
+    this.#refuse(call.from, call.call, error)
     this.#o.end(now, call, error)
   }
 
@@ -210,9 +236,4 @@ function ours<T extends { readonly transfer: number }>(
 ): readonly T[] {
   const held = [...call.held.values()].flatMap(({ transfers }) => transfers)
   return said.filter(({ transfer }) => held.some((one) => one.transfer === transfer))
-}
-
-/** How long nothing has happened to a call since then, or since we last sent something of it. */
-function idleMs(now: number, { sentAt }: TakenCall, since: number): number {
-  return now - Math.max(since, sentAt)
 }

@@ -30,6 +30,11 @@ const transferred = (call: number, size: number, o: Partial<Offer> = {}): Offer 
     ...o,
   })
 
+const unasked = (call: number, size: number): Offer =>
+  transferred(call, size, { parts: [{ kind: 'transfer', transfer: call, size, isUnasked: true }] })
+const chunk = (transfer: number, size: number) =>
+  ({ from: 'router', transfer, offset: 0, total: size, bytes: tensorBytes(size) }) as const
+
 /** A callee alone; what it says and what it executes is kept. */
 function open() {
   const said: OutgoingMessage[] = []
@@ -44,6 +49,7 @@ function open() {
     incoming,
     outgoing,
     inlineLimits: () => ({ each: 4, total: 8 }),
+    unaskedBytes: () => undefined,
     clock: systemClock,
     execute: (job) => jobs.push(job),
   })
@@ -59,8 +65,9 @@ function open() {
 await t.test('an offer that comes again is executed once', async (t) => {
   const { callee, jobs, heard } = open()
   callee.on(0, inline(1))
+  t.same(heard(), [], 'its response says that it is taken')
   callee.on(0, inline(1))
-  t.same(heard(), ['accepted', 'accepted'])
+  t.same(heard(), ['accepted'])
   callee.respond(1, jobs[0]?.key ?? '', answer(tensorBytes(1)))
   callee.ended(1, jobs[0]?.key ?? '')
   callee.on(2, { from: 'router', call: 1, type: 'done' })
@@ -69,6 +76,74 @@ await t.test('an offer that comes again is executed once', async (t) => {
   t.equal(jobs.length, 1)
   callee.faults.tick(3 + SMALL.tombstoneMs)
   t.equal(callee.size + callee.running, 0)
+})
+
+await t.test('a call is said to be taken at once, by its response, or soon', async (t) => {
+  const { callee, jobs, incoming, heard } = open()
+  callee.on(0, transferred(1, 16))
+  t.same(heard(), ['accepted'], 'its caller waits for credit')
+  callee.on(0, unasked(2, 8))
+  t.same(heard(), [])
+  incoming.chunk(0, chunk(2, 8))
+  callee.respond(0, jobs[0]?.key ?? '', answer(tensorBytes(1)))
+  callee.on(0, unasked(3, 8))
+  callee.faults.tick(SMALL.tickMs)
+  t.same(heard(), ['response', 'accepted'])
+  callee.on(SMALL.tickMs, inline(4))
+  callee.drain()
+  t.same(heard(), ['accepted'], 'a farewell may follow')
+  callee.drain()
+  t.same(heard(), [])
+})
+
+await t.test('inputs that come before their offer are there with it', async (t) => {
+  const { callee, jobs, incoming, heard } = open()
+  incoming.chunk(0, chunk(1, 8))
+  t.equal(callee.admission.reservedBytes, 0)
+  callee.on(0, unasked(1, 8))
+  t.same(jobs[0]?.inputs, [Buffer.from(tensorBytes(8))])
+  t.same([callee.admission.reservedBytes, incoming.outstanding, incoming.earlySize], [8, 0, 0])
+  callee.faults.callerGone(0, 'router', 'left')
+  t.same(heard(), [])
+})
+
+await t.test('of an offer that is refused nothing is kept, whenever it comes', async (t) => {
+  const { callee, incoming, heard } = open()
+  callee.drain()
+  incoming.chunk(0, chunk(1, 8))
+  callee.on(0, unasked(1, 8))
+  callee.on(0, unasked(2, 8))
+  incoming.chunk(0, chunk(2, 8))
+  t.same(heard(), ['refused SERVER_STOPPING', 'refused SERVER_STOPPING'])
+  t.same([callee.admission.reservedBytes, incoming.outstanding], [0, 0])
+  incoming.tick(SMALL.stallMs)
+  t.equal(incoming.earlySize, 0)
+})
+
+await t.test('an offer says which calls before it are done', async (t) => {
+  const { callee, jobs, heard } = open()
+  callee.on(0, inline(1))
+  callee.respond(0, jobs[0]?.key ?? '', answer(tensorBytes(8)))
+  callee.ended(0, jobs[0]?.key ?? '')
+  t.equal(callee.answers.heldBytes, 8)
+  callee.on(0, inline(2, { from: 'stranger', done: [1] }))
+  t.equal(callee.answers.heldBytes, 8, 'of the same caller')
+  callee.on(0, inline(2, { done: [1, 99] }))
+  t.same([callee.answers.heldBytes, callee.size], [0, 2])
+  t.same(heard(), ['response'])
+})
+
+await t.test('responses go unasked as far as the caller takes them so', async (t) => {
+  const { callee, jobs, outgoing } = open()
+  callee.on(0, inline(1, { responseBytes: 12, responseCredits: 3 }))
+  const key = jobs[0]?.key ?? ''
+  const sizes = [8, 8, 5]
+  for (const [index, size] of sizes.entries()) {
+    callee.respond(0, key, answer(tensorBytes(size), { index, final: index === 2 }))
+  }
+  t.match(outgoing.next(0), { total: 8 })
+  t.equal(outgoing.next(0), undefined, 'the others wait for credit')
+  callee.faults.callerGone(0, 'router', 'left')
 })
 
 await t.test('a cancel that overtakes its offer is remembered', async (t) => {
@@ -100,7 +175,7 @@ await t.test('what is refused, and why', async (t) => {
     const { callee, jobs, heard } = open()
     callee.on(0, offer)
     t.same(heard(), [`refused ${reason}`])
-    t.equal(jobs.length + callee.size + callee.reservedBytes, 0)
+    t.equal(jobs.length + callee.size + callee.admission.reservedBytes, 0)
   }
   const { callee, heard } = open()
   callee.drain()
@@ -115,7 +190,7 @@ await t.test('bytes that are taken refuse what does not fit, until they are free
   callee.on(0, transferred(3, 1000))
   t.same(heard(), ['accepted', 'accepted', 'refused OVERLOADED'])
   callee.faults.callerGone(1, 'router', 'is gone')
-  t.equal(callee.reservedBytes + callee.size, 0)
+  t.equal(callee.admission.reservedBytes + callee.size, 0)
   heard()
   callee.on(2, transferred(4, 1000))
   t.same(heard(), ['accepted'])
@@ -131,7 +206,7 @@ await t.test('inputs that stop coming, or come too late, are never executed', as
   callee.on(1000, transferred(2, 20, { envelope: timed }))
   callee.faults.tick(1050)
   t.same(heard(), ['accepted', 'refused DEADLINE_EXCEEDED'])
-  t.equal(jobs.length + callee.reservedBytes + incoming.size, 0)
+  t.equal(jobs.length + callee.admission.reservedBytes + incoming.size, 0)
 })
 
 await t.test('what is left of the time counts from arrival', async (t) => {
@@ -151,10 +226,13 @@ await t.test('an execution keeps its slot and its bytes until it ends', async (t
   callee.faults.callerGone(1, 'router', 'is gone')
   t.match(jobs[0]?.signal.reason, { reason: 'CANCELLED', message: "caller 'router' is gone" })
   t.equal(callee.size, 0)
-  t.same([callee.running, callee.reservedBytes], [1, 10])
-  t.equal(callee.freeSlots, SMALL.maxCalls - 1)
+  t.same([callee.running, callee.admission.reservedBytes], [1, 10])
+  t.equal(callee.admission.freeSlots, SMALL.maxCalls - 1)
   callee.ended(2, jobs[0]?.key ?? '')
-  t.same([callee.running, callee.reservedBytes, callee.freeSlots], [0, 0, SMALL.maxCalls])
+  t.same(
+    [callee.running, callee.admission.reservedBytes, callee.admission.freeSlots],
+    [0, 0, SMALL.maxCalls],
+  )
 })
 
 await t.test('a failure is the last response, behind those that wait', async (t) => {
@@ -169,7 +247,7 @@ await t.test('a failure is the last response, behind those that wait', async (t)
   callee.respond(1, key, answer(tensorBytes(1), { index: 3 }))
   callee.ended(1, key)
   t.equal(callee.running, 0)
-  t.same(heard(), ['accepted', 'response'])
+  t.same(heard(), ['response'])
   callee.on(2, { from: 'router', call: 1, type: 'response-credit', responses: 9, received: 1 })
   t.same(heard(), ['response', 'response QUEUE_FULL'])
   callee.failed(3, 'missing', new ServeError('INTERNAL', 'late'), undefined)
@@ -196,10 +274,10 @@ await t.test('a caller that takes nothing loses its answer in the end', async (t
     callee.on(now, asks)
     callee.faults.tick(now)
   }
-  t.same(heard(), ['accepted', 'response', 'response'], 'one waits for credit')
+  t.same(heard(), ['response', 'response'], 'one waits for credit')
   callee.faults.tick(end)
   t.same(heard(), ['response STEP_LOST'])
-  t.equal(callee.size + callee.heldBytes + outgoing.size, 0)
+  t.equal(callee.size + callee.answers.heldBytes + outgoing.size, 0)
 })
 
 await t.test('a caller that asks no more has forgotten its calls', async (t) => {
@@ -217,7 +295,7 @@ await t.test('a caller that asks no more has forgotten its calls', async (t) => 
   t.equal(callee.size, 1)
   callee.faults.tick(1000 + forgotten)
   t.equal(callee.size, 0, 'an answer whose end is not confirmed does not hold up a drain')
-  t.same(heard().slice(3), ['response STEP_LOST', 'response STEP_LOST'])
+  t.same(heard().slice(2), ['response STEP_LOST', 'response STEP_LOST'])
 })
 
 await t.test('after a broken connection every caller hears what became of its call', async (t) => {
@@ -246,7 +324,7 @@ await t.test('who asks for a call that is not known is told so', async (t) => {
     received: 0,
   }
   callee.on(1, asks)
-  t.same(heard(), ['accepted', 'response'], 'it may be on its way')
+  t.same(heard(), ['response'], 'it may be on its way')
   callee.on(2 * SMALL.stallMs, asks)
   t.same(heard(), ['response STEP_LOST'])
 })
@@ -278,7 +356,7 @@ await t.test(
     t.match(signal?.reason, { reason: 'CANCELLED' })
     t.same(heard(), ['response STEP_LOST'])
     callee.ended(2 * SMALL.answerHoldMs, key)
-    t.equal(callee.size + callee.running + callee.heldBytes, 0)
+    t.equal(callee.size + callee.running + callee.answers.heldBytes, 0)
   },
 )
 
@@ -298,7 +376,7 @@ await t.test('outputs that are lent are kept until the caller has read them', as
   respond(1, 100)
   respond(2, 1, true)
   callee.ended(1, key)
-  t.same(heard(), ['accepted', 'response', 'response'])
+  t.same(heard(), ['response', 'response'])
   t.equal(lender.open, 2, 'one that the caller has not read, and one that waits for credit')
   callee.on(2, { from: 'router', call: 1, type: 'response-credit', responses: 4, received: 2 })
   t.same(heard(), ['response'])

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { Message } from '@tutti/protocol'
 import type { StepTimes } from '@tutti/tensor'
 import type { AnnouncedTransfer } from '../transfers/incoming-transfers.ts'
-import { arrivedBytes, transferBytes } from '../transfers/split-tensors.ts'
+import { arrivedBytes, transferBytes, unaskedBytes } from '../transfers/split-tensors.ts'
 import { Admission, RecentKeys } from './admission.ts'
 import { Answers } from './answers.ts'
 import type { CallJob, CallOptions, Offer, TakenCall, WireResponse } from './call.ts'
@@ -24,8 +24,8 @@ export class Callee {
   /** What happens to calls beside their execution. */
   readonly faults: CalleeFaults
   readonly #o: CalleeOptions
-  readonly #admission: Admission
-  readonly #answers: Answers
+  readonly admission: Admission
+  readonly answers: Answers
   readonly #calls = new Map<string, TakenCall>()
   /** Executions that go on, and the bytes that their inputs have reserved; also of calls that are gone. */
   readonly #running = new Map<string, TakenCall>()
@@ -38,18 +38,18 @@ export class Callee {
     this.#o = o
     const { settings, incoming } = o
     const { tombstones, tombstoneMs } = settings
-    this.#answers = new Answers(o)
-    this.#admission = new Admission({
+    this.answers = new Answers(o)
+    this.admission = new Admission({
       ...o,
       isExpected: (from, transfer) => incoming.has(from, transfer),
-      heldBytes: () => this.#answers.heldBytes,
+      heldBytes: () => this.answers.heldBytes,
     })
     this.#finished = new RecentKeys(tombstones, tombstoneMs)
     this.#unwanted = new RecentKeys(tombstones, tombstoneMs)
     this.faults = new CalleeFaults({
       ...o,
       calls: this.#calls,
-      answers: this.#answers,
+      answers: this.answers,
       finished: this.#finished,
       unwanted: this.#unwanted,
       end: (now, call, reason) => this.#end(now, call, reason),
@@ -66,30 +66,16 @@ export class Callee {
     return this.#running.size
   }
 
-  get reservedBytes(): number {
-    return this.#admission.reservedBytes
-  }
-
-  get freeBytes(): number {
-    return this.#admission.freeBytes
-  }
-
-  get freeSlots(): number {
-    return this.#admission.freeSlots
-  }
-
-  get heldBytes(): number {
-    return this.#answers.heldBytes
-  }
-
-  /** Takes no new work from now on; questions are answered. */
+  /** Takes no new work from now on, and says what it has taken; questions are answered. */
   drain(): void {
-    this.#admission.drain()
+    this.admission.drain()
+    this.faults.sayTaken()
   }
 
   /** Takes what a caller says. */
   on(now: number, message: Message): void {
     const key = callKey(message.from, message.call)
+    if (message.type === 'offer') this.#done(now, message)
     const call = this.#calls.get(key)
     if (call === undefined) {
       if (message.type === 'offer') this.#offered(now, key, message)
@@ -103,13 +89,13 @@ export class Callee {
 
   respond(now: number, key: string, response: WireResponse): void {
     const call = this.#calls.get(key)
-    if (call !== undefined) this.#answers.add(now, call, response)
+    if (call !== undefined) this.answers.add(now, call, response)
   }
 
   /** As ResponseSink's, for the call's execution: undefined if a further response would go out at once, or be dropped. */
   ready(key: string): Promise<void> | undefined {
     const call = this.#calls.get(key)
-    return call === undefined ? undefined : this.#answers.ready(call)
+    return call === undefined ? undefined : this.answers.ready(call)
   }
 
   /** The execution has failed: the error is its last response. */
@@ -117,7 +103,7 @@ export class Callee {
     const call = this.#calls.get(key)
     if (call === undefined || call.hasFinal) return
     const last = errorResponse(call.sent + call.queue.length, error)
-    this.#answers.add(now, call, times === undefined ? last : { ...last, times })
+    this.answers.add(now, call, times === undefined ? last : { ...last, times })
   }
 
   /** The execution has ended. One without a final response is an error of its own. */
@@ -126,11 +112,19 @@ export class Callee {
     const call = this.#calls.get(key)
     if (running !== undefined) {
       this.#running.delete(key)
-      this.#admission.giveBytes(running)
+      this.admission.giveBytes(running)
       // A call has its slot until it is done and its execution has ended.
-      if (call !== running) this.#admission.giveSlot(running)
+      if (call !== running) this.admission.giveSlot(running)
     }
     if (call !== undefined && !call.hasFinal) this.faults.unanswered(now, call, error)
+  }
+
+  /** What rides in an offer of the calls before it. */
+  #done(now: number, { from, done = [] }: Offer): void {
+    for (const number of done) {
+      const call = this.#calls.get(callKey(from, number))
+      if (call !== undefined) this.#end(now, call, undefined)
+    }
   }
 
   #offered(now: number, key: string, offer: Offer): void {
@@ -138,19 +132,22 @@ export class Callee {
       this.faults.over(key, offer)
       return
     }
-    const problem = this.#admission.take(offer, this.#running.has(key))
+    const problem = this.admission.take(offer, this.#running.has(key))
     if (problem === undefined) this.#accept(now, key, offer)
-    else this.faults.refuse(offer.from, offer.call, problem)
+    else this.faults.reject(offer, problem)
   }
 
+  /** Says so at once only if the caller waits for credits: else its response says it, or the next tick. */
   #accept(now: number, key: string, offer: Offer): void {
-    const { from, call } = offer
-    const taken = takeCall(now, key, offer)
-    this.#calls.set(key, taken)
-    const credits =
-      taken.missing === 0 ? [] : this.#o.incoming.open(now, this.#announce(taken, offer))
-    this.#o.send(from, { type: 'accepted', call, credits })
-    if (taken.missing === 0) this.#start(now, taken)
+    const call = takeCall(now, key, offer)
+    this.#calls.set(key, call)
+    if (call.missing === 0) {
+      this.#start(now, call)
+      return
+    }
+    const credits = this.#o.incoming.open(now, this.#announce(call, offer))
+    const isAwaited = credits.length > 0 || unaskedBytes(offer.parts) < call.reserved
+    if (isAwaited) this.faults.accept(call, credits)
   }
 
   #announce(call: TakenCall, offer: Offer): AnnouncedTransfer[] {
@@ -161,6 +158,7 @@ export class Callee {
         call: call.call,
         transfer: part.transfer,
         size: part.size,
+        isUnasked: part.isUnasked,
         onArrived: (now: number, bytes: Uint8Array) => {
           call.inputs[i] = bytes
           call.missing -= 1
@@ -202,9 +200,9 @@ export class Callee {
     this.#finished.add(now, call.key)
     for (const transfer of call.inputTransfers) this.#o.incoming.drop(now, call.from, transfer)
     const wasAnswered = call.hasFinal
-    this.#answers.forget(call)
-    if (!call.isRunning) this.#admission.giveBytes(call)
-    if (!this.#running.has(call.key)) this.#admission.giveSlot(call)
+    this.answers.forget(call)
+    if (!call.isRunning) this.admission.giveBytes(call)
+    if (!this.#running.has(call.key)) this.admission.giveSlot(call)
     if (!wasAnswered) call.abort.abort(reason ?? new ServeError('CANCELLED', 'said to be done'))
   }
 }
@@ -216,7 +214,7 @@ function callKey(from: string, call: number): string {
 
 /** A call as it is when its offer is accepted. */
 function takeCall(now: number, key: string, offer: Offer): TakenCall {
-  const { from, call, parts, envelope, responseCredits } = offer
+  const { from, call, parts, envelope, responseCredits, responseBytes = 0 } = offer
   const inputs = parts.map(arrivedBytes)
   return {
     key,
@@ -232,6 +230,8 @@ function takeCall(now: number, key: string, offer: Offer): TakenCall {
     offeredCredits: responseCredits,
     granted: responseCredits,
     isRunning: false,
+    isSaid: false,
+    unaskedLeft: responseBytes,
     queue: [],
     sent: 0,
     held: new Map(),

@@ -2,13 +2,15 @@ import { ServeError } from '@tutti/errors'
 import { fromWireError, type Message, toWireError } from '@tutti/protocol'
 import { executedBefore } from '@tutti/tensor'
 import type { Departure } from '../members/membership.ts'
-import type { CallOptions, OpenCall } from './call.ts'
+import type { CalledReplica, CallOptions, OpenCall } from './call.ts'
 import { MAYBE_EXECUTED, maybeExecuted, notExecuted } from './call-errors.ts'
 import type { ResponseArrivals } from './response-arrivals.ts'
+import { throwAway } from './throw-away.ts'
 
 /** The calling side, as its faults see it. */
 export interface CallerFaultsOptions extends CallOptions {
   readonly calls: ReadonlyMap<number, OpenCall>
+  readonly replicas: Map<string, CalledReplica>
   readonly arrivals: ResponseArrivals
   /** True for the number of a call that was made here. */
   readonly wasOurs: (call: number) => boolean
@@ -39,6 +41,7 @@ export class CallerFaults {
   /** An answer to a call that has ended: its replica should know. Numbers that were never ours are a stranger's. */
   onUnknown(message: Message): void {
     if (message.type !== 'response' && message.type !== 'accepted') return
+    if (message.type === 'response') throwAway(this.#o.incoming, message)
     if (!this.#o.wasOurs(message.call)) return
     const error = toWireError(new ServeError('CANCELLED', 'the call has ended'))
     this.#o.send(message.from, { type: 'cancel', call: message.call, error })
@@ -107,6 +110,14 @@ export class CallerFaults {
     const error = toWireError(new ServeError('CANCELLED', 'the broker was away'))
     for (const [call, to] of this.#untold) this.#o.send(to, { type: 'cancel', call, error })
     this.#untold.clear()
+  }
+
+  /** Tells the replicas which calls are done, where no offer has said so. */
+  sayDone(): void {
+    for (const [to, replica] of this.#o.replicas) {
+      for (const call of replica.done.splice(0)) this.#o.send(to, { type: 'done', call })
+      if (replica.calls === 0) this.#o.replicas.delete(to)
+    }
   }
 
   /** Looks after calls that do not move. */

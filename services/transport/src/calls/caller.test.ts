@@ -7,8 +7,11 @@ import { FaultyNetwork, type SimulatedMember, SMALL, UNHARMED } from '../testing
 import type { CallJob, CallListener } from './call.ts'
 
 /** A router, and a replica that executes with `execute`, or none. */
-function open(execute?: (job: CallJob, replica: SimulatedMember, now: () => number) => void) {
-  const network = new FaultyNetwork(() => UNHARMED)
+function open(
+  execute?: (job: CallJob, replica: SimulatedMember, now: () => number) => void,
+  unasked?: number,
+) {
+  const network = new FaultyNetwork(() => UNHARMED, SMALL, unasked)
   const router = network.add('router', () => {})
   const now = (): number => network.now
   const replica: SimulatedMember | undefined =
@@ -134,6 +137,60 @@ await t.test('an offer that met a leaving replica too late goes elsewhere', asyn
   router.caller.faults.tick(30 + SMALL.acceptMs)
   router.caller.faults.memberGone(30 + SMALL.acceptMs, 'else', 'left')
   t.match(twice.errors, [{ reason: 'STEP_LOST' }], 'of two offers it may have taken the first')
+})
+
+/** Calls of a replica that answers with the bytes that it gets. */
+function openEcho(unasked?: number) {
+  const opened = open(({ key, inputs }, member, now) => {
+    member.callee.respond(now(), key, answer(inputs[0] ?? new Uint8Array()))
+    member.callee.ended(now(), key)
+  }, unasked)
+  const call = (size: number): Reader => {
+    const { network, router } = opened
+    const reader = new Reader()
+    router.caller.open(network.now, 'step', envelope(size), [tensorBytes(size)], reader)
+    network.settle()
+    return reader
+  }
+  return { ...opened, call }
+}
+
+await t.test('a call of a tensor that goes unasked takes two messages', async (t) => {
+  const { network, router, replica, call } = openEcho(SMALL.creditBytes)
+  for (let i = 0; i < 3; i++) t.equal(call(16).ends, 1)
+  t.same(network.said, ['offer', 'response', 'offer', 'response', 'offer', 'response'])
+  t.equal(replica?.callee.size, 1, 'the last is done when the next offer says so')
+  network.run(20)
+  t.same(network.said.slice(6), ['done'], 'or soon')
+  t.equal((replica?.callee.size ?? 1) + router.outgoing.size + (replica?.outgoing.size ?? 1), 0)
+})
+
+await t.test('a replica of an earlier release has all that it is told as before', async (t) => {
+  const { network, call } = openEcho()
+  t.equal(call(16).ends, 1)
+  t.same(network.said, ['offer', 'accepted', 'response', 'credit', 'done'])
+})
+
+await t.test('what is too much to go unasked waits for credits', async (t) => {
+  const { network, router, call } = openEcho(20)
+  const [small, large] = [call(16), call(100)]
+  t.same([small.ends, large.ends], [1, 1])
+  t.same(network.said.slice(0, 4), ['offer', 'response', 'offer', 'accepted'])
+  t.equal(router.caller.size, 0)
+})
+
+await t.test('many calls that are done are said to be done at once', async (t) => {
+  const { network, call } = openEcho(SMALL.creditBytes)
+  const readers = Array.from({ length: 3 }, () => new Reader())
+  for (const reader of readers) {
+    network.members
+      .get('router')
+      ?.caller.open(network.now, 'step', envelope(1), [tensorBytes(1)], reader)
+  }
+  network.settle()
+  call(1)
+  network.run(20)
+  t.same(network.said.filter((type) => type === 'done').length, 1, 'the last, by itself')
 })
 
 await t.test('a response waits for memory, and not for ever', async (t) => {

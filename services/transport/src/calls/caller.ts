@@ -1,9 +1,10 @@
 import { ServeError } from '@tutti/errors'
-import { type Envelope, fromWireError, type Message } from '@tutti/protocol'
+import { DONE_LIMIT, type Envelope, fromWireError, type Message } from '@tutti/protocol'
 import { ByteBudget } from '../transfers/byte-budget.ts'
-import { splitTensors } from '../transfers/split-tensors.ts'
-import type { CallListener, CallOptions, OpenCall, ResponseMessage } from './call.ts'
-import { callDetails, callError } from './call-errors.ts'
+import { mostUnaskedBytes } from '../transfers/incoming-transfers.ts'
+import { splitTensors, unaskedBytes } from '../transfers/split-tensors.ts'
+import type { CalledReplica, CallListener, CallOptions, OpenCall, ResponseMessage } from './call.ts'
+import { callDetails, callError, tooLargeInput } from './call-errors.ts'
 import { CallerFaults } from './caller-faults.ts'
 import { ResponseArrivals } from './response-arrivals.ts'
 
@@ -18,6 +19,9 @@ export class Caller {
   readonly faults: CallerFaults
   readonly #o: CallOptions
   readonly #budget: ByteBudget
+  readonly #replicas = new Map<string, CalledReplica>()
+  /** Bytes of responses that all replicas together may send unasked. */
+  #responseBytes = 0
   readonly #arrivals: ResponseArrivals
   readonly #calls = new Map<number, OpenCall>()
   #next = 1
@@ -30,7 +34,7 @@ export class Caller {
       ...o,
       budget: this.#budget,
       finish: (now, call) => {
-        this.#o.send(call.to, { type: 'done', call: call.call })
+        this.#sayDone(call)
         this.#remove(now, call)
       },
       fail: (now, call, error) => this.faults.reject(now, call, error),
@@ -38,6 +42,7 @@ export class Caller {
     this.faults = new CallerFaults({
       ...o,
       calls: this.#calls,
+      replicas: this.#replicas,
       arrivals: this.#arrivals,
       wasOurs: (number) => number > 0 && number < this.#next,
       offer: (now, call) => this.#offer(now, call),
@@ -72,24 +77,29 @@ export class Caller {
     this.#admit(to, envelope, tensors)
     const number = this.#next++
     const unsent = new Set<number>()
-    const parts = splitTensors(tensors, this.#o.inlineLimits(), (bytes) => {
+    const limits = this.#o.inlineLimits()
+    const replica = this.#replica(to)
+    const parts = splitTensors(tensors, limits, this.#mayGo(replica), (bytes, isUnasked) => {
       const onProgress = (at: number, isWhollySent: boolean): void => {
         call.progressAt = at
         if (isWhollySent) unsent.delete(transfer)
       }
       const { retain } = listener
-      const transfer = this.#o.outgoing.open({ to, bytes, retain, onProgress })
+      const transfer = this.#o.outgoing.open({ to, bytes, retain, isUnasked, onProgress })
       unsent.add(transfer)
       return transfer
     })
     const call: OpenCall = {
       call: number,
       to,
+      replica,
       envelope,
       parts,
       listener,
       transfers: [...unsent],
       unsent,
+      unaskedBytes: unaskedBytes(parts),
+      responseBytes: this.#maySend(replica),
       openedAt: now,
       offeredAt: now,
       offers: 0,
@@ -107,10 +117,11 @@ export class Caller {
       gapSince: undefined,
       hasEnded: false,
     }
+    this.#count(call, 1)
     try {
       this.#offer(now, call)
     } catch (error) {
-      for (const transfer of call.transfers) this.#o.outgoing.drop(transfer)
+      this.#letGo(call)
       throw ServeError.from(error).withDetails(callDetails(to, envelope))
     }
     this.#calls.set(number, call)
@@ -137,27 +148,70 @@ export class Caller {
     if (this.#calls.size >= maxOpenCalls) {
       throw callError('OVERLOADED', to, envelope, `${maxOpenCalls} calls to replicas are open`)
     }
-    for (const [i, tensor] of tensors.entries()) {
-      if (tensor.byteLength <= maxTensorBytes) continue
-      const field = envelope.inputs[i]?.name ?? ''
-      const text = `input "${field}": ${tensor.byteLength} bytes on the way to replica '${to}', want at most ${maxTensorBytes}`
-      throw callError('MESSAGE_TOO_LARGE', to, envelope, text).withDetails({ field })
+    for (const [i, { byteLength: bytes }] of tensors.entries()) {
+      if (bytes > maxTensorBytes)
+        throw tooLargeInput(to, envelope, i, { bytes, most: maxTensorBytes })
     }
   }
 
+  #replica(to: string): CalledReplica {
+    const replica = this.#replicas.get(to) ?? { calls: 0, sent: 0, granted: 0, done: [], takes: 0 }
+    replica.takes = this.#o.unaskedBytes(to)
+    this.#replicas.set(to, replica)
+    return replica
+  }
+
+  /** Bytes of inputs that may go to it before it asks. */
+  #mayGo({ takes = 0, sent }: CalledReplica): number {
+    return Math.min(takes, this.#o.settings.creditBytes) - sent
+  }
+
+  /** Bytes of responses that it may send before we ask: a tensor that goes whole, or none while others have it all. */
+  #maySend({ takes, granted }: CalledReplica): number {
+    const { settings } = this.#o
+    const left = mostUnaskedBytes(settings) - this.#responseBytes
+    const isFree = settings.wholeLimitBytes <= Math.min(left, settings.creditBytes - granted)
+    return takes !== undefined && isFree ? settings.wholeLimitBytes : 0
+  }
+
+  /** @param by - 1 when the call opens, -1 when it ends. */
+  #count(call: OpenCall, by: 1 | -1): void {
+    const { replica, responseBytes } = call
+    replica.calls += by
+    replica.sent += by * call.unaskedBytes
+    replica.granted += by * responseBytes
+    this.#responseBytes += by * responseBytes
+  }
+
+  #letGo(call: OpenCall): void {
+    for (const transfer of call.transfers) this.#o.outgoing.drop(transfer)
+    this.#count(call, -1)
+  }
+
+  /** The replica may forget the call, but need not at once. One that does not read it in offers is told now. */
+  #sayDone({ to, call, replica }: OpenCall): void {
+    const { takes, done } = replica
+    if (takes !== undefined && done.length < DONE_LIMIT) done.push(call)
+    else this.#o.send(to, { type: 'done', call })
+  }
+
   #offer(now: number, call: OpenCall): void {
-    const { envelope, parts } = call
+    const { envelope, parts, responseBytes, to, replica } = call
     const left = envelope.remainingMs
+    const { done } = replica
     call.offers += 1
     call.offeredAt = now
-    this.#o.send(call.to, {
+    this.#o.send(to, {
       type: 'offer',
       call: call.call,
       envelope:
         left === undefined ? envelope : { ...envelope, remainingMs: left - (now - call.openedAt) },
       parts,
       responseCredits: this.#o.settings.responseCredits,
+      ...(responseBytes > 0 && { responseBytes }),
+      ...(done.length > 0 && { done }),
     })
+    replica.done = []
   }
 
   #onCredits(now: number, call: OpenCall, message: CreditMessage): void {
@@ -181,7 +235,7 @@ export class Caller {
     call.hasEnded = true
     call.listener.ended()
     this.#calls.delete(call.call)
-    for (const transfer of call.transfers) this.#o.outgoing.drop(transfer)
+    this.#letGo(call)
     this.#arrivals.forget(now, call)
   }
 }

@@ -18,12 +18,14 @@ const ERROR = fc.constant({
 const CREDITS = fc.array(fc.record({ transfer: TRANSFER, upTo: NUMBER }), { maxLength: 4 })
 const SIZES = fc.array(fc.nat({ max: 3000 }), { maxLength: 3 })
 
+const UNASKED = { isUnasked: true } as const
+
 /** Tensors of these sizes, small ones inline; the numbers of transfers repeat as they like. */
 function toParts(sizes: readonly number[], transfer: number): TensorPart[] {
   return sizes.map((size, i) =>
     size <= SMALL.inlineLimitBytes
       ? { kind: 'inline', bytes: tensorBytes(size) }
-      : { kind: 'transfer', transfer: transfer + (i % 2), size },
+      : { kind: 'transfer', transfer: transfer + (i % 2), size, ...(size % 2 && UNASKED) },
   )
 }
 
@@ -38,11 +40,11 @@ const MESSAGE: fc.Arbitrary<OutgoingMessage> = fc.oneof(
       sizes: SIZES,
       transfer: TRANSFER,
       responseCredits: NUMBER,
+      responseBytes: NUMBER,
+      done: fc.array(CALL, { maxLength: 3 }),
     })
-    .map(({ type, call, sizes, transfer, responseCredits }) => ({
-      type,
-      call,
-      responseCredits,
+    .map(({ sizes, transfer, ...offer }) => ({
+      ...offer,
       envelope: envelope(0, { inputs: headers(sizes) }),
       parts: toParts(sizes, transfer),
     })),
@@ -101,7 +103,7 @@ const SENT = fc.record<Sent>({
 
 /** Ends of three calls that a router makes while `from` says what it likes. */
 function runBeside(from: string, sent: readonly Sent[]) {
-  const network = new FaultyNetwork(() => UNHARMED)
+  const network = new FaultyNetwork(() => UNHARMED, SMALL, SMALL.creditBytes)
   const [router, step] = ['router', 'step'].map((id) => {
     const member: SimulatedMember = network.add(id, ({ key, inputs }) => {
       member.callee.respond(network.now, key, answer(inputs[0] ?? new Uint8Array()))
@@ -113,9 +115,10 @@ function runBeside(from: string, sent: readonly Sent[]) {
   network.onEvent = () => {
     for (const { incoming, caller, callee } of [router, step]) {
       // With two senders each has a part of the window, and always one piece.
-      if (incoming.outstanding > SMALL.creditTotalBytes) throw new Error('too much is under way')
+      const most = SMALL.creditTotalBytes + SMALL.wholeLimitBytes
+      if (incoming.outstanding > most) throw new Error('too much is under way')
       if (caller.reservedBytes > SMALL.receiveBytes) throw new Error('over the budget')
-      if (callee.reservedBytes > SMALL.receiveBytes) throw new Error('over the budget')
+      if (callee.admission.reservedBytes > SMALL.receiveBytes) throw new Error('over the budget')
     }
   }
   const ends = [0, 0, 0]
@@ -152,8 +155,13 @@ await t.test('a stranger harms no call of others, and leaves nothing behind', as
       const { ends, intact, router, step } = runBeside('stranger', sent)
       if (ends.some((count) => count !== 1) || !intact.every(Boolean)) return false
       for (const { incoming, outgoing, caller, callee } of [router, step]) {
-        const kept = incoming.size + outgoing.size + caller.size + callee.size + callee.running
-        if (kept + caller.reservedBytes + callee.reservedBytes + callee.heldBytes > 0) return false
+        const inPart = incoming.size + incoming.earlySize + incoming.outstanding
+        const kept = inPart + outgoing.size + caller.size + callee.size + callee.running
+        if (
+          kept + caller.reservedBytes + callee.admission.reservedBytes + callee.answers.heldBytes >
+          0
+        )
+          return false
       }
       return true
     }),

@@ -5,7 +5,7 @@ import type { ByteBudget } from '../transfers/byte-budget.ts'
 import type { AnnouncedTransfer } from '../transfers/incoming-transfers.ts'
 import { arrivedBytes, transferBytes } from '../transfers/split-tensors.ts'
 import type { ArrivingResponse, CallOptions, OpenCall, ResponseMessage } from './call.ts'
-import { callError, maybeExecuted } from './call-errors.ts'
+import { outOfTurn, stalled, tooLargeResponse } from './call-errors.ts'
 
 /** What the arrivals need of the calling side. */
 export interface ArrivalOptions extends CallOptions {
@@ -77,7 +77,7 @@ export class ResponseArrivals {
     const most = budget.largest
     const isTooLarge = (one: TensorPart): boolean => transferBytes([one]) > settings.maxTensorBytes
     if (size > most || message.parts.some(isTooLarge)) {
-      this.#o.fail(now, call, tooLarge(call, size, Math.min(settings.maxTensorBytes, most)))
+      this.#o.fail(now, call, tooLargeResponse(call, size, Math.min(settings.maxTensorBytes, most)))
       return false
     }
     if (!budget.take(call.to, size)) {
@@ -111,22 +111,14 @@ export class ResponseArrivals {
         call: call.call,
         transfer: part.transfer,
         size: part.size,
+        isUnasked: part.isUnasked,
         onArrived: (now, arrived) => {
           bytes[i] = arrived
           response.missing -= 1
           call.heardAt = now
           this.#deliver(now, call)
         },
-        onStalled: (now) =>
-          this.#o.fail(
-            now,
-            call,
-            maybeExecuted(
-              call.to,
-              call.envelope,
-              `stopped sending response ${response.message.index}`,
-            ),
-          ),
+        onStalled: (now) => this.#o.fail(now, call, stalled(call, response.message.index)),
       })
     }
     return announced
@@ -201,16 +193,6 @@ export class ResponseArrivals {
   #retryWaiting(now: number): void {
     for (const call of this.#waiting) this.#advance(now, call)
   }
-}
-
-function outOfTurn({ to, envelope, granted }: OpenCall, index: number): ServeError {
-  const text = `replica '${to}' sent response ${index} out of turn, ${granted} are granted`
-  return callError('RESPONSE_INVALID', to, envelope, text)
-}
-
-function tooLarge({ to, envelope }: OpenCall, size: number, most: number): ServeError {
-  const text = `replica '${to}' answers with tensors of ${size} bytes, this member takes at most ${most}`
-  return callError('MESSAGE_TOO_LARGE', to, envelope, text)
 }
 
 /** The response for the reader. */

@@ -1,54 +1,24 @@
-import { type Clock, openCallScope, signalError } from '@tutti/chassis'
+import { signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import { type Envelope, type Message, toWireError } from '@tutti/protocol'
-import type { FindExecutor, NamedTensor, ResponseSink, StepResponse } from '@tutti/tensor'
+import type { Envelope, Heartbeat, Message } from '@tutti/protocol'
+import type { FindExecutor, NamedTensor, ResponseSink } from '@tutti/tensor'
 import { isQuestion } from '../calls/admission.ts'
-import type { CallJob } from '../calls/call.ts'
-import { callError, notExecuted } from '../calls/call-errors.ts'
+import type { CallJob, Offer } from '../calls/call.ts'
+import { knowsTooMany, notExecuted, queueFull } from '../calls/call-errors.ts'
 import { Callee } from '../calls/callee.ts'
 import { Caller } from '../calls/caller.ts'
-import type { EndpointSettings } from '../endpoint-settings.ts'
-import type {
-  AnswerQuestion,
-  AskOptions,
-  FindReplicaExecutor,
-  MemberQuestions,
-  Question,
-} from '../endpoints.ts'
+import type { AskOptions, FindReplicaExecutor, MemberQuestions, Question } from '../endpoints.ts'
 import type { Departure } from '../members/membership.ts'
-import { Endpoint, type EndpointOptions, type EndpointRole } from './endpoint.ts'
-import { readAnswer, readQuestion, toAnswer, toQuestionCall } from './questions.ts'
+import type { Endpoint } from './endpoint.ts'
+import { type AnswerOptions, answerQuestion, askMember } from './questions.ts'
 import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
 
 /** What the calls of one member are made from. */
-export interface EndpointCallsOptions {
+export interface EndpointCallsOptions extends AnswerOptions {
   readonly self: string
   readonly endpoint: Endpoint
-  readonly settings: EndpointSettings
-  readonly clock: Clock
   /** Executes the envelopes that other members send here. */
   readonly executor: FindExecutor
-  /** Answers `describe`. */
-  readonly describe: () => unknown
-  /** Answers every other question. */
-  readonly answer: AnswerQuestion
-}
-
-/** What routers and steps are opened with alike. */
-export type MemberOptions = Omit<EndpointOptions, 'settings'> &
-  Pick<EndpointCallsOptions, 'executor' | 'describe' | 'answer'>
-
-/** Brings a member on the broker, with the calls over it. @param role - what sets its kind of member apart. */
-export function openCalls(
-  o: MemberOptions,
-  settings: EndpointSettings,
-  role: EndpointRole,
-): { readonly endpoint: Endpoint; readonly calls: EndpointCalls } {
-  const { broker, member, clock, log, executor, answer } = o
-  const endpoint = new Endpoint({ broker, member, clock, log, settings }, role)
-  const describe = (): unknown => o.describe()
-  const own = { self: member, executor, describe, answer }
-  return { endpoint, calls: new EndpointCalls({ ...own, endpoint, settings, clock }) }
 }
 
 /**
@@ -59,6 +29,8 @@ export class EndpointCalls implements MemberQuestions {
   readonly caller: Caller
   readonly callee: Callee
   readonly #o: EndpointCallsOptions
+  /** What members take unasked, of those that know what that is. */
+  readonly #unaskedBytes = new Map<string, number | undefined>()
   /** Callers that membership watches since it took their first offer. */
   readonly #watched = new Set<string>()
 
@@ -72,11 +44,16 @@ export class EndpointCalls implements MemberQuestions {
       incoming: endpoint.incoming,
       outgoing: endpoint.outgoing,
       inlineLimits: messages.inlineLimits.bind(messages),
+      unaskedBytes: (member: string) => this.#unaskedBytes.get(member),
       clock: o.clock,
     }
     this.caller = new Caller(shared)
     this.callee = new Callee({ ...shared, self, execute: (job) => this.#execute(job) })
     endpoint.attach(this)
+  }
+
+  heard({ member, unaskedBytes }: Heartbeat): void {
+    this.#unaskedBytes.set(member, unaskedBytes)
   }
 
   /** Takes a message of another member. */
@@ -104,21 +81,18 @@ export class EndpointCalls implements MemberQuestions {
   }
 
   /** Work is taken only of whom we would notice going: what it holds here is let go then. */
-  #watches({ from, call }: Message): boolean {
+  #watches(offer: Offer): boolean {
+    const { from } = offer
     if (this.#watched.has(from)) return true
     const { endpoint, self, settings } = this.#o
-    if (endpoint.membership.expect(from)) {
-      this.#watched.add(from)
-      return true
-    }
-    const text = `member '${self}' knows ${settings.maxMembers} members already`
-    const error = toWireError(new ServeError('OVERLOADED', text))
-    endpoint.messages.send(from, { type: 'refused', call, error })
-    return false
+    if (endpoint.membership.expect(from)) this.#watched.add(from)
+    else this.callee.faults.reject(offer, knowsTooMany(self, settings.maxMembers))
+    return this.#watched.has(from)
   }
 
   gone(now: number, member: string, error: ServeError, how: Departure): void {
     this.#watched.delete(member)
+    this.#unaskedBytes.delete(member)
     const undecided = this.caller.faults.memberGone(now, member, how)
     if (undecided.length > 0) void this.#decide(undecided)
     this.callee.faults.callerGone(now, member, error.message)
@@ -136,31 +110,9 @@ export class EndpointCalls implements MemberQuestions {
   readonly executor: FindReplicaExecutor = (target, replica) =>
     new RemoteExecutor(this.#send, replica, target, this.#o.clock)
 
-  async ask(
-    member: string,
-    question: Question,
-    argument: unknown,
-    o: AskOptions,
-  ): Promise<unknown> {
-    const { clock, settings } = this.#o
-    const timeoutMs = o.timeoutMs ?? settings.askMs
-    const scope = openCallScope({ clock, parent: o.signal })
-    const unanswered = (): void =>
-      scope.cancel(new ServeError('STEP_UNAVAILABLE', `no answer came within ${timeoutMs} ms`))
-    const stopTimer = clock.setTimer(timeoutMs, unanswered)
-    try {
-      const { envelope, tensors } = toQuestionCall({ question, argument, remainingMs: timeoutMs })
-      const { signal } = scope.context
-      const response = await new Promise<StepResponse>((resolve, reject) => {
-        this.#send(member, envelope, { tensors }, { send: resolve, fail: reject }, signal)
-      })
-      return readAnswer(question, response, settings.answerBytes)
-    } catch (error) {
-      throw ServeError.from(error).withDetails({ replica: member })
-    } finally {
-      stopTimer()
-      scope.close()
-    }
+  ask(member: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
+    const { signal, timeoutMs = this.#o.settings.askMs } = o
+    return askMember(this.#send, { member, question, argument, signal, timeoutMs }, this.#o)
   }
 
   readonly #send: SendEnvelope = (to, envelope, { tensors, ...lent }, sink, signal) => {
@@ -181,18 +133,15 @@ export class EndpointCalls implements MemberQuestions {
     if (signal.aborted) throw signalError(signal)
     const { link } = this.#o.endpoint
     if (!link.isUp) throw notExecuted(to, envelope, 'cannot be reached: the broker is away')
-    const { unflushedBytes } = link.control
-    const { controlQueueBytes } = this.#o.settings
-    if (unflushedBytes <= controlQueueBytes) return
-    const text = `the broker has not taken ${unflushedBytes} bytes, want at most ${controlQueueBytes}`
-    throw callError('OVERLOADED', to, envelope, text)
+    const waiting = { bytes: link.control.unflushedBytes, most: this.#o.settings.controlQueueBytes }
+    if (waiting.bytes > waiting.most) throw queueFull(to, envelope, waiting)
   }
 
   #execute(job: CallJob): void {
     const { key, envelope, inputs, signal } = job
     const { clock, executor } = this.#o
     if (isQuestion(envelope)) {
-      void this.#answer(job)
+      void answerQuestion(this.callee, job, this.#o)
       return
     }
     const sink: ResponseSink = {
@@ -210,18 +159,6 @@ export class EndpointCalls implements MemberQuestions {
       const { context, requestedOutputs } = envelope
       const request = { context, requestedOutputs, inputs: toTensors(envelope.inputs, inputs) }
       executor(envelope).execute(request, sink, toExecuteOptions(envelope, { signal, clock }))
-    } catch (error) {
-      this.callee.ended(clock.now(), key, error)
-    }
-  }
-
-  async #answer({ key, envelope, inputs }: CallJob): Promise<void> {
-    const { clock, settings, describe, answer } = this.#o
-    try {
-      const { question, argument } = readQuestion(envelope, inputs, settings.answerBytes)
-      const value = question === 'describe' ? describe() : await answer(question, argument)
-      this.callee.respond(clock.now(), key, toAnswer(value))
-      this.callee.ended(clock.now(), key)
     } catch (error) {
       this.callee.ended(clock.now(), key, error)
     }

@@ -24,7 +24,7 @@ import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
 import { ChunkPump } from '../nats/chunk-pump.ts'
 import type { BrokerMessage } from '../nats/library-client.ts'
-import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
+import { IncomingTransfers, mostUnaskedBytes } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-transfers.ts'
 import { EndpointMessages } from './endpoint-messages.ts'
 import { IgnoredMessages } from './ignored-messages.ts'
@@ -34,7 +34,7 @@ import { OwnAnnouncements } from './own-announcements.ts'
 /** What a heartbeat says that only the role knows. */
 export type EndpointState = Omit<
   Heartbeat,
-  'member' | 'role' | 'sequence' | 'transports' | 'protocol'
+  'member' | 'role' | 'sequence' | 'transports' | 'protocol' | 'unaskedBytes'
 >
 
 /** What a role does with what it hears of other members. */
@@ -182,7 +182,15 @@ export class Endpoint {
   /** Sends a heartbeat now; one that cannot be sent is an obstacle until another can. */
   announce(): void {
     if (this.#isClosed) return
-    this.#sendHeartbeat({ ...this.#role.state(), transports: ['nats'] })
+    const unaskedBytes = this.#unaskedBytes()
+    this.#sendHeartbeat({ ...this.#role.state(), unaskedBytes, transports: ['nats'] })
+  }
+
+  /** What each caller may send before it is asked: together they stay within what may be under way. Routers and steps call each other. */
+  #unaskedBytes(): number {
+    const callers = this.membership.members(this.#role.role === 'step' ? 'router' : 'step').length
+    const each = Math.floor(mostUnaskedBytes(this.#o.settings) / Math.max(1, callers))
+    return Math.min(this.#o.settings.creditBytes, each)
   }
 
   /** Sends a heartbeat soon: several changes at once make one. */
@@ -213,6 +221,7 @@ export class Endpoint {
     callee?.faults.disconnected(clock.now())
     const why = `the ${this.#role.role} closes`
     caller?.faults.cancelAll(clock.now(), new ServeError('CANCELLED', why))
+    caller?.faults.sayDone()
     this.#sendHeartbeat({
       description: '',
       inFlight: 0,
@@ -230,7 +239,7 @@ export class Endpoint {
     await this.link.close(settings.connectMs)
   }
 
-  #sendHeartbeat(state: EndpointState & Pick<Heartbeat, 'transports'>): void {
+  #sendHeartbeat(state: EndpointState & Pick<Heartbeat, 'transports' | 'unaskedBytes'>): void {
     const { member } = this.#o
     this.#sequence += 1
     const own = { member, role: this.#role.role, sequence: this.#sequence }
@@ -348,6 +357,7 @@ export class Endpoint {
     this.membership.tick(listenedMs)
     this.foreign.tick(now)
     this.incoming.tick(now)
+    if (this.link.isUp) this.#calls?.caller.faults.sayDone()
     this.#calls?.caller.faults.tick(now)
     this.#calls?.callee.faults.tick(now)
     this.#pump.wake()

@@ -7,8 +7,13 @@ import {
   type MemberListener,
   MergedMembers,
 } from '../members/merged-members.ts'
-import type { Endpoint, EndpointState } from './endpoint.ts'
-import { type EndpointCalls, type MemberOptions, openCalls } from './endpoint-calls.ts'
+import {
+  Endpoint,
+  type EndpointOptions,
+  type EndpointRole,
+  type EndpointState,
+} from './endpoint.ts'
+import { EndpointCalls, type EndpointCallsOptions } from './endpoint-calls.ts'
 
 /** What sets a kind of member apart. */
 export interface MemberRole {
@@ -23,6 +28,10 @@ export interface MemberAccess {
   readonly endpoint: Endpoint
   readonly calls: EndpointCalls
 }
+
+/** What routers and steps are opened with alike. */
+export type MemberOptions = Omit<EndpointOptions, 'settings'> &
+  Pick<EndpointCallsOptions, 'executor' | 'describe' | 'answer'>
 
 /** What a member is opened with. */
 export interface MemberAccessesOptions extends MemberOptions {
@@ -123,13 +132,29 @@ function openAccess(
   const access: MemberAccess = openCalls(o, settings, {
     role,
     state: () => state(access.calls),
-    heard: (heartbeat, what) => listener.heard(heartbeat, what),
+    heard: (heartbeat, what) => {
+      access.calls.heard(heartbeat)
+      listener.heard(heartbeat, what)
+    },
     suspected: (member, isSuspect) => listener.suspected(member, isSuspect),
     gone: (now, member, error, how) =>
       listener.gone(member, error, () => access.calls.gone(now, member, error, how)),
     linked: (isUp) => listener.linked?.(isUp),
   })
   return access
+}
+
+/** Brings a member on the broker, with the calls over it. @param role - what sets its kind of member apart. */
+function openCalls(
+  o: MemberOptions,
+  settings: EndpointSettings,
+  role: EndpointRole,
+): { readonly endpoint: Endpoint; readonly calls: EndpointCalls } {
+  const { broker, member, clock, log, executor, answer } = o
+  const endpoint = new Endpoint({ broker, member, clock, log, settings }, role)
+  const describe = (): unknown => o.describe()
+  const own = { self: member, executor, describe, answer }
+  return { endpoint, calls: new EndpointCalls({ ...own, endpoint, settings, clock }) }
 }
 
 function half(bytes: number): number {

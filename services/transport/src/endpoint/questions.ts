@@ -1,7 +1,12 @@
+import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import { EMPTY_CONTEXT, type NamedTensor, parseBoundedJson, type StepResponse } from '@tutti/tensor'
-import { QUESTIONS, type Question } from '../endpoints.ts'
+import type { CallJob } from '../calls/call.ts'
+import type { Callee } from '../calls/callee.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import { type AnswerQuestion, type AskOptions, QUESTIONS, type Question } from '../endpoints.ts'
+import type { SendEnvelope } from './remote-executor.ts'
 
 /*
  * A question is a call to the member itself instead of a model of it: its envelope names no model, its step is the question,
@@ -18,6 +23,58 @@ const MAX_VALUES = 2 ** 20
 export interface AskedQuestion {
   readonly question: Question
   readonly argument: unknown
+}
+
+/** Asks a member. @throws ServeError STEP_UNAVAILABLE if no answer comes in time, and what the member answers instead. */
+export async function askMember(
+  send: SendEnvelope,
+  asked: AskedQuestion & Required<AskOptions> & { readonly member: string },
+  { clock, settings }: { readonly clock: Clock; readonly settings: EndpointSettings },
+): Promise<unknown> {
+  const { member, question, argument, timeoutMs } = asked
+  const scope = openCallScope({ clock, parent: asked.signal })
+  const unanswered = (): void =>
+    scope.cancel(new ServeError('STEP_UNAVAILABLE', `no answer came within ${timeoutMs} ms`))
+  const stopTimer = clock.setTimer(timeoutMs, unanswered)
+  try {
+    const { envelope, tensors } = toQuestionCall({ question, argument, remainingMs: timeoutMs })
+    const { signal } = scope.context
+    const response = await new Promise<StepResponse>((resolve, reject) => {
+      send(member, envelope, { tensors }, { send: resolve, fail: reject }, signal)
+    })
+    return readAnswer(question, response, settings.answerBytes)
+  } catch (error) {
+    throw ServeError.from(error).withDetails({ replica: member })
+  } finally {
+    stopTimer()
+    scope.close()
+  }
+}
+
+/** What a member answers questions with. */
+export interface AnswerOptions {
+  readonly clock: Clock
+  readonly settings: EndpointSettings
+  /** Answers `describe`. */
+  readonly describe: () => unknown
+  /** Answers every other question. */
+  readonly answer: AnswerQuestion
+}
+
+/** Answers the call that is a question. */
+export async function answerQuestion(
+  callee: Callee,
+  { key, envelope, inputs }: CallJob,
+  { clock, settings, describe, answer }: AnswerOptions,
+): Promise<void> {
+  try {
+    const { question, argument } = readQuestion(envelope, inputs, settings.answerBytes)
+    const value = question === 'describe' ? describe() : await answer(question, argument)
+    callee.respond(clock.now(), key, toAnswer(value))
+    callee.ended(clock.now(), key)
+  } catch (error) {
+    callee.ended(clock.now(), key, error)
+  }
 }
 
 /** @returns what a call carries; `tensors` are the bytes of the envelope's inputs. */

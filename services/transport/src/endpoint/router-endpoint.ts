@@ -112,8 +112,8 @@ class CallingEndpoint implements RouterEndpoint {
       description: this.#digest(),
       inFlight: caller.size,
       queued: 0,
-      freeSlots: callee.freeSlots,
-      freeBytes: callee.freeBytes,
+      freeSlots: callee.admission.freeSlots,
+      freeBytes: callee.admission.freeBytes,
       draining: this.#isDraining,
       revisions: [],
     }

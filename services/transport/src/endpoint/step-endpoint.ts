@@ -108,8 +108,8 @@ class ServingEndpoint implements StepEndpoint {
       description: this.#description,
       inFlight,
       queued,
-      freeSlots: Math.min(freeSlots, callee.freeSlots),
-      freeBytes: callee.freeBytes,
+      freeSlots: Math.min(freeSlots, callee.admission.freeSlots),
+      freeBytes: callee.admission.freeBytes,
       draining: this.#isDraining,
       revisions: this.#o.revisions(),
     }

@@ -53,19 +53,24 @@ export class FaultyNetwork {
   readonly members = new Map<string, SimulatedMember>()
   readonly #fate: () => Fate
   readonly #settings: EndpointSettings
+  readonly #unasked: number | undefined
   readonly #queue: { readonly at: number; readonly act: () => void }[] = []
   /** Called after every event, for what must hold at all times. */
   onEvent: () => void = () => {}
   now = 0
+  /** Types of the messages that members have sent, in order. */
+  readonly said: string[] = []
   readonly #clock: Clock = {
     now: () => this.now,
     epochMs: () => this.now,
     setTimer: () => () => {},
   }
 
-  constructor(fate: () => Fate, settings: EndpointSettings = SMALL) {
+  /** @param unasked - bytes that every member announces to take unasked; as members of earlier releases if undefined. */
+  constructor(fate: () => Fate, settings: EndpointSettings = SMALL, unasked?: number) {
     this.#fate = fate
     this.#settings = settings
+    this.#unasked = unasked
   }
 
   add(id: string, execute: (job: CallJob) => void): SimulatedMember {
@@ -80,7 +85,9 @@ export class FaultyNetwork {
     const incoming = new IncomingTransfers(settings, send)
     const outgoing = new OutgoingTransfers(() => ({ wholeBytes: wholeLimitBytes, chunkBytes }))
     const inlineLimits = (): { each: number; total: number } => ({ each, total })
-    const common = { settings, send, incoming, outgoing, inlineLimits, clock: this.#clock }
+    const unaskedBytes = (): number | undefined => this.#unasked
+    const transfers = { incoming, outgoing, inlineLimits, unaskedBytes }
+    const common = { settings, send, ...transfers, clock: this.#clock }
     const member = {
       id,
       incoming,
@@ -100,6 +107,7 @@ export class FaultyNetwork {
       this.settle()
       for (const member of this.members.values()) {
         member.incoming.tick(this.now)
+        member.caller.faults.sayDone()
         member.caller.faults.tick(this.now)
         member.callee.faults.tick(this.now)
       }
@@ -131,6 +139,7 @@ export class FaultyNetwork {
   }
 
   #send(from: string, to: string, message: OutgoingMessage): void {
+    this.said.push(message.type)
     this.inject(from, to, message)
   }
 

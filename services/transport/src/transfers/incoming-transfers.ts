@@ -1,5 +1,6 @@
 import type { Chunk, ChunkHeader, TransferCredit } from '@tutti/protocol'
 import type { SendMessage } from '../calls/send-message.ts'
+import { ByteBudget } from './byte-budget.ts'
 import { ByteRanges } from './byte-ranges.ts'
 
 /** The settings that incoming transfers need. */
@@ -17,6 +18,8 @@ export interface AnnouncedTransfer {
   readonly call: number
   readonly transfer: number
   readonly size: number
+  /** It comes without credit; true or absent, as in the message. */
+  readonly isUnasked?: boolean | undefined
   /** All bytes are there; the receiver owns them. */
   readonly onArrived: (now: number, bytes: Uint8Array) => void
   /** Nothing has come for the stall time, twice. */
@@ -31,10 +34,19 @@ export interface ChunkPlace {
   readonly arrived: (now: number) => void
 }
 
-interface Incoming extends AnnouncedTransfer {
+interface Incoming {
+  readonly from: string
+  readonly transfer: number
+  readonly size: number
+  /** Undefined for an early one: its message may come later, over another connection. */
+  announced: AnnouncedTransfer | undefined
   readonly buffer: Uint8Array
   readonly ranges: ByteRanges
   granted: number
+  /** Bytes that it has of those for what comes unasked; the others count in the window of their sender. */
+  readonly pooled: number
+  /** What came of it was thrown away, and is to be sent again once it is granted. */
+  isThrown: boolean
   hasAskedAgain: boolean
   progressAt: number
 }
@@ -47,31 +59,45 @@ interface Sender {
   outstanding: number
 }
 
+/** Early transfers, and those whose chunks are not wanted any more, that are remembered: as long as a chunk may be late. */
+const MOST_EARLY = 1024
+
 /**
  * Puts transfers together, each in one buffer of its own. Grants credits so that the bytes under way stay within the bounds
- * for each sender and for all; asks once for what does not come. Chunks that were not announced, that are beyond the credit or
- * there already change nothing.
+ * for each sender and for all; asks once for what does not come. Chunks that are beyond the credit or there already change nothing.
+ * What comes unasked has a part of both bounds, and memory within it also before its message is here.
  */
 export class IncomingTransfers {
   readonly #settings: IncomingSettings
   readonly #send: SendMessage
   readonly #senders = new Map<string, Sender>()
+  /** By sender and number, in the order in which they came. */
+  readonly #early = new Map<string, Incoming>()
+  readonly #unasked: ByteBudget
+  /** Of the last event. */
+  #now = 0
 
   constructor(settings: IncomingSettings, send: SendMessage) {
     this.#settings = settings
     this.#send = send
+    this.#unasked = new ByteBudget(mostUnaskedBytes(settings), settings.creditBytes)
   }
 
-  /** Transfers that have not arrived. */
+  /** Transfers that are announced and have not arrived. */
   get size(): number {
     let size = 0
     for (const sender of this.#senders.values()) size += sender.transfers.size
     return size
   }
 
+  /** Transfers that are not announced, and those whose chunks are not wanted: remembered for a while. */
+  get earlySize(): number {
+    return this.#early.size
+  }
+
   /** Bytes that senders may have under way to us. */
   get outstanding(): number {
-    let bytes = 0
+    let bytes = this.#unasked.inUse
     for (const sender of this.#senders.values()) bytes += sender.outstanding
     return bytes
   }
@@ -85,35 +111,88 @@ export class IncomingTransfers {
   open(now: number, announced: readonly AnnouncedTransfer[]): TransferCredit[] {
     const first = announced[0]
     if (first === undefined) return []
+    this.#now = now
     let sender = this.#senders.get(first.from)
     if (sender === undefined) {
       sender = { transfers: new Map(), waiting: new Set(), outstanding: 0 }
       this.#senders.set(first.from, sender)
     }
-    for (const one of announced) {
-      // Memory of its own: a pooled buffer would keep its neighbours alive.
-      const buffer = Buffer.allocUnsafeSlow(one.size)
-      const incoming: Incoming = {
-        ...one,
-        buffer,
-        ranges: new ByteRanges(),
-        granted: 0,
-        hasAskedAgain: false,
-        progressAt: now,
-      }
-      sender.transfers.set(one.transfer, incoming)
-      sender.waiting.add(incoming)
+    const opened = announced.map((one) => this.#adopt(one))
+    for (const incoming of opened) {
+      sender.transfers.set(incoming.transfer, incoming)
+      if (incoming.granted === 0) sender.waiting.add(incoming)
+      else if (incoming.isThrown) this.#askAgain(now, incoming)
     }
     const grown = this.#grant(now, sender)
-    const own = new Set(announced.map(({ transfer }) => transfer))
-    this.#sayCredits(grown.filter(({ transfer }) => !own.has(transfer)))
-    return grown.filter(({ transfer }) => own.has(transfer)).map(toCredit)
+    this.#sayCredits(grown.filter((one) => !opened.includes(one)))
+    for (const incoming of opened) {
+      // What was early may be all there; what one brings about may end the call, and so drop the next.
+      const isOpen = sender.transfers.get(incoming.transfer) === incoming
+      if (isOpen && isComplete(incoming)) this.#deliver(now, sender, incoming)
+    }
+    return grown.filter((one) => opened.includes(one)).map(toCredit)
+  }
+
+  /** The early transfer that the message is about, or a new one. */
+  #adopt(one: AnnouncedTransfer): Incoming {
+    const { from, transfer, size, isUnasked = false } = one
+    const early = this.#early.get(earlyKey(from, transfer))
+    this.#early.delete(earlyKey(from, transfer))
+    if (early !== undefined && early.size === size && isUnasked && !early.isThrown) {
+      early.announced = one
+      early.progressAt = this.#now
+      return early
+    }
+    if (early !== undefined) this.#unasked.give(from, early.pooled)
+    const pooled = isUnasked && this.#unasked.take(from, size) ? size : 0
+    // Chunks that find neither credit nor memory of their own are lost.
+    const isThrown = isUnasked && (early !== undefined || pooled === 0)
+    return { ...this.#place(from, transfer, size, pooled), announced: one, isThrown }
+  }
+
+  #place(from: string, transfer: number, size: number, pooled: number): Incoming {
+    return {
+      from,
+      transfer,
+      size,
+      announced: undefined,
+      // Memory of its own: a pooled buffer would keep its neighbours alive.
+      buffer: Buffer.allocUnsafeSlow(size),
+      ranges: new ByteRanges(),
+      granted: pooled,
+      pooled,
+      isThrown: false,
+      hasAskedAgain: false,
+      progressAt: this.#now,
+    }
+  }
+
+  /** @returns where the bytes of a transfer go whose message is not here; undefined if there is no memory. */
+  #openEarly({ from, transfer, total }: ChunkHeader): Incoming | undefined {
+    if (this.#early.size >= MOST_EARLY) return undefined
+    if (total === 0 || !this.#unasked.take(from, total)) {
+      this.throwAway(from, transfer)
+      return undefined
+    }
+    const early = this.#place(from, transfer, total, total)
+    this.#early.set(earlyKey(from, transfer), early)
+    return early
+  }
+
+  /** Chunks of a transfer that is not open, and will not be, hold no memory. If it is opened all the same, they are asked for. */
+  throwAway(from: string, transfer: number): void {
+    const key = earlyKey(from, transfer)
+    this.#unasked.give(from, this.#early.get(key)?.pooled ?? 0)
+    this.#early.delete(key)
+    if (this.#early.size >= MOST_EARLY) return
+    this.#early.set(key, { ...this.#place(from, transfer, 0, 0), isThrown: true })
   }
 
   /** What is granted for transfers of a call now, to say it again. */
   credits(from: string, call: number): TransferCredit[] {
     const transfers = [...(this.#senders.get(from)?.transfers.values() ?? [])]
-    return transfers.filter((one) => one.call === call && one.granted > 0).map(toCredit)
+    const ours = transfers.filter((one) => one.announced?.call === call && one.granted > 0)
+    return ours.map(toCredit)
   }
 
   /**
@@ -122,8 +201,12 @@ export class IncomingTransfers {
    * @param size - bytes of the chunk.
    * @returns undefined if it changes nothing.
    */
-  place({ from, transfer, offset, total }: ChunkHeader, size: number): ChunkPlace | undefined {
-    const incoming = this.#senders.get(from)?.transfers.get(transfer)
+  place(header: ChunkHeader, size: number): ChunkPlace | undefined {
+    const { from, transfer, offset, total } = header
+    const incoming =
+      this.#senders.get(from)?.transfers.get(transfer) ??
+      this.#early.get(earlyKey(from, transfer)) ??
+      this.#openEarly(header)
     const end = offset + size
     if (incoming === undefined || incoming.size !== total || end > incoming.granted)
       return undefined
@@ -140,50 +223,76 @@ export class IncomingTransfers {
   }
 
   #arrived(now: number, incoming: Incoming, offset: number, end: number): void {
-    const sender = this.#senders.get(incoming.from)
+    this.#now = now
+    const { from, transfer, ranges } = incoming
+    const sender = this.#senders.get(from)
+    const before = ranges.count
     // The transfer may have been dropped meanwhile, and its number be used again.
-    if (sender?.transfers.get(incoming.transfer) !== incoming) return
-    const before = incoming.ranges.count
-    if (!incoming.ranges.add(offset, end)) return
+    if (sender?.transfers.get(transfer) !== incoming) {
+      if (this.#early.get(earlyKey(from, transfer)) === incoming) ranges.add(offset, end)
+      return
+    }
+    if (!ranges.add(offset, end)) return
     incoming.progressAt = now
-    sender.outstanding -= incoming.ranges.count - before
-    if (incoming.ranges.count === incoming.size) this.#remove(sender, incoming)
+    if (incoming.pooled === 0) sender.outstanding -= ranges.count - before
+    this.#deliver(now, sender, incoming)
+  }
+
+  /** Hands the bytes over if they are all there, and grants what that makes room for. */
+  #deliver(now: number, sender: Sender, incoming: Incoming): void {
+    if (isComplete(incoming)) this.#remove(sender, incoming)
     this.#sayCredits(this.#grant(now, sender))
-    if (incoming.ranges.count === incoming.size) incoming.onArrived(now, incoming.buffer)
+    if (isComplete(incoming)) incoming.announced?.onArrived(now, incoming.buffer)
   }
 
   drop(now: number, from: string, transfer: number): void {
     const sender = this.#senders.get(from)
     const incoming = sender?.transfers.get(transfer)
     if (sender === undefined || incoming === undefined) return
+    this.#now = now
     this.#remove(sender, incoming)
+    if (incoming.granted > incoming.ranges.count) this.throwAway(from, transfer)
     this.#sayCredits(this.#grant(now, sender))
   }
 
   /** Looks after transfers that do not move. */
   tick(now: number): void {
+    this.#now = now
     for (const sender of this.#senders.values()) {
       for (const incoming of sender.transfers.values()) {
         // What has all that it was granted waits for its turn, not for its sender.
         if (incoming.granted === incoming.ranges.count) continue
         if (now - incoming.progressAt < this.#settings.stallMs) continue
-        if (incoming.hasAskedAgain) incoming.onStalled(now)
+        if (incoming.hasAskedAgain) incoming.announced?.onStalled(now)
         else this.#askAgain(now, incoming)
       }
+    }
+    for (const [key, { from, pooled, progressAt }] of this.#early) {
+      if (now - progressAt < this.#settings.stallMs) break
+      this.#early.delete(key)
+      this.#unasked.give(from, pooled)
     }
   }
 
   /** Either a chunk or our credit was lost, so both are sent again. */
   #askAgain(now: number, incoming: Incoming): void {
-    const { from, call, transfer, ranges } = incoming
+    this.#sayCredits([incoming])
+    this.#askForRest(now, incoming)
+  }
+
+  /** From then on the sender keeps to credits, also for what it sent unasked. */
+  #askForRest(now: number, incoming: Incoming): void {
+    const { from, announced, transfer, ranges } = incoming
+    incoming.isThrown = false
     incoming.hasAskedAgain = true
     incoming.progressAt = now
-    this.#send(from, { type: 'credit', call, credits: [toCredit(incoming)] })
+    const call = announced?.call ?? 0
     this.#send(from, { type: 'resend', call, transfer, offset: ranges.firstGap })
   }
 
   #remove(sender: Sender, incoming: Incoming): void {
-    sender.outstanding -= incoming.granted - incoming.ranges.count
+    this.#unasked.give(incoming.from, incoming.pooled)
+    if (incoming.pooled === 0) sender.outstanding -= incoming.granted - incoming.ranges.count
     sender.transfers.delete(incoming.transfer)
     sender.waiting.delete(incoming)
     if (sender.transfers.size === 0) this.#senders.delete(incoming.from)
@@ -192,11 +301,15 @@ export class IncomingTransfers {
   /** A piece each in turn, so that a small tensor does not wait for a large one. @returns those that may send more. */
   #grant(now: number, sender: Sender): Incoming[] {
     const { creditBytes, creditTotalBytes, wholeLimitBytes, chunkBytes } = this.#settings
-    const share = Math.floor(creditTotalBytes / Math.max(1, this.#senders.size))
+    const total = creditTotalBytes - this.#unasked.inUse
+    const share = Math.floor(total / Math.max(1, this.#senders.size))
     const window = Math.min(creditBytes, share)
     const grown = new Set<Incoming>()
+    // One message for half a window, instead of one for each piece that has come.
+    const isLow = sender.outstanding <= window / 2
     // A set visits what is added while it is visited, so each has its turn until the window is full.
     for (const incoming of sender.waiting) {
+      if (incoming.granted > 0 && !isLow && !grown.has(incoming)) break
       const left = incoming.size - incoming.granted
       const more = incoming.size <= wholeLimitBytes ? left : Math.min(chunkBytes, left)
       // A sender may always have one piece under way, however many they are; else it would never get anywhere.
@@ -208,15 +321,30 @@ export class IncomingTransfers {
       sender.waiting.delete(incoming)
       if (more < left) sender.waiting.add(incoming)
     }
+    for (const incoming of grown) if (incoming.isThrown) this.#askForRest(now, incoming)
     return [...grown]
   }
 
   #sayCredits(grown: readonly Incoming[]): void {
     for (const incoming of grown) {
-      const { from, call } = incoming
+      const { from, announced } = incoming
+      const call = announced?.call ?? 0
       this.#send(from, { type: 'credit', call, credits: [toCredit(incoming)] })
     }
   }
+}
+
+/** What all senders together may have under way unasked: half of all that may be under way. */
+export function mostUnaskedBytes({ creditTotalBytes }: IncomingSettings): number {
+  return Math.floor(creditTotalBytes / 2)
+}
+
+function earlyKey(from: string, transfer: number): string {
+  return `${transfer} ${from}`
+}
+
+function isComplete({ ranges, size }: Incoming): boolean {
+  return ranges.count === size
 }
 
 function toCredit({ transfer, granted }: Incoming): TransferCredit {

@@ -25,6 +25,8 @@ export interface OutgoingTensor {
   /** Viewed until the transfer is dropped. */
   readonly bytes: Uint8Array
   readonly retain: Lent['retain']
+  /** The receiver takes it before it grants credit. */
+  readonly isUnasked?: boolean
   /** Called after each piece, with true once all bytes have been handed out. */
   readonly onProgress: (now: number, isWhollySent: boolean) => void
 }
@@ -33,12 +35,14 @@ interface Outgoing extends OutgoingTensor {
   readonly transfer: number
   sent: number
   upTo: number
+  /** Of `upTo`, what the receiver has granted. */
+  granted: number
   hasResent: boolean
   isReady: boolean
 }
 
 /**
- * What this process sends as transfers: never beyond the receiver's credits, all receivers in turn, a piece at a time, so that
+ * What this process sends as transfers: never beyond what the receiver grants or takes unasked, all receivers in turn, a piece at a time, so that
  * a cancelled transfer stops between two pieces. Keeps the bytes until the transfer is dropped, because the receiver may ask
  * once for what got lost.
  */
@@ -65,14 +69,11 @@ export class OutgoingTransfers {
   /** @returns the number of the transfer. */
   open(tensor: OutgoingTensor): number {
     const transfer = this.#next++
-    this.#transfers.set(transfer, {
-      ...tensor,
-      transfer,
-      sent: 0,
-      upTo: 0,
-      hasResent: false,
-      isReady: false,
-    })
+    const upTo = tensor.isUnasked ? tensor.bytes.byteLength : 0
+    const state = { sent: 0, upTo, granted: 0, hasResent: false, isReady: false }
+    const outgoing = { ...tensor, transfer, ...state }
+    this.#transfers.set(transfer, outgoing)
+    this.#enqueue(outgoing)
     return transfer
   }
 
@@ -81,21 +82,23 @@ export class OutgoingTransfers {
     let hasGrown = false
     for (const { transfer, upTo } of credits) {
       const outgoing = this.#transfers.get(transfer)
-      if (outgoing === undefined || outgoing.to !== from || upTo <= outgoing.upTo) continue
+      if (outgoing === undefined || outgoing.to !== from || upTo <= outgoing.granted) continue
       const before = outgoing.upTo
-      outgoing.upTo = Math.min(upTo, outgoing.bytes.byteLength)
+      outgoing.granted = Math.min(upTo, outgoing.bytes.byteLength)
+      outgoing.upTo = Math.max(before, outgoing.granted)
       hasGrown ||= outgoing.upTo > before
       this.#enqueue(outgoing)
     }
     return hasGrown
   }
 
-  /** Goes back to `offset`, once for each transfer and for its receiver only. */
+  /** Goes back to `offset`, and keeps to credits from there; once for each transfer and for its receiver only. */
   resend(from: string, transfer: number, offset: number): void {
     const outgoing = this.#transfers.get(transfer)
     if (outgoing === undefined || outgoing.to !== from || outgoing.hasResent) return
     outgoing.hasResent = true
     outgoing.sent = Math.min(outgoing.sent, offset)
+    outgoing.upTo = outgoing.granted
     this.#enqueue(outgoing)
   }
 

@@ -7,24 +7,38 @@ export interface InlineLimits {
 }
 
 /**
- * Decides for each tensor whether it rides inline or becomes a transfer.
+ * Decides for each tensor whether it rides inline or becomes a transfer, and whether that goes at once.
  *
+ * @param unasked - bytes of transfers that the receiver takes before it grants credit.
  * @param openTransfer - called for each tensor that does not ride inline, returns the transfer's number.
  */
 export function splitTensors(
   tensors: readonly Uint8Array[],
   limits: InlineLimits,
-  openTransfer: (bytes: Uint8Array) => number,
+  unasked: number,
+  openTransfer: (bytes: Uint8Array, isUnasked: boolean) => number,
 ): TensorPart[] {
   let left = limits.total
+  let unaskedLeft = unasked
   return tensors.map((bytes) => {
     const size = bytes.byteLength
-    if (size > limits.each || size > left) {
-      return { kind: 'transfer', transfer: openTransfer(bytes), size }
+    if (size <= limits.each && size <= left) {
+      left -= size
+      return { kind: 'inline', bytes }
     }
-    left -= size
-    return { kind: 'inline', bytes }
+    const isUnasked = size <= unaskedLeft
+    const transfer = openTransfer(bytes, isUnasked)
+    if (!isUnasked) return { kind: 'transfer', transfer, size }
+    unaskedLeft -= size
+    return { kind: 'transfer', transfer, size, isUnasked }
   })
+}
+
+/** Bytes of the parts that come unasked. */
+export function unaskedBytes(parts: readonly TensorPart[]): number {
+  let bytes = 0
+  for (const part of parts) if (part.kind === 'transfer' && part.isUnasked) bytes += part.size
+  return bytes
 }
 
 /** Bytes of the parts that come as transfers. */

@@ -8,7 +8,7 @@ import { ByteBudget } from './byte-budget.ts'
 import { ByteRanges } from './byte-ranges.ts'
 import { IncomingTransfers } from './incoming-transfers.ts'
 import { type OutgoingTensor, OutgoingTransfers } from './outgoing-transfers.ts'
-import { splitTensors } from './split-tensors.ts'
+import { splitTensors, unaskedBytes } from './split-tensors.ts'
 
 function toSend(to: string, size: number): OutgoingTensor {
   return { to, bytes: tensorBytes(size), retain: undefined, onProgress: () => {} }
@@ -59,7 +59,7 @@ await t.test('a budget is never exceeded, in all or by one sender', async (t) =>
 await t.test('tensors ride inline as long as they fit, each and together', async (t) => {
   const opened: number[] = []
   const tensors = [3, 4, 5, 0, 2].map((size) => tensorBytes(size))
-  const parts = splitTensors(tensors, { each: 4, total: 8 }, ({ byteLength }) => {
+  const parts = splitTensors(tensors, { each: 4, total: 8 }, 0, ({ byteLength }) => {
     opened.push(byteLength)
     return opened.length
   })
@@ -68,6 +68,13 @@ await t.test('tensors ride inline as long as they fit, each and together', async
     ['inline', 'inline', 'transfer', 'inline', 'transfer'],
   )
   t.same(opened, [5, 2])
+  const unasked = splitTensors([9, 5, 3].map(tensorBytes), { each: 0, total: 0 }, 12, () => 1)
+  t.same(
+    unasked.map((part) => part.kind === 'transfer' && part.isUnasked === true),
+    [true, false, true],
+    'each that fits what may go unasked',
+  )
+  t.equal(unaskedBytes(unasked), 12)
 })
 
 await t.test('a sender stays within its credit, and stops between two pieces', async (t) => {
@@ -143,12 +150,87 @@ await t.test('a stalled transfer is asked for once more, then given up', async (
   t.equal(incoming.size + incoming.outstanding, 0)
 })
 
+const announced = { from: 'a', call: 1, isUnasked: true, onStalled: () => {} } as const
+
+await t.test('what comes unasked has memory within its bound, for a while', async (t) => {
+  const incoming = new IncomingTransfers(SMALL, () => {})
+  const most = Math.min(SMALL.creditBytes, SMALL.creditTotalBytes / 2)
+  const chunk = (transfer: number, total: number) =>
+    incoming.place({ from: 'a', transfer, offset: 0, total }, 4)
+  t.ok(chunk(1, most - 8))
+  t.ok(chunk(2, 8))
+  t.equal(chunk(3, 1), undefined)
+  t.equal(chunk(4, 0), undefined)
+  t.same([incoming.size, incoming.earlySize, incoming.outstanding], [0, 4, most])
+  incoming.tick(SMALL.stallMs)
+  t.same([incoming.earlySize, incoming.outstanding], [0, 0])
+  for (let i = 0; i < 5000; i++)
+    incoming.place({ from: `s${i}`, transfer: i, offset: 0, total: 99 }, 1)
+  t.equal(incoming.earlySize, 1024)
+})
+
+await t.test('what was thrown away is asked for once it is granted', async (t) => {
+  const said: OutgoingMessage[] = []
+  const incoming = new IncomingTransfers(SMALL, (_to, message) => said.push(message))
+  const arrived: number[] = []
+  const bytes = tensorBytes(8)
+  const open = (transfer: number) =>
+    incoming.open(0, [
+      { ...announced, transfer, size: 8, onArrived: () => void arrived.push(transfer) },
+    ])
+  const chunk = (transfer: number): void =>
+    incoming.chunk(0, { from: 'a', transfer, offset: 0, total: 8, bytes })
+  incoming.throwAway('a', 1)
+  chunk(1)
+  t.same(open(1), [], 'its memory is there')
+  t.match(said.splice(0), [{ type: 'credit' }, { type: 'resend', transfer: 1, offset: 0 }])
+  chunk(1)
+  for (const early of [2, 3, 4]) chunk(early)
+  chunk(5)
+  t.match(open(5), [{ transfer: 5, upTo: 8 }], 'it waits for the window as others do')
+  t.match(said.splice(0), [{ type: 'resend', transfer: 5, offset: 0 }])
+  chunk(5)
+  open(4)
+  t.same(arrived, [1, 5, 4])
+  t.same(said, [])
+})
+
+await t.test('after a loss of what went unasked its sender keeps to credits', async (t) => {
+  const outgoing = new OutgoingTransfers(() => ({ wholeBytes: 16, chunkBytes: 8 }))
+  const transfer = outgoing.open({ ...toSend('b', 12), isUnasked: true })
+  t.match(outgoing.next(0), { offset: 0, bytes: { byteLength: 12 } })
+  outgoing.resend('b', transfer, 0)
+  t.equal(outgoing.next(0), undefined)
+  t.notOk(outgoing.credit('b', [{ transfer, upTo: 0 }]))
+  t.ok(outgoing.credit('b', [{ transfer, upTo: 12 }]))
+  t.match(outgoing.next(0), { offset: 0, bytes: { byteLength: 12 } })
+})
+
+await t.test('one credit stands for half a window', async (t) => {
+  const said: OutgoingMessage[] = []
+  const incoming = new IncomingTransfers(SMALL, (_to, message) => said.push(message))
+  const transfer = { ...announced, isUnasked: false, transfer: 1, size: 96 }
+  t.match(incoming.open(0, [{ ...transfer, onArrived: () => {} }]), [{ upTo: 24 }])
+  for (let offset = 0; offset < 96; offset += 8) {
+    const bytes = tensorBytes(8)
+    incoming.chunk(0, { from: 'a', transfer: 1, offset, total: 96, bytes })
+    t.ok(incoming.outstanding <= SMALL.creditBytes)
+  }
+  t.match(said, [
+    { credits: [{ upTo: 40 }] },
+    { credits: [{ upTo: 56 }] },
+    { credits: [{ upTo: 72 }] },
+    {},
+    {},
+  ])
+})
+
 await t.test('chunks that do not fit what was announced change nothing', async (t) => {
   const incoming = new IncomingTransfers(SMALL, () => {})
   let arrived: Uint8Array | undefined
   const bytes = tensorBytes(12)
-  const announced = { from: 'a', call: 1, transfer: 1, size: 12, onStalled: () => {} }
-  incoming.open(0, [{ ...announced, onArrived: (_now, got) => (arrived = got) }])
+  const expected = { from: 'a', call: 1, transfer: 1, size: 12, onStalled: () => {} }
+  incoming.open(0, [{ ...expected, onArrived: (_now, got) => (arrived = got) }])
   const wrong = new Uint8Array(12).fill(255)
   const chunk = { from: 'a', transfer: 1, offset: 0, total: 12, bytes: wrong }
   incoming.chunk(0, { ...chunk, from: 'b' })

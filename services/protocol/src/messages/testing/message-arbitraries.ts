@@ -83,14 +83,15 @@ const tensor: fc.Arbitrary<Tensor> = fc
     extra: fc.nat(20),
     fill: fc.nat(255),
     transfer: fc.option(natural, { nil: undefined }),
+    unasked: fc.constantFrom({}, { isUnasked: true as const }),
   })
-  .map(({ name, datatype, shape, extra, fill, transfer }) => {
+  .map(({ name, datatype, shape, extra, fill, transfer, unasked }) => {
     const header = { name, datatype, shape }
     const size = sizeOf(header, extra)
     const part: TensorPart =
       transfer === undefined
         ? { kind: 'inline', bytes: new Uint8Array(size).fill(fill) }
-        : { kind: 'transfer', transfer, size }
+        : { kind: 'transfer', transfer, size, ...unasked }
     return { header, part }
   })
 
@@ -130,12 +131,21 @@ const envelope = fc
   .map(({ fixed, optional }) => ({ ...fixed, ...optional }))
 
 const offer = fc
-  .record({ envelope, tensors, responseCredits: natural })
-  .map(({ envelope, tensors, responseCredits }) => ({
+  .record({
+    envelope,
+    tensors,
+    responseCredits: natural,
+    more: fc.record(
+      { responseBytes: natural, done: fc.array(natural, { maxLength: 3 }) },
+      { requiredKeys: [], ...plain },
+    ),
+  })
+  .map(({ envelope, tensors, responseCredits, more }) => ({
     type: 'offer' as const,
     envelope: { ...envelope, inputs: tensors.map(({ header }) => header) },
     parts: tensors.map(({ part }) => part),
     responseCredits,
+    ...more,
   }))
 
 const response = fc
