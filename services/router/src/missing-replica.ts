@@ -2,6 +2,7 @@ import { type Clock, signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ResponseSink } from '@tutti/tensor'
 import {
+  type AcquireOptions,
   type Replica,
   revisionKey,
   type ServedRevision,
@@ -20,7 +21,7 @@ export function acquireMoved(
   { directory, liveRevisions }: Pick<RequestDependencies, 'directory' | 'liveRevisions'>,
   resolved: ResolvedEntry,
   pin: Pin,
-  avoid: ReadonlySet<string> | undefined,
+  options: AcquireOptions,
 ): Replica {
   const { model, version, revision } = pin.target
   const served = liveRevisions(model, version).filter((live) =>
@@ -39,7 +40,7 @@ export function acquireMoved(
   }
   pin.target = { model, version, revision: next.revision }
   pin.key = revisionKey(pin.target)
-  const replica = directory.places.acquire(pin.target, avoid)
+  const replica = directory.places.acquire(pin.target, options)
   if (replica === undefined) throw noReplica(pin.target)
   return replica
 }

@@ -2,7 +2,7 @@ import type { Span } from '@tutti/chassis'
 import { retryDelayMs } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
-import { type FailedAttempt, retryOrFail } from '@tutti/transport'
+import { type FailedAttempt, retryOrFail, UNWEIGHED } from '@tutti/transport'
 import { outputError } from './call-errors.ts'
 import { startCallSpan } from './call-spans.ts'
 import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
@@ -41,7 +41,7 @@ export function callModel(o: RequestDependencies, call: ModelCall, sink: Respons
   const { key, callers, pins } = call.owner
   o.sequences.begin(call, sink, {
     pinOf: () => pins.pinOf(call.target),
-    choose: () => pins.choose(o, call.target),
+    choose: () => pins.choose(o, call.target, call.request),
     call: (routed, to) => {
       new Attempt(o, { ...call, owner: { key, callers, pins: routed ?? pins } }, to).begin()
     },
@@ -75,7 +75,7 @@ class Attempt implements ResponseSink {
     const { target, request, owner, context, step } = this.#call
     const { clock, directory, replicas, tracing } = this.#o
     try {
-      this.#chosen = owner.pins.choose(this.#o, target)
+      this.#chosen = owner.pins.choose(this.#o, target, request)
     } catch (thrown) {
       const error = ServeError.from(thrown)
       const { target: revision } = owner.pins.pinOf(target)
@@ -103,6 +103,7 @@ class Attempt implements ResponseSink {
     const problem = this.#checkOutputs(response)
     if (problem !== undefined) return this.fail(problem, 'maybe')
     this.#observe(response.times)
+    if (this.#chosen?.work.size) this.#o.directory.places.work.learn(this.#chosen, response.times)
     this.#hasResponded = true
     if (response.final) this.#end('maybe')
     this.#sink.send(response)
@@ -173,21 +174,24 @@ export class RevisionPins {
    *
    * @throws ServeError REVISION_GONE if only others are served, STEP_UNAVAILABLE if there is no replica.
    */
-  choose(o: RequestDependencies, resolved: ResolvedEntry): ChosenReplica {
+  choose(o: RequestDependencies, resolved: ResolvedEntry, request: InferRequest): ChosenReplica {
     const pin = this.pinOf(resolved)
     const { places } = o.directory
     const serving = places.byRevision.get(pin.key)
     let replica = serving?.length === 1 ? serving[0] : undefined
+    const work = replica === undefined ? places.work.expect(pin.key, request.inputs) : UNWEIGHED
+    const options = { avoid: this.#avoid, workUs: work.us }
     if (replica !== undefined) replica.inFlight += 1
-    else replica = places.acquire(pin.target, this.#avoid)
-    replica ??= acquireMoved(o, resolved, pin, this.#avoid)
+    else replica = places.acquire(pin.target, options)
+    replica ??= acquireMoved(o, resolved, pin, options)
     pin.uses += 1
-    return { pin, replica }
+    return { pin, replica, work }
   }
 
   /** Ends an attempt. @param executed - 'no' if nothing can have run, so that the request may still move. */
-  ended({ pin, replica }: ChosenReplica, executed: Executed): void {
+  ended({ pin, replica, work }: ChosenReplica, executed: Executed): void {
     replica.inFlight -= 1
+    replica.workUs -= work.us
     if (executed === 'maybe') return
     pin.uses -= 1
     this.#avoid ??= new Set()

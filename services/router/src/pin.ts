@@ -1,5 +1,5 @@
 import type { ModelTarget } from '@tutti/tensor'
-import type { Replica } from '@tutti/transport'
+import type { Replica, Work } from '@tutti/transport'
 
 /** The revision of one model version that a request uses. */
 export interface Pin {
@@ -14,4 +14,5 @@ export interface Pin {
 export interface ChosenReplica {
   readonly pin: Pin
   readonly replica: Replica
+  readonly work: Work
 }

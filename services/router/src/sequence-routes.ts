@@ -1,7 +1,7 @@
 import { type Clock, signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
-import type { Replica, StepDirectory } from '@tutti/transport'
+import { type Replica, type StepDirectory, UNWEIGHED } from '@tutti/transport'
 import { noReplica, type ResolvedEntry } from './catalog.ts'
 import type { ChosenReplica, Pin } from './pin.ts'
 
@@ -195,6 +195,7 @@ class RoutePins {
     if (replica !== undefined) return this.#take({ ...pin }, replica)
     const chosen = caller.choose()
     chosen.replica.inFlight -= 1
+    chosen.replica.workUs -= chosen.work.us
     return this.#take({ ...chosen.pin }, chosen.replica)
   }
 
@@ -210,7 +211,7 @@ class RoutePins {
     replica.inFlight += 1
     this.#o.route.isLost = false
     this.#o.route.place = { replica: replica.address.replica, pin }
-    return { pin, replica }
+    return { pin, replica, work: UNWEIGHED }
   }
 }
 

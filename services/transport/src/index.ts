@@ -18,11 +18,13 @@ export type {
 } from './endpoints.ts'
 export type { ForeignMember } from './members/foreign-members.ts'
 export {
+  type AcquireOptions,
   type AnnouncedLoad,
   type Replica,
   type ReplicaAddress,
   revisionKey,
   type ServedRevision,
 } from './replica-places.ts'
+export { UNWEIGHED, type Work } from './replica-work.ts'
 export { type FailedAttempt, retryOrFail } from './retries.ts'
 export { StepDirectory } from './step-directory.ts'

@@ -1,4 +1,5 @@
 import type { ModelTarget } from '@tutti/tensor'
+import { type ReplicaSpeed, ReplicaWork } from './replica-work.ts'
 
 /** Names one replica of a step process. A restarted process is another replica. */
 export interface ReplicaAddress {
@@ -18,69 +19,98 @@ export interface AnnouncedLoad {
 }
 
 /** A replica, as far as its choice depends on it. */
-export interface Replica {
+export interface Replica extends ReplicaSpeed {
   readonly address: ReplicaAddress
   /**
    * Envelopes that this process has sent there and that are not answered: each is a place. The one that took it gives it back with
    * `inFlight -= 1`, once, when the envelope is answered or given up.
    */
   inFlight: number
+  /** What these are expected to take, in whole microseconds. Who takes a place for some work subtracts that too. */
+  workUs: number
   /** Undefined for a replica of this process, which announces none. */
   load: AnnouncedLoad | undefined
   /** `inFlight` when the load was announced: what was sent since, it cannot count. */
   inFlightThen: number
 }
 
+/** Replicas that are compared for one request: 64 cost 0.5 us, a thousand would cost 14. */
+const MOST_COMPARED = 64
+
+/** Slowness that differs by less counts as equal. */
+const SLOWNESS_STEP = 1.5
+
 /** The replicas that take new work, by what they serve: chooses one for each request. */
 export class ReplicaPlaces {
+  /** What requests take, as their answers say. */
+  readonly work = new ReplicaWork()
   /** By the key of the revision. Where there is one replica, there is nothing to choose. */
   byRevision: ReadonlyMap<string, readonly Replica[]> = new Map()
   /** Where the search among equally busy replicas starts, so that ties take turns. */
   #turn = 0
 
   /**
-   * Takes a place at the least busy replica that serves the revision, or returns undefined if none does: one with free slots as it
-   * announced, less what we have sent there since, before one without, then by our own envelopes in flight, then by the announced load, then in turn. One without
-   * free slots is taken if no other is there: the announcement is some time old, and the replica refuses what it cannot take.
+   * Takes a place at a replica that serves the revision, or returns undefined if none does: one with free slots as it announced,
+   * less what we have sent there since, that is not slow, before any other; then the one that is expected to be done first, by our
+   * own work there and the request's, times its slowness; then by the announced load, then in turn. One without free slots is taken
+   * if no other is there: the announcement is some time old, and the replica refuses what it cannot take. Of many some are compared.
    *
-   * @param avoid - replicas that are taken only if there is no other.
+   * @param o.avoid - replicas that are taken only if there is no other.
+   * @param o.workUs - what the request is expected to take, in whole microseconds; 1 if absent.
    */
-  acquire(revision: ServedRevision, avoid?: ReadonlySet<string>): Replica | undefined {
+  acquire(revision: ServedRevision, o: AcquireOptions = {}): Replica | undefined {
     const members = this.byRevision.get(revisionKey(revision))
-    if (members === undefined) return undefined
-    this.#turn = (this.#turn + 1) % members.length
+    const best = members && this.#leastBusy(members, o)
+    if (best === undefined) return undefined
+    best.inFlight += 1
+    best.workUs += o.workUs ?? 0
+    return best
+  }
+
+  #leastBusy(members: readonly Replica[], { workUs = 1, avoid }: AcquireOptions) {
+    const compared = Math.min(members.length, MOST_COMPARED)
+    this.#turn = (this.#turn + (compared < members.length ? compared : 1)) % members.length
     let best: Replica | undefined
-    for (let i = 0; i < members.length; i++) {
+    let bestRank = 0
+    let bestUs = 0
+    for (let i = 0; i < compared; i++) {
       const member = members[(this.#turn + i) % members.length]
       if (member === undefined) continue
-      if (best === undefined || isBetter(member, best, avoid)) best = member
+      const rank = rankOf(member, avoid)
+      const doneUs = (member.workUs + workUs) * slownessOf(member)
+      if (best !== undefined) {
+        // Our own work is exact and of now, and callers who each even out their own even out the whole. What is announced is old.
+        const more = rank - bestRank || doneUs - bestUs || member.inFlight - best.inFlight
+        if ((more || announced(member) - announced(best)) >= 0) continue
+      }
+      best = member
+      bestRank = rank
+      bestUs = doneUs
     }
-    if (best !== undefined) best.inFlight += 1
     return best
   }
 }
 
-function isBetter(one: Replica, other: Replica, avoid: ReadonlySet<string> | undefined): boolean {
-  if (avoid === undefined) return isLessBusy(one, other)
-  const isAvoided = avoid.has(one.address.replica)
-  if (isAvoided !== avoid.has(other.address.replica)) return !isAvoided
-  return isLessBusy(one, other)
+export interface AcquireOptions {
+  readonly avoid?: ReadonlySet<string> | undefined
+  readonly workUs?: number
 }
 
-/**
- * Our own envelopes count before what is announced: they are exact and of now, and several callers who each even out their own
- * load even out the whole. The announcement, which is up to a heartbeat old, decides between equals.
- */
-function isLessBusy(one: Replica, other: Replica): boolean {
-  const isFree = hasFreeSlots(one)
-  if (isFree !== hasFreeSlots(other)) return isFree
-  if (one.inFlight !== other.inFlight) return one.inFlight < other.inFlight
-  return announced(one) < announced(other)
+/** The least is best. */
+function rankOf(member: Replica, avoid: ReadonlySet<string> | undefined): number {
+  return (avoid?.has(member.address.replica) ? 2 : 0) + (hasFreeSlots(member) ? 0 : 1)
+}
+
+/** In steps, so that equal replicas take turns. What is faster than the mean is not told apart: short requests look like that. */
+function slownessOf({ slowness }: Replica): number {
+  if (slowness < SLOWNESS_STEP) return 1
+  return SLOWNESS_STEP ** Math.round(Math.log(slowness) / Math.log(SLOWNESS_STEP))
 }
 
 /** Less what was sent since: else all requests up to the next heartbeat would go to the one replica that announced free slots. */
-function hasFreeSlots({ load, inFlight, inFlightThen }: Replica): boolean {
+function hasFreeSlots({ load, inFlight, inFlightThen, slowness }: Replica): boolean {
   if (load === undefined) return true
+  if (slowness >= SLOWNESS_STEP) return false
   return load.freeSlots > Math.max(0, inFlight - inFlightThen) && load.freeBytes > 0
 }
 

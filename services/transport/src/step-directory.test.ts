@@ -81,13 +81,13 @@ await t.test('a replica to avoid is taken only if there is no other', async (t) 
   directory.announce({ replica: 'b' }, [m1])
   for (let i = 0; i < 3; i++) {
     t.equal(
-      directory.places.acquire(m1, new Set(['a']))?.address.replica,
+      directory.places.acquire(m1, { avoid: new Set(['a']) })?.address.replica,
       'b',
       'though it is busier',
     )
   }
   directory.remove('b')
-  t.equal(directory.places.acquire(m1, new Set(['a']))?.address.replica, 'a')
+  t.equal(directory.places.acquire(m1, { avoid: new Set(['a']) })?.address.replica, 'a')
 })
 
 const FREE = { inFlight: 0, queued: 0, freeSlots: 1, freeBytes: 1 }

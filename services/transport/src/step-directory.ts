@@ -6,6 +6,7 @@ import {
   revisionKey,
   type ServedRevision,
 } from './replica-places.ts'
+import { forgive } from './replica-work.ts'
 
 /** Which of the revisions that a replica serves may be asked of it. */
 export type MayUse = (replica: string, served: ServedRevision) => boolean
@@ -52,7 +53,8 @@ export class StepDirectory {
     const revisions = this.#usable(address, served)
     const known = this.#members.get(address.replica)
     if (known === undefined) {
-      const fresh = { inFlight: 0, inFlightThen: 0, isDraining: false, isSuspect: false }
+      const idle = { inFlight: 0, inFlightThen: 0, workUs: 0, slowness: 1, hasAnswered: false }
+      const fresh = { ...idle, isDraining: false, isSuspect: false }
       this.#members.set(address.replica, { address, served, revisions, load, ...fresh })
     } else {
       known.served = served
@@ -68,6 +70,7 @@ export class StepDirectory {
     if (member === undefined) return
     member.load = load
     member.inFlightThen = member.inFlight
+    if (member.inFlight === 0) forgive(member)
   }
 
   /** No new envelopes go there unless it takes it back; what is in flight stays counted. */

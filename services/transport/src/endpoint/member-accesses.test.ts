@@ -57,7 +57,7 @@ function startCalls(callers: readonly TestRouter[]) {
     const avoid = new Set<string>()
     while (!state.isStopped) {
       const size = SIZES[calls % SIZES.length] ?? 0
-      const place = directory.places.acquire(SERVED, avoid)
+      const place = directory.places.acquire(SERVED, { avoid })
       if (place === undefined) {
         failures.push(`router ${i} has no replica`)
         return

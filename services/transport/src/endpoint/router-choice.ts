@@ -78,7 +78,7 @@ export class RouterChoice implements RouterCalls, MemberListener {
     }
     const attempt = (tries: number): void => {
       let hasResponded = false
-      const place = this.#directory.places.acquire(EVERYTHING, avoid)
+      const place = this.#directory.places.acquire(EVERYTHING, { avoid })
       const placed: ResponseSink = {
         send: (response) => {
           hasResponded = true

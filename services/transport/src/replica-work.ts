@@ -1,0 +1,87 @@
+import type { NamedTensor, StepTimes } from '@tutti/tensor'
+
+/** Part of each new answer in the mean of its size. */
+const SIZE_WEIGHT = 1 / 64
+/** Part of each new answer in what is known of its replica. */
+const REPLICA_WEIGHT = 1 / 16
+/** One answer, that of a first run for example or of a size that does not tell the time, says no more than that. */
+const MOST_SLOW = 4
+/** Revisions that are remembered, some 300 bytes each. */
+const MAX_REVISIONS = 4096
+const SIZES = 33
+
+/** How fast a replica answers, as far as its choice depends on it. */
+export interface ReplicaSpeed {
+  /** What its requests take over what they take anywhere; 1 at first. */
+  slowness: number
+  /** Answers since the last heartbeat. */
+  hasAnswered: boolean
+}
+
+/** What a request is expected to take. */
+export interface Work {
+  /** Whole microseconds, so that sums are exact. */
+  readonly us: number
+  /** By which it was looked up; 0 if it was not. */
+  readonly size: number
+}
+
+/** Of a request for which there was no choice. */
+export const UNWEIGHED: Work = { us: 0, size: 0 }
+
+/** A place that was taken for some work. */
+export interface WeighedPlace {
+  readonly pin: { readonly key: string }
+  readonly work: Work
+  readonly replica: ReplicaSpeed
+}
+
+/** Learns from answers how long requests execute, by revision and by the size of their inputs, and how much slower a replica is. */
+export class ReplicaWork {
+  /** By key of the revision, by size: microseconds; 0 while none is known. The first is the mean of all sizes. */
+  readonly #means = new Map<string, Float64Array>()
+
+  /** @param inputs - what counts is the next power of two of their bytes. @returns 1 us while no answer is known. */
+  expect(key: string, inputs: readonly Pick<NamedTensor, 'data'>[]): Work {
+    let bytes = 0
+    for (const { data } of inputs) bytes += data.byteLength
+    const size = Math.min(SIZES - 1, 33 - Math.clz32(Math.min(bytes, 0xffff_ffff)))
+    const means = this.#means.get(key)
+    // In powers of two: where a size does not tell the time, the mean moves, and requests in flight still count alike.
+    const us = means?.[size] || means?.[0] || 1
+    return { us: 2 ** Math.max(0, Math.round(Math.log2(us))), size }
+  }
+
+  /** @param times - of an answer; nothing is learnt without. */
+  learn(
+    { pin: { key }, work: { size }, replica }: WeighedPlace,
+    times: StepTimes | undefined,
+  ): void {
+    if (times === undefined) return
+    const us = (times.computeInputNs + times.computeInferNs + times.computeOutputNs) / 1e3
+    // What a cache answered says nothing of the model.
+    if (us <= 0 || size === 0) return
+    const means = this.#means.get(key) ?? this.#remember(key)
+    const expected = means[size] || us
+    const ratio = Math.min(MOST_SLOW, Math.max(1 / MOST_SLOW, us / expected))
+    replica.slowness += REPLICA_WEIGHT * (ratio - replica.slowness)
+    replica.hasAnswered = true
+    means[size] = expected + SIZE_WEIGHT * (us - expected)
+    means[0] = (means[0] || us) + SIZE_WEIGHT * (us - (means[0] || us))
+  }
+
+  #remember(key: string): Float64Array {
+    if (this.#means.size >= MAX_REVISIONS) this.#means.clear()
+    const means = new Float64Array(SIZES)
+    this.#means.set(key, means)
+    return means
+  }
+}
+
+/**
+ * At each heartbeat: one that gets no work because it was slow is forgotten to be so within some ten seconds, and is tried again.
+ */
+export function forgive(replica: ReplicaSpeed): void {
+  if (!replica.hasAnswered) replica.slowness += REPLICA_WEIGHT * (1 - replica.slowness)
+  replica.hasAnswered = false
+}
