@@ -7,6 +7,7 @@ const SERVING = [
   '--external-memory-accounted-in-global-limit',
   '--initial-old-space-size=128',
   '--heap-growing-percent=25',
+  '--no-allocation-site-pretenuring',
 ]
 
 await t.test('every program that serves sets its flags of V8 by itself', async (t) => {

@@ -12,6 +12,12 @@ export const systemClock: Clock = {
   },
 }
 
+/** Monotonic nanoseconds, the same clock on every thread of the process. */
+export function monotonicNs(): number {
+  const [seconds, ns] = process.hrtime()
+  return seconds * 1e9 + ns
+}
+
 /** One piece of work's own context. The opener closes it when the work has ended, however it ended. */
 export interface CallScope {
   readonly context: CallContext
@@ -52,7 +58,8 @@ class ScopeSignal implements CallScope, CancelSignal {
   #isClosed = false
   #stopTimer: (() => void) | undefined
   #onParentAbort: (() => void) | undefined
-  #listeners: Set<() => void> | undefined
+  /** One, mostly, for which a Set would be large. */
+  #listeners: (() => void)[] = []
 
   constructor(o: CallScopeOptions) {
     this.#o = o
@@ -77,21 +84,19 @@ class ScopeSignal implements CallScope, CancelSignal {
   /** Every listener is called once at most, as a signal aborts once. */
   addEventListener(_type: 'abort', listener: () => void): void {
     this.#watch()
-    this.#listeners ??= new Set()
-    this.#listeners.add(listener)
+    if (!this.#listeners.includes(listener)) this.#listeners.push(listener)
   }
 
   removeEventListener(_type: 'abort', listener: () => void): void {
-    this.#listeners?.delete(listener)
+    const at = this.#listeners.indexOf(listener)
+    if (at >= 0) this.#listeners.splice(at, 1)
   }
 
   cancel(error: ServeError): void {
     if (this.#isClosed || this.#error !== undefined) return
     this.#error = error
     this.#release()
-    const listeners = this.#listeners ?? []
-    this.#listeners = undefined
-    for (const listener of listeners) listener()
+    for (const listener of this.#listeners.splice(0)) listener()
   }
 
   close(): void {

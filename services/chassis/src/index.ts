@@ -3,6 +3,7 @@ export type { CallContext, Clock, TraceParent } from './call-context.ts'
 export {
   type CallScope,
   isTimeOver,
+  monotonicNs,
   openCallScope,
   remainingMs,
   systemClock,

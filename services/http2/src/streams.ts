@@ -3,6 +3,7 @@ import { ConnectionError, ErrorCode } from './error-code.ts'
 import type { FrameBudget } from './frame-budget.ts'
 import { DEFAULT_WINDOW_BYTES, Flag, type FrameHeader, windowUpdateFrame } from './frames.ts'
 import { HeaderReader, MAX_LIST_BYTES, type ReadHeaders } from './header-reader.ts'
+import { OpenStreams } from './open-streams.ts'
 import { contentLength } from './request-headers.ts'
 import type { Sender } from './sender.ts'
 import { ServerStream, type StreamOwner } from './stream.ts'
@@ -30,7 +31,7 @@ export interface StreamsOptions {
 export class Streams implements StreamOwner {
   readonly #o: StreamsOptions
   readonly #headers = new HeaderReader()
-  readonly #open = new Map<number, ServerStream>()
+  readonly #open = new OpenStreams()
   readonly #over = new ClosedStreams()
   /** Streams that are open, or whose last frames wait for the socket. */
   #places = 0
@@ -77,7 +78,7 @@ export class Streams implements StreamOwner {
 
   /** Ends all of them. */
   close(): void {
-    for (const stream of this.#open.values()) stream.close()
+    for (const stream of this.#open) stream.close()
   }
 
   /** Until now the client might have sent as much of a stream as the standard allows. */
@@ -85,14 +86,14 @@ export class Streams implements StreamOwner {
     const before = this.#initialReceiveWindow
     this.#isConfirmed = true
     const less = before - this.#initialReceiveWindow
-    for (const stream of this.#open.values()) stream.receiveWindow -= less
+    for (const stream of this.#open) stream.receiveWindow -= less
   }
 
   /** The client's setting: of streams that are open too. @throws ConnectionError FLOW_CONTROL_ERROR */
   setInitialWindow(bytes: number): void {
     const more = bytes - this.#initialSendWindow
     this.#initialSendWindow = bytes
-    for (const stream of this.#open.values()) {
+    for (const stream of this.#open) {
       if (this.sender.widenStream(stream, more)) continue
       throw new ConnectionError(ErrorCode.flowControlError, 'a window becomes too large')
     }
@@ -100,7 +101,7 @@ export class Streams implements StreamOwner {
 
   /** A whole block of fields. @throws ConnectionError */
   block(streamId: number, isEnd: boolean, block: Buffer): void {
-    const stream = this.#open.get(streamId)
+    const stream = this.#open.find(streamId)
     if (stream !== undefined) this.#onTrailers(stream, isEnd, block)
     else if (streamId <= this.#lastId) this.#onLateBlock(streamId, block)
     else this.#onRequest(streamId, isEnd, block)
@@ -117,7 +118,7 @@ export class Streams implements StreamOwner {
     this.#returnWindow(length)
     if (length > 0) budget.earn()
     else if ((flags & Flag.endStream) === 0) budget.countUseless()
-    const stream = this.#open.get(streamId)
+    const stream = this.#open.find(streamId)
     this.#dataStream = stream
     if (stream === undefined) this.#onLateData(streamId)
     else if (stream.hasEnded) this.#resetFor(stream, ErrorCode.streamClosed)
@@ -145,7 +146,7 @@ export class Streams implements StreamOwner {
   /** The client gives a stream up. @throws ConnectionError */
   reset(streamId: number): void {
     this.#requireOpened(streamId)
-    const stream = this.#open.get(streamId)
+    const stream = this.#open.find(streamId)
     if (stream === undefined) return this.#o.budget.countUseless()
     // Nothing of it is on its way any more.
     stream.hasEnded = true
@@ -156,7 +157,7 @@ export class Streams implements StreamOwner {
   /** The client takes more of a stream. @throws ConnectionError */
   widen(streamId: number, bytes: number): void {
     this.#requireOpened(streamId)
-    const stream = this.#open.get(streamId)
+    const stream = this.#open.find(streamId)
     if (stream === undefined) return
     if (bytes === 0) this.#resetFor(stream, ErrorCode.protocolError)
     else if (!this.sender.widenStream(stream, bytes)) {
@@ -166,7 +167,7 @@ export class Streams implements StreamOwner {
 
   /** For streams. */
   forget(stream: ServerStream): void {
-    this.#open.delete(stream.id)
+    this.#open.delete(stream)
     this.#over.add(stream.id, !stream.hasEnded)
     this.sender.drop(stream)
   }
@@ -224,7 +225,7 @@ export class Streams implements StreamOwner {
       receiveWindow: this.#initialReceiveWindow,
     })
     this.#places += 1
-    this.#open.set(streamId, stream)
+    this.#open.add(stream)
     this.#o.budget.earn()
     this.#o.onStream(stream)
     if (isEnd && !stream.isOver) stream.handler?.ended()

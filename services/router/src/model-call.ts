@@ -5,7 +5,7 @@ import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } fr
 import { type FailedAttempt, retryOrFail, UNWEIGHED } from '@tutti/transport'
 import { outputError } from './call-errors.ts'
 import { startCallSpan } from './call-spans.ts'
-import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
+import type { ResolvedEntry } from './catalog.ts'
 import { acquireMoved, awaitReplica } from './missing-replica.ts'
 import type { ChosenReplica, Pin } from './pin.ts'
 import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
@@ -165,7 +165,8 @@ class Attempt implements ResponseSink {
  * (invariant 4). It moves only as long as nothing ran, and only to a revision with the same signature.
  */
 export class RevisionPins {
-  readonly #pins = new Map<CatalogVersion, Pin>()
+  /** Few, mostly one, for which a Map would be large. */
+  readonly #pins: Pin[] = []
   /** Replicas that failed an attempt of this request: chosen again only where there is no other. */
   #avoid: Set<string> | undefined
 
@@ -200,10 +201,11 @@ export class RevisionPins {
 
   /** What the next attempt would use. */
   pinOf(resolved: ResolvedEntry): Pin {
-    const known = this.#pins.get(resolved.version)
+    const { version, pinned: target, pinnedKey: key } = resolved
+    const known = this.#pins.find((pin) => pin.version === version)
     if (known !== undefined) return known
-    const pin = { target: resolved.pinned, key: resolved.pinnedKey, uses: 0 }
-    this.#pins.set(resolved.version, pin)
+    const pin = { version, target, key, uses: 0 }
+    this.#pins.push(pin)
     return pin
   }
 }

@@ -1,8 +1,10 @@
 import type { ModelTarget } from '@tutti/tensor'
 import type { Replica, Work } from '@tutti/transport'
+import type { CatalogVersion } from './catalog.ts'
 
 /** The revision of one model version that a request uses. */
 export interface Pin {
+  readonly version: CatalogVersion
   target: ModelTarget
   /** That of `target`, as replicas are found by it. */
   key: string

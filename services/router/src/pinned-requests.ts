@@ -1,13 +1,19 @@
 import { findDependencies, type PinnedVersion } from '@tutti/ensemble'
 import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
 
+/** A catalog entry, and how many requests in flight were admitted under it. */
+export interface PinnedEntry {
+  readonly resolved: ResolvedEntry
+  requests: number
+}
+
 /**
- * The requests in flight, with the catalog entries under which they were admitted, so that a replaced version can be kept until
- * none of them can ask for it any more, be it in a later step of an ensemble.
+ * The catalog entries under which requests in flight were admitted, so that a replaced version can be kept until none of them can
+ * ask for it any more, be it in a later step of an ensemble.
  */
 export class PinnedRequests {
-  /** Requests add themselves, and remove themselves when they are answered; `wake` follows if something waits. */
-  readonly open = new Set<{ readonly resolved: ResolvedEntry }>()
+  /** Those of which a request is in flight. Requests count themselves; `wake` follows if something waits. */
+  readonly open: PinnedEntry[] = []
   waiting: { readonly pin: PinnedVersion; readonly resolve: () => void }[] = []
 
   /** Resolves once no request that is in flight now uses the version; at once if none does. */
@@ -26,8 +32,7 @@ export class PinnedRequests {
 
   /** True if a request in flight uses the version, or may yet. */
   isPinned(pin: PinnedVersion): boolean {
-    const resolved = new Set([...this.open].map((request) => request.resolved))
-    return [...resolved].some((one) => uses(one, pin))
+    return this.open.some(({ resolved }) => uses(resolved, pin))
   }
 }
 

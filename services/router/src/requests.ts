@@ -10,7 +10,7 @@ import { callDirectly } from './direct-call.ts'
 import { executeEnsemble } from './ensemble-execution.ts'
 import { recordFailure } from './ensemble-recorders.ts'
 import { type RequestOwner, RevisionPins } from './model-call.ts'
-import type { PinnedRequests } from './pinned-requests.ts'
+import type { PinnedEntry, PinnedRequests } from './pinned-requests.ts'
 import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
 
 /** A model version that a request was resolved to, be it a model of the steps or an ensemble. */
@@ -55,6 +55,7 @@ export class Requests {
   #toModel(name: string, resolved: ResolvedEntry): RoutedModel {
     const { config, labels, version, plan } = resolved
     const recorder = this.#o.recorderOf(resolved)
+    const pin: PinnedEntry = { resolved, requests: 0 }
     return {
       name,
       version: version.version,
@@ -66,7 +67,7 @@ export class Requests {
         const record = plan && new EnsembleRecord(this.#o, resolved, recorder, context)
         const { pinned } = this.#o
         const to = recorder?.watch?.(sink) ?? sink
-        const owner = new AdmittedRequest({ key, resolved, callers, sink: to, record, pinned })
+        const owner = new AdmittedRequest({ key, pin, callers, sink: to, record, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
         if (record === undefined) callDirectly(this.#o, call, owner)
         else executeEnsemble(this.#o, call, owner, (batchSize) => record.begin(batchSize))
@@ -75,53 +76,51 @@ export class Requests {
   }
 }
 
+interface AdmittedOptions extends Pick<RequestOwner, 'key' | 'callers'> {
+  readonly pin: PinnedEntry
+  readonly pinned: PinnedRequests
+  readonly sink: ResponseSink
+  readonly record: EnsembleRecord | undefined
+}
+
 /** A request on its whole way, nested ensembles included. What it pins stays pinned until it is answered. */
 class AdmittedRequest implements RequestOwner, ResponseSink {
   readonly key: string
   readonly pins = new RevisionPins()
-  readonly resolved: ResolvedEntry
   readonly callers: readonly string[] | undefined
-  readonly #pinned: PinnedRequests
-  readonly #sink: ResponseSink
-  readonly #record: EnsembleRecord | undefined
+  readonly #o: AdmittedOptions
 
-  constructor(
-    o: Pick<AdmittedRequest, 'key' | 'resolved' | 'callers'> & {
-      readonly sink: ResponseSink
-      readonly record: EnsembleRecord | undefined
-      readonly pinned: PinnedRequests
-    },
-  ) {
+  constructor(o: AdmittedOptions) {
+    this.#o = o
     this.key = o.key
-    this.resolved = o.resolved
     this.callers = o.callers
-    this.#sink = o.sink
-    this.#record = o.record
-    this.#pinned = o.pinned
-    o.pinned.open.add(this)
+    if (o.pin.requests++ === 0) o.pinned.open.push(o.pin)
   }
 
   send(response: StepResponse): void {
     if (response.final) {
-      this.#record?.succeeded(response.times)
+      this.#o.record?.succeeded(response.times)
       this.#release()
     }
-    this.#sink.send(response)
+    this.#o.sink.send(response)
   }
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
-    this.#record?.failed(error)
+    this.#o.record?.failed(error)
     this.#release()
-    this.#sink.fail(error, executed, times)
+    this.#o.sink.fail(error, executed, times)
   }
 
   ready(): Promise<void> | undefined {
-    return this.#sink.ready?.()
+    return this.#o.sink.ready?.()
   }
 
   #release(): void {
-    this.#pinned.open.delete(this)
-    if (this.#pinned.waiting.length > 0) this.#pinned.wake()
+    const { pin, pinned } = this.#o
+    pin.requests -= 1
+    if (pin.requests > 0) return
+    pinned.open.splice(pinned.open.indexOf(pin), 1)
+    if (pinned.waiting.length > 0) pinned.wake()
   }
 }
 

@@ -1,7 +1,7 @@
+import { monotonicNs } from '@tutti/chassis'
 import { bug, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters, StepRequest } from '@tutti/tensor'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
-import { monotonicNs } from '../monotonic-ns.ts'
 import { joinInputs, joinRequests, splitBatch } from './batches.ts'
 import type { OnnxContext } from './onnx-context.ts'
 import type { OrtSession } from './ort-session.ts'
@@ -185,11 +185,11 @@ class OpenRun implements SessionRun {
 
   #answer({ outputs, loan }: RunReply): void {
     const { model, outputNames } = this.#context
-    const split = new Map<string, readonly NamedTensor[]>()
-    for (const output of outputs) split.set(output.name, this.#split(output))
+    const split = outputs.map((output) => this.#split(output))
     const responses = this.#requests.map(({ request: { requestedOutputs: asked } }, i) => {
       const names = asked.length > 0 ? asked : outputNames
-      return names.map((name) => split.get(name)?.[i] ?? refuseMissing(model, name))
+      const find = (name: string) => split.find((parts) => parts[i]?.name === name)?.[i]
+      return names.map((name) => find(name) ?? refuseMissing(model, name))
     })
     // All are made before the first is sent, so that no request gets a response and then an error.
     this.#requests.forEach(({ sink }, i) => {

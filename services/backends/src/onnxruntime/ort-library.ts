@@ -86,19 +86,16 @@ export interface OrtApi {
     count: number,
   ) => Status
   readonly getTensorData: (value: Address, data: Out) => Status
-  readonly getTypeAndShape: (value: Address, info: Out) => Status
-  readonly getElementType: (info: Address, type: Out) => Status
-  readonly getRank: (info: Address, rank: Out) => Status
-  readonly getDims: (info: Address, dims: BigInt64Array, rank: number) => Status
+  /** Writes 4 bytes of `type`. `dims` gets the address of `rank` int64, which are the value's; 0 for none. */
+  readonly getTypeAndShape: (value: Address, type: Out, dims: Out, rank: Out) => Status
   /** Blocks the calling thread. */
   readonly run: (...run: RunArguments) => Status
   readonly releaseStatus: (status: Status) => void
   readonly releaseValue: (value: Address) => void
   readonly releaseRunOptions: (options: Address) => void
-  readonly releaseTypeAndShape: (info: Address) => void
   readonly releaseSessionOptions: (options: Address) => void
   readonly releaseCudaOptions: (options: Address) => void
-  readonly copyFrom: (target: Uint8Array, source: Address, size: number) => void
+  readonly copyFrom: (target: ArrayBufferView, source: Address, size: number) => void
   readonly copyTo: (target: Address, source: Uint8Array, size: number) => void
 }
 
@@ -147,16 +144,11 @@ const FUNCTIONS: Readonly<Record<string, readonly [number, string, ...string[]]>
   fillStringTensor: [52, A, A, OUT, SIZE],
   getStringBytes: [53, A, A, OUT],
   getStrings: [54, A, A, OUT, SIZE, OUT, SIZE],
-  getElementType: [60, A, A, OUT],
-  getRank: [61, A, A, OUT],
-  getDims: [62, A, A, OUT, SIZE],
-  getTypeAndShape: [65, A, A, OUT],
   createCpuMemoryInfo: [69, A, INT, INT, OUT],
   getDefaultAllocator: [78, A, OUT],
   releaseStatus: [93, 'void', A],
   releaseValue: [96, 'void', A],
   releaseRunOptions: [97, 'void', A],
-  releaseTypeAndShape: [99, 'void', A],
   releaseSessionOptions: [100, 'void', A],
   addConfigEntry: [130, A, A, TEXT, TEXT],
   appendCuda: [204, A, A, A],
@@ -164,11 +156,12 @@ const FUNCTIONS: Readonly<Record<string, readonly [number, string, ...string[]]>
   updateCudaOptions: [206, A, A, 'const char **', 'const char **', SIZE],
   releaseCudaOptions: [208, 'void', A],
   resizeStringElement: [252, A, A, SIZE, SIZE, OUT],
+  getTypeAndShape: [414, A, A, OUT, OUT, OUT],
 }
 
 /** The version of the API that is asked for: the one that appended the last function that is used. */
-const API_VERSION = 15
-const TABLE_SIZE = 253
+const API_VERSION = 24
+const TABLE_SIZE = 415
 const LOG_FATAL = 4
 const ARENA_ALLOCATOR = 1
 const DEFAULT_MEMORY = 0

@@ -1,6 +1,6 @@
+import { monotonicNs } from '@tutti/chassis'
 import { bug, ServeError } from '@tutti/errors'
 import { DATATYPES, type Datatype, type NamedTensor } from '@tutti/tensor'
-import { monotonicNs } from '../monotonic-ns.ts'
 import { TYPE_NUMBERS } from '../onnx/model-ports.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { LENT_BYTES, LentOutputs } from './lent-outputs.ts'
@@ -33,6 +33,8 @@ export class OrtSession {
   readonly #firstOutput: number
   readonly #blocks: RunBlock[] = []
   readonly #out = new BigUint64Array(1)
+  readonly #at = new BigUint64Array(1)
+  readonly #rank = new BigUint64Array(1)
   readonly #dims = new BigInt64Array(MAX_RANK)
   readonly #lentOutputs: LentOutputs
   readonly pace = new RunPace()
@@ -209,22 +211,17 @@ export class OrtSession {
 
   #readShape(port: SessionPort, value: bigint): number[] {
     const { api } = this.#o.library
-    this.#check(api.getTypeAndShape(value, this.#out))
-    const info = this.#out[0] ?? 0n
-    try {
-      // The runtime writes 4 bytes of it.
-      this.#out[0] = 0n
-      this.#check(api.getElementType(info, this.#out))
-      const type = Number(this.#out[0])
-      if (type !== TYPE_NUMBERS.get(port.datatype)) refuseType(port, type)
-      this.#check(api.getRank(info, this.#out))
-      const rank = Number(this.#out[0])
-      const dims = rank > MAX_RANK ? new BigInt64Array(rank) : this.#dims
-      this.#check(api.getDims(info, dims, rank))
-      return Array.from(dims.subarray(0, rank), Number)
-    } finally {
-      api.releaseTypeAndShape(info)
-    }
+    // The runtime writes 4 bytes of it.
+    this.#out[0] = 0n
+    this.#check(api.getTypeAndShape(value, this.#out, this.#at, this.#rank))
+    const type = Number(this.#out[0])
+    if (type !== TYPE_NUMBERS.get(port.datatype)) refuseType(port, type)
+    const rank = Number(this.#rank[0])
+    const dims = rank > MAX_RANK ? new BigInt64Array(rank) : this.#dims
+    if (rank > 0) api.copyFrom(dims, this.#at[0] ?? 0n, rank * BigInt64Array.BYTES_PER_ELEMENT)
+    const shape: number[] = []
+    for (let i = 0; i < rank; i += 1) shape.push(Number(dims[i]))
+    return shape
   }
 
   /** @throws ServeError ENGINE_FAILED with the runtime's code and text. */

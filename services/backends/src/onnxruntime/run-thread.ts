@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module'
 import { workerData } from 'node:worker_threads'
 import type koffiModule from 'koffi'
-import { monotonicNs } from '../monotonic-ns.ts'
 import {
   CALL,
   callAt,
@@ -38,6 +37,12 @@ const natives = THREAD_CALLS.map(({ parameters: count, hasResult }, i) => {
   return { native, count }
 })
 
+/** The clock of `monotonicNs`, whose package would take more memory than all else in here. */
+function nowNs(): number {
+  const [seconds, ns] = process.hrtime()
+  return seconds * 1e9 + ns
+}
+
 /** @returns false if the thread is to end. */
 function makeCall(at: number): boolean {
   const which = calls[at + CALL.FUNCTION] ?? END_THREAD
@@ -45,9 +50,9 @@ function makeCall(at: number): boolean {
   if (call === undefined) return false
   const begin = at + CALL.ARGUMENTS
   const args = calls.subarray(begin, begin + call.count)
-  calls[at + CALL.BEGIN] = monotonicNs()
+  calls[at + CALL.BEGIN] = nowNs()
   const result = call.native(...args)
-  calls[at + CALL.END] = monotonicNs()
+  calls[at + CALL.END] = nowNs()
   calls[at + CALL.RESULT] = Number(result ?? 0)
   return true
 }

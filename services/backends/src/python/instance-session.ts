@@ -1,7 +1,7 @@
+import { monotonicNs } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
 import type { EngineRequest } from '../engine.ts'
-import { monotonicNs } from '../monotonic-ns.ts'
 import { Borrowings } from './borrowings.ts'
 import { executeFrame, packTensors } from './execute-frame.ts'
 import {

@@ -29,6 +29,9 @@ export type AnswerStream = Pick<ServerStream, 'respond' | 'write' | 'end'>
 
 /** One call from its headers to the end of its stream: its context, its place in the admission, its messages, and its one status. */
 export class ServerCall implements StreamHandler {
+  /** For the list of calls: where it stands there, and how many came before it. */
+  place = 0
+  number = 0
   readonly stream: ServerStream
   readonly headers: RequestHeaders
   /** The stream itself, or what compresses on the way to it. */

@@ -32,7 +32,9 @@ export interface ServerCallsOptions {
 export class ServerCalls implements Iterable<ServerCall> {
   readonly #o: ServerCallsOptions
   readonly #methods: ReadonlyMap<string | undefined, Method>
-  readonly #calls = new Set<ServerCall>()
+  /** In no order: no Set, as docs/decisions/no-sets-of-requests.md says. */
+  readonly #calls: ServerCall[] = []
+  #opened = 0
   readonly #control = new Admission(CONTROL_BOUNDS)
   readonly #onIdle: (() => void)[] = []
   #isStopping = false
@@ -63,18 +65,18 @@ export class ServerCalls implements Iterable<ServerCall> {
   };
 
   [Symbol.iterator](): Iterator<ServerCall> {
-    return this.#calls.values()
+    return [...this.#calls].values()
   }
 
   /** The server takes no more requests, neither new calls nor on open streams. */
   stop(): void {
     this.#isStopping = true
-    for (const call of this.#calls) call.stop()
+    for (const call of this) call.stop()
   }
 
   /** Calls back when no call is left, at once if there is none. */
   whenIdle(callback: () => void): void {
-    if (this.#calls.size === 0) callback()
+    if (this.#calls.length === 0) callback()
     else this.#onIdle.push(callback)
   }
 
@@ -97,16 +99,19 @@ export class ServerCalls implements Iterable<ServerCall> {
       onClosed: this.#closed,
     })
     of.stream.handler = call
-    this.#calls.add(call)
-    if (this.#calls.size > MAX_WAITING + admission.bounds.maxRequests)
+    call.number = this.#opened++
+    call.place = this.#calls.push(call) - 1
+    if (this.#calls.length > MAX_WAITING + admission.bounds.maxRequests)
       endLongestWaiting(this.#calls)
     if (timeout !== undefined) call.watchDeadline()
     return call
   }
 
   readonly #closed = (call: ServerCall): void => {
-    this.#calls.delete(call)
-    if (this.#calls.size > 0 || this.#onIdle.length === 0) return
+    const last = this.#calls.pop() ?? call
+    if (last !== call) this.#calls[call.place] = last
+    last.place = call.place
+    if (this.#calls.length > 0 || this.#onIdle.length === 0) return
     for (const callback of this.#onIdle.splice(0)) callback()
   }
 }

@@ -44,19 +44,23 @@ export class Execution implements BatchOptions {
     for (const request of o.requests) request.begin(this)
   }
 
-  /** Resolves when every request is answered, whatever the engine does; never rejects. */
-  async run(model: LoadedModel): Promise<void> {
-    let times: ExecutionTimes | undefined
-    let failure: ServeError | undefined
+  /** In the end every request is answered, whatever the engine does. */
+  run(model: LoadedModel): void {
+    const failed = (error: unknown): void => this.#ended(undefined, engineError(error))
     try {
-      times = await model.execute(this.requests, this)
+      model.execute(this.requests, this).then((times) => this.#ended(times), failed)
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  #ended(times: ExecutionTimes | undefined, failure?: ServeError): void {
+    if (times !== undefined) {
       let batchSize = 0
       for (const { request } of this.requests) batchSize += Math.max(1, request.batchSize)
       const { statistics, autoDelay } = this.#owner.context
       statistics.recordExecution({ ...times, batchSize })
       autoDelay?.executed(batchSize, times)
-    } catch (error) {
-      failure = engineError(error)
     }
     for (const request of this.requests) request.executed(this, times, failure)
     this.#owner.ended(this)

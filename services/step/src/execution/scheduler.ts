@@ -47,7 +47,7 @@ export function createFindExecutor(
 export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   readonly context: ExecutionContext
   readonly #o: SchedulerParts<ScheduledRequest>
-  readonly #executions = new Set<Execution>()
+  readonly #executions: Execution[] = []
   readonly #drained = new ReadyGate()
   #inFlight = 0
   #isStopping = false
@@ -132,8 +132,8 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     const requests = taken.filter((scheduled) => !scheduled.isAnswered)
     if (requests.length === 0) return this.#o.instances.end(instance, undefined)
     const execution = new Execution(this, { requests, instance, startedAt: now })
-    this.#executions.add(execution)
-    void execution.run(this.#o.model)
+    this.#executions.push(execution)
+    execution.run(this.#o.model)
   }
 
   again(scheduled: ScheduledRequest): void {
@@ -142,7 +142,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   }
 
   ended(execution: Execution): void {
-    this.#executions.delete(execution)
+    this.#executions.splice(this.#executions.indexOf(execution), 1)
   }
 
   released(instance: number, times: ExecutionTimes | undefined): void {
@@ -190,7 +190,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   /** The running request that an engine was given as this object. */
   findRunning(request: StepRequest): ScheduledRequest | undefined {
-    const running = [...this.#executions].flatMap(({ requests }) => requests)
+    const running = this.#executions.flatMap(({ requests }) => requests)
     return running.find((scheduled) => scheduled.request === request)
   }
 
