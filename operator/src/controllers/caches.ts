@@ -16,14 +16,17 @@ import {
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
+  type Stored,
   toKeyString,
 } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject, ROUTER } from '../api/kinds.ts'
 import { isOfRouter, ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
 import { MODEL_LABEL } from '../resources/step-labels.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
+import type { ChildRecord } from '../runtime/child-record.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
 import { stepKeysOf } from './ensemble/read-ensemble.ts'
+import { keepAutoscaler, keepChild, keepDeployment, keepModel, keepRoute } from './kept-objects.ts'
 import { withoutValues } from './model/credentials-digest.ts'
 import { findRival, type Served, servedNameKey } from './served-names.ts'
 
@@ -67,12 +70,20 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
     more: Partial<CacheOptions<T>> = {},
   ) => new Cache<T>({ ...common, ...more, resource })
   const ours = { labelSelector: MANAGED_BY_SELECTOR }
+  const children = <T extends KubeObject, K extends ChildRecord>(
+    resource: Resource<T>,
+    trim: (object: Stored<T>) => Stored<K>,
+    more: Partial<CacheOptions<T, K>> = {},
+  ) => new Cache<T, K>({ ...common, ...ours, ...more, resource, trim })
   const ofRouters = { labelSelector: ROUTER_LABEL_SELECTOR }
   const byServedName = {
     [INDEX.servedName]: (object: Parameters<typeof servedNameKey>[0]) => [servedNameKey(object)],
   }
   return {
-    models: cache(MODEL, { indexers: { ...byServedName, [INDEX.secret]: secretKeysOf } }),
+    models: cache(MODEL, {
+      trim: keepModel,
+      indexers: { ...byServedName, [INDEX.secret]: secretKeysOf },
+    }),
     ensembles: cache(ENSEMBLE, {
       indexers: { ...byServedName, [INDEX.step]: stepKeysOf, [INDEX.token]: tokenOf },
     }),
@@ -85,21 +96,20 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
       },
     }),
     secrets: cache(SECRET, { trim: withoutValues }),
-    deployments: cache(DEPLOYMENT, ours),
-    services: cache(SERVICE, ours),
-    serviceAccounts: cache(SERVICE_ACCOUNT, ours),
-    budgets: cache(POD_DISRUPTION_BUDGET, ours),
-    autoscalers: cache(HORIZONTAL_POD_AUTOSCALER, ours),
-    networkPolicies: cache(NETWORK_POLICY, ours),
+    deployments: children(DEPLOYMENT, keepDeployment),
+    services: children(SERVICE, keepChild),
+    serviceAccounts: children(SERVICE_ACCOUNT, keepChild),
+    budgets: children(POD_DISRUPTION_BUDGET, keepChild),
+    autoscalers: children(HORIZONTAL_POD_AUTOSCALER, keepAutoscaler),
+    networkPolicies: children(NETWORK_POLICY, keepChild),
     revisions: cache(CONTROLLER_REVISION, ours),
-    roles: cache(ROLE, ofRouters),
-    roleBindings: cache(ROLE_BINDING, ofRouters),
+    roles: children(ROLE, keepChild, ofRouters),
+    roleBindings: children(ROLE_BINDING, keepChild, ofRouters),
     /** The Secrets that say which host leads to which Ensembles. */
-    edges: cache(SECRET, ofRouters),
-    ingresses: cache(INGRESS, ours),
+    edges: children(SECRET, keepChild, ofRouters),
+    ingresses: children(INGRESS, keepChild),
     /** Of a cluster that may have no Gateway API. */
-    httpRoutes: cache(HTTP_ROUTE, {
-      ...ours,
+    httpRoutes: children(HTTP_ROUTE, keepRoute, {
       isServed: () => client.serves(HTTP_ROUTE),
       ...(askMs !== undefined && { askMs }),
     }),

@@ -1,9 +1,9 @@
 import type { LastFailure } from '@tutti/ensemble'
-import type { Deployment } from '@tutti/kube'
+import type { DeploymentState } from './kept-objects.ts'
 
 /** Pods that cannot even be made: a quota, or a policy of the namespace. */
 export function failureOfDeployment(
-  deployment: Deployment | undefined,
+  deployment: DeploymentState | undefined,
 ): Pick<LastFailure, 'reason' | 'message'> | undefined {
   const condition = deployment?.status?.conditions?.find(({ type }) => type === 'ReplicaFailure')
   if (condition?.status !== 'True') return undefined

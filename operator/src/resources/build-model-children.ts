@@ -5,12 +5,13 @@ import {
   type HorizontalPodAutoscaler,
   NETWORK_POLICY,
   POD_DISRUPTION_BUDGET,
+  type PodTemplate,
   SERVICE,
   SERVICE_ACCOUNT,
   type Service,
 } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
-import { buildModelDeployment } from './model-deployment.ts'
+import { buildModelDeployment, buildPodTemplate } from './model-deployment.ts'
 import type { ModelParts } from './model-parts.ts'
 import { mayHaveSeveral, type Scaling } from './model-scaling.ts'
 import { toPlain } from './plain.ts'
@@ -29,13 +30,18 @@ import { PORTS } from './step-settings.ts'
  * All children of a Model, in the order in which they are made: what pods need comes before them. Pure: the same input gives the
  * same text.
  *
- * @param replicas - undefined where somebody else owns the number.
+ * @param o.replicas - undefined where somebody else owns the number.
+ * @param o.podTemplate - if it is built already.
  */
 export function buildModelChildren(
   parts: ModelParts,
-  o: { readonly scaling: Scaling; readonly replicas: number | undefined },
+  o: {
+    readonly scaling: Scaling
+    readonly replicas: number | undefined
+    readonly podTemplate?: PodTemplate
+  },
 ): readonly DesiredChild[] {
-  const { scaling, replicas } = o
+  const { scaling, replicas, podTemplate = buildPodTemplate(parts) } = o
   const serving = partsOf(parts)
   const { metadata } = serving
   const { network } = parts.settings
@@ -50,7 +56,7 @@ export function buildModelChildren(
     ...(bounds === undefined
       ? []
       : [desiredChild(POD_DISRUPTION_BUDGET, buildBudget(serving, bounds))]),
-    desiredChild(DEPLOYMENT, buildModelDeployment(parts, replicas), {
+    desiredChild(DEPLOYMENT, buildModelDeployment(parts, { replicas, podTemplate }), {
       handsOverReplicas: replicas === undefined,
       // Kubernetes makes no pod without it, and tries again ever less often.
       needs: [SERVICE_ACCOUNT],

@@ -18,11 +18,12 @@ const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
 const START_S = 600
 const OLD_REPLICA_SETS = 3
 
-/** @param replicas - undefined where an autoscaler or a user sets the number. */
+/** @param o.replicas - undefined where an autoscaler or a user sets the number. */
 export function buildModelDeployment(
   parts: ModelParts,
-  replicas: number | undefined,
+  o: { readonly replicas: number | undefined; readonly podTemplate: PodTemplate },
 ): Desired<Deployment> {
+  const { replicas, podTemplate } = o
   const { spec, name, namespace, childName } = parts
   const { maxSurge = 1, maxUnavailable = 0 } = spec.rollout ?? {}
   return {
@@ -33,7 +34,7 @@ export function buildModelDeployment(
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
       progressDeadlineSeconds: podTimesOf(spec).loadS + START_S,
       revisionHistoryLimit: OLD_REPLICA_SETS,
-      template: buildPodTemplate(parts),
+      template: podTemplate,
     },
   }
 }

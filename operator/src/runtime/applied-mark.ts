@@ -16,16 +16,20 @@ export function withMark({ desired, digest }: DigestedObject): Desired<KubeObjec
   return { ...desired, metadata: { ...metadata, annotations } }
 }
 
-/**
- * True if exactly this is what was applied last, and all of it still stands in the object. What the server writes in other
- * words (a quantity of `1000m`, say) counts as changed.
- */
-export function isAsApplied(object: KubeObject, { desired, digest }: DigestedObject): boolean {
-  return object.metadata.annotations?.[APPLIED_ANNOTATION] === digest && holds(object, desired)
+/** The object as it was before it got its mark. */
+export function withoutMark(object: Pick<KubeObject, 'metadata'>): object {
+  const { metadata } = object
+  const { [APPLIED_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {}
+  const { annotations: __, ...others } = metadata
+  const isEmpty = Object.keys(annotations).length === 0
+  return { ...object, metadata: isEmpty ? others : { ...others, annotations } }
 }
 
-/** What is there may have more members than what is wanted, as the server adds defaults, but no more elements. */
-function holds(there: unknown, wanted: unknown): boolean {
+/**
+ * True if all that is wanted stands in what is there, which may have more members, as the server adds defaults, but no more
+ * elements. What the server writes in other words (a quantity of `1000m`, say) does not stand.
+ */
+export function holds(there: unknown, wanted: unknown): boolean {
   if (wanted === undefined) return true
   if (Array.isArray(wanted)) {
     const elements: readonly unknown[] = Array.isArray(there) ? there : []

@@ -12,21 +12,20 @@ import {
   unlessNotFound,
 } from '@tutti/kube'
 import type { OwnerId } from './cache.ts'
+import type { ChildRecord } from './child-record.ts'
 import { ChildWriter, type ChildWriterOptions } from './child-writer.ts'
 import { childIdOf, controllerOf, type DesiredChild, type Owner, toOwned } from './children.ts'
 import { handOverReplicas } from './hand-over.ts'
 import type { ApplyOutcome } from './metrics.ts'
 import { OwnerCheck, OwnerMoved } from './owner-check.ts'
 
-/**
- * What an applier reads of the children of one kind: `Cache` has it. Its objects are whole, managedFields apart: what a `trim`
- * leaves out would look changed at every pass.
- */
+/** What an applier reads of the children of one kind: a `Cache` of records has it. */
 export interface ChildCache {
   readonly resource: Resource
-  get(key: string): Stored<KubeObject> | undefined
-  byOwner(owner: OwnerId): readonly Stored<KubeObject>[]
-  inNamespace(namespace: string | undefined): readonly Stored<KubeObject>[]
+  get(key: string): Stored<ChildRecord> | undefined
+  byOwner(owner: OwnerId): readonly Stored<ChildRecord>[]
+  inNamespace(namespace: string | undefined): readonly Stored<ChildRecord>[]
+  keep(object: Stored<KubeObject>): Stored<ChildRecord>
 }
 
 /** The result of one child. */
@@ -34,7 +33,7 @@ export type ChildOutcome = { readonly resource: Resource; readonly key: ObjectKe
   | {
       /** `repaired`: it was as wanted before, and somebody else changed it. */
       readonly result: 'applied' | 'repaired' | 'unchanged'
-      readonly object: Stored<KubeObject>
+      readonly object: Stored<ChildRecord>
     }
   /** An object of that name is there and has another controller, or none. It is left alone. */
   | { readonly result: 'nameConflict'; readonly message: string }
@@ -65,7 +64,7 @@ export interface ApplierOptions extends ChildWriterOptions {
   /** Of every kind that children have; what the owner controls in them and is not wanted is deleted. */
   readonly caches: readonly ChildCache[]
   /** True for an object of another controller, or of none, that counts as the owner's; default: never. */
-  readonly adopts?: (object: Stored<KubeObject>) => boolean
+  readonly adopts?: (object: Stored<ChildRecord>) => boolean
 }
 
 /**
@@ -155,8 +154,8 @@ export class Applier {
   async #ensure(pass: Pass, child: DesiredChild, key: ObjectKey): Promise<Ensured> {
     const { resource, handsOverReplicas: handsOver } = child
     const { owner, check, signal } = pass
-    const cached = this.#cacheOf(resource).get(toKeyString(key))
-    const current = cached ?? (await this.#readLive(pass, resource, key))
+    const cache = this.#cacheOf(resource)
+    const current = cache.get(toKeyString(key)) ?? (await this.#readLive(pass, cache, key))
     const blocked = current && this.#toBlocked(owner, resource, current)
     if (blocked !== undefined) return blocked
     if (current === undefined && isLeaving(owner)) return { result: 'terminating', finalizers: [] }
@@ -168,11 +167,12 @@ export class Applier {
     }
     const wanted = { resource, object: toOwned(owner, child) }
     const ownerKey = toKeyString(keyOf(owner.object))
-    return await this.#writer.write(wanted, { ownerKey, current, beforeChange, signal })
+    const toRecord = (object: Stored<KubeObject>) => cache.keep(object)
+    return await this.#writer.write(wanted, { ownerKey, current, toRecord, beforeChange, signal })
   }
 
   /** Why an object that is there cannot be written to. */
-  #toBlocked(owner: Owner, resource: Resource, current: Stored<KubeObject>): Ensured | undefined {
+  #toBlocked(owner: Owner, resource: Resource, current: Stored<ChildRecord>): Ensured | undefined {
     const { adopts = () => false } = this.#o
     const isOurs = controllerOf(current)?.uid === owner.object.metadata.uid || adopts(current)
     if (!isOurs)
@@ -183,13 +183,14 @@ export class Applier {
 
   async #readLive(
     { check, signal }: Pass,
-    resource: Resource,
+    cache: ChildCache,
     key: ObjectKey,
-  ): Promise<Stored<KubeObject> | undefined> {
+  ): Promise<Stored<ChildRecord> | undefined> {
     // What is not there is made at once: by then the owner has to be there.
     await check.ensure()
     // Caches hold only objects with our labels, and may be behind: whether something is there, the server knows.
-    return await unlessNotFound(this.#o.client.get(resource, key, { signal }))
+    const live = await unlessNotFound(this.#o.client.get(cache.resource, key, { signal }))
+    return live && cache.keep(live)
   }
 
   async #prune(
@@ -216,7 +217,7 @@ export class Applier {
     }
   }
 
-  #ownedIn(cache: ChildCache, { object: { metadata } }: Owner): readonly Stored<KubeObject>[] {
+  #ownedIn(cache: ChildCache, { object: { metadata } }: Owner): readonly Stored<ChildRecord>[] {
     const { adopts } = this.#o
     if (adopts === undefined) return cache.byOwner(metadata)
     const uids = new Set(cache.byOwner(metadata).map((object) => object.metadata.uid))
@@ -276,7 +277,7 @@ function kindIdOf({ group, kind }: Resource): string {
   return `${group}/${kind}`
 }
 
-function toConflictText(owner: Owner, resource: Resource, current: Stored<KubeObject>): string {
+function toConflictText(owner: Owner, resource: Resource, current: Stored<ChildRecord>): string {
   const controller = controllerOf(current)
   const whose =
     controller === undefined

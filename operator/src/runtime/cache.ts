@@ -23,20 +23,21 @@ export type OwnerId = Pick<Stored<KubeObject>['metadata'], 'namespace' | 'uid'>
 export type CacheEvent<T extends KubeObject> = ReflectorEvent<T>
 
 /** Makes the reflector of a cache: `createReflector` with its client, or a test's own. */
-export type OpenReflector = <T extends KubeObject>(
-  o: Omit<ReflectorOptions<T>, 'client'>,
-) => Reflector<T>
+export type OpenReflector = <T extends KubeObject, K extends KubeObject = T>(
+  o: Omit<ReflectorOptions<T, K>, 'client'>,
+) => Reflector<K>
 
-export interface CacheOptions<T extends KubeObject> {
+/** @typeParam K - what is kept of an object. */
+export interface CacheOptions<T extends KubeObject, K extends KubeObject = T> {
   readonly openReflector: OpenReflector
   readonly resource: Resource<T>
   /** Absent: all namespaces. */
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
-  /** Leaves out what is not read; managedFields if absent. */
-  readonly trim?: (object: Stored<T>) => Stored<T>
-  readonly indexers?: Readonly<Record<string, Indexer<T>>>
+  /** What is kept of an object as the server sent it, and no more; all but managedFields if absent. */
+  readonly trim?: (object: Stored<T>) => Stored<K>
+  readonly indexers?: Readonly<Record<string, Indexer<K>>>
   readonly clock: Clock
   readonly log: Logger
   /** For kinds that a cluster may lack: while the server does not serve them the cache is empty, and asks again. */
@@ -51,21 +52,24 @@ const ASK_MS = 30_000
 const RETRY_MS = 2_000
 
 /**
- * A copy of a resource's objects with indexes over it, and with listeners. Objects are shared and never changed.
+ * What is kept of a resource's objects, with indexes over it, and with listeners. Objects are shared and never changed.
  * Keys are `namespace/name`, or the name alone.
+ *
+ * @typeParam T - what the server has, and K what is kept of it: to read what is not kept does not compile.
  */
-export class Cache<T extends KubeObject> {
+export class Cache<T extends KubeObject, K extends KubeObject = T> {
   readonly resource: Resource<T>
-  readonly #o: CacheOptions<T>
-  readonly #indexes = new Map<string, ObjectIndex<T>>()
-  readonly #byOwner = new ObjectIndex<T>(toOwnerKeys)
-  readonly #byNamespace = new ObjectIndex<T>(({ metadata: { namespace } }) =>
+  readonly #o: CacheOptions<T, K>
+  readonly #indexes = new Map<string, ObjectIndex<K>>()
+  /** By uid alone, a text that the object has anyway. */
+  readonly #byOwner = new ObjectIndex<K>(toOwnerUids)
+  readonly #byNamespace = new ObjectIndex<K>(({ metadata: { namespace } }) =>
     namespace === undefined ? [] : [namespace],
   )
-  readonly #handlers = new Set<(event: CacheEvent<T>) => void>()
+  readonly #handlers = new Set<(event: CacheEvent<K>) => void>()
   readonly #servedListeners = new Set<() => void>()
   readonly #synced = Promise.withResolvers<void>()
-  #reflector: Reflector<T> | undefined
+  #reflector: Reflector<K> | undefined
   #isStarted = false
   #isClosed = false
   /** It was: what counts as complete stays so while the kind is read for the first time. */
@@ -74,7 +78,7 @@ export class Cache<T extends KubeObject> {
   #progress = 0
   #progressAt: number
 
-  constructor(o: CacheOptions<T>) {
+  constructor(o: CacheOptions<T, K>) {
     this.resource = o.resource
     this.#o = o
     this.#progressAt = o.clock.now()
@@ -92,7 +96,7 @@ export class Cache<T extends KubeObject> {
   }
 
   #open(): void {
-    this.#reflector = this.#o.openReflector<T>({
+    this.#reflector = this.#o.openReflector<T, K>({
       ...this.#o,
       ...this.#trim(),
       onEvent: (event) => this.#take(event),
@@ -119,12 +123,20 @@ export class Cache<T extends KubeObject> {
     return this.#synced.promise
   }
 
-  get(key: string): Stored<T> | undefined {
+  /** What the cache keeps of an object that the server answered. */
+  keep(object: Stored<T>): Stored<K> {
+    const { trim, isFrozen = false } = this.#o
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- without a trim, what is kept is a T
+    const kept = trim?.(object) ?? (withoutManagedFields(object) as unknown as Stored<K>)
+    return isFrozen ? freeze(kept) : kept
+  }
+
+  get(key: string): Stored<K> | undefined {
     return this.#reflector?.objects.get(key)
   }
 
   /** All objects, in no order that means something. */
-  list(): readonly Stored<T>[] {
+  list(): readonly Stored<K>[] {
     return [...(this.#reflector?.objects.values() ?? [])]
   }
 
@@ -133,7 +145,7 @@ export class Cache<T extends KubeObject> {
   }
 
   /** The objects that the named indexer gives `value`. */
-  byIndex(name: string, value: string): readonly Stored<T>[] {
+  byIndex(name: string, value: string): readonly Stored<K>[] {
     return this.#indexOf(name).get(value)
   }
 
@@ -143,12 +155,15 @@ export class Cache<T extends KubeObject> {
   }
 
   /** The objects of the owner's namespace whose controller it is. */
-  byOwner(owner: OwnerId): readonly Stored<T>[] {
-    return this.#byOwner.get(toOwnerKey(owner.namespace, owner.uid))
+  byOwner(owner: OwnerId): readonly Stored<K>[] {
+    // A user who may write in another namespace could claim any uid there.
+    return this.#byOwner
+      .get(owner.uid)
+      .filter(({ metadata }) => metadata.namespace === owner.namespace)
   }
 
   /** The objects of a namespace. */
-  inNamespace(namespace = ''): readonly Stored<T>[] {
+  inNamespace(namespace = ''): readonly Stored<K>[] {
     return this.#byNamespace.get(namespace)
   }
 
@@ -157,7 +172,7 @@ export class Cache<T extends KubeObject> {
    *
    * @returns takes the handler back.
    */
-  subscribe(handler: (event: CacheEvent<T>) => void): () => void {
+  subscribe(handler: (event: CacheEvent<K>) => void): () => void {
     if (this.hasSynced) {
       for (const [key, object] of this.#reflector?.objects ?? []) {
         handler({ type: 'added', key, object, isInitial: true })
@@ -214,37 +229,29 @@ export class Cache<T extends KubeObject> {
     this.#stopTimer = this.#o.clock.setTimer(delayMs, () => void this.#openOnceServed(isServed))
   }
 
-  #trim(): { trim?: (object: Stored<T>) => Stored<T> } {
+  #trim(): { trim?: (object: Stored<T>) => Stored<K> } {
     const { trim, isFrozen = false } = this.#o
-    if (!isFrozen) return trim === undefined ? {} : { trim }
-    return { trim: (object) => freeze((trim ?? withoutManagedFields)(object)) }
+    if (trim === undefined && !isFrozen) return {}
+    return { trim: (object) => this.keep(object) }
   }
 
-  #indexOf(name: string): ObjectIndex<T> {
+  #indexOf(name: string): ObjectIndex<K> {
     const index = this.#indexes.get(name)
     assert(index !== undefined, `cache of ${this.resource.plural} has no index "${name}"`)
     return index
   }
 
-  #take(event: CacheEvent<T>): void {
+  #take(event: CacheEvent<K>): void {
     for (const index of [this.#byOwner, this.#byNamespace, ...this.#indexes.values()]) {
-      if (event.type === 'deleted') index.remove(event.key)
-      else index.set(event.key, event.object)
+      if (event.type !== 'added') index.remove(event.old)
+      if (event.type !== 'deleted') index.add(event.object)
     }
     for (const handler of this.#handlers) handler(event)
   }
 }
 
-/** Owners are in the namespace of their children: a user who may write in another could claim any uid there. */
-function toOwnerKeys({ metadata }: KubeObject): readonly string[] {
-  const { namespace, ownerReferences: owners = [] } = metadata
-  return owners
-    .filter(({ controller }) => controller === true)
-    .map(({ uid }) => toOwnerKey(namespace, uid))
-}
-
-function toOwnerKey(namespace: string | undefined, uid: string): string {
-  return `${namespace ?? ''}/${uid}`
+function toOwnerUids({ metadata: { ownerReferences = [] } }: KubeObject): readonly string[] {
+  return ownerReferences.filter(({ controller }) => controller === true).map(({ uid }) => uid)
 }
 
 /** Freezes a value at every depth. */

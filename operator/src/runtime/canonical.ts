@@ -18,7 +18,37 @@ export function toCanonicalJson(value: unknown): string {
   return `{${text}}`
 }
 
+const DIGEST_BYTES = 16
+
 /** A digest of a value's canonical JSON, 32 hex digits. */
 export function digestOf(value: unknown): string {
-  return hash('sha256', toCanonicalJson(value), 'hex').slice(0, 32)
+  // Not cut out of a longer text, which each of ten thousand digests would keep.
+  return hash('sha256', toCanonicalJson(value), 'buffer').toString('hex', 0, DIGEST_BYTES)
+}
+
+/** True for values of one canonical JSON, without writing it. */
+export function isSameJson(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  if (typeof one !== 'object' || typeof other !== 'object') return false
+  if (one === null || other === null) return false
+  if (Array.isArray(one) || Array.isArray(other)) return isSameList(one, other)
+  // What is in both is compared once.
+  const isMore = Object.keys(other).some((name) => isMember(other, name) && !isMember(one, name))
+  return !isMore && Object.keys(one).every((name) => isSameMember(one, other, name))
+}
+
+function isSameList(one: unknown, other: unknown): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other) || one.length !== other.length) return false
+  return one.every((element, i) => isSameJson(element ?? null, other[i] ?? null))
+}
+
+function isSameMember(one: object, other: object, name: string): boolean {
+  const isIn = isMember(one, name)
+  if (isIn !== isMember(other, name)) return false
+  return !isIn || isSameJson(Reflect.get(one, name), Reflect.get(other, name))
+}
+
+/** Not of what every object inherits: a label may be `toString`. */
+function isMember(object: object, name: string): boolean {
+  return Object.hasOwn(object, name) && Reflect.get(object, name) !== undefined
 }

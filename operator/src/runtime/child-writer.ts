@@ -7,9 +7,10 @@ import {
   type Stored,
   unlessNotFound,
 } from '@tutti/kube'
-import { isAsApplied, withMark } from './applied-mark.ts'
+import { withMark } from './applied-mark.ts'
 import { digestOf } from './canonical.ts'
-import { childIdOf, FIELD_MANAGER, stampOf } from './children.ts'
+import { type ChildRecord, isAsApplied } from './child-record.ts'
+import { childIdOf, FIELD_MANAGER } from './children.ts'
 import type { ApplyOutcome, RuntimeMetrics } from './metrics.ts'
 import { isBehind } from './resource-version.ts'
 
@@ -28,7 +29,9 @@ export interface WriteOptions {
   /** Under which the child is remembered. */
   readonly ownerKey: string
   /** What is there, as a cache has it; undefined if the server says that nothing is. */
-  readonly current: Stored<KubeObject> | undefined
+  readonly current: Stored<ChildRecord> | undefined
+  /** What caches keep of it. */
+  readonly toRecord: (object: Stored<KubeObject>) => Stored<ChildRecord>
   /** Called, and waited for, before what is there is written to; what it throws keeps it from that. */
   readonly beforeChange: (uid: string) => Promise<void>
   readonly signal: AbortSignal
@@ -37,7 +40,7 @@ export interface WriteOptions {
 export interface WrittenChild {
   /** `repaired`: it was as wanted before, and somebody else changed it. */
   readonly result: 'applied' | 'repaired' | 'unchanged'
-  readonly object: Stored<KubeObject>
+  readonly object: Stored<ChildRecord>
 }
 
 /** A child as the server answered when it was last applied. */
@@ -46,8 +49,8 @@ interface AppliedChild {
   readonly resourceVersion: string
   /** Of the object that was applied, its owner reference included. */
   readonly digest: string
-  /** Of the answer; see stampOf. */
-  readonly stamp: string
+  /** Of the answer; see ChildRecord. */
+  readonly owned: string
 }
 
 /** An object that is to be applied, before the uid is added that guards it. */
@@ -63,7 +66,10 @@ interface ApplyRequest {
  */
 export class ChildWriter {
   readonly #o: ChildWriterOptions
-  /** By the key of the owner and the child; in memory only. The mark tells what an earlier process applied. */
+  /**
+   * By the key of the owner and the child; in memory only, and only of those whose record does not tell it: a cache has not seen
+   * the answer yet, or the server writes in other words what was applied.
+   */
   readonly #known = new Map<string, Map<string, AppliedChild>>()
 
   constructor(o: ChildWriterOptions) {
@@ -84,12 +90,12 @@ export class ChildWriter {
     const request = { resource, desired, digest: digestOf(desired) }
     const { current } = o
     if (current === undefined) return { result: 'applied', object: await this.#apply(request, o) }
-    const known = this.#recall(request, o.ownerKey, current)
+    const known = this.#knownOf(request, o.ownerKey, current)
     // While the cache is behind, what the server answered is newer than what the cache shows.
     const isNewer = known !== undefined && isBehind(current, known)
     const { uid, resourceVersion } = isNewer ? known : current.metadata
-    const isSameDesired = known?.digest === request.digest
-    if (isSameDesired && (isNewer || known.stamp === stampOf(current, desired))) {
+    const isSameDesired = (known?.digest ?? current.mark) === request.digest
+    if (isNewer ? isSameDesired : isInPlace(current, request, known)) {
       this.count(resource, 'skipped')
       return { result: 'unchanged', object: current }
     }
@@ -100,40 +106,42 @@ export class ChildWriter {
     return { result: isSameDesired ? 'repaired' : 'applied', object }
   }
 
-  /** What was applied last: by this process, or by an earlier one that left its mark. */
-  #recall(
+  /** What this process applied last, as long as the record in the cache does not tell as much. */
+  #knownOf(
     request: ApplyRequest,
     ownerKey: string,
-    current: Stored<KubeObject>,
+    current: Stored<ChildRecord>,
   ): AppliedChild | undefined {
-    const known = this.#known.get(ownerKey)?.get(idOf(request))
-    if (known !== undefined || !isAsApplied(current, request)) return known
-    return this.#remember(request, ownerKey, current)
+    const children = this.#known.get(ownerKey)
+    const known = children?.get(idOf(request))
+    if (known === undefined || isBehind(current, known)) return known
+    if (!isAsApplied(current, request)) return known
+    children?.delete(idOf(request))
+    if (children?.size === 0) this.#known.delete(ownerKey)
+    return undefined
   }
 
   /** @param uid - of the object that is there; an apply with it does not create another. */
   async #apply(
     request: ApplyRequest,
-    { ownerKey, signal }: WriteOptions,
+    { ownerKey, toRecord, signal }: WriteOptions,
     uid?: string,
-  ): Promise<Stored<KubeObject>> {
+  ): Promise<Stored<ChildRecord>> {
     const marked = withMark(request)
     const metadata = { ...marked.metadata, ...(uid !== undefined && { uid }) }
     const options = { fieldManager: FIELD_MANAGER, signal }
-    const object = await this.#o.client.apply(request.resource, { ...marked, metadata }, options)
+    const answer = await this.#o.client.apply(request.resource, { ...marked, metadata }, options)
     this.count(request.resource, 'applied')
-    this.#remember(request, ownerKey, object)
-    return object
+    const record = toRecord(answer)
+    this.#remember(request, ownerKey, record)
+    return record
   }
 
-  /** @param object - the child as the server has it, with all that was applied. */
-  #remember(request: ApplyRequest, ownerKey: string, object: Stored<KubeObject>): AppliedChild {
-    const { uid, resourceVersion } = object.metadata
-    const stamp = stampOf(object, request.desired)
-    const child = { uid, resourceVersion, digest: request.digest, stamp }
+  #remember(request: ApplyRequest, ownerKey: string, record: Stored<ChildRecord>): void {
+    const { uid, resourceVersion } = record.metadata
+    const child = { uid, resourceVersion, digest: request.digest, owned: record.owned }
     const children = this.#known.get(ownerKey) ?? new Map<string, AppliedChild>()
     this.#known.set(ownerKey, children.set(idOf(request), child))
-    return child
   }
 
   /**
@@ -142,7 +150,7 @@ export class ChildWriter {
    * @throws KubeError, a Conflict if it changed.
    */
   async delete(
-    { resource, object }: { readonly resource: Resource; readonly object: Stored<KubeObject> },
+    { resource, object }: { readonly resource: Resource; readonly object: Stored<ChildRecord> },
     { ownerKey, signal }: Pick<WriteOptions, 'ownerKey' | 'signal'>,
   ): Promise<void> {
     const { uid, resourceVersion } = object.metadata
@@ -155,4 +163,14 @@ export class ChildWriter {
 
 function idOf({ resource, desired }: ApplyRequest): string {
   return childIdOf(resource, keyOf(desired))
+}
+
+/** True if what is wanted is what was applied last, and all of it still stands, in the server's words. */
+function isInPlace(
+  current: ChildRecord,
+  request: ApplyRequest,
+  known: AppliedChild | undefined,
+): boolean {
+  if (isAsApplied(current, request)) return true
+  return known?.digest === request.digest && known.owned === current.owned
 }

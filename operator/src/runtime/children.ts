@@ -9,7 +9,6 @@ import {
   type Stored,
   toKeyString,
 } from '@tutti/kube'
-import { digestOf } from './canonical.ts'
 
 /** The name in which the operator owns fields. */
 export const FIELD_MANAGER = 'tutti-operator'
@@ -68,7 +67,7 @@ export function childIdOf(resource: Resource, key: ObjectKey): string {
 
 /** The whole object that is applied: with the owner as its controller, and the labels that all children have. */
 export function toOwned(owner: Owner, child: DesiredChild): Desired<KubeObject> {
-  const { metadata } = child.object
+  const { annotations = {}, ...metadata } = child.object.metadata
   const { namespace } = owner.object.metadata
   assert(
     namespace === undefined || namespace === metadata.namespace,
@@ -78,6 +77,8 @@ export function toOwned(owner: Owner, child: DesiredChild): Desired<KubeObject> 
     ...child.object,
     metadata: {
       ...metadata,
+      // The server leaves out what is empty.
+      ...(Object.keys(annotations).length > 0 && { annotations }),
       labels: {
         'app.kubernetes.io/instance': owner.object.metadata.name,
         ...metadata.labels,
@@ -100,31 +101,8 @@ export function toOwnerReference({ resource, object }: Owner): OwnerReference {
 }
 
 /** The controller of an object, if it has one. */
-export function controllerOf(object: KubeObject): OwnerReference | undefined {
-  return object.metadata.ownerReferences?.find(({ controller }) => controller === true)
-}
-
-/**
- * A digest of the fields of our object that others may have changed: its spec, by its generation or as it stands for kinds
- * that have none, its owners, and those labels and annotations that are wanted. What others add beside them does not matter.
- */
-export function stampOf(object: KubeObject, desired: Desired<KubeObject>): string {
-  const { labels, annotations, ownerReferences, generation } = object.metadata
-  return digestOf({
-    labels: pick(labels, desired.metadata.labels),
-    annotations: pick(annotations, desired.metadata.annotations),
-    ownerReferences,
-    content: generation ?? contentOf(object),
-  })
-}
-
-function contentOf(object: KubeObject): unknown {
-  const { metadata: _, status: __, ...content }: KubeObject & { status?: unknown } = object
-  return content
-}
-
-type Texts = Readonly<Record<string, string>> | undefined
-
-function pick(texts: Texts, wanted: Texts): unknown {
-  return Object.keys(wanted ?? {}).map((key) => [key, texts?.[key]])
+export function controllerOf({
+  metadata,
+}: Pick<KubeObject, 'metadata'>): OwnerReference | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)
 }

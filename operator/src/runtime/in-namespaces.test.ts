@@ -14,25 +14,29 @@ function scripted() {
     readonly remove: (name: string) => void
     readonly sync: () => void
   }[] = []
-  const open = <T extends KubeObject>(o: Omit<ReflectorOptions<T>, 'client'>): Reflector<T> => {
+  const open = <T extends KubeObject, K extends KubeObject = T>(
+    o: Omit<ReflectorOptions<T, K>, 'client'>,
+  ): Reflector<K> => {
     const { namespace } = o
-    const objects = new Map<string, Stored<T>>()
+    const objects = new Map<string, Stored<K>>()
     const state = { hasSynced: false, isClosed: false }
-    const object = (name: string): Stored<T> =>
+    const object = (name: string): Stored<K> =>
       // Of the kind that the cache is of, as far as the test looks.
-      ({ kind: 'ConfigMap', metadata: { name, namespace, uid: name } }) as unknown as Stored<T>
+      ({ kind: 'ConfigMap', metadata: { name, namespace, uid: name } }) as unknown as Stored<K>
     opened.push({
       namespace,
       closed: () => state.isClosed,
       add: (name) => {
         const key = `${namespace}/${name}`
-        objects.set(key, object(name))
-        o.onEvent({ type: 'added', key, object: object(name), isInitial: !state.hasSynced })
+        const added = object(name)
+        objects.set(key, added)
+        o.onEvent({ type: 'added', key, object: added, isInitial: !state.hasSynced })
       },
       remove: (name) => {
         const key = `${namespace}/${name}`
+        const old = objects.get(key) ?? object(name)
         objects.delete(key)
-        o.onEvent({ type: 'deleted', key, object: object(name) })
+        o.onEvent({ type: 'deleted', key, object: object(name), old })
       },
       sync: () => {
         state.hasSynced = true

@@ -12,15 +12,15 @@ export function inNamespaces(open: OpenReflector, namespaces: readonly string[])
   return (o) => (o.namespace === undefined ? openEach(open, o, new Set(namespaces)) : open(o))
 }
 
-function openEach<T extends KubeObject>(
+function openEach<T extends KubeObject, K extends KubeObject>(
   open: OpenReflector,
-  o: Omit<ReflectorOptions<T>, 'client'>,
+  o: Omit<ReflectorOptions<T, K>, 'client'>,
   namespaces: ReadonlySet<string>,
-): Reflector<T> {
-  const objects = new Map<string, Stored<T>>()
+): Reflector<K> {
+  const objects = new Map<string, Stored<K>>()
   let waiting = namespaces.size
   const parts = [...namespaces].map((namespace) =>
-    open<T>({
+    open<T, K>({
       ...o,
       namespace,
       onEvent: (event) => {

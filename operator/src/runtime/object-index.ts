@@ -1,35 +1,33 @@
 import type { KubeObject, Stored } from '@tutti/kube'
 
-/** Finds objects by values that a function gives for each. */
+/**
+ * Finds objects by values that a function gives for each. An index has an entry for each of tens of thousands of objects, and
+ * most values are of one object alone: only the others have a set.
+ */
 export class ObjectIndex<T extends KubeObject> {
   readonly #valuesOf: (object: Stored<T>) => readonly string[]
-  /** By value, then by key. */
-  readonly #found = new Map<string, Map<string, Stored<T>>>()
-  readonly #values = new Map<string, readonly string[]>()
+  readonly #found = new Map<string, Stored<T> | Set<Stored<T>>>()
 
   constructor(valuesOf: (object: Stored<T>) => readonly string[]) {
     this.#valuesOf = valuesOf
   }
 
-  set(key: string, object: Stored<T>): void {
-    this.remove(key)
-    const values = this.#valuesOf(object)
-    if (values.length === 0) return
-    this.#values.set(key, values)
-    for (const value of values) {
-      const found = this.#found.get(value) ?? new Map<string, Stored<T>>()
-      found.set(key, object)
-      this.#found.set(value, found)
+  add(object: Stored<T>): void {
+    for (const value of this.#valuesOf(object)) {
+      const found = this.#found.get(value)
+      if (found === undefined) this.#found.set(value, object)
+      else if (found instanceof Set) found.add(object)
+      else if (found !== object) this.#found.set(value, new Set([found, object]))
     }
   }
 
-  remove(key: string): void {
-    for (const value of this.#values.get(key) ?? []) {
+  /** @param object - the very one that was added. */
+  remove(object: Stored<T>): void {
+    for (const value of this.#valuesOf(object)) {
       const found = this.#found.get(value)
-      found?.delete(key)
-      if (found?.size === 0) this.#found.delete(value)
+      if (found instanceof Set) found.delete(object)
+      if (found === object || (found instanceof Set && found.size === 0)) this.#found.delete(value)
     }
-    this.#values.delete(key)
   }
 
   /** Every value under which something is found. */
@@ -38,6 +36,8 @@ export class ObjectIndex<T extends KubeObject> {
   }
 
   get(value: string): readonly Stored<T>[] {
-    return [...(this.#found.get(value)?.values() ?? [])]
+    const found = this.#found.get(value)
+    if (found === undefined) return []
+    return found instanceof Set ? [...found] : [found]
   }
 }

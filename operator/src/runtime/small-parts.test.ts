@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { digestOf, toCanonicalJson } from './canonical.ts'
+import { digestOf, isSameJson, toCanonicalJson } from './canonical.ts'
 import { LruMap } from './lru-map.ts'
 import { isOlderVersion } from './resource-version.ts'
 
@@ -19,6 +19,28 @@ await t.test('equal values have one text, whatever the order of their keys', asy
     }),
   )
   t.not(digestOf({ a: [1, 2] }), digestOf({ a: [2, 1] }))
+})
+
+await t.test('what has one canonical text is the same, and nothing else', async (t) => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
+      const isSame = toCanonicalJson(one) === toCanonicalJson(other)
+      return isSameJson(one, other) === isSame && isSameJson(one, structuredClone(one))
+    }),
+  )
+  t.ok(isSameJson({ a: 1, b: undefined }, { a: 1 }))
+  t.ok(isSameJson([undefined], [null]))
+  for (const [one, other] of [
+    [{ a: 1 }, { b: 1 }],
+    [{ toString: 1 }, {}],
+    [{}, []],
+    [[1], [1, 2]],
+    [null, {}],
+    [1, '1'],
+  ]) {
+    t.notOk(isSameJson(one, other))
+    t.notOk(isSameJson(other, one))
+  }
 })
 
 await t.test('versions are compared as numbers of any length', async (t) => {

@@ -32,7 +32,7 @@ export function isAnyChange(now: Stored<KubeObject>, before: Stored<KubeObject>)
 
 /** The controller's own objects, by their own keys, where what was intended changed. */
 export function ownSource<T extends KubeObject>(
-  cache: Cache<T>,
+  cache: SourceCache<T>,
   predicate: Predicate<T> = isIntentChange,
 ): Source {
   return cacheSource({ cache, predicate, isOwn: true, toKeys: (_object, key) => [key] })
@@ -54,7 +54,7 @@ export function childSource(cache: SourceCache<KubeObject>, owner: Resource): So
 }
 
 export interface ReferenceSourceOptions<T extends KubeObject> {
-  readonly cache: Cache<T>
+  readonly cache: SourceCache<T>
   /** The keys that an object concerns, from an index say. */
   readonly toKeys: (object: Stored<T>) => readonly string[]
   /** Default isAnyChange. */
@@ -69,7 +69,10 @@ export function referenceSource<T extends KubeObject>(o: ReferenceSourceOptions<
 }
 
 /** What a source needs of a cache. */
-export type SourceCache<T extends KubeObject> = Pick<Cache<T>, 'hasSynced' | 'keys' | 'subscribe'>
+export type SourceCache<T extends KubeObject> = Pick<
+  Cache<KubeObject, T>,
+  'hasSynced' | 'keys' | 'subscribe'
+>
 
 interface CacheSourceOptions<T extends KubeObject> {
   readonly cache: SourceCache<T>

@@ -8,7 +8,7 @@ import {
   type Stored,
   toKeyString,
 } from '@tutti/kube'
-import { digestOf } from './canonical.ts'
+import { digestOf, isSameJson } from './canonical.ts'
 import { FIELD_MANAGER } from './children.ts'
 import type { RuntimeMetrics } from './metrics.ts'
 import { isBehind } from './resource-version.ts'
@@ -67,7 +67,7 @@ export class StatusWriter {
     o: StatusWrite<S>,
     { signal }: { readonly signal: AbortSignal },
   ): Promise<StatusResult> {
-    const isStored = this.#isStored(o.object, digestOf(o.status))
+    const isStored = this.#isStored(o.object, o.status)
     const result = isStored ? 'unchanged' : await this.#put(o, signal)
     this.#o.metrics.statusWrites.add({ kind: o.resource.kind, result })
     return result
@@ -78,12 +78,17 @@ export class StatusWriter {
     this.#written.delete(key)
   }
 
-  #isStored(object: Stored<WithStatus<unknown>>, digest: string): boolean {
+  #isStored(object: Stored<WithStatus<unknown>>, status: unknown): boolean {
     const written = this.#writtenOf(object)
-    if (written !== undefined && isBehind(object, written)) return written.digest === digest
-    const stored = digestOf(object.status ?? {})
-    if (stored === digest) return true
-    return written?.digest === digest && stored === digestOf(written.stored ?? {})
+    const isWritten = (): boolean => written?.digest === digestOf(status)
+    if (written !== undefined && isBehind(object, written)) return isWritten()
+    const { status: stored = {} } = object
+    if (isSameJson(stored, status)) {
+      // The cache tells as much from now on.
+      if (written !== undefined) this.#written.delete(toKeyString(keyOf(object)))
+      return true
+    }
+    return isWritten() && isSameJson(stored, written?.stored ?? {})
   }
 
   async #put<S>(o: StatusWrite<S>, signal: AbortSignal): Promise<StatusResult> {

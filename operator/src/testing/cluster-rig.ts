@@ -1,6 +1,7 @@
 import { CONFIG_MAP, DEPLOYMENT, SERVICE } from '@tutti/kube'
 import { type ApiServer, startHttpFaultProxy } from '@tutti/kube/testing'
 import type { Test } from 'tap'
+import { keepChild } from '../controllers/kept-objects.ts'
 import { Cache, type OpenReflector } from '../runtime/cache.ts'
 import { MANAGED_BY } from '../runtime/children.ts'
 import { pathsIn } from './namespaced.ts'
@@ -19,11 +20,12 @@ export function toyCaches(o: {
   readonly isFrozen?: boolean
 }) {
   const around = { ...o, ...AROUND }
+  const children = { ...around, labelSelector, trim: keepChild }
   return {
     toys: new Cache({ ...around, resource: TOY }),
-    configMaps: new Cache({ ...around, resource: CONFIG_MAP, labelSelector }),
-    deployments: new Cache({ ...around, resource: DEPLOYMENT, labelSelector }),
-    services: new Cache({ ...around, resource: SERVICE, labelSelector }),
+    configMaps: new Cache({ ...children, resource: CONFIG_MAP }),
+    deployments: new Cache({ ...children, resource: DEPLOYMENT }),
+    services: new Cache({ ...children, resource: SERVICE }),
   }
 }
 

@@ -50,7 +50,7 @@ export function memoryReflector() {
     remove: (key: string): void => {
       const object = objects.get(key)
       objects.delete(key)
-      if (object !== undefined) options?.onEvent({ type: 'deleted', key, object })
+      if (object !== undefined) options?.onEvent({ type: 'deleted', key, object, old: object })
     },
     get isClosed() {
       return isClosed

@@ -131,11 +131,11 @@ export class RestWatch {
     }
   }
 
-  #open<T extends KubeObject>(
-    options: Omit<ReflectorOptions<T>, 'client'>,
-  ): ReturnType<typeof createReflector<T>> {
+  #open<T extends KubeObject, K extends KubeObject>(
+    options: Omit<ReflectorOptions<T, K>, 'client'>,
+  ): Reflector<K> {
     const { client, idleMs } = this.#o
-    const reflector = createReflector<T>({
+    const reflector = createReflector<T, K>({
       ...options,
       client,
       // When a watch counts as dead is nothing that the operator waits for.

@@ -26,14 +26,14 @@ export interface ObjectMeta {
   readonly managedFields?: readonly ManagedFields[]
 }
 
-/** Metadata, as the API server gives it. */
-export interface StoredMeta extends ObjectMeta {
+/** What the API server gives every object. */
+export interface StoredMeta {
   readonly uid: string
   readonly resourceVersion: string
   readonly creationTimestamp: string
 }
 
-/** An object as the API server gives it. */
+/** An object as the API server gives it, or what is kept of one. */
 export type Stored<T extends KubeObject> = T & { readonly metadata: StoredMeta }
 
 export interface OwnerReference {
@@ -116,7 +116,8 @@ export interface ObjectKey {
 
 /** @returns `namespace/name`, or the name alone. */
 export function toKeyString(key: ObjectKey): string {
-  return key.namespace === undefined ? key.name : `${key.namespace}/${key.name}`
+  // Joined, since a template gives a text that keeps its parts until it is read, and these are kept for as long as the objects.
+  return key.namespace === undefined ? key.name : [key.namespace, key.name].join('/')
 }
 
 /** @returns where an object is, from its metadata. */

@@ -1,7 +1,7 @@
 import { ModelSpec } from '@tutti/ensemble'
 import type { Deployment, Secret, Stored } from '@tutti/kube'
 import t from 'tap'
-import { buildModelDeployment } from '../../resources/model-deployment.ts'
+import { buildModelDeployment, buildPodTemplate } from '../../resources/model-deployment.ts'
 import type { ModelParts } from '../../resources/model-parts.ts'
 import { MODEL_CONFIG } from '../../testing/model-world.ts'
 import { stepSettings } from '../../testing/step-settings.ts'
@@ -42,7 +42,10 @@ function secret(data: object): Stored<Secret> {
 }
 
 function deploy(parts: ModelParts): Deployment {
-  return storedObject({ name: 'yolo-step' }, { ...buildModelDeployment(parts, 1) }) as Deployment
+  return storedObject(
+    { name: 'yolo-step' },
+    { ...buildModelDeployment(parts, { replicas: 1, podTemplate: buildPodTemplate(parts) }) },
+  ) as Deployment
 }
 
 await t.test('a Model that can be made is not refused', async (t) => {

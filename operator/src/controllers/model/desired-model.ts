@@ -1,10 +1,11 @@
 import type { ModelSpec } from '@tutti/ensemble'
-import type { Deployment, Secret, Stored } from '@tutti/kube'
+import type { PodTemplate, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 import { type ModelParts, toModelParts } from '../../resources/model-parts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
+import type { DeploymentState } from '../kept-objects.ts'
 import { credentialsDigest, earlierCredentialsDigest } from './credentials-digest.ts'
 import { templateOf } from './deployment-state.ts'
 
@@ -12,7 +13,8 @@ import { templateOf } from './deployment-state.ts'
 export interface DesiredModel {
   readonly parts: ModelParts
   readonly scaling: Scaling
-  /** Digest of the pod template. */
+  readonly podTemplate: PodTemplate
+  /** Its digest. */
   readonly template: string
 }
 
@@ -25,15 +27,16 @@ export function toDesiredModel(
     /** That artifacts are fetched with, if there is one. */
     readonly secret: Stored<Secret> | undefined
     /** Of its pods, if there is one. */
-    readonly deployment: Deployment | undefined
+    readonly deployment: DeploymentState | undefined
   },
 ): DesiredModel {
   const { settings, secret, deployment } = o
   const desire = (digest: string | undefined): DesiredModel => {
     const credentials = digest === undefined ? {} : { credentialsDigest: digest }
     const parts = toModelParts({ name, namespace, spec, settings, ...credentials })
-    const template = buildPodTemplate(parts).metadata?.annotations?.[TEMPLATE_ANNOTATION]
-    return { parts, scaling: toScaling(spec), template: template ?? '' }
+    const podTemplate = buildPodTemplate(parts)
+    const template = podTemplate.metadata?.annotations?.[TEMPLATE_ANNOTATION] ?? ''
+    return { parts, scaling: toScaling(spec), podTemplate, template }
   }
   if (secret === undefined) return desire(undefined)
   // Another digest alone is no reason to replace the pods of the release before.

@@ -1,7 +1,8 @@
 import type { ModelSpec } from '@tutti/ensemble'
-import type { Deployment, Pod } from '@tutti/kube'
+import type { Pod } from '@tutti/kube'
 import { isAlive, statusOf } from '../../pods/pod-state.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
+import type { DeploymentState } from '../kept-objects.ts'
 import { type Failure, failureOfPod } from '../pod-failure.ts'
 import { isObserved, numbersOf } from './deployment-state.ts'
 import { withLoadHint } from './load-hint.ts'
@@ -17,7 +18,7 @@ import { isOfTemplate, type ModelPod } from './model-pods.ts'
  */
 export function findFailure(
   pods: readonly ModelPod[],
-  deployment: Deployment | undefined,
+  deployment: DeploymentState | undefined,
   wanted: {
     readonly spec?: Pick<ModelSpec, 'storageUri'> | undefined
     readonly template?: string | undefined
@@ -40,7 +41,7 @@ function rankOf({ pod, isCurrent }: ModelPod): string {
   return `${isAlive(pod) ? 0 : 1} ${isCurrent ? 0 : 1} ${pod.metadata.name}`
 }
 
-function hasAllPods(deployment: Deployment): boolean {
+function hasAllPods(deployment: DeploymentState): boolean {
   const { wanted, available } = numbersOf(deployment)
   return isObserved(deployment) && available >= wanted
 }

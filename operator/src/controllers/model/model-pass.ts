@@ -1,5 +1,5 @@
 import type { ModelStatus } from '@tutti/ensemble'
-import { CONTROLLER_REVISION, DEPLOYMENT, type Deployment, keyOf, type Stored } from '@tutti/kube'
+import { CONTROLLER_REVISION, DEPLOYMENT, keyOf, type Stored } from '@tutti/kube'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import { buildModelChildren } from '../../resources/build-model-children.ts'
 import { planReplicas } from '../../resources/model-scaling.ts'
@@ -16,6 +16,7 @@ import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import type { ControllerParts } from '../context.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
+import type { DeploymentRecord } from '../kept-objects.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
@@ -122,7 +123,8 @@ export class ModelPass {
     const live = reader.deploymentOf(model)?.spec.replicas
     const wanted = scaler.wanted(key, model.metadata.uid)
     const replicas = planReplicas(desired.scaling, { live, wanted })
-    const children = buildModelChildren(desired.parts, { scaling: desired.scaling, replicas })
+    const { parts, scaling, podTemplate } = desired
+    const children = buildModelChildren(parts, { scaling, replicas, podTemplate })
     const synced = await applier.sync(this.#owner, children, {
       signal,
       onRepaired: (child) => events.record(childRepaired(model, child)),
@@ -220,11 +222,11 @@ function reasonOf({ reason }: { readonly reason: string }): string {
 type Facts = Omit<ModelWorld, 'accepted' | 'routers' | 'trouble' | 'failure'>
 
 /** As the server answered just now: newer than what the cache has. */
-function findDeployment(synced: SyncResult | undefined): Stored<Deployment> | undefined {
+function findDeployment(synced: SyncResult | undefined): Stored<DeploymentRecord> | undefined {
   for (const outcome of synced?.outcomes ?? []) {
     if (outcome.resource !== DEPLOYMENT || !('object' in outcome)) continue
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the descriptor says what it is
-    return outcome.object as Stored<Deployment>
+    return outcome.object as Stored<DeploymentRecord>
   }
   return undefined
 }

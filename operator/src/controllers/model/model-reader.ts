@@ -1,8 +1,9 @@
-import type { Deployment, Pod, Secret, Stored } from '@tutti/kube'
+import type { Pod, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { COMPONENT } from '../../resources/step-labels.ts'
 import { isOrphanOf, type Revision } from '../accepted-revisions.ts'
 import { type Caches, INDEX, rivalOf, secretKeysOf } from '../caches.ts'
+import type { DeploymentRecord } from '../kept-objects.ts'
 import type { Served } from '../served-names.ts'
 
 type Model = Stored<ModelObject>
@@ -17,7 +18,7 @@ export function createModelReader(caches: Caches) {
     /** That its artifacts are fetched with. */
     secretOf: (model: Model): Stored<Secret> | undefined =>
       caches.secrets.get(secretKeysOf(model)[0] ?? ''),
-    deploymentOf: (model: Model): Stored<Deployment> | undefined =>
+    deploymentOf: (model: Model): Stored<DeploymentRecord> | undefined =>
       caches.deployments.byOwner(model.metadata)[0],
     podsOf: ({ metadata }: Model): readonly Stored<Pod>[] =>
       caches.pods

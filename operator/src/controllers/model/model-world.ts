@@ -1,11 +1,12 @@
 import type { ModelSpec, ModelStatus } from '@tutti/ensemble'
-import type { Deployment, Stored } from '@tutti/kube'
+import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import type { Scaling } from '../../resources/model-scaling.ts'
 import type { ChildOutcome } from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { ConditionState } from '../condition-state.ts'
+import type { DeploymentState } from '../kept-objects.ts'
 import type { Failure } from '../pod-failure.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
 import type { Refusal } from './check-model.ts'
@@ -27,7 +28,7 @@ export interface ModelWorld {
   /** Digest of the pod template that is wanted. */
   readonly template?: string | undefined
   /** As it is now. */
-  readonly deployment?: Stored<Deployment> | undefined
+  readonly deployment?: DeploymentState | undefined
   /** Results of the desired children. */
   readonly outcomes: readonly ChildOutcome[]
   readonly pods: readonly ModelPod[]

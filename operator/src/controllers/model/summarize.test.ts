@@ -2,6 +2,7 @@ import { ModelStatus } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { HORIZONTAL_POD_AUTOSCALER, KubeError, SERVICE } from '@tutti/kube'
 import t from 'tap'
+import { toChildRecord } from '../../runtime/child-record.ts'
 import { modelDeployment, modelPod, modelWorld, servedModel } from '../../testing/model-world.ts'
 import { storedObject } from '../../testing/stored-object.ts'
 import type { ModelWorld } from './model-world.ts'
@@ -279,10 +280,9 @@ const CASES: readonly {
           resource: HORIZONTAL_POD_AUTOSCALER,
           key,
           result: 'unchanged',
-          object: storedObject(
-            { name: 'yolo-step' },
-            { spec: { behavior: { scaleUp: { selectPolicy: 'Max', tolerance } } } },
-          ),
+          object: toChildRecord(storedObject({ name: 'yolo-step' }, {}), {
+            spec: { behavior: { scaleUp: { selectPolicy: 'Max', tolerance } } },
+          }),
         },
       ],
     }),

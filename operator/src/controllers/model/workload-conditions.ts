@@ -1,5 +1,6 @@
-import type { Deployment, IntOrString } from '@tutti/kube'
+import type { IntOrString } from '@tutti/kube'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
+import type { DeploymentState } from '../kept-objects.ts'
 import { toFailureText } from '../pod-failure.ts'
 import { isObserved, numbersOf, templateOf } from './deployment-state.ts'
 import { checkChildren, findPassing } from './model-conditions.ts'
@@ -44,7 +45,7 @@ export function checkProgress(world: ModelWorld): ConditionState {
   return checkRollout(deployment)
 }
 
-function checkRollout(deployment: Deployment): ConditionState {
+function checkRollout(deployment: DeploymentState): ConditionState {
   const { wanted, all, updated, available } = numbersOf(deployment)
   const text = `${updated} of ${count(wanted, 'pod')} of the newest template, ${all - updated} old; ${available} available, old or new`
   const late = deployment.status?.conditions?.find(({ type }) => type === 'Progressing')
@@ -57,7 +58,7 @@ function checkRollout(deployment: Deployment): ConditionState {
   return isTrue('RollingOut', text)
 }
 
-function toPausedText({ metadata: { name, namespace } }: Deployment, text: string): string {
+function toPausedText({ metadata: { name, namespace } }: DeploymentState, text: string): string {
   return `Deployment "${name}": spec.paused is true, kubectl rollout resume deployment/${name} -n ${namespace} lets it go on; ${text}`
 }
 

@@ -1,13 +1,14 @@
-import type { ContainerStatus, Deployment, Pod } from '@tutti/kube'
+import type { ContainerStatus, Pod } from '@tutti/kube'
 import { isAlive } from '../../pods/pod-state.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
+import type { DeploymentState } from '../kept-objects.ts'
 import { type Failure, failureOfPod, toFailureText } from '../pod-failure.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
 /** Why a router has no pod, or not those that are wanted: none can be made, none can run. Pure. */
 export function findPodTrouble(
-  router: Deployment | undefined,
+  router: DeploymentState | undefined,
   pods: readonly Pod[],
 ): RouterTrouble | undefined {
   const isServed = (router?.status?.readyReplicas ?? 0) > 0

@@ -6,11 +6,12 @@ import {
   type RouterConditionType,
   type RouterStatus,
 } from '@tutti/ensemble'
-import type { Deployment, Pod } from '@tutti/kube'
+import type { Pod } from '@tutti/kube'
 import { isAlive, isReady } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue } from '../condition-state.ts'
+import type { DeploymentState } from '../kept-objects.ts'
 import { isObserved } from '../model/deployment-state.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
@@ -20,7 +21,7 @@ export interface RouterState {
   readonly trouble: RouterTrouble | undefined
   /** Pods that the Router wants; absent if that is not known. */
   readonly replicas?: number
-  readonly deployment: Deployment | undefined
+  readonly deployment: DeploymentState | undefined
   /** Whether both Services of the Router are there. */
   readonly hasServices: boolean
   readonly pods: readonly Pod[]
@@ -73,7 +74,7 @@ function checkProgressing({ trouble, deployment, replicas }: RouterState): Condi
 }
 
 /** `done`: of the newest template, and ready. */
-function countPods(deployment: Deployment | undefined) {
+function countPods(deployment: DeploymentState | undefined) {
   const { updatedReplicas = 0, readyReplicas = 0, replicas = 0 } = deployment?.status ?? {}
   return { all: replicas, done: Math.min(updatedReplicas, readyReplicas) }
 }

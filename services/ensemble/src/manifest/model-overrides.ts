@@ -29,7 +29,18 @@ export type ModelOverrides = z.infer<typeof ModelOverrides>
 
 /** What of a Model rules its configuration. */
 export function toModelOverrides(spec: ModelSpec): ModelOverrides {
-  return ModelOverrides.parse(present(z.object(ModelOverrides.shape).parse(spec)))
+  const { modelFormat, maxBatchSize, versionPolicy, instances } = spec
+  const { inputs, outputs, batching, warmup } = spec
+  return {
+    modelFormat,
+    ...(maxBatchSize !== undefined && { maxBatchSize }),
+    ...(versionPolicy !== undefined && { versionPolicy }),
+    ...(instances !== undefined && { instances }),
+    ...(inputs !== undefined && { inputs }),
+    ...(outputs !== undefined && { outputs }),
+    ...(batching !== undefined && { batching }),
+    ...(warmup !== undefined && { warmup }),
+  }
 }
 
 const BACKENDS = { onnx: 'onnxruntime', pytorch: 'pytorch', python: 'python' } as const

@@ -17,20 +17,22 @@ const IDLE_MS = 150_000
 const SHORTEST_WATCH_MS = 1000
 
 /** Starts to read and to watch at once. */
-export function createReflector<T extends KubeObject>(o: ReflectorOptions<T>): Reflector<T> {
+export function createReflector<T extends KubeObject, K extends KubeObject = T>(
+  o: ReflectorOptions<T, K>,
+): Reflector<K> {
   const reflector = new WatchingReflector(o)
   reflector.start()
   return reflector
 }
 
-class WatchingReflector<T extends KubeObject> implements Reflector<T> {
-  readonly #options: ReflectorOptions<T>
+class WatchingReflector<T extends KubeObject, K extends KubeObject> implements Reflector<K> {
+  readonly #options: ReflectorOptions<T, K>
   /** For log lines, `deployments.apps/v1` say. */
   readonly #name: string
   readonly #events: KubeEvents
   readonly #random: () => number
-  readonly #trim: (object: Stored<T>) => Stored<T>
-  readonly #store: ObjectStore<T> = createObjectStore<T>()
+  readonly #trim: (object: Stored<T>) => Stored<K>
+  readonly #store: ObjectStore<K> = createObjectStore<K>()
   readonly #pace: RetryPace
   readonly #stop = new AbortController()
   #running: Promise<void> = Promise.resolve()
@@ -46,17 +48,18 @@ class WatchingReflector<T extends KubeObject> implements Reflector<T> {
   #errors = 0
   #heardMs: number
 
-  constructor(o: ReflectorOptions<T>) {
+  constructor(o: ReflectorOptions<T, K>) {
     this.#options = o
     this.#name = `${o.resource.plural}.${apiVersionOf(o.resource)}`
     this.#events = new KubeEvents(o.log)
     this.#random = o.random ?? Math.random
-    this.#trim = o.trim ?? withoutManagedFields
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- without a trim of the caller's, all of it is kept
+    this.#trim = o.trim ?? (withoutManagedFields as unknown as (object: Stored<T>) => Stored<K>)
     this.#pace = createRetryPace(this.#random)
     this.#heardMs = o.clock.now()
   }
 
-  get objects(): ReadonlyMap<string, Stored<T>> {
+  get objects(): ReadonlyMap<string, Stored<K>> {
     return this.#store.objects
   }
 
@@ -136,7 +139,7 @@ class WatchingReflector<T extends KubeObject> implements Reflector<T> {
   async #readPages(): Promise<void> {
     const { client, resource } = this.#options
     const list = await client.list(resource, { ...this.#selection(), signal: this.#stop.signal })
-    const next = new Map<string, Stored<T>>()
+    const next = new Map<string, Stored<K>>()
     for (const object of list.items) next.set(keyStringOf(object), this.#trim(object))
     this.#replace(next, list.resourceVersion)
   }
@@ -150,7 +153,7 @@ class WatchingReflector<T extends KubeObject> implements Reflector<T> {
     this.#watches += 1
     let isHeard = false
     // The objects of a complete state have no order: nothing of it counts before all of it is there.
-    let initial = isInitial ? new Map<string, Stored<T>>() : undefined
+    let initial = isInitial ? new Map<string, Stored<K>>() : undefined
     try {
       for await (const event of watch.events) {
         if (this.#isClosed) return
@@ -184,9 +187,9 @@ class WatchingReflector<T extends KubeObject> implements Reflector<T> {
 
   /** @returns undefined once the state is complete. */
   #collect(
-    initial: Map<string, Stored<T>>,
+    initial: Map<string, Stored<K>>,
     event: WatchEvent<T>,
-  ): Map<string, Stored<T>> | undefined {
+  ): Map<string, Stored<K>> | undefined {
     if (event.type === 'BOOKMARK') {
       if (!event.isInitialEnd) return initial
       this.#replace(initial, event.resourceVersion)
@@ -209,7 +212,7 @@ class WatchingReflector<T extends KubeObject> implements Reflector<T> {
     this.#tell(event.type === 'DELETED' ? this.#store.remove(object) : this.#store.set(object))
   }
 
-  #replace(next: ReadonlyMap<string, Stored<T>>, resourceVersion: string): void {
+  #replace(next: ReadonlyMap<string, Stored<K>>, resourceVersion: string): void {
     if (this.#isClosed) return
     this.#lists += 1
     this.#resourceVersion = resourceVersion
@@ -227,7 +230,7 @@ class WatchingReflector<T extends KubeObject> implements Reflector<T> {
     this.#events.watchRecovered(this.#name, this.#pace.failures)
   }
 
-  #tell(events: readonly ReflectorEvent<T>[]): void {
+  #tell(events: readonly ReflectorEvent<K>[]): void {
     for (const event of events) {
       if (this.#isClosed) return
       try {

@@ -25,9 +25,10 @@ export function createObjectStore<T extends KubeObject>(): ObjectStore<T> {
     },
     remove: (object) => {
       const key = keyStringOf(object)
-      if (objects.get(key)?.metadata.uid !== object.metadata.uid) return []
+      const old = objects.get(key)
+      if (old?.metadata.uid !== object.metadata.uid) return []
       objects.delete(key)
-      return [{ type: 'deleted', key, object }]
+      return [{ type: 'deleted', key, object, old }]
     },
     replace: (next, isInitial) => {
       const before = new Map(objects)
@@ -35,7 +36,7 @@ export function createObjectStore<T extends KubeObject>(): ObjectStore<T> {
       for (const [key, object] of next) objects.set(key, object)
       const events: ReflectorEvent<T>[] = []
       for (const [key, old] of before) {
-        if (!next.has(key)) events.push({ type: 'deleted', key, object: old })
+        if (!next.has(key)) events.push({ type: 'deleted', key, object: old, old })
       }
       for (const [key, object] of next) {
         events.push(...compare(key, before.get(key), object, isInitial))
@@ -59,7 +60,7 @@ function compare<T extends KubeObject>(
   if (old === undefined) return [{ type: 'added', key, object, isInitial }]
   if (old.metadata.uid !== object.metadata.uid) {
     return [
-      { type: 'deleted', key, object: old },
+      { type: 'deleted', key, object: old, old },
       { type: 'added', key, object, isInitial: false },
     ]
   }

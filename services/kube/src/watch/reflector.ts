@@ -22,11 +22,15 @@ export type ReflectorEvent<T extends KubeObject> =
   | {
       readonly type: 'deleted'
       readonly key: string
-      /** As it was last seen. */
+      /** As the server last had it. */
       readonly object: Stored<T>
+      /** As it was held. */
+      readonly old: Stored<T>
     }
 
-export interface ReflectorOptions<T extends KubeObject> extends Selection {
+/** @typeParam K - what is kept of an object. */
+export interface ReflectorOptions<T extends KubeObject, K extends KubeObject = T>
+  extends Selection {
   readonly client: Client
   readonly resource: Resource<T>
   readonly clock: Clock
@@ -35,13 +39,13 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection {
   readonly random?: () => number
   /** Longest time without a byte before a watch counts as dead, in milliseconds; default 150000. */
   readonly idleMs?: number
-  /** Leaves out what is not read, so that it is not kept; `withoutManagedFields` if absent. */
-  readonly trim?: (object: Stored<T>) => Stored<T>
+  /** What is kept of an object as the server sent it, and no more; `withoutManagedFields` if absent. */
+  readonly trim?: (object: Stored<T>) => Stored<K>
   /**
    * Called one after the other, without waiting; only enqueues. Not called before the first state is complete. What it throws
    * is logged.
    */
-  readonly onEvent: (event: ReflectorEvent<T>) => void
+  readonly onEvent: (event: ReflectorEvent<K>) => void
   /** Called once, after the events of the first complete state. */
   readonly onSynced?: () => void
 }

@@ -3,6 +3,7 @@ import { ServeError } from '@tutti/errors'
 import {
   type ClusterAccess,
   CONTROLLER_REVISION,
+  type ControllerRevision,
   createClient,
   createReflector,
   createTransport,
@@ -38,7 +39,7 @@ export function watchRevisions(o: {
   return ({ onEvent, onSynced }) => {
     const { access, namespace, clock, log } = o
     const transport = createTransport(access, { clock, log, userAgent: 'tutti-router' })
-    const reflector = createReflector({
+    const reflector = createReflector<ControllerRevision>({
       client: createClient(transport),
       resource: CONTROLLER_REVISION,
       namespace,

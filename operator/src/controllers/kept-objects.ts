@@ -1,0 +1,139 @@
+import type { ModelStatus } from '@tutti/ensemble'
+import {
+  type Deployment,
+  type HorizontalPodAutoscaler,
+  type HttpRoute,
+  type KubeObject,
+  type StatusCondition,
+  type Stored,
+  withoutManagedFields,
+} from '@tutti/kube'
+import type { ModelObject } from '../api/kinds.ts'
+import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
+import { type ChildRecord, toChildRecord } from '../runtime/child-record.ts'
+import { intern } from '../runtime/intern.ts'
+
+/*
+ * What caches keep of each kind: what a reconcile reads. To read something else, keep it here first; until then it does not compile.
+ */
+
+/** All of a Model that its own status needs again, the usual texts of conditions once. */
+export function keepModel(object: Stored<ModelObject>): Stored<ModelObject> {
+  const { metadata, spec, status } = withoutManagedFields(object)
+  return {
+    apiVersion: intern(object.apiVersion),
+    kind: intern(object.kind),
+    metadata,
+    spec,
+    ...(status !== undefined && { status: internConditions(status) }),
+  }
+}
+
+function internConditions(status: ModelStatus): ModelStatus {
+  const { conditions } = status
+  if (!Array.isArray(conditions)) return status
+  return { ...status, conditions: conditions.map(internTexts) }
+}
+
+function internTexts(condition: ModelCondition): ModelCondition {
+  const { type, reason, message, lastTransitionTime } = condition
+  return {
+    ...condition,
+    type: intern(type),
+    reason: intern(reason),
+    message: message.length > LONG ? message : intern(message),
+    lastTransitionTime: intern(lastTransitionTime),
+  }
+}
+
+type ModelCondition = NonNullable<ModelStatus['conditions']>[number]
+
+/** Longer ones are seldom the same. */
+const LONG = 200
+
+/** Of a kind of which only the applier reads. */
+export function keepChild(object: Stored<KubeObject>): Stored<ChildRecord> {
+  return toChildRecord(object, {})
+}
+
+/** What is read of a Deployment. */
+export interface DeploymentState {
+  readonly metadata: Pick<KubeObject['metadata'], 'name' | 'namespace' | 'generation'>
+  readonly spec: {
+    readonly replicas?: number
+    readonly paused?: boolean
+    /** The digest of the template, if it has one. */
+    readonly template: { readonly metadata?: Pick<KubeObject['metadata'], 'annotations'> }
+  }
+  readonly status?: Omit<NonNullable<Deployment['status']>, 'conditions'> & {
+    /** Those that tell of a failure, or of a rollout that takes too long. */
+    readonly conditions?: readonly StatusCondition[]
+  }
+}
+
+export type DeploymentRecord = ChildRecord & DeploymentState
+
+export function keepDeployment(object: Stored<Deployment>): Stored<DeploymentRecord> {
+  const { spec, status } = object
+  const { replicas, paused } = spec
+  const digest = spec.template.metadata?.annotations?.[TEMPLATE_ANNOTATION]
+  return toChildRecord(object, {
+    spec: {
+      ...(replicas !== undefined && { replicas }),
+      ...(paused !== undefined && { paused }),
+      template: digest === undefined ? {} : ofDigest(digest),
+    },
+    ...(status !== undefined && { status: keepStatus(status) }),
+  })
+}
+
+function ofDigest(digest: string): DeploymentState['spec']['template'] {
+  return { metadata: { annotations: { [TEMPLATE_ANNOTATION]: digest } } }
+}
+
+const FAILURES: ReadonlySet<string> = new Set(['Progressing', 'ReplicaFailure'])
+
+function keepStatus({
+  conditions = [],
+  ...numbers
+}: NonNullable<Deployment['status']>): NonNullable<DeploymentState['status']> {
+  const { observedGeneration, replicas, updatedReplicas, readyReplicas, availableReplicas } =
+    numbers
+  const kept = conditions.filter(({ type }) => FAILURES.has(type))
+  return {
+    ...(observedGeneration !== undefined && { observedGeneration }),
+    ...(replicas !== undefined && { replicas }),
+    ...(updatedReplicas !== undefined && { updatedReplicas }),
+    ...(readyReplicas !== undefined && { readyReplicas }),
+    ...(availableReplicas !== undefined && { availableReplicas }),
+    ...(kept.length > 0 && { conditions: kept.map(keepCondition) }),
+  }
+}
+
+/** The message of a rollout names its ReplicaSet, and is not read. */
+function keepCondition({ type, status, reason, message }: StatusCondition): StatusCondition {
+  return {
+    type: intern(type),
+    status,
+    ...(reason !== undefined && { reason: intern(reason) }),
+    ...(message !== undefined && type === 'ReplicaFailure' && { message }),
+  }
+}
+
+/** `spec.behavior` alone: a server may leave something out of it. */
+export interface AutoscalerRecord extends ChildRecord {
+  readonly spec: Pick<HorizontalPodAutoscaler['spec'], 'behavior'>
+}
+
+export function keepAutoscaler(object: Stored<HorizontalPodAutoscaler>): Stored<AutoscalerRecord> {
+  const { behavior } = object.spec
+  return toChildRecord(object, { spec: behavior === undefined ? {} : { behavior } })
+}
+
+/** What Gateways say of it. */
+export type RouteRecord = ChildRecord & Pick<HttpRoute, 'status'>
+
+export function keepRoute(object: Stored<HttpRoute>): Stored<RouteRecord> {
+  const { status } = object
+  return toChildRecord(object, status === undefined ? {} : { status })
+}

@@ -1,0 +1,92 @@
+import { type Desired, type KubeObject, keyOf, type OwnerReference, type Stored } from '@tutti/kube'
+import { APPLIED_ANNOTATION, holds, withoutMark } from './applied-mark.ts'
+import { digestOf } from './canonical.ts'
+import { controllerOf } from './children.ts'
+import { intern } from './intern.ts'
+import { ownedFieldsOf } from './owned-fields.ts'
+
+/**
+ * What caches keep of a child: who it is, whose it is, and whether what was applied still stands. The rest of it, and the account
+ * of who owns which field, are let go as soon as it comes in: they are nine tenths of its memory.
+ */
+export interface ChildRecord extends KubeObject {
+  readonly metadata: ChildMeta
+  /** Digest of the fields that the operator owns, the mark apart: that of the applied object, if all of it stands as it was written. */
+  readonly owned: string
+  /** The digest that the last apply left on the object. */
+  readonly mark?: string
+  /** The fields that the operator owns, where their digest is not the mark: the server has added to them, or somebody changed one. */
+  readonly fields?: object
+}
+
+/** Of the labels those that tell whose an object is, of the owners the controller. Annotations and owners of fields are not kept. */
+type ChildMeta = Omit<Stored<KubeObject>['metadata'], 'annotations' | 'managedFields'>
+
+/** Labels that are kept. */
+const LABELS = [
+  'app.kubernetes.io/managed-by',
+  'app.kubernetes.io/component',
+  'app.kubernetes.io/instance',
+]
+
+/** @param more - what reconciles read of this kind beside that. */
+export function toChildRecord<M extends object>(
+  object: Stored<KubeObject>,
+  more: M,
+): Stored<ChildRecord> & M {
+  const { annotations } = object.metadata
+  const fields = withoutMark(ownedFieldsOf(object) ?? { metadata: keyOf(object) })
+  const mark = annotations?.[APPLIED_ANNOTATION]
+  const owned = digestOf(fields)
+  return {
+    apiVersion: intern(object.apiVersion),
+    kind: intern(object.kind),
+    metadata: toMeta(object),
+    owned,
+    // The same text once.
+    ...(mark === owned ? { mark: owned } : { fields, ...(mark !== undefined && { mark }) }),
+    ...more,
+  }
+}
+
+/** True if exactly this is what was applied last, and all of it still stands. Pure. */
+export function isAsApplied(
+  { owned, mark, fields }: ChildRecord,
+  { desired, digest }: { readonly desired: Desired<KubeObject>; readonly digest: string },
+): boolean {
+  if (owned === digest) return true
+  return mark === digest && fields !== undefined && holds(fields, desired)
+}
+
+function toMeta({ metadata }: Stored<KubeObject>): ChildMeta {
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata
+  const { deletionTimestamp, finalizers = [], labels = {} } = metadata
+  const controller = controllerOf({ metadata })
+  return {
+    name: intern(name),
+    uid,
+    resourceVersion,
+    creationTimestamp: intern(creationTimestamp),
+    labels: Object.fromEntries(
+      LABELS.flatMap((label) => {
+        const value = labels[label]
+        return value === undefined ? [] : [[label, intern(value)]]
+      }),
+    ),
+    ownerReferences: controller === undefined ? [] : [toReference(controller)],
+    ...(namespace !== undefined && { namespace: intern(namespace) }),
+    ...(generation !== undefined && { generation }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(finalizers.length > 0 && { finalizers }),
+  }
+}
+
+function toReference({ apiVersion, kind, name, uid }: OwnerReference): OwnerReference {
+  return {
+    apiVersion: intern(apiVersion),
+    kind: intern(kind),
+    name: intern(name),
+    uid: intern(uid),
+    controller: true,
+  }
+}
