@@ -10,6 +10,7 @@ import {
   NETWORK_POLICY,
   POD,
   POD_DISRUPTION_BUDGET,
+  type Pod,
   type Resource,
   ROLE,
   ROLE_BINDING,
@@ -20,13 +21,21 @@ import {
   toKeyString,
 } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject, ROUTER } from '../api/kinds.ts'
+import type { PodState } from '../pods/pod-state.ts'
 import { isOfRouter, ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
 import { MODEL_LABEL } from '../resources/step-labels.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
 import type { ChildRecord } from '../runtime/child-record.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
 import { stepKeysOf } from './ensemble/read-ensemble.ts'
-import { keepAutoscaler, keepChild, keepDeployment, keepModel, keepRoute } from './kept-objects.ts'
+import {
+  keepAutoscaler,
+  keepChild,
+  keepDeployment,
+  keepModel,
+  keepPod,
+  keepRoute,
+} from './kept-objects.ts'
 import { withoutValues } from './model/credentials-digest.ts'
 import { findRival, type Served, servedNameKey } from './served-names.ts'
 
@@ -88,8 +97,11 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
       indexers: { ...byServedName, [INDEX.step]: stepKeysOf, [INDEX.token]: tokenOf },
     }),
     routers: cache(ROUTER),
-    pods: cache(POD, {
+    pods: new Cache<Pod, PodState>({
+      ...common,
       ...ours,
+      resource: POD,
+      trim: keepPod,
       indexers: {
         [INDEX.model]: modelOf,
         [INDEX.router]: (pod) => (isOfRouter(pod) ? [pod.metadata.namespace ?? ''] : []),

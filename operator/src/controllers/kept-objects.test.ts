@@ -1,5 +1,5 @@
 // needs: apiserver
-import type { Deployment, KubeObject, Resource, Stored } from '@tutti/kube'
+import type { Deployment, KubeObject, Pod, Resource, Stored } from '@tutti/kube'
 import { startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { buildRouterSet } from '../resources/build-router-set.ts'
@@ -12,7 +12,7 @@ import { build } from '../testing/build-model.ts'
 import { routerDefaults } from '../testing/ensemble-rig.ts'
 import { openClient } from '../testing/running-parts.ts'
 import { storedObject } from '../testing/stored-object.ts'
-import { keepChild, keepDeployment } from './kept-objects.ts'
+import { keepChild, keepDeployment, keepPod } from './kept-objects.ts'
 
 const owner = {
   resource: { group: 'x', version: 'v1', plural: 'xs', kind: 'X', namespaced: true },
@@ -199,4 +199,49 @@ await t.test('what no reconcile reads is not kept, and does not compile', async 
   // @ts-expect-error -- the pods' specification is not kept
   t.equal(kept.spec.template.spec, undefined)
   t.same(kept.metadata.labels, {})
+})
+
+await t.test('of a pod, what its failures and its Model follow from is kept', async (t) => {
+  const container = {
+    name: 'main',
+    ready: true,
+    restartCount: 2,
+    image: 'x',
+    imageID: 'x@sha256:y',
+  }
+  const terminated = { exitCode: 1, finishedAt: '2026-01-01T00:00:00Z' }
+  const metadata = {
+    name: 'a',
+    labels: { 'tutti.dev/model': 'm', 'app.kubernetes.io/component': 'step', team: 'x' },
+    annotations: { 'tutti.dev/template': 'd', note: 'y' },
+  }
+  const kept = keepPod(
+    storedObject<Pick<Pod, 'spec' | 'status'>>(metadata, {
+      spec: { nodeName: 'n', containers: [{ name: 'main' }], readinessGates: [] },
+      status: {
+        phase: 'Running',
+        podIP: '10.0.0.1',
+        startTime: '2026-01-01T00:00:00Z',
+        conditions: [{ type: 'Ready', status: 'False', reason: 'R', message: 'why' }],
+        containerStatuses: [{ ...container, containerID: 'c', lastState: { terminated } }],
+      },
+    }),
+  )
+  t.same(kept.metadata.labels, {
+    'app.kubernetes.io/component': 'step',
+    'tutti.dev/model': 'm',
+  })
+  t.same(kept.metadata.annotations, { 'tutti.dev/template': 'd' })
+  t.same(kept.spec, { nodeName: 'n', readinessGates: [] })
+  const { image: _, imageID: __, ...told } = container
+  t.same(kept.status, {
+    phase: 'Running',
+    podIP: '10.0.0.1',
+    conditions: [{ type: 'Ready', status: 'False', reason: 'R', message: 'why' }],
+    containerStatuses: [{ ...told, containerID: 'c', lastState: { terminated } }],
+  })
+  // @ts-expect-error -- containers are not kept
+  t.equal(kept.spec.containers, undefined)
+  // @ts-expect-error -- images are not kept
+  t.equal(kept.status?.containerStatuses?.[0]?.image, undefined)
 })

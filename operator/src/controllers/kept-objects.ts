@@ -4,12 +4,16 @@ import {
   type HorizontalPodAutoscaler,
   type HttpRoute,
   type KubeObject,
+  type Pod,
+  type PodStatus,
   type StatusCondition,
   type Stored,
   withoutManagedFields,
 } from '@tutti/kube'
 import type { ModelObject } from '../api/kinds.ts'
+import type { PodContainer, PodState } from '../pods/pod-state.ts'
 import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
+import { COMPONENT, MODEL_LABEL } from '../resources/step-labels.ts'
 import { type ChildRecord, toChildRecord } from '../runtime/child-record.ts'
 import { intern } from '../runtime/intern.ts'
 
@@ -117,6 +121,87 @@ function keepCondition({ type, status, reason, message }: StatusCondition): Stat
     status,
     ...(reason !== undefined && { reason: intern(reason) }),
     ...(message !== undefined && type === 'ReplicaFailure' && { message }),
+  }
+}
+
+/** Labels of a pod by which it is found. */
+const POD_LABELS = [COMPONENT, MODEL_LABEL]
+
+export function keepPod(object: Stored<Pod>): Stored<PodState> {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata
+  const { labels, annotations, deletionTimestamp } = object.metadata
+  const { nodeName, readinessGates } = object.spec
+  return {
+    apiVersion: intern(object.apiVersion),
+    kind: intern(object.kind),
+    metadata: {
+      name,
+      uid,
+      resourceVersion,
+      creationTimestamp: intern(creationTimestamp),
+      labels: pick(labels, POD_LABELS),
+      annotations: pick(annotations, [TEMPLATE_ANNOTATION]),
+      ...(namespace !== undefined && { namespace: intern(namespace) }),
+      ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    },
+    spec: {
+      ...(nodeName !== undefined && { nodeName: intern(nodeName) }),
+      ...(readinessGates !== undefined && { readinessGates }),
+    },
+    ...(object.status !== undefined && { status: keepPodStatus(object.status) }),
+  }
+}
+
+function pick(
+  texts: Readonly<Record<string, string>> = {},
+  names: readonly string[],
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const text = texts[name]
+      return text === undefined ? [] : [[name, intern(text)]]
+    }),
+  )
+}
+
+function keepPodStatus(status: PodStatus): NonNullable<PodState['status']> {
+  const { phase, reason, message, podIP } = status
+  const { conditions, containerStatuses, initContainerStatuses } = status
+  return {
+    ...(phase !== undefined && { phase }),
+    ...(reason !== undefined && { reason }),
+    ...(message !== undefined && { message }),
+    ...(podIP !== undefined && { podIP }),
+    ...(conditions !== undefined && { conditions: conditions.map(keepPodCondition) }),
+    ...(containerStatuses !== undefined && {
+      containerStatuses: containerStatuses.map(keepContainer),
+    }),
+    ...(initContainerStatuses !== undefined && {
+      initContainerStatuses: initContainerStatuses.map(keepContainer),
+    }),
+  }
+}
+
+function keepPodCondition(condition: StatusCondition): StatusCondition {
+  const { type, status, reason, message, lastTransitionTime } = condition
+  return {
+    type: intern(type),
+    status,
+    ...(reason !== undefined && { reason: intern(reason) }),
+    ...(message !== undefined && { message }),
+    ...(lastTransitionTime !== undefined && { lastTransitionTime: intern(lastTransitionTime) }),
+  }
+}
+
+function keepContainer(container: PodContainer): PodContainer {
+  const { name, ready, restartCount, containerID, state, lastState } = container
+  return {
+    name: intern(name),
+    ready,
+    restartCount,
+    ...(containerID !== undefined && { containerID }),
+    ...(state !== undefined && { state }),
+    ...(lastState !== undefined && { lastState }),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { LastFailure } from '@tutti/ensemble'
-import type { ContainerStatus, Pod, StatusCondition } from '@tutti/kube'
+import type { StatusCondition } from '@tutti/kube'
+import type { PodContainer, PodState } from '../pods/pod-state.ts'
 import { FETCH } from '../resources/model-artifacts.ts'
 import { causeInLog } from './log-tail.ts'
 
@@ -18,7 +19,7 @@ const WAITING: ReadonlySet<string> = new Set([
 ])
 
 /** What Kubernetes says is wrong with a pod now; undefined if nothing is. Pure. */
-export function failureOfPod(pod: Pod): Failure | undefined {
+export function failureOfPod(pod: PodState): Failure | undefined {
   return (
     unscheduled(pod) ??
     failed(pod) ??
@@ -45,14 +46,14 @@ function first<T>(
   return undefined
 }
 
-function unscheduled(pod: Pod): Failure | undefined {
+function unscheduled(pod: PodState): Failure | undefined {
   const condition = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (condition?.status !== 'False' || condition.reason !== 'Unschedulable') return undefined
   return { reason: 'Unschedulable', message: condition.message ?? '', pod: pod.metadata.name }
 }
 
 /** Evicted, say. */
-function failed(pod: Pod): Failure | undefined {
+function failed(pod: PodState): Failure | undefined {
   const { phase, reason = 'PodFailed', message = 'the pod has failed' } = pod.status ?? {}
   return phase === 'Failed' ? { reason, message, pod: pod.metadata.name } : undefined
 }
@@ -61,7 +62,7 @@ function failed(pod: Pod): Failure | undefined {
  * Its node does not answer any more: Kubernetes then takes the pod out of service by itself. All that makes a pod ready, which
  * the kubelet would have taken back first, is as it was.
  */
-function lost({ metadata, status, spec }: Pod): Failure | undefined {
+function lost({ metadata, status, spec }: PodState): Failure | undefined {
   const { phase, conditions = [] } = status ?? {}
   const ready = conditions.find(({ type }) => type === 'Ready')
   const gates = (spec.readinessGates ?? []).map(({ conditionType }) => conditionType)
@@ -82,7 +83,7 @@ function isEarlier(one: StatusCondition, other: StatusCondition): boolean {
 }
 
 /** A container that cannot start, or that ended and is not well again. */
-function ofContainer(pod: Pod, status: ContainerStatus): Failure | undefined {
+function ofContainer(pod: PodState, status: PodContainer): Failure | undefined {
   const place = { pod: pod.metadata.name, container: status.name }
   const { reason, message = '' } = status.state?.waiting ?? {}
   if (reason !== undefined && WAITING.has(reason)) {
@@ -102,11 +103,11 @@ function ofContainer(pod: Pod, status: ContainerStatus): Failure | undefined {
   }
 }
 
-function findEnd({ ready, state, lastState }: ContainerStatus) {
+function findEnd({ ready, state, lastState }: PodContainer) {
   return state?.terminated ?? (ready ? undefined : lastState?.terminated)
 }
 
-function reasonOf(status: ContainerStatus, reason: string | undefined, isOver: boolean): string {
+function reasonOf(status: PodContainer, reason: string | undefined, isOver: boolean): string {
   if (reason === 'OOMKilled') return reason
   if (status.name === FETCH) return 'FetchFailed'
   return isOver ? 'CrashLoopBackOff' : (reason ?? 'Error')

@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import { type Clock, type Logger, systemClock } from '@tutti/chassis'
 import type { ServedByRouter } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { Pod, Stored } from '@tutti/kube'
+import type { Stored } from '@tutti/kube'
 import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import type { ManagedController } from '../runtime/manager.ts'
 import { routersCannotBeAsked, servedModelsChanged } from './log-events.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
-import { addressOf, isReady } from './pod-state.ts'
+import { addressOf, isReady, type PodState } from './pod-state.ts'
 
 /** What one ready router says. */
 export type RouterView =
@@ -17,7 +17,7 @@ export type RouterView =
 export interface RouterViewsOptions {
   readonly client: PodClient
   /** All router pods of a namespace, ready or not. */
-  readonly routersOf: (namespace: string) => readonly Stored<Pod>[]
+  readonly routersOf: (namespace: string) => readonly Stored<PodState>[]
   /** The namespaces that have router pods. */
   readonly namespaces: () => Iterable<string>
   /** A router of the namespace serves other things than before, or cannot be asked any more. */

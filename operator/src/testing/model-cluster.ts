@@ -1,10 +1,11 @@
 import { createMetrics, systemClock } from '@tutti/chassis'
-import type { Pod, Stored } from '@tutti/kube'
+import type { Stored } from '@tutti/kube'
 import type { ApiServer, PlainClient, PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { createCaches, INDEX } from '../controllers/caches.ts'
 import { createModelControllers } from '../controllers/model/create-model-controllers.ts'
 import { createPodClient } from '../pods/pod-client.ts'
+import type { PodState } from '../pods/pod-state.ts'
 import { RouterViews } from '../pods/router-views.ts'
 import type { EventInput } from '../runtime/events.ts'
 import { createRuntimeMetrics } from '../runtime/metrics.ts'
@@ -166,6 +167,6 @@ export function conditionOf(model: PlainObject, type: string): string | undefine
 export const isModelReady = (model: PlainObject): boolean =>
   conditionOf(model, 'Ready') === 'True/Ready'
 
-function modelNameOf({ metadata }: Stored<Pod>): string {
+function modelNameOf({ metadata }: Stored<PodState>): string {
   return metadata.labels?.['tutti.dev/model'] ?? ''
 }

@@ -7,12 +7,12 @@ import {
   type StepLoad,
   toDescriptionJson,
 } from '@tutti/ensemble'
-import type { Pod, Stored } from '@tutti/kube'
+import type { Stored } from '@tutti/kube'
 import type { PlainClient, PlainObject } from '@tutti/kube/testing'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import { acceptedOf } from '../controllers/accepted-revisions.ts'
 import { type Caches } from '../controllers/caches.ts'
-import { statusOf } from '../pods/pod-state.ts'
+import { type PodState, statusOf } from '../pods/pod-state.ts'
 import { isOfRouter } from '../resources/router-names.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
 
@@ -32,7 +32,7 @@ export interface PodPlayerOptions {
   readonly caches: Caches
   /** All pods answer on it. */
   readonly port: number
-  readonly play: (pod: Stored<Pod>) => Play
+  readonly play: (pod: Stored<PodState>) => Play
   /** As a step would be configured by its repository. */
   readonly configText: string
   readonly load: () => Omit<StepLoad['models'][number], 'name'>
@@ -101,7 +101,7 @@ export class PodPlayer {
     this.#onUnanswered()
   }
 
-  async #look(pod: Stored<Pod>): Promise<void> {
+  async #look(pod: Stored<PodState>): Promise<void> {
     if (this.lostNodes.has(pod.spec.nodeName ?? '')) return
     const { uid, name, namespace, deletionTimestamp } = pod.metadata
     const path = `/api/v1/namespaces/${namespace}/pods/${name}`
@@ -117,27 +117,27 @@ export class PodPlayer {
     else await this.#run(pod, path, play)
   }
 
-  async #run(pod: Stored<Pod>, path: string, play: Play): Promise<void> {
+  async #run(pod: Stored<PodState>, path: string, play: Play): Promise<void> {
     const { uid, namespace = '' } = pod.metadata
     const ip = nextAddress()
     const isMute = play.kind === 'mute'
-    const model = isOfRouter(pod) ? {} : { model: this.#toModel(pod, play) }
-    const said = { namespace, isMute, ...model }
     // Before the first wait, so that no later event plays it again.
-    this.#playing.set(uid, { ...said, server: NO_SERVER })
+    this.#playing.set(uid, { namespace, isMute, server: NO_SERVER })
+    const model = isOfRouter(pod) ? {} : { model: this.#toModel(await this.#argsOf(path), play) }
+    const said = { namespace, isMute, ...model }
     const server = await startPodServer({ ip, port: this.#o.port, listener: this.#listener(uid) })
     this.#playing.set(uid, { ...said, server })
     await this.#setStatus(path, runningStatus(pod, ip, play.kind !== 'load error'))
   }
 
-  async #stop({ metadata }: Stored<Pod>): Promise<void> {
+  async #stop({ metadata }: Stored<PodState>): Promise<void> {
     const playing = this.#playing.get(metadata.uid)
     this.#playing.delete(metadata.uid)
     await playing?.server.close()
   }
 
   /** As the kubelet does once all gates are open. */
-  async #openReady(pod: Stored<Pod>, path: string): Promise<void> {
+  async #openReady(pod: Stored<PodState>, path: string): Promise<void> {
     const wanted = [
       'ContainersReady',
       ...(pod.spec.readinessGates ?? []).map((gate) => gate.conditionType),
@@ -162,8 +162,13 @@ export class PodPlayer {
     }
   }
 
-  #toModel(pod: Stored<Pod>, play: Play): ServedModel {
-    const args = pod.spec.containers[0]?.args ?? []
+  /** The operator's caches do not keep them. */
+  async #argsOf(path: string): Promise<readonly string[]> {
+    const { spec } = await this.#o.plain.get(path)
+    return spec.containers[0].args ?? []
+  }
+
+  #toModel(args: readonly string[], play: Play): ServedModel {
     const name = valueOf(args, '--model-directory').split('=')[0] ?? ''
     if (play.kind === 'load error') {
       return { name, labels: {}, versions: [], reason: play.text }
@@ -252,7 +257,7 @@ function valueOf(args: readonly string[], flag: string): string {
   return args[args.indexOf(flag) + 1] ?? ''
 }
 
-function runningStatus(pod: Stored<Pod>, podIP: string, isReady: boolean): PlainObject {
+function runningStatus(pod: Stored<PodState>, podIP: string, isReady: boolean): PlainObject {
   const at = new Date().toISOString()
   const ready = isReady ? 'True' : 'False'
   const gates = (pod.spec.readinessGates ?? []).length

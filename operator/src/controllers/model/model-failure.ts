@@ -1,6 +1,5 @@
 import type { ModelSpec } from '@tutti/ensemble'
-import type { Pod } from '@tutti/kube'
-import { isAlive, statusOf } from '../../pods/pod-state.ts'
+import { isAlive, type PodState, statusOf } from '../../pods/pod-state.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import { type Failure, failureOfPod } from '../pod-failure.ts'
@@ -46,7 +45,7 @@ function hasAllPods(deployment: DeploymentState): boolean {
   return isObserved(deployment) && available >= wanted
 }
 
-function hasFailed({ metadata, status }: Pod): boolean {
+function hasFailed({ metadata, status }: PodState): boolean {
   return status?.phase === 'Failed' && metadata.deletionTimestamp === undefined
 }
 

@@ -1,12 +1,12 @@
 import type { ServedModel } from '@tutti/ensemble'
 import type { ServeError } from '@tutti/errors'
-import type { Pod, Stored } from '@tutti/kube'
-import { areContainersReady, isAlive } from '../../pods/pod-state.ts'
+import type { Stored } from '@tutti/kube'
+import { areContainersReady, isAlive, type PodState } from '../../pods/pod-state.ts'
 import { TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 
 /** A pod of a Model, and what it said. */
 export interface ModelPod {
-  readonly pod: Stored<Pod>
+  readonly pod: Stored<PodState>
   /** True if it was made from the template that is wanted now. */
   readonly isCurrent: boolean
   /** What it says of the model; undefined if it was not asked, does not answer, or does not know the model yet. */
@@ -22,7 +22,7 @@ export interface VersionRevision {
 }
 
 /** True for a pod of the template with this digest. */
-export function isOfTemplate(pod: Pod, digest: string | undefined): boolean {
+export function isOfTemplate(pod: PodState, digest: string | undefined): boolean {
   return digest !== undefined && pod.metadata.annotations?.[TEMPLATE_ANNOTATION] === digest
 }
 

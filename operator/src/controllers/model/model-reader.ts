@@ -1,5 +1,6 @@
-import type { Pod, Secret, Stored } from '@tutti/kube'
+import type { Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
+import type { PodState } from '../../pods/pod-state.ts'
 import { COMPONENT } from '../../resources/step-labels.ts'
 import { isOrphanOf, type Revision } from '../accepted-revisions.ts'
 import { type Caches, INDEX, rivalOf, secretKeysOf } from '../caches.ts'
@@ -20,7 +21,7 @@ export function createModelReader(caches: Caches) {
       caches.secrets.get(secretKeysOf(model)[0] ?? ''),
     deploymentOf: (model: Model): Stored<DeploymentRecord> | undefined =>
       caches.deployments.byOwner(model.metadata)[0],
-    podsOf: ({ metadata }: Model): readonly Stored<Pod>[] =>
+    podsOf: ({ metadata }: Model): readonly Stored<PodState>[] =>
       caches.pods
         .byIndex(INDEX.model, `${metadata.namespace}/${metadata.name}`)
         .filter((pod) => pod.metadata.labels?.[COMPONENT] === 'step'),

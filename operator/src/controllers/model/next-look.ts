@@ -1,5 +1,10 @@
-import type { Pod } from '@tutti/kube'
-import { ACCEPTED_GATE, areContainersReady, mainStatusOf, statusOf } from '../../pods/pod-state.ts'
+import {
+  ACCEPTED_GATE,
+  areContainersReady,
+  mainStatusOf,
+  type PodState,
+  statusOf,
+} from '../../pods/pod-state.ts'
 import { canServe, currentPods } from './model-pods.ts'
 import type { ModelWorld } from './model-world.ts'
 import { checkRoutable } from './routable-condition.ts'
@@ -25,7 +30,7 @@ export function toNextLook(world: ModelWorld, epochMs: number): number | undefin
 }
 
 /** True for a pod that serves and is not let in yet. */
-export function isWaitingForGate(pod: Pod): boolean {
+export function isWaitingForGate(pod: PodState): boolean {
   return areContainersReady(pod) && statusOf(pod, ACCEPTED_GATE) !== 'True'
 }
 
@@ -40,7 +45,7 @@ function toGateDelayMs(world: ModelWorld, epochMs: number): number | undefined {
   return waiting.length > 0 || isUnrouted ? LATER_MS : undefined
 }
 
-function readyForMs(pod: Pod, epochMs: number): number {
+function readyForMs(pod: PodState, epochMs: number): number {
   const condition = pod.status?.conditions?.find(({ type }) => type === 'ContainersReady')
   return epochMs - Date.parse(condition?.lastTransitionTime ?? '1970-01-01')
 }

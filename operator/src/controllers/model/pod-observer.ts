@@ -1,8 +1,8 @@
 import type { ServedModel } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { Pod, Stored } from '@tutti/kube'
+import type { Stored } from '@tutti/kube'
 import type { PodAddress, PodClient } from '../../pods/pod-client.ts'
-import { addressOf, areContainersReady, mainStatusOf } from '../../pods/pod-state.ts'
+import { addressOf, areContainersReady, mainStatusOf, type PodState } from '../../pods/pod-state.ts'
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
 
 interface Known {
@@ -41,9 +41,12 @@ export class PodObserver {
   }
 
   /** @throws the signal's reason if it aborts; a pod that does not answer is told in its place. */
-  async observe(pods: readonly Stored<Pod>[], o: ObserveOptions): Promise<readonly ModelPod[]> {
+  async observe(
+    pods: readonly Stored<PodState>[],
+    o: ObserveOptions,
+  ): Promise<readonly ModelPod[]> {
     // They take their turns in the order of the questions: those who are silent again would leave no time for the others.
-    const isLast = (pod: Stored<Pod>): number => Number(this.#silent.has(pod.metadata.uid))
+    const isLast = (pod: Stored<PodState>): number => Number(this.#silent.has(pod.metadata.uid))
     const inTurn = pods
       .toSorted((one, other) => byName(one.metadata, other.metadata))
       .toSorted((one, other) => isLast(one) - isLast(other))
@@ -59,7 +62,7 @@ export class PodObserver {
     this.#asking.delete(uid)
   }
 
-  async #observe(pod: Stored<Pod>, o: ObserveOptions): Promise<ModelPod> {
+  async #observe(pod: Stored<PodState>, o: ObserveOptions): Promise<ModelPod> {
     const isCurrent = isOfTemplate(pod, o.template)
     const { uid } = pod.metadata
     const main = mainStatusOf(pod)
@@ -73,7 +76,7 @@ export class PodObserver {
 
   /** Of a process that runs. */
   async #ask(
-    pod: Stored<Pod>,
+    pod: Stored<PodState>,
     o: ObserveOptions & { readonly containerId: string; readonly address: PodAddress },
   ): Promise<Pick<ModelPod, 'model' | 'error'>> {
     const { uid } = pod.metadata
@@ -104,6 +107,6 @@ export class PodObserver {
   }
 }
 
-function byName(one: Pod['metadata'], other: Pod['metadata']): number {
+function byName(one: PodState['metadata'], other: PodState['metadata']): number {
   return one.name < other.name ? -1 : 1
 }

@@ -1,7 +1,7 @@
-import { type KubeObject, type Pod, type Stored, toKeyString } from '@tutti/kube'
+import { type KubeObject, type Stored, toKeyString } from '@tutti/kube'
 import { ROUTER } from '../../api/kinds.ts'
 import { CREDENTIAL_SECRETS } from '../../nats/account-tenancy.ts'
-import { isReady } from '../../pods/pod-state.ts'
+import { isReady, type PodState } from '../../pods/pod-state.ts'
 import { isOfRouter, ROUTER_IDENTITY } from '../../resources/router-names.ts'
 import { Applier } from '../../runtime/apply.ts'
 import { Controller, type ControllerOptions } from '../../runtime/controller.ts'
@@ -78,7 +78,7 @@ function podSource({ pods }: Caches): Source {
   })
 }
 
-function stateOf(pod: Pod): string {
+function stateOf(pod: PodState): string {
   const failure = failureOfRouter(pod)
   const { deletionTimestamp = '' } = pod.metadata
   const text = failure === undefined ? '' : `${failure.reason} ${toFailureText(failure)}`

@@ -1,5 +1,4 @@
-import type { ContainerStatus, Pod } from '@tutti/kube'
-import { isAlive } from '../../pods/pod-state.ts'
+import { isAlive, type PodContainer, type PodState } from '../../pods/pod-state.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
@@ -9,7 +8,7 @@ import type { RouterTrouble } from './router-trouble.ts'
 /** Why a router has no pod, or not those that are wanted: none can be made, none can run. Pure. */
 export function findPodTrouble(
   router: DeploymentState | undefined,
-  pods: readonly Pod[],
+  pods: readonly PodState[],
 ): RouterTrouble | undefined {
   const isServed = (router?.status?.readyReplicas ?? 0) > 0
   const [failure] = pods
@@ -26,7 +25,7 @@ export function findPodTrouble(
  * What is wrong with a pod of a router now, the same for as long as its cause is: all Ensembles of a namespace tell it, and a pull
  * that is tried again, or a container that is started again, would have them say another thing each time.
  */
-export function failureOfRouter(pod: Pod): Failure | undefined {
+export function failureOfRouter(pod: PodState): Failure | undefined {
   const failure = isAlive(pod) ? failureOfPod(pod) : undefined
   if (failure === undefined) return undefined
   const { reason, message, container } = failure
@@ -49,7 +48,7 @@ function isRestarted({ exitCode, reason }: Failure): boolean {
 const LONG_RUN_MS = 600_000
 
 /** Between two waits, too, while it runs or has just ended. */
-function isCrashLooping({ restartCount, state, lastState }: ContainerStatus): boolean {
+function isCrashLooping({ restartCount, state, lastState }: PodContainer): boolean {
   const { startedAt = '', finishedAt = '' } = state?.terminated ?? lastState?.terminated ?? {}
   return restartCount > 1 && Date.parse(finishedAt) - Date.parse(startedAt) < LONG_RUN_MS
 }

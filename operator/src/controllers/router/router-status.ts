@@ -6,8 +6,7 @@ import {
   type RouterConditionType,
   type RouterStatus,
 } from '@tutti/ensemble'
-import type { Pod } from '@tutti/kube'
-import { isAlive, isReady } from '../../pods/pod-state.ts'
+import { isAlive, isReady, type PodState } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue } from '../condition-state.ts'
@@ -24,7 +23,7 @@ export interface RouterState {
   readonly deployment: DeploymentState | undefined
   /** Whether both Services of the Router are there. */
   readonly hasServices: boolean
-  readonly pods: readonly Pod[]
+  readonly pods: readonly PodState[]
   /** What the pods say that are ready. */
   readonly views: readonly RouterView[]
 }
