@@ -1,21 +1,50 @@
 import { hash } from 'node:crypto'
 
+/** Characters that JSON writes in another way; surrogates only where they are alone. */
+// oxlint-disable-next-line no-control-regex -- JSON escapes them
+const SPECIAL = /["\\\u0000-\u001f\ud800-\udfff]/
+
+/** The same few names, again and again, as JSON writes them before their values. */
+const names = new Map<string, string>()
+const MOST_NAMES = 4096
+
 /**
  * JSON with the keys of objects in order, so that equal values give equal text. What is undefined is left out. Written by hand,
- * because it is most of the time of a pass without a change: JSON.stringify with a replacer takes half as long again.
+ * because it is most of the time of a pass without a change: JSON.stringify of a copy with sorted keys takes half as long again.
  *
  * @param value - what JSON can say, or undefined.
  */
 export function toCanonicalJson(value: unknown): string {
+  if (typeof value === 'string') return toText(value)
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join()}]`
+  const keys = Object.keys(value)
+  if (!isSorted(keys)) keys.sort()
   let text = ''
-  for (const key of Object.keys(value).toSorted()) {
+  for (const key of keys) {
     const part: unknown = Reflect.get(value, key)
     if (part === undefined) continue
-    text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${toCanonicalJson(part)}`
+    text += `${text === '' ? '' : ','}${toName(key)}${toCanonicalJson(part)}`
   }
   return `{${text}}`
+}
+
+function toText(text: string): string {
+  return SPECIAL.test(text) ? JSON.stringify(text) : `"${text}"`
+}
+
+/** What the server sends is in order, and so is the most of what is built. */
+function isSorted(keys: readonly string[]): boolean {
+  return keys.every((key, i) => i === 0 || (keys[i - 1] ?? '') < key)
+}
+
+function toName(key: string): string {
+  const known = names.get(key)
+  if (known !== undefined) return known
+  const name = `${toText(key)}:`
+  if (names.size === MOST_NAMES) names.clear()
+  names.set(key, name)
+  return name
 }
 
 const DIGEST_BYTES = 16

@@ -19,6 +19,24 @@ await t.test('equal values have one text, whatever the order of their keys', asy
     }),
   )
   t.not(digestOf({ a: [1, 2] }), digestOf({ a: [2, 1] }))
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.string(), (key, text) => {
+      return toCanonicalJson({ [key]: text }) === JSON.stringify({ [key]: text })
+    }),
+  )
+  for (const text of [
+    '"',
+    '\\',
+    '\n',
+    '\u001f',
+    '\u007f',
+    '\u2028',
+    '\ud800',
+    '\ud83d\ude00',
+    '',
+  ]) {
+    t.equal(toCanonicalJson([text, { [text]: text }]), JSON.stringify([text, { [text]: text }]))
+  }
 })
 
 await t.test('what has one canonical text is the same, and nothing else', async (t) => {
