@@ -18,7 +18,9 @@ function stream(id: number, queued = 0): ServerStream {
   const o = { id, headers: {}, headerBytes: 0, hasEnded: false, bodyLeft: undefined, ...windows }
   const made = new ServerStream(owner, o)
   for (let i = 0; i < queued; i += 1) {
-    made.queue.push({ bytes: made.queue[0]?.bytes ?? new Uint8Array(0), sent: i, taken: undefined })
+    const bytes = made.queue[0]?.bytes ?? new Uint8Array(0)
+    const state = { taken: undefined, released: undefined, isOnWay: false, isOver: false }
+    made.queue.push({ bytes, sent: i, ...state })
   }
   return made
 }

@@ -60,9 +60,12 @@ export class Sender implements StreamSender {
   #controls = 0
   /** To be called when the pieces have gone. */
   #taken: (() => void)[] = []
+  /** Bodies that pieces view. */
+  #onWay: Outgoing[] = []
   #over: ServerStream[] = []
   /** The same of those that are on their way. */
   #overSoon: readonly ServerStream[] = []
+  #onWaySoon: readonly Outgoing[] = []
   /** Streams that have bytes and a window, in the order of their turns. */
   readonly #ready = new Set<ServerStream>()
   #window = DEFAULT_WINDOW_BYTES
@@ -112,6 +115,8 @@ export class Sender implements StreamSender {
     const isSmall = length <= MAX_COPIED_BYTES && stream.queue.length === 0
     if (isSmall && length <= stream.sendWindow && length <= this.#window) {
       this.#data(stream, bytes)
+      outgoing.sent = length
+      this.#finish(outgoing)
       if (taken !== undefined) this.#taken.push(taken)
       return
     }
@@ -144,6 +149,7 @@ export class Sender implements StreamSender {
   /** A stream is over. */
   drop(stream: ServerStream): void {
     this.#ready.delete(stream)
+    for (const outgoing of stream.queue) this.#finish(outgoing)
   }
 
   /** Ends the connection once all frames have gone. */
@@ -156,6 +162,9 @@ export class Sender implements StreamSender {
   close(): void {
     this.#isClosed = true
     for (const stream of [...this.#overSoon, ...this.#over]) stream.close()
+    // The socket reads no more: it is gone, or goes at once.
+    this.#arrived([...this.#onWaySoon, ...this.#onWay])
+    this.#onWaySoon = this.#onWay = []
     this.#overSoon = this.#over = this.#taken = this.#pieces = []
     this.#stage = Buffer.alloc(0)
     this.#ready.clear()
@@ -190,9 +199,11 @@ export class Sender implements StreamSender {
     const pieces = this.#pieces
     const taken = this.#taken
     const over = (this.#overSoon = this.#over)
+    const onWay = (this.#onWaySoon = this.#onWay)
     this.#pieces = []
     this.#taken = []
     this.#over = []
+    this.#onWay = []
     this.#bytes = 0
     this.#controls = 0
     this.#isWriting = true
@@ -200,6 +211,8 @@ export class Sender implements StreamSender {
       if (this.#isClosed) return
       this.#isWriting = false
       this.#overSoon = []
+      this.#onWaySoon = []
+      this.#arrived(onWay)
       for (const callback of taken) callback()
       for (const stream of over) stream.close()
       // Not at once: a client that reads as fast as we write would keep the others waiting.
@@ -219,13 +232,33 @@ export class Sender implements StreamSender {
     const length = Math.min(turn, this.#window, stream.sendWindow)
     this.#data(stream, bytes.subarray(sent, sent + length))
     outgoing.sent += length
+    if (length > MAX_COPIED_BYTES && !outgoing.isOnWay) {
+      outgoing.isOnWay = true
+      this.#onWay.push(outgoing)
+    }
     if (length === left) {
       stream.queue.shift()
+      this.#finish(outgoing)
       if (outgoing.taken !== undefined) this.#taken.push(outgoing.taken)
     }
     if (stream.queue.length > 0) {
       if (stream.sendWindow > 0) this.#ready.add(stream)
     } else if (stream.trailers !== undefined) this.#last(stream, stream.trailers)
+  }
+
+  /** No more of the bytes is sent. */
+  #finish(outgoing: Outgoing): void {
+    if (outgoing.isOver) return
+    outgoing.isOver = true
+    if (!outgoing.isOnWay) outgoing.released?.()
+  }
+
+  /** The socket has written these as far as they were given to it. */
+  #arrived(onWay: readonly Outgoing[]): void {
+    for (const outgoing of onWay) {
+      outgoing.isOnWay = false
+      if (outgoing.isOver) outgoing.released?.()
+    }
   }
 
   #last(stream: ServerStream, fields: FieldBlock): void {

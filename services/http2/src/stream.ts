@@ -38,6 +38,11 @@ export interface Outgoing {
   readonly bytes: Uint8Array
   sent: number
   readonly taken: (() => void) | undefined
+  readonly released: (() => void) | undefined
+  /** For the sender: the socket reads some of them. */
+  isOnWay: boolean
+  /** For the sender: no more of them is sent. */
+  isOver: boolean
 }
 
 /** One request and its answer. */
@@ -98,9 +103,12 @@ export class ServerStream {
    *
    * @param bytes - not to be changed until they have gone out.
    * @param taken - called once they have gone to the socket as a whole; never, if the stream ends before.
+   * @param released - called once when nothing reads the bytes any more: they have gone, or will not go, and the socket is done with them.
    */
-  write(bytes: Uint8Array, taken?: () => void): void {
-    if (!this.isOver) this.#owner.sender.data(this, { bytes, sent: 0, taken })
+  write(bytes: Uint8Array, taken?: () => void, released?: () => void): void {
+    if (this.isOver) return released?.()
+    const outgoing = { bytes, sent: 0, taken, released, isOnWay: false, isOver: false }
+    this.#owner.sender.data(this, outgoing)
   }
 
   /**
@@ -149,9 +157,9 @@ export class ServerStream {
   leave(): void {
     if (this.isOver) return
     this.isOver = true
+    this.#owner.forget(this)
     this.queue.length = 0
     this.trailers = undefined
-    this.#owner.forget(this)
   }
 
   /** For the connection and the sender: tells the handler, once. */

@@ -15,6 +15,7 @@ export {
   type TensorMessage,
   type WireParameters,
 } from './infer/infer-message.ts'
+export { encodeInferResponsePieces, LEAST_PIECE_BYTES } from './infer/response-pieces.ts'
 export { decodeInferRequest, encodeInferResponseFrame } from './infer/server-codec.ts'
 export { encodeStreamResponseFrame } from './infer/stream-frame.ts'
 export { InferStream } from './infer-stream.ts'

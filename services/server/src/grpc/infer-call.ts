@@ -2,8 +2,10 @@ import { ServeError } from '@tutti/errors'
 import {
   decodeInferRequest,
   encodeInferResponseFrame,
+  encodeInferResponsePieces,
   type InferRequestMessage,
   type InferResponseParts,
+  LEAST_PIECE_BYTES,
 } from '@tutti/protocol'
 import {
   DATATYPE_BY_NAME,
@@ -39,10 +41,7 @@ export interface PreparedInfer {
   readonly placed: PlacedInputs | undefined
 }
 
-/**
- * Serves a ModelInfer, from the encoded message to the frame of the response. A call that the server has accepted is answered
- * also if the process has begun to shut down while its message was being read.
- */
+/** Serves a ModelInfer. A call that was accepted is answered also if the process has begun to shut down while its message was being read. */
 export function serveInfer(call: ServerCall): void {
   call.readOne(inferOnce)
 }
@@ -80,10 +79,7 @@ export function prepareInfer(
   return { model: served, request, outputs, isEmptyFinalWanted, placed }
 }
 
-/**
- * Gives each input its bytes, by the rules of triton-semantics 4.7: raw entries in order, or typed contents turned into
- * raw ones. Raw data are views into the message.
- */
+/** Gives each input its bytes, by the rules of triton-semantics 4.7: raw entries in order, views of the message, or typed contents made raw. */
 function readInputs(source: InputSource): readonly NamedTensor[] {
   const { inputs, rawInputContents } = source.message
   if (inputs.length > 1) refuseDuplicates(source)
@@ -118,7 +114,11 @@ class OnlyAnswer implements ResponseSink {
     // It was answered, or its deadline was, or its client is gone.
     if (this.#call.isOver) return
     try {
-      this.#call.end(encodeInferResponseFrame(toAnswer(response, this.#prepared)))
+      const answer = toAnswer(response, this.#prepared)
+      const isLarge = answer.outputs.some(({ data }) => data.byteLength >= LEAST_PIECE_BYTES)
+      if (isLarge && this.#call.answer === this.#call.stream) {
+        this.#call.end(encodeInferResponsePieces(answer), response.retain)
+      } else this.#call.end([encodeInferResponseFrame(answer)])
     } catch (error) {
       this.fail(ServeError.from(error))
     }

@@ -72,7 +72,8 @@ await t.test('large messages are the same, taken at once or late', async (t) => 
 })
 
 await t.test('a frame that comes within one piece is not copied', async (t) => {
-  const piece = Buffer.concat([toFrame(Buffer.from('one')), toFrame(Buffer.from('two'))])
+  const both = Buffer.concat([toFrame(Buffer.from('one')), toFrame(Buffer.from('two'))])
+  const piece = Buffer.from(Uint8Array.from(both).buffer)
   const [one, two] = readAll(new MessageReader(MAX_BYTES), [piece])
   t.equal(one?.buffer, piece.buffer)
   t.equal(two?.buffer, piece.buffer)
@@ -106,4 +107,14 @@ await t.test('what has come of a frame is told', async (t) => {
   readAll(reader, [Buffer.concat([frame, frame.subarray(0, 7)])])
   t.equal(reader.pendingBytes, 7)
   t.strictSame(readAll(reader, [frame.subarray(7)]), [frame])
+})
+
+await t.test('a small message keeps little of the read that it came with', async (t) => {
+  const reader = new MessageReader(MAX_BYTES)
+  const message = toFrame(Buffer.alloc(100, 7))
+  const read = Buffer.allocUnsafeSlow(65_536)
+  read.set(message)
+  const frames = readAll(reader, [read.subarray(0, 60), read.subarray(60, message.byteLength)])
+  read.fill(0xee)
+  t.strictSame(frames, [message])
 })

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { LoosePieces } from '../request/loose-pieces.ts'
+import { ownBytes } from '../request/own-bytes.ts'
 
 /** What a message begins with in gRPC: one byte of flags and its length in four. */
 export const FRAME_HEADER_BYTES = 5
@@ -41,7 +42,7 @@ export class MessageReader {
 
   add(piece: Buffer): void {
     if (piece.byteLength === 0) return
-    this.#pieces.push(piece)
+    this.#pieces.push(ownBytes(piece))
     this.#pendingBytes += piece.byteLength
     this.#loose.added(this.#pieces, this.#pendingBytes, this.#sizeBytes)
   }

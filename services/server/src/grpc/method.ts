@@ -46,7 +46,7 @@ export function unary(answer: UnaryMethod['answer']): Handler {
   const run = async (call: ServerCall, definition: MethodDefinition, bytes: Buffer) => {
     try {
       const response = await answer(deserialize(definition, bytes), call)
-      call.end(toFrame(definition.responseSerialize(response)))
+      call.end([toFrame(definition.responseSerialize(response))])
     } catch (error) {
       call.refuse(ServeError.from(error))
     }

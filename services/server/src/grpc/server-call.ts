@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { CallContext, CallScope, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { ErrorCode, type RequestHeaders, type ServerStream, type StreamHandler } from '@tutti/http2'
+import type { Lent } from '@tutti/tensor'
 import type { AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { ANSWER_HEADERS, OK_TRAILERS, respondOnlyTrailers, toTrailers } from './answer-headers.ts'
@@ -182,13 +183,13 @@ export class ServerCall implements StreamHandler {
     if (!this.stream.hasResponded) this.answer.respond(ANSWER_HEADERS)
   }
 
-  /** Ends a call that went well. @param frame - the one response or the last. @throws ServeError OVERLOADED */
-  end(frame?: Buffer): void {
+  /** Ends a call that went well. @param pieces - of its last frame. @param retain - of what they view, if `answer` is the stream. @throws ServeError OVERLOADED */
+  end(pieces: readonly Uint8Array[] = [], retain?: Lent['retain']): void {
     if (this.isOver) return
-    if (frame !== undefined) this.charge(frame.byteLength)
+    for (const { byteLength } of pieces) this.charge(byteLength)
     this.#answered()
     this.sendHeaders()
-    if (frame !== undefined) this.answer.write(frame)
+    for (const piece of pieces) this.answer.write(piece, undefined, retain?.())
     this.answer.end(OK_TRAILERS)
   }
 

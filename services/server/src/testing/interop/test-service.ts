@@ -55,7 +55,7 @@ const unaryCall: Handler = (call, definition) =>
     const request = deserialize(definition, bytes) as SimpleRequest
     const error = request.response_status && statusError(request.response_status)
     if (error) return call.refuse(error)
-    call.end(toFrame(definition.responseSerialize(payload(request.response_size))))
+    call.end([toFrame(definition.responseSerialize(payload(request.response_size)))])
   })
 
 /** Answers a request with its responses, at their intervals. */
@@ -95,7 +95,7 @@ const streamingInputCall: Handler = (call, definition) => {
       size += payload.body.byteLength
       call.release(bytes.byteLength)
     },
-    end: () => call.end(toFrame(definition.responseSerialize({ aggregated_payload_size: size }))),
+    end: () => call.end([toFrame(definition.responseSerialize({ aggregated_payload_size: size }))]),
   })
 }
 
