@@ -145,8 +145,7 @@ export class IncomingTransfers {
     }
     if (early !== undefined) this.#unasked.give(from, early.pooled)
     const pooled = isUnasked && this.#unasked.take(from, size) ? size : 0
-    // Chunks that find neither credit nor memory of their own are lost.
-    const isThrown = isUnasked && (early !== undefined || pooled === 0)
+    const isThrown = isUnasked && early !== undefined
     return { ...this.#place(from, transfer, size, pooled), announced: one, isThrown }
   }
 
@@ -208,8 +207,12 @@ export class IncomingTransfers {
       this.#early.get(earlyKey(from, transfer)) ??
       this.#openEarly(header)
     const end = offset + size
-    if (incoming === undefined || incoming.size !== total || end > incoming.granted)
+    if (incoming === undefined || incoming.size !== total) return undefined
+    if (end > incoming.granted) {
+      // It came unasked and finds neither memory of its own nor credit yet.
+      if (!incoming.hasAskedAgain) incoming.isThrown = incoming.announced?.isUnasked === true
       return undefined
+    }
     if (!incoming.ranges.lacks(offset, end)) return undefined
     const arrived = (now: number): void => this.#arrived(now, incoming, offset, end)
     return { into: incoming.buffer.subarray(offset, end), arrived }
@@ -295,6 +298,8 @@ export class IncomingTransfers {
     if (incoming.pooled === 0) sender.outstanding -= incoming.granted - incoming.ranges.count
     sender.transfers.delete(incoming.transfer)
     sender.waiting.delete(incoming)
+    // What was asked for again may come twice.
+    if (incoming.hasAskedAgain) this.throwAway(incoming.from, incoming.transfer)
     if (sender.transfers.size === 0) this.#senders.delete(incoming.from)
   }
 

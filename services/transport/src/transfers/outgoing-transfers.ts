@@ -110,7 +110,8 @@ export class OutgoingTransfers {
   next(now: number): Piece | undefined {
     for (let outgoing = this.#ready.shift(); outgoing; outgoing = this.#ready.shift()) {
       outgoing.isReady = false
-      if (!this.#transfers.has(outgoing.transfer)) continue
+      // Dropped, or it was let back to its credits.
+      if (!this.#transfers.has(outgoing.transfer) || outgoing.sent >= outgoing.upTo) continue
       const { to, transfer, sent: offset, bytes, retain } = outgoing
       const total = bytes.byteLength
       const { wholeBytes, chunkBytes } = this.#limits()

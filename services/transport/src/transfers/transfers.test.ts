@@ -195,6 +195,55 @@ await t.test('what was thrown away is asked for once it is granted', async (t) =
   t.same(said, [])
 })
 
+await t.test('what is on its way while it is granted is not asked for again', async (t) => {
+  const said: OutgoingMessage[] = []
+  const incoming = new IncomingTransfers(SMALL, (_to, message) => said.push(message))
+  const arrived: number[] = []
+  const open = (transfer: number, size: number) =>
+    incoming.open(0, [
+      { ...announced, transfer, size, onArrived: () => void arrived.push(transfer) },
+    ])
+  const chunk = (transfer: number, total: number, offset = 0): void => {
+    const bytes = tensorBytes(Math.min(8, total))
+    incoming.chunk(0, { from: 'a', transfer, offset, total, bytes })
+  }
+  for (const early of [1, 2, 3]) chunk(early, 8)
+  t.match(open(4, 8), [{ transfer: 4, upTo: 8 }], 'no memory is left of that for unasked ones')
+  chunk(4, 8)
+  t.same(arrived, [4])
+  t.same(said.splice(0), [], 'its only chunk was under way')
+  t.match(open(5, 32), [{ transfer: 5, upTo: 24 }])
+  for (const offset of [0, 8, 16, 24]) chunk(5, 32, offset)
+  t.match(
+    said.splice(0),
+    [{ type: 'credit', credits: [{ upTo: 32 }] }],
+    'the last chunk could still come',
+  )
+  t.same(arrived, [4, 5])
+})
+
+await t.test('what comes a second time holds no memory', async (t) => {
+  const incoming = new IncomingTransfers(SMALL, () => {})
+  const bytes = tensorBytes(8)
+  const chunk = (): void =>
+    incoming.chunk(SMALL.stallMs, { from: 'a', transfer: 1, offset: 0, total: 8, bytes })
+  let arrived = 0
+  incoming.open(0, [{ ...announced, transfer: 1, size: 8, onArrived: () => void (arrived += 1) }])
+  incoming.tick(SMALL.stallMs)
+  chunk()
+  chunk()
+  t.same([arrived, incoming.outstanding], [1, 0])
+})
+
+await t.test('a transfer that may not go on sends no empty pieces', async (t) => {
+  const outgoing = new OutgoingTransfers(() => ({ wholeBytes: 16, chunkBytes: 8 }))
+  const transfer = outgoing.open({ ...toSend('b', 12), isUnasked: true })
+  outgoing.resend('b', transfer, 0)
+  t.equal(outgoing.next(0), undefined)
+  outgoing.credit('b', [{ transfer, upTo: 12 }])
+  t.match(outgoing.next(0), { offset: 0, bytes: { byteLength: 12 } })
+})
+
 await t.test('after a loss of what went unasked its sender keeps to credits', async (t) => {
   const outgoing = new OutgoingTransfers(() => ({ wholeBytes: 16, chunkBytes: 8 }))
   const transfer = outgoing.open({ ...toSend('b', 12), isUnasked: true })
