@@ -109,6 +109,8 @@ export const REASONS = {
       'This generation is not accepted; `Accepted` says why. Requests get the earlier generation.',
     GatewayApiMissing:
       'The cluster does not have the CRDs of Gateway API. Install them, or use `expose.ingress`.',
+    HedgeInvalid:
+      'A step has `hedge`, and its model is decoupled or has `sequence_batching`. Remove `hedge`.',
     InvalidSpec: INVALID_SPEC,
     IssuerUnreadable:
       'The operator cannot read the keys that verify ServiceAccount tokens. It tries again; until then such tokens are not accepted.',

@@ -71,6 +71,7 @@ const GRAPH: readonly FieldChange[] = [
     ['timeout', undefined, '5s'],
     ['timeout', '5s', '6s'],
     ['maxInFlightRequests', undefined, 8],
+    ['steps[].hedge.after', '50ms', '60ms'],
   ]),
   ...changes(
     { outputs: [{ name: 'boxes', from: 'detect.boxes', datatype: 'FP32', shape: [-1] }] },
@@ -117,6 +118,9 @@ const GRAPH: readonly FieldChange[] = [
       ['steps[].outputMap', { boxes: 'x' }, {}],
     ],
   ),
+  ...changes({ steps: [{ ...step('detect', 'first'), hedge: { after: '50ms' } }] }, [
+    ['steps[].hedge.maxPercent', undefined, 6],
+  ]),
   ...changes(THREE, [['steps[].dependsOn[]', 'b', 'c']]),
   change({ at: 'server', says: /spec\.modelName.*cannot be changed/ }, [
     'modelName',

@@ -1,5 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
+import type { StepHedge } from './ensemble-rules.ts'
 
 /** What planning needs to know of a model that an ensemble composes. */
 export interface ComposingModel {
@@ -47,6 +48,8 @@ export interface PlanStep {
   readonly outputNames: readonly string[]
   /** Steps that must have ended before it begins, if they run; each once, none of them decoupled. */
   readonly dependsOn: readonly number[]
+  /** When a second replica is asked too; undefined for never. */
+  readonly hedge: StepHedge | undefined
   /** The label that all its inputs carry: in which iterations it runs. */
   readonly label: number
 }

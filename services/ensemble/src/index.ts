@@ -16,7 +16,7 @@ export type {
   ComposingModel,
   EnsemblePlan,
 } from './ensemble-plan.ts'
-export type { EnsembleRules } from './ensemble-rules.ts'
+export type { EnsembleRules, StepHedge } from './ensemble-rules.ts'
 export type {
   EnsembleRun,
   NamedEntry,

@@ -10,7 +10,7 @@ import {
 import { type LookupModel, resolveComposingModels } from './composing-models.ts'
 import { labelTensors } from './decouple-labels.ts'
 import type { EnsemblePlan, PlanEnsembleTensor, PlanStep, PlanTensor } from './ensemble-plan.ts'
-import type { EnsembleRules } from './ensemble-rules.ts'
+import type { EnsembleRules, StepHedge } from './ensemble-rules.ts'
 import { runGraph } from './run-graph.ts'
 import { checkDependencies } from './step-dependencies.ts'
 import { checkTensorMapping } from './tensor-mapping.ts'
@@ -41,6 +41,7 @@ export function planEnsemble(o: {
     index,
     name: rules?.stepNames[index] ?? stepName(config, step, index),
     dependsOn: [...new Set(rules?.dependsOn[index])],
+    hedge: hedgeOf(config, models.get(step.model_name), findHedge(rules, index)),
   }))
   if (rules !== undefined) checkDependencies(config, rules, drafts, names.all)
   const outputs = config.output.map((output) => ensembleTensor(output, names.written(output.name)))
@@ -111,7 +112,7 @@ function draftStep(
   step: EnsembleStep,
   models: ReadonlyMap<string, ModelConfig>,
   names: TensorNames,
-): Omit<PlanStep, 'label' | 'index' | 'name' | 'dependsOn'> {
+): Omit<PlanStep, 'label' | 'index' | 'name' | 'dependsOn' | 'hedge'> {
   const model = models.get(step.model_name)
   assert(model !== undefined, `model ${step.model_name} was not looked up`)
   const inputs = Object.entries(step.input_map).map(([name, read]) => {
@@ -130,6 +131,31 @@ function draftStep(
     reads: [...new Set(inputs.map((input) => input.tensor))],
     outputNames: outputs.map(([name]) => name),
   }
+}
+
+/** Why no second replica may be asked for a model's answers, whatever its requests are; undefined if it may. */
+export function hedgeFault(model: ModelConfig): string | undefined {
+  const want = `want no hedge for '${model.name}'`
+  if (isDecoupled(model))
+    return `its responses are a stream, of which each replica has its own; ${want}`
+  if (model.sequence_batching === undefined) return undefined
+  return `a sequence has its state on one replica; ${want}`
+}
+
+function findHedge(rules: EnsembleRules | undefined, index: number): StepHedge | undefined {
+  return rules?.hedges?.find(({ step }) => step === index)
+}
+
+/** @throws ServeError ENSEMBLE_INVALID */
+function hedgeOf(
+  ensemble: ModelConfig,
+  model: ModelConfig | undefined,
+  hedge: StepHedge | undefined,
+): StepHedge | undefined {
+  const fault = hedge && model && hedgeFault(model)
+  if (fault === undefined) return hedge
+  const text = `in ensemble '${ensemble.name}', hedge: ${fault}`
+  throw new ServeError('ENSEMBLE_INVALID', text, { details: { ensemble: ensemble.name } })
 }
 
 function stepName(config: ModelConfig, step: EnsembleStep, index: number): string {

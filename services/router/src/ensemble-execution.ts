@@ -14,6 +14,7 @@ import type { Lent, NamedTensor, ResponseSink, StepResponse, StepTimes } from '@
 import { NO_TIMES } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
 import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
+import { callHedged } from './hedged-call.ts'
 import { lendOn } from './lend-tensors.ts'
 import { callModel, type ModelCall } from './model-call.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
@@ -171,11 +172,12 @@ class EnsembleExecution {
     const target = this.#steps[step]
     if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
     const { owner } = this.#call
+    const { name = '', hedge } = this.#plan.steps[step] ?? {}
     const call: ModelCall = {
       target,
       request: { context, inputs: this.#read(inputs), requestedOutputs, ...this.#lend(inputs) },
       ensemble: this.#call.target.entry.name,
-      step: this.#plan.steps[step]?.name ?? '',
+      step: name,
       owner,
       context: this.#stepContext,
       nextAttempt: (failed) => this.#nextAttempt(step, failed),
@@ -186,8 +188,9 @@ class EnsembleExecution {
       ready: () => this.#stepReady(step),
     }
     const execute = (inner: ResponseSink, to = call): void => {
-      if (target.plan === undefined) callModel(this.#o, to, inner)
-      else executeEnsemble(this.#o, to, ...this.#o.countNested(to, inner))
+      if (target.plan !== undefined) executeEnsemble(this.#o, to, ...this.#o.countNested(to, inner))
+      else if (hedge !== undefined) callHedged(this.#o, to, hedge, inner)
+      else callModel(this.#o, to, inner)
     }
     const { stepTraces } = this.#call.context
     const begin = stepTraces === undefined ? execute : traceStep(stepTraces, call, execute)

@@ -134,6 +134,7 @@ const WHOLE: readonly Manifest[] = [
         modelRef: { name: 'm', version: 3 },
         inputMap: { 'i:0': 'x' },
         outputMap: { o: 'middle' },
+        hedge: { after: '50ms', maxPercent: 5 },
       },
       { name: 'b', ensembleRef: { name: 'f' }, inputs: ['a', 'a.o'], dependsOn: ['a'] },
     ],

@@ -48,6 +48,17 @@ function ensembleOf(config: ModelConfig): fc.Arbitrary<AcceptedEnsemble> {
         {
           stepNames: fc.uniqueArray(name, exactly),
           dependsOn: fc.array(indexes, exactly),
+          hedges: fc.array(
+            fc.record(
+              {
+                step: fc.nat({ max: count - 1 }),
+                afterMs: positive,
+                maxPercent: fc.integer({ min: 1, max: 100 }),
+              },
+              { noNullPrototype: true },
+            ),
+            { maxLength: count },
+          ),
           timeoutMs: positive,
           maxInFlightRequests: positive,
         },
@@ -139,6 +150,8 @@ await t.test('an error names the field', async (t) => {
     ['rules', 'rules', { ...json.rules, stepNames: ['a'] }],
     ['rules', 'rules', { ...json.rules, dependsOn: [[99], [], []] }],
     ['rules', 'rules', { ...json.rules, dependsOn: [] }],
+    ['rules', 'rules', { ...json.rules, hedges: [{ step: 99, afterMs: 1, maxPercent: 1 }] }],
+    ['rules', 'rules.hedges[0].afterMs', { ...json.rules, hedges: [{ step: 0, maxPercent: 1 }] }],
     ['rules', 'rules.timeoutMs', { ...json.rules, timeoutMs: 0 }],
     ['rules', 'rules.maxInFlightRequests', { ...json.rules, maxInFlightRequests: -1 }],
   ]

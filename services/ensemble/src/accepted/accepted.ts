@@ -58,7 +58,7 @@ export const AcceptedEnsemble = z
   .check(({ value: { config, rules }, issues }) => {
     const issue = (field: 'config' | 'rules', message: string) =>
       issues.push({ code: 'custom', input: rules, path: [field], message })
-    const { stepNames, dependsOn } = rules
+    const { stepNames, dependsOn, hedges } = rules
     if (!isEnsembleConfig(config)) issue('config', 'it has no ensemble_scheduling')
     const count = config.ensemble_scheduling?.step.length ?? 0
     if (stepNames.length !== count || new Set(stepNames).size !== count) {
@@ -66,6 +66,9 @@ export const AcceptedEnsemble = z
     }
     if (dependsOn.length !== count || dependsOn.flat().some((step) => step >= count)) {
       issue('rules', `dependsOn: want ${count} lists of steps from 0 to ${count - 1}`)
+    }
+    if (hedges?.some(({ step }) => step >= count) === true) {
+      issue('rules', `hedges: want steps from 0 to ${count - 1}`)
     }
   })
 export type AcceptedEnsemble = z.infer<typeof AcceptedEnsemble>

@@ -2,7 +2,7 @@ import { assert, ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import type { EnsembleRules } from '../ensemble-rules.ts'
 import { findWay } from '../graph-walks.ts'
-import { completeEnsembleConfig, planEnsemble } from '../plan-ensemble.ts'
+import { completeEnsembleConfig, hedgeFault, planEnsemble } from '../plan-ensemble.ts'
 import { checkTensors } from './check-tensors.ts'
 import { type AcceptedReason, EnsembleFault, hintOf, refused } from './ensemble-fault.ts'
 import { modelOfStep } from './ensemble-graph.ts'
@@ -134,6 +134,7 @@ function findModels(spec: EnsembleSpec, world: EnsembleWorld): ReadonlyMap<strin
     } else {
       checkKind(step, known, path)
       checkVersion(step, known, path)
+      checkHedge(step, known, `${stepPath(spec, index)}.hedge`)
       found.set(name, known)
     }
   }
@@ -164,6 +165,11 @@ function checkVersion(step: EnsembleStepSpec, known: KnownModel, path: string): 
   const served = readyVersions.length === 0 ? 'none' : readyVersions.join(', ')
   const problem = `got ${version}, want a version of '${config.name}' that is served: ${served}`
   throw refused('UnknownModel', `${path}.version`, problem)
+}
+
+function checkHedge({ hedge }: EnsembleStepSpec, { config }: KnownModel, path: string): void {
+  const fault = hedge && hedgeFault(config)
+  if (fault !== undefined) throw refused('HedgeInvalid', path, fault)
 }
 
 /** The checks above find what planning would refuse; what is left is about decoupled models. */

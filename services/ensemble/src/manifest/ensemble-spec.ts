@@ -68,13 +68,35 @@ const EnsembleStepFields = z.strictObject({
     .describe(
       'Steps that must end before this one begins, although it reads none of their outputs.',
     ),
+  hedge: z
+    .strictObject({
+      after: duration('Time without an answer after which a second replica is asked.'),
+      maxPercent: whole(
+        1,
+        100,
+        'Most requests of which a second replica is asked, in percent. Default 5.',
+      ).optional(),
+    })
+    .optional()
+    .describe(
+      'Asks a second replica of the Model too if the first one does not answer in time, and takes the first answer. Only for a Model that may execute a request twice, that keeps no state, and that is not decoupled.',
+    ),
 })
 
-export const EnsembleStepSpec = cel(oneOf(EnsembleStepFields, 'modelRef', 'ensembleRef'), {
-  rule: 'has(self.inputMap) || has(self.inputs)',
-  message: 'want inputMap or inputs: a step reads something',
-  holds: (step) => step.inputMap !== undefined || step.inputs !== undefined,
-})
+export const EnsembleStepSpec = cel(
+  oneOf(EnsembleStepFields, 'modelRef', 'ensembleRef'),
+  {
+    rule: 'has(self.inputMap) || has(self.inputs)',
+    message: 'want inputMap or inputs: a step reads something',
+    holds: (step) => step.inputMap !== undefined || step.inputs !== undefined,
+  },
+  {
+    rule: '!has(self.hedge) || has(self.modelRef)',
+    message: 'got it for an Ensemble, want it for the steps of that Ensemble',
+    field: 'hedge',
+    holds: (step) => step.hedge === undefined || step.modelRef !== undefined,
+  },
+)
 export type EnsembleStepSpec = z.infer<typeof EnsembleStepSpec>
 
 /** What users write about an ensemble; the schema of the CRD is made from it. */

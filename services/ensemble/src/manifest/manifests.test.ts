@@ -194,6 +194,17 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
     [{ steps: [{ name: 'a', modelRef: { name: 'm' } }] }, /want inputMap or inputs/],
     [{ outputs: [{ name: 'y', from: 'a.y', datatype: 'FP32' }] }, /want datatype and shape/],
     [{ timeout: '1d' }, /^spec\.timeout: /],
+    [{ steps: [{ ...step, hedge: {} }] }, /^spec\.steps\[0\]\.hedge\.after: /],
+    [{ steps: [{ ...step, hedge: { after: '0s' } }] }, /got 0s, want a duration above 0/],
+    [{ steps: [{ ...step, hedge: { after: '1s', maxPercent: 101 } }] }, /hedge\.maxPercent: /],
+    [
+      {
+        steps: [
+          { name: 'a', ensembleRef: { name: 'e' }, inputMap: { x: 'x' }, hedge: { after: '1s' } },
+        ],
+      },
+      /^spec\.steps\[0\]\.hedge: got it for an Ensemble, want it for the steps of that Ensemble/,
+    ],
     [{ maxInFlightRequests: 0 }, /^spec\.maxInFlightRequests: /],
     [{ expose: {} }, /got neither ingress nor gateway/],
     [

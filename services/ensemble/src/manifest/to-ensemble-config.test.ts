@@ -132,6 +132,18 @@ await t.test('what config.pbtxt has no words for are rules', async (t) => {
     timeoutMs: 60_000,
     maxInFlightRequests: 3,
   })
+  const hedged = convert({
+    steps: [
+      step('a', { i: 'x' }),
+      step('b', { i: 'x' }, { hedge: { after: '1s500ms' } }),
+      step('c', { i: 'x' }, { hedge: { after: '5ms', maxPercent: 50 } }),
+    ],
+    outputs: ['a', 'b', 'c'].map((name) => ({ name, from: `${name}.o` })),
+  })
+  t.same(hedged.rules.hedges, [
+    { step: 1, afterMs: 1500, maxPercent: 5 },
+    { step: 2, afterMs: 5, maxPercent: 50 },
+  ])
 })
 
 await t.test('versions, batches and optional inputs are carried over', async (t) => {

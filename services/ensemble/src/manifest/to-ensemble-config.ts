@@ -59,10 +59,22 @@ export function toEnsembleConfig(
   const rules: EnsembleRules = {
     stepNames: spec.steps.map((step) => step.name),
     dependsOn: graph.dependsOn,
+    ...hedgesOf(spec),
     ...(timeout !== undefined && { timeoutMs: toMilliseconds(timeout) }),
     ...(maxInFlightRequests !== undefined && { maxInFlightRequests }),
   }
   return { config, rules, graph, warnings: unusedOutputs(graph, names) }
+}
+
+const MAX_PERCENT = 5
+
+function hedgesOf({ steps }: EnsembleSpec): Pick<EnsembleRules, 'hedges'> {
+  const hedges = steps.flatMap(({ hedge }, step) => {
+    if (hedge === undefined) return []
+    const { after, maxPercent = MAX_PERCENT } = hedge
+    return [{ step, afterMs: toMilliseconds(after), maxPercent }]
+  })
+  return hedges.length === 0 ? {} : { hedges }
 }
 
 function inputMap(graph: EnsembleGraph, names: TensorNames, index: number) {
