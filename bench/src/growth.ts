@@ -1,11 +1,19 @@
+import { type Clock, silentLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
-import { decodeHeartbeat, encodeHeartbeat, type Heartbeat } from '@tutti/protocol'
+import { buildSubjects, decodeHeartbeat, type Heartbeat } from '@tutti/protocol'
 import { StepDirectory } from '@tutti/transport'
-import { ENDPOINT_DEFAULTS, Membership } from '@tutti/transport/testing'
+import {
+  ENDPOINT_DEFAULTS,
+  Membership,
+  OwnAnnouncements,
+  type OwnState,
+  TransportEvents,
+} from '@tutti/transport/testing'
 import { printTable } from './figures.ts'
 import { growCatalog } from './growth-catalog.ts'
 
 const { heartbeatMs, tickMs } = ENDPOINT_DEFAULTS
+const SUBJECTS = buildSubjects({ prefix: 'tutti', repository: 'default' })
 const VIRTUAL_MS = 5000
 /** When one step in fifty stops without a word. */
 const LOSS_MS = 1000
@@ -32,17 +40,76 @@ export async function benchGrowth(): Promise<void> {
   console.log('members: at the broker per second, and in one router')
   const heads = ['namespaces x (routers + steps x models)', 'sent', 'delivered', 'MB/s out']
   const rows = CASES.map(simulate)
-  printTable([[...heads, 'us/heartbeat', 'cores of a member', 'known', 'lost', 'refused'], ...rows])
+  const ends = ['us/heartbeat', 'cores of a router', 'of a step', 'known', 'lost', 'refused']
+  printTable([[...heads, ...ends], ...rows])
   console.log('replicas of a step: ns to choose one')
   printTable([['replicas', 'ns'], ...[1, 10, 64, 1000].map(choose)])
   console.log('catalog: 1,000 models')
   await growCatalog()
 }
 
-/** What one router hears. Each other member of the namespace hears as much, so the broker delivers this once for each. */
+/** What one router hears, and one step, which hears routers alone. */
 function simulate(o: Case): string[] {
-  const { routers, steps, models } = o
   const clock = createManualClock()
+  const members = openMembers(o, clock)
+  const router = openRouter()
+  const step = new Membership(ENDPOINT_DEFAULTS, DEAF)
+  const silent = members.filter((_, i) => o.steps > 1 && i % 50 === 9)
+  const heard = { router: count(), step: count() }
+  const listen = (by: Membership, at: Heard, role: Heartbeat['role'] | undefined): void => {
+    const before = process.cpuUsage()
+    for (const one of members) {
+      if (role !== undefined && one.role !== role) continue
+      for (const bytes of one.said) {
+        const heartbeat = decodeHeartbeat(bytes)
+        if (!by.heartbeat(heartbeat)) at.refused.add(heartbeat.member)
+        at.messages += 1
+        at.bytes += bytes.byteLength
+      }
+    }
+    const { user, system } = process.cpuUsage(before)
+    at.us += user + system
+  }
+  let rounds = 0
+  const round = (): void => {
+    rounds += 1
+    for (const one of members) {
+      one.said.length = 0
+      if (clock.now() < LOSS_MS || !silent.includes(one)) one.say()
+    }
+    listen(router.membership, heard.router, undefined)
+    listen(step, heard.step, 'router')
+    clock.setTimer(heartbeatMs, round)
+  }
+  const tick = (): void => {
+    router.membership.tick(clock.now())
+    step.tick(clock.now())
+    clock.setTimer(tickMs, tick)
+  }
+  round()
+  tick()
+  clock.advance(VIRTUAL_MS)
+  const known = (['step', 'router'] as const).map((role) => router.membership.members(role).length)
+  const all = known.reduce((sum, one) => sum + one, 0)
+  const counts = [all, router.lost(), heard.router.refused.size]
+  return report(o, { ...heard, rounds }, counts)
+}
+
+interface Heard {
+  messages: number
+  bytes: number
+  us: number
+  readonly refused: Set<string>
+}
+
+function count(): Heard {
+  return { messages: 0, bytes: 0, us: 0, refused: new Set() }
+}
+
+/** A step does nothing with what it hears but to choose among routers. */
+const DEAF = { heard: () => {}, suspected: () => {}, recovered: () => {}, gone: () => {} } as const
+
+function openRouter(): { readonly membership: Membership; readonly lost: () => number } {
   const directory = new StepDirectory()
   let lost = 0
   const membership = new Membership(ENDPOINT_DEFAULTS, {
@@ -54,76 +121,68 @@ function simulate(o: Case): string[] {
       directory.remove(member)
     },
   })
-  const members = [
-    ...Array.from({ length: routers - 1 }, (_, i) => beat(`router-${i}`, 'router', 0, i)),
-    ...Array.from({ length: steps }, (_, i) => beat(`step-${i}`, 'step', models, i)),
-  ]
-  const silent = new Set(members.filter((_, i) => steps > 1 && i % 50 === 9).map((m) => m.member))
-  const refused = new Set<string>()
-  let heard = 0
-  let bytes = 0
-  let usedUs = 0
-  let sequence = 0
-  const round = (): void => {
-    sequence += 1
-    const sent = members
-      .filter(({ member }) => clock.now() < LOSS_MS || !silent.has(member))
-      .map((state) => encodeHeartbeat({ ...state, sequence }))
-    const before = process.cpuUsage()
-    for (const message of sent) {
-      const heartbeat = decodeHeartbeat(message)
-      if (!membership.heartbeat(heartbeat)) refused.add(heartbeat.member)
-      bytes += message.byteLength
-    }
-    heard += sent.length
-    const { user, system } = process.cpuUsage(before)
-    usedUs += user + system
-    clock.setTimer(heartbeatMs, round)
-  }
-  const tick = (): void => {
-    membership.tick(clock.now())
-    clock.setTimer(tickMs, tick)
-  }
-  round()
-  tick()
-  clock.advance(VIRTUAL_MS)
-  const known = membership.members('step').length + membership.members('router').length
-  return report(o, {
-    bytes: bytes / heard,
-    us: usedUs / heard,
-    counts: [known, lost, refused.size],
-  })
+  return { membership, lost: () => lost }
 }
 
-/** @param each - of a heartbeat: its bytes, and the processor time that its receiver takes. */
-function report(
-  { namespaces, routers, steps, models }: Case,
-  each: { readonly bytes: number; readonly us: number; readonly counts: readonly number[] },
-): string[] {
-  const others = routers + steps - 1
-  const sent = (namespaces * (others + 1) * 1000) / heartbeatMs
+/** All members but the router that listens; `said` are their heartbeats of a round. */
+function openMembers({ routers, steps, models }: Case, clock: Clock) {
+  const open = (role: Heartbeat['role'], at: number, serves: number) => {
+    const said: Uint8Array[] = []
+    // As long as on Kubernetes: a pod's name, and the digest of a model's files.
+    const announcements = new OwnAnnouncements({
+      self: `${role}-${at}-7d9c5b8f6d-x2k4q`,
+      role,
+      subjects: SUBJECTS,
+      clock,
+      events: new TransportEvents(silentLogger),
+      link: {
+        maxPayload: Number.POSITIVE_INFINITY,
+        publish: (_subject, bytes) => said.push(bytes) > 0,
+      },
+      deadAfterMs: ENDPOINT_DEFAULTS.deadAfterMs,
+    })
+    const state = stateOf(serves, at)
+    return { role, said, say: () => announcements.send(state) }
+  }
   return [
-    `${namespaces} x (${routers} + ${steps} x ${models})`,
-    sent.toFixed(0),
-    (sent * others).toFixed(0),
-    ((sent * others * each.bytes) / 1e6).toFixed(1),
-    each.us.toFixed(1),
-    ((((others * 1000) / heartbeatMs) * each.us) / 1e6).toFixed(3),
-    ...each.counts.map(String),
+    ...Array.from({ length: routers - 1 }, (_, i) => open('router', i, 0)),
+    ...Array.from({ length: steps }, (_, i) => open('step', i, models)),
   ]
 }
 
-function beat(member: string, role: Heartbeat['role'], models: number, at: number): Heartbeat {
-  // As long as on Kubernetes: a pod's name, and the digest of a model's files.
-  const name = `${member}-7d9c5b8f6d-x2k4q`
+function stateOf(models: number, at: number): OwnState {
   const revisions = Array.from(
     { length: models },
     (_, i) => [`model_${at}_${i}`, 1, 'f'.repeat(64)] as const,
   )
   const load = { inFlight: 1, queued: 0, freeSlots: 1023, freeBytes: 1_073_741_824 }
   const said = { description: 'd'.repeat(64), draining: false, revisions }
-  const transports = ['nats'] as const
-  return { member: name, role, sequence: 0, ...load, ...said, transports, protocol: 1 }
+  return { ...load, ...said, unaskedBytes: 4_194_304, transports: ['nats'] }
+}
+
+/** In the whole installation, and in one router and one step of it. */
+function report(
+  { namespaces, routers, steps, models }: Case,
+  heard: { readonly router: Heard; readonly step: Heard; readonly rounds: number },
+  counts: readonly number[],
+): string[] {
+  const { rounds } = heard
+  const all = (what: 'messages' | 'bytes'): number =>
+    (namespaces * (routers * heard.router[what] + steps * heard.step[what])) / rounds
+  // The router that listens is one that steps hear, too.
+  const own = { messages: steps, bytes: (steps * heard.router.bytes) / heard.router.messages }
+  const perSecond = 1000 / heartbeatMs
+  const cores = ({ us }: Heard): string => (((us / rounds) * perSecond) / 1e6).toFixed(3)
+  return [
+    `${namespaces} x (${routers} + ${steps} x ${models})`,
+    (namespaces * (routers + steps) * perSecond).toFixed(0),
+    ((all('messages') + namespaces * own.messages) * perSecond).toFixed(0),
+    (((all('bytes') + namespaces * own.bytes) * perSecond) / 1e6).toFixed(1),
+    (heard.router.us / heard.router.messages).toFixed(1),
+    cores(heard.router),
+    cores(heard.step),
+    ...counts.map(String),
+  ]
 }
 
 function hear(directory: StepDirectory, heartbeat: Heartbeat, what: string): void {

@@ -102,8 +102,10 @@ export class HostileMember {
   async contradict(count: number): Promise<void> {
     await this.#many(count, () => {
       const member = this.#anyMember()
-      const bytes = forgedHeartbeat(this.#random, this.#known(member))
-      this.#publish(this.subjects.heartbeat(member), bytes)
+      const known = this.#known(member)
+      // As members of earlier releases do, or by role.
+      const role = this.#random() < 0.5 ? undefined : known.role
+      this.#publish(this.subjects.heartbeat(member, role), forgedHeartbeat(this.#random, known))
     })
   }
 
@@ -115,7 +117,8 @@ export class HostileMember {
       this.#sequence += 1
       const sequence = this.#sequence
       const said = { ...this.#honestStep(), ...load, member, sequence, description: `of ${member}` }
-      this.#publish(this.subjects.heartbeat(member), encodeHeartbeat(said))
+      const role = this.#random() < 0.5 ? undefined : 'step'
+      this.#publish(this.subjects.heartbeat(member, role), encodeHeartbeat(said))
     })
   }
 
@@ -322,6 +325,8 @@ function subjectsOf(subjects: Subjects, member: string, random: Random): string[
   const number = between(random, 1, 3000)
   return [
     subjects.heartbeat(member),
+    subjects.heartbeat(member, 'router'),
+    subjects.heartbeat(member, 'step'),
     subjects.control(member),
     subjects.data(member),
     subjects.ping(member),

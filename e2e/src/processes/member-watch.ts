@@ -1,5 +1,11 @@
 import { until } from '@tutti/chassis/testing'
-import { buildSubjects, decodeHeartbeat, type Heartbeat, type SubjectNames } from '@tutti/protocol'
+import {
+  buildSubjects,
+  decodeHeartbeat,
+  type Heartbeat,
+  type SentHeartbeat,
+  type SubjectNames,
+} from '@tutti/protocol'
 import { connect } from 'nats'
 
 export type MemberWatch = Awaited<ReturnType<typeof watchMembers>>
@@ -12,13 +18,18 @@ export async function watchMembers(url: string, names: SubjectNames) {
     reconnectTimeWait: 50,
   })
   const heard = new Map<string, Heartbeat>()
-  connection.subscribe(buildSubjects(names).heartbeats, {
-    callback: (error, message) => {
-      if (error !== null) return
-      const heartbeat = readHeartbeat(message.data)
-      if (heartbeat !== undefined) heard.set(heartbeat.member, heartbeat)
-    },
-  })
+  for (const role of ['router', 'step'] as const) {
+    connection.subscribe(buildSubjects(names).heartbeats(role), {
+      callback: (error, message) => {
+        if (error !== null) return
+        const said = readHeartbeat(message.data)
+        const revisions = said?.revisions ?? heard.get(said?.member ?? '')?.revisions
+        if (said !== undefined && revisions !== undefined) {
+          heard.set(said.member, { ...said, revisions })
+        }
+      },
+    })
+  }
   await connection.flush()
   /** Waits for a heartbeat that comes after this call and fits. */
   const next = (
@@ -43,7 +54,7 @@ export async function watchMembers(url: string, names: SubjectNames) {
   }
 }
 
-function readHeartbeat(bytes: Uint8Array): Heartbeat | undefined {
+function readHeartbeat(bytes: Uint8Array): SentHeartbeat | undefined {
   try {
     return decodeHeartbeat(bytes)
   } catch {

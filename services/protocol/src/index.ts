@@ -50,6 +50,7 @@ export type {
   Heartbeat,
   Message,
   OutputHeader,
+  SentHeartbeat,
   TensorPart,
   TransferCredit,
   WireError,

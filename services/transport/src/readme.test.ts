@@ -17,6 +17,8 @@ await t.test('the table of subjects has those that members listen on', async (t)
   const [, ...rows] = rowsOf('Subjects').filter((row) => !row.startsWith('-'))
   const named = rows.map((row) => `p.r.${row.replace('<member>', 'x')}`)
   const own = [
+    subjects.heartbeat('x', 'router'),
+    subjects.heartbeat('x', 'step'),
     subjects.heartbeat('x'),
     subjects.control('x'),
     subjects.data('x'),

@@ -7,7 +7,7 @@ import {
   MESSAGE_PROTOCOL_VERSION,
 } from './limits.ts'
 import { malformedField } from './malformed-field.ts'
-import type { Heartbeat } from './message.ts'
+import type { Heartbeat, SentHeartbeat } from './message.ts'
 
 /** As parseBoundedJson counts: four for each revision, and what newer members add. */
 const MAX_VALUES = 8 * HEARTBEAT_REVISIONS
@@ -21,10 +21,10 @@ type Fields = Readonly<Record<string, unknown>>
  * @throws ServeError MESSAGE_TOO_LARGE that says what to do: it announces more than one heartbeat can hold.
  */
 export function encodeHeartbeat(
-  heartbeat: Heartbeat,
+  heartbeat: SentHeartbeat,
   maxPayload = Number.POSITIVE_INFINITY,
 ): Uint8Array {
-  const count = heartbeat.revisions.length
+  const count = heartbeat.revisions?.length ?? 0
   if (count > HEARTBEAT_REVISIONS) {
     throw tooLarge(count, `one announces at most ${HEARTBEAT_REVISIONS}: ${SPREAD}`)
   }
@@ -59,7 +59,7 @@ export function sharesProtocol(o: Pick<Heartbeat, 'protocol' | 'newestProtocol'>
  *
  * @throws ServeError MALFORMED_MESSAGE that names the field.
  */
-export function decodeHeartbeat(bytes: Uint8Array): Heartbeat {
+export function decodeHeartbeat(bytes: Uint8Array): SentHeartbeat {
   const said = readObject(bytes)
   const protocols = readProtocols(said)
   const { protocol } = protocols
@@ -84,7 +84,10 @@ export function decodeHeartbeat(bytes: Uint8Array): Heartbeat {
     }),
     draining: boolean(fields, 'draining'),
     transports: list(fields, 'bearers').filter((name) => name === 'nats' || name === 'tcp'),
-    revisions: list(fields, 'revisions').map(toRevision),
+    ...(fields['revisions'] !== undefined && {
+      revisions: list(fields, 'revisions').map(toRevision),
+    }),
+    ...(fields['isByRole'] === true && { isByRole: true }),
     protocol,
     ...('newestProtocol' in protocols && protocols),
   }

@@ -101,6 +101,11 @@ export interface ChunkHeader {
   readonly total: number
 }
 
+/** A heartbeat on its way. One without revisions leaves them as they were: many of them are said only now and then. */
+export type SentHeartbeat = Omit<Heartbeat, 'revisions'> & {
+  readonly revisions?: Heartbeat['revisions'] | undefined
+}
+
 /** What every member says of itself every 250 ms, and at once when it changes. JSON. */
 export interface Heartbeat {
   readonly member: string
@@ -123,6 +128,8 @@ export interface Heartbeat {
   readonly transports: readonly ('nats' | 'tcp')[]
   /** Revisions that a step serves, [model, version, revision]; empty for a router. */
   readonly revisions: readonly (readonly [string, number, string])[]
+  /** True where members of earlier releases hear it: later ones hear it by the member's role, and leave this one alone. */
+  readonly isByRole?: true
   /** The oldest version of the member messages that the member speaks: 1. */
   readonly protocol: number
   /** The newest one; absent if it is the same. Members of the first version go by `protocol` alone. */

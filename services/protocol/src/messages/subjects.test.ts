@@ -8,7 +8,9 @@ const SUBJECTS = buildSubjects({ prefix: 'tutti', repository: 'default' })
 
 await t.test('the subjects of a repository', async (t) => {
   t.equal(SUBJECTS.all, 'tutti.default.>')
-  t.equal(SUBJECTS.heartbeats, 'tutti.default.hb.*')
+  t.equal(SUBJECTS.heartbeats('router'), 'tutti.default.hb.router.*')
+  t.equal(SUBJECTS.heartbeats(), 'tutti.default.hb.*')
+  t.equal(SUBJECTS.heartbeat('s-1', 'step'), 'tutti.default.hb.step.s-1')
   t.equal(SUBJECTS.heartbeat('s-1'), 'tutti.default.hb.s-1')
   t.equal(SUBJECTS.control('s-1'), 'tutti.default.peer.s-1.ctl')
   t.equal(SUBJECTS.data('s-1'), 'tutti.default.peer.s-1.data')
@@ -50,6 +52,8 @@ await t.test('names come back out of the subjects', async (t) => {
     fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
     (name) => {
       strictEqual(SUBJECTS.memberOfHeartbeat(SUBJECTS.heartbeat(name)), name)
+      strictEqual(SUBJECTS.memberOfHeartbeat(SUBJECTS.heartbeat(name, 'router')), name)
+      strictEqual(SUBJECTS.memberOfHeartbeat(SUBJECTS.heartbeat(name, 'step')), name)
     },
   )
   t.doesNotThrow(() => fc.assert(property))
@@ -57,6 +61,8 @@ await t.test('names come back out of the subjects', async (t) => {
     'tutti.other.hb.s',
     'tutti.default.hb.',
     'tutti.default.hb.a.b',
+    'tutti.default.hb.step.',
+    'tutti.default.hb.step.router.a',
     'tutti.default.hb.%41',
     'tutti.default.peer.s.ctl',
     '',

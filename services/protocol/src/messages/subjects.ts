@@ -1,3 +1,4 @@
+import type { Heartbeat } from './message.ts'
 import { decodeToken, memberToken, settingToken } from './subject-tokens.ts'
 
 /** What subjects are made of, besides the members' ids. */
@@ -12,9 +13,9 @@ export interface SubjectNames {
 export interface Subjects {
   /** `<prefix>.<repository>.>`: what a tenant's user has to be permitted, and all that it has to be. */
   readonly all: string
-  /** Every member's heartbeats. */
-  readonly heartbeats: string
-  heartbeat(member: string): string
+  /** Heartbeats of all members of a role; without one, as members of earlier releases send and hear all. */
+  heartbeats(role?: Heartbeat['role']): string
+  heartbeat(member: string, role?: Heartbeat['role']): string
   /** Member messages to a member, on its control connection. */
   control(member: string): string
   /** Chunks to a member, on its data connection. */
@@ -35,19 +36,20 @@ export interface Subjects {
  */
 export function buildSubjects(names: SubjectNames): Subjects {
   const root = `${settingToken('prefix', names.prefix)}.${settingToken('repository', names.repository)}`
-  const heartbeats = `${root}.hb.`
-  const members = `${root}.peer.`
+  const heartbeats = (role?: string): string => `${root}.hb.${role === undefined ? '' : `${role}.`}`
   const subject = (member: string, rest: string): string =>
-    `${members}${memberToken(member)}.${rest}`
+    `${root}.peer.${memberToken(member)}.${rest}`
   return {
     all: `${root}.>`,
-    heartbeats: `${heartbeats}*`,
-    heartbeat: (member) => heartbeats + memberToken(member),
+    heartbeats: (role) => `${heartbeats(role)}*`,
+    heartbeat: (member, role) => heartbeats(role) + memberToken(member),
     control: (member) => subject(member, 'ctl'),
     data: (member) => subject(member, 'data'),
     ping: (member) => subject(member, 'ping'),
     inbox: (member) => `${root}.inbox.${memberToken(member)}`,
     memberOfHeartbeat: (text) =>
-      text.startsWith(heartbeats) ? decodeToken(text.slice(heartbeats.length)) : undefined,
+      text.startsWith(heartbeats())
+        ? decodeToken(text.slice(heartbeats().length).replace(/^(?:router|step)\./, ''))
+        : undefined,
   }
 }

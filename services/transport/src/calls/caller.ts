@@ -219,7 +219,6 @@ export class Caller {
       call.isAccepted = true
       call.progressAt = now
     }
-    if (message.credits.length === 0) return
     const ours = message.credits.filter(({ transfer }) => call.transfers.includes(transfer))
     if (this.#o.outgoing.credit(call.to, ours)) call.progressAt = now
   }

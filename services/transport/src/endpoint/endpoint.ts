@@ -5,10 +5,9 @@ import {
   CHUNK_HEAD_BYTES,
   decodeChunkHead,
   decodeHeartbeat,
-  encodeHeartbeat,
   type Heartbeat,
-  MESSAGE_PROTOCOL_VERSION,
   type Message,
+  type SentHeartbeat,
   type Subjects,
   sharesProtocol,
 } from '@tutti/protocol'
@@ -29,13 +28,10 @@ import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-trans
 import { EndpointMessages } from './endpoint-messages.ts'
 import { IgnoredMessages } from './ignored-messages.ts'
 import { Inbox } from './inbox.ts'
-import { OwnAnnouncements } from './own-announcements.ts'
+import { OwnAnnouncements, type OwnState } from './own-announcements.ts'
 
 /** What a heartbeat says that only the role knows. */
-export type EndpointState = Omit<
-  Heartbeat,
-  'member' | 'role' | 'sequence' | 'transports' | 'protocol' | 'unaskedBytes'
->
+export type EndpointState = Omit<OwnState, 'transports' | 'unaskedBytes'>
 
 /** What a role does with what it hears of other members. */
 export interface EndpointRole {
@@ -86,7 +82,6 @@ export class Endpoint {
   readonly #announcements: OwnAnnouncements
   readonly #listened: ListenedTime
   readonly #stopTimers = new Map<string, () => void>()
-  #sequence = 0
   /** When the broker was lost last, by the clock. */
   #downSince = -Infinity
   #isClosed = false
@@ -103,7 +98,6 @@ export class Endpoint {
     // Lines name other members as `member`; those come and go, and say so, as often as they like.
     this.events = new TransportEvents(limitLog(o.log.child({ self: member }), { clock }))
     this.#ignored = new IgnoredMessages(this.events)
-    this.#announcements = new OwnAnnouncements(this.events)
     this.#listened = new ListenedTime(settings.tickMs)
     this.incoming = new IncomingTransfers(settings, (to, message) =>
       this.messages.send(to, message),
@@ -128,9 +122,11 @@ export class Endpoint {
       up: () => this.#up(),
       down: () => this.#down(),
     })
-    const { link, subjects, outgoing } = this
+    const { link, subjects, outgoing, events } = this
     const shared = { self: member, link, subjects, clock }
-    const { flushBytes } = settings
+    const { flushBytes, deadAfterMs } = settings
+    const announcing = { ...shared, role: role.role, events, deadAfterMs }
+    this.#announcements = new OwnAnnouncements(announcing)
     const pump = new ChunkPump({ ...shared, outgoing, data: link.data, flushBytes })
     this.#pump = pump
     this.messages = new EndpointMessages({ ...shared, settings, ignored: this.#ignored, pump })
@@ -183,7 +179,7 @@ export class Endpoint {
   announce(): void {
     if (this.#isClosed) return
     const unaskedBytes = this.#unaskedBytes()
-    this.#sendHeartbeat({ ...this.#role.state(), unaskedBytes, transports: ['nats'] })
+    this.#announcements.send({ ...this.#role.state(), unaskedBytes, transports: ['nats'] })
   }
 
   /** What each caller may send before it is asked: together they stay within what may be under way. Routers and steps call each other. */
@@ -222,7 +218,7 @@ export class Endpoint {
     const why = `the ${this.#role.role} closes`
     caller?.faults.cancelAll(clock.now(), new ServeError('CANCELLED', why))
     caller?.faults.sayDone()
-    this.#sendHeartbeat({
+    this.#announcements.send({
       description: '',
       inFlight: 0,
       queued: 0,
@@ -239,29 +235,13 @@ export class Endpoint {
     await this.link.close(settings.connectMs)
   }
 
-  #sendHeartbeat(state: EndpointState & Pick<Heartbeat, 'transports' | 'unaskedBytes'>): void {
-    const { member } = this.#o
-    this.#sequence += 1
-    const own = { member, role: this.#role.role, sequence: this.#sequence }
-    const heartbeat = { ...own, ...state, protocol: MESSAGE_PROTOCOL_VERSION }
-    try {
-      const bytes = encodeHeartbeat(heartbeat, this.link.maxPayload)
-      this.link.publish(this.subjects.heartbeat(member), bytes)
-      this.#announcements.succeeded()
-    } catch (error) {
-      this.#announcements.failed(this.#o.clock.now(), ServeError.from(error))
-    }
-  }
-
   #listen(): void {
     const { link, subjects } = this
     const { member, clock } = this.#o
-    link.control.subscribe(subjects.heartbeats, (message) => {
-      const sender = subjects.memberOfHeartbeat(message.subject)
-      if (sender === member) return
-      const heartbeat = this.#decode(message, decodeHeartbeat)
-      if (heartbeat !== undefined) this.#takeHeartbeat(message.subject, sender, heartbeat)
-    })
+    for (const role of HEARS[this.#role.role]) {
+      const take = (message: BrokerMessage): void => this.#onHeartbeat(message, role)
+      link.control.subscribe(subjects.heartbeats(role), take)
+    }
     link.control.subscribe(subjects.ping(member), ({ reply }) => this.#answerPing(reply))
     link.data.subscribe(subjects.data(member), (head, size, subject) => {
       const chunk = this.#decode({ subject, bytes: head }, (bytes) => decodeChunkHead(bytes, size))
@@ -289,7 +269,18 @@ export class Endpoint {
     }
   }
 
-  #takeHeartbeat(subject: string, sender: string | undefined, heartbeat: Heartbeat): void {
+  /** @param role - of those who send it there; undefined for the subject of earlier releases. */
+  #onHeartbeat(message: BrokerMessage, role: Heartbeat['role'] | undefined): void {
+    const sender = this.subjects.memberOfHeartbeat(message.subject)
+    if (sender === this.#o.member) return
+    const heartbeat = this.#decode(message, decodeHeartbeat)
+    if (heartbeat === undefined || (role === undefined && heartbeat.isByRole)) return
+    // It hears none that is sent by role, and should not wait for the next that is not.
+    if (role === undefined && this.#announcements.heardEarlier()) this.announceSoon()
+    this.#takeHeartbeat(message.subject, sender, heartbeat)
+  }
+
+  #takeHeartbeat(subject: string, sender: string | undefined, heartbeat: SentHeartbeat): void {
     const now = this.#o.clock.now()
     const { member } = heartbeat
     if (member !== sender) {
@@ -307,7 +298,8 @@ export class Endpoint {
   #heard(heartbeat: Heartbeat, what: Novelty): void {
     if (what === 'new') {
       this.events.memberAppeared(heartbeat.member, heartbeat.role)
-      // The newcomer should not wait for our next heartbeat to know us.
+      // The newcomer should not wait for our next heartbeat to know us, and what we serve.
+      this.#announcements.sayAll()
       this.announceSoon()
     }
     this.#role.heard(heartbeat, what)
@@ -334,6 +326,7 @@ export class Endpoint {
     this.#role.linked(true)
     this.#calls?.caller.faults.reconnected()
     this.#calls?.callee.faults.reconnected()
+    this.#announcements.sayAll()
     this.announce()
     for (const wake of this.#whenUp.splice(0)) wake()
   }
@@ -392,6 +385,8 @@ export class Endpoint {
   }
 }
 
+/** Whose heartbeats a role hears: steps call only routers. Undefined stands for members of earlier releases, whatever their role. */
+const HEARS = { step: ['router', undefined], router: ['router', 'step', undefined] } as const
 /** A drain ends when the last call is done; how late that is noticed. */
 const IDLE_CHECK_MS = 10
 /** Long enough to gather the changes of one turn, short against a heartbeat. */

@@ -1,17 +1,53 @@
-import type { ServeError } from '@tutti/errors'
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  encodeHeartbeat,
+  type Heartbeat,
+  MESSAGE_PROTOCOL_VERSION,
+  type Subjects,
+} from '@tutti/protocol'
 import type { TransportEvents } from '../log-events.ts'
+import { isSameRevisions } from '../members/membership.ts'
+import type { BrokerLink } from '../nats/broker-link.ts'
 
 /** Heartbeats are tried four times a second; one line in that time says that none fits. */
 const LOG_EVERY_MS = 30_000
+/** So many revisions are in every heartbeat: the rest of it is as long. */
+const FEW_REVISIONS = 8
+/** Of so many heartbeats one has them all. A member that missed a change, or a member, knows it after two seconds. */
+const FULL_EVERY = 8
 
-/** Whether this member can say of itself what it has to say, which others know it by; when it cannot, it says so here. */
+/** What announcements are sent with. */
+export interface OwnAnnouncementsOptions {
+  readonly self: string
+  readonly role: Heartbeat['role']
+  readonly subjects: Subjects
+  readonly clock: Clock
+  readonly events: TransportEvents
+  readonly link: Pick<BrokerLink, 'publish' | 'maxPayload'>
+  /** So long after the last heartbeat of an earlier release there are no members of it. */
+  readonly deadAfterMs: number
+}
+
+/** What a member says of itself in one heartbeat. */
+export type OwnState = Omit<Heartbeat, 'member' | 'role' | 'sequence' | 'protocol' | 'isByRole'>
+
+/**
+ * Sends the heartbeats of this member: to those who hear its role, and, while members of earlier releases are heard, as those hear
+ * all. Knows whether this member can say what others know it by.
+ */
 export class OwnAnnouncements {
-  readonly #events: TransportEvents
+  readonly #o: OwnAnnouncementsOptions
   #failure: ServeError | undefined
   #loggedAt = 0
+  #sequence = 0
+  /** What the last full heartbeat said, and how many have been sent without it. */
+  #revisions: Heartbeat['revisions'] = []
+  #withoutThem = FULL_EVERY
+  #earlierUntil = -Infinity
 
-  constructor(events: TransportEvents) {
-    this.#events = events
+  constructor(o: OwnAnnouncementsOptions) {
+    this.#o = o
   }
 
   /** Why the last one could not be sent; undefined if it could. */
@@ -19,17 +55,60 @@ export class OwnAnnouncements {
     return this.#failure
   }
 
-  failed(now: number, error: ServeError): void {
+  /** The next heartbeat says all: a member may be there that has not heard it. */
+  sayAll(): void {
+    this.#withoutThem = FULL_EVERY
+  }
+
+  /** A member of an earlier release is there. @returns true if none was: it should hear of this one. */
+  heardEarlier(): boolean {
+    const now = this.#o.clock.now()
+    const isFirst = now >= this.#earlierUntil
+    this.#earlierUntil = now + this.#o.deadAfterMs
+    return isFirst
+  }
+
+  send(state: OwnState): void {
+    const { self, role, subjects, clock, link } = this.#o
+    this.#sequence += 1
+    const own = { member: self, role, sequence: this.#sequence }
+    const all = { ...own, ...state, protocol: MESSAGE_PROTOCOL_VERSION }
+    const isFull = this.#mustSayAll(state.revisions)
+    try {
+      const said = isFull ? all : { ...all, revisions: undefined }
+      link.publish(subjects.heartbeat(self, role), encodeHeartbeat(said, link.maxPayload))
+      if (clock.now() < this.#earlierUntil) {
+        const marked = encodeHeartbeat({ ...all, isByRole: true }, link.maxPayload)
+        link.publish(subjects.heartbeat(self), marked)
+      }
+    } catch (error) {
+      this.#failed(clock.now(), ServeError.from(error))
+      return
+    }
+    this.#withoutThem = isFull ? 0 : this.#withoutThem + 1
+    this.#revisions = state.revisions
+    this.#succeeded()
+  }
+
+  #mustSayAll(revisions: Heartbeat['revisions']): boolean {
+    return (
+      revisions.length <= FEW_REVISIONS ||
+      this.#withoutThem + 1 >= FULL_EVERY ||
+      !isSameRevisions(revisions, this.#revisions)
+    )
+  }
+
+  #failed(now: number, error: ServeError): void {
     const isNew = this.#failure === undefined
     this.#failure = error
     if (!isNew && now - this.#loggedAt < LOG_EVERY_MS) return
     this.#loggedAt = now
-    this.#events.announceFailed(error)
+    this.#o.events.announceFailed(error)
   }
 
-  succeeded(): void {
+  #succeeded(): void {
     if (this.#failure === undefined) return
     this.#failure = undefined
-    this.#events.announcedAgain()
+    this.#o.events.announcedAgain()
   }
 }

@@ -1,5 +1,5 @@
 // needs: nats
-import { silentLogger, systemClock } from '@tutti/chassis'
+import { silentLogger } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import {
@@ -12,15 +12,13 @@ import {
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { OutgoingMessage } from '../calls/send-message.ts'
-import { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
-import type { BrokerOptions } from '../endpoints.ts'
-import { type BrokerConnection, openBrokerConnection } from '../nats/nats-connection.ts'
 import {
   brokerAt,
   collect,
   echo,
   envelope,
   failureOf,
+  openStranger,
   openTestRouter,
   openTestStep,
   ref,
@@ -34,27 +32,6 @@ import {
 
 const quiet = { signal: new AbortController().signal }
 const SUBJECTS = buildSubjects({ prefix: 'tutti', repository: 'default' })
-
-/** Somebody with valid credentials who says what it likes. */
-async function openStranger(t: Teardown, broker: BrokerOptions): Promise<BrokerConnection> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const stranger = openBrokerConnection({
-    broker,
-    name: 'stranger',
-    clock: systemClock,
-    settings: ENDPOINT_DEFAULTS,
-    listener: {
-      connected: () => resolve(),
-      disconnected: () => {},
-      connectFailed: () => {},
-      complained: () => {},
-      handlerFailed: () => {},
-    },
-  })
-  t.teardown(() => stranger.close(100))
-  await promise
-  return stranger
-}
 
 /** A router and a step that serve, with a stranger beside them, and a check that they still do. */
 async function openScene(t: Teardown) {
@@ -88,6 +65,8 @@ const SUBJECTS_OF_ALL = ['router', 'step'].flatMap((member) => [
   SUBJECTS.control(member),
   SUBJECTS.data(member),
   SUBJECTS.heartbeat(member),
+  SUBJECTS.heartbeat(member, 'router'),
+  SUBJECTS.heartbeat(member, 'step'),
   SUBJECTS.ping(member),
   `${SUBJECTS.inbox(member)}.peer.step`,
   `${SUBJECTS.inbox(member)}.call.1`,

@@ -34,6 +34,7 @@ await t.test('a member is known while it is heard, and new once', async (t) => {
   }
   t.same(foreign.heard(0, heartbeat('a', ['m'])), expected)
   t.equal(foreign.heard(250, heartbeat('a', ['m', 'n'])), undefined)
+  t.equal(foreign.heard(250, { ...heartbeat('a', []), revisions: undefined }), undefined)
   t.same(foreign.all, [{ ...expected, models: ['m', 'n'] }], 'what it says last')
   foreign.tick(3249)
   t.equal(foreign.all.length, 1)

@@ -1,4 +1,4 @@
-import type { Heartbeat } from '@tutti/protocol'
+import type { Heartbeat, SentHeartbeat } from '@tutti/protocol'
 
 /** A member that speaks no version of the protocol that this process speaks: it is not called. */
 export interface ForeignMember {
@@ -34,11 +34,14 @@ export class ForeignMembers {
   }
 
   /** @returns the member if it is new; undefined if it was known, or if there are too many. */
-  heard(now: number, heartbeat: Heartbeat): ForeignMember | undefined {
+  heard(now: number, heartbeat: SentHeartbeat): ForeignMember | undefined {
     const { member, role, protocol, newestProtocol = protocol, revisions } = heartbeat
-    const models = [...new Set(revisions.map(([model]) => model))]
-    const foreign = { member, role, oldestProtocol: protocol, newestProtocol, models }
     const known = this.#known.get(member)
+    const models =
+      revisions === undefined
+        ? (known?.foreign.models ?? [])
+        : [...new Set(revisions.map(([model]) => model))]
+    const foreign = { member, role, oldestProtocol: protocol, newestProtocol, models }
     const others = this.all.filter((one) => one.member !== member)
     const count = others.reduce((sum, one) => sum + one.models.length, models.length)
     if (others.length >= MAX_MEMBERS || count > MAX_MODELS) return undefined

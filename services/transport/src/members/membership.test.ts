@@ -1,4 +1,4 @@
-import type { Heartbeat } from '@tutti/protocol'
+import type { Heartbeat, SentHeartbeat } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
@@ -20,6 +20,11 @@ function heartbeat(member: string, sequence: number, o: Partial<Heartbeat> = {})
     protocol: 1,
     ...o,
   }
+}
+
+/** As one of `a` with many revisions mostly is. */
+function short(sequence: number, o: Partial<SentHeartbeat> = {}): SentHeartbeat {
+  return { ...heartbeat('a', sequence), revisions: undefined, ...o }
 }
 
 function announcing(member: string, sequence: number, count: number): Heartbeat {
@@ -118,6 +123,23 @@ await t.test('a new heartbeat is reported; old and repeated ones change nothing'
   members.heartbeat(announcing('a', 12, 1))
   members.heartbeat(announcing('a', 13, 1))
   t.same(said.slice(4), [...Array(4).fill('a changed'), 'a load'])
+})
+
+await t.test('a heartbeat without revisions leaves them as they were', async (t) => {
+  const { members, said, pass } = open()
+  members.heartbeat(short(1))
+  t.same([said, members.members('step')], [[], []], 'what it serves is not known yet')
+  members.heartbeat(announcing('a', 2, 3))
+  members.heartbeat(short(3))
+  members.heartbeat(short(4, { draining: true, inFlight: 7 }))
+  t.same(said, ['a new', 'a load', 'a changed'])
+  t.match(members.latest('a'), { inFlight: 7, draining: true, revisions: { length: 3 } })
+  pass(0, 800)
+  members.heartbeat(short(5, { draining: true }))
+  pass(900, 1500)
+  t.notOk(said.includes('a suspected'), 'it is a sign of life')
+  members.heartbeat(short(6, { draining: true, freeSlots: 0, transports: [] }))
+  t.same(members.members('step'), ['a'], 'and no farewell')
 })
 
 await t.test('a forged large number does not shut out the member', async (t) => {

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { Heartbeat } from '@tutti/protocol'
+import type { Heartbeat, SentHeartbeat } from '@tutti/protocol'
 
 /** The settings that membership needs. */
 export interface MembershipSettings {
@@ -77,14 +77,18 @@ export class Membership {
    *
    * @returns false, and nothing is taken, if that would be one member, or one revision, too many.
    */
-  heartbeat(heartbeat: Heartbeat): boolean {
-    const { member } = heartbeat
-    if (isFarewell(heartbeat)) {
+  heartbeat(said: SentHeartbeat): boolean {
+    const { member } = said
+    if (isFarewell(said)) {
       this.#remove(member, `member '${member}' has left`, 'left')
       return true
     }
     const before = this.#members.get(member)?.heartbeat
-    if (before !== undefined && isOvertaken(before, heartbeat)) return true
+    if (before !== undefined && isOvertaken(before, said)) return true
+    const { revisions = before?.revisions } = said
+    // It is there, and says soon what it serves.
+    if (revisions === undefined) return this.expect(member)
+    const heartbeat = { ...said, revisions }
     const more = revisionsOf(heartbeat) - revisionsOf(before)
     if (more > 0 && this.#revisions + more > this.#settings.maxRevisions) return false
     const presence = this.#presence(member)
@@ -178,13 +182,13 @@ function revisionsOf(heartbeat: Heartbeat | undefined): number {
 }
 
 /** The last heartbeat of a member that closes in order: it is draining and serves nothing. */
-function isFarewell(heartbeat: Heartbeat): boolean {
+function isFarewell(heartbeat: SentHeartbeat): boolean {
   const { draining, inFlight, freeSlots, revisions, transports } = heartbeat
   return (
     draining &&
     inFlight === 0 &&
     freeSlots === 0 &&
-    revisions.length === 0 &&
+    revisions?.length === 0 &&
     transports.length === 0
   )
 }
@@ -196,7 +200,7 @@ const OVERTAKEN = 16
  * A number that is further behind is not late: the one before it was not the member's own, and believing that one would shut
  * out the member for ever.
  */
-function isOvertaken(before: Heartbeat, after: Heartbeat): boolean {
+function isOvertaken(before: Heartbeat, after: SentHeartbeat): boolean {
   return after.sequence <= before.sequence && after.sequence > before.sequence - OVERTAKEN
 }
 
@@ -212,7 +216,11 @@ export function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): Nove
 }
 
 /** What a member describes names its revisions, but one who forges its heartbeats may name others under the same digest. */
-function isSameRevisions(one: Heartbeat['revisions'], other: Heartbeat['revisions']): boolean {
+export function isSameRevisions(
+  one: Heartbeat['revisions'],
+  other: Heartbeat['revisions'],
+): boolean {
+  if (one === other) return true
   return (
     one.length === other.length &&
     one.every((revision, i) => revision.every((part, j) => part === other[i]?.[j]))

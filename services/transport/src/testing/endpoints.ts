@@ -5,7 +5,9 @@ import type { Envelope } from '@tutti/protocol'
 import type { StepResponse } from '@tutti/tensor'
 import { type OpenRouterEndpointOptions, openRouterEndpoint } from '../endpoint/router-endpoint.ts'
 import { type OpenStepEndpointOptions, openStepEndpoint } from '../endpoint/step-endpoint.ts'
+import { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
 import type { BrokerOptions, StepEndpoint } from '../endpoints.ts'
+import { type BrokerConnection, openBrokerConnection } from '../nats/nats-connection.ts'
 import { StepDirectory } from '../step-directory.ts'
 import {
   answer,
@@ -85,6 +87,27 @@ export async function openTestStep(
   })
   t.teardown(() => step.close())
   return step
+}
+
+/** A connection with valid credentials that says what it likes. */
+export async function openStranger(t: Teardown, broker: BrokerOptions): Promise<BrokerConnection> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stranger = openBrokerConnection({
+    broker,
+    name: 'stranger',
+    clock: systemClock,
+    settings: ENDPOINT_DEFAULTS,
+    listener: {
+      connected: () => resolve(),
+      disconnected: () => {},
+      connectFailed: () => {},
+      complained: () => {},
+      handlerFailed: () => {},
+    },
+  })
+  t.teardown(() => stranger.close(100))
+  await promise
+  return stranger
 }
 
 /** A router with its directory and what it was told. */

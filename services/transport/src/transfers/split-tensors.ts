@@ -27,10 +27,9 @@ export function splitTensors(
       return { kind: 'inline', bytes }
     }
     const isUnasked = size <= unaskedLeft
+    if (isUnasked) unaskedLeft -= size
     const transfer = openTransfer(bytes, isUnasked)
-    if (!isUnasked) return { kind: 'transfer', transfer, size }
-    unaskedLeft -= size
-    return { kind: 'transfer', transfer, size, isUnasked }
+    return { kind: 'transfer', transfer, size, ...(isUnasked && { isUnasked }) }
   })
 }
 
