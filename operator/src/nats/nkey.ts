@@ -7,6 +7,7 @@ import {
   fromSeed,
   type KeyPair,
 } from 'nkeys.js'
+import { LruMap } from '../runtime/lru-map.ts'
 
 /** Whose key it is: seeds begin with SO, SA or SU, public keys with O, A or U. */
 export type NkeyRole = 'operator' | 'account' | 'user'
@@ -40,9 +41,18 @@ export function deriveAccountNkey(root: Nkey, name: string): Nkey {
   return textsOf(fromSeed(Buffer.from(accountSeedOf(new Uint8Array(raw)))))
 }
 
+/** The operator's own keys are read anew for every namespace, and to make a public key of a seed takes 2 ms. */
+const read = new LruMap<Nkey>(32)
+
 /** @returns the key; undefined if `seed` is no seed of a key of this role. */
 export function nkeyOfSeed(role: NkeyRole, seed: string): Nkey | undefined {
   if (!seed.startsWith(`S${LETTER[role]}`)) return undefined
+  const known = read.get(seed) ?? readSeed(seed)
+  if (known !== undefined) read.set(seed, known)
+  return known
+}
+
+function readSeed(seed: string): Nkey | undefined {
   try {
     const key = textsOf(fromSeed(Buffer.from(seed)))
     // Some bits of the last character are not part of the key.
