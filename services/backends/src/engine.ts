@@ -1,6 +1,6 @@
 import type { CancelSignal } from '@tutti/errors'
 import type { ModelConfig, ModelSignature, ModelVersionSource } from '@tutti/model-config'
-import type { NamedTensor, Parameters, ResponseSink, StepRequest } from '@tutti/tensor'
+import type { Lent, NamedTensor, Parameters, ResponseSink, StepRequest } from '@tutti/tensor'
 
 export interface EngineOptions {
   /** Number of instances that execute at the same time, at least 1. */
@@ -12,7 +12,7 @@ export interface EngineOptions {
 }
 
 /** A request that a model makes to another model, or to an ensemble, while it executes (Triton's BLS). */
-export interface HostRequest {
+export interface HostRequest extends Lent {
   readonly modelName: string
   /** As the model wrote it; '' or '-1' is the latest ready one. */
   readonly modelVersion: string
@@ -26,7 +26,7 @@ export interface HostRequest {
   /** 0n is the model's default level. */
   readonly priority: bigint
   readonly parameters: Parameters
-  /** Viewed until the last word came to the sink. */
+  /** Viewed until the last word came to the sink, and longer by who retains them. */
   readonly inputs: readonly NamedTensor[]
   /** Empty means all. */
   readonly requestedOutputs: readonly string[]

@@ -82,9 +82,14 @@ function inferAsCaller(
     scope.close()
   })
   try {
-    const { modelName: model, modelVersion, inputs, requestedOutputs } = request
+    const { modelName: model, modelVersion, inputs, requestedOutputs, retain } = request
     const target = { model, version: toVersion(model, modelVersion), revision: '' }
-    const infer = { context: toContext(request), inputs, requestedOutputs }
+    const infer = {
+      context: toContext(request),
+      inputs,
+      requestedOutputs,
+      ...(retain && { retain }),
+    }
     const { signal } = scope.context
     const stepTraces = options.traced && o.findCaller(options.traced)?.options.stepTraces
     const call = { signal, ...inherited(callers, options), ...(stepTraces && { stepTraces }) }

@@ -36,9 +36,10 @@ export class HostCalls {
   #take(frame: Frame, session: InstanceSession): Promise<void> | undefined {
     const record = new FrameParser(frame.meta).response()
     const about = parseObject(record.json)
-    return session.takeInputs(record, frame, (inputs) =>
-      this.#begin(frame.id, about, toHostRequest(about, inputs), session),
-    )
+    return session.takeInputs(record, frame, (inputs, retain) => {
+      const request = { ...toHostRequest(about, inputs), ...(retain && { retain }) }
+      this.#begin(frame.id, about, request, session)
+    })
   }
 
   #begin(
@@ -47,10 +48,15 @@ export class HostCalls {
     request: HostRequest,
     session: InstanceSession,
   ): void {
+    // The call views its inputs until it is over.
+    const giveBack = request.retain?.()
     const call = new ModelCall(
       (response) => session.sendResponse(id, response),
       request.modelName,
-      () => this.#open.delete(id),
+      () => {
+        this.#open.delete(id)
+        giveBack?.()
+      },
     )
     this.#open.set(id, call)
     const [caller, ...batch] = session.findCallers(about['callers'])
@@ -89,8 +95,9 @@ class ModelCall implements ResponseSink {
   send(response: StepResponse): void {
     if (this.#isOver) return
     this.#credit -= 1
-    if (response.final) this.#end()
     this.#write(describeResponse(response))
+    // What it answers may lie in its inputs.
+    if (response.final) this.#end()
   }
 
   fail(error: ServeError, executed: 'no' | 'maybe'): void {

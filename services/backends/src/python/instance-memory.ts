@@ -23,7 +23,7 @@ export interface TakenResponses {
 export interface FrameParts {
   /** Lent, and freed with the frame. */
   readonly lent: readonly MaybePart[]
-  /** Copied: the model has them too, or the reader cannot retain them. */
+  /** Copied: the model has them too. */
   readonly copied: readonly MaybePart[]
 }
 
@@ -77,14 +77,9 @@ export class InstanceMemory {
   /**
    * Takes the responses of a frame out of the arena.
    *
-   * @param isLent - false: the reader retains nothing, so everything is copied.
    * @throws ServeError MALFORMED_MESSAGE if a tensor is elsewhere.
    */
-  take(
-    responses: readonly WireResponse[],
-    { payload }: Frame,
-    { parts, isLent }: { readonly parts: FrameParts; readonly isLent: boolean },
-  ): TakenResponses {
+  take(responses: readonly WireResponse[], { payload }: Frame, parts: FrameParts): TakenResponses {
     const arena = this.#findArena()
     const used = new Set(parts.lent.flatMap((part) => part?.offset ?? []))
     const copies: Promise<void>[] = []
@@ -94,7 +89,7 @@ export class InstanceMemory {
       const isOwn = this.#isOwn(arena, place, parts, used)
       // Their elements are counted before anything else, and must not change then.
       if (place.datatype === 'BYTES') return arena.read(place.offset, place.size)
-      if (isLent && isOwn) {
+      if (isOwn) {
         hasViews = true
         return arena.view(place.offset, place.size)
       }

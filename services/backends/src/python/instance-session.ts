@@ -170,7 +170,7 @@ export class InstanceSession implements FrameReceiver {
   }
 
   /**
-   * Copies the tensors of a call out of the arena, and gives them to `use`.
+   * Gives the tensors of a call to `use`: large ones are lent where they are in the arena, unless the model has them too.
    *
    * @returns when large ones are copied; undefined if all is.
    * @throws ServeError MALFORMED_MESSAGE
@@ -178,11 +178,11 @@ export class InstanceSession implements FrameReceiver {
   takeInputs(
     record: WireResponse,
     frame: Frame,
-    use: (inputs: readonly NamedTensor[]) => void,
+    use: (inputs: readonly NamedTensor[], retain: StepResponse['retain']) => void,
   ): Promise<void> | undefined {
     const parts = { lent: [], copied: this.open.map(({ o }) => o.region) }
-    const taken = this.#memory.take([record], frame, { parts, isLent: false })
-    return whenCopied(taken, ([content]) => use(content?.outputs ?? []))
+    const taken = this.#memory.take([record], frame, parts)
+    return whenCopied(taken, ([content]) => use(content?.outputs ?? [], content?.retain))
   }
 
   /** Sends a response of another model to the process that called it. */
@@ -298,7 +298,7 @@ export class InstanceSession implements FrameReceiver {
       lent: isRetained ? [scratch] : [scratch, region],
       copied: isRetained ? [region] : [],
     }
-    const taken = this.#memory.take(result.responses, frame, { parts, isLent: true })
+    const taken = this.#memory.take(result.responses, frame, parts)
     return whenCopied(taken, (contents) => {
       if (isRetained && region !== undefined) this.#memory.retain(region)
       if (result.writesLent) this.#borrowings.stop()
@@ -321,7 +321,7 @@ export class InstanceSession implements FrameReceiver {
     const response = new FrameParser(frame.meta).response()
     const found = this.findOpen(frame.id)
     const parts = { lent: [], copied: [found?.[0].o.region] }
-    const taken = this.#memory.take([response], frame, { parts, isLent: true })
+    const taken = this.#memory.take([response], frame, parts)
     return whenCopied(taken, ([content]) => this.#onSent(frame.id, content, response.isFinal))
   }
 

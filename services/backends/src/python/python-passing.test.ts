@@ -11,6 +11,7 @@ import {
   type PythonTestOptions,
   pythonModel,
 } from '../testing/python-model.ts'
+import { ScriptedHost } from '../testing/scripted-host.ts'
 import { openSharedMemory, type SharedMemoryLike } from './shared-memory.ts'
 
 const SIZE = 100_000
@@ -197,6 +198,45 @@ await t.test(
     await settles(t, before, 'the arena of the consumer that was killed is gone')
   },
 )
+
+await t.test('a model calls another one without a copy of what it sends', { skip }, async (t) => {
+  const { memory, copied, reset } = countingMemory()
+  const consumer = await loadPythonModel(t, CONSUMER, { settings: AT_ONCE, memory })
+  const host = new ScriptedHost()
+  const offsets: number[] = []
+  host.models.set('consumer', async function* call({ inputs, retain }) {
+    offsets.push(inputs[0]?.data.byteOffset ?? -1)
+    const lent = retain && { retain }
+    const [response] = await consume(consumer, { ...stepRequest(inputs), ...lent })
+    if (response?.error !== undefined) throw response.error
+    yield { outputs: response?.outputs ?? [] }
+  })
+  const methods = `def execute(self, requests):
+    responses = []
+    for request in requests:
+        x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
+        sent = pb_utils.Tensor("x", np.full(${SIZE}, x[0], np.uint8))
+        answer = pb_utils.InferenceRequest(model_name="consumer", inputs=[sent], requested_output_names=["y"]).exec()
+        if answer.has_error():
+            raise pb_utils.TritonModelException(answer.error().message())
+        y = pb_utils.get_output_tensor_by_name(answer, "y").as_numpy()
+        responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", y[-1:].copy())]))
+    return responses`
+  const o = { settings: AT_ONCE, memory, load: { host } }
+  const caller = await loadPythonModel(t, pythonModel(methods), o)
+  const ask = async (value: number): Promise<RecordedResponse | undefined> => {
+    const data = Uint8Array.of(value)
+    const x = { name: 'x', datatype: 'UINT8', shape: [1], data } as const
+    return (await consume(caller, stepRequest([x])))[0]
+  }
+  for (let i = 0; i < 3; i += 1) await ask(i)
+  reset()
+  t.equal(lastOf(await ask(7)), 8)
+  t.same(copied, { in: SIZE, out: 0 }, 'only the answer goes into the memory of the caller')
+  t.match((await ask(KILL))?.error, { message: /is not healthy/ })
+  for (let i = 0; i < 20; i += 1) t.equal(lastOf(await ask(i)), i + 1)
+  t.ok(Math.max(...offsets) <= 4 * SIZE, `the memory of each call comes back: ${offsets.join(' ')}`)
+})
 
 await t.test('what a killed process lent stays until it is given back', { skip }, async (t) => {
   const { memory } = countingMemory()
