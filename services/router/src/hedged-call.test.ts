@@ -77,6 +77,23 @@ await t.test('a failure waits for the other attempt, and the first one is told',
   t.same(left(rig), [0, 0, 0, 0])
 })
 
+await t.test('what a model says is told, not that another replica was away', async (t) => {
+  const rig = createHedgingRig()
+  const { attempts, clock } = rig
+  const failed = rig.ask()
+  clock.advance(50)
+  for (let next = 1; next < attempts.length; next += 1) {
+    attempts[next]?.fail(new ServeError('STEP_UNAVAILABLE', 'gone'), 'no')
+    clock.advance(1000)
+    await settle()
+  }
+  t.ok(attempts.length > 1)
+  t.same(seen(failed), [])
+  attempts[0]?.fail(broken('first'), 'maybe')
+  t.same(seen(failed), ['ENGINE_FAILED'])
+  t.same(left(rig), [0, 0, 0, 0])
+})
+
 await t.test('an attempt that cannot have run is tried again, beside the other', async (t) => {
   const rig = createHedgingRig({ replicas: ['a', 'b', 'c'] })
   const { attempts, clock } = rig

@@ -59,7 +59,7 @@ class HedgedCall {
   /** Gives back the inputs, which the attempt that loses may read a little longer than the caller lends them. */
   #giveBack: (() => void) | undefined
   #isAnswered = false
-  /** That of the first attempt, if there are two. */
+  /** The first one, but one that may have executed before one that has not: what the model says, before that a replica is away. */
   #failure: Parameters<ResponseSink['fail']> | undefined
 
   constructor(o: RequestDependencies, call: ModelCall, sink: ResponseSink) {
@@ -119,7 +119,9 @@ class HedgedCall {
   }
 
   #failed(branch: Branch, error: ServeError, executed: Executed, times?: StepTimes): void {
-    this.#failure ??= [error, executed, times]
+    if (this.#failure === undefined || this.#failure[1] === 'no') {
+      this.#failure = [error, executed, times]
+    }
     this.#end(branch)
     if (this.#isAnswered || this.#open.size > 0) return
     this.#isAnswered = true
