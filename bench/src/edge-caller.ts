@@ -1,15 +1,19 @@
+import { setTimeout } from 'node:timers/promises'
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { openRouterEndpoint, StepDirectory } from '@tutti/transport'
 import { connect } from 'nats'
+import { toDirect } from './edge-direct.ts'
 import { type EdgeCall, runEdgeRound } from './edge-round.ts'
 import { answerParent } from './forked.ts'
 import { ECHO_SUBJECT } from './raw-subject.ts'
+import { connectTcp } from './raw-tcp.ts'
 import { RawWire } from './raw-wire.ts'
 
 /*
  * The calling end of an edge, as a process: `raw URL` makes requests of the plain client, `wire URL` of the least client,
- * `transport URL MODEL` calls the step that serves the model as a router does. Answers bytes, calls and calls in flight
+ * `socket PORT` over a plain socket,
+ * `transport URL MODEL [KIND]` calls the step that serves the model as a router does, directly if a kind is given. Answers bytes, calls and calls in flight
  * with EdgeTimes.
  */
 
@@ -36,6 +40,16 @@ async function openWire(url: string): Promise<EdgeCall> {
   }
 }
 
+/** As the wire: one socket keeps the order. */
+async function openSocket(port: number): Promise<EdgeCall> {
+  const waiting: ((bytes: Uint8Array) => void)[] = []
+  const send = await connectTcp(port, (bytes) => waiting.shift()?.(bytes))
+  return (data) => {
+    send(data)
+    return new Promise((resolve) => waiting.push(resolve))
+  }
+}
+
 const DESCRIPTION = {}
 
 /** The bench gets no calls and no questions: its echo serves no model that makes them. */
@@ -43,7 +57,7 @@ function notAsked(): ServeError {
   return new ServeError('UNSUPPORTED', 'the bench answers no one')
 }
 
-async function openTransport(url: string, model: string): Promise<EdgeCall> {
+async function openTransport(url: string, model: string, via: string): Promise<EdgeCall> {
   const found = Promise.withResolvers<{
     readonly replica: string
     readonly version: number
@@ -51,6 +65,7 @@ async function openTransport(url: string, model: string): Promise<EdgeCall> {
   }>()
   const member = await openRouterEndpoint({
     broker: { servers: [url], prefix: 'tutti', repository: 'default' },
+    direct: toDirect(via),
     member: 'bench-caller',
     directory: new StepDirectory(),
     clock: systemClock,
@@ -67,6 +82,8 @@ async function openTransport(url: string, model: string): Promise<EdgeCall> {
     answer: () => Promise.reject(notAsked()),
   })
   const { replica, version, revision } = await found.promise
+  const isReached = (): boolean => via === '' || member.direct.length > 0
+  while (!isReached()) await setTimeout(10)
   const executor = member.executor({ model, version, revision }, replica)
   const { signal } = new AbortController()
   let number = 0
@@ -101,11 +118,12 @@ const REQUEST = {
   requestedOutputs: [],
 }
 
-const [kind, url = '', model = ''] = process.argv.slice(2)
+const [kind, url = '', model = '', via = ''] = process.argv.slice(2)
 
 function openCall(): Promise<EdgeCall> {
   if (kind === 'raw') return openRaw(url)
-  return kind === 'wire' ? openWire(url) : openTransport(url, model)
+  if (kind === 'socket') return openSocket(Number(url))
+  return kind === 'wire' ? openWire(url) : openTransport(url, model, via)
 }
 
 const call = await openCall()

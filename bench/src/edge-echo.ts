@@ -1,14 +1,16 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { openStepEndpoint } from '@tutti/transport'
 import { connect } from 'nats'
+import { toDirect } from './edge-direct.ts'
 import { answerParent } from './forked.ts'
 import { ECHO_SUBJECT } from './raw-subject.ts'
+import { answerTcp } from './raw-tcp.ts'
 import { RawWire } from './raw-wire.ts'
 
 /*
  * The answering end of an edge, as a process: `raw URL` answers requests of the plain client with their own bytes, `wire URL` those
- * of the least client,
- * `transport URL MODEL` does so as a step whose model costs nothing.
+ * of the least client, `socket` those of a plain socket, and says its port,
+ * `transport URL MODEL [KIND]` does so as a step whose model costs nothing, and takes direct connections if a kind is given.
  */
 
 async function openRaw(url: string): Promise<void> {
@@ -24,9 +26,10 @@ async function openWire(url: string): Promise<void> {
   await wire.open(ECHO_SUBJECT)
 }
 
-async function openTransport(url: string, model: string): Promise<void> {
+async function openTransport(url: string, model: string, via: string): Promise<void> {
   await openStepEndpoint({
     broker: { servers: [url], prefix: 'tutti', repository: 'default' },
+    direct: toDirect(via),
     member: 'bench-echo',
     executor: () => ({
       execute: ({ inputs }, sink) =>
@@ -42,8 +45,10 @@ async function openTransport(url: string, model: string): Promise<void> {
   })
 }
 
-const [kind, url = '', model = ''] = process.argv.slice(2)
+const [kind, url = '', model = '', via = ''] = process.argv.slice(2)
+let port = 0
 if (kind === 'raw') await openRaw(url)
 else if (kind === 'wire') await openWire(url)
-else await openTransport(url, model)
-answerParent(async () => undefined)
+else if (kind === 'socket') port = await answerTcp()
+else await openTransport(url, model, via)
+answerParent(async () => port)

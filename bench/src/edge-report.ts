@@ -2,7 +2,9 @@ import { median, printTable } from './figures.ts'
 
 /** The plain client, the least client, the transport alone, and a whole step, each with a broker of its own. */
 const CONTENDERS = ['raw', 'wire', 'edge', 'step'] as const
-export type Contender = (typeof CONTENDERS)[number]
+/** A plain socket, and the transport over each kind of direct connection. */
+const DIRECT_CONTENDERS = ['socket', 'tcp', 'unix', 'tls'] as const
+export type Contender = (typeof CONTENDERS)[number] | (typeof DIRECT_CONTENDERS)[number]
 
 /** What one round of one contender gave. */
 export interface Sample {
@@ -80,6 +82,44 @@ export function printCost(what: string, measured: readonly Measured[]): void {
       ratio(rounds, (round) => round.edge.cpuMsPerMb / round.raw.cpuMsPerMb),
       ratio(rounds, (round) => round.edge.cpuMsPerMb / round.wire.cpuMsPerMb),
       ratio(rounds, (round) => round.step.cpuMsPerMb / round.wire.cpuMsPerMb),
+    ]),
+  ])
+}
+
+/** Prints the times of calls without a broker between. */
+export function printDirectLatency(measured: readonly Measured[]): void {
+  console.log('\ndirectly, one call in flight, ms p50 / p99, and p50 over another')
+  printTable([
+    [
+      '',
+      ...DIRECT_CONTENDERS,
+      'tcp over socket',
+      'unix over socket',
+      'tls over socket',
+      'tcp over edge',
+    ],
+    ...measured.map(({ name, rounds }) => [
+      name,
+      ...DIRECT_CONTENDERS.map((of) => latency(rounds, of)),
+      ratio(rounds, (round) => round.tcp.p50 / round.socket.p50),
+      ratio(rounds, (round) => round.unix.p50 / round.socket.p50),
+      ratio(rounds, (round) => round.tls.p50 / round.socket.p50),
+      ratio(rounds, (round) => round.tcp.p50 / round.edge.p50),
+    ]),
+  ])
+}
+
+/** Prints what calls cost without a broker between. */
+export function printDirectCost(what: string, measured: readonly Measured[]): void {
+  console.log(`\ndirectly, ${what}: MB/s; cpu ms per MB, the broker's part in brackets`)
+  printTable([
+    ['', ...DIRECT_CONTENDERS, 'tcp cpu over socket', 'tcp cpu over edge', 'tls cpu over edge'],
+    ...measured.map(({ name, rounds }) => [
+      name,
+      ...DIRECT_CONTENDERS.map((of) => cost(rounds, of)),
+      ratio(rounds, (round) => round.tcp.cpuMsPerMb / round.socket.cpuMsPerMb),
+      ratio(rounds, (round) => round.tcp.cpuMsPerMb / round.edge.cpuMsPerMb),
+      ratio(rounds, (round) => round.tls.cpuMsPerMb / round.edge.cpuMsPerMb),
     ]),
   ])
 }

@@ -1,6 +1,14 @@
 import { SERVING_FLAGS } from '@tutti/chassis/runtime'
 import { type NatsServer, startNatsServer } from '@tutti/chassis/testing'
-import { type Contender, printCost, printLatency, type Round, type Sample } from './edge-report.ts'
+import {
+  type Contender,
+  printCost,
+  printDirectCost,
+  printDirectLatency,
+  printLatency,
+  type Round,
+  type Sample,
+} from './edge-report.ts'
 import type { EdgeRound, EdgeTimes } from './edge-round.ts'
 import { cpuUs, median, quantile } from './figures.ts'
 import { makeFixtureRepository } from './fixture.ts'
@@ -20,13 +28,17 @@ const SIZES = [
 ] as const
 
 interface Edge {
-  readonly broker: NatsServer
+  /** Undefined where none is between. */
+  readonly broker: NatsServer | undefined
   readonly caller: ForkedProcess
   /** The process that answers. */
   readonly answerer: { readonly pid: number; stop(): Promise<void> }
 }
 
-/** What a call over NATS costs, over a request of the plain client with the same bytes. All run as our programs do. */
+/**
+ * What a call over NATS costs, over a request of the plain client with the same bytes; and what it costs directly, over a plain socket.
+ * All run as our programs do.
+ */
 export async function benchEdges(flags: readonly string[]): Promise<void> {
   const nodeFlags = [...SERVING_FLAGS, ...flags]
   const repository = makeFixtureRepository(MODEL)
@@ -36,10 +48,16 @@ export async function benchEdges(flags: readonly string[]): Promise<void> {
     const edges = {
       raw: await openRaw(opened, 'raw', nodeFlags),
       wire: await openRaw(opened, 'wire', nodeFlags),
-      edge: await openEdge(opened, nodeFlags),
+      socket: await openSocket(opened, nodeFlags),
+      edge: await openEdge(opened, '', nodeFlags),
+      tcp: await openEdge(opened, 'tcp', nodeFlags),
+      unix: await openEdge(opened, 'unix', nodeFlags),
+      tls: await openEdge(opened, 'tls', nodeFlags),
       step: await openStep(opened, repository.path, nodeFlags),
     }
-    console.log(`\nedges: there and back over one nats-server, medians of ${ROUNDS} rounds`)
+    console.log(
+      `\nedges: there and back over one nats-server or directly, medians of ${ROUNDS} rounds`,
+    )
     const alone = []
     const loaded = []
     for (const size of SIZES) {
@@ -48,8 +66,11 @@ export async function benchEdges(flags: readonly string[]): Promise<void> {
       loaded.push({ name: size.name, rounds: await runRounds(edges, { bytes, ...size.loaded }) })
     }
     printLatency(alone)
+    printDirectLatency(alone)
     printCost('one call in flight', alone)
     printCost('8 MB in flight, at least 2 and at most 64 calls', loaded)
+    printDirectCost('one call in flight', alone)
+    printDirectCost('8 MB in flight, at least 2 and at most 64 calls', loaded)
   } finally {
     await opened.disposeAsync()
   }
@@ -70,12 +91,29 @@ async function openRaw(
   return { broker, caller, answerer }
 }
 
-async function openEdge(opened: AsyncDisposableStack, flags: readonly string[]): Promise<Edge> {
+async function openSocket(opened: AsyncDisposableStack, flags: readonly string[]): Promise<Edge> {
+  const answerer = await startForked('./edge-echo.js', ['socket'], flags)
+  opened.defer(() => answerer.stop())
+  const port = await answerer.ask<number>()
+  const caller = await startForked('./edge-caller.js', ['socket', String(port)], flags)
+  opened.defer(() => caller.stop())
+  return { broker: undefined, caller, answerer }
+}
+
+/** @param via - the direct transport; '' for none. */
+async function openEdge(
+  opened: AsyncDisposableStack,
+  via: string,
+  flags: readonly string[],
+): Promise<Edge> {
   const broker = await startNatsServer()
   opened.defer(() => broker.stop())
-  const answerer = await startForked('./edge-echo.js', ['transport', broker.url, MODEL], flags)
+  const args = ['transport', broker.url, MODEL, via]
+  const answerer = await startForked('./edge-echo.js', args, flags)
   opened.defer(() => answerer.stop())
-  return { broker, caller: await openCaller(opened, broker, flags), answerer }
+  const caller = await startForked('./edge-caller.js', args, flags)
+  opened.defer(() => caller.stop())
+  return { broker, caller, answerer }
 }
 
 async function openStep(
@@ -87,17 +125,10 @@ async function openStep(
   opened.defer(() => broker.stop())
   const answerer = await startEndpoint('step', { repository, broker: broker.url, nodeFlags })
   opened.defer(() => answerer.stop())
-  return { broker, caller: await openCaller(opened, broker, nodeFlags), answerer }
-}
-
-async function openCaller(
-  opened: AsyncDisposableStack,
-  broker: NatsServer,
-  flags: readonly string[],
-): Promise<ForkedProcess> {
-  const caller = await startForked('./edge-caller.js', ['transport', broker.url, MODEL], flags)
+  const args = ['transport', broker.url, MODEL]
+  const caller = await startForked('./edge-caller.js', args, nodeFlags)
   opened.defer(() => caller.stop())
-  return caller
+  return { broker, caller, answerer }
 }
 
 /** The first round warms up and is not counted. */
@@ -110,7 +141,11 @@ async function runRounds(
     rounds.push({
       raw: await sample(edges.raw, round),
       wire: await sample(edges.wire, round),
+      socket: await sample(edges.socket, round),
       edge: await sample(edges.edge, round),
+      tcp: await sample(edges.tcp, round),
+      unix: await sample(edges.unix, round),
+      tls: await sample(edges.tls, round),
       step: await sample(edges.step, round),
     })
   }
@@ -118,7 +153,9 @@ async function runRounds(
 }
 
 async function sample({ broker, caller, answerer }: Edge, round: EdgeRound): Promise<Sample> {
-  const cpu = (): readonly number[] => [broker.pid, caller.pid, answerer.pid].map(cpuUs)
+  const ends = [caller.pid, answerer.pid]
+  const cpu = (): readonly number[] =>
+    [...(broker === undefined ? [] : [broker.pid]), ...ends].map(cpuUs)
   const before = cpu()
   const { wallMs, latenciesMs } = await caller.ask<EdgeTimes>([
     round.bytes,
@@ -134,6 +171,6 @@ async function sample({ broker, caller, answerer }: Edge, round: EdgeRound): Pro
     p99: quantile(latenciesMs, 0.99),
     mbPerSecond: (2 * round.bytes * round.calls) / MEGABYTE / (wallMs / 1000),
     cpuMsPerMb: perMb(used.reduce((sum, us) => sum + us, 0)),
-    brokerMsPerMb: perMb(used[0] ?? Number.NaN),
+    brokerMsPerMb: broker === undefined ? 0 : perMb(used[0] ?? Number.NaN),
   }
 }

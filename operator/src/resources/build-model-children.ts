@@ -24,7 +24,7 @@ import {
   servicePort,
 } from './serving-children.ts'
 import { stepLabels, stepSelector } from './step-labels.ts'
-import { PORTS } from './step-settings.ts'
+import { DIRECT_PORT, PORTS } from './step-settings.ts'
 
 /**
  * All children of a Model, in the order in which they are made: what pods need comes before them. Pure: the same input gives the
@@ -44,13 +44,14 @@ export function buildModelChildren(
   const { scaling, replicas, podTemplate = buildPodTemplate(parts) } = o
   const serving = partsOf(parts)
   const { metadata } = serving
-  const { network } = parts.settings
+  const { network, transport } = parts.settings
+  const routerPorts = transport === undefined ? [] : [DIRECT_PORT]
   const bounds = boundsOf(parts, scaling)
   const autoscaler = buildAutoscaler(serving, parts, scaling)
   return [
     desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
     ...(network.isEnabled
-      ? [desiredChild(NETWORK_POLICY, buildNetworkPolicy(serving, { network }))]
+      ? [desiredChild(NETWORK_POLICY, buildNetworkPolicy(serving, { network, routerPorts }))]
       : []),
     desiredChild(SERVICE, buildHeadless(serving)),
     ...(bounds === undefined

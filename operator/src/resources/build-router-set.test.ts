@@ -114,6 +114,7 @@ await t.test('no field of a Router is without effect', async (t) => {
     timeouts: { drain: '90s' },
     logVerbose: 1,
     clientNamespaces: ['apps'],
+    stepTransport: 'TLS',
   }
   t.same(Object.keys(spec).toSorted(), Object.keys(RouterSpec.shape).toSorted())
   const before = digestOf(buildRouterSet(parts(), { ensembles: [] }))

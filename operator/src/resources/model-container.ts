@@ -5,6 +5,7 @@ import { MODEL_DIRECTORY } from './model-artifacts.ts'
 import { toPlain } from './plain.ts'
 import {
   containerPorts,
+  directArgs,
   natsCredentialArgs,
   natsMounts,
   natsServerArgs,
@@ -14,7 +15,7 @@ import {
   TMP_MOUNT,
   TMP_VOLUME,
 } from './serving-pod.ts'
-import { PORTS, type StepSettings } from './step-settings.ts'
+import { DIRECT_PORT, PORTS, type StepSettings } from './step-settings.ts'
 
 /** The container that serves. */
 export const MAIN = 'main'
@@ -57,9 +58,12 @@ export interface MainContainerOptions {
 export function buildMainContainer(o: MainContainerOptions): Container {
   const { spec, settings } = o
   const times = podTimesOf(spec)
+  const isDirect = settings.transport !== undefined
+  const container = ourContainer(MAIN, settings, { command: 'tutti-step', args: toArgs(o, times) })
   return {
-    ...ourContainer(MAIN, settings, { command: 'tutti-step', args: toArgs(o, times) }),
-    ports: containerPorts(PORTS),
+    ...container,
+    ...(isDirect && { env: [...(container.env ?? []), POD_IP] }),
+    ports: containerPorts({ ...PORTS, ...(isDirect && { direct: DIRECT_PORT }) }),
     resources: toResources(spec),
     volumeMounts: [
       o.mount,
@@ -88,6 +92,12 @@ export function buildMainVolumes(
   ]
 }
 
+/** Where routers reach the pod. */
+const POD_IP = {
+  name: 'POD_IP',
+  valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'status.podIP' } },
+}
+
 function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
   const { modelName, spec, namespace, settings } = o
   return [
@@ -104,6 +114,11 @@ function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
       ([name, count]) => `--accelerator=${name}=${count}`,
     ),
     ...natsCredentialArgs(settings.nats),
+    ...directArgs(settings.transport),
+    // Brackets, as the address may be of either version.
+    ...(settings.transport === undefined
+      ? []
+      : ['--direct-address', `[$(${POD_IP.name})]:${DIRECT_PORT}`]),
     '--grpc-port',
     String(PORTS.grpc),
     '--http-port',

@@ -276,6 +276,21 @@ await t.test('settings of the installation reach the pods', async (t) => {
   t.notOk(child(build({}, { settings: { network } }), 'NetworkPolicy'))
 })
 
+await t.test('steps take connections of routers where the Router says so', async (t) => {
+  const off = { transport: undefined }
+  t.same(deployment({}, { settings: off }), deployment(), 'pods stay as they are without it')
+  const settings = { transport: 'TLS' } as const
+  const { args = [], env, ports } = main({}, { settings }) ?? {}
+  const at = args.indexOf('--direct')
+  t.same(args.slice(at, at + 4), ['--direct', 'tls', '--direct-address', '[$(POD_IP)]:8003'])
+  t.match(env?.at(-1), { name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } })
+  t.ok(ports?.some(({ name, containerPort }) => name === 'direct' && containerPort === 8003))
+  const policy = JSON.stringify(child(build({}, { settings }), 'NetworkPolicy'))
+  t.match(policy, '"from":[{"podSelector":{"matchLabels":{"app.kubernetes.io/component":"router",')
+  t.match(policy, '"ports":[{"port":8003,"protocol":"TCP"}]')
+  t.notMatch(JSON.stringify(build({})), /8003|POD_IP|--direct/)
+})
+
 await t.test('the pod template of a user is laid over, and cannot take our labels', async (t) => {
   const fields: Spec = {
     podTemplate: {

@@ -5,6 +5,7 @@ import { EDGE_FILE } from './router-edge.ts'
 import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './router-names.ts'
 import {
   containerPorts,
+  directArgs,
   natsCredentialArgs,
   natsMounts,
   natsServerArgs,
@@ -16,7 +17,7 @@ import {
   TMP_MOUNT,
   TMP_VOLUME,
 } from './serving-pod.ts'
-import { type NatsSettings, type NetworkSettings, PORTS } from './step-settings.ts'
+import { type NatsSettings, type NetworkSettings, PORTS, transportOf } from './step-settings.ts'
 
 /** What the operator's configuration says about all routers. */
 export interface RouterDefaults {
@@ -129,6 +130,7 @@ function toArgs(parts: RouterParts): readonly string[] {
     namespace,
     ...natsServerArgs(defaults.nats),
     ...natsCredentialArgs(defaults.nats),
+    ...directArgs(transportOf(spec)),
     ...numberFlag('--grpc-port', PORTS.grpc),
     ...numberFlag('--http-port', PORTS.http),
     ...numberFlag('--metrics-port', PORTS.metrics),

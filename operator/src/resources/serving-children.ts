@@ -8,6 +8,7 @@ import type {
   Service,
   ServicePort,
 } from '@tutti/kube'
+import { ROUTER_SELECTOR } from './router-names.ts'
 import { type NetworkSettings, PORTS } from './step-settings.ts'
 
 /** What the children of Models and of Routers have in common. */
@@ -45,8 +46,8 @@ export function buildBudget(
 }
 
 /**
- * Who may connect to pods: those of the namespace and `clients` to the listeners with the whole API, everybody to `openPorts`, the
- * operator and those who scrape to the metrics. There is no rule for what pods connect to: models call what they need, and the
+ * Who may connect to pods: those of the namespace and `clients` to the listeners with the whole API, everybody to `openPorts`, routers
+ * to `routerPorts`, the operator and those who scrape to the metrics. There is no rule for what pods connect to: models call what they need, and the
  * address of the API server is not known in general.
  */
 export function buildNetworkPolicy(
@@ -55,9 +56,12 @@ export function buildNetworkPolicy(
     readonly network: NetworkSettings
     readonly clients?: readonly NetworkPolicyPeer[]
     readonly openPorts?: readonly number[]
+    /** For the routers of the namespace alone. */
+    readonly routerPorts?: readonly number[]
   },
 ): Desired<NetworkPolicy> {
-  const { network, clients = [], openPorts = [] } = o
+  const { network, clients = [], openPorts = [], routerPorts = [] } = o
+  const routers = { podSelector: { matchLabels: ROUTER_SELECTOR } }
   const inNamespace = { podSelector: {} }
   const podSelector = { matchLabels: network.operatorLabels }
   const operator = { ...ofNamespace(network.operatorNamespace), podSelector }
@@ -69,6 +73,7 @@ export function buildNetworkPolicy(
       ingress: [
         { from: [inNamespace, ...clients], ports: [PORTS.http, PORTS.grpc].map(toTcp) },
         ...(openPorts.length > 0 ? [{ ports: openPorts.map(toTcp) }] : []),
+        ...(routerPorts.length > 0 ? [{ from: [routers], ports: routerPorts.map(toTcp) }] : []),
         { from: [inNamespace, operator, ...network.scrapers], ports: [toTcp(PORTS.metrics)] },
       ],
     },

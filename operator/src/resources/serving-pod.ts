@@ -1,5 +1,5 @@
 import type { Container, PodSpec, Probe, Volume, VolumeMount } from '@tutti/kube'
-import { NATS_CREDENTIALS, type NatsSettings } from './step-settings.ts'
+import { NATS_CREDENTIALS, type NatsSettings, type StepTransport } from './step-settings.ts'
 
 /** The user and group of our images. */
 const USER = 65_532
@@ -100,6 +100,11 @@ export function natsCredentialArgs({ hasAuthorities, former }: NatsSettings): re
       ? []
       : ['--nats-former-credentials-file', `${formerDirectory}/${credentials}`]),
   ]
+}
+
+/** Whether requests and tensors go without NATS. */
+export function directArgs(transport: StepTransport | undefined): readonly string[] {
+  return transport === undefined ? [] : ['--direct', transport.toLowerCase()]
 }
 
 /** By name. */

@@ -1,3 +1,4 @@
+import type { RouterSpec } from '@tutti/ensemble'
 import type { NetworkPolicyPeer } from '@tutti/kube'
 
 /** What the operator's configuration says about all step pods. */
@@ -11,6 +12,19 @@ export interface StepSettings {
   /** Whether Models may use folders, namespaces, ports and privileges of their nodes. */
   readonly allowsHostAccess: boolean
   readonly network: NetworkSettings
+  /** Of the namespace's Router. */
+  readonly transport?: StepTransport | undefined
+}
+
+/** What travels between routers and steps without NATS, by; undefined for nothing. */
+export type StepTransport = 'TLS' | 'TCP'
+
+/** Where steps then take connections of routers. */
+export const DIRECT_PORT = 8003
+
+/** What a Router says of it. */
+export function transportOf({ stepTransport = 'NATS' }: RouterSpec): StepTransport | undefined {
+  return stepTransport === 'NATS' ? undefined : stepTransport
 }
 
 /** How pods reach the broker. */

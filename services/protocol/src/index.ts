@@ -47,6 +47,7 @@ export {
 } from './messages/limits.ts'
 export type {
   ChunkHeader,
+  DirectAddress,
   Heartbeat,
   Message,
   OutputHeader,

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { parseFlags } from '@tutti/chassis'
 import { createNatsKey, createNatsOperator, createTestCertificates } from '@tutti/chassis/testing'
 import t from 'tap'
-import { BROKER_FLAGS, toBrokers } from './broker-flags.ts'
+import { BROKER_FLAGS, DIRECT_LISTENER_FLAGS, toBrokers } from './broker-flags.ts'
 
 const readBoth = (...argv: string[]) => toBrokers(parseFlags(BROKER_FLAGS, argv).values)
 const read = (...argv: string[]) => readBoth(...argv).broker
@@ -122,4 +122,34 @@ await t.test('what is refused is named, and no secret is repeated', async (t) =>
     t.throws(() => read('--nats=nats://u:secret@broker')),
     /secret@/,
   )
+})
+
+await t.test('direct connections are off, or of one kind with what it needs', async (t) => {
+  const table = { ...BROKER_FLAGS, ...DIRECT_LISTENER_FLAGS }
+  const step = (...argv: string[]) => toBrokers(parseFlags(table, [SERVER, ...argv]).values).direct
+  t.equal(readBoth(SERVER).direct, undefined)
+  t.equal(step('--direct=off'), undefined)
+  const sockets = { kind: 'unix', directory: '/run/tutti' }
+  const unix = ['--direct=unix', '--direct-directory=/run/tutti/']
+  t.same([readBoth(SERVER, ...unix).direct, step(...unix)], [sockets, sockets])
+  t.same(readBoth(SERVER, '--direct=tls').direct, { kind: 'tls' })
+  const listen = { host: '10.0.0.3', port: 8004 }
+  t.same(step('--direct=TLS', '--direct-address=10.0.0.3:8004'), { kind: 'tls', listen })
+  const six = { kind: 'tcp', listen: { host: 'fd00::3', port: 0 } }
+  t.same(step('--direct=tcp', '--direct-address=[fd00::3]:0'), six)
+  const refused: [string[], string][] = [
+    [['--direct=unix'], '--direct-directory: got none, want an absolute path for --direct unix'],
+    [['--direct=unix', '--direct-directory=x'], '--direct-directory: got "x", want an absolute'],
+    [['--direct-directory=/x'], '--direct-directory: got it with --direct off, want --direct unix'],
+    [['--direct=tls', '--direct-directory=/x', '--direct-address=h:1'], 'got it with --direct tls'],
+    [['--direct=tls'], '--direct-address: got none, want HOST:PORT for --direct tls'],
+    [['--direct=tcp', '--direct-address=h'], '--direct-address: got "h", want HOST:PORT'],
+    [['--direct=tcp', '--direct-address=h:65536'], 'got "h:65536"'],
+    [['--direct=tcp', '--direct-address=::1:80'], 'got "::1:80"'],
+    [['--direct-address=h:1'], '--direct-address: got it with --direct off, want --direct tls'],
+    [[...unix, '--direct-address=h:1'], 'got it with --direct unix, want --direct tls or tcp'],
+  ]
+  for (const [argv, message] of refused) {
+    t.throws(() => step(...argv), { reason: 'FLAG_INVALID', message })
+  }
 })

@@ -1,10 +1,14 @@
+import { isAbsolute, resolve } from 'node:path'
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { buildSubjects, type SubjectNames } from '@tutti/protocol'
+import type { DirectOptions, HostPort } from './direct/direct-sockets.ts'
 import type { BrokerOptions } from './endpoints.ts'
 import { readText } from './nats/broker-files.ts'
 import type { BrokerField, BrokerNaming } from './nats/broker-naming.ts'
 import { checkBrokerOptions } from './nats/broker-options.ts'
+
+const DIRECT_KINDS = ['off', 'unix', 'tls', 'tcp'] as const
 
 /** The flags of every executable that talks over a broker. Secrets come from files, never from the command line. */
 export const BROKER_FLAGS = {
@@ -53,9 +57,31 @@ export const BROKER_FLAGS = {
     type: 'string',
     description: 'PEM file of the trusted authorities of the former servers.',
   },
+  direct: {
+    type: 'enum',
+    values: DIRECT_KINDS,
+    default: 'off',
+    description:
+      'What requests and tensors travel over between a router and a step that both have the same: tls, tcp (not encrypted), or unix (a socket of the host). Where it cannot be used, and with off, NATS carries everything.',
+  },
+  'direct-directory': {
+    type: 'string',
+    description:
+      'With --direct unix: the directory of the sockets, an absolute path. It is made if it is not there, and only its user may enter it.',
+  },
 } as const satisfies FlagTable
 
-export type BrokerFlags = FlagValues<typeof BROKER_FLAGS>
+/** The flags of executables that take direct connections. */
+export const DIRECT_LISTENER_FLAGS = {
+  'direct-address': {
+    type: 'string',
+    description:
+      'With --direct tls or tcp: HOST:PORT where routers reach this process. It listens there; port 0 is a free one.',
+  },
+} as const satisfies FlagTable
+
+export type BrokerFlags = FlagValues<typeof BROKER_FLAGS> &
+  Partial<FlagValues<typeof DIRECT_LISTENER_FLAGS>>
 
 const FLAG_OF: NamesOfFields = {
   servers: 'nats',
@@ -75,6 +101,8 @@ const FORMER_FLAG_OF: NamesOfFields = {
   credentialsFile: 'nats-former-credentials-file',
   'tls.caFile': 'nats-former-tls-ca',
 }
+
+const MAX_PORT = 65_535
 
 type NamesOfFields = Readonly<Record<BrokerField, keyof BrokerFlags>>
 
@@ -98,8 +126,42 @@ export function toBrokers(flags: BrokerFlags): {
   readonly broker: BrokerOptions
   /** The one that the installation is leaving, if any. */
   readonly former: BrokerOptions | undefined
+  readonly direct: DirectOptions | undefined
 } {
-  return { broker: toBroker(flags), former: toFormerBroker(flags) }
+  return { broker: toBroker(flags), former: toFormerBroker(flags), direct: toDirect(flags) }
+}
+
+/** A flag that has no effect beside the others is refused. */
+function toDirect(flags: BrokerFlags): DirectOptions | undefined {
+  const { direct: kind, 'direct-directory': directory, 'direct-address': address } = flags
+  const isTcp = kind === 'tls' || kind === 'tcp'
+  if (directory !== undefined && kind !== 'unix') {
+    throw refusal('direct-directory', `got it with --direct ${kind}, want --direct unix`)
+  }
+  if (address !== undefined && !isTcp) {
+    throw refusal('direct-address', `got it with --direct ${kind}, want --direct tls or tcp`)
+  }
+  if (kind === 'unix') {
+    if (directory === undefined || !isAbsolute(directory)) {
+      const got = directory === undefined ? 'got none' : `got "${directory}"`
+      throw refusal('direct-directory', `${got}, want an absolute path for --direct unix`)
+    }
+    return { kind, directory: resolve(directory) }
+  }
+  if (!isTcp) return undefined
+  // Executables that take no connections do not have the flag.
+  if (!('direct-address' in flags)) return { kind }
+  return { kind, listen: toHostPort(address, kind) }
+}
+
+function toHostPort(address: string | undefined, kind: string): HostPort {
+  const [, host = '', port = ''] =
+    /^(\[[0-9a-fA-F:.]+\]|[^:/\s]+):(\d{1,5})$/.exec(address ?? '') ?? []
+  if (host !== '' && Number(port) <= MAX_PORT) {
+    return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
+  }
+  const got = address === undefined ? 'got none' : `got "${address}"`
+  throw refusal('direct-address', `${got}, want HOST:PORT for --direct ${kind}`)
 }
 
 function toBroker(flags: BrokerFlags): BrokerOptions {

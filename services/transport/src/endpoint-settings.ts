@@ -49,6 +49,9 @@ export interface EndpointSettings {
   readonly maxRevisions: number
   readonly controlQueueBytes: number
   readonly flushBytes: number
+  readonly directConnectMs: number
+  readonly directRetryMs: number
+  readonly directPending: number
   readonly askMs: number
   readonly maxAsks: number
   readonly answerBytes: number
@@ -96,6 +99,9 @@ export const ENDPOINT_DEFAULTS: EndpointSettings = {
   maxRevisions: 65_536,
   controlQueueBytes: 64 * MIB,
   flushBytes: 4 * MIB,
+  directConnectMs: 250,
+  directRetryMs: 30_000,
+  directPending: 64,
   askMs: 5000,
   maxAsks: 64,
   answerBytes: 16 * MIB,

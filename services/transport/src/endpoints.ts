@@ -1,5 +1,6 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Executor, FindExecutor, ModelTarget } from '@tutti/tensor'
+import type { DirectOptions } from './direct/direct-sockets.ts'
 import type { ForeignMember } from './members/foreign-members.ts'
 
 /** How a process reaches the broker. Everything here comes from flags or settings of the executables. */
@@ -80,6 +81,8 @@ export interface StepEndpointOptions {
   readonly broker: BrokerOptions
   /** The broker that the installation is leaving: the step is on both. */
   readonly former?: BrokerOptions | undefined
+  /** Takes connections of routers without the broker between. */
+  readonly direct?: DirectOptions | undefined
   readonly member: string
   /** What other members execute here. */
   readonly executor: FindExecutor
@@ -116,6 +119,8 @@ export interface RouterEndpointOptions {
   readonly broker: BrokerOptions
   /** The broker that the installation is leaving: the router is on both, and calls each member over `broker` if it can. */
   readonly former?: BrokerOptions | undefined
+  /** Connects to steps without the broker between, if they take that. */
+  readonly direct?: DirectOptions | undefined
   readonly member: string
   /** Executes the requests of models that run in steps. */
   readonly executor: FindExecutor
@@ -140,6 +145,8 @@ export interface RouterEndpoint extends MemberQuestions {
   readonly obstacles: readonly string[]
   /** Members that share no protocol version with this one: they are there, and not called. */
   readonly foreign: readonly ForeignMember[]
+  /** Steps that are reached without the broker now. */
+  readonly direct: readonly string[]
   /** A model version of a step. */
   readonly executor: FindReplicaExecutor
   drain(o: { readonly signal: AbortSignal }): Promise<void>

@@ -1,4 +1,5 @@
-export { BROKER_FLAGS, type BrokerFlags, toBrokers } from './broker-flags.ts'
+export { BROKER_FLAGS, type BrokerFlags, DIRECT_LISTENER_FLAGS, toBrokers } from './broker-flags.ts'
+export type { DirectOptions } from './direct/direct-sockets.ts'
 export { type OpenRouterEndpointOptions, openRouterEndpoint } from './endpoint/router-endpoint.ts'
 export { type OpenStepEndpointOptions, openStepEndpoint } from './endpoint/step-endpoint.ts'
 export type { EndpointSettings } from './endpoint-settings.ts'

@@ -71,6 +71,19 @@ export class TransportEvents {
     this.#log.info('member is gone', { member, error: error.message })
   }
 
+  directListening(address: string): void {
+    this.#log.info('direct connections are taken', { address })
+  }
+
+  directConnected(member: string, transport: string): void {
+    this.#log.info('member is reached directly', { member, transport })
+  }
+
+  /** @param member - undefined if it is not known. */
+  directFailed(member: string | undefined, why: string): void {
+    this.#log.warn('member is not reached directly, the broker carries everything', { member, why })
+  }
+
   /** @param count - since the last such line. */
   messageIgnored(subject: string, error: string, count: number): void {
     this.#log.warn('message ignored', { subject, error, count })

@@ -1,5 +1,5 @@
 import { type KubeObject, toKeyString } from '@tutti/kube'
-import { type EnsembleObject, MODEL, type ModelObject } from '../../api/kinds.ts'
+import { type EnsembleObject, MODEL, type ModelObject, type RouterObject } from '../../api/kinds.ts'
 import { isReady } from '../../pods/pod-state.ts'
 import { isOfRouter } from '../../resources/router-names.ts'
 import type { Cache } from '../../runtime/cache.ts'
@@ -16,6 +16,7 @@ import {
 } from '../../runtime/sources.ts'
 import { type Caches, INDEX, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
+import { readTransport } from '../router/read-router.ts'
 import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { servedNameKey } from '../served-names.ts'
 import { ModelPass, type ModelPassOptions } from './model-pass.ts'
@@ -57,6 +58,11 @@ async function reconcile(
   return await untilOwnerMoves(() => new ModelPass(o, { model, key, signal, withoutSlot }).run())
 }
 
+/** What steps are told of the Router, and what Models repeat of its status. */
+function isModelsBusiness(now: RouterObject, before: RouterObject): boolean {
+  return hasOtherTrouble(now, before) || readTransport(now) !== readTransport(before)
+}
+
 function toSources(
   caches: Caches,
   children: readonly SourceCache<KubeObject>[],
@@ -82,7 +88,7 @@ function toSources(
     referenceSource({
       cache: caches.routers,
       toKeys: (router) => keysOf(models.inNamespace(router.metadata.namespace)),
-      predicate: hasOtherTrouble,
+      predicate: isModelsBusiness,
       priority: 'low',
     }),
     referenceSource({

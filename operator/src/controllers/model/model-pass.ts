@@ -3,7 +3,7 @@ import { CONTROLLER_REVISION, DEPLOYMENT, keyOf, type Stored } from '@tutti/kube
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import { buildModelChildren } from '../../resources/build-model-children.ts'
 import { planReplicas } from '../../resources/model-scaling.ts'
-import type { StepSettings } from '../../resources/step-settings.ts'
+import { type StepSettings, type StepTransport } from '../../resources/step-settings.ts'
 import {
   type Applier,
   type ChildOutcome,
@@ -17,6 +17,7 @@ import type { StatusWriter } from '../../runtime/status.ts'
 import type { ControllerParts } from '../context.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
+import { readTransport } from '../router/read-router.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
@@ -82,7 +83,8 @@ export class ModelPass {
   /** @throws what did not go well, once everything else is done. */
   async run(): Promise<Result> {
     const { model, signal } = this.#input
-    const { settings, reader, client, clock, counts: metrics } = this.#o
+    const { reader, client, clock, counts: metrics } = this.#o
+    const settings = { ...this.#o.settings, transport: this.#transport() }
     const secret = reader.secretOf(model)
     const rival = reader.rivalOf(model)
     const checked = checkModel({ model, rival, settings, hasSecret: secret !== undefined })
@@ -110,6 +112,12 @@ export class ModelPass {
     throwIfFailed(world)
     if (stored.left !== undefined) throw stored.left
     return { requeueAfterMs: toNextLook(world, clock.epochMs()) }
+  }
+
+  /** What the Router of the namespace says; none before it is there. */
+  #transport(): StepTransport | undefined {
+    const { namespace = '' } = this.#input.model.metadata
+    return readTransport(this.#o.caches.routers.get(routerKeyOf(namespace)))
   }
 
   async #sync(

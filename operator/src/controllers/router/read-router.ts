@@ -1,6 +1,7 @@
 import { RouterSpec } from '@tutti/ensemble'
 import type { RouterObject } from '../../api/kinds.ts'
 import type { RouterDefaults } from '../../resources/router-deployment.ts'
+import { type StepTransport, transportOf } from '../../resources/step-settings.ts'
 import { parseSpec, type ReadSpec } from '../read-spec.ts'
 
 /** A spec that may be served, or in one line why it may not. Pure. */
@@ -14,4 +15,12 @@ export function readRouter(
   return {
     problem: `image: got '${image}', want none; remove spec.image, or set router.allowImage of the chart`,
   }
+}
+
+/** What the Router of a namespace says of the transport to steps; NATS where there is none, or its spec is wrong. Pure. */
+export function readTransport(
+  router: Pick<RouterObject, 'spec'> | undefined,
+): StepTransport | undefined {
+  const { spec } = router === undefined ? {} : parseSpec(RouterSpec, router.spec)
+  return spec && transportOf(spec)
 }

@@ -77,6 +77,12 @@ export const RouterSpec = z
       .describe('Time limits of the pods.'),
     logVerbose: whole(0, 10, 'Above 0 the router writes debug lines. Default 0.').optional(),
     clientNamespaces: ClientNamespaces.optional(),
+    stepTransport: z
+      .enum(['NATS', 'TLS', 'TCP'])
+      .optional()
+      .describe(
+        'What requests and tensors travel over between the router and steps: NATS, or connections from its pods to those of the Models, encrypted (TLS) or not (TCP, for a network that encrypts itself). Another value replaces these pods. Default NATS.',
+      ),
   })
   .describe("Settings of the namespace's router. Absent fields have their defaults.")
 export type RouterSpec = z.infer<typeof RouterSpec>

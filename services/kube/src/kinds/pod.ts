@@ -39,7 +39,13 @@ export interface Container {
   readonly imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never'
   readonly command?: readonly string[]
   readonly args?: readonly string[]
-  readonly env?: readonly { readonly name: string; readonly value?: string }[]
+  readonly env?: readonly {
+    readonly name: string
+    readonly value?: string
+    readonly valueFrom?: {
+      readonly fieldRef: { readonly apiVersion: string; readonly fieldPath: string }
+    }
+  }[]
   readonly ports?: readonly {
     readonly name?: string
     readonly containerPort: number

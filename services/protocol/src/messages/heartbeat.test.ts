@@ -38,6 +38,7 @@ const heartbeat: fc.Arbitrary<Heartbeat> = fc.record(
     revisions: fc.array(fc.tuple(text, natural, text), { maxLength: 4 }),
     protocol: fc.constant(1),
     newestProtocol: natural.map((more) => Math.max(1, more)),
+    direct: fc.record({ address: text, key: text }, { noNullPrototype: true }),
   },
   { noNullPrototype: true, requiredKeys: [...REQUIRED] },
 )
@@ -103,7 +104,7 @@ await t.test('two members speak if their ranges of versions meet', async (t) => 
     const range = { protocol, ...(newestProtocol !== undefined && { newestProtocol }) }
     t.equal(sharesProtocol(range), shares, `${protocol} to ${newestProtocol}`)
   }
-  t.notMatch(Buffer.from(encodeHeartbeat(GOOD)).toString(), /newestProtocol/, 'as it always was')
+  t.notMatch(Buffer.from(encodeHeartbeat(GOOD)).toString(), /newestProtocol|direct/, 'as it was')
 })
 
 await t.test('damaged and random heartbeats are read or refused with a typed error', async (t) => {
@@ -152,6 +153,9 @@ await t.test('each field that is wrong is named with what came and what is wante
     ['revisions[0][2]', { ...WIRE, revisions: [['m', 1, null]] }, 'got null, want a string'],
     ['protocol', { ...WIRE, protocol: true }, 'got boolean, want'],
     ['newestProtocol', { ...WIRE, newestProtocol: -1 }, 'got -1, want an integer'],
+    ['direct', { ...WIRE, direct: 'tcp' }, 'got string, want an object'],
+    ['address', { ...WIRE, direct: { key: 'k' } }, 'got undefined, want a string'],
+    ['key', { ...WIRE, direct: { address: 'a', key: 7 } }, 'got 7, want a string'],
   ]
   for (const [field, value, message] of cases) {
     t.throws(() => decodeHeartbeat(toBytes(value)), {

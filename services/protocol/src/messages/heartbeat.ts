@@ -90,7 +90,14 @@ export function decodeHeartbeat(bytes: Uint8Array): SentHeartbeat {
     ...(fields['isByRole'] === true && { isByRole: true }),
     protocol,
     ...('newestProtocol' in protocols && protocols),
+    ...readDirect(fields['direct']),
   }
+}
+
+function readDirect(direct: unknown): Pick<Heartbeat, 'direct'> {
+  if (direct === undefined) return {}
+  if (!isFields(direct)) throw wrong('direct', direct, 'an object')
+  return { direct: { address: text(direct, 'address'), key: text(direct, 'key') } }
 }
 
 /** What another version may say in another way. */
@@ -103,6 +110,7 @@ const UNREAD: Fields = {
   freeBytes: 0,
   draining: false,
   bearers: [],
+  direct: undefined,
 }
 
 function readProtocols(fields: Fields): Pick<Heartbeat, 'protocol' | 'newestProtocol'> {

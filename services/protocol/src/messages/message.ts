@@ -134,4 +134,14 @@ export interface Heartbeat {
   readonly protocol: number
   /** The newest one; absent if it is the same. Members of the first version go by `protocol` alone. */
   readonly newestProtocol?: number
+  /** Where the member takes connections of other members, without the broker; absent if it takes none. */
+  readonly direct?: DirectAddress
+}
+
+/** Where and how a member is reached without the broker. */
+export interface DirectAddress {
+  /** `unix:PATH`, `tls://HOST:PORT` or `tcp://HOST:PORT`. A reader leaves one alone that it does not know. */
+  readonly address: string
+  /** Random, of this start of the member; it proves that who connects has read a heartbeat, and that the member has sent it. */
+  readonly key: string
 }

@@ -18,6 +18,7 @@ export class ScriptedRouterEndpoint implements RouterEndpoint {
   awayForMs = Infinity
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
+  direct: readonly string[] = []
   foreign: readonly ForeignMember[] = []
   readonly events: string[] = []
   /** What the steps execute. */

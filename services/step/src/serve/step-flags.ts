@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { CACHE_FLAGS, METRICS_FLAGS, POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
-import { BROKER_FLAGS } from '@tutti/transport'
+import { BROKER_FLAGS, DIRECT_LISTENER_FLAGS } from '@tutti/transport'
 import { MODEL_FLAGS } from './model-flags.ts'
 
 const { 'model-repository': repository, ...loading } = MODEL_FLAGS
@@ -27,6 +27,7 @@ export const STEP_FLAGS = {
       'Serve only this model. Repeat the flag for more. Default: all models except ensembles.',
   },
   ...BROKER_FLAGS,
+  ...DIRECT_LISTENER_FLAGS,
   ...POLL_FLAGS,
   ...loading,
   ...CACHE_FLAGS,

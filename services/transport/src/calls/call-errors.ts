@@ -59,7 +59,7 @@ export function queueFull(
   envelope: Envelope,
   { bytes, most }: { readonly bytes: number; readonly most: number },
 ): ServeError {
-  const text = `the broker has not taken ${bytes} bytes, want at most ${most}`
+  const text = `${bytes} bytes before it have not been taken, want at most ${most}`
   return callError('OVERLOADED', to, envelope, text)
 }
 

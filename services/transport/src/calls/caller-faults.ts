@@ -97,6 +97,16 @@ export class CallerFaults {
     }
   }
 
+  /**
+   * What was sent to the member last may be lost. Open offers are made once more; so it is known of them, too, that they may have
+   * arrived. All else comes to light by itself.
+   */
+  pathBroken(now: number, member: string): void {
+    for (const call of this.#o.calls.values()) {
+      if (call.to === member && !call.isAccepted && call.offers === 1) this.#o.offer(now, call)
+    }
+  }
+
   /** The broker is away: everything in flight over it has failed. */
   disconnected(now: number): void {
     for (const call of this.#o.calls.values()) {

@@ -131,10 +131,11 @@ export class EndpointCalls implements MemberQuestions {
 
   #checkCanCall(to: string, envelope: Envelope, signal: CancelSignal): void {
     if (signal.aborted) throw signalError(signal)
-    const { link } = this.#o.endpoint
+    const { link, direct } = this.#o.endpoint
     if (!link.isUp) throw notExecuted(to, envelope, 'cannot be reached: the broker is away')
-    const waiting = { bytes: link.control.unflushedBytes, most: this.#o.settings.controlQueueBytes }
-    if (waiting.bytes > waiting.most) throw queueFull(to, envelope, waiting)
+    const bytes = direct?.of(to)?.queuedBytes ?? link.control.unflushedBytes
+    const most = this.#o.settings.controlQueueBytes
+    if (bytes > most) throw queueFull(to, envelope, { bytes, most })
   }
 
   #execute(job: CallJob): void {

@@ -1,28 +1,26 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import {
-  decodeMessage,
-  encodeMessage,
-  encodeToken,
-  type Message,
-  type Subjects,
-} from '@tutti/protocol'
+import type { Subjects } from '@tutti/protocol'
+import { decodeMessage, encodeMessage, encodeToken, type Message } from '@tutti/protocol'
 import type { OutgoingMessage } from '../calls/send-message.ts'
+import type { DirectLinks } from '../direct/direct-links.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerLink } from '../nats/broker-link.ts'
 import type { ChunkPump } from '../nats/chunk-pump.ts'
+import type { CameBytes } from '../nats/library-client.ts'
 import type { InlineLimits } from '../transfers/split-tensors.ts'
-import type { IgnoredMessages } from './ignored-messages.ts'
 
 /** What member messages are sent and received with. */
 export interface EndpointMessagesOptions {
   readonly self: string
   readonly link: BrokerLink
+  readonly direct: DirectLinks | undefined
   readonly subjects: Subjects
   readonly clock: Clock
   readonly settings: EndpointSettings
-  readonly ignored: IgnoredMessages
-  /** Woken after every message, which may let a transfer go on. */
+  /** Undefined for what it throws at. */
+  readonly read: <T>(came: CameBytes, decode: (bytes: Uint8Array) => T) => T | undefined
+  /** Woken by every message. */
   readonly pump: ChunkPump
 }
 
@@ -30,28 +28,27 @@ export interface EndpointMessagesOptions {
 export class EndpointMessages {
   readonly #o: EndpointMessagesOptions
   readonly #inbox: string
+  #taken: (now: number, message: Message) => void = () => {}
 
   constructor(o: EndpointMessagesOptions) {
     this.#o = o
     this.#inbox = o.subjects.inbox(o.self)
   }
 
-  /** Begins to take messages. What cannot be read is a stranger's, and changes nothing. */
+  /** Begins to take messages from the broker. */
   receive(take: (now: number, message: Message) => void): void {
-    const { self, link, subjects, clock, ignored, pump } = this.#o
-    link.control.subscribe(subjects.control(self), ({ subject, bytes }) => {
-      const now = clock.now()
-      let message: Message
-      try {
-        message = decodeMessage(bytes)
-      } catch (error) {
-        ignored.add(now, subject, error)
-        return
-      }
-      if (message.from === self) return
-      take(now, message)
-      pump.wake()
-    })
+    const { self, link, subjects } = this.#o
+    this.#taken = take
+    link.control.subscribe(subjects.control(self), (came) => this.take(came, decodeMessage))
+  }
+
+  /** Hands on a message. What cannot be read is a stranger's, and changes nothing. */
+  take(came: CameBytes, decode: (bytes: Uint8Array) => Message): void {
+    const { self, clock, read, pump } = this.#o
+    const message = read(came, decode)
+    if (message === undefined || message.from === self) return
+    this.#taken(clock.now(), message)
+    pump.wake()
   }
 
   /** What may ride in a message to any member now. */
@@ -63,11 +60,11 @@ export class EndpointMessages {
   }
 
   /**
-   * Sends a message to a member. If there is no responder, the broker says so to the inbox: for an offer to its call.
+   * Sends a message to a member. If it goes over the broker and there is no responder, the broker says so to the inbox: for an offer to its call.
    * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE for offers and responses that cannot be messages.
    */
   send(to: string, message: OutgoingMessage): void {
-    const { self, link, subjects, pump } = this.#o
+    const { self, link, direct, subjects, pump } = this.#o
     const bytes = encodeMessage({ ...message, from: self })
     const { maxPayload } = link
     if (bytes.byteLength > maxPayload) {
@@ -76,7 +73,9 @@ export class EndpointMessages {
       throw new ServeError('MESSAGE_TOO_LARGE', text, { details: { replica: to } })
     }
     const told = message.type === 'offer' ? `call.${message.call}` : `peer.${encodeToken(to)}`
-    link.publish(subjects.control(to), bytes, `${this.#inbox}.${told}`)
+    const connection = direct?.of(to)
+    if (connection !== undefined) connection.sendMessage(bytes)
+    else link.publish(subjects.control(to), bytes, `${this.#inbox}.${told}`)
     pump.wake()
   }
 }

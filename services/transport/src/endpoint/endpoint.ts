@@ -5,6 +5,7 @@ import {
   CHUNK_HEAD_BYTES,
   decodeChunkHead,
   decodeHeartbeat,
+  decodeMessage,
   type Heartbeat,
   type Message,
   type SentHeartbeat,
@@ -13,6 +14,8 @@ import {
 } from '@tutti/protocol'
 import type { Callee } from '../calls/callee.ts'
 import type { Caller } from '../calls/caller.ts'
+import { DirectLinks } from '../direct/direct-links.ts'
+import type { DirectOptions } from '../direct/direct-sockets.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
 import { TransportEvents } from '../log-events.ts'
@@ -22,7 +25,8 @@ import { type Departure, Membership, type Novelty } from '../members/membership.
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
 import { ChunkPump } from '../nats/chunk-pump.ts'
-import type { BrokerMessage } from '../nats/library-client.ts'
+import type { BrokerMessage, CameBytes } from '../nats/library-client.ts'
+import type { Arrival } from '../sockets/placed-reader.ts'
 import { IncomingTransfers, mostUnaskedBytes } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-transfers.ts'
 import { EndpointMessages } from './endpoint-messages.ts'
@@ -31,7 +35,7 @@ import { Inbox } from './inbox.ts'
 import { OwnAnnouncements, type OwnState } from './own-announcements.ts'
 
 /** What a heartbeat says that only the role knows. */
-export type EndpointState = Omit<OwnState, 'transports' | 'unaskedBytes'>
+export type EndpointState = Omit<OwnState, 'transports' | 'unaskedBytes' | 'direct'>
 
 /** What a role does with what it hears of other members. */
 export interface EndpointRole {
@@ -54,6 +58,7 @@ export interface EndpointCalls {
 /** What every member is made from. */
 export interface EndpointOptions {
   readonly broker: BrokerOptions
+  readonly direct?: DirectOptions | undefined
   readonly member: string
   readonly clock: Clock
   readonly log: Logger
@@ -66,6 +71,7 @@ export interface EndpointOptions {
  */
 export class Endpoint {
   readonly link: BrokerLink
+  readonly direct: DirectLinks | undefined
   readonly subjects: Subjects
   readonly membership: Membership
   readonly foreign: ForeignMembers
@@ -84,6 +90,7 @@ export class Endpoint {
   readonly #stopTimers = new Map<string, () => void>()
   /** When the broker was lost last, by the clock. */
   #downSince = -Infinity
+  #isClosing = false
   #isClosed = false
   #whenUp: (() => void)[] = []
 
@@ -122,14 +129,20 @@ export class Endpoint {
       up: () => this.#up(),
       down: () => this.#down(),
     })
-    const { link, subjects, outgoing, events } = this
-    const shared = { self: member, link, subjects, clock }
+    this.direct = o.direct && this.#openDirect(o.direct)
+    const { link, direct, subjects, outgoing, events } = this
+    const shared = { self: member, link, direct, subjects, clock }
     const { flushBytes, deadAfterMs } = settings
     const announcing = { ...shared, role: role.role, events, deadAfterMs }
     this.#announcements = new OwnAnnouncements(announcing)
     const pump = new ChunkPump({ ...shared, outgoing, data: link.data, flushBytes })
     this.#pump = pump
-    this.messages = new EndpointMessages({ ...shared, settings, ignored: this.#ignored, pump })
+    this.messages = new EndpointMessages({
+      ...shared,
+      settings,
+      read: this.#decode.bind(this),
+      pump,
+    })
     this.#inbox = new Inbox({
       ...shared,
       listener: {
@@ -163,8 +176,9 @@ export class Endpoint {
     return [...(isUp ? [] : [away]), ...(unheard === undefined ? [] : [unheard.message])]
   }
 
-  /** Resolves when both connections are there, or the time is over. */
+  /** Resolves when both connections are there, or the time is over. @throws ServeError SETTING_INVALID if it cannot listen. */
   async untilUp(timeoutMs: number): Promise<void> {
+    await this.direct?.listening
     if (this.link.isUp) return
     await new Promise<void>((resolve) => {
       const stop = this.#o.clock.setTimer(timeoutMs, resolve)
@@ -179,7 +193,9 @@ export class Endpoint {
   announce(): void {
     if (this.#isClosed) return
     const unaskedBytes = this.#unaskedBytes()
-    this.#announcements.send({ ...this.#role.state(), unaskedBytes, transports: ['nats'] })
+    const direct = this.direct?.announced
+    const state = { ...this.#role.state(), unaskedBytes, ...(direct !== undefined && { direct }) }
+    this.#announcements.send({ ...state, transports: ['nats'] })
   }
 
   /** What each caller may send before it is asked: together they stay within what may be under way. Routers and steps call each other. */
@@ -209,7 +225,8 @@ export class Endpoint {
 
   /** Cancels what runs, says farewell, flushes and closes both connections. What is not answered is lost. */
   async close(): Promise<void> {
-    if (this.#isClosed) return
+    if (this.#isClosing) return
+    this.#isClosing = true
     const { clock, settings } = this.#o
     const { caller, callee } = this.#calls ?? {}
     callee?.drain()
@@ -218,6 +235,8 @@ export class Endpoint {
     const why = `the ${this.#role.role} closes`
     caller?.faults.cancelAll(clock.now(), new ServeError('CANCELLED', why))
     caller?.faults.sayDone()
+    // Nothing that was said directly may come after the farewell: an offer that was taken before it is not offered elsewhere.
+    await this.direct?.close(settings.connectMs)
     this.#announcements.send({
       description: '',
       inFlight: 0,
@@ -237,16 +256,54 @@ export class Endpoint {
 
   #listen(): void {
     const { link, subjects } = this
-    const { member, clock } = this.#o
+    const { member } = this.#o
     for (const role of HEARS[this.#role.role]) {
       const take = (message: BrokerMessage): void => this.#onHeartbeat(message, role)
       link.control.subscribe(subjects.heartbeats(role), take)
     }
     link.control.subscribe(subjects.ping(member), ({ reply }) => this.#answerPing(reply))
-    link.data.subscribe(subjects.data(member), (head, size, subject) => {
-      const chunk = this.#decode({ subject, bytes: head }, (bytes) => decodeChunkHead(bytes, size))
-      const place = chunk && this.incoming.place(chunk, chunk.payloadBytes)
-      return place && { into: place.into, arrived: () => place.arrived(clock.now()) }
+    link.data.subscribe(subjects.data(member), (head, size, subject) =>
+      this.#place(subject, head, size, undefined),
+    )
+  }
+
+  /** @param sender - undefined if any member may be it. */
+  #place(
+    subject: string,
+    head: Uint8Array,
+    size: number,
+    sender: string | undefined,
+  ): Arrival | undefined {
+    const { clock } = this.#o
+    const chunk = this.#decode({ subject, bytes: head }, (bytes) =>
+      ofSender(decodeChunkHead(bytes, size), sender),
+    )
+    const place = chunk && this.incoming.place(chunk, chunk.payloadBytes)
+    return place && { into: place.into, arrived: () => place.arrived(clock.now()) }
+  }
+
+  #openDirect(direct: DirectOptions): DirectLinks {
+    const { member: self, clock, settings } = this.#o
+    const { events, link } = this
+    return new DirectLinks({
+      self,
+      role: this.#role.role,
+      direct,
+      settings,
+      events,
+      maxPayload: () => link.maxPayload,
+      traffic: {
+        message: (member, bytes) =>
+          this.messages.take({ subject: `direct ${member}`, bytes }, (said) =>
+            ofSender(decodeMessage(said), member),
+          ),
+        place: (member, head, size) => this.#place(`direct ${member}`, head, size, member),
+        broken: (member) => {
+          this.#calls?.caller.faults.pathBroken(clock.now(), member)
+          // The broker knows sooner than a silence says whether it is the member that is gone.
+          this.#inbox.ping(member)
+        },
+      },
     })
   }
 
@@ -257,10 +314,7 @@ export class Endpoint {
   }
 
   /** What cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
-  #decode<T>(
-    { subject, bytes }: Pick<BrokerMessage, 'subject' | 'bytes'>,
-    decode: (bytes: Uint8Array) => T,
-  ): T | undefined {
+  #decode<T>({ subject, bytes }: CameBytes, decode: (bytes: Uint8Array) => T): T | undefined {
     try {
       return decode(bytes)
     } catch (error) {
@@ -302,6 +356,7 @@ export class Endpoint {
       this.#announcements.sayAll()
       this.announceSoon()
     }
+    this.direct?.heard(heartbeat)
     this.#role.heard(heartbeat, what)
   }
 
@@ -313,6 +368,7 @@ export class Endpoint {
 
   #gone(member: string, error: ServeError, how: Departure): void {
     this.events.memberGone(member, error)
+    this.direct?.gone(member)
     this.#role.gone(this.#o.clock.now(), member, error, how)
   }
 
@@ -345,6 +401,7 @@ export class Endpoint {
     const now = this.#o.clock.now()
     const listenedMs = this.#listened.tick(now)
     this.link.tick(listenedMs)
+    this.direct?.tick(listenedMs)
     if (!this.link.isUp || this.link.isLate) this.membership.freeze()
     else this.membership.thaw()
     this.membership.tick(listenedMs)
@@ -387,6 +444,13 @@ export class Endpoint {
 
 /** Whose heartbeats a role hears: steps call only routers. Undefined stands for members of earlier releases, whatever their role. */
 const HEARS = { step: ['router', undefined], router: ['router', 'step', undefined] } as const
+
+/** @param sender - undefined if any member may be it. @throws ServeError MALFORMED_MESSAGE */
+function ofSender<T extends { readonly from: string }>(said: T, sender: string | undefined): T {
+  if (sender === undefined || said.from === sender) return said
+  throw new ServeError('MALFORMED_MESSAGE', `it names '${said.from}' as its sender`)
+}
+
 /** A drain ends when the last call is done; how late that is noticed. */
 const IDLE_CHECK_MS = 10
 /** Long enough to gather the changes of one turn, short against a heartbeat. */

@@ -62,7 +62,13 @@ export class MemberAccesses {
     }
     const merged = new MergedMembers(role.listener, 2)
     const own = shareMemory(settings)
-    const atFormer = { ...o, broker: former, log: log.child({ broker: 'former' }) }
+    // Its direct connections are those of the primary access.
+    const atFormer = {
+      ...o,
+      broker: former,
+      direct: undefined,
+      log: log.child({ broker: 'former' }),
+    }
     this.primary = openAccess(o, own, role, merged.access(0))
     this.#all = [this.primary, openAccess(atFormer, own, role, merged.access(1))]
     this.#merged = merged
@@ -150,8 +156,8 @@ function openCalls(
   settings: EndpointSettings,
   role: EndpointRole,
 ): { readonly endpoint: Endpoint; readonly calls: EndpointCalls } {
-  const { broker, member, clock, log, executor, answer } = o
-  const endpoint = new Endpoint({ broker, member, clock, log, settings }, role)
+  const { broker, direct, member, clock, log, executor, answer } = o
+  const endpoint = new Endpoint({ broker, direct, member, clock, log, settings }, role)
   const describe = (): unknown => o.describe()
   const own = { self: member, executor, describe, answer }
   return { endpoint, calls: new EndpointCalls({ ...own, endpoint, settings, clock }) }

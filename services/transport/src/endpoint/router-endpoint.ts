@@ -35,7 +35,12 @@ export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
 export async function openRouterEndpoint(o: OpenRouterEndpointOptions): Promise<RouterEndpoint> {
   const settings = completeSettings(o.settings)
   const member = new CallingEndpoint(o, settings)
-  await member.untilUp(settings.firstConnectMs)
+  try {
+    await member.untilUp(settings.firstConnectMs)
+  } catch (error) {
+    await member.close()
+    throw error
+  }
   return member
 }
 
@@ -75,6 +80,10 @@ class CallingEndpoint implements RouterEndpoint {
 
   get obstacles(): readonly string[] {
     return this.#accesses.primary.endpoint.obstacles
+  }
+
+  get direct(): readonly string[] {
+    return this.#accesses.primary.endpoint.direct?.members ?? []
   }
 
   get foreign(): readonly ForeignMember[] {

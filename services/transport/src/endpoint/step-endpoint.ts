@@ -29,7 +29,12 @@ export interface OpenStepEndpointOptions extends StepEndpointOptions {
 export async function openStepEndpoint(o: OpenStepEndpointOptions): Promise<StepEndpoint> {
   const settings = completeSettings(o.settings)
   const member = new ServingEndpoint(o, settings)
-  await member.untilUp(settings.firstConnectMs)
+  try {
+    await member.untilUp(settings.firstConnectMs)
+  } catch (error) {
+    await member.close()
+    throw error
+  }
   return member
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { encodeChunkHead, type Subjects } from '@tutti/protocol'
+import type { DirectLinks } from '../direct/direct-links.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { DataConnection } from './nats-connection.ts'
 
@@ -9,6 +10,7 @@ export interface ChunkPumpOptions {
   readonly subjects: Subjects
   readonly outgoing: OutgoingTransfers
   readonly data: DataConnection
+  readonly direct: DirectLinks | undefined
   readonly clock: Clock
   /** Bytes that may wait for the broker; the client itself would take any number. */
   readonly flushBytes: number
@@ -39,12 +41,18 @@ export class ChunkPump {
   }
 
   async #sendAll(): Promise<void> {
-    const { outgoing, data, clock, subjects, self, flushBytes } = this.#o
+    const { outgoing, data, direct, clock, subjects, self, flushBytes } = this.#o
     for (let piece = outgoing.next(clock.now()); piece; piece = outgoing.next(clock.now())) {
       const { to, transfer, offset, total, bytes, retain } = piece
       const head = encodeChunkHead({ from: self, transfer, offset, total }, bytes.byteLength)
       // The call may end while its bytes wait in the socket, and their memory be used again.
       const written = retain?.()
+      const connection = direct?.of(to)
+      if (connection !== undefined) {
+        // What may wait in its socket is within the receiver's credits.
+        connection.sendChunk(head, bytes, written)
+        continue
+      }
       const message = { subject: subjects.data(to), head, bytes, ...(written && { written }) }
       if (!data.send(message)) written?.()
       if (data.unflushedBytes < flushBytes) continue

@@ -7,10 +7,14 @@ import { messageOf, propertyOf } from './foreign-error.ts'
 import { toAuthenticator } from './nats-keys.ts'
 import { withOwnSockets } from './own-sockets.ts'
 
-/** A message as it came; `bytes` is a view of the read buffer. */
-export interface BrokerMessage {
+/** What came, and where; `bytes` is a view of the read buffer. */
+export interface CameBytes {
   readonly subject: string
   readonly bytes: Uint8Array
+}
+
+/** A message of the broker as it came. */
+export interface BrokerMessage extends CameBytes {
   /** Where an answer is expected. */
   readonly reply: string | undefined
   /** The broker says that there is no responder where we published with this subject as the reply. */

@@ -1,15 +1,18 @@
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { bug } from '@tutti/errors'
+import { MessageSocket } from '../sockets/message-socket.ts'
 import type { BrokerClient, ClientOptions, OutgoingBytes } from './broker-client.ts'
 import { type BrokerFiles, readBrokerFiles } from './broker-files.ts'
 import { wantsTls } from './broker-options.ts'
 import { messageOf } from './foreign-error.ts'
 import { toAuthenticator } from './nats-keys.ts'
 import { type PlaceMessage, protocolError, WireParser } from './wire-parser.ts'
-import { type WireAddress, WireSocket } from './wire-socket.ts'
 
 export type { PlaceMessage } from './wire-parser.ts'
 
 const DEFAULT_PORT = 4222
+const CRLF = Buffer.from('\r\n')
 
 /** What a server says of itself, as far as it concerns us. */
 interface ServerInfo {
@@ -50,7 +53,8 @@ class WireClient implements BrokerClient<PlaceMessage> {
   readonly #o: ClientOptions
   readonly #files: BrokerFiles
   readonly #parser: WireParser
-  readonly #socket: WireSocket
+  readonly #socket: MessageSocket
+  readonly #host: string
   readonly #settle: ReturnType<typeof settlers>
   readonly #places = new Map<number, PlaceMessage>()
   #lastSid = 0
@@ -65,6 +69,7 @@ class WireClient implements BrokerClient<PlaceMessage> {
     const address = toAddress(o.server)
     this.#o = o
     this.#files = files
+    this.#host = address.host
     this.server = `${address.host}:${address.port}`
     this.#settle = settlers()
     this.signedIn = this.#settle.signedIn.promise
@@ -73,13 +78,17 @@ class WireClient implements BrokerClient<PlaceMessage> {
     this.closed = this.#settle.closed.promise
     const parser = new WireParser({
       info: (json) => this.#informed(json),
-      ping: () => this.#socket.writeLine('PONG'),
+      ping: () => this.#writeLine('PONG'),
       pong: () => this.#pongs.shift()?.(),
       refused: (text) => this.#refused(text),
       placeOf: (sid) => this.#placeOf(sid),
     })
     this.#parser = parser
-    this.#socket = new WireSocket({ address, parser, ended: (why) => this.#ended(why) })
+    this.#socket = new MessageSocket({
+      open: (onread) => connectTcp({ ...address, noDelay: true, onread }),
+      reader: parser.reader,
+      ended: (why) => this.#ended(why),
+    })
   }
 
   get maxPayload(): number {
@@ -89,8 +98,10 @@ class WireClient implements BrokerClient<PlaceMessage> {
   publish({ subject, bytes, head, reply, written }: OutgoingBytes): void {
     const size = bytes.byteLength + (head?.byteLength ?? 0)
     const to = reply === undefined ? subject : `${subject} ${reply}`
-    const parts = head === undefined ? [bytes] : [head, bytes]
-    this.#socket.writeMessage(`PUB ${to} ${size}`, parts, written)
+    this.#writeLine(`PUB ${to} ${size}`)
+    if (head !== undefined) this.#socket.write(head)
+    this.#socket.write(bytes)
+    this.#socket.write(CRLF, written)
   }
 
   subscribe(subject: string, handler: PlaceMessage): () => void {
@@ -101,17 +112,17 @@ class WireClient implements BrokerClient<PlaceMessage> {
       const arrival = guard(() => handler(head, size, at))
       return arrival && { into: arrival.into, arrived: () => guard(arrival.arrived) }
     })
-    this.#socket.writeLine(`SUB ${subject} ${sid}`)
+    this.#writeLine(`SUB ${subject} ${sid}`)
     return () => {
       this.#places.delete(sid)
-      this.#socket.writeLine(`UNSUB ${sid}`)
+      this.#writeLine(`UNSUB ${sid}`)
     }
   }
 
   flush(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#pongs.push(resolve)
-    this.#socket.writeLine('PING')
+    this.#writeLine('PING')
     return promise
   }
 
@@ -146,8 +157,17 @@ class WireClient implements BrokerClient<PlaceMessage> {
       return
     }
     // What came in the clear must not be taken for what comes encrypted.
-    if (!this.#parser.isEmpty) throw protocolError('bytes follow its INFO before TLS')
-    this.#socket.startTls({ ...this.#files.tls }, () => this.#signIn(info))
+    if (!this.#parser.reader.isEmpty) throw protocolError('bytes follow its INFO before TLS')
+    const host = this.#host
+    const servername = isIP(host) === 0 ? { servername: host } : {}
+    const tls = { ...this.#files.tls, ...servername, host }
+    const wrap = (socket: Socket, ready: () => void): Socket =>
+      connectTls({ ...tls, socket }, ready)
+    this.#socket.startTls(wrap, () => this.#signIn(info))
+  }
+
+  #writeLine(line: string): void {
+    this.#socket.write(Buffer.from(`${line}\r\n`, 'latin1'))
   }
 
   #signIn({ nonce, offersTls }: ServerInfo): void {
@@ -172,7 +192,7 @@ class WireClient implements BrokerClient<PlaceMessage> {
       this.#isSignedIn = true
       this.#settle.signedIn.resolve()
     })
-    this.#socket.writeLine('PING')
+    this.#writeLine('PING')
   }
 
   #refused(text: string): void {
@@ -197,7 +217,7 @@ function settlers() {
 }
 
 /** `checkBrokerOptions` has seen it. */
-function toAddress(server: string): WireAddress {
+function toAddress(server: string): { readonly host: string; readonly port: number } {
   if (!URL.canParse(server)) throw bug(`"${server}" is no address of a server`)
   const { hostname, port } = new URL(server)
   const host = hostname.replace(/^\[(.*)\]$/, '$1')

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { HEAD_BYTES, type PlaceMessage, WireParser } from './wire-parser.ts'
+import { HEAD_BYTES } from '../sockets/placed-reader.ts'
+import { type PlaceMessage, WireParser } from './wire-parser.ts'
 
 const MAX_PAYLOAD = 64 * 1024
 
@@ -64,12 +65,12 @@ const anySaid = fc.oneof(
 function read(parser: WireParser, bytes: Uint8Array, pieces: readonly number[]): void {
   let turn = 0
   for (let at = 0; at < bytes.byteLength; turn++) {
-    const target = parser.target()
+    const target = parser.reader.target()
     const piece = pieces[turn % pieces.length] ?? 1
     const size = Math.min(target.byteLength, bytes.byteLength - at, piece)
     target.set(bytes.subarray(at, at + size))
     at += size
-    parser.took(size)
+    parser.reader.took(size)
   }
 }
 
@@ -90,10 +91,10 @@ await t.test('bytes mean the same in whatever pieces they come', async () => {
       (said, sizes, headBytes, isTls) => {
         const { parser, heard } = open(headBytes)
         const bytes = Buffer.concat(said.map((one) => one.bytes))
-        if (isTls) parser.take(bytes)
+        if (isTls) parser.reader.take(bytes)
         else read(parser, bytes, sizes)
         const want = said.flatMap((one) => one.heard ?? [])
-        return JSON.stringify(heard) === JSON.stringify(want) && parser.isEmpty
+        return JSON.stringify(heard) === JSON.stringify(want) && parser.reader.isEmpty
       },
     ),
     { numRuns: 150 },
@@ -103,17 +104,17 @@ await t.test('bytes mean the same in whatever pieces they come', async () => {
 await t.test('a large message is read to its place, all but its first bytes', async (t) => {
   const { parser, heard } = open()
   const { bytes, heard: want } = message(1, 60_000, '')
-  const target = parser.target()
+  const target = parser.reader.target()
   t.ok(target.byteLength <= 4096, 'no more is copied')
   target.set(bytes.subarray(0, 1000))
-  parser.took(1000)
+  parser.reader.took(1000)
   const line = 'MSG a.b 1 60000\r\n'.length
-  const place = parser.target()
+  const place = parser.reader.target()
   t.equal(place.byteLength, 60_000 - (1000 - line), 'the rest of it, at once')
   place.set(bytes.subarray(1000, 1000 + place.byteLength))
-  parser.took(place.byteLength)
+  parser.reader.took(place.byteLength)
   t.same(heard, [want])
-  parser.take(Buffer.from('\r\nPING\r\n'))
+  parser.reader.take(Buffer.from('\r\nPING\r\n'))
   t.equal(heard[1], 'ping')
 })
 
@@ -136,7 +137,7 @@ await t.test('what is not the protocol is an error, and asks for no memory', asy
   ]
   for (const [text, message] of cases) {
     const { parser, heard } = open()
-    t.throws(() => parser.take(Buffer.from(text)), { message }, text.slice(0, 40))
+    t.throws(() => parser.reader.take(Buffer.from(text)), { message }, text.slice(0, 40))
     t.ok(heard.length <= 1)
   }
 })

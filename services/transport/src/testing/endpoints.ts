@@ -9,9 +9,11 @@ import { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
 import type { BrokerOptions, StepEndpoint } from '../endpoints.ts'
 import { type BrokerConnection, openBrokerConnection } from '../nats/nats-connection.ts'
 import { StepDirectory } from '../step-directory.ts'
+import { directOptions } from './direct-options.ts'
 import {
   answer,
   executing,
+  SERVED,
   sendEnvelope,
   type TestHandler,
   type TestTensor,
@@ -47,6 +49,30 @@ export function failureOf(promise: Promise<unknown>): Promise<unknown> {
 
 export function brokerAt(url: string, o: Partial<BrokerOptions> = {}): BrokerOptions {
   return { servers: [url], prefix: 'tutti', repository: 'default', ...o }
+}
+
+/** How members of a test reach one another; the broker arranges it in each case. */
+export const TRANSPORTS = ['nats', 'unix', 'tls', 'tcp'] as const
+export type TestTransport = (typeof TRANSPORTS)[number]
+
+/** Opens members that use the transport. What a test sets itself comes before it. */
+export function membersOver(via: TestTransport) {
+  const direct = via === 'nats' ? undefined : directOptions(via)
+  const settings = { directConnectMs: 5000 }
+  return {
+    openTestStep: (...[t, broker, member, handle, o]: Parameters<typeof openTestStep>) =>
+      openTestStep(t, broker, member, handle, {
+        direct,
+        ...o,
+        settings: { ...settings, ...o?.settings },
+      }),
+    openTestRouter: (...[t, broker, member, o]: Parameters<typeof openTestRouter>) =>
+      openTestRouter(t, broker, member, {
+        direct,
+        ...o,
+        settings: { ...settings, ...o?.settings },
+      }),
+  }
 }
 
 /** A broker of the test's own. */
@@ -137,7 +163,12 @@ export async function openTestRouter(
     ...o,
   })
   t.teardown(() => router.close())
-  return { member: router, directory, changed, gone, until }
+  /** It serves, and is reached over the transport of the test. */
+  const isReached = (): boolean =>
+    directory.isServed(SERVED) &&
+    router.isConnected &&
+    (o.direct === undefined || router.direct.length > 0)
+  return { member: router, directory, changed, gone, isReached, until }
 }
 
 /** Has a replica execute an envelope. The iteration throws the failure. */

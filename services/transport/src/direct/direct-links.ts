@@ -1,0 +1,254 @@
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { ServeError } from '@tutti/errors'
+import type { DirectAddress, Heartbeat } from '@tutti/protocol'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { TransportEvents } from '../log-events.ts'
+import { messageOf } from '../nats/foreign-error.ts'
+import type { Arrival } from '../sockets/placed-reader.ts'
+import { DirectConnection } from './direct-connection.ts'
+import { answerHandshake, openHandshake } from './direct-handshake.ts'
+import { type DirectServer, listenDirect } from './direct-listener.ts'
+import {
+  acceptDirectSocket,
+  type DirectOptions,
+  openDirectSocket,
+  parseDirectAddress,
+} from './direct-sockets.ts'
+
+/** What comes over direct connections, and what becomes of them. */
+export interface DirectTraffic {
+  message(member: string, bytes: Uint8Array): void
+  /** As PlaceMessage, for a chunk of that member. */
+  place(member: string, head: Uint8Array, size: number): Arrival | undefined
+  /** What was sent to the member last may be lost; what follows goes over the broker. */
+  broken(member: string): void
+}
+
+/** What the direct connections of a member are made from. */
+export interface DirectLinksOptions {
+  readonly self: string
+  readonly role: Heartbeat['role']
+  readonly direct: DirectOptions
+  readonly settings: EndpointSettings
+  readonly events: TransportEvents
+  /** Bytes of the largest message that may come. */
+  readonly maxPayload: () => number
+  readonly traffic: DirectTraffic
+}
+
+/** A step that announces where it takes connections. */
+interface Known {
+  readonly direct: DirectAddress
+  isDialed: boolean
+  /** Not tried before. */
+  retryAt: number
+}
+
+/**
+ * The connections of a member to others without the broker between them: a router connects to each step that announces the same kind
+ * of transport, and both send all that they have for one another over that. Where there is no connection, or none any more, the broker
+ * carries it, and after `directRetryMs` the router tries again.
+ */
+export class DirectLinks {
+  /** Resolves when the step listens. Rejects if it cannot. */
+  readonly listening: Promise<void>
+  readonly #o: DirectLinksOptions
+  readonly #key = randomBytes(32).toString('base64url')
+  #server: DirectServer | undefined
+  /** All that are not over, and those among them whose other end is known. */
+  readonly #all = new Set<DirectConnection>()
+  readonly #open = new Map<string, DirectConnection>()
+  readonly #known = new Map<string, Known>()
+  #now = 0
+  #isClosed = false
+  #whenEmpty: (() => void) | undefined
+
+  constructor(o: DirectLinksOptions) {
+    this.#o = o
+    this.listening = o.role === 'step' ? this.#listen() : Promise.resolve()
+    // Who opens the member waits for it; a rejection before that is no unhandled one.
+    this.listening.catch(() => {})
+  }
+
+  /** What heartbeats say of it; undefined while nobody can connect. */
+  get announced(): DirectAddress | undefined {
+    const { address } = this.#server ?? {}
+    return address === undefined ? undefined : { address, key: this.#key }
+  }
+
+  /** Members to which messages go directly now. */
+  get members(): readonly string[] {
+    return [...this.#open.keys()]
+  }
+
+  /** The connection to the member; undefined if the broker has to do. */
+  of(member: string): DirectConnection | undefined {
+    const connection = this.#open.get(member)
+    return connection?.isOpen === true ? connection : undefined
+  }
+
+  /** Connects to a step that announces where, if it is time. */
+  heard({ member, role, direct }: Heartbeat): void {
+    if (this.#isClosed || this.#o.role !== 'router' || role !== 'step') return
+    if (direct === undefined) {
+      this.#known.delete(member)
+      return
+    }
+    let known = this.#known.get(member)
+    if (known?.direct.key !== direct.key || known.direct.address !== direct.address) {
+      known = { direct, isDialed: false, retryAt: this.#now }
+      this.#known.set(member, known)
+    }
+    if (!known.isDialed && this.#now >= known.retryAt) this.#dial(member, known)
+  }
+
+  /** The member is gone for everybody. */
+  gone(member: string): void {
+    this.#known.delete(member)
+    this.#open.get(member)?.destroy('the member is gone')
+  }
+
+  /** @param now - the time that this process has listened, in milliseconds. */
+  tick(now: number): void {
+    this.#now = now
+    for (const connection of this.#all) connection.tick(now)
+  }
+
+  /** Sends what is written and closes. What was said here is with the others when it resolves, or after `graceMs` it is lost. */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosed = true
+    await this.listening.catch(() => {})
+    this.#server?.close()
+    this.#server = undefined
+    for (const connection of this.#all) {
+      if (connection.isOpen) connection.end()
+      else connection.destroy('it closes')
+    }
+    if (this.#all.size === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#whenEmpty = resolve
+    const timer = setTimeout(resolve, graceMs)
+    await promise
+    clearTimeout(timer)
+    for (const connection of this.#all) connection.destroy('it closes')
+  }
+
+  async #listen(): Promise<void> {
+    const { direct, self, events } = this.#o
+    const server = await listenDirect({
+      direct,
+      member: self,
+      accept: (socket) => this.#accept(socket),
+      failed: (error) => events.directFailed(undefined, error.message),
+    })
+    if (server === undefined) return
+    this.#server = server
+    events.directListening(server.address)
+  }
+
+  #dial(member: string, known: Known): void {
+    const { direct, self, settings, events } = this.#o
+    const { address, key } = known.direct
+    const target = parseDirectAddress(address, direct)
+    known.isDialed = true
+    if (target === undefined) {
+      // Until it announces another.
+      events.directFailed(member, `${address} is none of transport ${direct.kind}`)
+      return
+    }
+    this.#add(
+      {
+        open: (onread) => openDirectSocket(direct.kind, target, key, onread),
+        handshake: openHandshake(key, self, member),
+        handshakeMs: settings.directConnectMs,
+      },
+      (why) => {
+        known.isDialed = false
+        known.retryAt = this.#now + settings.directRetryMs
+        if (!this.#isClosed) events.directFailed(member, why)
+      },
+    )
+  }
+
+  #accept(socket: Socket): void {
+    const { direct, self, settings, events } = this.#o
+    const { directPending, connectMs, maxMembers } = settings
+    const pending = this.#all.size - this.#open.size
+    if (this.#isClosed || pending >= directPending || this.#open.size >= maxMembers) {
+      socket.destroy()
+      return
+    }
+    this.#add(
+      {
+        open: (onread) => acceptDirectSocket(direct.kind, socket, this.#key, onread),
+        handshake: answerHandshake(this.#key, self),
+        handshakeMs: connectMs,
+      },
+      (why, member) => {
+        if (!this.#isClosed) events.directFailed(member, why)
+      },
+    )
+  }
+
+  /** @param ended - why, and who it was if that was known. */
+  #add(
+    o: Pick<
+      ConstructorParameters<typeof DirectConnection>[0],
+      'open' | 'handshake' | 'handshakeMs'
+    >,
+    ended: (why: string, member: string | undefined) => void,
+  ): void {
+    const { settings, maxPayload, traffic } = this.#o
+    const listener = {
+      opened: (connection: DirectConnection, member: string) => this.#opened(connection, member),
+      message: (member: string, bytes: Uint8Array) =>
+        this.#guard(() => traffic.message(member, bytes)),
+      place: (member: string, head: Uint8Array, size: number) =>
+        this.#guard(() => this.#place(member, head, size)),
+      ended: (connection: DirectConnection, why: unknown) => {
+        this.#ended(connection)
+        ended(why === undefined ? 'the other end closed it' : messageOf(why), connection.member)
+      },
+    }
+    try {
+      this.#all.add(new DirectConnection({ ...o, times: settings, maxPayload, listener }))
+    } catch (error) {
+      // It was over before it began.
+      ended(messageOf(error), undefined)
+    }
+  }
+
+  #place(member: string, head: Uint8Array, size: number): Arrival | undefined {
+    const arrival = this.#o.traffic.place(member, head, size)
+    return arrival && { into: arrival.into, arrived: () => this.#guard(arrival.arrived) }
+  }
+
+  #opened(connection: DirectConnection, member: string): void {
+    const former = this.#open.get(member)
+    this.#open.set(member, connection)
+    this.#o.events.directConnected(member, this.#o.direct.kind)
+    // Its other end has given it up.
+    former?.destroy('the member has connected anew')
+  }
+
+  #ended(connection: DirectConnection): void {
+    const { member } = connection
+    this.#all.delete(connection)
+    if (member !== undefined) {
+      if (this.#open.get(member) === connection) this.#open.delete(member)
+      if (!this.#isClosed) this.#guard(() => this.#o.traffic.broken(member))
+    }
+    if (this.#all.size === 0) this.#whenEmpty?.()
+  }
+
+  /** What goes wrong there is no fault of the connection. */
+  #guard<T>(act: () => T): T | undefined {
+    try {
+      return act()
+    } catch (error) {
+      this.#o.events.handlerFailed(ServeError.from(error))
+      return undefined
+    }
+  }
+}
