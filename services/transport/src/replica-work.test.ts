@@ -47,6 +47,16 @@ await t.test('what says nothing of the model is not learnt', async (t) => {
   t.equal(work.expect('k', of(1)).us, 1)
 })
 
+await t.test('sums of work stay exact, whatever times a replica says', async (t) => {
+  const work = new ReplicaWork()
+  const absurd = { ...took(0), computeInferNs: 1e300 }
+  work.learn(place('k', work.expect('k', of(1)), fresh()), absurd)
+  const { us } = work.expect('k', of(1))
+  let sum = 0
+  for (const more of [1, us, -us, -1]) sum += more
+  t.equal(sum, 0, `${us} us`)
+})
+
 await t.test('a slow replica is known by its answers, and forgiven once it has none', async (t) => {
   const work = new ReplicaWork()
   const [fast, slow] = [fresh(), fresh()]

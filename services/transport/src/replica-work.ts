@@ -9,6 +9,8 @@ const MOST_SLOW = 4
 /** Revisions that are remembered, some 300 bytes each. */
 const MAX_REVISIONS = 4096
 const SIZES = 33
+/** Some days: sums of it are exact, whatever times a replica says. */
+const MOST_US = 2 ** 40
 
 /** How fast a replica answers, as far as its choice depends on it. */
 export interface ReplicaSpeed {
@@ -58,7 +60,8 @@ export class ReplicaWork {
     times: StepTimes | undefined,
   ): void {
     if (times === undefined) return
-    const us = (times.computeInputNs + times.computeInferNs + times.computeOutputNs) / 1e3
+    const ns = times.computeInputNs + times.computeInferNs + times.computeOutputNs
+    const us = Math.min(MOST_US, ns / 1e3)
     // What a cache answered says nothing of the model.
     if (us <= 0 || size === 0) return
     const means = this.#means.get(key) ?? this.#remember(key)
