@@ -31,6 +31,7 @@ await t.test('an answer in time is the only one that is asked for', async (t) =>
   rig.clock.advance(1000)
   t.same(seen(answered), [1])
   t.equal(rig.attempts.length, 1)
+  t.same(await rig.hedges(), [0, 0], 'the series are there before the first hedge')
   t.same(left(rig), [0, 0, 0, 0])
 })
 
@@ -52,6 +53,7 @@ await t.test('after that time another replica is asked, and the first answer win
     t.same(left(rig), [0, 0, 0, 0])
     const [statistics] = await rig.router.statistics('e', '')
     t.equal(statistics?.success.count, 1n, 'the ensemble counts one request')
+    t.same(await rig.hedges(), [1, winner], 'sent, and won if it answered first')
   }
 })
 
@@ -123,6 +125,7 @@ await t.test('hedges are a share of the calls', async (t) => {
   const asked = Array.from({ length: 100 }, () => rig.ask())
   rig.clock.advance(50)
   t.equal(rig.attempts.length, 100 + 6, '5 %, and one to begin with')
+  t.same(await rig.hedges(), [6, 0])
   for (const attempt of rig.attempts) attempt.answer(1)
   t.ok(asked.every((one) => seen(one).length === 1))
   t.same(left(rig), [0, 0, 0, 0])

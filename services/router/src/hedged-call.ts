@@ -46,7 +46,7 @@ export function callHedged(
 /** One of the two attempts. */
 interface Branch {
   readonly scope: CallScope
-  readonly pins: BranchPins
+  readonly isHedge: boolean
 }
 
 class HedgedCall {
@@ -72,7 +72,7 @@ class HedgedCall {
     const { pins } = this.#call.owner
     const first = new BranchPins((o, target, request) => pins.choose(o, target, request), pins)
     this.#stopTimer = this.#o.clock.setTimer(afterMs, () => this.#hedge(first, budget))
-    this.#attempt(first)
+    this.#attempt(first, false)
   }
 
   #hedge({ replica }: BranchPins, budget: HedgeBudget): void {
@@ -84,17 +84,18 @@ class HedgedCall {
     const serving = this.#o.directory.places.byRevision.get(key) ?? []
     if (serving.every(({ address }) => address.replica === replica)) return
     budget.left -= COST
+    this.#count('sent')
     this.#giveBack = request.retain?.()
     const { target } = this.#call
     const choose = (o: RequestDependencies): ChosenReplica =>
       chooseOther(o, { target, pins, request, replica })
-    this.#attempt(new BranchPins(choose, pins))
+    this.#attempt(new BranchPins(choose, pins), true)
   }
 
-  #attempt(pins: BranchPins): void {
+  #attempt(pins: BranchPins, isHedge: boolean): void {
     const { owner, context } = this.#call
     const scope = openCallScope({ clock: this.#o.clock, parent: context.signal })
-    const branch = { scope, pins }
+    const branch = { scope, isHedge }
     this.#open.add(branch)
     const call = {
       ...this.#call,
@@ -115,6 +116,7 @@ class HedgedCall {
     this.#isAnswered = true
     const lost = new ServeError('CANCELLED', 'another replica has answered')
     for (const { scope } of this.#open) scope.cancel(lost)
+    if (branch.isHedge) this.#count('won')
     this.#sink.send(response)
   }
 
@@ -126,6 +128,11 @@ class HedgedCall {
     if (this.#isAnswered || this.#open.size > 0) return
     this.#isAnswered = true
     this.#sink.fail(...this.#failure)
+  }
+
+  #count(what: 'sent' | 'won'): void {
+    const { ensemble, step, target } = this.#call
+    this.#o.metrics.countHedge({ ensemble, step, model: target.entry.name }, what)
   }
 
   #end(branch: Branch): void {

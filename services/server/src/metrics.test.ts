@@ -131,8 +131,24 @@ await t.test('steps have histograms for queue, transfer and compute', async (t) 
   )
   t.match(text, 'tutti_step_compute_seconds_count{ensemble="e",step="detect",model="m"} 1\n')
   t.match(text, 'tutti_other_total 0\n', 'metrics of other packages stand beside them')
+  metrics.countHedge(step, 'sent')
+  metrics.countHedge(step, 'sent')
+  metrics.countHedge(step, 'won')
+  metrics.addStep(step)
+  const labels = '{ensemble="e",step="detect",model="m"}'
+  const hedges = async () => lines(await metrics.render(), 'tutti_step_hedges')
+  t.same(await hedges(), [
+    `tutti_step_hedges_total${labels} 2`,
+    `tutti_step_hedges_won_total${labels} 1`,
+  ])
   metrics.removeStep(step)
+  metrics.countHedge(step, 'sent')
   t.notMatch(await metrics.render(), 'step="detect"')
+  metrics.addStep(step)
+  t.same(await hedges(), [
+    `tutti_step_hedges_total${labels} 0`,
+    `tutti_step_hedges_won_total${labels} 0`,
+  ])
 })
 
 await t.test('versions of one ensemble share one series', async (t) => {

@@ -3,6 +3,7 @@ import { type ModelStatistics, splitName } from '@tutti/model-config'
 import { MODEL_CACHE_FAMILIES, toMicroseconds } from './cache/cache-families.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
 import { FirstResponses } from './first-responses.ts'
+import { type HedgeCount, HedgeCounts } from './hedge-counts.ts'
 import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
 import type { LatencyMetrics } from './metrics-flags.ts'
@@ -43,7 +44,7 @@ interface ModelEntry {
   readonly loadSeconds: number
 }
 
-/** The metrics of a server: Triton's `nv_*` read from the recorders at each scrape, and `tutti_*` histograms per step. */
+/** The metrics of a server: Triton's `nv_*` read from the recorders at each scrape, and `tutti_step_*` of each step. */
 export class ServerMetrics {
   readonly contentType: string
   readonly #models = new Map<StatisticsRecorder, ModelEntry>()
@@ -56,6 +57,7 @@ export class ServerMetrics {
   readonly #steps = new StepHistograms()
   /** Counts one step request. */
   readonly observeStep = this.#steps.observe
+  readonly #hedges = new HedgeCounts()
   readonly #added: ReadFamilies[] = []
 
   constructor(o: ServerMetricsOptions = {}) {
@@ -115,11 +117,18 @@ export class ServerMetrics {
   /** The step's series appear, at 0. */
   addStep(labels: StepLabels): void {
     this.#steps.add(labels)
+    this.#hedges.add(labels)
   }
 
   /** Drops the step's series, when its ensemble is unloaded or changed. */
   removeStep(labels: StepLabels): void {
     this.#steps.remove(labels)
+    this.#hedges.remove(labels)
+  }
+
+  /** Counts a second replica that was asked for a step request, or that answered it first. */
+  countHedge(labels: StepLabels, what: HedgeCount): void {
+    this.#hedges.count(labels, what)
   }
 
   /** Prints further families at each scrape, which somebody else counts. */
@@ -142,6 +151,7 @@ export class ServerMetrics {
         ...this.#pool,
         ...this.#host(),
         ...stepFamilies(this.#steps),
+        ...this.#hedges.families(),
         ...added.flat(),
       ]) + (await this.#metrics.render())
     )

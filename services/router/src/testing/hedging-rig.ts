@@ -27,7 +27,7 @@ export function createHedgingRig(
   const attempts: HedgedAttempt[] = []
   const replicas = new ReplicaExecutors()
   const hedges = [{ step: 0, afterMs: 50, maxPercent }]
-  const { router, directory } = testRouter({
+  const { router, directory, metrics } = testRouter({
     replicas,
     clock,
     ensembles: { e: chain('m') },
@@ -48,6 +48,14 @@ export function createHedgingRig(
     attempts,
     router,
     lender,
+    /** How many second replicas were asked, and how many of them have won. */
+    hedges: async () => {
+      const text = await metrics.render()
+      const labels = '{ensemble="e",step="only",model="m"}'
+      return ['tutti_step_hedges_total', 'tutti_step_hedges_won_total'].map((name) =>
+        Number(text.split(`${name}${labels} `)[1]?.split('\n')[0]),
+      )
+    },
     /** Requests in flight, and work, at all replicas. */
     get outstanding() {
       const members = directory.places.byRevision.get(key) ?? []
