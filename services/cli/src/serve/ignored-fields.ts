@@ -1,4 +1,4 @@
-import type { Manifest, ModelManifest } from '@tutti/ensemble'
+import type { EnsembleManifest, Manifest, ModelManifest } from '@tutti/ensemble'
 
 /** Fields of a Model that are about pods, and have no effect in one process. docs/serving-manifests.md lists them. */
 export const IGNORED_MODEL_FIELDS = [
@@ -15,9 +15,17 @@ export const IGNORED_MODEL_FIELDS = [
 /** Of an Ensemble. */
 export const IGNORED_ENSEMBLE_FIELDS = ['expose', 'paused'] as const
 
+type Step = EnsembleManifest['spec']['steps'][number]
+
+/** Of a step of an Ensemble: one process has one replica of each model. */
+export const IGNORED_STEP_FIELDS = ['hedge'] as const satisfies readonly (keyof Step)[]
+
 /** The fields that a manifest sets and that have no effect in one process. */
 export function ignoredFields({ kind, spec }: Manifest): readonly string[] {
-  const names: readonly string[] = kind === 'Model' ? IGNORED_MODEL_FIELDS : IGNORED_ENSEMBLE_FIELDS
-  const set = new Map<string, unknown>(Object.entries(spec))
-  return names.filter((name) => set.get(name) !== undefined)
+  if (kind === 'Model') return IGNORED_MODEL_FIELDS.filter((name) => spec[name] !== undefined)
+  const { steps } = spec
+  return [
+    ...IGNORED_ENSEMBLE_FIELDS.filter((name) => spec[name] !== undefined),
+    ...IGNORED_STEP_FIELDS.filter((name) => steps.some((step) => step[name] !== undefined)),
+  ]
 }

@@ -12,7 +12,11 @@ import {
 import { serveBytes, startArtifactServer, tarArchive } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
 import { run } from '../run.ts'
-import { IGNORED_ENSEMBLE_FIELDS, IGNORED_MODEL_FIELDS } from './ignored-fields.ts'
+import {
+  IGNORED_ENSEMBLE_FIELDS,
+  IGNORED_MODEL_FIELDS,
+  IGNORED_STEP_FIELDS,
+} from './ignored-fields.ts'
 import { openManifests } from './open-manifests.ts'
 import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
@@ -43,7 +47,7 @@ spec:
   inputs: [{name: X, datatype: FP32, shape: [16]}]
   outputs: [{name: "Y", from: second.Y}]
   steps:
-    - {name: first, modelRef: {name: add_one_batch}, inputMap: {X: X}}
+    - {name: first, modelRef: {name: add_one_batch}, inputMap: {X: X}, hedge: {after: 50ms}}
     - {name: second, modelRef: {name: add_one_batch}, inputMap: {X: first.Y}}
 `
 
@@ -124,7 +128,9 @@ await t.test('Models and Ensembles are served from manifests', async (t) => {
   const [, config] = await ask(port, '/v2/models/add_one_batch/config')
   t.match(config, { max_batch_size: 8, instance_group: [{ count: 2 }] })
   const idle = messages.filter(({ message }) => message.startsWith('fields without effect'))
-  t.match(idle, [{ fields: ['Model/add-one-batch: scaling, timeouts'] }])
+  t.match(idle, [
+    { fields: ['Model/add-one-batch: scaling, timeouts', 'Ensemble/plus-two: hedge'] },
+  ])
   t.equal(idle.length, 1, 'once')
 })
 
@@ -279,7 +285,8 @@ await t.test('flags about manifests want manifests', async (t) => {
 
 await t.test('what has no effect is documented', async (t) => {
   const page = await readFile(join(ROOT, 'docs/serving-manifests.md'), 'utf8')
-  for (const field of [...IGNORED_MODEL_FIELDS, ...IGNORED_ENSEMBLE_FIELDS]) {
+  const ignored = [IGNORED_MODEL_FIELDS, IGNORED_ENSEMBLE_FIELDS, IGNORED_STEP_FIELDS]
+  for (const field of ignored.flat()) {
     t.ok(page.includes(`\`${field}\``), field)
   }
 })
