@@ -71,7 +71,7 @@ export class DirectLinks {
     this.listening.catch(() => {})
   }
 
-  /** What heartbeats say of it; undefined while nobody can connect. */
+  /** What heartbeats say of it; undefined while no other can connect. */
   get announced(): DirectAddress | undefined {
     const { address } = this.#server ?? {}
     return address === undefined ? undefined : { address, key: this.#key }
@@ -103,7 +103,7 @@ export class DirectLinks {
     if (!known.isDialed && this.#now >= known.retryAt) this.#dial(member, known)
   }
 
-  /** The member is gone for everybody. */
+  /** The member is gone, over the broker too. */
   gone(member: string): void {
     this.#known.delete(member)
     this.#open.get(member)?.destroy('the member is gone')
