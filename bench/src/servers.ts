@@ -9,7 +9,10 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** A server process of its own, on the loopback. The caller stops it. */
 export interface BenchServer {
   readonly pid: number
+  /** NaN of a server without gRPC. */
   readonly grpcPort: number
+  /** NaN of a server without REST. */
+  readonly httpPort: number
   stop(): Promise<void>
 }
 
@@ -17,6 +20,7 @@ export interface BenchServer {
 interface ReadyLine {
   readonly message?: unknown
   readonly grpcPort?: unknown
+  readonly httpPort?: unknown
 }
 
 function parseReady(line: string): ReadyLine | undefined {
@@ -44,7 +48,8 @@ async function start(
   const ready = started.lines.map(parseReady).find((line) => line !== undefined)
   return {
     pid: started.pid,
-    grpcPort: Number(ready?.grpcPort),
+    grpcPort: Number(ready?.grpcPort ?? Number.NaN),
+    httpPort: Number(ready?.httpPort ?? Number.NaN),
     stop: async () => {
       await started.stop()
     },
@@ -109,7 +114,7 @@ function isReady(client: InferenceClient, name: string): Promise<boolean> {
   })
 }
 
-/** Starts the server that `small` compares with: grpc-js as it comes, one unary method that returns its request. */
-export function startEmptyServer(): Promise<BenchServer> {
-  return start([fileURLToPath(new URL('./empty-server.js', import.meta.url))], [])
+/** Starts a server that `small` compares with. */
+export function startEmptyServer(kind: 'grpc' | 'rest'): Promise<BenchServer> {
+  return start([fileURLToPath(new URL(`./empty-${kind}-server.js`, import.meta.url))], [])
 }

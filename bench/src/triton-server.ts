@@ -83,6 +83,7 @@ async function startFrom(
   return {
     pid: started.pid,
     grpcPort,
+    httpPort: Number.NaN,
     stop: async () => {
       await started.stop()
       await rm(backends, { recursive: true })

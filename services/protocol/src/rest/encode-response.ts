@@ -88,13 +88,10 @@ export function totalBytes(parts: readonly Uint8Array[]): number {
 
 function responseHead(response: RestInferResponse): string {
   const { id, modelName, modelVersion, parameters } = response
-  const head = {
-    ...(id === '' ? {} : { id }),
-    model_name: modelName,
-    model_version: modelVersion,
-    ...(parameters.size === 0 ? {} : { parameters: toPlain(parameters) }),
-  }
-  return `${toJsonText(head).slice(0, -1)},"outputs":[`
+  const idText = id === '' ? '' : `"id":${JSON.stringify(id)},`
+  const names = `"model_name":${JSON.stringify(modelName)},"model_version":${JSON.stringify(modelVersion)}`
+  const more = parameters.size === 0 ? '' : `,"parameters":${toJsonText(toPlain(parameters))}`
+  return `{${idText}${names}${more},"outputs":[`
 }
 
 /** As JSON has it. @throws ServeError RESPONSE_INVALID */

@@ -7,7 +7,8 @@ export type ContentEncoding = 'identity' | 'gzip' | 'deflate'
 
 /** @throws ServeError UNSUPPORTED (HTTP 501, triton-semantics 9.15) for an encoding that is not taken. */
 export function parseContentEncoding(header: string | undefined): ContentEncoding {
-  const name = (header ?? '').trim().toLowerCase()
+  if (header === undefined) return 'identity'
+  const name = header.trim().toLowerCase()
   if (name === '' || name === 'identity') return 'identity'
   if (name === 'gzip' || name === 'deflate') return name
   throw new ServeError('UNSUPPORTED', 'Unsupported compression type', {
@@ -17,7 +18,8 @@ export function parseContentEncoding(header: string | undefined): ContentEncodin
 
 /** The first encoding of the client's list that we have; identity if there is none. What has the weight 0 does not count. */
 export function chooseEncoding(acceptEncoding: string | undefined): ContentEncoding {
-  for (const item of (acceptEncoding ?? '').toLowerCase().split(',')) {
+  if (acceptEncoding === undefined) return 'identity'
+  for (const item of acceptEncoding.toLowerCase().split(',')) {
     const [name = '', weight = ''] = item.split(';').map((part) => part.trim())
     const isWanted = !/^q=0(\.0*)?$/.test(weight)
     if (isWanted && (name === 'identity' || name === 'gzip' || name === 'deflate')) return name

@@ -138,7 +138,7 @@ class Generation {
     this.#queue.close()
   }
 
-  #encode(response: StepResponse): Promise<RestBody> {
+  async #encode(response: StepResponse): Promise<RestBody> {
     const { name: modelName, version, isDecoupled } = this.#model
     const { outputs, parameters } = response
     const { id } = this.#request.context

@@ -28,25 +28,18 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
     config: model.config,
   })
   const placed = placeTensors(call, model, request)
-  const binary = new Map(request.outputs.map((output) => [output.name, output.isBinary]))
-  const encode = async (response: StepResponse) => {
+  const isBinary = (output: string): boolean =>
+    request.outputs.find((one) => one.name === output)?.isBinary ?? request.isBinaryOutput
+  const encode = (response: StepResponse): RestBody | Promise<RestBody> => {
     const outputs = toClasses(response.outputs, request.outputs, model)
     const { parameters } = response
     const { id } = request.context
     const { name: modelName } = model
     const answer = { modelName, modelVersion: String(model.version), id, parameters, outputs }
-    const parts = encodeRestResponse(
-      answer,
-      (output) => binary.get(output) ?? request.isBinaryOutput,
-      placed.outputs,
-    )
+    const parts = encodeRestResponse(answer, isBinary, placed.outputs)
     const giveBack = response.retain?.()
-    try {
-      const encoded = await call.encode(parts, outputs)
-      return giveBack === undefined ? encoded : withOwnBytes(encoded, outputs)
-    } finally {
-      giveBack?.()
-    }
+    if (giveBack === undefined) return call.encode(parts, outputs)
+    return encodeLent(() => call.encode(parts, outputs), outputs, giveBack)
   }
   const { context } = request
   const requestedOutputs = request.outputs.map((output) => output.name)
@@ -58,9 +51,23 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
   )
   call.holdAnswer(encoded.byteLength)
   const encoding = chooseEncoding(call.header('accept-encoding'))
-  const reply = await encodeReply({ status: 200, ...encoded }, encoding)
-  call.holdAnswer(reply.byteLength)
-  return reply
+  const reply = { status: 200, ...encoded }
+  if (encoding === 'identity') return reply
+  const shorter = await encodeReply(reply, encoding)
+  call.holdAnswer(shorter.byteLength)
+  return shorter
+}
+
+async function encodeLent(
+  encode: () => RestBody | Promise<RestBody>,
+  outputs: readonly NamedTensor[],
+  giveBack: () => void,
+): Promise<RestBody> {
+  try {
+    return withOwnBytes(await encode(), outputs)
+  } finally {
+    giveBack()
+  }
 }
 
 /** Binary outputs are parts of the body, which is sent after they are given back. */

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { raceSignal } from '@tutti/chassis'
 import { bug, type CancelSignal, ServeError } from '@tutti/errors'
 import {
   BODY_PARSERS,
@@ -38,16 +39,29 @@ export class JsonThread {
   #turn: Promise<unknown> = Promise.resolve()
 
   /**
-   * Parses a body, which is gone after that: its memory goes to the thread. Bodies that wait here stay charged to their requests.
+   * Parses a body, which is gone after that: the memory of a large one goes to the thread. Bodies that wait here stay charged to their requests.
    *
    * @throws ServeError as the parser of the kind does, MESSAGE_TOO_LARGE if the thread's memory is not enough, or the signal's reason.
    */
-  async parse<K extends BodyKind>(
+  parse<K extends BodyKind>(
+    kind: K,
+    source: BodySource,
+    signal: CancelSignal,
+  ): ParsedBodies[K] | Promise<ParsedBodies[K]> {
+    if (signal.aborted) throw signal.reason
+    if (jsonBytes(source) <= MAX_LOOP_JSON_BYTES) return BODY_PARSERS[kind](source)
+    return raceSignal(this.#parseElsewhere(kind, source, signal), signal)
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate()
+  }
+
+  async #parseElsewhere<K extends BodyKind>(
     kind: K,
     source: BodySource,
     signal: CancelSignal,
   ): Promise<ParsedBodies[K]> {
-    if (jsonBytes(source) <= MAX_LOOP_JSON_BYTES) return BODY_PARSERS[kind](source)
     const answer = this.#turn.then(() => {
       if (signal.aborted) throw signal.reason
       return this.#ask({ kind, source: withoutConfig(source) })
@@ -59,10 +73,6 @@ export class JsonThread {
     if (refusal !== undefined) throw new ServeError(refusal.reason, refusal.message, refusal)
     if (parsed === undefined) throw bug('the thread has answered nothing')
     return parsed
-  }
-
-  async close(): Promise<void> {
-    await this.#worker?.terminate()
   }
 
   #ask<K extends BodyKind>(job: BodyJob<K>): Promise<BodyAnswer<K>> {

@@ -7,7 +7,7 @@ import { type ContentEncoding, createDecoder } from './content-encoding.ts'
 export interface ReadBodyOptions {
   /** Of one body, after decompression. */
   readonly maxInputBytes: number
-  /** Charged with every piece as it arrives; the caller closes it. */
+  /** Charged with every piece as it arrives, and takes a place with the last one; the caller closes it. */
   readonly ticket: AdmissionTicket
   readonly encoding: ContentEncoding
   readonly signal: CancelSignal
@@ -52,6 +52,12 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
   const source = decoder ?? request
   source.on('data', keep)
   source.on('end', () => {
+    if (isSettled) return
+    try {
+      ticket.enter()
+    } catch (error) {
+      return fail(error)
+    }
     const [only] = chunks
     resolve(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks))
     isSettled = true

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type CallContext, raceSignal } from '@tutti/chassis'
+import type { CallContext } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { RestBody } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
@@ -83,15 +83,13 @@ export class RestCall {
    *
    * @param maxInputBytes - of the body, after decompression.
    */
-  async body(maxInputBytes = this.#o.maxInputBytes): Promise<Uint8Array> {
+  body(maxInputBytes = this.#o.maxInputBytes): Promise<Uint8Array> {
     const { request, admission, context } = this.#o
     const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
     const ticket = admission.open()
     this.#ticket = ticket
     const { signal } = context
-    const body = await readBody(request, { maxInputBytes, ticket, encoding, signal })
-    ticket.enter()
-    return body
+    return readBody(request, { maxInputBytes, ticket, encoding, signal })
   }
 
   /** Reads the body of a call that carries neither tensors nor files, and so is small whatever the server's bound is. */
@@ -104,34 +102,39 @@ export class RestCall {
     kind: K,
     body: Uint8Array,
     more: Omit<BodySource, 'body'> = {},
-  ): Promise<ParsedBodies[K]> {
-    const { signal } = this.context
-    return raceSignal(this.#o.json.parse(kind, { ...more, body }, signal), signal)
+  ): ParsedBodies[K] | Promise<ParsedBodies[K]> {
+    return this.#o.json.parse(kind, { ...more, body }, this.context.signal)
   }
 
   /**
-   * Takes the parts of an answer as they are made, and counts them: of a large one at most one in a turn of the loop.
+   * Takes the parts of an answer as they are made, and counts them: those of a small one at once, of a large one at most one
+   * in a turn of the loop.
    *
    * @param outputs - what the answer is made of, counted if that takes more than one turn.
    * @throws ServeError as the parts do, OVERLOADED, or the signal's reason.
    */
-  async encode(
+  encode(
     parts: Generator<Uint8Array, RestBody>,
     outputs: readonly NamedTensor[],
-  ): Promise<RestBody> {
-    const { signal } = this.context
-    let madeBytes = 0
-    for (;;) {
+  ): RestBody | Promise<RestBody> {
+    for (let madeBytes = 0; madeBytes <= MAX_TURN_BYTES; ) {
       const { done, value } = parts.next()
       if (done === true) return value
       madeBytes += value.byteLength
       this.#chargeAnswer(value.byteLength)
-      if (madeBytes <= MAX_TURN_BYTES) continue
-      if (madeBytes - value.byteLength <= MAX_TURN_BYTES) {
-        this.#chargeAnswer(outputs.reduce((sum, { data }) => sum + data.byteLength, 0))
-      }
+    }
+    this.#chargeAnswer(outputs.reduce((sum, { data }) => sum + data.byteLength, 0))
+    return this.#encodeByTurns(parts)
+  }
+
+  async #encodeByTurns(parts: Generator<Uint8Array, RestBody>): Promise<RestBody> {
+    const { signal } = this.context
+    for (;;) {
       await this.#o.turns.next()
       if (signal.aborted) throw signal.reason
+      const { done, value } = parts.next()
+      if (done === true) return value
+      this.#chargeAnswer(value.byteLength)
     }
   }
 

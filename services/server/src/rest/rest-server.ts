@@ -89,7 +89,8 @@ function createApp(
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
   app.addHook('onRequest', (request, _reply, done) => {
-    delete request.raw.headers['content-type']
+    // Not deleted, which would make every look at the headers slow.
+    request.raw.headers['content-type'] = undefined
     done()
   })
   return app

@@ -1,0 +1,33 @@
+import { createServer } from 'node:http'
+
+/*
+ * The least that a REST server on node:http can do: it collects a body, parses it as JSON and answers it as JSON. What follows
+ * the JSON goes back as it came. A process of its own, so that it shares no thread with what it is compared with.
+ */
+
+const LENGTH_HEADER = 'inference-header-content-length'
+
+const server = createServer((request, response) => {
+  const pieces: Buffer[] = []
+  request.on('data', (piece: Buffer) => pieces.push(piece))
+  request.on('end', () => {
+    const body = Buffer.concat(pieces)
+    const jsonBytes = Number(request.headers[LENGTH_HEADER] ?? body.byteLength)
+    const json = JSON.stringify(JSON.parse(body.toString('utf8', 0, jsonBytes)))
+    const answer = Buffer.concat([Buffer.from(json), body.subarray(jsonBytes)])
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': answer.byteLength,
+    })
+    response.end(answer)
+  })
+})
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  if (typeof address !== 'object' || address === null) throw new Error('the server has no port')
+  process.stdout.write(`${JSON.stringify({ message: 'server ready', httpPort: address.port })}\n`)
+})
+process.once('SIGTERM', () => {
+  server.close()
+  server.closeAllConnections()
+})

@@ -1,0 +1,84 @@
+import { cpuUs, median, printTable } from './figures.ts'
+import type { Ratios } from './history.ts'
+import type { BenchServer } from './servers.ts'
+
+/** So many requests in flight, and so many in a round. */
+export interface Level {
+  readonly inFlight: number
+  readonly requests: number
+}
+
+export interface SmallRounds {
+  /** Before each ratio's name in history.json. */
+  readonly name: string
+  readonly tutti: BenchServer
+  /** Does nothing but answer. */
+  readonly empty: BenchServer
+  readonly levels: readonly Level[]
+  readonly warmUp: Level
+  /** Sends requests. @returns how many were answered in a second. */
+  readonly load: (server: BenchServer, level: Level) => Promise<number>
+}
+
+export const ROUNDS = 7
+
+interface Sample {
+  readonly perSecond: number
+  readonly cpuUsPerRequest: number
+}
+
+interface Round {
+  readonly tutti: Sample
+  readonly empty: Sample
+}
+
+const HEADINGS = ['in flight', 'tutti req/s', 'empty req/s', 'ratio', 'worst', 'best']
+
+/** Lets two servers answer the same small requests in turn, and prints a row for each level. */
+export async function compareSmall(o: SmallRounds): Promise<Ratios> {
+  const rows = [[...HEADINGS, 'cpu us', 'empty cpu us', 'cpu ratio']]
+  const all: Record<string, number> = {}
+  for (const server of [o.tutti, o.empty]) await o.load(server, o.warmUp)
+  for (const level of o.levels) {
+    const rounds: Round[] = []
+    for (let round = 0; round < ROUNDS; round += 1) {
+      rounds.push({
+        tutti: await sample(o, o.tutti, level),
+        empty: await sample(o, o.empty, level),
+      })
+    }
+    rows.push(toRow(level.inFlight, rounds))
+    const ratios = rounds.map((round) => round.tutti.perSecond / round.empty.perSecond)
+    all[`${o.name}, ${level.inFlight} in flight: requests/s`] = median(ratios)
+  }
+  printTable(rows)
+  return all
+}
+
+/** How many requests a server of `compareSmall` gets. */
+export function requestsOf({ warmUp, levels }: Pick<SmallRounds, 'warmUp' | 'levels'>): number {
+  return levels.reduce((sum, { requests }) => sum + ROUNDS * requests, warmUp.requests)
+}
+
+async function sample(o: SmallRounds, server: BenchServer, level: Level): Promise<Sample> {
+  const cpuBefore = cpuUs(server.pid)
+  const perSecond = await o.load(server, level)
+  return { perSecond, cpuUsPerRequest: (cpuUs(server.pid) - cpuBefore) / level.requests }
+}
+
+function toRow(inFlight: number, rounds: readonly Round[]): string[] {
+  const ratios = rounds.map((round) => round.tutti.perSecond / round.empty.perSecond)
+  const cpu = rounds.map((round) => round.tutti.cpuUsPerRequest / round.empty.cpuUsPerRequest)
+  const whole = (read: (round: Round) => number) => median(rounds.map(read)).toFixed(0)
+  return [
+    String(inFlight),
+    whole((round) => round.tutti.perSecond),
+    whole((round) => round.empty.perSecond),
+    median(ratios).toFixed(2),
+    Math.min(...ratios).toFixed(2),
+    Math.max(...ratios).toFixed(2),
+    whole((round) => round.tutti.cpuUsPerRequest),
+    whole((round) => round.empty.cpuUsPerRequest),
+    median(cpu).toFixed(2),
+  ]
+}
