@@ -40,7 +40,9 @@ export function promisesOf(facts: Facts): readonly Promised[] {
     ...ofOperator(facts),
     ...nats.flatMap((set) => ofNats(set, facts)),
     ...ofNamespace('team-a', [CLIENTS], facts),
+    ...ofDirectSteps('team-a', ['team-a/router']),
     ...ofNamespace('team-b', [], facts),
+    ...ofDirectSteps('team-b', []),
     ...(testNamespace === undefined ? [] : ofNamespace(testNamespace, ['pods'], facts)),
     ...ofOthers(facts),
   ]
@@ -99,8 +101,14 @@ function ofNamespace(
     { what: 'steps are for the namespace', to: step, ports: [8000, 8001], from: [own] },
     { what: 'metrics are for those who scrape', to: step, ports: [8002], from: readers },
     { what: 'nothing else is open', to: router, ports: [22, 4222, 8003, 8081], from: [] },
-    { what: 'nothing else is open', to: step, ports: [22, 4222, 8003, 9000, 9001], from: [] },
+    { what: 'nothing else is open', to: step, ports: [22, 4222, 8004, 9000, 9001], from: [] },
   ]
+}
+
+/** @param from - the routers of the namespace, if its Router has a `stepTransport`. */
+function ofDirectSteps(namespace: string, from: readonly string[]): readonly Promised[] {
+  const to = `${namespace}/step`
+  return [{ what: 'direct connections are for routers', to, ports: [8003], from }]
 }
 
 /** What routers and steps need is not ruled; operator and NATS reach what they need, and no more. */

@@ -12,7 +12,7 @@ import { isAllowed, type Network } from './is-allowed.ts'
 import { type Labels, toNetworkPolicy } from './network-policy.ts'
 import { bystander, componentOf, podsOf } from './pods-of-manifests.ts'
 import { type Facts, type Promised, promisesOf } from './promises.ts'
-import { serveNamespaces, setClients, TENANTS } from './served-namespaces.ts'
+import { serveNamespaces, setRouter, TENANTS } from './served-namespaces.ts'
 
 const WITH_KUBE = { skip: withoutKube('helm') }
 
@@ -128,8 +128,10 @@ async function namespacesOf({ plain }: ApiServer): Promise<Readonly<Record<strin
 async function makeNamespaces(server: ApiServer): Promise<void> {
   const { plain } = server
   for (const name of NAMESPACES) await plain.create('/api/v1/namespaces', { metadata: { name } })
-  await setClients(server, 'team-a', ['apps'])
-  for (const name of ['tutti-system', 'serving-test']) await setClients(server, name, ['*'])
+  await setRouter(server, 'team-a', { clientNamespaces: ['apps'], stepTransport: 'TLS' })
+  for (const name of ['tutti-system', 'serving-test']) {
+    await setRouter(server, name, { clientNamespaces: ['*'] })
+  }
   const account = nkeys.createAccount()
   const decoder = new TextDecoder()
   await plain.create('/api/v1/namespaces/tutti-system/secrets', {

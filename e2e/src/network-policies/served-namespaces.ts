@@ -37,13 +37,13 @@ function headOf(kind: string, namespace: string, name: string): Rendered {
   return { apiVersion: 'tutti.dev/v1alpha1', kind, metadata: { namespace, name } }
 }
 
-/** Says whose pods, of which namespaces, may call the router of a namespace. */
-export async function setClients(
+/** Says whose pods, of which namespaces, may call the router of a namespace, and how it reaches steps. */
+export async function setRouter(
   { plain }: ApiServer,
   namespace: string,
-  clientNamespaces: readonly string[],
+  spec: { readonly clientNamespaces: readonly string[]; readonly stepTransport?: string },
 ): Promise<void> {
-  const manifest = { ...headOf('Router', namespace, 'default'), spec: { clientNamespaces } }
+  const manifest = { ...headOf('Router', namespace, 'default'), spec }
   await plain.create(`${TUTTI_API}/namespaces/${namespace}/routers`, manifest)
 }
 
