@@ -18,7 +18,7 @@ await t.test('every program that serves sets its flags of V8 by itself', async (
     ['services/router', '--help', SERVING],
     ['services/step', '--help', SERVING],
     ['services/step', 'fetch', []],
-    ['operator', '--help', ['--heap-growing-percent=25']],
+    ['operator', '--help', ['--heap-growing-percent=25', '--max-semi-space-size=8']],
   ]
   await Promise.all(
     cases.map(async ([folder, command, flags]) => {

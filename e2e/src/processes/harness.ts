@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import {
   type FaultProxy,
   type NatsServer,
@@ -10,7 +11,8 @@ import {
 import type { Heartbeat } from '@tutti/protocol'
 import type { Test } from 'tap'
 import { LOOPBACK, type Serving, startTutti } from '../serving.ts'
-import { BASIC } from '../temp-repository.ts'
+import { BASIC, tempFolder } from '../temp-repository.ts'
+import { type DirectKind, type DirectPlace, directFlags, directKind } from './direct-flags.ts'
 import { type MemberWatch, watchMembers } from './member-watch.ts'
 
 /** Why tests over a broker cannot run here, or false. */
@@ -42,17 +44,29 @@ export interface MemberOptions {
 
 export type Harness = Awaited<ReturnType<typeof startHarness>>
 
+export interface HarnessOptions extends NatsServerOptions {
+  /** Of all members; what TUTTI_DIRECT names if absent. */
+  readonly direct?: DirectKind | undefined
+}
+
 /** Starts a nats-server with its default limits; routers and steps around it follow by calls. All of it ends with the test. */
-export async function startHarness(t: Test, o: NatsServerOptions = {}) {
+export async function startHarness(
+  t: Test,
+  { direct: kind = directKind(), ...o }: HarnessOptions = {},
+) {
+  const directory = join(await tempFolder(t), 'direct')
+  const direct = { kind, directory, address: '127.0.0.1:0' }
   const broker = await startNatsServer(o)
   t.teardown(() => broker.stop())
   const watch = await watchMembers(broker.url, { prefix: 'tutti', repository: REPOSITORY })
   t.teardown(() => watch.close())
+  const around = { broker, watch, direct }
   return {
     broker,
     watch,
-    step: (options: MemberOptions = {}) => startMember(t, broker, watch, 'step', options),
-    router: (options: MemberOptions = {}) => startMember(t, broker, watch, 'router', options),
+    direct: kind,
+    step: (options: MemberOptions = {}) => startMember(t, around, 'step', options),
+    router: (options: MemberOptions = {}) => startMember(t, around, 'router', options),
     proxy: async (): Promise<FaultProxy> => {
       const proxy = await startFaultProxy({ port: broker.port })
       t.teardown(() => proxy.close())
@@ -61,15 +75,23 @@ export async function startHarness(t: Test, o: NatsServerOptions = {}) {
   }
 }
 
+/** What members are started around. */
+interface Surroundings {
+  readonly broker: NatsServer
+  readonly watch: MemberWatch
+  readonly direct: DirectPlace
+}
+
 async function startMember(
   t: Test,
-  broker: NatsServer,
-  watch: MemberWatch,
+  { broker, watch, direct }: Surroundings,
   role: Heartbeat['role'],
   o: MemberOptions,
 ): Promise<Member> {
   const url = o.proxy === undefined ? broker.url : `nats://127.0.0.1:${o.proxy.port}`
-  const starting = startTutti(memberArguments(role, url, o), o)
+  // Another build may be one that does not know the flags.
+  const flags = o.program === undefined ? directFlags(role, direct) : []
+  const starting = startTutti([...memberArguments(role, url, o), ...flags], o)
   // Not after the wait: another one that does not start ends the test while this one is starting.
   t.teardown(async () => {
     // What did not start has ended, and the test has the error.

@@ -1,7 +1,13 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { type FaultProxy, type NatsServerOptions, until } from '@tutti/chassis/testing'
+import { type FaultProxy, until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
-import { type Harness, type Member, type MemberOptions, startHarness } from './harness.ts'
+import {
+  type Harness,
+  type HarnessOptions,
+  type Member,
+  type MemberOptions,
+  startHarness,
+} from './harness.ts'
 import { isOk } from './seen.ts'
 import { Sight } from './sight.ts'
 
@@ -34,7 +40,7 @@ export interface ClusterOptions {
   readonly step?: MemberOptions
   /** What every router has to serve; SERVED if absent. */
   readonly served?: readonly string[]
-  readonly broker?: NatsServerOptions
+  readonly broker?: HarnessOptions
 }
 
 /** Starts routers and steps that come and go around one broker, and waits until all is served. */

@@ -5,6 +5,7 @@ import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
 import { scrape } from '../metrics.ts'
 import { ask, unclean } from './asking.ts'
+import type { DirectKind } from './direct-flags.ts'
 import { checkHistory, type HistoryEvent } from './history-check.ts'
 import { type HistoryClients, startHistoryClients } from './history-clients.ts'
 import { type Cluster, startCluster } from './history-cluster.ts'
@@ -21,16 +22,23 @@ const CALM = { least: 60, most: 300 }
 /** Of two faults of one storm. */
 const APART_MS = 3000
 
+export interface HistoryOptions {
+  readonly seed: number
+  readonly requests: number
+  readonly direct?: DirectKind | undefined
+}
+
 /**
  * Clients ask while faults come and go, all of it of one seed; then holds what happened against what is promised, looks whether
  * anything is left anywhere, and ends all processes in order.
  *
  * @param o.requests - at least so many; the clients go on while faults are there.
+ * @param o.direct - what requests and tensors travel over; what TUTTI_DIRECT names if absent.
  */
-export async function runHistory(t: Test, o: { readonly seed: number; readonly requests: number }) {
+export async function runHistory(t: Test, o: HistoryOptions) {
   t.comment(`TUTTI_SEED=${o.seed}`)
   const random = seededRandom(o.seed)
-  const cluster = await startCluster(t, { routers: 2, steps: 3 })
+  const cluster = await startCluster(t, { routers: 2, steps: 3, broker: { direct: o.direct } })
   const empty = capacityOf(cluster)
   const events: HistoryEvent[] = []
   const record = (event: HistoryEvent): void => void events.push(event)
@@ -51,9 +59,9 @@ export async function runHistory(t: Test, o: { readonly seed: number; readonly r
 }
 
 /** One round, of the seed that TUTTI_SEED names or of any. */
-export async function showHistory(t: Test, requests: number): Promise<void> {
+export async function showHistory(t: Test, requests: number, direct?: DirectKind): Promise<void> {
   const seed = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-  const { calm, outcomes, faults } = await runHistory(t, { seed, requests })
+  const { calm, outcomes, faults } = await runHistory(t, { seed, requests, direct })
   t.comment(`${formatCounts(outcomes)}; ${calm} of them between the faults`)
   t.comment(formatCounts(faults))
   t.ok(calm > requests / 20, `${calm} requests had no fault for an excuse`)

@@ -18,16 +18,20 @@ export class Sight {
     this.#self = self
   }
 
-  /** True if it is connected, knows exactly the members that are there, and suspects none of them. */
+  /** True if it is connected, knows exactly the members that are there, and suspects none of them. Steps know routers alone. */
   isRight(alive: ReadonlySet<string>): boolean {
     const { lines } = this.#self.process
     for (; this.#read < lines.length; this.#read += 1) this.#take(lines[this.#read] ?? '')
-    const others = [...alive].filter((id) => id !== this.#self.id)
+    const others = [...alive].filter((id) => id !== this.#self.id && this.#hears(id))
     return (
       this.#connected.size === CONNECTIONS &&
       this.#known.size === others.length &&
       others.every((id) => this.#known.has(id))
     )
+  }
+
+  #hears(id: string): boolean {
+    return isRouter(this.#self.id) || isRouter(id)
   }
 
   #take(text: string): void {
@@ -39,6 +43,10 @@ export class Sight {
     if (message === 'member is suspect' || message === 'member is gone')
       this.#known.delete(String(member))
   }
+}
+
+function isRouter(id: string): boolean {
+  return id.startsWith('router-')
 }
 
 /** Of each member to the broker. */

@@ -1,0 +1,30 @@
+// needs: nats, redis
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { DIRECT_KINDS } from './direct-flags.ts'
+import { SKIP } from './harness.ts'
+
+t.setTimeout(0)
+
+const EXTENSION = import.meta.filename.endsWith('.ts') ? 'ts' : 'js'
+
+/** Those that harm what is between routers and steps. */
+const SUITES = ['history.test', 'replica-faults.test']
+
+for (const kind of DIRECT_KINDS) {
+  if (kind === 'off') continue
+  for (const suite of SUITES) {
+    const file = fileURLToPath(import.meta.resolve(`./${suite}.${EXTENSION}`))
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await t.spawn(
+      process.execPath,
+      [file],
+      {
+        env: { ...process.env, TUTTI_DIRECT: kind },
+        skip: SKIP,
+        timeout: 900_000,
+      },
+      `${suite} over ${kind}`,
+    )
+  }
+}
