@@ -1,5 +1,6 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Executor, FindExecutor, ModelTarget } from '@tutti/tensor'
+import type { DirectCounts } from './direct/direct-links.ts'
 import type { DirectOptions } from './direct/direct-sockets.ts'
 import type { ForeignMember } from './members/foreign-members.ts'
 
@@ -77,6 +78,12 @@ export interface RouterCalls {
   ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown>
 }
 
+/** What a member reaches others over. */
+export interface TransportCounts {
+  /** Undefined without a direct transport. */
+  readonly direct: DirectCounts | undefined
+}
+
 export interface StepEndpointOptions {
   readonly broker: BrokerOptions
   /** The broker that the installation is leaving: the step is on both. */
@@ -103,6 +110,7 @@ export interface StepEndpoint {
   readonly isConnected: boolean
   /** What keeps other members from reaching this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
+  readonly transport: TransportCounts
   readonly routers: RouterCalls
   /** Asks every router that is there. Resolves when each has answered, or cannot; never rejects. */
   askRouters(
@@ -145,6 +153,7 @@ export interface RouterEndpoint extends MemberQuestions {
   readonly obstacles: readonly string[]
   /** Members that share no protocol version with this one: they are there, and not called. */
   readonly foreign: readonly ForeignMember[]
+  readonly transport: TransportCounts
   /** Steps that are reached without the broker now. */
   readonly direct: readonly string[]
   /** A model version of a step. */

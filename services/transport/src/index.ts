@@ -16,6 +16,7 @@ export type {
   RouterEndpointOptions,
   StepEndpoint,
   StepEndpointOptions,
+  TransportCounts,
 } from './endpoints.ts'
 export type { ForeignMember } from './members/foreign-members.ts'
 export {
@@ -29,3 +30,4 @@ export {
 export { UNWEIGHED, type Work } from './replica-work.ts'
 export { type FailedAttempt, retryOrFail } from './retries.ts'
 export { StepDirectory } from './step-directory.ts'
+export { transportFamilies } from './transport-families.ts'

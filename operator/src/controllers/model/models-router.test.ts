@@ -32,6 +32,10 @@ function directOf(deployment: PlainObject, policy: PlainObject) {
   }
 }
 
+function templateOf(found: PlainObject): string {
+  return JSON.stringify(found['spec'].template)
+}
+
 await t.test('what a Router says reaches the Models of its namespace', { skip }, async (t) => {
   const cluster = await openModelCluster(t)
 
@@ -70,7 +74,6 @@ await t.test('what a Router says reaches the Models of its namespace', { skip },
     const path = deploymentPath(namespace, 'yolo')
     const policyPath = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies/yolo-step`
     const routers = `/apis/tutti.dev/v1alpha1/namespaces/${namespace}/routers`
-    const templateOf = (found: PlainObject) => JSON.stringify(found['spec'].template)
     const before = await plain.get(path)
     t.same(directOf(before, await plain.get(policyPath)), OFF)
     const podsOf = async () =>

@@ -29,6 +29,7 @@ import {
   type RouterEndpoint,
   StepDirectory,
   toBrokers,
+  transportFamilies,
 } from '@tutti/transport'
 import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
 import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
@@ -92,6 +93,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const joined = await joinBroker(o, parts)
   opened.defer(() => joined.close())
   endpoint = joined
+  metrics.addFamilies(() => transportFamilies(joined.transport))
   parts.replicas.executor = joined.executor
   parts.replicas.foreign = () => joined.foreign
   parts.join.resolve(joined)

@@ -19,6 +19,7 @@ export class ScriptedRouterEndpoint implements RouterEndpoint {
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
   direct: readonly string[] = []
+  readonly transport = { direct: undefined }
   foreign: readonly ForeignMember[] = []
   readonly events: string[] = []
   /** What the steps execute. */

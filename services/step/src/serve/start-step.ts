@@ -21,7 +21,7 @@ import {
   ServerMetrics,
   type Servers,
 } from '@tutti/server'
-import { openStepEndpoint, type StepEndpoint, toBrokers } from '@tutti/transport'
+import { openStepEndpoint, type StepEndpoint, toBrokers, transportFamilies } from '@tutti/transport'
 import { openStep, type Step } from '../step.ts'
 import { readBackendConfig } from './backend-config.ts'
 import { readOtherModels } from './model-directories.ts'
@@ -109,6 +109,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
     ...toEndpointOptions(step, { replica }),
   })
   member = joined
+  metrics.addFamilies(() => transportFamilies(joined.transport))
   opened.defer(() => joined.close())
   const closing = new AbortController()
   const followed = follow(closing.signal)

@@ -4,6 +4,7 @@ import type { OpenStepEndpointOptions, RouterCalls, StepEndpoint } from '@tutti/
 /** A step's way to the broker that a test drives. Records what it is called for. */
 export class ScriptedStepEndpoint implements StepEndpoint {
   isConnected = true
+  readonly transport = { direct: undefined }
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
   readonly events: string[]

@@ -17,7 +17,7 @@ export interface DirectListener {
   message(member: string, bytes: Uint8Array): void
   /** As PlaceMessage, for a chunk. */
   place(member: string, head: Uint8Array, size: number): Arrival | undefined
-  /** It is over. @param why - undefined if the other end closed it in order. */
+  /** It is over. @param why - undefined if it was closed without an error. */
   ended(connection: DirectConnection, why: unknown): void
 }
 
@@ -44,6 +44,8 @@ export class DirectConnection {
   #member: string | undefined
   #hasEnded = false
   #isEnding = false
+  /** The other end has said its last. */
+  #hasLeft = false
   /** Of the first tick. */
   #since: number | undefined
   #sent = { bytes: -1, at: 0 }
@@ -72,7 +74,12 @@ export class DirectConnection {
 
   /** True if the other end will read what is sent now. */
   get isOpen(): boolean {
-    return this.#member !== undefined && !this.#hasEnded && !this.#isEnding
+    return this.#member !== undefined && !this.#hasEnded && !this.#isEnding && !this.#hasLeft
+  }
+
+  /** True if all that the other end said is here. A connection that a host between them closes can end without an error too. */
+  get hasLeft(): boolean {
+    return this.#hasLeft
   }
 
   /** Bytes that wait to be sent. */
@@ -122,6 +129,7 @@ export class DirectConnection {
 
   /** Sends what is written, then closes: the other end has taken all of it when the connection is over. */
   end(): void {
+    this.#write('last', [])
     this.#isEnding = true
     this.#socket.end()
   }
@@ -147,8 +155,9 @@ export class DirectConnection {
       return whole(size, (bytes) => this.#shake(bytes))
     }
     if (member === undefined) throw frameError('before the handshake')
-    if (kind === 'alive') {
-      if (size > 0) throw frameError(`of ${size} bytes that says no more than that it is there`)
+    if (kind === 'alive' || kind === 'last') {
+      this.#hasLeft ||= kind === 'last'
+      if (size > 0) throw frameError(`of ${size} bytes, want none in '${kind}'`)
       return () => undefined
     }
     if (size > maxPayload()) throw frameError(`of ${size} bytes, want at most ${maxPayload()}`)

@@ -12,7 +12,7 @@ function open() {
   const heard: [FrameKind, string][] = []
   const parser = new FrameParser((kind, size) => {
     if (size > MAX_BYTES) throw new ServeError('MALFORMED_MESSAGE', 'too large')
-    if (kind === 'alive') return () => undefined
+    if (kind === 'alive' || kind === 'last') return () => undefined
     return () => {
       const into = new Uint8Array(size)
       const arrived = (): void => void heard.push([kind, Buffer.from(into).toString('latin1')])
@@ -23,7 +23,7 @@ function open() {
 }
 
 const frame = fc.record({
-  kind: fc.constantFrom<FrameKind>('handshake', 'alive', 'message', 'chunk'),
+  kind: fc.constantFrom<FrameKind>('handshake', 'alive', 'message', 'chunk', 'last'),
   size: fc.oneof(fc.nat({ max: 40 }), fc.nat({ max: 2000 }), fc.nat({ max: MAX_BYTES })),
 })
 
@@ -45,7 +45,7 @@ await t.test('frames come out as they went in, whatever pieces they come in', as
       parser.reader.took(size)
       at += size
     }
-    const want = frames.filter(({ kind }) => kind !== 'alive')
+    const want = frames.filter(({ kind }) => kind !== 'alive' && kind !== 'last')
     deepStrictEqual(
       heard,
       want.map((one) => [one.kind, bytesOf(one).toString('latin1', 8)]),

@@ -3,13 +3,13 @@ import { type Place, PlacedReader } from '../sockets/placed-reader.ts'
 
 /*
  * A frame: bytes that follow (uint32 LE), kind (1 byte), three zeros, and those bytes. What both ends prove to one another comes before
- * everything else; `alive` has no bytes and says that the sender is there.
+ * everything else; `alive` has no bytes and says that the sender is there, `last` that it says nothing more and takes nothing more.
  */
 
 export const FRAME_HEAD_BYTES = 8
 
 /** By number. */
-const KINDS = [undefined, 'handshake', 'alive', 'message', 'chunk'] as const
+const KINDS = [undefined, 'handshake', 'alive', 'message', 'chunk', 'last'] as const
 
 export type FrameKind = Exclude<(typeof KINDS)[number], undefined>
 

@@ -70,7 +70,7 @@ function openLinks(
       }
       return { into, arrived }
     },
-    broken: (member) => void heard.push(`${member} broken`),
+    ended: (member, isInOrder) => void heard.push(`${member} ${isInOrder ? 'ended' : 'broken'}`),
   }
   const warn = (_message: string, fields?: Readonly<Record<string, unknown>>): void =>
     void failures.push(`${String(fields?.['member'])}: ${String(fields?.['why'])}`)
@@ -153,7 +153,7 @@ for (const kind of KINDS) {
     await step.links.close(5000)
     t.same(router.heard.slice(0, 2), ['step: head 900000', 'step: last'])
     t.equal(step.links.of('router'), undefined)
-    await until(() => router.heard.includes('step broken'))
+    await until(() => router.heard.includes('step ended'))
     t.equal(router.links.of('step'), undefined)
   })
 

@@ -21,8 +21,17 @@ export interface DirectTraffic {
   message(member: string, bytes: Uint8Array): void
   /** As PlaceMessage, for a chunk of that member. */
   place(member: string, head: Uint8Array, size: number): Arrival | undefined
-  /** What was sent to the member last may be lost; what follows goes over the broker. */
-  broken(member: string): void
+  /** What follows goes over the broker. What was sent to the member last may be lost; so may what it said, if it did not end it in order. */
+  ended(member: string, isInOrder: boolean): void
+}
+
+/** The direct connections of a member. */
+export interface DirectCounts {
+  readonly kind: DirectOptions['kind']
+  /** Those whose other end has proven who it is. */
+  readonly open: number
+  readonly opening: number
+  readonly fallbacks: ReadonlyMap<FallbackReason, number>
 }
 
 /** What the direct connections of a member are made from. */
@@ -36,6 +45,13 @@ export interface DirectLinksOptions {
   readonly maxPayload: () => number
   readonly traffic: DirectTraffic
 }
+
+/**
+ * Why the broker carries what a direct connection could: the step announces another transport (`address`), there was no connection or
+ * no handshake (`connect`), the other end closed it in order (`closed`), or it broke.
+ */
+export const FALLBACK_REASONS = ['address', 'connect', 'closed', 'broken'] as const
+export type FallbackReason = (typeof FALLBACK_REASONS)[number]
 
 /** A step that announces where it takes connections. */
 interface Known {
@@ -60,6 +76,7 @@ export class DirectLinks {
   readonly #all = new Set<DirectConnection>()
   readonly #open = new Map<string, DirectConnection>()
   readonly #known = new Map<string, Known>()
+  readonly #fallbacks = new Map<FallbackReason, number>()
   #now = 0
   #isClosed = false
   #whenEmpty: (() => void) | undefined
@@ -80,6 +97,13 @@ export class DirectLinks {
   /** Members to which messages go directly now. */
   get members(): readonly string[] {
     return [...this.#open.keys()]
+  }
+
+  /** Connections now, and how often the broker had to do since the start. */
+  get counts(): DirectCounts {
+    const { kind } = this.#o.direct
+    const open = this.#open.size
+    return { kind, open, opening: this.#all.size - open, fallbacks: this.#fallbacks }
   }
 
   /** The connection to the member; undefined if the broker has to do. */
@@ -154,6 +178,7 @@ export class DirectLinks {
     known.isDialed = true
     if (target === undefined) {
       // Until it announces another.
+      this.#count('address')
       events.directFailed(member, `${address} is none of transport ${direct.kind}`)
       return
     }
@@ -215,6 +240,7 @@ export class DirectLinks {
       this.#all.add(new DirectConnection({ ...o, times: settings, maxPayload, listener }))
     } catch (error) {
       // It was over before it began.
+      this.#count('connect')
       ended(messageOf(error), undefined)
     }
   }
@@ -233,13 +259,19 @@ export class DirectLinks {
   }
 
   #ended(connection: DirectConnection): void {
-    const { member } = connection
+    const { member, hasLeft } = connection
+    if (member === undefined) this.#count('connect')
+    else this.#count(hasLeft ? 'closed' : 'broken')
     this.#all.delete(connection)
     if (member !== undefined) {
       if (this.#open.get(member) === connection) this.#open.delete(member)
-      if (!this.#isClosed) this.#guard(() => this.#o.traffic.broken(member))
+      if (!this.#isClosed) this.#guard(() => this.#o.traffic.ended(member, hasLeft))
     }
     if (this.#all.size === 0) this.#whenEmpty?.()
+  }
+
+  #count(reason: FallbackReason): void {
+    if (!this.#isClosed) this.#fallbacks.set(reason, (this.#fallbacks.get(reason) ?? 0) + 1)
   }
 
   /** What goes wrong there is no fault of the connection. */

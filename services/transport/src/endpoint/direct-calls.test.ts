@@ -66,6 +66,9 @@ await t.test('the broker carries what only one end could carry directly', WITH_N
     await until(() => router.directory.isServed(SERVED))
     t.ok(await isEchoed(router, 300_000))
     t.same(router.member.direct, [])
+    const { fallbacks } = router.member.transport.direct ?? {}
+    const isMet = routers !== undefined && steps !== undefined
+    t.same([...(fallbacks ?? [])], isMet ? [['address', 1]] : [])
   }
 })
 
@@ -112,6 +115,9 @@ await t.test(
     t.ok(await echoed)
     t.same([...executed], [[`${size} 1`, 1]])
     t.same(router.member.direct, [])
+    const { direct } = router.member.transport
+    t.match(direct, { kind: 'tls', open: 0 })
+    t.equal(direct?.fallbacks.get('broken'), 1)
     proxy.accept()
     await until(() => router.member.direct.length === 1)
     t.ok(await isEchoed(router, 1_000_000, 2))

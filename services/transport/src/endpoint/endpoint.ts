@@ -298,8 +298,9 @@ export class Endpoint {
             ofSender(decodeMessage(said), member),
           ),
         place: (member, head, size) => this.#place(`direct ${member}`, head, size, member),
-        broken: (member) => {
-          this.#calls?.caller.faults.pathBroken(clock.now(), member)
+        ended: (member, isInOrder) => {
+          // A member that leaves ends it so, and has said before what it took: its farewell, which follows, decides the rest.
+          if (!isInOrder) this.#calls?.caller.faults.pathBroken(clock.now(), member)
           // The broker knows sooner than a silence says whether it is the member that is gone.
           this.#inbox.ping(member)
         },

@@ -1,6 +1,6 @@
 import type { Heartbeat } from '@tutti/protocol'
 import type { EndpointSettings } from '../endpoint-settings.ts'
-import type { BrokerOptions, FindReplicaExecutor } from '../endpoints.ts'
+import type { BrokerOptions, FindReplicaExecutor, TransportCounts } from '../endpoints.ts'
 import type { ForeignMember } from '../members/foreign-members.ts'
 import {
   type AccessListener,
@@ -89,6 +89,10 @@ export class MemberAccesses {
   get foreign(): readonly ForeignMember[] {
     const all = this.#all.flatMap(({ endpoint }) => endpoint.foreign.all)
     return [...new Map(all.map((foreign) => [foreign.member, foreign])).values()]
+  }
+
+  get transport(): TransportCounts {
+    return { direct: this.primary.endpoint.direct?.counts }
   }
 
   /** Resolves when every broker is there, or the time is over. */

@@ -8,6 +8,7 @@ import type {
   Question,
   RouterEndpoint,
   RouterEndpointOptions,
+  TransportCounts,
 } from '../endpoints.ts'
 import type { ForeignMember } from '../members/foreign-members.ts'
 import type { Novelty } from '../members/membership.ts'
@@ -76,6 +77,10 @@ class CallingEndpoint implements RouterEndpoint {
 
   get awayMs(): number {
     return this.#accesses.primary.endpoint.awayMs
+  }
+
+  get transport(): TransportCounts {
+    return this.#accesses.transport
   }
 
   get obstacles(): readonly string[] {

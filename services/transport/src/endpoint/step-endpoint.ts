@@ -6,6 +6,7 @@ import type {
   RouterCalls,
   StepEndpoint,
   StepEndpointOptions,
+  TransportCounts,
 } from '../endpoints.ts'
 import { descriptionDigest } from './description-digest.ts'
 import type { EndpointState } from './endpoint.ts'
@@ -72,6 +73,10 @@ class ServingEndpoint implements StepEndpoint {
     const { primary } = this.#accesses
     const ways = this.#accesses.members('router').map((router) => this.#accesses.of(router))
     return [primary, ...ways].every(({ endpoint }) => endpoint.link.isUp)
+  }
+
+  get transport(): TransportCounts {
+    return this.#accesses.transport
   }
 
   get obstacles(): readonly string[] {
