@@ -230,24 +230,27 @@ const MAX_MESSAGE_BYTES = 64 * 1024
 
 /** However the bytes come in pieces, the messages are the same. */
 function runGrpc(input) {
-  const whole = readFrames([input])
+  const whole = readMessages([input])
   const cut = input.length === 0 ? 0 : input[input.length - 1] % (input.length + 1)
-  assert.deepEqual(readFrames([input.subarray(0, cut), input.subarray(cut)]), whole)
-  for (const frame of whole.frames) decodeInferRequest(frame.subarray(5))
+  assert.deepEqual(readMessages([input.subarray(0, cut), input.subarray(cut)]), whole)
+  for (const { message } of whole.messages) decodeInferRequest(message)
   if (whole.refusal instanceof Error) throw whole.refusal
 }
 
-function readFrames(pieces) {
+function readMessages(pieces) {
   const reader = new MessageReader(MAX_MESSAGE_BYTES)
-  const frames = []
+  const messages = []
   try {
     for (const piece of pieces) {
-      reader.add(piece)
-      for (let frame = reader.next(); frame !== undefined; frame = reader.next()) frames.push(frame)
+      const read = Buffer.from(piece)
+      reader.add(read)
+      for (let it = reader.next(); it !== undefined; it = reader.next()) messages.push(it)
+      reader.keep()
+      read.fill(0xaa)
     }
-    return { frames }
+    return { messages }
   } catch (refusal) {
-    return { frames, refusal }
+    return { messages, refusal }
   }
 }
 
@@ -320,8 +323,12 @@ async function serveHttp2(pieces) {
       destroy: () => {},
     },
   })
-  connection.receive(PREFACE)
-  for (const piece of pieces) connection.receive(piece)
+  for (const piece of [PREFACE, ...pieces]) {
+    // Nothing of it may be looked at any more: the next read of a socket takes its place.
+    const read = Buffer.from(piece)
+    connection.receive(read)
+    read.fill(0xaa)
+  }
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
   connection.close()
   for (let bytes = Buffer.concat(sent); bytes.length > 0; ) {

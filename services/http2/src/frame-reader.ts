@@ -12,21 +12,27 @@ import {
 export interface FrameHandler {
   /** A frame begins; its payload may still be to come. */
   begin(header: FrameHeader): void
-  /** A frame other than DATA. @param payload - a view of what was read. */
+  /** A frame other than DATA. @param payload - a view that is valid during the call. */
   frame(header: FrameHeader, payload: Buffer): void
-  /** A part of a frame of DATA, without its padding: a view of what was read. */
+  /** A part of a frame of DATA, without its padding: a view that is valid during the call. */
   data(piece: Buffer): void
   /** The frame of DATA is whole. */
   dataEnd(header: FrameHeader): void
 }
 
-/** Splits what a client sends into frames. DATA are given out as they come, of other frames the payload is put together first. */
+/** Kept from one beginning of a frame to the next: most that are cut end within their header. */
+const KEPT_BYTES = 64
+
+/**
+ * Splits what a client sends into frames. DATA are given out as they come, of other frames the payload is put together first. What
+ * was read is not looked at any more after `receive`.
+ */
 export class FrameReader {
   readonly #handler: FrameHandler
   #hasPreface = false
-  /** What does not suffice for the next step, and how many bytes that needs. */
-  #pieces: Buffer[] = []
-  #piecesBytes = 0
+  /** What does not suffice for the next step: a copy, in the beginning of `#kept`. And how many bytes that step needs. */
+  #kept = Buffer.alloc(0)
+  #keptBytes = 0
   #wanted = PREFACE.byteLength
   /** The frame of DATA that is being read, with what is still to come of its bytes and of its padding. */
   #data: FrameHeader | undefined
@@ -41,35 +47,38 @@ export class FrameReader {
   /** Reads no further, not even what was received. */
   stop(): void {
     this.#isStopped = true
-    this.#pieces = []
+    this.#kept = Buffer.alloc(0)
   }
 
-  /** @throws ConnectionError */
+  /** @param chunk - not looked at any more after the call. @throws ConnectionError */
   receive(chunk: Buffer): void {
-    if (this.#isStopped) return
-    const bytes = this.#withPieces(chunk)
-    if (bytes === undefined) return
     let at = 0
-    while (!this.#isStopped) {
-      const next = this.#step(bytes, at)
-      if (next === undefined) break
-      at = next
+    while (at < chunk.byteLength && !this.#isStopped) {
+      if (this.#keptBytes > 0) at = this.#stepWithKept(chunk, at)
+      else at = this.#step(chunk, at) ?? this.#keep(chunk, at)
     }
-    if (at === bytes.byteLength || this.#isStopped) return
-    this.#pieces = [bytes.subarray(at)]
-    this.#piecesBytes = bytes.byteLength - at
   }
 
-  /** All that is there, once it suffices: each byte is put together with others twice at most. */
-  #withPieces(chunk: Buffer): Buffer | undefined {
-    if (this.#piecesBytes === 0) return chunk
-    this.#pieces.push(chunk)
-    this.#piecesBytes += chunk.byteLength
-    if (this.#piecesBytes < this.#wanted) return undefined
-    const bytes = Buffer.concat(this.#pieces, this.#piecesBytes)
-    this.#pieces = []
-    this.#piecesBytes = 0
-    return bytes
+  /** Puts what is kept together with what follows, no more than the next step needs: that takes all, or tells how much more. */
+  #stepWithKept(chunk: Buffer, at: number): number {
+    const end = this.#keep(chunk, at)
+    if (this.#keptBytes < this.#wanted) return end
+    if (this.#step(this.#kept.subarray(0, this.#keptBytes), 0) === undefined) return end
+    this.#keptBytes = 0
+    if (this.#kept.byteLength > KEPT_BYTES) this.#kept = Buffer.alloc(0)
+    return end
+  }
+
+  /** @returns where what is not kept begins. */
+  #keep(chunk: Buffer, at: number): number {
+    if (this.#kept.byteLength < this.#wanted) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.#wanted, KEPT_BYTES))
+      this.#kept.copy(larger, 0, 0, this.#keptBytes)
+      this.#kept = larger
+    }
+    const end = Math.min(chunk.byteLength, at + this.#wanted - this.#keptBytes)
+    this.#keptBytes += chunk.copy(this.#kept, this.#keptBytes, at, end)
+    return end
   }
 
   /** @returns where the next step begins; undefined if more has to come first. */
@@ -96,6 +105,7 @@ export class FrameReader {
     this.#paddingLeft = isPaddedData ? (bytes[begin] ?? 0) : 0
     this.#dataLeft = length - this.#paddingLeft - Number(isPaddedData)
     if (this.#dataLeft < 0) throw new ConnectionError(ErrorCode.protocolError, 'too much padding')
+    this.#endDataIfWhole(header)
     return begin + Number(isPaddedData)
   }
 
@@ -112,19 +122,21 @@ export class FrameReader {
     return PREFACE.byteLength
   }
 
-  #readData(header: FrameHeader, bytes: Buffer, at: number): number | undefined {
+  #readData(header: FrameHeader, bytes: Buffer, at: number): number {
     const has = bytes.byteLength - at
     const length = Math.min(has, this.#dataLeft)
     this.#dataLeft -= length
     if (length > 0) this.#handler.data(bytes.subarray(at, at + length))
     const padding = Math.min(has - length, this.#paddingLeft)
     this.#paddingLeft -= padding
-    this.#wanted = 1
-    if (this.#dataLeft + this.#paddingLeft === 0) {
-      this.#data = undefined
-      this.#handler.dataEnd(header)
-    } else if (length + padding === 0) return undefined
+    this.#endDataIfWhole(header)
     return at + length + padding
+  }
+
+  #endDataIfWhole(header: FrameHeader): void {
+    if (this.#dataLeft + this.#paddingLeft > 0) return
+    this.#data = undefined
+    this.#handler.dataEnd(header)
   }
 
   #checkLength({ length, type, flags }: FrameHeader): void {

@@ -7,6 +7,7 @@ export {
 export { ErrorCode } from './error-code.ts'
 export { encodeFields, type FieldBlock } from './hpack/encoder.ts'
 export { openConnection, type SocketHandler } from './open-connection.ts'
+export { ownCopy, takeMemory } from './own-memory.ts'
 export type { RequestHeaders } from './request-headers.ts'
 export type { ByteSink } from './sender.ts'
 export type { ServerStream, StreamHandler } from './stream.ts'

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { type ConnectionBounds, ServerConnection } from './connection.ts'
 import type { ByteSink } from './sender.ts'
+import { readShared } from './shared-reads.ts'
 import type { ServerStream } from './stream.ts'
 
 /** For the last frames of a connection on their way to its client, and for the client to say goodbye. */
@@ -33,7 +34,7 @@ export function openConnection(
   }, BEGIN_MS).unref()
   // The close comes after it.
   socket.on('error', () => {})
-  socket.on('data', (chunk: Buffer) => connection.receive(chunk))
+  readShared(socket, (chunk) => connection.receive(chunk))
   socket.once('close', () => {
     clearTimeout(begin)
     connection.close()

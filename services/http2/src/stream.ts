@@ -5,7 +5,7 @@ import type { RequestHeaders } from './request-headers.ts'
 
 /** What takes a request. All are called as the frames are read, never within a call of the stream's own methods but for `closed`. */
 export interface StreamHandler {
-  /** Takes bytes of the body: a view of what was read from the socket, which nothing else uses. */
+  /** Takes bytes of the body: a view that is valid during the call. */
   data(piece: Buffer): void
   /** The client has sent all. */
   ended(): void

@@ -20,7 +20,7 @@ const TRAILERS = encodeFields([['bytes', 'all']])
 export function echo(stream: ServerStream): void {
   const pieces: Buffer[] = []
   stream.handler = {
-    data: (piece) => pieces.push(piece),
+    data: (piece) => pieces.push(Buffer.from(piece)),
     ended: () => {
       stream.respond(HEADERS)
       for (const piece of [...pieces, Buffer.from('hello')]) stream.write(piece)

@@ -104,7 +104,10 @@ export class RawClient {
   }
 
   send(...frames: readonly Uint8Array[]): void {
-    this.connection.receive(Buffer.concat(frames))
+    const read = Buffer.concat(frames)
+    this.connection.receive(read)
+    // As the next read of a socket does.
+    read.fill(0xaa)
   }
 
   /** What the server has sent since the last call, once it has nothing more to say. */

@@ -1,7 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import type { ServerStream } from '@tutti/http2'
 import { inflateMessage } from './inflate.ts'
-import { FRAME_HEADER_BYTES, MessageReader, type MessageReceiver } from './message-reader.ts'
+import {
+  FRAME_HEADER_BYTES,
+  type FramedMessage,
+  MessageReader,
+  type MessageReceiver,
+} from './message-reader.ts'
 
 const COMPRESSED = 1
 
@@ -57,12 +62,13 @@ export class CallReader {
     return { messages: this.#messages, bytes }
   }
 
-  /** @throws ServeError OVERLOADED */
+  /** @param piece - a view that is valid during the call. @throws ServeError OVERLOADED */
   add(piece: Buffer): void {
     if (this.#heldBytes > 0) this.#heldTaken += piece.byteLength
     else this.#o.call.charge(piece.byteLength)
     this.#splitter.add(piece)
     this.#deliver()
+    this.#splitter.keep()
   }
 
   /** The client has sent all. */
@@ -85,9 +91,9 @@ export class CallReader {
     const { call } = this.#o
     try {
       while (!this.#isPaused && !this.#isInflating && !call.isOver) {
-        const frame = this.#splitter.next()
-        if (frame === undefined) return this.#atRest()
-        this.#read(frame)
+        const framed = this.#splitter.next()
+        if (framed === undefined) return this.#atRest()
+        this.#read(framed)
       }
       this.#hold()
     } catch (error) {
@@ -118,15 +124,14 @@ export class CallReader {
     if (this.#isEnded) receiver.end(this.#splitter.pendingBytes)
   }
 
-  #read(frame: Buffer): void {
+  #read({ flags, message }: FramedMessage): void {
     const { call, receiver } = this.#o
-    const message = frame.subarray(FRAME_HEADER_BYTES)
     this.#messages += 1
-    if (frame[0] === 0) {
+    if (flags === 0) {
       call.charge(-FRAME_HEADER_BYTES)
       receiver.receive(message)
-    } else if (frame[0] === COMPRESSED) void this.#inflate(message)
-    else throw new ServeError('MALFORMED_MESSAGE', `message has the flags ${frame[0]}, want 0 or 1`)
+    } else if (flags === COMPRESSED) void this.#inflate(message)
+    else throw new ServeError('MALFORMED_MESSAGE', `message has the flags ${flags}, want 0 or 1`)
   }
 
   async #inflate(compressed: Buffer): Promise<void> {

@@ -5,7 +5,7 @@ import { type ModelScript, openTestServer, response } from '../testing/index.ts'
 import { OK_TRAILERS } from './answer-headers.ts'
 import { type CompressionLevel, compressAnswers } from './compressed-answers.ts'
 import { inflateMessage } from './inflate.ts'
-import { MessageReader } from './message-reader.ts'
+import { type FramedMessage, MessageReader } from './message-reader.ts'
 import { toFrame } from './method.ts'
 
 const ZEROS = new Uint8Array(100_000)
@@ -24,7 +24,7 @@ async function open(t: Test, compressionLevel: CompressionLevel) {
   const served = await openTestServer(t, models, { compressionLevel })
   const session = connect(`http://${served.address}`)
   t.teardown(() => session.destroy())
-  /** Headers and frames of an answer. */
+  /** Headers and messages of an answer. */
   const call = async (path: string, accepted: string, models: readonly string[]) => {
     const stream = session.request({
       ':method': 'POST',
@@ -40,15 +40,17 @@ async function open(t: Test, compressionLevel: CompressionLevel) {
     stream.on('trailers', (given) => {
       headers = { ...headers, ...given }
     })
-    const messages = models.map((modelName) => encodeInferRequest({ modelName, inputs: [] }))
-    stream.end(Buffer.concat(messages.map(toFrame)))
+    const asked = models.map((modelName) => encodeInferRequest({ modelName, inputs: [] }))
+    stream.end(Buffer.concat(asked.map(toFrame)))
     const reader = new MessageReader(2 ** 22)
-    const frames: Buffer[] = []
+    const framed: FramedMessage[] = []
     for await (const piece of stream) {
       reader.add(piece)
-      for (let frame = reader.next(); frame !== undefined; frame = reader.next()) frames.push(frame)
+      for (let it = reader.next(); it !== undefined; it = reader.next()) framed.push(it)
+      reader.keep()
     }
-    return { headers, frames, flags: frames.map((frame) => frame[0]) }
+    const messages = framed.map(({ message }) => message)
+    return { headers, messages, flags: framed.map(({ flags }) => flags) }
   }
   return { ...served, call }
 }
@@ -62,20 +64,20 @@ await t.test(
       ['deflate', 'deflate'],
     ] as const
     for (const [accepted, encoding] of rows) {
-      const { headers, frames } = await call(ModelInfer.path, accepted, ['zeros'])
+      const { headers, messages, flags } = await call(ModelInfer.path, accepted, ['zeros'])
       t.match(headers, { 'grpc-encoding': encoding, 'grpc-status': '0' })
-      const [frame = Buffer.alloc(0)] = frames
-      t.equal(frame[0], 1)
-      t.ok(frame.byteLength < 1000, `${frame.byteLength} bytes`)
+      const [compressed = Buffer.alloc(0)] = messages
+      t.same(flags, [1])
+      t.ok(compressed.byteLength < 1000, `${compressed.byteLength} bytes`)
       const o = { encoding, maxBytes: 2 ** 20, charge: () => {} }
-      const message = await inflateMessage(frame.subarray(5), o)
+      const message = await inflateMessage(compressed, o)
       t.ok(message.includes(Buffer.from(ZEROS)), 'the tensor is in it')
     }
     const small = await call(ModelInfer.path, 'gzip', ['small'])
     t.match(small, { headers: { 'grpc-status': '0' }, flags: [0] })
     const plain = await call(ModelInfer.path, 'identity', ['zeros'])
     t.match(plain, { headers: { 'grpc-status': '0' }, flags: [0] })
-    t.ok((plain.frames[0]?.byteLength ?? 0) > ZEROS.length)
+    t.ok((plain.messages[0]?.byteLength ?? 0) > ZEROS.length)
     t.notOk('grpc-encoding' in plain.headers)
     const failed = await call(ModelInfer.path, 'gzip', ['fails'])
     t.match(failed, { headers: { 'grpc-message': /failed/ }, flags: [] })

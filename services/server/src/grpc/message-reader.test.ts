@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { FRAME_HEADER_BYTES, MessageReader } from './message-reader.ts'
+import { FRAME_HEADER_BYTES, type FramedMessage, MessageReader } from './message-reader.ts'
 import { toFrame } from './method.ts'
 
 const MAX_BYTES = 10_000
@@ -11,13 +11,23 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   return [0, ...sorted].map((from, i) => bytes.subarray(from, sorted[i] ?? bytes.byteLength))
 }
 
-function readAll(reader: MessageReader, pieces: readonly Buffer[]): Buffer[] {
+/** Gives each piece as a read that is overwritten at once by the next one. @returns the messages with their headers. */
+function readAll(reader: MessageReader, pieces: readonly Buffer[], mayTake = true): Buffer[] {
   const frames: Buffer[] = []
   for (const piece of pieces) {
-    reader.add(piece)
-    for (let frame = reader.next(); frame !== undefined; frame = reader.next()) frames.push(frame)
+    const read = Buffer.from(piece)
+    reader.add(read)
+    if (mayTake) frames.push(...takeAll(reader).map(({ message }) => toFrame(message)))
+    reader.keep()
+    read.fill(0xaa)
   }
   return frames
+}
+
+function takeAll(reader: MessageReader): FramedMessage[] {
+  const taken: FramedMessage[] = []
+  for (let it = reader.next(); it !== undefined; it = reader.next()) taken.push(it)
+  return taken
 }
 
 const messages = fc.array(fc.uint8Array({ maxLength: 300 }), { minLength: 1, maxLength: 20 })
@@ -39,7 +49,7 @@ await t.test('pieces may come before earlier frames are taken', async (t) => {
     fc.property(messages, places, (sent, cuts) => {
       const reader = new MessageReader(MAX_BYTES)
       const frames = sent.map(toFrame)
-      for (const piece of cut(Buffer.concat(frames), cuts)) reader.add(piece)
+      readAll(reader, cut(Buffer.concat(frames), cuts), false)
       t.strictSame(readAll(reader, [Buffer.alloc(0)]), frames)
     }),
   )
@@ -66,18 +76,9 @@ await t.test('large messages are the same, taken at once or late', async (t) => 
   t.equal(reader.pendingBytes, 0)
   const [first = Buffer.alloc(0), ...rest] = pieces.slice(1)
   t.same(readAll(reader, [first]), [], 'its length is known')
-  for (const piece of rest) reader.add(piece)
+  readAll(reader, rest, false)
   const late = readAll(reader, [Buffer.alloc(0)])
   t.ok(late.length === frames.length && late.every((frame, i) => frame.equals(frames[i] ?? first)))
-})
-
-await t.test('a frame that comes within one piece is not copied', async (t) => {
-  const both = Buffer.concat([toFrame(Buffer.from('one')), toFrame(Buffer.from('two'))])
-  const piece = Buffer.from(Uint8Array.from(both).buffer)
-  const [one, two] = readAll(new MessageReader(MAX_BYTES), [piece])
-  t.equal(one?.buffer, piece.buffer)
-  t.equal(two?.buffer, piece.buffer)
-  t.equal(two?.byteOffset, piece.byteOffset + 8)
 })
 
 await t.test('a length over the bound is refused as soon as its header is there', async (t) => {
@@ -107,14 +108,4 @@ await t.test('what has come of a frame is told', async (t) => {
   readAll(reader, [Buffer.concat([frame, frame.subarray(0, 7)])])
   t.equal(reader.pendingBytes, 7)
   t.strictSame(readAll(reader, [frame.subarray(7)]), [frame])
-})
-
-await t.test('a small message keeps little of the read that it came with', async (t) => {
-  const reader = new MessageReader(MAX_BYTES)
-  const message = toFrame(Buffer.alloc(100, 7))
-  const read = Buffer.allocUnsafeSlow(65_536)
-  read.set(message)
-  const frames = readAll(reader, [read.subarray(0, 60), read.subarray(60, message.byteLength)])
-  read.fill(0xee)
-  t.strictSame(frames, [message])
 })

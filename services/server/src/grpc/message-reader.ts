@@ -1,9 +1,9 @@
 import { ServeError } from '@tutti/errors'
-import { LoosePieces } from '../request/loose-pieces.ts'
-import { ownBytes } from '../request/own-bytes.ts'
+import { ArrivingBytes } from '../request/arriving-bytes.ts'
 
 /** What a message begins with in gRPC: one byte of flags and its length in four. */
 export const FRAME_HEADER_BYTES = 5
+const EMPTY = Buffer.alloc(0)
 
 /** Takes the messages of one call. What a method throws fails the call. */
 export interface MessageReceiver {
@@ -18,68 +18,91 @@ export function notOneMessage(got: string): ServeError {
   return new ServeError('MALFORMED_MESSAGE', `call has ${got}`)
 }
 
+/** A message with the flags that stand before it. */
+export interface FramedMessage {
+  readonly flags: number
+  readonly message: Buffer
+}
+
 /**
- * Splits into frames the bytes of a call that do not come as one whole frame a piece: a piece may hold several, end in the
- * middle of one, or cut a header in two. A frame that comes within one piece is a view into it; any other is copied once.
+ * Puts the messages of a call together from pieces that are no whole message each: a piece may hold several, end in the middle of
+ * one, or cut a header in two. Each message is copied once into memory of its own, as it comes.
  */
 export class MessageReader {
   readonly #maxBytes: number
-  readonly #pieces: Buffer[] = []
-  readonly #loose = new LoosePieces()
+  readonly #header = Buffer.alloc(FRAME_HEADER_BYTES)
+  #headerBytes = 0
+  /** The message that is coming, once its header is there. */
+  #coming: ArrivingBytes | undefined
+  /** What has come, read up to `#at`: the last piece, or a copy of it and of all that came since. */
+  #source: Buffer = EMPTY
+  #at = 0
+  #kept: ArrivingBytes | undefined
   #pendingBytes = 0
-  /** Of the frame that is coming, once its header is there; else 0. */
-  #sizeBytes = 0
 
   /** @param maxBytes - of one message, as its header claims. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
 
-  /** Bytes that have come and stand in no frame that was given out. */
+  /** Bytes that have come, with those of headers, and stand in no message that was given out. */
   get pendingBytes(): number {
     return this.#pendingBytes
   }
 
+  /** @param piece - viewed until `keep`, which must come before the next piece. */
   add(piece: Buffer): void {
-    if (piece.byteLength === 0) return
-    this.#pieces.push(ownBytes(piece))
     this.#pendingBytes += piece.byteLength
-    this.#loose.added(this.#pieces, this.#pendingBytes, this.#sizeBytes)
+    this.#kept?.add(piece)
+    if (this.#kept === undefined) this.#at = 0
+    this.#source = this.#kept?.bytes ?? piece
   }
 
   /**
-   * The next whole frame with its header; undefined until more has come.
+   * The next whole message; undefined until more has come.
    * @throws ServeError MESSAGE_TOO_LARGE as soon as a header claims too much.
    */
-  next(): Buffer | undefined {
-    if (this.#pendingBytes < FRAME_HEADER_BYTES) return undefined
-    const length = this.#join(FRAME_HEADER_BYTES).readUInt32BE(1)
+  next(): FramedMessage | undefined {
+    const source = this.#source
+    while (this.#at < source.byteLength) {
+      const at = this.#at
+      this.#at = this.#coming === undefined ? this.#addToHeader(at) : this.#coming.add(source, at)
+      if (this.#coming?.isWhole === true) return this.#complete(this.#coming)
+    }
+    return undefined
+  }
+
+  /** Copies what has not been read. */
+  keep(): void {
+    if (this.#at === this.#source.byteLength) {
+      this.#kept = undefined
+      this.#source = EMPTY
+      this.#at = 0
+    } else if (this.#kept === undefined) {
+      this.#kept = new ArrivingBytes()
+      this.#kept.add(this.#source, this.#at)
+      this.#source = this.#kept.bytes
+      this.#at = 0
+    }
+  }
+
+  #addToHeader(at: number): number {
+    const end = Math.min(this.#source.byteLength, at + FRAME_HEADER_BYTES - this.#headerBytes)
+    this.#headerBytes += this.#source.copy(this.#header, this.#headerBytes, at, end)
+    if (this.#headerBytes < FRAME_HEADER_BYTES) return end
+    const length = this.#header.readUInt32BE(1)
     if (length > this.#maxBytes) {
       const text = `message has ${length} bytes, want at most ${this.#maxBytes}`
       throw new ServeError('MESSAGE_TOO_LARGE', text)
     }
-    const sizeBytes = FRAME_HEADER_BYTES + length
-    this.#sizeBytes = this.#pendingBytes < sizeBytes ? sizeBytes : 0
-    if (this.#sizeBytes > 0) return undefined
-    const first = this.#join(sizeBytes)
-    if (first.byteLength === sizeBytes) this.#pieces.shift()
-    else this.#pieces[0] = first.subarray(sizeBytes)
-    this.#pendingBytes -= sizeBytes
-    return first.subarray(0, sizeBytes)
+    this.#coming = new ArrivingBytes(length)
+    return end
   }
 
-  /** The first piece, made longer with those after it until it has so many bytes, which are there. */
-  #join(sizeBytes: number): Buffer {
-    const [head] = this.#pieces
-    // Of many small pieces the list is changed once for a message, not for each.
-    if (head !== undefined && head.byteLength >= sizeBytes) return head
-    let count = 0
-    let bytes = 0
-    while (bytes < sizeBytes) bytes += this.#pieces[count++]?.byteLength ?? 0
-    const joined = this.#pieces.splice(0, count)
-    const [first] = joined
-    const whole = joined.length === 1 && first !== undefined ? first : Buffer.concat(joined)
-    this.#pieces.unshift(whole)
-    return whole
+  #complete({ bytes }: ArrivingBytes): FramedMessage {
+    this.#coming = undefined
+    this.#headerBytes = 0
+    this.#pendingBytes -= FRAME_HEADER_BYTES + bytes.byteLength
+    return { flags: this.#header.readUInt8(), message: bytes }
   }
 }

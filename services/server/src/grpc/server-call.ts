@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { CallContext, CallScope, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { ErrorCode, type RequestHeaders, type ServerStream, type StreamHandler } from '@tutti/http2'
+import { ErrorCode, ownCopy, type ServerStream, type StreamHandler } from '@tutti/http2'
 import type { Lent } from '@tutti/tensor'
 import type { AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
@@ -34,7 +34,7 @@ export class ServerCall implements StreamHandler {
   place = 0
   number = 0
   readonly stream: ServerStream
-  readonly headers: RequestHeaders
+  readonly headers: ServerStream['headers']
   /** The stream itself, or what compresses on the way to it. */
   answer: AnswerStream
   readonly backend: InferenceBackend
@@ -98,7 +98,7 @@ export class ServerCall implements StreamHandler {
         return
       }
       this.charge(piece.byteLength - FRAME_HEADER_BYTES)
-      receiver.receive(piece.subarray(FRAME_HEADER_BYTES))
+      receiver.receive(ownCopy(piece.subarray(FRAME_HEADER_BYTES)))
     } catch (error) {
       this.fail(ServeError.from(error))
     }

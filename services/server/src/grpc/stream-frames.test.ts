@@ -78,8 +78,8 @@ await t.test('compressed and plain requests of a stream keep their order', async
     const reader = new MessageReader(1000)
     reader.add(Buffer.concat(answers))
     const seen: (string | undefined)[] = []
-    for (let frame = reader.next(); frame !== undefined; frame = reader.next()) {
-      seen.push(decodeStreamResponse(frame.subarray(5)).response?.id)
+    for (let framed = reader.next(); framed !== undefined; framed = reader.next()) {
+      seen.push(decodeStreamResponse(framed.message).response?.id)
     }
     t.strictSame(seen, ids, way)
     t.equal(admission.bytes, 0)

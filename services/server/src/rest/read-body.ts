@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission.ts'
-import { LoosePieces } from '../request/loose-pieces.ts'
+import { ArrivingBytes } from '../request/arriving-bytes.ts'
 import { type ContentEncoding, createDecoder } from './content-encoding.ts'
 
 export interface ReadBodyOptions {
@@ -24,27 +24,25 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const announced = Number(request.headers['content-length'] ?? 0)
   const decoder = createDecoder(encoding)
-  const chunks: Uint8Array[] = []
-  const loose = new LoosePieces()
-  const sizeBytes = decoder === undefined ? announced : 0
+  const isAnnounced = decoder === undefined && announced > 0
+  let body: ArrivingBytes | undefined = new ArrivingBytes(isAnnounced ? announced : undefined)
   let got = 0
   let isSettled = false
   /** What comes later is thrown away. */
   const fail = (error: unknown): void => {
     isSettled = true
-    chunks.length = 0
+    body = undefined
     reject(ServeError.from(error))
     if (decoder !== undefined) request.unpipe(decoder).resume()
     decoder?.destroy()
   }
   const keep = (chunk: Buffer): void => {
-    if (isSettled) return
+    if (isSettled || body === undefined) return
     got += chunk.byteLength
     try {
       if (got > maxInputBytes) throw tooLarge(got, maxInputBytes)
       ticket.charge(chunk.byteLength)
-      chunks.push(chunk)
-      loose.added(chunks, got, sizeBytes)
+      body.add(chunk)
     } catch (error) {
       fail(error)
     }
@@ -52,16 +50,15 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
   const source = decoder ?? request
   source.on('data', keep)
   source.on('end', () => {
-    if (isSettled) return
+    if (body === undefined) return
     try {
       ticket.enter()
     } catch (error) {
       return fail(error)
     }
-    const [only] = chunks
-    resolve(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks))
+    resolve(body.bytes)
     isSettled = true
-    chunks.length = 0
+    body = undefined
   })
   const leave = (): void => {
     if (!request.complete) fail(new ServeError('CANCELLED', 'the client went away'))

@@ -1,0 +1,24 @@
+/** What small ones are put into, one behind the other. Node's own pool has 64 KiB, and one of them keeps all of it. */
+const SLAB_BYTES = 4096
+const SMALL_BYTES = 1024
+
+let slab = Buffer.alloc(0)
+let used = 0
+
+/** Memory with any bytes in it, of which less than 4 KiB more is kept. Pages that nothing is written to take none. */
+export function takeMemory(bytes: number): Buffer {
+  if (bytes > SMALL_BYTES) return Buffer.allocUnsafeSlow(bytes)
+  if (used + bytes > slab.byteLength) {
+    slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
+    used = 0
+  }
+  used += bytes
+  return slab.subarray(used - bytes, used)
+}
+
+/** What may be kept of a read. */
+export function ownCopy(bytes: Uint8Array): Buffer {
+  const own = takeMemory(bytes.byteLength)
+  own.set(bytes)
+  return own
+}
