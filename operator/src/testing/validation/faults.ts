@@ -159,6 +159,14 @@ export const FAULTS: readonly Fault[] = [
   toStep('a step wants a version', ({ modelRef }, roll) => {
     if (modelRef !== undefined) modelRef.version = 1 + roll(4)
   }),
+  {
+    name: 'all steps are hedged, also of models that cannot be',
+    act: (manifests) => {
+      for (const { spec } of ofKind(manifests, 'Ensemble')) {
+        for (const step of spec.steps) if (step.modelRef) step.hedge = { after: '20ms' }
+      }
+    },
+  },
   toStep('a step waits for another', (step, roll, steps) => {
     step['dependsOn'] = [roll(6) === 0 ? 'missing' : oneOf(roll, steps)?.['name']]
   }),
