@@ -140,6 +140,10 @@ await t.test('direct connections are off, or of one kind with what it needs', as
   const refused: [string[], string][] = [
     [['--direct=unix'], '--direct-directory: got none, want an absolute path for --direct unix'],
     [['--direct=unix', '--direct-directory=x'], '--direct-directory: got "x", want an absolute'],
+    [
+      ['--direct=unix', `--direct-directory=/${'x'.repeat(85)}`],
+      '--direct-directory: got a path of 86 bytes, want at most 85',
+    ],
     [['--direct-directory=/x'], '--direct-directory: got it with --direct off, want --direct unix'],
     [['--direct=tls', '--direct-directory=/x', '--direct-address=h:1'], 'got it with --direct tls'],
     [['--direct=tls'], '--direct-address: got none, want HOST:PORT for --direct tls'],

@@ -1,7 +1,8 @@
-import { isAbsolute, resolve } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { buildSubjects, type SubjectNames } from '@tutti/protocol'
+import { SOCKET_NAME_BYTES } from './direct/direct-listener.ts'
 import type { DirectOptions, HostPort } from './direct/direct-sockets.ts'
 import type { BrokerOptions } from './endpoints.ts'
 import { readText } from './nats/broker-files.ts'
@@ -103,6 +104,8 @@ const FORMER_FLAG_OF: NamesOfFields = {
 }
 
 const MAX_PORT = 65_535
+/** Of `sun_path` (unix(7)), less its final zero. */
+const MAX_SOCKET_PATH_BYTES = 107
 
 type NamesOfFields = Readonly<Record<BrokerField, keyof BrokerFlags>>
 
@@ -141,17 +144,26 @@ function toDirect(flags: BrokerFlags): DirectOptions | undefined {
   if (address !== undefined && !isTcp) {
     throw refusal('direct-address', `got it with --direct ${kind}, want --direct tls or tcp`)
   }
-  if (kind === 'unix') {
-    if (directory === undefined || !isAbsolute(directory)) {
-      const got = directory === undefined ? 'got none' : `got "${directory}"`
-      throw refusal('direct-directory', `${got}, want an absolute path for --direct unix`)
-    }
-    return { kind, directory: resolve(directory) }
-  }
+  if (kind === 'unix') return { kind, directory: toDirectory(directory) }
   if (!isTcp) return undefined
   // Executables that take no connections do not have the flag.
   if (!('direct-address' in flags)) return { kind }
   return { kind, listen: toHostPort(address, kind) }
+}
+
+function toDirectory(directory: string | undefined): string {
+  if (directory === undefined || !isAbsolute(directory)) {
+    const got = directory === undefined ? 'got none' : `got "${directory}"`
+    throw refusal('direct-directory', `${got}, want an absolute path for --direct unix`)
+  }
+  const path = resolve(directory)
+  const size = Buffer.byteLength(join(path, '/')) + SOCKET_NAME_BYTES
+  if (size <= MAX_SOCKET_PATH_BYTES) return path
+  const most = MAX_SOCKET_PATH_BYTES - SOCKET_NAME_BYTES - 1
+  throw refusal(
+    'direct-directory',
+    `got a path of ${Buffer.byteLength(path)} bytes, want at most ${most}`,
+  )
 }
 
 function toHostPort(address: string | undefined, kind: string): HostPort {

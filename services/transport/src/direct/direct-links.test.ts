@@ -73,7 +73,9 @@ function openLinks(
     ended: (member, isInOrder) => void heard.push(`${member} ${isInOrder ? 'ended' : 'broken'}`),
   }
   const warn = (_message: string, fields?: Readonly<Record<string, unknown>>): void =>
-    void failures.push(`${String(fields?.['member'])}: ${String(fields?.['why'])}`)
+    void failures.push(
+      `${String(fields?.['member'])}: ${String(fields?.['why'] ?? fields?.['subject'])}`,
+    )
   const links = new DirectLinks({
     self,
     role,
@@ -224,6 +226,7 @@ await t.test('a stranger that says something else is let go at once', async (t) 
     await until(() => state.isOver)
     t.ok(state.received.byteLength <= 40, 'no more than its random bytes')
   }
+  t.same(step.failures, ['undefined: direct connection'], 'one line tells of all')
   t.same([step.links.members, step.heard], [['router'], []])
 })
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { ServeError } from '@tutti/errors'
 import type { DirectAddress, Heartbeat } from '@tutti/protocol'
 import type { EndpointSettings } from '../endpoint-settings.ts'
+import { IgnoredMessages } from '../ignored-messages.ts'
 import type { TransportEvents } from '../log-events.ts'
 import { messageOf } from '../nats/foreign-error.ts'
 import type { Arrival } from '../sockets/placed-reader.ts'
@@ -77,12 +78,15 @@ export class DirectLinks {
   readonly #open = new Map<string, DirectConnection>()
   readonly #known = new Map<string, Known>()
   readonly #fallbacks = new Map<FallbackReason, number>()
+  /** Connections of others than members, which must not fill the log. */
+  readonly #strangers: IgnoredMessages
   #now = 0
   #isClosed = false
   #whenEmpty: (() => void) | undefined
 
   constructor(o: DirectLinksOptions) {
     this.#o = o
+    this.#strangers = new IgnoredMessages(o.events)
     this.listening = o.role === 'step' ? this.#listen() : Promise.resolve()
     // Who opens the member waits for it; a rejection before that is no unhandled one.
     this.listening.catch(() => {})
@@ -202,6 +206,7 @@ export class DirectLinks {
     const pending = this.#all.size - this.#open.size
     if (this.#isClosed || pending >= directPending || this.#open.size >= maxMembers) {
       socket.destroy()
+      this.#ignore('there are too many connections')
       return
     }
     this.#add(
@@ -211,9 +216,14 @@ export class DirectLinks {
         handshakeMs: connectMs,
       },
       (why, member) => {
-        if (!this.#isClosed) events.directFailed(member, why)
+        if (member === undefined) this.#ignore(why)
+        else if (!this.#isClosed) events.directFailed(member, why)
       },
     )
+  }
+
+  #ignore(why: string): void {
+    if (!this.#isClosed) this.#strangers.add(this.#now, 'direct connection', new Error(why))
   }
 
   /** @param ended - why, and who it was if that was known. */

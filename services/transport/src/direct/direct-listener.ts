@@ -62,6 +62,9 @@ function listen(server: Server, at: { path: string } | HostPort, where: string):
   })
 }
 
+/** Of the name of a socket in its directory. */
+export const SOCKET_NAME_BYTES = '0123456789abcdef.sock'.length
+
 /** A path has at most 107 bytes, so it is not the member's id. */
 async function openDirectory(directory: string, member: string): Promise<string> {
   try {

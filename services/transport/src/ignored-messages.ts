@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { TransportEvents } from '../log-events.ts'
+import type { TransportEvents } from './log-events.ts'
 
 /** A hostile member must not fill the log: one line in that time tells of all. */
 const LOG_EVERY_MS = 10_000
