@@ -17,8 +17,7 @@ const LARGEST_BYTES = 8 * MEGABYTE
 const ELEMENT_BYTES = 4
 /** Requests and answers of all clients, if all are as large as can be. */
 const IN_FLIGHT_BYTES = 2 * CLIENTS * LARGEST_BYTES
-/** Of these 300 MB, V8 may take 128 for buffers that nothing uses any more, before it looks for them. */
-const BOUND_BYTES = 1.5 * IN_FLIGHT_BYTES + 300 * MEGABYTE
+const BOUND_BYTES = 1.5 * IN_FLIGHT_BYTES + 200 * MEGABYTE
 const SAMPLE_MS = 1000
 /** Of the second half of the time over the first, without the first tenth. */
 const GROWTH_BYTES = 48 * MEGABYTE
