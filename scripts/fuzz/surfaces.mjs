@@ -278,7 +278,7 @@ function readBroker(pieces) {
   })
   parser.maxPayload = MAX_MESSAGE_BYTES
   try {
-    for (const piece of pieces) parser.take(piece)
+    for (const piece of pieces) parser.reader.take(piece)
     return { heard }
   } catch (refusal) {
     return { heard, refusal }
