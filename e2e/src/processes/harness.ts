@@ -75,8 +75,8 @@ export async function startHarness(
   }
 }
 
-/** What members are started around. */
-interface Surroundings {
+/** What all members of a test share. */
+interface HarnessParts {
   readonly broker: NatsServer
   readonly watch: MemberWatch
   readonly direct: DirectPlace
@@ -84,7 +84,7 @@ interface Surroundings {
 
 async function startMember(
   t: Test,
-  { broker, watch, direct }: Surroundings,
+  { broker, watch, direct }: HarnessParts,
   role: Heartbeat['role'],
   o: MemberOptions,
 ): Promise<Member> {

@@ -136,7 +136,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   })
 })
 
-/** Paths of the values of what is wanted, but for those that say which object it is, and whose. */
+/** Paths of the desired values, without those that identify the object and its owner. */
 function leavesOf(value: unknown, path: readonly string[] = []): readonly (readonly string[])[] {
   if (value === undefined || /^metadata\.(name|.*\.uid$)/.test(path.join('.'))) return []
   if (typeof value !== 'object' || value === null) return [path]

@@ -33,7 +33,7 @@ function toText(text: string): string {
   return SPECIAL.test(text) ? JSON.stringify(text) : `"${text}"`
 }
 
-/** What the server sends is in order, and so is the most of what is built. */
+/** The API server sends fields in order, and most manifests are built in order. */
 function isSorted(keys: readonly string[]): boolean {
   return keys.every((key, i) => i === 0 || (keys[i - 1] ?? '') < key)
 }
@@ -77,7 +77,7 @@ function isSameMember(one: object, other: object, name: string): boolean {
   return !isIn || isSameJson(Reflect.get(one, name), Reflect.get(other, name))
 }
 
-/** Not of what every object inherits: a label may be `toString`. */
+/** Without the properties that every object inherits: a label may be `toString`. */
 function isMember(object: object, name: string): boolean {
   return Object.hasOwn(object, name) && Reflect.get(object, name) !== undefined
 }

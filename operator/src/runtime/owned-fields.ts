@@ -2,7 +2,7 @@ import type { JsonObject, KubeObject, Stored } from '@tutti/kube'
 import { FIELD_MANAGER } from './children.ts'
 
 /**
- * The fields of an object that the operator's last apply set and that nobody has changed since, with their values now: the server
+ * The fields of an object that the operator's last apply set and that no other client has changed since, with their values now: the server
  * keeps account of them, and takes a field away from the operator when another writes another value. If all still stands, this is what was applied.
  *
  * Elements of lists come in the object's order. What belongs to one field as a whole (a selector, the rules of a policy) is

@@ -148,7 +148,7 @@ await t.test(
 )
 
 await t.test(
-  'two quick replicas answer each request once, whoever wins',
+  'two quick replicas answer each request once, whichever is first',
   { skip: SKIP },
   async (t) => {
     const { replicas, ask, members } = await open(t)

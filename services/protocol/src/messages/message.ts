@@ -101,7 +101,7 @@ export interface ChunkHeader {
   readonly total: number
 }
 
-/** A heartbeat on its way. One without revisions leaves them as they were: many of them are said only now and then. */
+/** A heartbeat as it is sent. Without revisions it changes none: a member with many sends them only now and then. */
 export type SentHeartbeat = Omit<Heartbeat, 'revisions'> & {
   readonly revisions?: Heartbeat['revisions'] | undefined
 }
