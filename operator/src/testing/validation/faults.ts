@@ -49,6 +49,13 @@ function toStep(
   })
 }
 
+/** Only steps that run a Model can be hedged. */
+function runEnsemble(step: PlainObject, name: string): void {
+  delete step['modelRef']
+  delete step['hedge']
+  step['ensembleRef'] = { name }
+}
+
 /** @param act - gets the inputMap, and an input in it. */
 function toRead(
   name: string,
@@ -144,17 +151,15 @@ export const FAULTS: readonly Fault[] = [
   }),
   toStep('a step takes a Model for an Ensemble, or the other way round', (step) => {
     const { modelRef, ensembleRef } = step
-    delete step['modelRef']
     delete step['ensembleRef']
     if (modelRef === undefined) step['modelRef'] = ensembleRef
-    else step['ensembleRef'] = { name: modelRef.name }
+    else runEnsemble(step, modelRef.name)
   }),
   toEnsemble('Ensembles contain each other', ({ steps }, roll, manifests) => {
     const step = oneOf<PlainObject>(roll, steps)
     const other = oneOf(roll, ofKind(manifests, 'Ensemble'))
     if (step === undefined || other === undefined) return
-    delete step['modelRef']
-    step['ensembleRef'] = { name: servedNameOf(other) }
+    runEnsemble(step, servedNameOf(other))
   }),
   toStep('a step wants a version', ({ modelRef }, roll) => {
     if (modelRef !== undefined) modelRef.version = 1 + roll(4)

@@ -136,8 +136,9 @@ function mirror<T extends z.ZodType>(
 ): T {
   const checked = schema.check(({ value, issues }) => {
     if (o.holds(value)) return
-    // All rules that are broken are told, as the API server does.
-    issues.push({ code: 'custom', message: o.text(value), input: value, path, continue: true })
+    // All rules that are broken are told, as the API server does. zod writes to the path of an issue.
+    const issue = { message: o.text(value), input: value, path: [...path] }
+    issues.push({ code: 'custom', ...issue, continue: true })
   })
   const check = checked.def.checks?.at(-1)
   if (check !== undefined) mirrored.add(check)

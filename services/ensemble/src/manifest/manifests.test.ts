@@ -214,6 +214,8 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
     [{ expose: { ingress: { hosts: ['A.example.com'] } } }, /hosts\[0\]: /],
     [{ expose: { ingress: { ...ingress, tls: [{ hosts: ['b.example.com'] }] } } }, /among `hosts`/],
   ]
+  const words = () => cases.map(([spec]) => ensemble(spec))
+  t.same(words(), words(), 'in the same words each time')
   for (const [spec, problem] of cases) t.match(ensemble(spec), problem, JSON.stringify(spec))
   t.equal(ensemble({ timeout: '1m30s', maxInFlightRequests: 8, expose: { ingress } }), 'accepted')
 })
