@@ -95,6 +95,21 @@ await t.test('any other damage is an error of the same kind', async (t) => {
   )
 })
 
+await t.test('a key with a character too many, or another last one, is no key', async (t) => {
+  const texts = toSecretTexts(KEYS)
+  const alphabet = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ234567')
+  const { operator, account, signing } = KEY_NAMES
+  for (const name of [operator, account, signing]) {
+    const good = texts[name] ?? ''
+    const others = alphabet.map((letter) => good.slice(0, -1) + letter)
+    for (const bad of [...alphabet.map((letter) => good + letter), ...others]) {
+      if (bad === good) continue
+      const read = () => parseTenancyKeys({ ...texts, [name]: bad })
+      t.throws(read, { name: 'DamagedKeysError', message: `key "${name}": ` }, bad)
+    }
+  }
+})
+
 await t.test('external servers: an account and a key that signs its users', async (t) => {
   const [account, signing] = [createNkey('account'), createNkey('account')]
   const texts = { 'account.pub': account.publicKey, 'signing.nk': signing.seed }
