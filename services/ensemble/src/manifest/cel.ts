@@ -117,10 +117,19 @@ export interface Bounds {
  * Text of bounded length. The API server counts code points where zod counts code units.
  *
  * @param o.want - the pattern in words; the API server shows the pattern.
+ * @param o.ofNumber - the error for a number in its place.
  */
-export function text(o: Bounds & { readonly pattern?: RegExp; readonly want?: string }) {
+export function text(
+  o: Bounds & {
+    readonly pattern?: RegExp
+    readonly want?: string
+    readonly ofNumber?: (value: number) => string
+  },
+) {
   const { min = 0, max, pattern, want } = o
-  const base = z.string().min(min)
+  const ofType = ({ input }: { readonly input?: unknown }) =>
+    typeof input === 'number' ? o.ofNumber?.(input) : undefined
+  const base = z.string({ error: ofType }).min(min)
   const error = ({ input }: { readonly input?: unknown }) => `got ${quote(input)}, want ${want}`
   const shaped = pattern && base.regex(pattern, want === undefined ? undefined : { error })
   return mirror((shaped ?? base).meta({ maxLength: max }), {

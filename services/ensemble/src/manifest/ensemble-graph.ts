@@ -94,7 +94,7 @@ function addShorthands(o: Shorthands, shorthands: readonly string[]): Map<string
   for (const [i, shorthand] of shorthands.entries()) {
     const path = `${stepPath(spec, index)}.inputs[${i}]`
     const dot = shorthand.indexOf('.')
-    const from = references.step(dot === -1 ? shorthand : shorthand.slice(0, dot), path)
+    const from = stepOfShorthand(references, shorthand, path)
     const outputs = dot === -1 ? commonNames(o, from, path) : [shorthand.slice(dot + 1)]
     for (const output of outputs) {
       const other = all.get(output)
@@ -108,6 +108,17 @@ function addShorthands(o: Shorthands, shorthands: readonly string[]): Map<string
     }
   }
   return all
+}
+
+/** @throws ServeError with the fault UnknownStep, which sends a tensor of the ensemble to `inputMap`. */
+function stepOfShorthand(references: EnsembleReferences, shorthand: string, path: string): number {
+  const dot = shorthand.indexOf('.')
+  const step = dot === -1 ? shorthand : shorthand.slice(0, dot)
+  if (!references.isStep(step) && references.isKnown(shorthand)) {
+    const problem = `'${shorthand}' is an ensemble tensor, and inputs names steps or STEP.OUTPUT; want it in inputMap: {INPUT: ${shorthand}}, with the name of the model's input`
+    throw refused('UnknownStep', path, problem)
+  }
+  return references.step(step, path)
 }
 
 /** The outputs of a step that have the name of an input of the step that reads them. */

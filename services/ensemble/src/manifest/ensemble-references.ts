@@ -50,6 +50,10 @@ export class EnsembleReferences {
     throw refused('UnknownStep', path, `no step '${name}'${hintOf(name, this.#steps.keys())}`)
   }
 
+  isStep(name: string): boolean {
+    return this.#steps.has(name)
+  }
+
   /** True if `resolve` would find something. */
   isKnown(reference: string): boolean {
     const { step } = split(reference)

@@ -71,7 +71,16 @@ export const AUTO = 'auto'
 /** @param allowsAuto - AUTO is allowed in place of a duration. */
 function durationField(pattern: RegExp, examples: string, allowsAuto = false) {
   const auto = allowsAuto ? `'${AUTO}', or ` : ''
-  const schema = text({ max: 24, pattern, want: `${auto}a duration, e.g. ${examples}` })
+  const want = `${auto}a duration, e.g. ${examples}`
+  const schema = text({
+    max: 24,
+    pattern,
+    want,
+    ofNumber: (value) =>
+      value > 0 && pattern.test(`${value}s`)
+        ? `got ${value}, want a duration with its unit, such as ${value}s or ${value}ms`
+        : `got ${value}, want ${want}`,
+  })
   return (description: string) =>
     cel(schema.describe(description), {
       rule: `${allowsAuto ? `self == '${AUTO}' || ` : ''}duration(self) > duration('0s')`,

@@ -102,6 +102,13 @@ await t.test('the shorthand feeds inputs of the same name', async (t) => {
   t.throws(() => convert(shorthand(['a'])), {
     message: /^steps\[1\]\(b\)\.inputs\[0\]: .*not known yet/,
   })
+  t.throws(() => convert(shorthand(['x'])), {
+    message:
+      "steps[1](b).inputs[0]: 'x' is an ensemble tensor, and inputs names steps or STEP.OUTPUT; want it in inputMap: {INPUT: x}, with the name of the model's input",
+  })
+  t.throws(() => convert(shorthand(['z'])), {
+    message: /^steps\[1\]\(b\)\.inputs\[0\]: no step 'z'/,
+  })
   t.throws(() => convert(shorthand(['a.p'], { p: 'x' })), {
     message: /'p' is fed by .*inputMap\[p\] already/,
   })
