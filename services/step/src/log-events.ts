@@ -26,6 +26,12 @@ export class StepEvents {
     this.#log.info('flag has no effect', { flag: '--backend-config', value, description })
   }
 
+  batchingIneffective(model: string): void {
+    const why =
+      'max_batch_size is 0: every request executes alone, as in Triton; queue policies and priorities hold'
+    this.#log.warn('dynamic_batching forms no batches', { model, why })
+  }
+
   acceleratorIdle(model: string): void {
     const why = 'its instance groups are of KIND_CPU'
     this.#log.warn('model leaves the accelerator idle', { model, why })

@@ -87,6 +87,14 @@ await t.test(
       [{ inputs: [tensor, tensor] }, /^spec\.inputs: got 't' twice, want each name once/],
       [{ inputs: [{ ...tensor, shape: [0] }] }, /^spec\.inputs\[0\]\.shape: .*at least 1/],
       [{ inputs: [{ ...tensor, datatype: 'TYPE_FP32' }] }, /^spec\.inputs\[0\]\.datatype: /],
+      [
+        { maxBatchSize: 0, batching: { maxQueueDelay: '5ms' } },
+        /^spec\.batching: got maxBatchSize 0, which lets every request execute alone: want/,
+      ],
+      [
+        { maxBatchSize: 0, batching: { preferredBatchSizes: [4] } },
+        /^spec\.batching: got maxBatchSize 0/,
+      ],
       [{ batching: { maxQueueDelay: '0ms' } }, /got 0ms, want a duration above 0/],
       [
         { timeouts: { load: '100us' } },

@@ -82,11 +82,26 @@ const WithoutDevices = cel(ModelSpecFields, {
   },
 })
 
+const waitsForOthers =
+  '(has(self.batching.maxQueueDelay) || has(self.batching.preferredBatchSizes))'
+
 /** What users write about a model; the schema of the CRD is made from it. */
-export const ModelSpec = cel(WithoutDevices, {
-  rule: "!has(self.storage) || !has(self.storage.secretRef) || self.storageUri.startsWith('http') || self.storageUri.startsWith('s3:')",
-  message: 'pvc:// and hostPath:// are read without credentials, want no secretRef',
-  field: 'storage.secretRef',
-  holds: (spec) => spec.storage?.secretRef === undefined || /^(http|s3:)/.test(spec.storageUri),
-}).describe('The model, and the pods that serve it.')
+export const ModelSpec = cel(
+  WithoutDevices,
+  {
+    rule: `!has(self.maxBatchSize) || self.maxBatchSize != 0 || !has(self.batching) || !${waitsForOthers}`,
+    message:
+      'got maxBatchSize 0, which lets every request execute alone: want it above 0, or neither maxQueueDelay nor preferredBatchSizes',
+    field: 'batching',
+    holds: ({ maxBatchSize, batching }) =>
+      maxBatchSize !== 0 ||
+      (batching?.maxQueueDelay ?? batching?.preferredBatchSizes) === undefined,
+  },
+  {
+    rule: "!has(self.storage) || !has(self.storage.secretRef) || self.storageUri.startsWith('http') || self.storageUri.startsWith('s3:')",
+    message: 'pvc:// and hostPath:// are read without credentials, want no secretRef',
+    field: 'storage.secretRef',
+    holds: (spec) => spec.storage?.secretRef === undefined || /^(http|s3:)/.test(spec.storageUri),
+  },
+).describe('The model, and the pods that serve it.')
 export type ModelSpec = z.infer<typeof ModelSpec>

@@ -7,7 +7,7 @@ import type { StepEvents } from '../log-events.ts'
 import { leavesIdle } from './instance-devices.ts'
 import { loadVersion, type VersionLoadOptions } from './load-version.ts'
 import { type PreparedModel, prepareModel } from './prepare-model.ts'
-import { ineffectiveSettings } from './supported-settings.ts'
+import { formsNoBatches, ineffectiveSettings } from './supported-settings.ts'
 
 /** The result of a load: the model as it is now, and why it does not serve if so. */
 export interface LoadOutcome {
@@ -87,6 +87,7 @@ async function loadVersions(
   for (const [field, flag] of ineffectiveSettings(config, has)) {
     o.events.settingIneffective(name, field, flag)
   }
+  if (formsNoBatches(config)) o.events.batchingIneffective(name)
   if (leavesIdle(config, o.settings.devices)) o.events.acceleratorIdle(name)
   const whole = { ...opened, config, labels, reason: '' }
   const loading = new Map(numbers.map((number) => [number, toLoading(number)]))

@@ -1,5 +1,11 @@
 import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
-import { type InstanceGroup, type ModelConfig, normaliseModelConfig } from '@tutti/model-config'
+import {
+  type InstanceGroup,
+  type ModelConfig,
+  normaliseModelConfig,
+  parseJsonConfig,
+  validateWhenRead,
+} from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
@@ -8,6 +14,7 @@ import { loadReason } from './load-model.ts'
 import {
   countInstances,
   countSlots,
+  formsNoBatches,
   ineffectiveSettings,
   requireSupported,
 } from './supported-settings.ts'
@@ -159,3 +166,24 @@ await t.test('reasons name every code as Triton prints it', async (t) => {
   }
   t.equal(loadReason(new Error('odd')), 'Internal: odd')
 })
+
+await t.test(
+  'a batcher without a batch dimension is legal, as in Triton, and batches nothing',
+  (t) => {
+    const dynamic_batching = parseJsonConfig({ dynamic_batching: {} }).dynamic_batching
+    for (const [max_batch_size, isBatched, want] of [
+      [0, true, true],
+      [0, false, false],
+      [1, true, false],
+    ] as const) {
+      const config = scriptedConfig({
+        max_batch_size,
+        ...(isBatched && dynamic_batching && { dynamic_batching }),
+      })
+      requireSupported(config)
+      validateWhenRead(normaliseModelConfig(config), config.name)
+      t.equal(formsNoBatches(config), want, `${max_batch_size} ${isBatched}`)
+    }
+    t.end()
+  },
+)

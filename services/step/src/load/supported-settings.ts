@@ -93,6 +93,11 @@ export function ineffectiveSettings(
   return settings.flatMap(([field, flag, isSet]) => (isSet ? [[field, flag] as const] : []))
 }
 
+/** Whether a batcher is asked for where there is no batch dimension. Triton loads such a model too, and its delay holds up no request. */
+export function formsNoBatches({ dynamic_batching, max_batch_size }: ModelConfig): boolean {
+  return dynamic_batching !== undefined && max_batch_size === 0
+}
+
 function isFirstResponse({ metric_identifier: identifier }: MetricControl): boolean {
   return identifier?.family === FIRST_RESPONSE_FAMILY
 }
