@@ -284,7 +284,11 @@ await t.test('whatever calls are begun, one that is whole is answered', async (t
   const served = await openTestServer(
     t,
     { m: {} },
-    { admission: new Admission({ maxRequests: 1, maxBytes: 1_000_000 }) },
+    {
+      admission: new Admission({ maxRequests: 1, maxBytes: 1_000_000 }),
+      // However long this takes, no call ends by time.
+      clock: createManualClock(),
+    },
   )
   const session = await connectRaw(t, served.address)
   await fc.assert(
@@ -296,12 +300,14 @@ await t.test('whatever calls are begun, one that is whole is answered', async (t
         }
         return stream
       })
-      await handled(session)
+      // A whole request of a stream is executed, and has the place meanwhile.
+      await withoutRequests(served, session)
       await served.client.infer(ask())
       for (const [i, { method, bytes, isCompleted }] of calls.entries()) {
         const stream = streams[i]
         if (stream === undefined) continue
         if (isCompleted && method !== 'ServerLive') {
+          await withoutRequests(served, session)
           stream.end(FRAME.subarray(bytes))
           if ((await statusOf(stream)) !== '0') return false
         } else stream.close()
@@ -312,6 +318,12 @@ await t.test('whatever calls are begun, one that is whole is answered', async (t
     { numRuns: 30 },
   )
 })
+
+/** Waits until no request has a place; it hangs if one keeps it. */
+async function withoutRequests({ admission }: TestServer, session: ClientHttp2Session) {
+  do await handled(session)
+  while (admission.requests > 0)
+}
 
 async function idle({ admission }: TestServer, session: ClientHttp2Session): Promise<void> {
   do await handled(session)
