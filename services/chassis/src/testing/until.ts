@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Between two looks: another process cannot be subscribed to, so what it shows is looked at again. */
-const PAUSE_MS = 10
+/**
+ * Between two looks: another process cannot be subscribed to, so what it shows is looked at again. Longer behind a look that took long,
+ * as one by kubectl: it would take the processor from what it waits for.
+ */
+const PAUSE_MS = { least: 10, most: 200 }
 /** Far beyond what anything here takes; a test that gets so far hangs. */
 const LIMIT_MS = 120_000
 
@@ -17,11 +20,13 @@ export async function until<T>(
 ): Promise<T> {
   const giveUpAt = performance.now() + LIMIT_MS
   for (;;) {
+    const beganAt = performance.now()
     const found = await look()
     if (found !== undefined && found !== false) return found
     if (performance.now() > giveUpAt) {
       throw new Error(`waited in vain until ${typeof what === 'string' ? what : what()}`)
     }
-    await delay(PAUSE_MS)
+    const tookMs = performance.now() - beganAt
+    await delay(Math.min(Math.max(PAUSE_MS.least, 2 * tookMs), PAUSE_MS.most))
   }
 }
