@@ -1,4 +1,5 @@
 // Runs test files: npm test, npm run nightly, npm run soak [-- PART-OF-PATH ...]
+import { randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { runScript } from './setup/failure.mjs'
@@ -11,10 +12,9 @@ const HOUR_S = 3600
 
 const TIERS = {
   '--nightly': {
-    // Its own files, and the properties of all other tests with ten times their runs.
+    // Its own files, and all other tests that have random inputs or count: ten times as many.
     find: (filters) => findTestFiles(root, [...NIGHTLIES, ...TESTS], filters).filter(isLong),
-    env: { TUTTI_PROPERTY_FACTOR: '10' },
-    nodeFlags: [`--import=${new URL('testing/longer-properties.mjs', import.meta.url)}`],
+    env: { TUTTI_TEST_FACTOR: '10' },
     timeoutS: HOUR_S,
   },
   // Each file wants the machine for itself, and what showed after hours would not show again in as many.
@@ -27,14 +27,21 @@ const TIERS = {
 }
 
 function isLong(file) {
-  return /\.nightly\./.test(file) || /\bfc\.assert\(/.test(readFileSync(join(root, file), 'utf8'))
+  const text = readFileSync(join(root, file), 'utf8')
+  return (
+    /\.nightly\./.test(file) ||
+    /\bfc\.(assert|sample)\(|\btest(Seed|Factor)\(|\bTUTTI_SEED\b/.test(text)
+  )
 }
 
 await runScript(async () => {
   const [first, ...rest] = process.argv.slice(2)
   if (Object.hasOwn(TIERS, first ?? '')) {
-    const { find, ...options } = TIERS[first]
-    return await runTests({ root, files: find(rest), ...options })
+    const { find, env, ...options } = TIERS[first]
+    // One that failed fails again when it runs once more.
+    const { TUTTI_SEED = String(randomInt(2 ** 31)) } = process.env
+    console.log(`TUTTI_SEED=${TUTTI_SEED}`)
+    return await runTests({ root, files: find(rest), env: { ...env, TUTTI_SEED }, ...options })
   }
   const filters = first === undefined ? [] : [first, ...rest]
   const files = findTestFiles(root, TESTS, filters)

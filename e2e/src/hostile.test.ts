@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { testFactor, testSeed } from '@tutti/chassis/testing'
 import t from 'tap'
 import { residentBytes } from './control-churn.ts'
 import { poke, seededRandom, sendBadRequests, servesRightBytes } from './hostile.ts'
@@ -9,8 +10,8 @@ import { copyModels } from './temp-repository.ts'
 t.setTimeout(600_000)
 
 const MODELS = ['ens_chain', 'add_one_batch']
-const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-const COUNT = 3_000
+const SEED = testSeed()
+const COUNT = 600 * testFactor()
 /** Far above the noise of a heap, far below what a leak of a request's bytes would take in the soak. */
 const GROWTH_BYTES = 96 * 1024 * 1024
 

@@ -1,18 +1,18 @@
-import { until } from '@tutti/chassis/testing'
+import { testFactor, until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { churn, churnRepository, heldBy } from './control-churn.ts'
 import { serve } from './serving.ts'
 
 t.setTimeout(900_000)
 
-const WARM_UP = 50
-const TIMES = 200
+const WARM_UP = 40
+const TIMES = 60 * testFactor()
 /** Of one round over the one before. */
 const GROWTH_BYTES = 24 * 1024 * 1024
 /** A heap that has not found its size yet grows by more for a while; what leaks grows in every round. */
 const ROUNDS = 4
 
-await t.test('200 loads and unloads leave no thread and no descriptor behind', async (t) => {
+await t.test(`${TIMES} loads and unloads leave no thread and no descriptor behind`, async (t) => {
   const serving = await serve(t, {
     repositories: [await churnRepository(t)],
     flags: ['--model-control-mode=explicit'],

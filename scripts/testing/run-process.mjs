@@ -10,6 +10,7 @@ import { suiteOf } from './test-files.mjs'
 const GRACE_MS = 20_000
 /** Of a process of which no test has failed yet. */
 const KEPT_LINES = 10_000
+const PROPERTIES = `--import=${new URL('properties.mjs', import.meta.url)}`
 
 /**
  * @typedef {object} Outcome
@@ -26,11 +27,11 @@ const KEPT_LINES = 10_000
 /**
  * Runs test files in one process, with all that they start in one process group. The group ends with the process.
  *
- * @param {{ root: string, files: readonly string[], env: NodeJS.ProcessEnv, timeoutS: number, signal: AbortSignal,
- *   nodeFlags?: readonly string[] }} o - `signal` ends the group at once.
+ * @param {{ root: string, files: readonly string[], env: NodeJS.ProcessEnv, timeoutS: number, signal: AbortSignal }} o - `signal` ends
+ *   the group at once.
  * @returns {Promise<Outcome>}
  */
-export async function runProcess({ root, files, env, timeoutS, signal, nodeFlags = [] }) {
+export async function runProcess({ root, files, env, timeoutS, signal }) {
   const startedMs = performance.now()
   const output = new TapOutput(files)
   const lines = []
@@ -44,7 +45,7 @@ export async function runProcess({ root, files, env, timeoutS, signal, nodeFlags
   }
   const args =
     files.length === 1 ? files : [join(import.meta.dirname, 'run-batch.mjs'), suiteOf(files[0])]
-  const child = spawn(process.execPath, [...nodeFlags, ...args], {
+  const child = spawn(process.execPath, [PROPERTIES, ...args], {
     cwd: root,
     // In seconds; a test that has none of its own ends then.
     env: { ...env, TAP_TIMEOUT: String(timeoutS), TUTTI_TEST_FILES: JSON.stringify(files) },

@@ -10,6 +10,8 @@ import { needsOf, suiteOf } from './test-files.mjs'
 
 /** Seconds that a process of tests may take; the machines of a CI are slow when they are busy. */
 const TIMEOUT_S = 600
+/** More processes than cores: measured, tests wait for 0.4 of their time, for other processes, for Kubernetes and for the clock. */
+const BUSY_FACTOR = 1.5
 
 /**
  * Runs test files and prints how they went: each process as it ends, in full if it failed; then each suite's time, what was skipped,
@@ -17,7 +19,7 @@ const TIMEOUT_S = 600
  * fails runs once more, alone, after all others; if it passes then, it is printed as flaky.
  *
  * @param {{ root: string, files: readonly string[], env?: NodeJS.ProcessEnv, jobs?: number, timeoutS?: number,
- *   isOnce?: boolean, nodeFlags?: readonly string[], signal?: AbortSignal, print?: (text: string) => void,
+ *   isOnce?: boolean, signal?: AbortSignal, print?: (text: string) => void,
  *   atEnd?: () => Promise<string | undefined>, provide?: (needs: readonly string[]) => Promise<NodeJS.ProcessEnv> }} o -
  *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take;
  *   `isOnce`: what fails does not run again; `print` takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
@@ -34,14 +36,17 @@ export async function runTests(o) {
   )
 }
 
-async function runAll({ root, files, nodeFlags, ...o }) {
+async function runAll({ root, files, ...o }) {
   const failure = new AbortController()
   const signal = AbortSignal.any([o.signal, failure.signal])
-  const { jobs = Math.max(2, availableParallelism()), timeoutS = TIMEOUT_S } = o
+  const {
+    jobs = Math.ceil(BUSY_FACTOR * Math.max(2, availableParallelism())),
+    timeoutS = TIMEOUT_S,
+  } = o
   const provide = o.provide ?? createProvider(root, { ...toolEnvironment(root), ...o.env })
   const report = new Report(o.print)
   const run = async (task, taskEnv) => {
-    const options = { root, env: taskEnv, timeoutS, signal, nodeFlags }
+    const options = { root, env: taskEnv, timeoutS, signal }
     return await runProcess({ ...options, files: task.files })
   }
   const pool = { jobs, signal, provide, fail: (reason) => failure.abort(reason) }

@@ -179,6 +179,26 @@ await test('of files that share a process each is flaky by its own failure', asy
   t.match(printed, /flaky: services\/x\/src\/two\/b\.test\.ts\n {4}.*on the look at b\n/)
 })
 
+await test('random inputs are those of TUTTI_SEED, and a property that fails tells it', async (t) => {
+  const property = `import * as fc from 'fast-check'
+import { test } from 'tap'
+await test('holds', async () => fc.assert(fc.property(fc.nat(), (n) => n < 1000)))
+await test('sampled', async (t) => t.fail('sample ' + fc.sample(fc.nat(), 5)))
+`
+  const printedOf = async (env) => {
+    const { code, printed } = await run(t, { 'e2e/a.test.ts': property }, { env })
+    t.equal(code, 1)
+    return [/\{ seed: \d+/.exec(printed)?.[0], /sample [\d,]+/.exec(printed)?.[0]]
+  }
+  const [seed, sample] = await printedOf({ TUTTI_SEED: '7' })
+  t.equal(seed, '{ seed: 7')
+  t.same(await printedOf({ TUTTI_SEED: '7' }), [seed, sample])
+  const other = await printedOf({ TUTTI_SEED: '8' })
+  t.equal(other[0], '{ seed: 8')
+  t.not(other[1], sample)
+  t.same(await printedOf({}), await printedOf({ TUTTI_SEED: '1' }), 'the tests of a change')
+})
+
 await test('what a file leaves running ends with it', async (t) => {
   const leaving = `import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'

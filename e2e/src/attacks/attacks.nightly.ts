@@ -1,10 +1,11 @@
+import { testSeed } from '@tutti/chassis/testing'
 import t from 'tap'
 import { ATTACK_CLASSES, attack, serveTarget } from './attack-round.ts'
 
 t.setTimeout(0)
 
 const COUNT = 2000
-const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = testSeed()
 
 for (const kind of ATTACK_CLASSES) {
   await t.test(`${COUNT} attacks of the class ${kind} harm nobody else`, async (t) => {

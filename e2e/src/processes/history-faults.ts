@@ -48,17 +48,18 @@ const AT_BROKER: ReadonlyMap<FaultKind, AtBroker> = new Map([
 export const KINDS: readonly FaultKind[] = [...AT_PLACES.keys(), ...AT_BROKER.keys()]
 
 /**
- * Deals the kinds of faults in random order, all of them once before any comes again.
+ * Deals these kinds of faults in random order, all of them once before any comes again.
  *
  * @returns deals the next fault that does not strike where another one does already; undefined if there is none.
  */
 export function faultDeck(
   cluster: Cluster,
   random: Random,
+  kinds: readonly FaultKind[] = KINDS,
 ): (busy: PlannedFault['at'] | undefined) => PlannedFault | undefined {
   const deck: FaultKind[] = []
   return (busy) => {
-    if (deck.length === 0) deck.push(...shuffled(random, KINDS))
+    if (deck.length === 0) deck.push(...shuffled(random, kinds))
     for (const [i, kind] of deck.entries()) {
       const planned = plan(cluster, random, kind, busy)
       if (planned === undefined) continue

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { until } from '@tutti/chassis/testing'
+import { testSeed, until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
 import { scrape } from '../metrics.ts'
 import { ask, unclean } from './asking.ts'
 import type { DirectKind } from './direct-flags.ts'
-import { checkHistory, type HistoryEvent } from './history-check.ts'
+import { checkHistory, type FaultKind, type HistoryEvent } from './history-check.ts'
 import { type HistoryClients, startHistoryClients } from './history-clients.ts'
 import { type Cluster, startCluster } from './history-cluster.ts'
 import { faultDeck, KINDS, type PlannedFault } from './history-faults.ts'
@@ -26,6 +26,8 @@ export interface HistoryOptions {
   readonly seed: number
   readonly requests: number
   readonly direct?: DirectKind | undefined
+  /** KINDS if absent. */
+  readonly faults?: readonly FaultKind[] | undefined
 }
 
 /**
@@ -34,6 +36,7 @@ export interface HistoryOptions {
  *
  * @param o.requests - at least so many; the clients go on while faults are there.
  * @param o.direct - what requests and tensors travel over; what TUTTI_DIRECT names if absent.
+ * @param o.faults - each of them comes once at least.
  */
 export async function runHistory(t: Test, o: HistoryOptions) {
   t.comment(`TUTTI_SEED=${o.seed}`)
@@ -50,7 +53,8 @@ export async function runHistory(t: Test, o: HistoryOptions) {
     thinkMs: THINK_MS,
   })
   t.teardown(() => clients.stop())
-  await runStorms(cluster, clients, { random, requests: o.requests, record })
+  const { requests, faults = KINDS } = o
+  await runStorms(cluster, clients, { random, requests, faults, record })
   await clients.stop()
   const problems = checkHistory(events)
   t.same(problems.slice(0, 20), [], `each request has one outcome, the right one (${o.seed})`)
@@ -58,10 +62,13 @@ export async function runHistory(t: Test, o: HistoryOptions) {
   return summarise(events)
 }
 
-/** One round, of the seed that TUTTI_SEED names or of any. */
-export async function showHistory(t: Test, requests: number, direct?: DirectKind): Promise<void> {
-  const seed = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-  const { calm, outcomes, faults } = await runHistory(t, { seed, requests, direct })
+/** One round of a test. */
+export async function showHistory(
+  t: Test,
+  requests: number,
+  o: Pick<HistoryOptions, 'direct' | 'faults'> = {},
+): Promise<void> {
+  const { calm, outcomes, faults } = await runHistory(t, { ...o, seed: testSeed(), requests })
   t.comment(`${formatCounts(outcomes)}; ${calm} of them between the faults`)
   t.comment(formatCounts(faults))
   t.ok(calm > requests / 20, `${calm} requests had no fault for an excuse`)
@@ -71,13 +78,14 @@ export async function showHistory(t: Test, requests: number, direct?: DirectKind
 interface Storms {
   readonly random: Random
   readonly requests: number
+  readonly faults: readonly FaultKind[]
   readonly record: (event: HistoryEvent) => void
 }
 
 /** Storms of one or two faults, until every kind was there and there were enough requests. */
 async function runStorms(cluster: Cluster, clients: HistoryClients, o: Storms): Promise<void> {
-  const { random } = o
-  const deal = faultDeck(cluster, random)
+  const { random, faults } = o
+  const deal = faultDeck(cluster, random, faults)
   let [fault, dealt] = [0, 0]
   const strike = async (planned: PlannedFault): Promise<void> => {
     const number = ++fault
@@ -88,7 +96,7 @@ async function runStorms(cluster: Cluster, clients: HistoryClients, o: Storms): 
     await cluster.settled()
     o.record({ type: 'settled', fault: number })
   }
-  while (dealt < KINDS.length || clients.ended < o.requests) {
+  while (dealt < faults.length || clients.ended < o.requests) {
     const calmUntil = clients.ended + between(random, CALM.least, CALM.most)
     await until('clients go on', () => clients.ended >= calmUntil)
     const first = deal(undefined)

@@ -1,6 +1,6 @@
 // needs: nats
 
-import { until } from '@tutti/chassis/testing'
+import { testFactor, testSeed, until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { residentBytes } from '../control-churn.ts'
 import { openClient } from '../grpc-client.ts'
@@ -14,7 +14,9 @@ import { howItEnded, successes } from './seen.ts'
 
 t.setTimeout(600_000)
 
-const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = testSeed()
+/** Of messages. */
+const COUNT = 800 * testFactor()
 /** Lines that one process may log in one attack of thousands of messages. */
 const LINES = 1500
 /** Above what a process has when it has served: the heap's own slack, far below what was sent. */
@@ -39,13 +41,13 @@ function isTyped(outcome: Outcome): boolean {
 }
 
 const ATTACKS: readonly (readonly [string, (hostile: HostileMember) => Promise<void>])[] = [
-  ['noise on every subject', (hostile) => hostile.sendNoise(4000)],
-  ['damaged messages', (hostile) => hostile.sendDamaged(4000)],
-  ['replays', (hostile) => hostile.replay(4000)],
-  ['contradicting heartbeats', (hostile) => hostile.contradict(3000)],
-  ['invented replicas', (hostile) => hostile.invent(6000)],
-  ['forged words of the broker', (hostile) => hostile.denyMembers(3000)],
-  ['floods', (hostile) => hostile.flood(15_000)],
+  ['noise on every subject', (hostile) => hostile.sendNoise(COUNT)],
+  ['damaged messages', (hostile) => hostile.sendDamaged(COUNT)],
+  ['replays', (hostile) => hostile.replay(COUNT)],
+  ['contradicting heartbeats', (hostile) => hostile.contradict(COUNT)],
+  ['invented replicas', (hostile) => hostile.invent(COUNT)],
+  ['forged words of the broker', (hostile) => hostile.denyMembers(COUNT)],
+  ['floods', (hostile) => hostile.flood(4 * COUNT)],
 ]
 
 await t.test('a hostile member with valid credentials', { skip: SKIP }, async (t) => {

@@ -1,6 +1,6 @@
 // needs: nats
 
-import { until } from '@tutti/chassis/testing'
+import { testFactor, testSeed, until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
@@ -19,7 +19,9 @@ import { logged, mark, untilReady } from './seen.ts'
 
 t.setTimeout(600_000)
 
-const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = testSeed()
+/** The majority goes to the other revision, and back. */
+const ROUNDS = 2 * testFactor()
 /** What a rollout may cost a request. */
 const TYPED = new Set(
   ['STEP_LOST', 'STEP_UNAVAILABLE', 'REVISION_GONE'].map((r) => `UNAVAILABLE ${r}`),
@@ -80,7 +82,7 @@ await t.test('two revisions under one version number', { skip: SKIP }, async (t)
   }
 
   await t.test('replicas of each come and go under load', async () => {
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       // The majority has the traffic: so it goes over to this revision, and back in the next round.
       const revision = round % 2 === 0 ? 'three' : 'one'
       const others = replicas.filter((one) => one.revision !== revision)

@@ -1,4 +1,5 @@
 // needs: nats, python, apiserver
+import { testSeed } from '@tutti/chassis/testing'
 import { withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { seededRandom } from '../hostile.ts'
@@ -14,7 +15,7 @@ t.setTimeout(0)
 
 /** A day, unless one wants it shorter: pieces add up in one report. */
 const MINUTES = Number(process.env['TUTTI_SOAK_MINUTES'] ?? 24 * 60)
-const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = testSeed()
 const WITHOUT = [
   PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set',
   SKIP,

@@ -1,4 +1,5 @@
 // needs: nats
+import { testSeed } from '@tutti/chassis/testing'
 import t from 'tap'
 import { SKIP } from '../processes/harness.ts'
 import { formatCounts, runHistory } from '../processes/history-round.ts'
@@ -7,7 +8,7 @@ t.setTimeout(0)
 
 /** Hours, unless one wants it shorter. */
 const MINUTES = Number(process.env['TUTTI_SOAK_MINUTES'] ?? 240)
-const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = testSeed()
 const REQUESTS = 10_000
 
 await t.test('histories of one seed after the other', { skip: SKIP }, async (all) => {

@@ -1,3 +1,4 @@
+import { testSeed } from '@tutti/chassis/testing'
 import t from 'tap'
 import { residentBytes } from '../control-churn.ts'
 import { sendBadRequests, servesRightBytes } from '../hostile.ts'
@@ -6,7 +7,7 @@ import { copyModels } from '../temp-repository.ts'
 
 t.setTimeout(0)
 
-const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = testSeed()
 const ROUNDS = 10
 const PER_ROUND = 10_000
 /** Until the heap has its size. */

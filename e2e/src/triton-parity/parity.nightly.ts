@@ -1,4 +1,5 @@
 // needs: triton, python
+import { testSeed } from '@tutti/chassis/testing'
 import t from 'tap'
 import { ROOT } from '../serving.ts'
 import { ACCEPTED, MOST_ACCEPTED } from './accepted.ts'
@@ -14,7 +15,7 @@ const COUNT = Number(process.env['TUTTI_PARITY_CASES'] ?? 4000)
 /** Some more than are wanted: those that end Triton are left out. */
 const CORPUS_CASES = 2200
 const CORPUS_SEED = 1_000_000_000
-const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = testSeed()
 const { TUTTI_TRITON: program, TUTTI_TRITON_MISSING: reason } = process.env
 const skip = program === undefined ? (reason ?? 'TUTTI_TRITON is not set') : false
 

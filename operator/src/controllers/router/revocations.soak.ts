@@ -1,4 +1,5 @@
 // needs: apiserver
+import { testSeed } from '@tutti/chassis/testing'
 import { startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { installCrds } from '../../testing/prepare-server.ts'
@@ -6,7 +7,7 @@ import { revokeAccess } from '../../testing/revocations.ts'
 
 t.setTimeout(0)
 
-const SEED = Math.floor(Math.random() * 2 ** 31)
+const SEED = testSeed()
 
 await t.test(`access ends a thousand times, seed ${SEED}`, { skip: withoutKube() }, async (t) => {
   const server = await startApiServer()

@@ -22,4 +22,5 @@ export {
   createTestCertificates,
   type TestCertificates,
 } from './test-certificates.ts'
+export { testFactor, testSeed } from './test-seed.ts'
 export { until } from './until.ts'

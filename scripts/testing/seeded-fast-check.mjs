@@ -1,9 +1,11 @@
 import { env } from 'node:process'
 import * as real from 'fast-check'
 
-const factor = Number(env.TUTTI_PROPERTY_FACTOR)
+const factor = Number(env.TUTTI_TEST_FACTOR ?? 1)
 /** Of fast-check, for a test that says nothing. */
 const DEFAULT_RUNS = 100
+
+real.configureGlobal({ ...real.readConfigureGlobal(), seed: Number(env.TUTTI_SEED ?? 1) })
 
 // oxlint-disable-next-line import/export -- `assert` below takes the place of the one among these
 export * from 'fast-check'
