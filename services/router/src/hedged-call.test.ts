@@ -110,6 +110,30 @@ await t.test('an attempt that cannot have run is tried again, beside the other',
   t.same(left(rig), [0, 0, 0, 0])
 })
 
+await t.test('a replica that loses every hedged request is learnt to be slow', async (t) => {
+  const rig = createHedgingRig()
+  const firsts: string[] = []
+  for (let i = 0; i < 60; i += 1) {
+    const answered = rig.ask()
+    const [first] = rig.attempts.splice(0)
+    firsts.push(first?.replica ?? '')
+    if (first?.replica === 'b') {
+      rig.clock.advance(1)
+      first.answer(1)
+    } else {
+      rig.clock.advance(50)
+      const [hedge] = rig.attempts.splice(0)
+      rig.clock.advance(1)
+      hedge?.answer(1)
+      first?.fail(new ServeError('CANCELLED', 'ended'), 'maybe')
+    }
+    t.same(seen(answered), [1])
+  }
+  const slow = firsts.filter((replica) => replica === 'a').length
+  t.ok(slow > 0 && slow < 8, `${slow} of 60 requests went to the slow one first`)
+  t.same(left(rig), [0, 0, 0, 0])
+})
+
 await t.test('nothing is hedged where there is no other replica', async (t) => {
   const rig = createHedgingRig({ replicas: ['a'] })
   const answered = rig.ask()

@@ -1,4 +1,4 @@
-import { type CallScope, openCallScope } from '@tutti/chassis'
+import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
 import type { StepHedge } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
@@ -46,6 +46,7 @@ export function callHedged(
 /** One of the two attempts. */
 interface Branch {
   readonly scope: CallScope
+  readonly pins: BranchPins
   readonly isHedge: boolean
 }
 
@@ -70,7 +71,8 @@ class HedgedCall {
 
   begin({ afterMs }: StepHedge, budget: HedgeBudget): void {
     const { pins } = this.#call.owner
-    const first = new BranchPins((o, target, request) => pins.choose(o, target, request), pins)
+    const choose: Choose = (o, target, request) => pins.choose(o, target, request)
+    const first = new BranchPins(choose, pins, this.#o.clock)
     this.#stopTimer = this.#o.clock.setTimer(afterMs, () => this.#hedge(first, budget))
     this.#attempt(first, false)
   }
@@ -89,13 +91,13 @@ class HedgedCall {
     const { target } = this.#call
     const choose = (o: RequestDependencies): ChosenReplica =>
       chooseOther(o, { target, pins, request, replica })
-    this.#attempt(new BranchPins(choose, pins), true)
+    this.#attempt(new BranchPins(choose, pins, this.#o.clock), true)
   }
 
   #attempt(pins: BranchPins, isHedge: boolean): void {
     const { owner, context } = this.#call
     const scope = openCallScope({ clock: this.#o.clock, parent: context.signal })
-    const branch = { scope, isHedge }
+    const branch = { scope, pins, isHedge }
     this.#open.add(branch)
     const call = {
       ...this.#call,
@@ -115,7 +117,11 @@ class HedgedCall {
     if (this.#isAnswered) return
     this.#isAnswered = true
     const lost = new ServeError('CANCELLED', 'another replica has answered')
-    for (const { scope } of this.#open) scope.cancel(lost)
+    for (const { scope, pins } of this.#open) {
+      // A replica that loses every time is cancelled every time, and no answer of it would tell that it is slow.
+      pins.learnLost(this.#o)
+      scope.cancel(lost)
+    }
     if (branch.isHedge) this.#count('won')
     this.#sink.send(response)
   }
@@ -151,19 +157,33 @@ class BranchPins {
   replica: string | undefined
   readonly #choose: Choose
   readonly #pins: RequestOwner['pins']
+  readonly #clock: Clock
+  /** While it is at a replica: since when, and what was outstanding there then. */
+  #place: { chosen: ChosenReplica; sinceMs: number; workUs: number } | undefined
 
-  constructor(choose: Choose, pins: RequestOwner['pins']) {
+  constructor(choose: Choose, pins: RequestOwner['pins'], clock: Clock) {
     this.#choose = choose
     this.#pins = pins
+    this.#clock = clock
   }
 
   choose(o: RequestDependencies, resolved: ResolvedEntry, request: InferRequest): ChosenReplica {
     const chosen = this.#choose(o, resolved, request)
-    this.replica = chosen.replica.address.replica
+    const { replica } = chosen
+    this.replica = replica.address.replica
+    this.#place = { chosen, sinceMs: this.#clock.now(), workUs: replica.workUs }
     return chosen
   }
 
+  /** Another replica has answered before. */
+  learnLost({ directory: { places } }: Pick<RequestDependencies, 'directory'>): void {
+    if (this.#place === undefined) return
+    const { chosen, sinceMs, workUs } = this.#place
+    places.work.learnAtLeast(chosen, { elapsedUs: (this.#clock.now() - sinceMs) * 1e3, workUs })
+  }
+
   ended(chosen: ChosenReplica, executed: Executed): void {
+    this.#place = undefined
     this.#pins.ended(chosen, executed)
   }
 

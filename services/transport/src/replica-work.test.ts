@@ -71,6 +71,30 @@ await t.test('a slow replica is known by its answers, and forgiven once it has n
   t.ok(slow.slowness < 1.2)
 })
 
+await t.test('what was cancelled says at least how slow its replica is', async (t) => {
+  const work = new ReplicaWork()
+  const lost = fresh()
+  const at = () => place('k', work.expect('k', of(1)), lost)
+  work.learnAtLeast(at(), { elapsedUs: 1e6, workUs: 1 })
+  t.equal(lost.slowness, 1, 'nothing is known of the model')
+  for (let i = 0; i < 100; i += 1) work.learn(at(), took(10))
+  for (const known of [
+    { elapsedUs: 10_000, workUs: 8192 },
+    { elapsedUs: 90_000, workUs: 90_000 },
+  ]) {
+    work.learnAtLeast(at(), known)
+    t.equal(lost.slowness, 1, 'it was not late, for what was there before it')
+  }
+  for (let i = 0; i < 200; i += 1) work.learnAtLeast(at(), { elapsedUs: 20_000, workUs: 8192 })
+  t.ok(Math.abs(lost.slowness - 2) < 0.1, `${lost.slowness}`)
+  for (let i = 0; i < 500; i += 1) work.learnAtLeast(at(), { elapsedUs: 1e9, workUs: 8192 })
+  t.ok(lost.slowness > 3 && lost.slowness <= 4, `${lost.slowness}: bounded, as answers are`)
+  work.learnAtLeast(place('k', UNWEIGHED, lost), { elapsedUs: 1, workUs: 1 })
+  const slowness = lost.slowness
+  work.learnAtLeast(at(), { elapsedUs: 20_000, workUs: 8192 })
+  t.equal(lost.slowness, slowness, 'it takes nothing back')
+})
+
 await t.test(
   'of one slow and one fast replica the slow one gets little, and is tried again',
   async (t) => {

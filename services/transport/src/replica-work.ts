@@ -16,7 +16,7 @@ const MOST_US = 2 ** 40
 export interface ReplicaSpeed {
   /** What its requests take over what they take anywhere; 1 at first. */
   slowness: number
-  /** Answers since the last heartbeat. */
+  /** Something was learnt of it since the last heartbeat. */
   hasAnswered: boolean
 }
 
@@ -71,6 +71,25 @@ export class ReplicaWork {
     replica.hasAnswered = true
     means[size] = expected + SIZE_WEIGHT * (us - expected)
     means[0] = (means[0] || us) + SIZE_WEIGHT * (us - (means[0] || us))
+  }
+
+  /**
+   * Learns from an attempt that was cancelled because another replica had answered: it would have taken longer than that, which
+   * says nothing of a replica that is known to be as slow.
+   *
+   * @param o.elapsedUs - from its beginning to its end.
+   * @param o.workUs - what was outstanding at the replica when it began, its own work included.
+   */
+  learnAtLeast(
+    { pin: { key }, work: { size }, replica }: WeighedPlace,
+    o: { readonly elapsedUs: number; readonly workUs: number },
+  ): void {
+    const expected = this.#means.get(key)?.[size] ?? 0
+    if (size === 0 || expected === 0) return
+    const ratio = Math.min(MOST_SLOW, o.elapsedUs / Math.max(expected, o.workUs))
+    if (ratio <= replica.slowness) return
+    replica.slowness += REPLICA_WEIGHT * (ratio - replica.slowness)
+    replica.hasAnswered = true
   }
 
   #remember(key: string): Float64Array {
