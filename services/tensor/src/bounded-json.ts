@@ -26,10 +26,12 @@ export interface JsonSize {
   readonly depth: number
 }
 
+/** How often each byte stands outside of strings, in the text that is measured: 2 KiB for each request would cost as much as the rest of its reading. */
+const COUNTS = new Float64Array(256)
+
 /** Counts what JSON.parse would make of a text, in some nanoseconds a byte and without memory. */
 export function measureJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): JsonSize {
-  // How often each byte stands outside of strings.
-  const counts = new Float64Array(256)
+  const counts = COUNTS.fill(0)
   let depth = 0
   let isString = false
   for (let i = 0; i < bytes.byteLength && depth <= maxDepth; i++) {

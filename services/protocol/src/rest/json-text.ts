@@ -65,12 +65,11 @@ function parseText(text: string, bytes: Uint8Array): JsonDocument {
 /** Of all objects in a value, but for those that stand behind something else in an array: tensors have no objects. */
 function membersIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
-  if (Array.isArray(value)) {
-    if (typeof value[0] !== 'object') return 0
-    return value.reduce<number>((sum, item) => sum + membersIn(item), 0)
-  }
-  const items: readonly unknown[] = Object.values(value)
-  return items.reduce<number>((sum, item) => sum + membersIn(item), items.length)
+  if (Array.isArray(value) && typeof value[0] !== 'object') return 0
+  const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value)
+  let members = Array.isArray(value) ? 0 : items.length
+  for (const item of items) members += membersIn(item)
+  return members
 }
 
 function withoutTwins(document: JsonDocument, members: number): unknown {

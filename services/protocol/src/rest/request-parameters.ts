@@ -5,6 +5,7 @@ import { WrittenNumber } from './exact-numbers.ts'
 import {
   asBoolean,
   isObject,
+  type JsonObject,
   jsonTypeError,
   member,
   NON_STRING,
@@ -46,6 +47,10 @@ const KNOWN = new Map<string, (value: unknown) => Partial<Draft>>([
 export function writtenParameters({ text, value }: JsonDocument): unknown {
   const parameters = member(value, 'parameters')
   if (!isObject(parameters)) return parameters
+  // Without numbers it says what its text says, and the text of a document is long.
+  if (Object.values(parameters).every((plain) => typeof plain !== 'number')) {
+    return withinBounds(parameters)
+  }
   const written = new Map<string, unknown>()
   let count = 0
   for (const [key, source] of memberTexts(memberText(text, 'parameters') ?? '{}')) {
@@ -57,6 +62,13 @@ export function writtenParameters({ text, value }: JsonDocument): unknown {
     written.set(key, typeof plain === 'number' ? new WrittenNumber(source) : plain)
   }
   return Object.fromEntries(written)
+}
+
+function withinBounds(parameters: JsonObject): JsonObject {
+  const keys = Object.keys(parameters)
+  if (keys.length > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+  keys.forEach(withinBound)
+  return parameters
 }
 
 /**
