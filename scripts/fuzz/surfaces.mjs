@@ -43,6 +43,7 @@ import { SharedRegions } from '../../services/server/dist/shared-memory/shared-r
 import { TraceSettings } from '../../services/server/dist/trace/trace-settings.js'
 import { DATATYPES, elementCount } from '../../services/tensor/dist/index.js'
 import { WireParser } from '../../services/transport/dist/nats/wire-parser.js'
+import { READ_BYTES } from '../../services/transport/dist/sockets/placed-reader.js'
 
 /**
  * @typedef {object} Surface
@@ -264,18 +265,19 @@ function runBroker(input) {
 
 function readBroker(pieces) {
   const heard = []
-  const place = (head, size, subject) => {
+  const place = (head, { size, subject }) => {
     assert.ok(size <= MAX_MESSAGE_BYTES && head.byteLength <= size)
     const into = new Uint8Array(size - (size % 7 < head.byteLength ? size % 7 : 0))
     return { into, arrived: () => heard.push([subject, into]) }
   }
-  const parser = new WireParser({
+  const listener = {
     info: (json) => heard.push(['info', json]),
     ping: () => heard.push('ping'),
     pong: () => heard.push('pong'),
     refused: (text) => heard.push(['refused', text]),
     placeOf: (sid) => (sid % 2 === 0 ? () => undefined : place),
-  })
+  }
+  const parser = new WireParser(listener, READ_BYTES)
   parser.maxPayload = MAX_MESSAGE_BYTES
   try {
     for (const piece of pieces) parser.reader.take(piece)

@@ -17,7 +17,6 @@ export interface EndpointSettings {
   readonly reconnectMs: number
   readonly connectMs: number
   readonly firstConnectMs: number
-  readonly keepAliveMs: number
   readonly controlDeadMs: number
   readonly dataDeadMs: number
   readonly graceMs: number
@@ -67,7 +66,6 @@ export const ENDPOINT_DEFAULTS: EndpointSettings = {
   reconnectMs: 100,
   connectMs: 2000,
   firstConnectMs: 5000,
-  keepAliveMs: 5000,
   controlDeadMs: 3000,
   dataDeadMs: 10_000,
   graceMs: 1000,

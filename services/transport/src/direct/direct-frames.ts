@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { type Place, PlacedReader } from '../sockets/placed-reader.ts'
+import { type Place, PlacedReader, READ_BYTES } from '../sockets/placed-reader.ts'
 
 /*
  * A frame: bytes that follow (uint32 LE), kind (1 byte), three zeros, and those bytes. What both ends prove to one another comes before
@@ -32,7 +32,7 @@ export class FrameParser {
 
   constructor(placeOf: PlaceFrame) {
     this.#placeOf = placeOf
-    this.reader = new PlacedReader(this)
+    this.reader = new PlacedReader(this, READ_BYTES)
   }
 
   /** As Grammar's. @throws ServeError MALFORMED_MESSAGE. */

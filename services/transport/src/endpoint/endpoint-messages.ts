@@ -7,7 +7,7 @@ import type { DirectLinks } from '../direct/direct-links.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerLink } from '../nats/broker-link.ts'
 import type { ChunkPump } from '../nats/chunk-pump.ts'
-import type { CameBytes } from '../nats/library-client.ts'
+import type { CameBytes } from '../nats/whole-messages.ts'
 import type { InlineLimits } from '../transfers/split-tensors.ts'
 
 /** What member messages are sent and received with. */

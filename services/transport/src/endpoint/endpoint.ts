@@ -26,7 +26,7 @@ import { type Departure, Membership, type Novelty } from '../members/membership.
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
 import { ChunkPump } from '../nats/chunk-pump.ts'
-import type { BrokerMessage, CameBytes } from '../nats/library-client.ts'
+import type { BrokerMessage, CameBytes } from '../nats/whole-messages.ts'
 import type { Arrival } from '../sockets/placed-reader.ts'
 import { IncomingTransfers, mostUnaskedBytes } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-transfers.ts'
@@ -262,7 +262,7 @@ export class Endpoint {
       link.control.subscribe(subjects.heartbeats(role), take)
     }
     link.control.subscribe(subjects.ping(member), ({ reply }) => this.#answerPing(reply))
-    link.data.subscribe(subjects.data(member), (head, size, subject) =>
+    link.data.place(subjects.data(member), (head, { size, subject }) =>
       this.#place(subject, head, size, undefined),
     )
   }

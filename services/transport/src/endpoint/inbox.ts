@@ -1,6 +1,6 @@
 import { decodeToken, encodeToken, type Subjects } from '@tutti/protocol'
 import type { BrokerLink } from '../nats/broker-link.ts'
-import type { BrokerMessage } from '../nats/library-client.ts'
+import type { BrokerMessage } from '../nats/whole-messages.ts'
 
 /** Told by the broker that there is no responder where we published, and by members that they are there. */
 export interface InboxListener {

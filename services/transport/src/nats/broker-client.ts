@@ -1,4 +1,5 @@
 import type { BrokerOptions } from '../endpoints.ts'
+import type { PlaceMessage } from './wire-parser.ts'
 
 /** A message to the broker. */
 export interface OutgoingBytes {
@@ -14,7 +15,7 @@ export interface OutgoingBytes {
 }
 
 /** One connection to the broker, from the moment when it is signed in; it does not come back. */
-export interface BrokerClient<Handler> {
+export interface BrokerClient {
   /** Its address, as HOST:PORT. */
   readonly server: string
   /** Bytes that one message may have, as the broker says. */
@@ -24,7 +25,7 @@ export interface BrokerClient<Handler> {
   readonly closed: Promise<string>
   publish(message: OutgoingBytes): void
   /** @returns ends it. */
-  subscribe(subject: string, handler: Handler): () => void
+  subscribe(subject: string, place: PlaceMessage): () => void
   /** Resolves when the broker has had all that was published; never, if the connection ends before. */
   flush(): Promise<void>
   /** Sends what is published, then closes. */
@@ -37,7 +38,6 @@ export interface BrokerClient<Handler> {
 export interface ConnectionSettings {
   readonly reconnectMs: number
   readonly connectMs: number
-  readonly keepAliveMs: number
 }
 
 /** What a client is connected from. */
@@ -47,11 +47,10 @@ export interface ClientOptions {
   /** Shown by the broker's tools. */
   readonly name: string
   readonly settings: ConnectionSettings
+  /** What is read at once where no message is on its way to its place. */
+  readonly readBytes: number
   /** The broker refused something that it names, a subject say, or is about to stop. */
   readonly complained: (what: string) => void
   /** Calls what is not the client's own. Does not throw: undefined if that did. */
   readonly guard: <T>(act: () => T) => T | undefined
 }
-
-/** Connects and signs in. @throws an error that `describeConnectFailure` knows. */
-export type OpenClient<Handler> = (o: ClientOptions) => Promise<BrokerClient<Handler>>

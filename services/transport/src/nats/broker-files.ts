@@ -11,7 +11,7 @@ export interface BrokerFiles extends SignInKeys {
 }
 
 /**
- * Reads and checks the files: the library would skip a certificate that is none, and name no file.
+ * Reads and checks the files: `node:tls` would skip a certificate that is none, and name no file.
  *
  * @throws ServeError that names the field and the file, and repeats none of its contents.
  */

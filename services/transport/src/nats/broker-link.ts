@@ -6,7 +6,6 @@ import { LinkWatch, type WatchedConnection } from './link-watch.ts'
 import {
   type BrokerConnection,
   type ConnectOptions,
-  type DataConnection,
   openBrokerConnection,
   openDataConnection,
 } from './nats-connection.ts'
@@ -30,7 +29,7 @@ export interface BrokerLinkOptions {
  */
 export class BrokerLink {
   readonly control: BrokerConnection
-  readonly data: DataConnection
+  readonly data: BrokerConnection
   readonly #o: BrokerLinkOptions
   readonly #watches: readonly LinkWatch[]
   #isUp = false

@@ -2,14 +2,14 @@ import type { Clock } from '@tutti/chassis'
 import { encodeChunkHead, type Subjects } from '@tutti/protocol'
 import type { DirectLinks } from '../direct/direct-links.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
-import type { DataConnection } from './nats-connection.ts'
+import type { BrokerConnection } from './nats-connection.ts'
 
 /** What the pump moves from where to where. */
 export interface ChunkPumpOptions {
   readonly self: string
   readonly subjects: Subjects
   readonly outgoing: OutgoingTransfers
-  readonly data: DataConnection
+  readonly data: BrokerConnection
   readonly direct: DirectLinks | undefined
   readonly clock: Clock
   /** Bytes that may wait for the broker; the client itself would take any number. */

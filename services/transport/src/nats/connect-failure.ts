@@ -1,8 +1,9 @@
+import { ServeError } from '@tutti/errors'
 import type { BrokerOptions } from '../endpoints.ts'
 import { messageOf, propertyOf } from './foreign-error.ts'
 
 /**
- * Why a server could not be connected to, in words for the people who run it: the library says codes.
+ * Why a server could not be connected to, in words for the people who run it: errors have codes.
  *
  * @param connectMs - how long it was waited for.
  */
@@ -11,16 +12,12 @@ export function describeConnectFailure(
   broker: BrokerOptions,
   connectMs: number,
 ): string {
-  for (const known of [propertyOf(error, 'chainedError'), error]) {
-    const code = propertyOf(known, 'code')
-    const words = typeof code === 'string' ? WORDS[code] : undefined
-    if (words !== undefined) return words({ broker, connectMs, text: messageOf(known) })
-  }
-  const tlsAlert = propertyOf(error, 'reason')
-  if (typeof tlsAlert === 'string') return `TLS: ${tlsAlert}`
   const text = messageOf(error)
-  if (text === 'unexpected response from server') return 'what answers there is no NATS server'
-  return text
+  const code = propertyOf(error, 'code')
+  const words = typeof code === 'string' ? WORDS[code] : undefined
+  if (words !== undefined) return words({ broker, connectMs, text })
+  const tlsAlert = error instanceof ServeError ? undefined : propertyOf(error, 'reason')
+  return typeof tlsAlert === 'string' ? `TLS: ${tlsAlert}` : text
 }
 
 interface Failure {
@@ -50,11 +47,8 @@ const WORDS: Readonly<Record<string, (failure: Failure) => string>> = {
   ACCOUNT_EXPIRED: () => 'the account has expired',
   AUTHENTICATION_TIMEOUT: () => 'the broker waited too long for the sign-in',
   TIMEOUT: ({ connectMs }) => `timeout: no answer within ${connectMs} ms`,
-  CONNECTION_TIMEOUT: ({ connectMs }) => `timeout: no answer within ${connectMs} ms`,
   ETIMEDOUT: () => 'timeout: no answer from this address',
   CONNECTION_CLOSED: () => CLOSED_EARLY,
-  // So the library says of a connection that ends without an error, too.
-  CONNECTION_REFUSED: () => CLOSED_EARLY,
   ECONNREFUSED: () => 'connection refused: nothing listens there',
   ECONNRESET: () => CLOSED_EARLY,
   EPIPE: () => CLOSED_EARLY,

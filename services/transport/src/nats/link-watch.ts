@@ -11,7 +11,7 @@ export type WatchedConnection = Pick<BrokerConnection, 'isConnected' | 'flush' |
 
 /**
  * Asks the broker over a connection whether it is there, and gives the connection up when no answer comes: a broker or a
- * network that stalls leaves the connection open, and the library would take two of its long pings to notice.
+ * network that stalls leaves the connection open.
  */
 export class LinkWatch {
   readonly #connection: WatchedConnection

@@ -3,21 +3,25 @@ import { queryObjects } from 'node:v8'
 import { systemClock } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
-import { brokerAt, WITH_NATS } from '../testing/endpoints.ts'
+import { brokerAt, until, WITH_NATS } from '../testing/endpoints.ts'
 import { type BrokerConnection, openBrokerConnection } from './nats-connection.ts'
+import type { BrokerMessage } from './whole-messages.ts'
 
 const FLUSHES = 1000
 
-/** A connection to a broker of its own. */
-async function open(t: Test): Promise<BrokerConnection> {
+async function openServer(t: Test): Promise<string> {
   const server = await startNatsServer()
   t.teardown(() => server.stop())
+  return server.url
+}
+
+async function open(t: Test, url: string): Promise<BrokerConnection> {
   const connected = Promise.withResolvers<void>()
   const connection = openBrokerConnection({
-    broker: brokerAt(server.url),
+    broker: brokerAt(url),
     name: 'test',
     clock: systemClock,
-    settings: { reconnectMs: 100, connectMs: 5000, keepAliveMs: 10_000 },
+    settings: { reconnectMs: 100, connectMs: 5000 },
     listener: {
       connected: () => connected.resolve(),
       disconnected: () => {},
@@ -36,7 +40,7 @@ async function flushOften(connection: BrokerConnection): Promise<void> {
 }
 
 await t.test('a flush that is answered leaves nothing behind', WITH_NATS, async (t) => {
-  const connection = await open(t)
+  const connection = await open(t, await openServer(t))
   await flushOften(connection)
   const before = queryObjects(Promise, { format: 'count' })
   await flushOften(connection)
@@ -51,10 +55,37 @@ await t.test('a flush fails when the connection is given up or closed', WITH_NAT
     closed: (connection) => void connection.close(0),
   } as const satisfies Record<string, (connection: BrokerConnection) => void>
   for (const [way, end] of Object.entries(ends)) {
-    const connection = await open(t)
+    const connection = await open(t, await openServer(t))
     // What the broker does not answer before the connection ends.
     const flushed = Promise.all([connection.flush(), connection.flush()])
     end(connection)
     await t.rejects(flushed, lost, way)
   }
 })
+
+await t.test(
+  'names of all letters, empty messages and replies without a responder',
+  WITH_NATS,
+  async (t) => {
+    const url = await openServer(t)
+    const [connection, other] = [await open(t, url), await open(t, url)]
+    const came: unknown[] = []
+    const take = (message: BrokerMessage): void => {
+      const { bytes, ...rest } = message
+      came.push({ ...rest, text: Buffer.from(bytes).toString() })
+    }
+    connection.subscribe('größe.中', take)
+    await connection.flush()
+    other.publish('größe.中', Buffer.from('é'), 'antwort.中')
+    other.publish('größe.中', new Uint8Array())
+    await until(() => came.length === 2)
+    connection.subscribe('inbox.>', take)
+    connection.publish('missing', Buffer.from('x'), 'inbox.7')
+    await until(() => came.length === 3)
+    t.same(came, [
+      { subject: 'größe.中', reply: 'antwort.中', isNoResponder: false, text: 'é' },
+      { subject: 'größe.中', reply: undefined, isNoResponder: false, text: '' },
+      { subject: 'inbox.7', reply: undefined, isNoResponder: true, text: '' },
+    ])
+  },
+)

@@ -2,16 +2,13 @@ import { randomInt } from 'node:crypto'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { BrokerOptions } from '../endpoints.ts'
-import type {
-  BrokerClient,
-  ConnectionSettings,
-  OpenClient,
-  OutgoingBytes,
-} from './broker-client.ts'
+import { OWN_BYTES, READ_BYTES } from '../sockets/placed-reader.ts'
+import type { BrokerClient, ConnectionSettings, OutgoingBytes } from './broker-client.ts'
 import { describeConnectFailure } from './connect-failure.ts'
 import { messageOf } from './foreign-error.ts'
-import { type HandleMessage, openLibraryClient } from './library-client.ts'
-import { openWireClient, type PlaceMessage } from './wire-client.ts'
+import { type BrokerMessage, placeWhole } from './whole-messages.ts'
+import { openWireClient } from './wire-client.ts'
+import type { PlaceMessage } from './wire-parser.ts'
 
 /** What happens to a connection. Nothing here may throw. */
 export interface ConnectionListener {
@@ -36,38 +33,37 @@ export interface ConnectOptions {
   readonly listener: ConnectionListener
 }
 
-/** Begins to connect, and goes on until it succeeds or is closed. For messages of any kind, each as a whole. */
+/** Begins to connect, and goes on until it succeeds or is closed. For small messages, many of which may be read at once. */
 export function openBrokerConnection(o: ConnectOptions): BrokerConnection {
-  const connection = new BrokerConnection(o, openLibraryClient)
+  return open(o, OWN_BYTES)
+}
+
+/** The same for large messages, each of which is read to its place. */
+export function openDataConnection(o: ConnectOptions): BrokerConnection {
+  return open(o, READ_BYTES)
+}
+
+function open(o: ConnectOptions, readBytes: number): BrokerConnection {
+  const connection = new BrokerConnection(o, readBytes)
   connection.start()
   return connection
 }
 
-/** The same for large messages, which are neither copied on their way out nor on their way to their place. */
-export function openDataConnection(o: ConnectOptions): DataConnection {
-  const connection = new BrokerConnection(o, openWireClient)
-  connection.start()
-  return connection
-}
-
-export type DataConnection = BrokerConnection<PlaceMessage>
-
-interface Subscribed<Handler> {
+interface Subscribed {
   readonly subject: string
-  readonly handler: Handler
+  readonly place: PlaceMessage
   end: (() => void) | undefined
 }
 
 /**
- * One connection to the broker, which comes back by itself until it is closed. Reconnects with a new client each time, instead of letting the library do it: the library keeps what is published
- * while it is away and then drops it without a word, reads credentials once, and waits for a silent socket to take its last
- * bytes before it gives it up.
+ * One connection to the broker, which comes back by itself until it is closed: with a new client each time, which reads the
+ * credentials anew. What is published while it is away is lost, and who publishes is told.
  */
-export class BrokerConnection<Handler = HandleMessage> {
+export class BrokerConnection {
   readonly #o: ConnectOptions
-  readonly #openClient: OpenClient<Handler>
-  readonly #subscriptions = new Set<Subscribed<Handler>>()
-  #client: BrokerClient<Handler> | undefined
+  readonly #readBytes: number
+  readonly #subscriptions = new Set<Subscribed>()
+  #client: BrokerClient | undefined
   #isClosed = false
   #stopWaiting: (() => void) | undefined
   #attempt: Promise<void> = Promise.resolve()
@@ -76,9 +72,9 @@ export class BrokerConnection<Handler = HandleMessage> {
   readonly #unanswered = new Set<() => void>()
   #lastFailure = ''
 
-  constructor(o: ConnectOptions, openClient: OpenClient<Handler>) {
+  constructor(o: ConnectOptions, readBytes: number) {
     this.#o = o
-    this.#openClient = openClient
+    this.#readBytes = readBytes
   }
 
   get isConnected(): boolean {
@@ -119,9 +115,14 @@ export class BrokerConnection<Handler = HandleMessage> {
     return true
   }
 
-  /** Lasts over reconnects. @returns ends it. */
-  subscribe(subject: string, handler: Handler): () => void {
-    const subscribed: Subscribed<Handler> = { subject, handler, end: undefined }
+  /** Takes whole messages; lasts over reconnects. @returns ends it. */
+  subscribe(subject: string, take: (message: BrokerMessage) => void): () => void {
+    return this.place(subject, placeWhole(take))
+  }
+
+  /** The same for messages that have a place. */
+  place(subject: string, place: PlaceMessage): () => void {
+    const subscribed: Subscribed = { subject, place, end: undefined }
     this.#subscriptions.add(subscribed)
     if (this.#client !== undefined) begin(this.#client, subscribed)
     return () => {
@@ -168,7 +169,7 @@ export class BrokerConnection<Handler = HandleMessage> {
    * Until the client has flushed or is lost: no client settles a flush on a connection that ends. A race with one promise of
    * the connection would remember every flush for as long as the connection lasts.
    */
-  #untilFlushed(client: BrokerClient<Handler>): Promise<void> {
+  #untilFlushed(client: BrokerClient): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#unanswered.add(resolve)
     client.flush().then(resolve, reject)
@@ -194,13 +195,14 @@ export class BrokerConnection<Handler = HandleMessage> {
   }
 
   /** Tries the servers one by one, each time from another one on, so that each has its say in the failure. */
-  async #connectToAny(): Promise<BrokerClient<Handler>> {
+  async #connectToAny(): Promise<BrokerClient> {
     const { broker, name, settings, listener } = this.#o
     const { servers } = broker
     const shared = {
       broker,
       name,
       settings,
+      readBytes: this.#readBytes,
       complained: (what: string): void => this.#guard(() => listener.complained(what)),
       guard: this.#guard.bind(this),
     }
@@ -210,7 +212,7 @@ export class BrokerConnection<Handler = HandleMessage> {
       const at = (first + i) % servers.length
       const server = servers[at] ?? ''
       try {
-        return await this.#openClient({ ...shared, server })
+        return await openWireClient({ ...shared, server })
       } catch (error) {
         failures[at] = `${server}: ${describeConnectFailure(error, broker, settings.connectMs)}`
       }
@@ -219,7 +221,7 @@ export class BrokerConnection<Handler = HandleMessage> {
     throw away(failures.filter((failure) => failure !== undefined).join('; '))
   }
 
-  async #take(client: BrokerClient<Handler>): Promise<void> {
+  async #take(client: BrokerClient): Promise<void> {
     for (const subscribed of this.#subscriptions) begin(client, subscribed)
     // Only when the broker has our subscriptions may others hear that we are here.
     await Promise.race([client.flush(), client.closed])
@@ -231,7 +233,7 @@ export class BrokerConnection<Handler = HandleMessage> {
     this.#guard(() => this.#o.listener.connected(client.server))
   }
 
-  #lost(client: BrokerClient<Handler>, why: string): void {
+  #lost(client: BrokerClient, why: string): void {
     if (this.#client !== client) return
     this.#client = undefined
     this.#endFlushes()
@@ -270,11 +272,11 @@ export class BrokerConnection<Handler = HandleMessage> {
   }
 }
 
-function begin<Handler>(client: BrokerClient<Handler>, subscribed: Subscribed<Handler>): void {
-  subscribed.end = client.subscribe(subscribed.subject, subscribed.handler)
+function begin(client: BrokerClient, subscribed: Subscribed): void {
+  subscribed.end = client.subscribe(subscribed.subject, subscribed.place)
 }
 
-async function endInOrder<Handler>(client: BrokerClient<Handler>): Promise<void> {
+async function endInOrder(client: BrokerClient): Promise<void> {
   try {
     await client.close()
   } catch {

@@ -4,7 +4,7 @@ import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import type { BrokerOptions } from '../endpoints.ts'
 import type { BrokerClient } from './broker-client.ts'
-import { openWireClient, type PlaceMessage } from './wire-client.ts'
+import { openWireClient } from './wire-client.ts'
 
 /** Signs in without anything. */
 const BROKER: BrokerOptions = { servers: [], prefix: 'tutti', repository: 'default' }
@@ -30,12 +30,13 @@ async function openFake(t: Test, greeting = INFO, answer = 'PONG\r\n') {
   })
   const { port } = server.address() as AddressInfo
   const complaints: string[] = []
-  const open = (): Promise<BrokerClient<PlaceMessage>> =>
+  const open = (): Promise<BrokerClient> =>
     openWireClient({
       server: `nats://127.0.0.1:${port}`,
       broker: BROKER,
       name: 'test',
-      settings: { reconnectMs: 10, connectMs: 300, keepAliveMs: 1000 },
+      settings: { reconnectMs: 10, connectMs: 300 },
+      readBytes: 4096,
       complained: (what) => complaints.push(what),
       guard: (act) => act(),
     })
@@ -74,7 +75,7 @@ await t.test('a connection that cannot be is given up at once, and says why', as
 await t.test('damage ends an open connection with its reason', async (t) => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ['MSG a 7 1\r\n', /a message is for the unknown subscription 7/],
-    ['MSG a 1 100001\r\n', /a message has 100001 bytes, want at most 100000/],
+    ['MSG a 1 100001\r\n', /a message has 100001 bytes, want 0 to 100000/],
     ['garbage\r\n', /a line is none of a NATS server/],
     ["-ERR 'Stale Connection'\r\n", /Stale Connection/],
     ['', /the broker closed it/],

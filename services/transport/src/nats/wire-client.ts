@@ -9,10 +9,10 @@ import { messageOf } from './foreign-error.ts'
 import { toAuthenticator } from './nats-keys.ts'
 import { type PlaceMessage, protocolError, WireParser } from './wire-parser.ts'
 
-export type { PlaceMessage } from './wire-parser.ts'
-
 const DEFAULT_PORT = 4222
 const CRLF = Buffer.from('\r\n')
+/** A smaller message is one write: copying it costs less than the pieces would. */
+const COPIED_BYTES = 8192
 
 /** What a server says of itself, as far as it concerns us. */
 interface ServerInfo {
@@ -24,10 +24,12 @@ interface ServerInfo {
 }
 
 /**
- * Connects a client of our own for large messages: it reads each straight to its place and copies none that it sends, where the
- * library copies twice each way. It has no headers, and so is not told that there is no responder.
+ * Connects and signs in. A client of our own: it reads each message straight to its place and copies none that is large, where the
+ * library `nats` copies twice each way and makes some promises for each.
+ *
+ * @throws an error that `describeConnectFailure` knows.
  */
-export async function openWireClient(o: ClientOptions): Promise<BrokerClient<PlaceMessage>> {
+export async function openWireClient(o: ClientOptions): Promise<BrokerClient> {
   const files = readBrokerFiles(o.broker)
   const client = new WireClient(o, files)
   const { promise: timeIsOver, reject } = Promise.withResolvers<never>()
@@ -44,7 +46,7 @@ export async function openWireClient(o: ClientOptions): Promise<BrokerClient<Pla
   return client
 }
 
-class WireClient implements BrokerClient<PlaceMessage> {
+class WireClient implements BrokerClient {
   readonly server: string
   /** Rejects if the connection ends before it can be used. */
   readonly signedIn: Promise<void>
@@ -76,13 +78,16 @@ class WireClient implements BrokerClient<PlaceMessage> {
     // A failure reaches what waits for it; after the sign-in it changes nothing.
     this.signedIn.catch(() => {})
     this.closed = this.#settle.closed.promise
-    const parser = new WireParser({
-      info: (json) => this.#informed(json),
-      ping: () => this.#writeLine('PONG'),
-      pong: () => this.#pongs.shift()?.(),
-      refused: (text) => this.#refused(text),
-      placeOf: (sid) => this.#placeOf(sid),
-    })
+    const parser = new WireParser(
+      {
+        info: (json) => this.#informed(json),
+        ping: () => this.#writeLine('PONG'),
+        pong: () => this.#pongs.shift()?.(),
+        refused: (text) => this.#refused(text),
+        placeOf: (sid) => this.#placeOf(sid),
+      },
+      o.readBytes,
+    )
     this.#parser = parser
     this.#socket = new MessageSocket({
       open: (onread) => connectTcp({ ...address, noDelay: true, onread }),
@@ -98,18 +103,26 @@ class WireClient implements BrokerClient<PlaceMessage> {
   publish({ subject, bytes, head, reply, written }: OutgoingBytes): void {
     const size = bytes.byteLength + (head?.byteLength ?? 0)
     const to = reply === undefined ? subject : `${subject} ${reply}`
-    this.#writeLine(`PUB ${to} ${size}`)
-    if (head !== undefined) this.#socket.write(head)
-    this.#socket.write(bytes)
-    this.#socket.write(CRLF, written)
+    const line = Buffer.from(`PUB ${to} ${size}\r\n`)
+    const socket = this.#socket
+    if (size <= COPIED_BYTES) {
+      socket.write(
+        Buffer.concat(head === undefined ? [line, bytes, CRLF] : [line, head, bytes, CRLF]),
+      )
+      written?.()
+      return
+    }
+    socket.write(head === undefined ? line : Buffer.concat([line, head]))
+    socket.write(bytes)
+    socket.write(CRLF, written)
   }
 
-  subscribe(subject: string, handler: PlaceMessage): () => void {
+  subscribe(subject: string, place: PlaceMessage): () => void {
     const { guard } = this.#o
     this.#lastSid += 1
     const sid = this.#lastSid
-    this.#places.set(sid, (head, size, at) => {
-      const arrival = guard(() => handler(head, size, at))
+    this.#places.set(sid, (head, message) => {
+      const arrival = guard(() => place(head, message))
       return arrival && { into: arrival.into, arrived: () => guard(arrival.arrived) }
     })
     this.#writeLine(`SUB ${subject} ${sid}`)
@@ -167,7 +180,7 @@ class WireClient implements BrokerClient<PlaceMessage> {
   }
 
   #writeLine(line: string): void {
-    this.#socket.write(Buffer.from(`${line}\r\n`, 'latin1'))
+    this.#socket.write(Buffer.from(`${line}\r\n`))
   }
 
   #signIn({ nonce, offersTls }: ServerInfo): void {
@@ -179,8 +192,8 @@ class WireClient implements BrokerClient<PlaceMessage> {
       version: '1',
       protocol: 1,
       echo: false,
-      headers: false,
-      no_responders: false,
+      headers: true,
+      no_responders: true,
       tls_required: offersTls,
       name,
       ...(broker.user !== undefined && { user: broker.user, pass: broker.password?.() ?? '' }),
@@ -250,7 +263,7 @@ const DROPPED: PlaceMessage = () => undefined
 /** What the server refuses without closing the connection. */
 const KEPT_OPEN = /^(permissions violation|maximum subscriptions|invalid (publish )?subject)/i
 
-/** Codes as those of the library, for `describeConnectFailure`. */
+/** Codes for `describeConnectFailure`. */
 const REFUSALS: readonly (readonly [RegExp, string])[] = [
   [/^authorization violation/i, 'AUTHORIZATION_VIOLATION'],
   [/^user authentication (expired|revoked)/i, 'AUTHENTICATION_EXPIRED'],

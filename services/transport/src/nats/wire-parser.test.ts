@@ -1,29 +1,35 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { HEAD_BYTES } from '../sockets/placed-reader.ts'
+import { HEAD_BYTES, OWN_BYTES, READ_BYTES } from '../sockets/placed-reader.ts'
 import { type PlaceMessage, WireParser } from './wire-parser.ts'
 
 const MAX_PAYLOAD = 64 * 1024
+/** Of a message that may have headers beside it. */
+const MOST_BYTES = MAX_PAYLOAD - 2 * HEAD_BYTES
 
 /** A parser whose subscription 1 reads messages behind their first bytes, and 2 drops them. @returns with all that it heard. */
-function open(headBytes = 0) {
+function open(headBytes = 0, readBytes = READ_BYTES) {
   const heard: string[] = []
-  const parser = new WireParser({
-    info: (json) => heard.push(`info ${json}`),
-    ping: () => heard.push('ping'),
-    pong: () => heard.push('pong'),
-    refused: (text) => heard.push(`refused ${text}`),
-    placeOf: (sid) => {
-      if (sid > 2) throw new Error(`sid ${sid}`)
-      return sid === 1 ? place : () => undefined
+  const parser = new WireParser(
+    {
+      info: (json) => heard.push(`info ${json}`),
+      ping: () => heard.push('ping'),
+      pong: () => heard.push('pong'),
+      refused: (text) => heard.push(`refused ${text}`),
+      placeOf: (sid) => {
+        if (sid > 2) throw new Error(`sid ${sid}`)
+        return sid === 1 ? place : () => undefined
+      },
     },
-  })
-  const place: PlaceMessage = (head, size, subject) => {
-    const skipped = Math.min(size, headBytes)
+    readBytes,
+  )
+  const place: PlaceMessage = (head, { size, subject, reply = '', isNoResponder }) => {
+    const skipped = Math.min(head.byteLength, headBytes)
     const first = Buffer.from(head).toString('latin1', 0, skipped)
     const into = new Uint8Array(size - skipped)
     const arrived = (): void => {
-      heard.push(`${subject} ${first}${Buffer.from(into).toString('latin1')}`)
+      const text = `${first}${Buffer.from(into).toString('latin1')}`
+      heard.push(`${subject} ${reply}${isNoResponder ? '!' : ''} ${text}`)
     }
     return { into, arrived }
   }
@@ -37,11 +43,17 @@ interface Said {
   readonly heard: string | undefined
 }
 
-function message(sid: number, size: number, reply: string): Said {
+/** @param headers - '' for none. */
+function message(sid: number, size: number, reply: string, headers = ''): Said {
   const payload = Buffer.from(Array.from({ length: size }, (_, i) => (i * 7919) % 251))
-  const line = `MSG a.b ${sid} ${reply}${size}\r\n`
-  const bytes = Buffer.concat([Buffer.from(line), payload, Buffer.from('\r\n')])
-  return { bytes, heard: sid === 1 ? `a.b ${payload.toString('latin1')}` : undefined }
+  const to = `a.ü ${sid} ${reply === '' ? '' : `${reply} `}`
+  const sizes = headers === '' ? `${size}` : `${headers.length} ${headers.length + size}`
+  const line = `${headers === '' ? '' : 'H'}MSG ${to}${sizes}\r\n`
+  const bytes = Buffer.concat([Buffer.from(line + headers), payload, Buffer.from('\r\n')])
+  const isHeard = sid === 1 && headers.length <= HEAD_BYTES
+  const isNoResponder = size === 0 && headers.startsWith('NATS/1.0 503')
+  const text = `a.ü ${reply}${isNoResponder ? '!' : ''} ${payload.toString('latin1')}`
+  return { bytes, heard: isHeard ? text : undefined }
 }
 
 const anySaid = fc.oneof(
@@ -55,8 +67,14 @@ const anySaid = fc.oneof(
   fc
     .tuple(
       fc.constantFrom(1, 2),
-      fc.oneof(fc.nat({ max: 40 }), fc.nat({ max: 3 * HEAD_BYTES }), fc.nat({ max: MAX_PAYLOAD })),
-      fc.constantFrom('', 'r '),
+      fc.oneof(fc.nat({ max: 40 }), fc.nat({ max: 3 * HEAD_BYTES }), fc.nat({ max: MOST_BYTES })),
+      fc.constantFrom('', 'r'),
+      fc.constantFrom(
+        '',
+        'NATS/1.0 503\r\n\r\n',
+        'NATS/1.0\r\na: b\r\n\r\n',
+        `NATS/1.0\r\na: ${'b'.repeat(HEAD_BYTES)}\r\n\r\n`,
+      ),
     )
     .map((args) => message(...args)),
 )
@@ -88,8 +106,9 @@ await t.test('bytes mean the same in whatever pieces they come', async () => {
       pieces,
       fc.nat({ max: HEAD_BYTES }),
       fc.boolean(),
-      (said, sizes, headBytes, isTls) => {
-        const { parser, heard } = open(headBytes)
+      fc.constantFrom(READ_BYTES, OWN_BYTES),
+      (said, sizes, headBytes, isTls, readBytes) => {
+        const { parser, heard } = open(headBytes, readBytes)
         const bytes = Buffer.concat(said.map((one) => one.bytes))
         if (isTls) parser.reader.take(bytes)
         else read(parser, bytes, sizes)
@@ -108,7 +127,7 @@ await t.test('a large message is read to its place, all but its first bytes', as
   t.ok(target.byteLength <= 4096, 'no more is copied')
   target.set(bytes.subarray(0, 1000))
   parser.reader.took(1000)
-  const line = 'MSG a.b 1 60000\r\n'.length
+  const line = Buffer.byteLength('MSG a.ü 1 60000\r\n')
   const place = parser.reader.target()
   t.equal(place.byteLength, 60_000 - (1000 - line), 'the rest of it, at once')
   place.set(bytes.subarray(1000, 1000 + place.byteLength))
@@ -124,14 +143,17 @@ await t.test('what is not the protocol is an error, and asks for no memory', asy
     ['PING\n', /a line ends oddly/],
     ['\n', /a line ends oddly/],
     ['x'.repeat(70_000), /a line has no end/],
-    ['MSG a 1 65537\r\n', /a message has 65537 bytes, want at most 65536/],
+    ['MSG a 1 65537\r\n', /a message has 65537 bytes, want 0 to 65536/],
     ['MSG a 1 -1\r\n', /a message has no size or subscription/],
     ['MSG a 1 1e3\r\n', /no size/],
     ['MSG a 1 99999999999999999999\r\n', /no size/],
     ['MSG a 1\r\n', /no size/],
     ['MSG a b c d 1\r\n', /no size/],
     ['MSG a 3 1\r\n', /sid 3/],
-    ['HMSG a 1 12 12\r\n', /a line is none/],
+    ['HMSG a 1 12 65537\r\n', /a message has 65537 bytes, want 12 to 65536/],
+    ['HMSG a 1 13 12\r\n', /a message has 12 bytes, want 13 to 65536/],
+    ['HMSG a 1 12\r\n', /no size/],
+    ['HMSG a 1 r x 12\r\n', /no size of its headers/],
     ['MSG a 1 1\r\nabc\r\n', /a message is longer than it says/],
     ['MSG a 2 0\r\nPING\r\n', /a message is longer than it says/],
   ]

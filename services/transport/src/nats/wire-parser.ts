@@ -1,14 +1,24 @@
 import { ServeError } from '@tutti/errors'
 import { type Arrival, OWN_BYTES, PlacedReader } from '../sockets/placed-reader.ts'
 
+/** What a broker says of a message before its bytes come. */
+export interface ComingMessage {
+  readonly subject: string
+  /** Where an answer is expected. */
+  readonly reply: string | undefined
+  /** Of the whole message, without the headers that it may have. */
+  readonly size: number
+  /** The broker says that there is no responder where we published with this subject as the reply. */
+  readonly isNoResponder: boolean
+}
+
 /**
  * Asked when a message begins.
  *
- * @param head - its first bytes, HEAD_BYTES of them or all; valid during the call.
- * @param size - of the whole message, in bytes.
+ * @param head - its first bytes, HEAD_BYTES or all that stand there; valid during the call.
  * @returns undefined to drop the message.
  */
-export type PlaceMessage = (head: Uint8Array, size: number, subject: string) => Arrival | undefined
+export type PlaceMessage = (head: Uint8Array, message: ComingMessage) => Arrival | undefined
 
 /** What a broker says. */
 export interface ParserListener {
@@ -35,9 +45,10 @@ export class WireParser {
   /** Bytes of one message; a larger one is an error. */
   maxPayload = 0
 
-  constructor(listener: ParserListener) {
+  /** @param readBytes - that are read at once where no message is on its way to its place. */
+  constructor(listener: ParserListener, readBytes: number) {
     this.#listener = listener
-    this.reader = new PlacedReader(this)
+    this.reader = new PlacedReader(this, readBytes)
   }
 
   /** As Grammar's. */
@@ -62,17 +73,16 @@ export class WireParser {
       return false
     }
     if (own[at - 1] !== CR || at === start) throw protocolError('a line ends oddly')
-    const line = own.toString('latin1', start, at - 1)
+    const line = own.toString('utf8', start, at - 1)
     this.reader.skip(at + 1 - start)
-    // An INFO has names in UTF-8; all else is ASCII.
-    if (line.startsWith('INFO ')) {
-      this.#listener.info(own.toString('utf8', start + 'INFO '.length, at - 1))
-    } else this.#said(line)
+    this.#said(line)
     return true
   }
 
   #said(line: string): void {
-    if (line.startsWith('MSG ')) this.#announce(line)
+    if (line.startsWith('MSG ')) this.#announce(line.split(' '), 0)
+    else if (line.startsWith('HMSG ')) this.#announceHeaders(line.split(' '))
+    else if (line.startsWith('INFO ')) this.#listener.info(line.slice('INFO '.length))
     else if (line === 'PING') this.#listener.ping()
     else if (line === 'PONG') this.#listener.pong()
     else if (line.startsWith('-ERR ')) {
@@ -80,24 +90,38 @@ export class WireParser {
     } else if (line !== '+OK') throw protocolError('a line is none of a NATS server')
   }
 
-  /** `MSG subject sid [reply] size` */
-  #announce(line: string): void {
-    const [, subject = '', sid = '', ...rest] = line.split(' ')
+  /** `HMSG subject sid [reply] headers size`, and the size is that of both. */
+  #announceHeaders(words: string[]): void {
+    const [text = ''] = words.splice(-2, 1)
+    if (!DIGITS.test(text)) throw protocolError('a message has no size of its headers')
+    this.#announce(words, Number(text))
+  }
+
+  /** `MSG subject sid [reply] size` @param headerBytes - of the size. */
+  #announce([, subject = '', sid = '', ...rest]: readonly string[], headerBytes: number): void {
     const text = rest.at(-1) ?? ''
     const isWhole = rest.length === 1 || rest.length === 2
     if (!isWhole || !DIGITS.test(sid) || !DIGITS.test(text)) {
       throw protocolError('a message has no size or subscription')
     }
-    const size = Number(text)
-    if (size > this.maxPayload) {
-      throw protocolError(`a message has ${size} bytes, want at most ${this.maxPayload}`)
+    const total = Number(text)
+    const size = total - headerBytes
+    if (total > this.maxPayload || size < 0) {
+      throw protocolError(`a message has ${total} bytes, want ${headerBytes} to ${this.maxPayload}`)
     }
     const place = this.#listener.placeOf(Number(sid))
+    const reply = rest.length === 2 ? rest[0] : undefined
     this.#isLineEndDue = true
-    this.reader.announce(size, (head) => place(head, size, subject))
+    this.reader.announce(total, (head) => {
+      // Headers that no member sends may be longer than what is seen of a message.
+      if (headerBytes > head.byteLength) return undefined
+      const isNoResponder = size === 0 && NO_RESPONDER.every((byte, i) => head[i] === byte)
+      return place(head.subarray(headerBytes), { subject, reply, size, isNoResponder })
+    })
   }
 }
 
+const NO_RESPONDER = Buffer.from('NATS/1.0 503')
 const DIGITS = /^\d{1,15}$/
 
 /** The other end does not speak as a NATS server does. */

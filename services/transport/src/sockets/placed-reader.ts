@@ -32,8 +32,8 @@ export interface Grammar {
 export const HEAD_BYTES = 512
 /** The longest that stands between messages, that is INFO with the addresses of a large cluster. */
 export const OWN_BYTES = 64 * 1024
-/** What is read at once where a line or a head is expected: every byte of a payload beyond it is not copied. */
-const READ_BYTES = 4096
+/** What is read at once where a line or a head is expected and tensors may follow: every byte of a payload beyond it is not copied. */
+export const READ_BYTES = 4096
 /** A rest of a message that is shorter is read together with what follows it. */
 const DIRECT_BYTES = 4096
 
@@ -43,6 +43,7 @@ const DIRECT_BYTES = 4096
  */
 export class PlacedReader {
   readonly #grammar: Grammar
+  readonly #readBytes: number
   readonly #own = Buffer.allocUnsafeSlow(OWN_BYTES)
   /** What of `#own` has been read and not understood. */
   #start = 0
@@ -56,8 +57,10 @@ export class PlacedReader {
   #dropped = 0
   #isDirect = false
 
-  constructor(grammar: Grammar) {
+  /** @param readBytes - that are read at once where no message is on its way to its place; up to OWN_BYTES. */
+  constructor(grammar: Grammar, readBytes: number) {
     this.#grammar = grammar
+    this.#readBytes = readBytes
   }
 
   /** True if nothing is read that is not understood. */
@@ -84,7 +87,7 @@ export class PlacedReader {
     if (this.#start > 0) this.#own.copyWithin(0, this.#start, this.#end)
     this.#end -= this.#start
     this.#start = 0
-    const most = this.#dropped > READ_BYTES ? OWN_BYTES : this.#end + READ_BYTES
+    const most = this.#dropped > READ_BYTES ? OWN_BYTES : this.#end + this.#readBytes
     return this.#own.subarray(this.#end, Math.min(most, OWN_BYTES))
   }
 
