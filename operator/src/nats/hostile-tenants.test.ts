@@ -80,7 +80,7 @@ await t.test(
   'subscribers that do not read cost a bounded memory, and no other namespace a request',
   WITH_NATS,
   async (t) => {
-    const { world, server } = await start(t, { GOMEMLIMIT: '640MiB' })
+    const { world, server } = await start(t, { GOMEMLIMIT: '640MiB', GOGC: '400' })
     const victim = await openVictim(t, world)
     const module = import.meta.resolve('nats').replace('file://', '')
     const urls = world.urls.map((url) => url.replace('tls://', ''))
@@ -165,7 +165,7 @@ const ACTIONS: Readonly<Record<string, (hostile: NatsConnection, world: AccountW
   }
 
 await t.test('whatever a hostile tenant mixes, the other goes on', WITH_NATS, async (t) => {
-  const { world, server } = await start(t, { GOMEMLIMIT: '640MiB' })
+  const { world, server } = await start(t, { GOMEMLIMIT: '640MiB', GOGC: '400' })
   const victim = await openVictim(t, world)
   const action = fc.constantFrom(...Object.keys(ACTIONS))
   await fc.assert(
