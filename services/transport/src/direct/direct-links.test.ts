@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
   mkdtempSync,
@@ -192,6 +193,35 @@ function openStranger(t: Teardown, address: string) {
 function frameOf(bytes: Uint8Array): Buffer {
   return Buffer.concat([encodeFrameHead('handshake', bytes.byteLength), bytes])
 }
+
+await t.test('an attempt that fails is followed by others, after pauses that grow', async (t) => {
+  let attempts = 0
+  const server = createServer((socket) => {
+    attempts += 1
+    socket.on('error', () => {}).destroy()
+  })
+  const port = await new Promise<number>((resolve) => {
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      resolve(typeof address === 'object' ? (address?.port ?? 0) : 0)
+    })
+  })
+  t.teardown(() => void server.close())
+  const router = openLinks(t, 'router', directOptions('tcp'), { directRetryMs: 10_000 })
+  const key = randomBytes(32).toString('base64url')
+  const tried: number[] = []
+  let now = 0
+  for (; now <= 36_000; now += 500) {
+    router.links.tick(now)
+    const before = router.failures.length
+    router.links.heard(heartbeat('step', { address: `tcp://127.0.0.1:${port}`, key }))
+    if (router.links.counts.opening === 0) continue
+    tried.push(now)
+    await until(() => router.failures.length > before)
+  }
+  t.same(tried, [0, 1000, 5000, 15_000, 25_000, 35_000])
+  t.equal(attempts, tried.length)
+})
 
 await t.test('strangers are let go in a bounded time and number', async (t) => {
   const settings = { connectMs: 1000, directPending: 3 }

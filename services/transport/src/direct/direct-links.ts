@@ -60,12 +60,18 @@ interface Known {
   isDialed: boolean
   /** Not tried before. */
   retryAt: number
+  /** Attempts that failed since the last that did not. */
+  failures: number
 }
+
+/** Until the second attempt; each further pause is four times as long, up to `directRetryMs`: a start on a busy machine soon passes. */
+const FIRST_RETRY_MS = 1000
+const RETRY_GROWTH = 4
 
 /**
  * The connections of a member to others without the broker between them: a router connects to each step that announces the same kind
  * of transport, and both send all that they have for one another over that. Where there is no connection, or none any more, the broker
- * carries it, and after `directRetryMs` the router tries again.
+ * carries it, and the router tries again: soon, then after pauses that grow up to `directRetryMs`.
  */
 export class DirectLinks {
   /** Resolves when the step listens. Rejects if it cannot. */
@@ -125,7 +131,7 @@ export class DirectLinks {
     }
     let known = this.#known.get(member)
     if (known?.direct.key !== direct.key || known.direct.address !== direct.address) {
-      known = { direct, isDialed: false, retryAt: this.#now }
+      known = { direct, isDialed: false, retryAt: this.#now, failures: 0 }
       this.#known.set(member, known)
     }
     if (!known.isDialed && this.#now >= known.retryAt) this.#dial(member, known)
@@ -192,9 +198,11 @@ export class DirectLinks {
         handshake: openHandshake(key, self, member),
         handshakeMs: settings.directConnectMs,
       },
-      (why) => {
+      (why, opened) => {
+        const pauseMs = FIRST_RETRY_MS * RETRY_GROWTH ** (opened === undefined ? known.failures : 0)
         known.isDialed = false
-        known.retryAt = this.#now + settings.directRetryMs
+        known.failures = opened === undefined ? known.failures + 1 : 1
+        known.retryAt = this.#now + Math.min(pauseMs, settings.directRetryMs)
         if (!this.#isClosed) events.directFailed(member, why)
       },
     )
