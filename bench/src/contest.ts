@@ -3,11 +3,13 @@ import { median, quantile } from './figures.ts'
 import { http2Load, type LoadResult, toGrpcFrame } from './http2-load.ts'
 import { treeCpuMs } from './process-tree.ts'
 
-/** A server that speaks KServe's protocol, with all its processes. */
+/** A server that speaks KServe's protocol, with all its processes, or a program that does the same work. */
 export interface Member {
   readonly name: string
   readonly pid: number
   readonly grpcPort: number
+  /** Of a program that is no server: does so many requests. */
+  readonly run?: (o: { inFlight: number; requests: number }) => Promise<LoadResult>
 }
 
 /** One turn of a member. */
@@ -62,13 +64,15 @@ export async function contest<T extends Member>(
 async function takeTurn(member: Member, load: Load, requests: number): Promise<Turn> {
   const cpuBefore = treeCpuMs(member.pid)
   const clientBefore = process.cpuUsage()
-  const result: LoadResult = await http2Load({
-    port: member.grpcPort,
-    path: inferenceServices().inference.ModelInfer.path,
-    body: toGrpcFrame(encodeInferRequest(load.request)),
-    inFlight: load.inFlight,
-    requests,
-  })
+  const { inFlight } = load
+  const result = await (member.run?.({ inFlight, requests }) ??
+    http2Load({
+      port: member.grpcPort,
+      path: inferenceServices().inference.ModelInfer.path,
+      body: toGrpcFrame(encodeInferRequest(load.request)),
+      inFlight,
+      requests,
+    }))
   const client = process.cpuUsage(clientBefore)
   return {
     perSecond: result.perSecond,

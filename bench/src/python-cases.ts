@@ -26,7 +26,13 @@ export interface PythonCase {
   readonly name: string
   readonly request: Request
   readonly inFlight: readonly number[]
+  /** Of a chain: the models, and the shape of the first one's input. */
+  readonly chain?: { readonly models: readonly string[]; readonly shape: readonly number[] }
 }
+
+/** In the order in which the ensemble runs them. */
+const STEPS = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan'] as const
+const SHAPE = [SIDE, SIDE, 3]
 
 const integers = new Uint8Array(Int32Array.from({ length: 16 }, (_, i) => i).buffer)
 const pixels = Uint8Array.from({ length: SIDE * SIDE * 3 }, (_, i) => (i * 2_654_435_761) >>> 24)
@@ -51,6 +57,7 @@ export const PYTHON_CASES: readonly PythonCase[] = [
     name: `three face steps at ${SIDE} x ${SIDE}, ONNX Runtime in model.py`,
     request: faceRequest(ENSEMBLE),
     inFlight: [1, 4, 16],
+    chain: { models: STEPS, shape: SHAPE },
   },
 ]
 
@@ -60,14 +67,13 @@ export const NUMPY_CASE: PythonCase = {
   name: `three face steps at ${SIDE} x ${SIDE}, NumPy alone`,
   request: faceRequest(NUMPY_ENSEMBLE),
   inFlight: [1, 4, 16],
+  chain: { models: STEPS.map((name) => NUMPY[name] ?? name), shape: SHAPE },
 }
 
 function faceRequest(modelName: string): Request {
-  const shape = [SIDE, SIDE, 3]
+  const shape = SHAPE
   return { modelName, inputs: [{ name: 'raw_image', datatype: 'UINT8', shape, data: pixels }] }
 }
-
-const STEPS = Object.keys(NUMPY).filter((name) => name !== ENSEMBLE)
 
 /** The add/sub model as it is, and the face system with each ONNX file run by a model.py. */
 export async function writeRepository(opened: AsyncDisposableStack): Promise<string> {

@@ -1,14 +1,16 @@
-import { delimiter, dirname } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { InferenceClient } from '@tutti/protocol'
 import { benchPython } from './bench-python.ts'
 import { contest, type Member, middle, ratios, type Turn } from './contest.ts'
 import { median, printTable } from './figures.ts'
 import type { Ratios } from './history.ts'
+import { startModelsAlone } from './models-alone.ts'
 import {
   addNumpyModels,
   compareAnswers,
   NUMPY_CASE,
   PYTHON_CASES,
+  type PythonCase,
   writeRepository,
 } from './python-cases.ts'
 import { startTutti, untilReady } from './servers.ts'
@@ -35,12 +37,13 @@ export async function benchTriton(nodeFlags: readonly string[]): Promise<Ratios>
       await untilReady(ours, one.request.modelName)
       await untilReady(theirs, one.request.modelName)
       await compareAnswers(one, ours, theirs)
+      const bound = await startAlone(opened, one, { repository, python: interpreter.python })
       const rows = [HEADINGS]
       for (const inFlight of one.inFlight) {
         const load = { request: one.request, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
-        const turns = await contest<Member>([tutti, triton], load)
+        const turns = await contest<Member>([tutti, triton, ...bound], load)
         const [mine = [], other = []] = [turns.get(tutti), turns.get(triton)]
-        rows.push(toRow(inFlight, mine, other))
+        rows.push(toRow(inFlight, mine, other), ...bound.map((it) => boundRow(turns.get(it), mine)))
         const name = `triton, ${one.key}, ${inFlight} in flight`
         all[`${name}: requests/s`] = median(ratios(mine, other, perSecond))
         all[`${name}: cpu`] = median(ratios(other, mine, cpuMs))
@@ -52,6 +55,17 @@ export async function benchTriton(nodeFlags: readonly string[]): Promise<Ratios>
   } finally {
     await opened.disposeAsync()
   }
+}
+
+/** The models of a chain without a server; none of what is no chain. */
+async function startAlone(
+  opened: AsyncDisposableStack,
+  { chain }: PythonCase,
+  o: { readonly repository: string; readonly python: string },
+): Promise<readonly Member[]> {
+  if (chain === undefined) return []
+  const folders = chain.models.map((name) => join(o.repository, name))
+  return [await startModelsAlone(opened, { python: o.python, folders, shape: chain.shape })]
 }
 
 function openClient(opened: AsyncDisposableStack, { grpcPort }: Member): InferenceClient {
@@ -92,5 +106,23 @@ function toRow(inFlight: number, mine: readonly Turn[], other: readonly Turn[]):
     one.cpuMs.toFixed(2),
     two.cpuMs.toFixed(2),
     one.clientCpuMs.toFixed(3),
+  ]
+}
+
+/** Below the row of the servers: the models without one, and what the server has of their requests/s. */
+function boundRow(alone: readonly Turn[] = [], mine: readonly Turn[] = []): string[] {
+  const rates = ratios(mine, alone, perSecond)
+  const one = middle(alone)
+  const figures = [one.perSecond.toFixed(1), '', median(rates).toFixed(2)]
+  const span = [Math.min(...rates).toFixed(2), Math.max(...rates).toFixed(2)]
+  return [
+    'models alone',
+    ...figures,
+    ...span,
+    one.p50Ms.toFixed(2),
+    '',
+    one.cpuMs.toFixed(2),
+    '',
+    '',
   ]
 }
