@@ -20,6 +20,9 @@ def main():
         sys.path[0] = home
     else:
         sys.path.insert(0, home)
+    from tutti_worker.huge_pages import ask_for_huge_pages
+
+    ask_for_huge_pages()
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = home if not inherited else home + os.pathsep + inherited
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

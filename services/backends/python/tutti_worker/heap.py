@@ -7,7 +7,8 @@ has freed until it has had nothing to do for a while.
 from __future__ import annotations
 
 import ctypes
-import os
+
+from .huge_pages import has_heap_settings
 
 # Of malloc.h.
 _M_TRIM_THRESHOLD = -1
@@ -15,8 +16,6 @@ _M_MMAP_THRESHOLD = -3
 # What is kept at most, and the largest array that is taken from the heap: glibc allows no more.
 _KEPT_BYTES = 128 * 1024 * 1024
 _LARGEST_BYTES = 32 * 1024 * 1024
-# Who sets one of these knows better.
-_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
 
 
 def keep_freed():
@@ -25,7 +24,7 @@ def keep_freed():
 
     Returns what gives it back to the system; None if the heap is another library's, or the environment has settings for it.
     """
-    if any(name in os.environ for name in _SETTINGS):
+    if has_heap_settings():
         return None
     library = ctypes.CDLL(None)
     try:
