@@ -30,6 +30,8 @@ export interface Selection {
 export interface ListOptions extends CallOptions, Selection {
   /** Objects a page; default 500. */
   readonly pageSize?: number
+  /** The server sends nothing but `metadata`: ask for a KubeObject then. */
+  readonly isMetadataOnly?: boolean
 }
 
 export interface DeleteOptions extends CallOptions {

@@ -92,6 +92,24 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     return name
   }
 
+  await t.test('a list may be of the metadata alone, page by page too', async (t) => {
+    const namespace = await newNamespace()
+    const labels = { app: 'listed' }
+    for (const name of ['a', 'b', 'c']) {
+      const object = { metadata: { name, namespace, labels }, data: { key: 'value' } }
+      await client.create(CONFIG_MAP, object, OPTIONS)
+    }
+    const wanted = { namespace, labelSelector: 'app=listed', pageSize: 2 }
+    const whole = await client.list(CONFIG_MAP, wanted)
+    const { items } = await client.list<KubeObject>(CONFIG_MAP, { ...wanted, isMetadataOnly: true })
+    t.same(
+      items.map(({ metadata }) => metadata),
+      whole.items.map(({ metadata }) => metadata),
+    )
+    t.equal(whole.items.filter((item) => Object.hasOwn(item, 'data')).length, 3)
+    t.equal(items.filter((item) => Object.hasOwn(item, 'data')).length, 0)
+  })
+
   await t.test('an apply that changes nothing leaves the version alone', async (t) => {
     const namespace = await newNamespace()
     const made = await client.apply(DEPLOYMENT, deployment(namespace, 3), OPTIONS)

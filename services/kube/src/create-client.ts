@@ -90,6 +90,9 @@ async function readObject<T extends KubeObject>(
   return toStored<T>(body, path)
 }
 
+/** @see Kubernetes API concepts, metadata-only fetches */
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
+
 async function readPages<T extends KubeObject>(
   transport: Transport,
   resource: Resource<T>,
@@ -101,6 +104,7 @@ async function readPages<T extends KubeObject>(
     const { body } = await transport.request({
       method: 'GET',
       path,
+      ...(o.isMetadataOnly === true && { accept: METADATA_ONLY }),
       query: {
         limit: o.pageSize ?? PAGE_SIZE,
         labelSelector: o.labelSelector,

@@ -28,6 +28,9 @@ export const TROUBLE_POLL_MS = 60_000
 /** By then the caches have caught up. */
 export const AGAIN: Result = { requeueAfterMs: 1000 }
 
+/** A namespace may hold thousands, each of up to 1.5 MiB with its status. */
+const METADATA = { isMetadataOnly: true } as const
+
 /** Creates the Router of a namespace that needs one, and deletes it when nothing does. */
 export class RouterNeed {
   readonly #o: RouterNeedOptions
@@ -67,7 +70,11 @@ export class RouterNeed {
     const { client, caches } = this.#o
     const { models, ensembles, routers } = caches
     for (const cache of [models, ensembles, routers]) {
-      const { items } = await client.list<KubeObject>(cache.resource, { namespace, signal })
+      const { items } = await client.list<KubeObject>(cache.resource, {
+        ...METADATA,
+        namespace,
+        signal,
+      })
       const known = cache.inNamespace(namespace)
       if (versionsOf(items) !== versionsOf(known)) return false
     }
@@ -99,7 +106,7 @@ export class RouterNeed {
   async #isUsedNow(namespace: string, signal: AbortSignal): Promise<boolean> {
     const { client, caches } = this.#o
     for (const { resource } of [caches.models, caches.ensembles]) {
-      const { items } = await client.list<KubeObject>(resource, { namespace, signal })
+      const { items } = await client.list<KubeObject>(resource, { ...METADATA, namespace, signal })
       if (items.some(isKept)) return true
     }
     return false
