@@ -110,6 +110,7 @@ await t.test('what was applied comes out, whatever others add beside it', async 
       const wanted = { metadata: NAME, spec }
       t.equal(toCanonicalJson(ownedFieldsOf(object)), toCanonicalJson(wanted))
     }),
+    { examples: [[{ data: JSON.parse('{"__proto__":"x"}') }]] },
   )
 })
 

@@ -45,13 +45,14 @@ function isWhole(fields: JsonObject): boolean {
 }
 
 function pickMembers(value: object, fields: JsonObject): Record<string, unknown> {
-  const picked: Record<string, unknown> = {}
-  for (const path of Object.keys(fields)) {
-    if (!path.startsWith('f:')) continue
-    const name = path.slice(2)
-    if (Object.hasOwn(value, name)) picked[name] = pick(Reflect.get(value, name), fields[path])
-  }
-  return picked
+  // Not by assignment, which a key `__proto__` of a ConfigMap would turn into a prototype.
+  return Object.fromEntries(
+    Object.keys(fields).flatMap((path) => {
+      const name = path.slice(2)
+      const isIn = path.startsWith('f:') && Object.hasOwn(value, name)
+      return isIn ? [[name, pick(Reflect.get(value, name), fields[path])]] : []
+    }),
+  )
 }
 
 function pickElements(elements: readonly unknown[], fields: JsonObject): unknown[] {
