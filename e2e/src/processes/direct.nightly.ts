@@ -8,8 +8,14 @@ t.setTimeout(0)
 
 const EXTENSION = import.meta.filename.endsWith('.ts') ? 'ts' : 'js'
 
-/** Those that harm what is between routers and steps. */
-const SUITES = ['history.test', 'replica-faults.test']
+/** Those that harm what is between routers and steps, or depend on its order. */
+const SUITES = [
+  'history.test',
+  'replica-faults.test',
+  'hostile-members.test',
+  'revisions.test',
+  'sequences.test',
+]
 
 for (const kind of DIRECT_KINDS) {
   if (kind === 'off') continue
@@ -20,7 +26,8 @@ for (const kind of DIRECT_KINDS) {
       process.execPath,
       [file],
       {
-        env: { ...process.env, TUTTI_DIRECT: kind },
+        // Each suite once as long as for a change: there are many.
+        env: { ...process.env, TUTTI_DIRECT: kind, TUTTI_TEST_FACTOR: '1' },
         skip: SKIP,
         timeout: 900_000,
       },

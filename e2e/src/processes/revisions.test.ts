@@ -21,7 +21,7 @@ t.setTimeout(600_000)
 
 const SEED = testSeed()
 /** The majority goes to the other revision, and back. */
-const ROUNDS = 2 * testFactor()
+const ROUNDS = testFactor() > 1 ? 6 : 2
 /** What a rollout may cost a request. */
 const TYPED = new Set(
   ['STEP_LOST', 'STEP_UNAVAILABLE', 'REVISION_GONE'].map((r) => `UNAVAILABLE ${r}`),
