@@ -65,6 +65,8 @@ export async function runProcess({ root, files, env, timeoutS, signal }) {
   })
   const [[code, exitSignal]] = await Promise.all([exited, once(child, 'close')])
   signal.removeEventListener('abort', kill)
+  // For what is no property of fast-check, or fails within one without throwing.
+  lines.push(`# TUTTI_SEED=${env.TUTTI_SEED ?? 1}`)
   return toOutcome({ files, output, lines, code, exitSignal, ms: performance.now() - startedMs })
 }
 

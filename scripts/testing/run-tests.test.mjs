@@ -188,6 +188,7 @@ await test('sampled', async (t) => t.fail('sample ' + fc.sample(fc.nat(), 5)))
   const printedOf = async (env) => {
     const { code, printed } = await run(t, { 'e2e/a.test.ts': property }, { env })
     t.equal(code, 1)
+    t.match(printed, `# TUTTI_SEED=${env.TUTTI_SEED ?? 1}`)
     return [/\{ seed: \d+/.exec(printed)?.[0], /sample [\d,]+/.exec(printed)?.[0]]
   }
   const [seed, sample] = await printedOf({ TUTTI_SEED: '7' })
