@@ -7,6 +7,7 @@ import { showFirstRequests } from './first-requests.ts'
 import { applyExposed, beginRest, HOSTS, showGateway, showIngress } from './ingress-shows.ts'
 import { apply, createNamespace, kubectl, withoutTuttiImages } from './kubectl.ts'
 import { install, removeAfter } from './release.ts'
+import { sideBySide } from './side-by-side.ts'
 import { showStorage } from './storage-shows.ts'
 
 t.setTimeout(1_800_000)
@@ -37,7 +38,9 @@ await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages()
   await t.test('Ensembles behind an Ingress', (t) => showIngress(t, edge))
   await t.test('an Ensemble behind a Gateway', (t) => showGateway(t, edge))
   await t.test('the first requests to Models and Ensembles that are Ready', showFirstRequests)
-  await t.test('files of Models', (t) => showStorage(t, folder))
-  await t.test('devices of Models', showDevices)
+  await sideBySide(t, {
+    'files of Models': (t) => showStorage(t, folder),
+    'devices of Models': showDevices,
+  })
   await t.test('a stream that rested for more than a minute goes on', goOn)
 })

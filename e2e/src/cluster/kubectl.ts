@@ -32,7 +32,45 @@ export async function runKubeProgram(
   const path = folder === undefined ? program : join(folder, program)
   const { code, out, err } = await runProgram(path, args, { input })
   if (code === 0) return out
-  throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${out}${err}`)
+  const waitedFor = args.some((arg) => WAITING.test(arg)) ? await unreadyPods(args) : ''
+  throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${out}${err}${waitedFor}`)
+}
+
+/** Of commands that wait for pods, or for what has some. */
+const WAITING = /^(wait|rollout|test|--wait)$/
+/** Of one pod, or of one namespace. */
+const LINES = 40
+
+/**
+ * Why pods are not Ready, for the error of what waited for them in vain: of the namespace that `args` name, its latest events, and
+ * each such pod with its events and the ends of its logs.
+ */
+export async function unreadyPods(args: readonly string[]): Promise<string> {
+  const inSpace = args.find((arg) => arg.startsWith('--namespace=')) ?? '--all-namespaces'
+  // What cannot be told is no other failure.
+  const tell = (...words: readonly string[]): Promise<string> =>
+    kubectl(...words, inSpace).catch(String)
+  const events = await tell('get', 'events', '--sort-by=.metadata.creationTimestamp')
+  const told = [`events:\n${lastLines(events)}`]
+  const pods = await getObject('pods', inSpace).catch(() => ({ items: [] }))
+  for (const { metadata, status } of pods.items) {
+    if (isReady(status)) continue
+    const [name, namespace] = [metadata.name, `--namespace=${metadata.namespace}`]
+    const logs = ['logs', name, namespace, '--all-containers', '--prefix', '--tail=20']
+    for (const words of [['describe', 'pod', name, namespace], logs]) {
+      told.push(lastLines(await kubectl(...words).catch(String)))
+    }
+  }
+  return `\n${told.join('\n')}`
+}
+
+/** Of a pod's status: its condition Ready is true. */
+export function isReady({ conditions = [] }: PlainObject): boolean {
+  return conditions.some(({ type, status }: PlainObject) => type === 'Ready' && status === 'True')
+}
+
+function lastLines(text: string): string {
+  return text.trimEnd().split('\n').slice(-LINES).join('\n')
 }
 
 /** As `kubectl apply`. */

@@ -10,6 +10,7 @@ const MORE_ANSWERS = 5
 /** Clients outside of the cluster, each of which asks one thing after the other and compares every byte. */
 export class Load {
   readonly #clients: readonly Asking[]
+  readonly #thinkMs: number
   #problems: string[] = []
   #accepted: readonly Uint8Array[]
   #asked = 0
@@ -20,13 +21,20 @@ export class Load {
    * Starts so many clients of each protocol; they end with the test.
    *
    * @param o.answer - the right one, until another is accepted.
+   * @param o.thinkMs - between an answer and the next question; 0 if absent.
    */
   constructor(
     t: Test,
     question: Question,
-    o: { readonly grpc: number; readonly rest: number; readonly answer: Uint8Array },
+    o: {
+      readonly grpc: number
+      readonly rest: number
+      readonly answer: Uint8Array
+      readonly thinkMs?: number
+    },
   ) {
     this.#accepted = [o.answer]
+    this.#thinkMs = o.thinkMs ?? 0
     this.#clients = [
       ...Array.from({ length: o.grpc }, () => askGrpc(t, question)),
       ...Array.from({ length: o.rest }, () => askRest(t, question)),
@@ -83,7 +91,10 @@ export class Load {
       if ('problem' in outcome) {
         this.#problems.push(outcome.problem)
         await delay(RETRY_MS)
-      } else this.#take(client, outcome.bytes)
+        continue
+      }
+      this.#take(client, outcome.bytes)
+      await delay(this.#thinkMs)
     }
   }
 

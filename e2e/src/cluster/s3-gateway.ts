@@ -11,8 +11,13 @@ export const S3_KEYS = { id: 'tutti-test', secret: 'a-secret-of-the-test' } as c
 /** Starts versitygw in a namespace: a server of S3 over a volume that outlives its pod. */
 export async function startS3Gateway(namespace: string) {
   const inSpace = `--namespace=${namespace}`
-  await apply(...gatewayObjects(namespace))
-  const rollout = ['rollout', 'status', 'deployment/s3', inSpace, '--timeout=300s']
+  const { claim, serving } = gatewayObjects(namespace)
+  await apply(claim)
+  // The scheduler puts a pod whose claim is not bound aside, and may look at it again only after five minutes.
+  const bound = ['--for=jsonpath={.status.phase}=Bound', '--timeout=120s']
+  await kubectl('wait', 'persistentvolumeclaim/s3', inSpace, ...bound)
+  await apply(...serving)
+  const rollout = ['rollout', 'status', 'deployment/s3', inSpace, '--timeout=120s']
   const pods = ['pods', '--selector=app=s3', inSpace]
   await kubectl(...rollout)
   const service = await getObject('service', 's3', inSpace)
@@ -44,7 +49,11 @@ export async function startS3Gateway(namespace: string) {
   }
 }
 
-function gatewayObjects(namespace: string): readonly PlainObject[] {
+/** The claim of its files, and what serves them. */
+function gatewayObjects(namespace: string): {
+  readonly claim: PlainObject
+  readonly serving: readonly PlainObject[]
+} {
   const metadata = { namespace, name: 's3' }
   const labels = { app: 's3' }
   const container = {
@@ -69,24 +78,23 @@ function gatewayObjects(namespace: string): readonly PlainObject[] {
     containers: [container],
     volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 's3' } }],
   }
-  return [
-    {
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata,
-      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
-    },
-    {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata,
-      spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: pod } },
-    },
-    {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata,
-      spec: { selector: labels, ports: [{ port: PORT }] },
-    },
-  ]
+  const claim = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata,
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+  }
+  const deployment = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata,
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: pod } },
+  }
+  const service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata,
+    spec: { selector: labels, ports: [{ port: PORT }] },
+  }
+  return { claim, serving: [deployment, service] }
 }

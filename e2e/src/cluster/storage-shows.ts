@@ -11,6 +11,7 @@ import { adderFrom, INPUT, SPACE, sumOf } from './adders.ts'
 import { startArtifactHost } from './artifact-host.ts'
 import { apply, createNamespace, getObject, kubectl } from './kubectl.ts'
 import { S3_KEYS, startS3Gateway } from './s3-gateway.ts'
+import { sideBySide } from './side-by-side.ts'
 
 const STORAGE = 'storage'
 const NO_DIGEST = `sha256:${'0'.repeat(64)}`
@@ -103,122 +104,151 @@ function sha256(bytes: Buffer): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 }
 
-/**
- * Models with files from S3, https and a claim: what they say while they cannot have them, and that they heal.
- *
- * @param folder - what the claim `models` holds.
- */
-export async function showStorage(t: Test, folder: string): Promise<void> {
-  const files = join(folder, 'plus-one')
-  const tree = await treeDigest(files)
-  const inBucket = (prefix: string, digest = tree) => ({
+/** Of one Model. */
+interface Files {
+  readonly folder: string
+  /** Their digest, as `tutti fetch` tells it. */
+  readonly tree: string
+}
+
+async function showS3(t: Test, { folder, tree }: Files): Promise<void> {
+  const inBucket = (prefix: string, { digest = tree, secret = 's3' } = {}) => ({
     storageUri: `s3://models/${prefix}`,
-    storage: { secretRef: { name: 's3' }, digest },
-  })
-  const inClaim = (path: string, digest = tree) => ({
-    storageUri: `pvc://models/${path}`,
-    storage: { digest },
+    storage: { secretRef: { name: secret }, digest },
   })
   await createNamespace(t, STORAGE)
+  const s3 = await startS3Gateway(STORAGE)
+  await s3.createBucket('models')
+  for (const [name, content] of await filesOf(folder)) {
+    await s3.put('models', `x/plus-one/${name}`, content)
+  }
+  const common = { AWS_ENDPOINT_URL: s3.origin, AWS_ACCESS_KEY_ID: S3_KEYS.id }
+  const right = { ...common, AWS_SECRET_ACCESS_KEY: S3_KEYS.secret }
+  await putSecret('s3', right)
 
-  await t.test('s3', async (t) => {
-    const s3 = await startS3Gateway(STORAGE)
-    await s3.createBucket('models')
-    for (const [name, content] of await filesOf(files)) {
-      await s3.put('models', `x/plus-one/${name}`, content)
-    }
-    const common = { AWS_ENDPOINT_URL: s3.origin, AWS_ACCESS_KEY_ID: S3_KEYS.id }
-    const right = { ...common, AWS_SECRET_ACCESS_KEY: S3_KEYS.secret }
-
-    await t.test('wrong credentials, then right ones', async (t) => {
-      await putSecret('s3', { ...common, AWS_SECRET_ACCESS_KEY: 'another' })
-      await apply(adderFrom('s3-keys', inBucket('x/plus-one')))
+  await sideBySide(t, {
+    'wrong credentials, then right ones': async (t) => {
+      await putSecret('s3-keys', { ...common, AWS_SECRET_ACCESS_KEY: 'another' })
+      await apply(adderFrom('s3-keys', inBucket('x/plus-one', { secret: 's3-keys' })))
       await says(t, 's3-keys', 11, /403/)
-      await putSecret('s3', right)
+      await putSecret('s3-keys', right)
       await answers(t, 's3-keys')
-    })
+    },
 
-    await t.test('an object that is missing, then is there', async (t) => {
+    'an object that is missing, then is there': async (t) => {
       await apply(adderFrom('s3-late', inBucket('late/plus-one')))
       await says(t, 's3-late', 10, /late\/plus-one/)
-      for (const [name, content] of await filesOf(files)) {
+      for (const [name, content] of await filesOf(folder)) {
         await s3.put('models', `late/plus-one/${name}`, content)
       }
       await answers(t, 's3-late')
-    })
+    },
 
-    await t.test('other content than the digest wants', async (t) => {
-      await apply(adderFrom('s3-digest', inBucket('x/plus-one', NO_DIGEST)))
+    'other content than the digest wants': async (t) => {
+      await apply(adderFrom('s3-digest', inBucket('x/plus-one', { digest: NO_DIGEST })))
       await says(t, 's3-digest', 14, /want sha256:0{64}/)
-    })
-
-    await t.test('a server that is away, then comes back', async (t) => {
-      await s3.scale(0)
-      await apply(adderFrom('s3-away', inBucket('x/plus-one')))
-      await says(t, 's3-away', 12, /./)
-      await s3.scale(1)
-      await answers(t, 's3-away')
-    })
+    },
   })
 
-  await t.test('https', async (t) => {
-    const host = await startArtifactHost(t)
-    const archive = await archiveOf(files)
-    const bytes = serveBytes(archive, '"one"')
-    const of = (digest = sha256(archive)) => ({
-      storageUri: `${host.origin}/model.tar`,
-      storage: { secretRef: { name: 'https' }, digest },
-    })
+  await t.test('a server that is away, then comes back', async (t) => {
+    await s3.scale(0)
+    await apply(adderFrom('s3-away', inBucket('x/plus-one')))
+    await says(t, 's3-away', 12, /./)
+    await s3.scale(1)
+    await answers(t, 's3-away')
+  })
+}
 
-    await t.test('wrong credentials, then right ones', async (t) => {
+/** A server of an archive, and what a Model says that has its files from there, with a Secret of the server's name. */
+async function openHost(t: Test, name: string, archive: Buffer) {
+  const host = await startArtifactHost(t)
+  const of = (digest = sha256(archive)) => ({
+    storageUri: `${host.origin}/model.tar`,
+    storage: { secretRef: { name }, digest },
+  })
+  const allow = (token: string) => putSecret(name, { token, 'ca.crt': host.authority })
+  await allow(TOKEN)
+  return { host, of, allow, bytes: serveBytes(archive, '"one"') }
+}
+
+async function showHttps(t: Test, { folder }: Files): Promise<void> {
+  const archive = await archiveOf(folder)
+  await sideBySide(t, {
+    'wrong credentials, then right ones': async (t) => {
+      const { host, of, allow, bytes } = await openHost(t, 'https-guarded', archive)
       host.script((request, response) => {
         const isKnown = request.headers.authorization === `Bearer ${TOKEN}`
         return (isKnown ? bytes : answerStatus(401))(request, response)
       })
-      await putSecret('https', { token: 'another', 'ca.crt': host.authority })
+      await allow('another')
       await apply(adderFrom('https-token', of()))
       await says(t, 'https-token', 11, /401/)
-      await putSecret('https', { token: TOKEN, 'ca.crt': host.authority })
+      await allow(TOKEN)
       await answers(t, 'https-token')
-    })
+    },
+    'what is missing, wrong or cut': (t) => showBadDownloads(t, archive),
+  })
+}
 
-    await t.test('a file that is missing, then is there', async (t) => {
-      host.script(answerStatus(404))
-      await apply(adderFrom('https-late', of()))
-      await says(t, 'https-late', 10, /model\.tar.*404/)
-      host.script(bytes)
-      await answers(t, 'https-late')
-    })
+async function showBadDownloads(t: Test, archive: Buffer): Promise<void> {
+  const { host, of, bytes } = await openHost(t, 'https', archive)
 
-    await t.test('other content than the digest wants', async (t) => {
-      host.script(bytes)
-      await apply(adderFrom('https-digest', of(NO_DIGEST)))
-      await says(t, 'https-digest', 14, /want sha256:0{64}/)
-      // It would ask again, now and then.
-      await kubectl('delete', 'model', 'https-digest', `--namespace=${SPACE}`)
-      const pods = ['pods', '--selector=tutti.dev/model=https-digest', `--namespace=${SPACE}`]
-      await kubectl('wait', '--for=delete', '--timeout=120s', ...pods)
-    })
-
-    await t.test('a download that is cut begins anew', async (t) => {
-      const half = Math.floor(archive.byteLength / 2)
-      const before = host.heard.length
-      host.script(cutAfter(half, archive, '"one"', hasFetched('https-cut')), bytes)
-      // Of one pod: the order of its requests is what is looked at.
-      const scaling = { minReplicas: 1, maxReplicas: 1 }
-      await apply(adderFrom('https-cut', { ...of(), scaling }))
-      await answers(t, 'https-cut')
-      t.equal(host.heard.length - before, 2)
-    })
+  await t.test('a file that is missing, then is there', async (t) => {
+    host.script(answerStatus(404))
+    await apply(adderFrom('https-late', of()))
+    await says(t, 'https-late', 10, /model\.tar.*404/)
+    host.script(bytes)
+    await answers(t, 'https-late')
   })
 
-  await t.test('pvc', async (t) => {
-    await apply(adderFrom('pvc-right', inClaim('plus-one')))
-    await apply(adderFrom('pvc-digest', inClaim('plus-one', NO_DIGEST)))
-    await answers(t, 'pvc-right')
-    await says(t, 'pvc-digest', 14, /want sha256:0{64}/)
-    await apply(adderFrom('pvc-missing', inClaim('nowhere')))
-    // The kubelet makes a folder that is not there.
-    await says(t, 'pvc-missing', 10, /is empty/)
+  await t.test('other content than the digest wants', async (t) => {
+    host.script(bytes)
+    await apply(adderFrom('https-digest', of(NO_DIGEST)))
+    await says(t, 'https-digest', 14, /want sha256:0{64}/)
+    // It would ask again, now and then.
+    await kubectl('delete', 'model', 'https-digest', `--namespace=${SPACE}`)
+    const pods = ['pods', '--selector=tutti.dev/model=https-digest', `--namespace=${SPACE}`]
+    await kubectl('wait', '--for=delete', '--timeout=120s', ...pods)
+  })
+
+  await t.test('a download that is cut begins anew', async (t) => {
+    const half = Math.floor(archive.byteLength / 2)
+    const before = host.heard.length
+    host.script(cutAfter(half, archive, '"one"', hasFetched('https-cut')), bytes)
+    // Of one pod: the order of its requests is what is looked at.
+    const scaling = { minReplicas: 1, maxReplicas: 1 }
+    await apply(adderFrom('https-cut', { ...of(), scaling }))
+    await answers(t, 'https-cut')
+    t.equal(host.heard.length - before, 2)
+  })
+}
+
+async function showClaim(t: Test, { tree }: Files): Promise<void> {
+  const inClaim = (path: string, digest = tree) => ({
+    storageUri: `pvc://models/${path}`,
+    storage: { digest },
+  })
+  await apply(adderFrom('pvc-right', inClaim('plus-one')))
+  await apply(adderFrom('pvc-digest', inClaim('plus-one', NO_DIGEST)))
+  await answers(t, 'pvc-right')
+  await says(t, 'pvc-digest', 14, /want sha256:0{64}/)
+  await apply(adderFrom('pvc-missing', inClaim('nowhere')))
+  // The kubelet makes a folder that is not there.
+  await says(t, 'pvc-missing', 10, /is empty/)
+}
+
+/**
+ * Models with files from S3, https and a claim: what they say while they cannot have them, and that they heal. All three at once, as
+ * each waits for pods that try again.
+ *
+ * @param models - what the claim `models` holds.
+ */
+export async function showStorage(t: Test, models: string): Promise<void> {
+  const folder = join(models, 'plus-one')
+  const files = { folder, tree: await treeDigest(folder) }
+  await sideBySide(t, {
+    s3: (t) => showS3(t, files),
+    https: (t) => showHttps(t, files),
+    pvc: (t) => showClaim(t, files),
   })
 }

@@ -1,6 +1,6 @@
 import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
-import { getObject, kubectl, runKubeProgram } from './kubectl.ts'
+import { getObject, isReady, kubectl, runKubeProgram, unreadyPods } from './kubectl.ts'
 
 const PATIENCE = '--timeout=300s'
 
@@ -28,7 +28,9 @@ export function openWorkloads(namespace: string) {
     ) =>
       until(`${replicas} pods of ${selector} are as wanted`, async () => {
         const pods = await all(selector)
-        return pods.length === replicas && pods.every((pod) => isReady(pod) && isWanted(pod))
+        return pods.length === replicas && pods.every((pod) => isSteady(pod) && isWanted(pod))
+      }).catch(async (error: Error) => {
+        throw new Error(`${error.message}${await unreadyPods([inSpace])}`, { cause: error })
       }),
     /** As a drain of the node would. */
     evict: async ({ metadata }: PlainObject): Promise<void> => {
@@ -49,10 +51,8 @@ export function rolledOut(namespace: string, name: string): Promise<string> {
   return kubectl('rollout', 'status', `deployment/${name}`, `--namespace=${namespace}`, PATIENCE)
 }
 
-function isReady({ metadata, status }: PlainObject): boolean {
-  const conditions: readonly PlainObject[] = status.conditions ?? []
-  const ready = conditions.find(({ type }) => type === 'Ready')
-  return metadata.deletionTimestamp === undefined && ready?.['status'] === 'True'
+function isSteady({ metadata, status }: PlainObject): boolean {
+  return metadata.deletionTimestamp === undefined && isReady(status)
 }
 
 /** The container that serves. */

@@ -1,0 +1,12 @@
+import type { Test } from 'tap'
+
+/** Runs subtests at the same time: most of what they do is to wait for pods. */
+export async function sideBySide(
+  t: Test,
+  subtests: Readonly<Record<string, (t: Test) => Promise<void>>>,
+): Promise<void> {
+  t.jobs = Object.keys(subtests).length
+  await Promise.all(
+    Object.entries(subtests).map(([name, run]) => t.test(name, { buffered: true }, run)),
+  )
+}
