@@ -15,6 +15,9 @@ const SUITES = [
   'hostile-members.test',
   'revisions.test',
   'sequences.test',
+  'behaviour.test',
+  'stopping.test',
+  'comparison.test',
 ]
 
 for (const kind of DIRECT_KINDS) {

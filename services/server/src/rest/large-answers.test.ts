@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { unzipSync } from 'node:zlib'
+import { testFactor } from '@tutti/chassis/testing'
 import type { NamedTensor } from '@tutti/tensor'
 import { Lender } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
@@ -11,7 +12,7 @@ import { LoopTurns } from './loop-turns.ts'
 import { startRestServer } from './rest-server.ts'
 import { createRestBackend, response } from './testing/rest-backend.ts'
 
-t.setTimeout(120_000)
+t.setTimeout(120_000 * testFactor())
 
 /** What no input may make the loop take in one turn. Processor time of its thread alone: other load does not count. */
 const MAX_TURN_MS = 100
