@@ -10,7 +10,7 @@ import { ensurePython } from './setup/python.mjs'
 const root = resolve(import.meta.dirname, '..')
 
 /** Benches of Python models; a run without names has all. */
-const WITH_PYTHON = ['python', 'triton', 'compare']
+const WITH_PYTHON = ['python', 'interpreters', 'triton', 'compare']
 /** Servers that others are compared with, each in a Python of its own: about 1 GB together. */
 const PEERS = ['ray', 'mlserver']
 const WITH_PEERS = ['compare']

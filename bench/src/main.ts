@@ -8,6 +8,7 @@ import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
 import { benchGrowth } from './growth.ts'
 import { findLosses, type History, type Ratios, record } from './history.ts'
+import { benchInterpreters } from './interpreters.ts'
 import { benchMemory } from './memory.ts'
 import { benchOperator } from './operator.ts'
 import { benchProcesses } from './processes.ts'
@@ -30,6 +31,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   operator: benchOperator,
   growth: benchGrowth,
   python: benchPythonEngine,
+  interpreters: benchInterpreters,
   triton: benchTriton,
   compare: benchCompare,
 }

@@ -33,6 +33,9 @@ const SERVING: readonly FieldChange[] = [
     ['instances.kind', undefined, 'KIND_CPU'],
     ['instances.kind', 'KIND_CPU', 'KIND_GPU'],
   ]),
+  ...changes({ modelFormat: { name: 'python' }, instances: { count: 1 } }, [
+    ['instances.sharedInterpreter', undefined, true],
+  ]),
   ...changes({ inputs: [IMAGE] }, [
     ['inputs[].name', 'image', 'picture'],
     ['inputs[].datatype', 'FP32', 'UINT8'],

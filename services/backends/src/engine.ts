@@ -7,6 +7,8 @@ export interface EngineOptions {
   readonly instances: number
   /** What models may ask of the server that they run in; absent where the server offers nothing. */
   readonly host?: ModelHost
+  /** Whether instances on one device are threads of one process; only for an engine that offers it. */
+  readonly sharesInterpreter?: boolean
   /** Aborts when the model is not wanted any more; an engine that can ends the load then, by an error. */
   readonly signal?: AbortSignal
 }
@@ -100,6 +102,8 @@ export interface Engine {
   readonly backend: string
   /** Of an engine that executes on the CPU and on CUDA's devices alone; absent where models' own code uses what there is. */
   readonly cuda?: EngineCuda
+  /** Whether it executes instances in processes that they can share. */
+  readonly sharesInterpreters?: boolean
   /**
    * Reads the signature without loading, for auto-completion. `batchable` is true if every tensor's first dimension is free.
    * @throws ServeError MODEL_LOAD_FAILED if the file is absent or not a model.

@@ -1,5 +1,4 @@
 import { ServeError } from '@tutti/errors'
-import type { Placement } from './placement.ts'
 
 /** Instances that start at the same time. */
 const START_PARALLELISM = 8
@@ -10,9 +9,9 @@ const START_PARALLELISM = 8
  *
  * @returns in the order of their placements.
  */
-export async function startInstances<I extends { close(): Promise<void> }>(
-  placements: readonly Placement[],
-  start: (placement: Placement, index: number) => Promise<I>,
+export async function startInstances<P, I extends { close(): Promise<void> }>(
+  placements: readonly P[],
+  start: (placement: P, index: number) => Promise<I>,
 ): Promise<I[]> {
   const instances: I[] = []
   const rest = [...placements.entries()]

@@ -48,8 +48,9 @@ export {
 } from './manifest/manifests.ts'
 export {
   applyModelOverrides,
-  autoDelayed,
+  type BeyondConfig,
   ModelOverrides,
+  toBeyondConfig,
   toConfigOverrides,
   toModelOverrides,
 } from './manifest/model-overrides.ts'

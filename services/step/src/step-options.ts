@@ -1,6 +1,6 @@
 import type { Devices, Engine, Engines, HostPolicies } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
-import type { PinnedVersion } from '@tutti/ensemble'
+import type { BeyondConfig, PinnedVersion } from '@tutti/ensemble'
 import type { ModelRepository } from '@tutti/repository'
 import type { ModelControl, ResponseCache, ServerMetrics } from '@tutti/server'
 import type { RouterCalls } from '@tutti/transport'
@@ -9,8 +9,8 @@ import type { RateLimiter } from './limiter/rate-limiter.ts'
 /** @param caller - qualified. @returns the model that is called, qualified, or `model` as it is where no one model is meant. */
 export type ResolveFrom = (caller: string, model: string) => string
 
-/** What a step process is opened with. */
-export interface StepOptions {
+/** What a step process is opened with. Models that settings beyond the configuration name are plain names. */
+export interface StepOptions extends Partial<BeyondConfig> {
   /** This process's name among all replicas; a restarted process has another. */
   readonly replica: string
   /** Where models come from; without it none can be loaded. */
@@ -28,8 +28,6 @@ export interface StepOptions {
   readonly devices: Devices
   /** Requests that may wait for one model version whose config names no `max_queue_size`. */
   readonly maxQueuedRequests: number
-  /** Models whose batches wait as long as it pays (`maxQueueDelay: auto`), by plain name. */
-  readonly autoDelays?: ReadonlySet<string> | undefined
   /** The routers that models call others through; undefined until there are some. Without it models can call none. */
   readonly routers?: () => RouterCalls | undefined
   /** What models load and unload others with; undefined where they may not. */

@@ -1,29 +1,60 @@
 """The server that runs the model, as far as the library needs it."""
 from __future__ import annotations
 
+import contextvars
+
 from .errors import TritonModelException, expect
 
-_bound = None
+# The instance that the code at hand works for. A thread that a model starts has none, unless it runs in a copy of the context.
+_current = contextvars.ContextVar("tutti_host", default=None)
+# Those of this process: several where instances share it.
+_hosts = []
 
 
 def bind(host) -> None:
-    """Names the server's side of this process; None takes it away."""
-    global _bound
-    _bound = host
+    """Names the server's side of an instance, whose code runs in this thread; None takes all away."""
+    _current.set(host)
+    if host is None:
+        _hosts.clear()
+    else:
+        _hosts.append(host)
+
+
+def current():
+    """The server's side of the instance that the code at hand works for; None where that is not known."""
+    return _current.get()
 
 
 def bound():
-    """The server's side, or None in a plain interpreter."""
-    return _bound
+    """As `current`, where that is not known the process's first, which is as good for all but calls; None in a plain interpreter."""
+    host = _current.get()
+    if host is None and _hosts:
+        return _hosts[0]
+    return host
 
 
 def need(what: str):
-    """The server's side; raises where there is none."""
-    if _bound is None:
+    """As `bound`; raises where there is none."""
+    host = bound()
+    if host is None:
         raise TritonModelException(
             f"{what} needs a server: triton_python_backend_utils was imported outside of a running model"
         )
-    return _bound
+    return host
+
+
+def need_caller(maker):
+    """
+    The server's side that a call goes through, which decides for which requests it is: that of the code at hand, else `maker`,
+    where the called request was made. Raises where one instance cannot be told from another.
+    """
+    host = _current.get() or maker
+    if host is None and len(_hosts) > 1:
+        raise TritonModelException(
+            "exec: which instance calls is not known in this thread, which the model has started in a process that instances "
+            "share. Make the request in 'execute', or run the thread's function in contextvars.copy_context()"
+        )
+    return host or need("exec")
 
 
 def load_model(model_name: str, config: str = "", files: dict | None = None) -> None:

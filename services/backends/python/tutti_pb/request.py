@@ -49,12 +49,12 @@ class PreferredMemory:
 class InferenceTrace:
     """The trace that a request belongs to; given on to requests that a model makes."""
 
-    __slots__ = ("_context", "_key")
+    __slots__ = ("_context", "_origin")
 
     def __init__(self, context: str | None = None):
         self._context = context or None
-        # Of the request that was received with it.
-        self._key = None
+        # Of the request that was received with it: its instance, by the id of the server's side, and its key there.
+        self._origin = (None, None)
 
     def get_context(self) -> str | None:
         """OpenTelemetry's context as JSON, if the request is traced."""
@@ -79,6 +79,7 @@ class InferenceRequest:
         "_parameters",
         "_release_flags",
         "_origin",
+        "_maker",
         "_channel",
         "_sender",
         "__weakref__",
@@ -119,6 +120,7 @@ class InferenceRequest:
         self._priority = 0
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
         self._origin = None
+        self._maker = host.current()
         self._channel = None
         self._sender = None
 
@@ -158,6 +160,7 @@ class InferenceRequest:
         self._parameters = parameters_json
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
         self._origin = (host, key, is_decoupled)
+        self._maker = host
         # Where a model may answer as it likes, the end of the channel tells that it never will.
         self._channel = Channel(host, key, True) if is_decoupled else None
         self._sender = None
@@ -227,7 +230,7 @@ class InferenceRequest:
         """The trace that the request belongs to."""
         if not isinstance(self._trace, InferenceTrace):
             self._trace = InferenceTrace(self._trace)
-            self._trace._key = self._origin[1]
+            self._trace._origin = (id(self._origin[0]), self._origin[1])
         return self._trace
 
     def set_release_flags(self, flags: int) -> None:
@@ -261,8 +264,7 @@ class InferenceRequest:
         return loop.create_task(_later(call, decoupled))
 
     def _call(self, decoupled: bool):
-        server = host.need("exec")
-        return server.infer(self, bool(decoupled))
+        return host.need_caller(self._maker).infer(self, bool(decoupled))
 
     def __reduce__(self):
         if self._origin is not None:

@@ -17,7 +17,7 @@ calling_for = contextvars.ContextVar("calling_for", default=())
 
 
 class Calls:
-    """All calls of this process that are open."""
+    """All calls of an instance that are open."""
 
     def __init__(self, server, library):
         self._server = server
@@ -25,7 +25,8 @@ class Calls:
         self._open = {}
         server.handlers[Op.INFER_RESPONSE] = self._on_response
 
-    def begin(self, request, is_decoupled):
+    def begin(self, request, is_decoupled, traced):
+        """`traced`: key of the request whose trace the call belongs to, or None."""
         records, payload = self._server.place([tensor._output() for tensor in request.inputs()])
         about = {
             "model": request.model_name(),
@@ -40,7 +41,7 @@ class Calls:
             "outputs": sorted(request.requested_output_names()),
             "decoupled": is_decoupled,
             "callers": calling_for.get(),
-            "traced": request.trace()._key,
+            "traced": traced,
         }
         id = self._server.next_id()
         call = self._open[id] = Call(self._server, id, self._to_response, self._closed)

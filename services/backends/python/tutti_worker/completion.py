@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 from .frames import Op
 from .tracebacks import describe_exception
@@ -18,7 +19,7 @@ def complete_config(connection, settings):
     from .user_model import import_model
 
     server = Server(connection, None, settings["limit"])
-    library._bind(Host(server, settings["directory"], library, settings["name"]))
+    library._bind(Host(server, os.getcwd(), library, settings["name"]))
     try:
         model = import_model(settings["file"], settings["package"])
         answer = {"config": None}

@@ -7,12 +7,14 @@ has freed until it has had nothing to do for a while.
 from __future__ import annotations
 
 import ctypes
+import os
 
 from .huge_pages import has_heap_settings
 
 # Of malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 # What is kept at most, and the largest array that is taken from the heap: glibc allows no more.
 _KEPT_BYTES = 128 * 1024 * 1024
 _LARGEST_BYTES = 32 * 1024 * 1024
@@ -24,13 +26,26 @@ def keep_freed():
 
     Returns what gives it back to the system; None if the heap is another library's, or the environment has settings for it.
     """
-    if has_heap_settings():
+    library = _library()
+    if library is None:
         return None
+    library.mallopt(_M_MMAP_THRESHOLD, _LARGEST_BYTES)
+    library.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+    return lambda: library.malloc_trim(0)
+
+
+def keep_one():
+    """
+    Has threads that begin later take memory from one heap, so that one instance uses what another has freed. Of a thread's own
+    heap `malloc_trim` gives nothing back at its end, where the memory of an execution lies.
+    """
+    library = _library()
+    if library is not None and "MALLOC_ARENA_MAX" not in os.environ:
+        library.mallopt(_M_ARENA_MAX, 1)
+
+
+def _library():
+    """The C library; None if it is none with such a heap, or has settings."""
     library = ctypes.CDLL(None)
-    try:
-        configure, trim = library.mallopt, library.malloc_trim
-    except AttributeError:
-        return None
-    configure(_M_MMAP_THRESHOLD, _LARGEST_BYTES)
-    configure(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-    return lambda: trim(0)
+    has_heap = hasattr(library, "mallopt") and hasattr(library, "malloc_trim")
+    return library if has_heap and not has_heap_settings() else None

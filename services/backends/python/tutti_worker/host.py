@@ -98,7 +98,9 @@ class Host:
         """Begins a call to another model."""
         if not self.is_executing:
             raise self._error("BLS is supported only during the 'execute' function.")
-        return self._calls.begin(request, decoupled)
+        origin, key = request.trace()._origin
+        # Keys are the instance's own: the trace of another one's request is none here.
+        return self._calls.begin(request, decoupled, key if origin == id(self) else None)
 
     def log(self, level, message, filename, line):
         self._server.note("log", level=level, message=message, filename=filename, line=line)

@@ -1,4 +1,4 @@
-"""The life of one instance: connect, load the model, execute until the server says it is enough."""
+"""The life of a process: connect, load the model, execute until the server says it is enough."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .connection import Connection
 from .frames import Op
 from .heap import keep_freed
 from .processes import keep_to, prefer_out_of_memory
+from .threads import run_threads
 from .tracebacks import describe_exception
 
 
@@ -36,22 +37,22 @@ def reseed():
         sys.modules["torch"].seed()
 
 
-def run_instance(address, token):
-    """Everything that a forked process does; never returns."""
+def run_instance(address, token, instances):
+    """Everything that a forked process does for so many instances; never returns."""
     for name, fd in (("stdout", 1), ("stderr", 2)):
         with connect(address, token, name) as output:
             os.dup2(output.fileno(), fd)
-    faulthandler.enable(sys.__stderr__)
+    # The stacks of all instances would not fit into an error.
+    faulthandler.enable(sys.__stderr__, all_threads=instances == 1)
     prefer_out_of_memory()
     reseed()
-    connection = Connection(connect(address, token, "frames"))
-    os.register_at_fork(after_in_child=connection.forget)
-    frame = connection.read()
-    settings = json.loads(frame.meta)
-    os.chdir(settings["directory"])
+    connections = [Connection(connect(address, token, "frames")) for _ in range(instances)]
+    for connection in connections:
+        os.register_at_fork(after_in_child=connection.forget)
     status = 1
     try:
-        status = _TASKS[settings["task"]](connection, settings)
+        # Alone, an instance has the main thread: the only one that Python lets handle signals.
+        status = run_threads(connections, run_task) if instances > 1 else run_task(connections[0].read(), connections[0])
         atexit._run_exitfuncs()
     except BaseException:
         traceback.print_exc()
@@ -59,6 +60,12 @@ def run_instance(address, token):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def run_task(frame, connection):
+    """Does what the first frame of a connection says. Returns the exit status."""
+    settings = json.loads(frame.meta)
+    return _TASKS[settings["task"]](connection, settings)
 
 
 def open_arena(settings):

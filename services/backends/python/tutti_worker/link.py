@@ -1,8 +1,8 @@
 """Who reads the connection, and who gets what was read.
 
-While the model only computes, the main thread reads: no thread has to be woken for a request. As soon as anything needs
+While the model only computes, the thread that executes reads: no thread has to be woken for a request. As soon as anything needs
 frames while user code runs (a call to the server, a look at cancellations, several threads), a thread of its own reads
-from then on, and the main thread takes its work from a queue.
+from then on, and the thread that executes takes its work from a queue. That thread, "main" below, is the one that made the link.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Link:
         self._connection = connection
         self._dispatch = dispatch
         self._work = queue.SimpleQueue()
+        self._main = threading.get_ident()
         self._lock = threading.Lock()
         self._is_main_reading = False
         self._wants_pump = False
@@ -75,7 +76,7 @@ class Link:
 
     def wait(self, reply):
         """Waits for a reply that `dispatch` will fill."""
-        is_main = threading.current_thread() is threading.main_thread()
+        is_main = threading.get_ident() == self._main
         if not reply.is_done and self._pump is None and is_main:
             self._read_as_main(lambda _: reply.is_done, keep_work=True)
         if not reply.is_done:

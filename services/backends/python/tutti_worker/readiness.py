@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import json
 import sys
@@ -14,12 +15,13 @@ from .frames import Op
 
 def answer_readiness(server, model):
     """From now on the server may ask. It asks again only when it has its answer."""
+    context = contextvars.copy_context()
 
     def answer(frame):
         threading.Thread(target=reply, args=(frame.id,), name="tutti-ready", daemon=True).start()
 
     def reply(id):
-        answer = json.dumps({"ready": ask(model)}).encode()
+        answer = json.dumps({"ready": context.copy().run(ask, model)}).encode()
         server.connection.post(Op.IS_READY, id, answer)
 
     server.handlers[Op.ASK_READY] = answer

@@ -5,14 +5,26 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import threading
 import types
+
+# Instances that share a process share the module, too.
+_importing = threading.Lock()
+_modules = {}
 
 
 def import_model(path, package):
     """
     Imports `path` as module `<package>.<stem>`, so that relative imports find its neighbours; as `<stem>` if the package is empty,
-    as that of a backend, whose folder belongs to no model. Returns TritonPythonModel.
+    as that of a backend, whose folder belongs to no model. It is imported once. Returns TritonPythonModel.
     """
+    with _importing:
+        if path not in _modules:
+            _modules[path] = _import_file(path, package)
+    return _modules[path].TritonPythonModel
+
+
+def _import_file(path, package):
     directory = os.path.dirname(path)
     name = os.path.splitext(os.path.basename(path))[0]
     entries = [directory]
@@ -27,4 +39,4 @@ def import_model(path, package):
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    return module.TritonPythonModel
+    return module

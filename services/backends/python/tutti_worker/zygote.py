@@ -145,16 +145,16 @@ class Zygote:
             self._report({"event": "failed", "id": id, "problem": str(error)})
             return
         if pid == 0:
-            self._become_instance(order)
+            self._become_instance(order, directory)
         # Both sides do it, so that it is done before either goes on.
         try:
             os.setpgid(pid, pid)
         except OSError:
             pass
         self._instances[id] = (pid, directory)
-        self._report({"event": "forked", "id": id, "pid": pid, "directory": directory})
+        self._report({"event": "forked", "id": id, "pid": pid})
 
-    def _become_instance(self, order):
+    def _become_instance(self, order, directory):
         """In the child: leaves everything of the zygote behind."""
         status = 1
         try:
@@ -165,7 +165,8 @@ class Zygote:
             self._directories.forget()
             tie_to_parent(self._pid)
             inherit_orphans()
-            run_instance(order["address"], order["token"])
+            os.chdir(directory)
+            run_instance(order["address"], order["token"], order["instances"])
         except BaseException:
             traceback.print_exc()
         finally:

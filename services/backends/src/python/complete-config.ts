@@ -19,13 +19,12 @@ import { type SessionOptions, startSession } from './python-instance.ts'
 export async function completeConfig(
   source: Pick<ModelVersionSource, 'config' | 'version'>,
   module: { readonly file: string; readonly package: string },
-  o: Pick<SessionOptions, 'zygote' | 'settings' | 'clock' | 'log'>,
+  o: Pick<SessionOptions, 'origin' | 'processes' | 'settings' | 'clock' | 'log'>,
 ): Promise<ModelConfig> {
   const { config } = source
   const version = String(source.version)
   const [{ process }, answer] = await startSession({
     ...o,
-    origin: { model: config.name, version, instance: `${config.name}_autocomplete` },
     task: {
       task: 'complete',
       name: config.name,

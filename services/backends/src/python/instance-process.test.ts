@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { OP, plainFrame } from './frames.ts'
 import { InstanceProcess } from './instance-process.ts'
 import { ProcessOutput } from './process-output.ts'
-import type { ForkedProcess, Zygote } from './zygote.ts'
+import type { ForkedProcess } from './zygote.ts'
 
 /** A process whose end is told when the test says so, and the other end of its connection. */
 async function forkScripted(t: Test) {
@@ -21,11 +21,12 @@ async function forkScripted(t: Test) {
   const [frames]: Socket[] = await accepted
   if (frames === undefined) throw new Error('no connection')
   const ended = Promise.withResolvers<number>()
-  const forked: ForkedProcess = { frames, directory: '', ended: ended.promise, kill: () => {} }
-  const zygote: Pick<Zygote, 'fork'> = { fork: async () => forked }
-  const process = await InstanceProcess.fork({
-    zygote,
-    output: new ProcessOutput(silentLogger, { model: 'm', version: '1', instance: 'm_0' }, () => 0),
+  const origin = { model: 'm', version: '1', instance: 'm_0' }
+  const output = new ProcessOutput(silentLogger, origin, () => 0)
+  const end = { ended: ended.promise, kill: () => {}, problem: () => undefined }
+  const forked: ForkedProcess = { frames, output, ...end }
+  const process = new InstanceProcess({
+    process: forked,
     memory: undefined,
     arenaBytes: 1024,
     task: { task: 'complete' },

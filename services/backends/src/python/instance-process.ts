@@ -3,10 +3,9 @@ import { ServeError } from '@tutti/errors'
 import { Arena } from './arena.ts'
 import { FrameReader } from './frame-reader.ts'
 import { type Frame, OP, plainFrame } from './frames.ts'
-import type { ProcessOutput } from './process-output.ts'
 import type { SharedMemoryLike } from './shared-memory.ts'
 import { parseObject } from './wire-response.ts'
-import { describeEnd, type ForkedProcess, type Zygote } from './zygote.ts'
+import { describeEnd, type ForkedProcess } from './zygote.ts'
 
 /** What a process is to do, in the words of python/tutti_worker/instance.py. */
 export interface ProcessTask {
@@ -26,8 +25,7 @@ export interface FrameReceiver {
 }
 
 export interface InstanceProcessOptions {
-  readonly zygote: Pick<Zygote, 'fork'>
-  readonly output: ProcessOutput
+  readonly process: ForkedProcess
   readonly memory: SharedMemoryLike | undefined
   /** Bytes of the arena, and the most that a frame may bring. */
   readonly arenaBytes: number
@@ -40,7 +38,7 @@ export interface InstanceProcessOptions {
 /** What a process that closed its connection has to end by itself, and what may still be read of one that has ended. */
 const LINGER_MS = 500
 
-/** One process of an instance, from its fork to its end. */
+/** The process of an instance, from its fork to its end, which is that of the other instances in it too. */
 export class InstanceProcess {
   readonly #o: InstanceProcessOptions
   readonly #process: ForkedProcess
@@ -50,7 +48,6 @@ export class InstanceProcess {
   readonly ended: Promise<void>
   #arena: Arena | undefined
   #hasEnded = false
-  #problem: string | undefined
   /** Resolves when the tensors of the last frame are copied; undefined if they are. Never rejects. */
   #taking: Promise<void> | undefined
   /** Frames that came meanwhile. */
@@ -58,7 +55,9 @@ export class InstanceProcess {
   /** Resolves when what was sent last has gone; undefined if it has. Never rejects. */
   #sending: Promise<void> | undefined
 
-  private constructor(o: InstanceProcessOptions, process: ForkedProcess) {
+  /** Gives the process its task. */
+  constructor(o: InstanceProcessOptions) {
+    const { process } = o
     this.#o = o
     this.#process = process
     this.#socket = process.frames
@@ -67,14 +66,7 @@ export class InstanceProcess {
     this.#socket.on('close', () => this.#onClose())
     this.ended = process.ended.then((status) => this.#end(describeEnd(status)))
     this.#first.promise.catch(() => {})
-  }
-
-  /** Forks a process and gives it its task. */
-  static async fork(o: InstanceProcessOptions): Promise<InstanceProcess> {
-    const forked = await o.zygote.fork((stream, socket) => o.output.take(stream, socket))
-    const instance = new InstanceProcess(o, forked)
-    instance.#begin()
-    return instance
+    this.#begin()
   }
 
   /** Shared with the process; absent where memory cannot be shared. */
@@ -139,8 +131,7 @@ export class InstanceProcess {
 
   /** Ends it at once. @param problem - what its requests are told. */
   kill(problem: string): void {
-    this.#problem ??= problem
-    this.#process.kill()
+    this.#process.kill(problem)
   }
 
   #begin(): void {
@@ -152,8 +143,7 @@ export class InstanceProcess {
       problem = ServeError.from(error).message
     }
     const arena = this.#arena && { path: this.#arena.mapping.path, bytes: this.#arena.mapping.size }
-    const { directory } = this.#process
-    this.send(plainFrame(OP.INIT, 0, { ...task, directory, arena, problem, limit: arenaBytes }))
+    this.send(plainFrame(OP.INIT, 0, { ...task, arena, problem, limit: arenaBytes }))
   }
 
   /** Without its connection the process is of no use; mostly it has ended, and how is about to be told. */
@@ -226,13 +216,14 @@ export class InstanceProcess {
     this.#socket.destroy()
     while (this.#taking !== undefined) await this.#taking
     // The last lines may say why.
-    await this.#o.output.ended()
+    const { output } = this.#process
+    await output.ended()
     this.#hasEnded = true
-    const { crashReport } = this.#o.output
+    const { crashReport } = output
     const report = crashReport === '' ? '' : `\n\n${crashReport}`
     const error = new ServeError(
       'ENGINE_STOPPED',
-      `Stub process '${this.#o.name}' is not healthy: ${this.#problem ?? `it ${how}`}${report}`,
+      `Stub process '${this.#o.name}' is not healthy: ${this.#process.problem() ?? `it ${how}`}${report}`,
       { code: 'INTERNAL' },
     )
     this.#first.reject(error)

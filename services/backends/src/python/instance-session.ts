@@ -52,7 +52,7 @@ export class InstanceSession implements FrameReceiver {
   readonly #executions = new Map<number, OpenExecution>()
   readonly #memory: InstanceMemory
   readonly #borrowings = new Borrowings((frame) => this.process.send(frame))
-  #process: InstanceProcess | undefined
+  readonly process: InstanceProcess
   #nextId = 1
   #nextKey = 1
   /** Set while the model is asked whether it is ready: one question is open at a time. */
@@ -61,25 +61,11 @@ export class InstanceSession implements FrameReceiver {
   #finalizeError: string | undefined
   #endError: ServeError | undefined
 
-  private constructor(o: InstanceSessionOptions) {
+  /** Gives the process its task. Until it is ready it can only be killed. */
+  constructor(o: InstanceSessionOptions) {
     this.#o = o
-    this.#memory = new InstanceMemory(() => this.#process?.arena, o.idleBytes)
-  }
-
-  /**
-   * Forks a process. Until `ready` resolves it can only be killed.
-   *
-   * @throws ServeError ENGINE_STOPPED if that fails.
-   */
-  static async fork(o: InstanceSessionOptions): Promise<InstanceSession> {
-    const session = new InstanceSession(o)
-    session.#process = await InstanceProcess.fork({ ...o, receiver: session })
-    return session
-  }
-
-  get process(): InstanceProcess {
-    if (this.#process === undefined) throw new ServeError('INTERNAL', 'bug: no process was forked')
-    return this.#process
+    this.process = new InstanceProcess({ ...o, receiver: this })
+    this.#memory = new InstanceMemory(() => this.process.arena, o.idleBytes)
   }
 
   /** Calls back when the process has ended, before its executions fail; at once if it has. */

@@ -25,6 +25,7 @@ export function pythonBackendProgram(backend: string, folder: string): PythonPro
   return {
     backend,
     completesConfig: true,
+    sharesInterpreters: true,
     modules: ['numpy'],
     runtime: PYTHON_BACKEND_FILE,
     modelFile(source) {

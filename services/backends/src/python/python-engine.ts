@@ -19,6 +19,8 @@ import { startInstances } from '../start-instances.ts'
 import { completeConfig } from './complete-config.ts'
 import { ENVIRONMENT_CACHE, findEnvironment } from './environment.ts'
 import type { ProcessTask } from './instance-process.ts'
+import { type GroupedPlacement, groupByProcess, ProcessGroup } from './process-group.ts'
+import { type LineOrigin, ProcessOutput } from './process-output.ts'
 import { PythonInstance } from './python-instance.ts'
 import { PythonModel } from './python-model.ts'
 import {
@@ -27,6 +29,7 @@ import {
   readModelSettings,
 } from './python-settings.ts'
 import { openSharedMemory, type SharedMemoryLike } from './shared-memory.ts'
+import type { ForkedProcess } from './zygote.ts'
 import { type ZygoteLease, ZygotePool } from './zygote-pool.ts'
 
 export interface PythonEngineOptions {
@@ -57,6 +60,8 @@ export interface PythonProgram {
   readonly cuda?: EngineCuda
   /** Whether the class may have `auto_complete_config`. */
   readonly completesConfig: boolean
+  /** Whether its instances may share a process. */
+  readonly sharesInterpreters: boolean
   /** Imported before instances are forked. */
   readonly modules: readonly string[]
   /** Of a python-based backend, whose class is not the model's: what the configuration names as its runtime. */
@@ -73,6 +78,7 @@ const DEFAULT_FILENAME = 'model.py'
 const PYTHON_PROGRAM: PythonProgram = {
   backend: 'python',
   completesConfig: true,
+  sharesInterpreters: true,
   modules: ['numpy'],
   modelFile,
 }
@@ -80,6 +86,7 @@ const PYTHON_PROGRAM: PythonProgram = {
 class PythonEngine implements Engine {
   readonly backend: string
   readonly cuda?: EngineCuda
+  readonly sharesInterpreters: boolean
   readonly #program: PythonProgram
   readonly #log: Logger
   readonly #clock: Clock
@@ -95,6 +102,7 @@ class PythonEngine implements Engine {
   constructor(program: PythonProgram, o: PythonEngineOptions) {
     this.backend = program.backend
     if (program.cuda !== undefined) this.cuda = program.cuda
+    this.sharesInterpreters = program.sharesInterpreters
     this.#program = program
     this.#log = o.log ?? silentLogger
     this.#clock = o.clock ?? systemClock
@@ -120,7 +128,10 @@ class PythonEngine implements Engine {
     const lease = await this.#lease(source)
     try {
       const module = { file, package: packageOf(source, runtime) }
-      const config = await completeConfig(source, module, this.#common(lease))
+      const { name } = source.config
+      const origin = originOf({ ...source, name }, `${name}_autocomplete`)
+      const processes = new ProcessGroup(() => this.#fork(lease, origin, 1))
+      const config = await completeConfig(source, module, { ...this.#common, origin, processes })
       return runtime === undefined ? config : { ...config, runtime }
     } finally {
       lease.release()
@@ -136,13 +147,18 @@ class PythonEngine implements Engine {
     }
     const lease = await this.#lease(source)
     const { host, signal } = options
-    const start = (placement: Placement): Promise<PythonInstance> => {
+    const placements = groupByProcess(
+      placeInstances(config, options.instances),
+      options.sharesInterpreter === true,
+      (name, instances) => this.#fork(lease, originOf(source, name), instances),
+    )
+    const start = (placement: GroupedPlacement): Promise<PythonInstance> => {
       signal?.throwIfAborted()
       this.#memory ??= [this.#openMemory()]
-      const version = String(source.version)
       const o = {
-        ...this.#common(lease),
-        origin: { model: source.name, version, instance: placement.name },
+        ...this.#common,
+        processes: placement.processes,
+        origin: originOf(source, placement.name),
         task: {
           ...toTask(source, placement),
           file,
@@ -158,8 +174,7 @@ class PythonEngine implements Engine {
       return PythonInstance.start(o, signal)
     }
     try {
-      const instances = await startInstances(placeInstances(config, options.instances), start)
-      return new PythonModel(instances, () => lease.release())
+      return new PythonModel(await startInstances(placements, start), () => lease.release())
     } catch (error) {
       lease.release()
       throw ServeError.from(error)
@@ -178,13 +193,14 @@ class PythonEngine implements Engine {
     })
   }
 
-  #common(lease: ZygoteLease) {
-    return {
-      zygote: () => lease.zygote(),
-      settings: this.#settings,
-      clock: this.#clock,
-      log: this.#log,
-    }
+  get #common() {
+    return { settings: this.#settings, clock: this.#clock, log: this.#log }
+  }
+
+  async #fork(lease: ZygoteLease, origin: LineOrigin, instances: number): Promise<ForkedProcess[]> {
+    const zygote = await lease.zygote()
+    const output = new ProcessOutput(this.#log, origin, () => this.#clock.now())
+    return await zygote.fork(output, instances)
   }
 
   #openMemory(): SharedMemoryLike | undefined {
@@ -209,6 +225,13 @@ export function createPythonEngine(
 /** The package that a model's file is imported in, with its neighbours; '' for a backend's, which is a module by itself. */
 function packageOf({ version }: Pick<ModelVersionSource, 'version'>, runtime?: string): string {
   return runtime === undefined ? String(version) : ''
+}
+
+function originOf(
+  { name, version }: Pick<ModelVersionSource, 'name' | 'version'>,
+  instance: string,
+): LineOrigin {
+  return { model: name, version: String(version), instance }
 }
 
 /** What the process of an instance is to do, but for the file that it runs. */

@@ -8,10 +8,11 @@ import { HostQuestions } from './host-questions.ts'
 import type { ProcessTask } from './instance-process.ts'
 import { InstanceSession } from './instance-session.ts'
 import type { OpenExecution } from './open-execution.ts'
-import { type LineOrigin, ProcessOutput } from './process-output.ts'
+import type { ProcessGroup } from './process-group.ts'
+import type { LineOrigin } from './process-output.ts'
 import type { PythonSettings } from './python-settings.ts'
 import type { SharedMemoryLike } from './shared-memory.ts'
-import type { Zygote } from './zygote.ts'
+import type { ForkedProcess } from './zygote.ts'
 
 /** What a process of a model is started with. */
 export interface SessionOptions {
@@ -22,8 +23,8 @@ export interface SessionOptions {
   readonly memory: SharedMemoryLike | undefined
   readonly clock: Clock
   readonly log: Logger
-  /** A zygote that lives; another one after a crash. */
-  readonly zygote: () => Promise<Zygote>
+  /** Where it gets its process from; another one after a crash. */
+  readonly processes: ProcessGroup
   /** What models may ask of the server; absent where they may ask nothing. */
   readonly host: ModelHost | undefined
   readonly metrics: ModelMetrics
@@ -150,20 +151,27 @@ export class PythonInstance {
   }
 }
 
+type StartedSession = readonly [InstanceSession, Readonly<Record<string, unknown>>]
+
 /**
- * Forks a process and waits until its model is initialized.
+ * Gets a process and waits until its model is initialized.
  *
  * @param signal - aborts when it is not wanted any more: a load may take long.
  * @returns what it answered, too.
  */
-export async function startSession(
+export function startSession(o: SessionOptions, signal?: AbortSignal): Promise<StartedSession> {
+  return o.processes.start((process) => loadSession(o, process, signal))
+}
+
+/** If it fails, the process has ended. */
+async function loadSession(
   o: SessionOptions,
-  signal?: AbortSignal,
-): Promise<readonly [InstanceSession, Readonly<Record<string, unknown>>]> {
+  process: ForkedProcess,
+  signal: AbortSignal | undefined,
+): Promise<StartedSession> {
   const { settings, clock, origin } = o
-  const session = await InstanceSession.fork({
-    zygote: await o.zygote(),
-    output: new ProcessOutput(o.log, origin, () => clock.now()),
+  const session = new InstanceSession({
+    process,
     memory: o.memory,
     arenaBytes: settings.arenaBytes,
     idleBytes: settings.idleBytes,

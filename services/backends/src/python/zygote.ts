@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { LineSplitter } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Channel, ChannelListener } from './channel-listener.ts'
+import type { ProcessOutput } from './process-output.ts'
 
 /** Which interpreter runs, and what it has imported before it is forked. */
 export interface ZygoteSpec {
@@ -20,19 +21,19 @@ export interface ZygoteSpec {
 /** How a process ended: its exit status, or minus the number of the signal that ended it. */
 export type EndStatus = number
 
-/** A process that was forked for an instance, connected. */
+/** A process that was forked for an instance, or for several that share it, as one of them has it. */
 export interface ForkedProcess {
+  /** The instance's own connection. */
   readonly frames: Socket
-  /** Private, writable, removed when the process has ended. */
-  readonly directory: string
+  /** What the process prints. */
+  readonly output: ProcessOutput
   /** Resolves once it has ended, with all that it left in its process group; undefined if it is not known how. */
   readonly ended: Promise<EndStatus | undefined>
-  /** SIGKILL to the process and its group. */
-  kill(): void
+  /** SIGKILL to the process and its group. @param problem - what all its instances tell their requests. */
+  kill(problem: string): void
+  /** What the first `kill` said. */
+  problem(): string | undefined
 }
-
-/** Where the outputs of a forked process go. */
-export type TakeOutput = (channel: 'stdout' | 'stderr', socket: Socket) => void
 
 interface Fork {
   readonly onEvent: (event: ZygoteEvent) => void
@@ -42,7 +43,6 @@ interface ZygoteEvent {
   readonly event: string
   readonly id?: number
   readonly status?: number
-  readonly directory?: string
   readonly problem?: string
 }
 
@@ -119,41 +119,49 @@ export class Zygote {
   }
 
   /**
-   * Forks a process and waits until it has connected.
+   * Forks a process for so many instances and waits until all have connected.
    *
+   * @returns the process as each instance has it.
    * @throws ServeError ENGINE_STOPPED if it ended before.
    */
-  async fork(takeOutput: TakeOutput): Promise<ForkedProcess> {
+  async fork(output: ProcessOutput, instances = 1): Promise<ForkedProcess[]> {
     const id = this.#nextId++
-    const connected = Promise.withResolvers<Socket>()
-    const forked = Promise.withResolvers<string>()
+    const sockets: Socket[] = []
+    const connected = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<EndStatus | undefined>()
     const fail = (problem: string): void => {
       const error = new ServeError('ENGINE_STOPPED', `the process of the model ${problem}`)
       connected.reject(error)
-      forked.reject(error)
     }
     const onChannel = (channel: Channel, socket: Socket): void => {
-      if (channel === 'frames') connected.resolve(socket)
-      else takeOutput(channel, socket)
+      if (channel !== 'frames') output.take(channel, socket)
+      else if (sockets.push(socket) === instances) connected.resolve()
     }
     const { token, forget } = this.#listener.expect(onChannel)
     this.#forks.set(id, {
-      onEvent: ({ event, status, directory, problem }) => {
-        if (event === 'forked') forked.resolve(directory ?? '')
-        else {
-          forget()
-          fail(event === 'failed' ? `cannot be forked: ${problem}` : describeEnd(status))
-          ended.resolve(status)
-        }
+      onEvent: ({ event, status, problem }) => {
+        if (event === 'forked') return
+        forget()
+        fail(event === 'failed' ? `cannot be forked: ${problem}` : describeEnd(status))
+        ended.resolve(status)
       },
     })
     if (this.#hasExited) fail('cannot be forked: the zygote has ended')
-    else this.#order({ order: 'fork', id, address: this.#listener.address, token })
-    const [directory, frames] = await Promise.all([forked.promise, connected.promise])
+    else this.#order({ order: 'fork', id, address: this.#listener.address, token, instances })
+    try {
+      await connected.promise
+    } catch (error) {
+      for (const socket of sockets) socket.destroy()
+      throw error
+    }
     forget()
-    const kill = (): void => this.#order({ order: 'kill', id })
-    return { frames, directory, ended: ended.promise, kill }
+    let problem: string | undefined
+    const kill = (why: string): void => {
+      problem ??= why
+      this.#order({ order: 'kill', id })
+    }
+    const process = { output, ended: ended.promise, kill, problem: () => problem }
+    return sockets.map((frames) => ({ ...process, frames }))
   }
 
   /** Ends it with all its instances. */

@@ -24,6 +24,8 @@ const PROGRAM: PythonProgram = {
   cuda: { problem: () => undefined, modelChooses: true },
   // Neither does Triton's: inputs and outputs must be configured.
   completesConfig: false,
+  // Each instance has weights of its own, and PyTorch's settings are the process's.
+  sharesInterpreters: false,
   // The second imports torch, if there is one; without, each load says so.
   modules: ['numpy', 'tutti_torchscript'],
   modelFile(source) {

@@ -115,15 +115,17 @@ const EVERY_MS = 20
 
 /**
  * Waits until no more is held than there was. Pipes of processes that have ended are closed a little later, those of an
- * earlier one maybe after `before` was taken; what leaks is never given back.
+ * earlier one maybe after `before` was taken, and shared files may be another program's; what leaks is never given back.
  */
 export async function settles(t: Test, before: Held, what: string): Promise<void> {
   for (let waited = 0; ; waited += EVERY_MS) {
     const now = await held()
-    const files = Math.max(now.files, before.files)
     const isOver = waited >= LONGEST_MS
-    if (isOver || isDeepStrictEqual({ ...now, files }, before)) {
-      t.same({ ...now, files }, before, what)
+    const files = Math.max(now.files, before.files)
+    const sharedFiles = Math.max(now.sharedFiles, before.sharedFiles)
+    const seen = { ...now, files, sharedFiles }
+    if (isOver || isDeepStrictEqual(seen, before)) {
+      t.same(seen, before, what)
       return
     }
     await delay(EVERY_MS)

@@ -103,7 +103,7 @@ async function openServer(
     repository,
     unpinned: (pin) => router.whenUnpinned(pin),
     ...openBackends(o, metrics),
-    autoDelays: manifests?.autoDelays,
+    ...manifests?.beyond,
     routers: () => routers,
     control: () => backend.control,
     resolveFrom: isNamespaced ? (from, name) => namespaced.resolveFrom(from, name) : undefined,

@@ -1,11 +1,12 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import {
-  autoDelayed,
+  type BeyondConfig,
   type EnsembleManifest,
   type EnsembleRules,
   type Manifest,
   type ModelManifest,
   modelNameOf,
+  toBeyondConfig,
   toConfigOverrides,
   toModelOverrides,
 } from '@tutti/ensemble'
@@ -38,8 +39,7 @@ import { StoragePlaces } from './storage-places.ts'
 export interface OpenedManifests {
   readonly directories: readonly ModelDirectory[]
   readonly overrides: ConfigOverrides
-  /** Models whose batches wait as long as it pays. */
-  readonly autoDelays: ReadonlySet<string>
+  readonly beyond: BeyondConfig
   /** What Ensembles say beyond their configurations, by served name. */
   readonly rules: ReadonlyMap<string, EnsembleRules>
   /** Deletes what was written for them. */
@@ -92,7 +92,7 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
     return {
       directories: [...directories, ...ensembles.directories],
       overrides,
-      autoDelays: autoDelayed(said),
+      beyond: toBeyondConfig(said),
       rules: ensembles.rules,
       close: () => written.close(),
     }

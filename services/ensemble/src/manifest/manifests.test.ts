@@ -26,7 +26,7 @@ await t.test('a Model may say all this', async (t) => {
     storage: { secretRef: { name: 's3' }, digest: `sha256:${'0f'.repeat(32)}` },
     maxBatchSize: 8,
     versionPolicy: { specific: { versions: [1, 3] } },
-    instances: { count: 2, kind: 'KIND_GPU' },
+    instances: { count: 2, kind: 'KIND_GPU', sharedInterpreter: true },
     inputs: [{ ...tensor, name: 'feature_fusion/Conv_7/Sigmoid:0', optional: true }],
     outputs: [{ ...tensor, name: 'input_images:0' }],
     batching: { preferredBatchSizes: [4, 8], maxQueueDelay: '100us', maxQueueLength: 16 },

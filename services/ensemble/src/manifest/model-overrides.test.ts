@@ -3,8 +3,8 @@ import t from 'tap'
 import { parsedModel } from '../testing/manifests.ts'
 import {
   applyModelOverrides,
-  autoDelayed,
   ModelOverrides,
+  toBeyondConfig,
   toConfigOverrides,
   toModelOverrides,
 } from './model-overrides.ts'
@@ -101,7 +101,7 @@ await t.test(
       ['b', overridesOf({ batching: { maxQueueDelay: '2ms' } })],
       ['c', {}],
     ])
-    t.same([...autoDelayed(said)], ['a'])
+    t.same([...toBeyondConfig(said).autoDelays], ['a'])
     t.match(toConfigOverrides(said).get('a')?.(WRITTEN).dynamic_batching, {
       preferred_batch_size: [2],
       max_queue_delay_microseconds: 0,
@@ -116,6 +116,22 @@ await t.test(
     }
   },
 )
+
+await t.test('a shared interpreter is none in the configuration', async (t) => {
+  const shared = overridesOf({
+    modelFormat: { name: 'python' },
+    instances: { count: 3, sharedInterpreter: true },
+  })
+  const alone = overridesOf({ instances: { count: 3, sharedInterpreter: false } })
+  const said = new Map([
+    ['a', shared],
+    ['b', alone],
+    ['c', {}],
+  ])
+  t.same([...toBeyondConfig(said).sharedInterpreters], ['a'])
+  const groups = toConfigOverrides(said).get('a')?.(WRITTEN).instance_group
+  t.same(groups, toConfigOverrides(said).get('b')?.(WRITTEN).instance_group)
+})
 
 await t.test('a tensor keeps what a Model has no words for, if its name stays', async (t) => {
   const config = applyModelOverrides(

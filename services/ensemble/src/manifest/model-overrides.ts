@@ -84,10 +84,22 @@ function toOverride(overrides: ModelOverrides): (config: ModelConfig) => ModelCo
   return (config) => applyModelOverrides(config, overrides)
 }
 
-/** The models whose batches wait as long as it pays. A configuration has no words for it: there they have no delay. */
-export function autoDelayed(said: ByModel): ReadonlySet<string> {
-  const models = [...said].filter(([, { batching }]) => batching?.maxQueueDelay === AUTO)
-  return new Set(models.map(([name]) => name))
+/** What Models say of their execution that a configuration has no words for, each as names of models. */
+export interface BeyondConfig {
+  /** Their batches wait as long as it pays (`maxQueueDelay: auto`). In the configuration they have no delay. */
+  readonly autoDelays: ReadonlySet<string>
+  /** Their instances share a process (`sharedInterpreter`). */
+  readonly sharedInterpreters: ReadonlySet<string>
+}
+
+/** Finds what Models say that is not in their configurations. */
+export function toBeyondConfig(said: ByModel): BeyondConfig {
+  const modelsThat = (isSet: (overrides: ModelOverrides) => boolean): ReadonlySet<string> =>
+    new Set([...said].flatMap(([name, overrides]) => (isSet(overrides) ? [name] : [])))
+  return {
+    autoDelays: modelsThat(({ batching }) => batching?.maxQueueDelay === AUTO),
+    sharedInterpreters: modelsThat(({ instances }) => instances?.sharedInterpreter === true),
+  }
 }
 
 function backendOf(config: ModelConfig, { modelFormat }: ModelOverrides): Partial<ModelConfig> {

@@ -104,6 +104,12 @@ export const ModelInstances = z
       .enum(['KIND_AUTO', 'KIND_CPU', 'KIND_GPU', 'KIND_MODEL'])
       .optional()
       .describe('Where they run. Default: as the repository says, else KIND_AUTO.'),
+    sharedInterpreter: z
+      .boolean()
+      .optional()
+      .describe(
+        'Python models: those on one device are threads of one process, which imports the model once. Default false: a process for each.',
+      ),
   })
   .describe('The instance group, in place of those of the repository.')
 

@@ -89,6 +89,13 @@ const waitsForOthers =
 export const ModelSpec = cel(
   WithoutDevices,
   {
+    rule: "!has(self.instances) || !has(self.instances.sharedInterpreter) || !self.instances.sharedInterpreter || self.modelFormat.name == 'python'",
+    message: 'got true for another format than python, want it for Python models alone',
+    field: 'instances.sharedInterpreter',
+    holds: ({ instances, modelFormat }) =>
+      instances?.sharedInterpreter !== true || modelFormat.name === 'python',
+  },
+  {
     rule: `!has(self.maxBatchSize) || self.maxBatchSize != 0 || !has(self.batching) || !${waitsForOthers}`,
     message:
       'got maxBatchSize 0, which lets every request execute alone: want it above 0, or neither maxQueueDelay nor preferredBatchSizes',

@@ -28,6 +28,15 @@ await t.test('what was got and what is wanted, in our words', async (t) => {
     [model({ maxBatchSize: 1.5 }), 'spec.maxBatchSize: got 1.5, want a whole number'],
     [model({ maxBatchSize: -1 }), 'spec.maxBatchSize: got -1, want at least 0'],
     [model({ instances: { count: 2000 } }), 'spec.instances.count: got 2000, want at most 1024'],
+    [
+      model({ instances: { count: 2, sharedInterpreter: 'yes' } }),
+      "spec.instances.sharedInterpreter: got 'yes', want true or false",
+    ],
+    [
+      model({ instances: { count: 2, sharedInterpreter: true } }),
+      'spec.instances.sharedInterpreter: got true for another format than python, want it for Python models alone',
+    ],
+    [model({ instances: { count: 2, sharedInterpreter: false } }), ''],
     [model({ inputs: [] }), 'spec.inputs: got 0 of them, want at least 1'],
     [model({ inputs: {} }), 'spec.inputs: got an object, want a list'],
     [model({ paused: 'yes' }), "spec.paused: got 'yes', want true or false"],

@@ -27,7 +27,12 @@ import type { StepSettings } from '../step-options.ts'
 import { cacheResponses } from './cached-scheduler.ts'
 import { requireDevices } from './instance-devices.ts'
 import type { PreparedModel } from './prepare-model.ts'
-import { countInstances, countSlots, requireSupported } from './supported-settings.ts'
+import {
+  countInstances,
+  countSlots,
+  requireShareable,
+  requireSupported,
+} from './supported-settings.ts'
 import { warmUp } from './warm-up.ts'
 
 export interface VersionLoadOptions extends StepSettings {
@@ -53,6 +58,8 @@ export async function loadVersion(
   await requireDevices(config, o.engines.get(backend), o.devices)
   requireSupported(config)
   const engine = selectEngine(o.engines, backend, name)
+  const sharesInterpreter = o.sharedInterpreters?.has(plainName(name)) === true
+  if (sharesInterpreter) requireShareable(config, engine)
   const revision = await digestVersion(model, version, printModelConfig(config))
   const modelDirectory = model.directory
   const source: ModelVersionSource = {
@@ -68,7 +75,7 @@ export async function loadVersion(
   const limits = o.limiter?.register(name, limitedInstances(config))
   let loaded: LoadedModel | undefined
   try {
-    loaded = await engine.load(source, { instances, host, signal: o.signal })
+    loaded = await engine.load(source, { instances, host, sharesInterpreter, signal: o.signal })
     const check = sequences?.check ?? compileRequestCheck(config)
     const events = new StepEvents(o.log)
     await warmUp(loaded, {

@@ -1,4 +1,4 @@
-import type { HostPolicies } from '@tutti/backends'
+import type { Engine, HostPolicies } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import { FIRST_RESPONSE_FAMILY, firstResponseBuckets } from '@tutti/server'
@@ -36,6 +36,14 @@ export function requireSupported(config: ModelConfig): void {
   for (const { batch_size: rows } of config.model_warmup) {
     requireWithin(config, 'model_warmup.batch_size', rows, MAX_WARM_UP_ROWS)
   }
+}
+
+/** Refuses to share an interpreter where there is none. @throws ServeError CONFIG_INVALID that names the field of the Model. */
+export function requireShareable(config: ModelConfig, engine: Engine): void {
+  if (engine.sharesInterpreters === true) return
+  const field = 'instances.sharedInterpreter'
+  const text = `${field}: got true for model '${config.name}' of backend '${config.backend}', want it for Python models alone`
+  throw new ServeError('CONFIG_INVALID', text, { details: { field } })
 }
 
 /** Counts the instances that a normalised config asks for: the sum over its groups, per GPU where a group names GPUs. */

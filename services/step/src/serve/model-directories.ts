@@ -1,8 +1,12 @@
 import { flagRefusal, readPairs } from '@tutti/chassis'
-import { autoDelayed, ModelOverrides, toConfigOverrides } from '@tutti/ensemble'
+import {
+  type BeyondConfig,
+  ModelOverrides,
+  toBeyondConfig,
+  toConfigOverrides,
+} from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { checkModelName, type ModelDirectory } from '@tutti/repository'
-import type { StepSettings } from '../step-options.ts'
 import type { OtherModels } from './model-flags.ts'
 import type { StepFlags } from './step-flags.ts'
 
@@ -12,12 +16,12 @@ const OVERRIDES = '--model-overrides'
 /** The models of a step that stand in no repository, and what overrides configurations. @throws ServeError FLAG_INVALID */
 export function readOtherModels(
   flags: Pick<StepFlags, 'model-directory' | 'model-overrides'>,
-): Required<OtherModels & Pick<StepSettings, 'autoDelays'>> {
+): Required<OtherModels> & { readonly beyond: BeyondConfig } {
   const said = readModelOverrides(flags['model-overrides'])
   return {
     directories: readModelDirectories(flags['model-directory']),
     overrides: toConfigOverrides(said),
-    autoDelays: autoDelayed(said),
+    beyond: toBeyondConfig(said),
   }
 }
 

@@ -27,7 +27,10 @@ async function serve(
   }
   await writeFile(join(model, 'config.pbtxt'), o.config ?? CONFIG)
   const engines = [new ScriptedEngine('python'), new ScriptedEngine('onnxruntime')]
-  for (const engine of engines) engine.isImmediate = true
+  for (const engine of engines) {
+    engine.isImmediate = true
+    engine.sharesInterpreters = engine.backend === 'python'
+  }
   const json = typeof overrides === 'string' ? overrides : JSON.stringify(overrides)
   const { member, ready } = await startTestStep(
     t,
@@ -129,6 +132,23 @@ await t.test('instances, warm-up and queue are those of the overrides', async (t
   t.same(
     (await Promise.all([...running, ...waiting])).toSorted((a, b) => a - b),
     [200, 200, 200, 503],
+  )
+})
+
+await t.test('instances share an interpreter where the engine has one', async (t) => {
+  const optionsOf = ({ engines }: Awaited<ReturnType<typeof serve>>) =>
+    engines[0]?.options.get('m/3')
+  const shared = await serve(t, { instances: { count: 2, sharedInterpreter: true } })
+  t.match(optionsOf(shared), { instances: 2, sharesInterpreter: true })
+  t.match(optionsOf(await serve(t, { instances: { count: 2 } })), { sharesInterpreter: false })
+  const refused = await serve(t, {
+    modelFormat: { name: 'onnx' },
+    instances: { count: 2, sharedInterpreter: true },
+  })
+  t.equal(refused.engines[1]?.loaded.size, 0)
+  t.match(
+    refused.model?.versions[0]?.reason,
+    /instances.sharedInterpreter: got true for model 'm' of backend 'onnxruntime', want it for Python models alone/,
   )
 })
 

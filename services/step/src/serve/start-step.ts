@@ -62,7 +62,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const { flags, log, clock = systemClock } = o
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   const backendDirectory = flags['backend-directory']
-  const { autoDelays, ...others } = readOtherModels(flags)
+  const { beyond, ...others } = readOtherModels(flags)
   const repository = openRepository(flags, { ...others, env: o.env ?? {}, log })
   opened.defer(() => repository.close())
   const tracing = opened.adopt(createTracing(o.settings), (one) => one.shutdown())
@@ -80,7 +80,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const answers = createStepAnswers(replica, () => hosted)
   const metricsServer = await openMetricsServer({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
-  const settings = { ...toStepSettings(flags, o.env), autoDelays }
+  const settings = { ...toStepSettings(flags, o.env), ...beyond }
   const { hostPolicies } = settings
   const step = openStep({
     ...settings,

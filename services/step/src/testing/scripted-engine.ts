@@ -166,6 +166,7 @@ export async function streamResponses(
 /** An engine that reads no files: it serves whatever a test puts into `models`, by name, or fails as told. */
 export class ScriptedEngine implements Engine {
   readonly backend: string
+  sharesInterpreters = false
   /** Loaded models by `name/version`. */
   readonly loaded = new Map<string, ScriptedModel>()
   readonly options = new Map<string, EngineOptions>()
