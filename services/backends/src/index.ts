@@ -15,5 +15,6 @@ export type {
 export { createEngines, type Engines, type EnginesOptions, selectEngine } from './engines.ts'
 export type { HostPolicies } from './host-policies.ts'
 export { ModelMetrics } from './model-metrics.ts'
+export { LentMemory } from './python/lent-memory.ts'
 export { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
 export type { PythonSettings } from './python/python-settings.ts'

@@ -1,5 +1,6 @@
 export type { Envelope, TensorHeader } from './envelope.ts'
 export type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
+export { type ApartTensor, decodeApartRequest } from './infer/apart-codec.ts'
 export {
   decodeInferResponse,
   decodeStreamResponse,
@@ -16,7 +17,7 @@ export {
   type WireParameters,
 } from './infer/infer-message.ts'
 export { encodeInferResponsePieces, LEAST_PIECE_BYTES } from './infer/response-pieces.ts'
-export { decodeInferRequest, encodeInferResponseFrame } from './infer/server-codec.ts'
+export { decodeInferRequest, encodeInferResponseFrame, RAW_INPUTS } from './infer/server-codec.ts'
 export { encodeStreamResponseFrame } from './infer/stream-frame.ts'
 export { InferStream } from './infer-stream.ts'
 export {

@@ -1,5 +1,6 @@
 import { type Clock, type FlagValues, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { TensorMemory } from '@tutti/tensor'
 import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
 import { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
 import { Admission } from './admission.ts'
@@ -57,6 +58,8 @@ export interface ServersOptions {
   readonly decorators?: readonly SelectorDecorator[]
   /** What of these calls is traced into files, where that is offered. */
   readonly traceSettings?: TraceSettings | undefined
+  /** Of large tensors of requests; ordinary memory if absent. */
+  readonly memory?: TensorMemory | undefined
   /** Absent where memory of GPUs is not offered to clients. */
   readonly openCudaMemory?: OpenCudaMemory
   /** For `/livez` and `/readyz` on the metrics port. */
@@ -239,6 +242,7 @@ function openGrpc(
       logSettings: log.settings,
       traceSettings: o.traceSettings,
     }),
+    memory: o.memory,
     maxMessageBytes: flags['grpc-max-message-size'],
     windowBytes: flags['grpc-window-size'],
     maxConcurrentStreamsPerConnection: flags['grpc-max-concurrent-streams'],

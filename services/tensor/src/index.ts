@@ -23,6 +23,7 @@ export {
   type TraceContext,
   type TracedModel,
 } from './execution.ts'
+export { Loan } from './loan.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export {
@@ -37,6 +38,7 @@ export {
   type Shape,
   shapeMatches,
 } from './tensor.ts'
+export type { MemoryPart, TensorMemory } from './tensor-memory.ts'
 export { sizeOfField, WireReader, WireWriter } from './wire.ts'
 export {
   malformed,

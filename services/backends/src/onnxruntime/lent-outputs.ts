@@ -1,4 +1,4 @@
-import { Loan } from '../loan.ts'
+import { Loan } from '@tutti/tensor'
 import type { OrtLibrary } from './ort-library.ts'
 
 /** Outputs of at least this size are lent, smaller ones copied. */

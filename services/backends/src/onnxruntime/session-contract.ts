@@ -1,6 +1,5 @@
 import type { ServeError } from '@tutti/errors'
-import type { Datatype, NamedTensor } from '@tutti/tensor'
-import type { Loan } from '../loan.ts'
+import type { Datatype, Loan, NamedTensor } from '@tutti/tensor'
 
 /** A tensor that can be fed or fetched. Runs name it by its place. */
 export interface SessionPort {

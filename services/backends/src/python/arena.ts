@@ -1,5 +1,5 @@
 import { assert } from '@tutti/errors'
-import { Loan } from '../loan.ts'
+import { Loan } from '@tutti/tensor'
 import type { SharedMapping } from './shared-memory.ts'
 
 /** Small tensors begin at such addresses: a cache line, and what vector instructions like. */
@@ -9,7 +9,7 @@ export const PAGE_BYTES = 65_536
 /** Up to this many bytes travel in the frame itself: cheaper than a place in the arena. */
 export const INLINE_BYTES = 8192
 /** The arena with number N begins at N times this, for processes that map those of others. Offsets stay below 2^53. */
-const SPAN_BYTES = 2 ** 40
+export const SPAN_BYTES = 2 ** 40
 const MOST_SHARED = 8191
 /** What is copied at most on the event loop: some milliseconds where each page of it is new. */
 const AT_ONCE_BYTES = 1024 * 1024
@@ -17,6 +17,8 @@ const AT_ONCE_BYTES = 1024 * 1024
 const PIECE_BYTES = 4 * 1024 * 1024
 /** A view that grows is at least so large. */
 const LEAST_VIEW_BYTES = 1024 * 1024
+/** An idle arena is trimmed after so long. */
+const IDLE_MS = 1000
 /** What is given back at a time: as long as a piece takes. */
 const MOST_TRIMMED_BYTES = 16 * 1024 * 1024
 
@@ -70,6 +72,7 @@ export class Arena {
   readonly viewers = new Set<(arena: Arena) => void>()
   /** Set while `unmap` waits for them. */
   #returned: (() => void) | undefined
+  #trimTimer: NodeJS.Timeout | undefined
 
   constructor(mapping: SharedMapping) {
     this.mapping = mapping
@@ -199,9 +202,11 @@ export class Arena {
       this.#returned = resolve
       await promise
     }
+    this.cancelTrim()
     for (const viewer of this.viewers) viewer(this)
     if (this.#number !== undefined) freeNumbers.push(this.#number)
     this.#detachViews()
+    this.#highest = 0
     this.mapping.unmap()
   }
 
@@ -219,6 +224,20 @@ export class Arena {
     this.#detachViews()
     this.#highest = Math.min(this.#highest, from)
     return from > least
+  }
+
+  /** As `trim`, all of it, if nothing is in use for a while. */
+  trimLater(keep: number): void {
+    if (!this.isIdle || this.#highest <= keep) return
+    this.cancelTrim()
+    const trim = (): void => {
+      if (this.isIdle && this.trim(keep)) this.#trimTimer = setTimeout(trim, 0).unref()
+    }
+    this.#trimTimer = setTimeout(trim, IDLE_MS).unref()
+  }
+
+  cancelTrim(): void {
+    clearTimeout(this.#trimTimer)
   }
 
   /** @param copy - copies a piece of the bytes, from or to an offset of the mapping. */

@@ -5,8 +5,6 @@ import { readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
 
 type MaybePart = ArenaPart | undefined
 
-/** An idle arena is trimmed after so long without a request. */
-const IDLE_MS = 1000
 /** Larger results get their memory when the process asks for it. */
 const LARGEST_GUESS = 64 * 1024 * 1024
 
@@ -36,8 +34,6 @@ export class InstanceMemory {
   /** Offsets of memory for outputs that the process asked for. */
   readonly #grown = new Set<number>()
   #guess = 0
-  #trimTimer: NodeJS.Timeout | undefined
-  #isClosed = false
 
   /**
    * @param findArena - the arena; undefined if there is none, or none any more.
@@ -127,25 +123,12 @@ export class InstanceMemory {
 
   /** Gives memory back to the system if nothing is executed for a while. */
   trimLater(): void {
-    const arena = this.#findArena()
-    if (arena?.isIdle !== true || arena.highest <= this.#idleBytes) return
-    clearTimeout(this.#trimTimer)
-    const trim = (): void => {
-      if (this.#isClosed || !arena.isIdle || !arena.trim(this.#idleBytes)) return
-      this.#trimTimer = setTimeout(trim, 0).unref()
-    }
-    this.#trimTimer = setTimeout(trim, IDLE_MS).unref()
+    this.#findArena()?.trimLater(this.#idleBytes)
   }
 
   /** An execution begins: no trim now. */
   cancelTrim(): void {
-    clearTimeout(this.#trimTimer)
-  }
-
-  /** The process has ended. */
-  close(): void {
-    this.#isClosed = true
-    clearTimeout(this.#trimTimer)
+    this.#findArena()?.cancelTrim()
   }
 
   /**

@@ -245,7 +245,7 @@ export class InstanceSession implements FrameReceiver {
 
   onEnd(error: ServeError): void {
     this.#endError = error
-    this.#memory.close()
+    this.#memory.cancelTrim()
     this.#borrowings.close()
     this.#settleReady(false)
     for (const taker of this.#o.takers) taker.close()

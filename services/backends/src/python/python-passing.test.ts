@@ -3,6 +3,7 @@ import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
 import { type RecordedResponse, RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
+import { countingMemory } from '../testing/counting-memory.ts'
 import { stepRequest } from '../testing/model-source.ts'
 import { held, settles, WITHOUT_CHURN } from '../testing/python-churn.ts'
 import {
@@ -12,44 +13,10 @@ import {
   pythonModel,
 } from '../testing/python-model.ts'
 import { ScriptedHost } from '../testing/scripted-host.ts'
-import { openSharedMemory, type SharedMemoryLike } from './shared-memory.ts'
 
 const SIZE = 100_000
 const skip = WITHOUT_CHURN
 const AT_ONCE = { restartFirstMs: 0, restartLongestMs: 0 }
-
-/** Shared memory that counts what is copied from and to it, in bytes. */
-function countingMemory() {
-  const shared = openSharedMemory()
-  if (typeof shared === 'string') throw new Error(shared)
-  const copied = { in: 0, out: 0 }
-  const memory: SharedMemoryLike = {
-    create: (size) => {
-      const mapping = shared.create(size)
-      return {
-        ...mapping,
-        copyIn: (offset, data) => {
-          copied.in += data.byteLength
-          mapping.copyIn(offset, data)
-        },
-        copyInLater: (offset, data) => {
-          copied.in += data.byteLength
-          return mapping.copyInLater(offset, data)
-        },
-        copyOut: (offset, target) => {
-          copied.out += target.byteLength
-          mapping.copyOut(offset, target)
-        },
-        copyOutLater: (offset, target) => {
-          copied.out += target.byteLength
-          return mapping.copyOutLater(offset, target)
-        },
-      }
-    },
-  }
-  const reset = (): void => void Object.assign(copied, { in: 0, out: 0 })
-  return { memory, copied, reset }
-}
 
 /** Adds 1 to its input, in place if the first number says so; keeps its input, or ends its process, by the second. */
 const CONSUMER = pythonModel(`kept = []

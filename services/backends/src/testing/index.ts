@@ -8,6 +8,7 @@ export {
   identitySpec,
   writeModelFile,
 } from './add-model.ts'
+export { countingMemory } from './counting-memory.ts'
 export { executeOnce, fp32Tensor, fp32Values } from './execute.ts'
 export { type DeclaredTensor, modelConfig, modelSource, stepRequest } from './model-source.ts'
 export {

@@ -1,4 +1,4 @@
-import { CudaImports, type Engine, type Engines } from '@tutti/backends'
+import { CudaImports, type Engine, type Engines, LentMemory } from '@tutti/backends'
 import {
   type Clock,
   logServing,
@@ -45,6 +45,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const access = await AccessFile.open({ flags, clock, log })
   const server = await openModelServer({ ...o, clock })
   const cuda = new CudaImports()
+  const memory = LentMemory.open(flags['max-inflight-bytes'])
   const { router, backend, step, metrics } = server
   try {
     const servers = await openServers({
@@ -54,6 +55,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
       decorators: traces === undefined ? [headerRules] : [traces.decorate, headerRules],
       traceSettings: trace.mode === 'triton' ? trace.settings : undefined,
       identities: access?.identities,
+      memory,
       openCudaMemory: (handle, deviceId) => cuda.open(handle, deviceId),
       metrics,
       health,
@@ -76,6 +78,8 @@ export async function startServe(o: ServeOptions): Promise<Running> {
         access?.close()
         await servers.close()
         await server.close()
+        // Not waited for: what is lent may have no end.
+        void memory?.close()
         traces?.close()
       },
       isBusy: () => step.isBusy,

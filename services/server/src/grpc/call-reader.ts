@@ -1,5 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ServerStream } from '@tutti/http2'
+import type { TensorMemory } from '@tutti/tensor'
+import type { ApartTensors } from '../request/apart-tensors.ts'
 import { inflateMessage } from './inflate.ts'
 import {
   FRAME_HEADER_BYTES,
@@ -18,12 +20,16 @@ export interface CallReaderOptions {
     readonly mayIdle: boolean
     charge(bytes: number): void
     fail(error: ServeError): void
+    whenClosed(onClose: () => void): void
   }
   readonly stream: Pick<ServerStream, 'windowBytes' | 'pause' | 'resume'>
   readonly receiver: MessageReceiver
   /** `grpc-encoding`. */
   readonly encoding: string
+  /** Of a message, compressed or not. */
   readonly maxMessageBytes: number
+  /** As MessageReader's. */
+  readonly memory: TensorMemory | undefined
 }
 
 /** How far a call is that has begun a message. */
@@ -41,6 +47,8 @@ export interface ReadProgress {
 export class CallReader {
   readonly #o: CallReaderOptions
   readonly #splitter: MessageReader
+  /** Of the message that its receiver gets or got last. The call ends those of its one message, a receiver of several messages those that it took. */
+  apart: ApartTensors | undefined
   #messages = 0
   #isEnded = false
   #isPaused = false
@@ -52,7 +60,7 @@ export class CallReader {
 
   constructor(o: CallReaderOptions) {
     this.#o = o
-    this.#splitter = new MessageReader(o.maxMessageBytes)
+    this.#splitter = new MessageReader(o.maxMessageBytes, o.memory)
   }
 
   /** The message that the client has begun and not completed; undefined if there is none, or if we hold the client up. */
@@ -75,6 +83,11 @@ export class CallReader {
   end(): void {
     this.#isEnded = true
     this.#deliver()
+  }
+
+  /** The call is over, and nothing comes any more. */
+  close(): void {
+    this.#splitter.close()
   }
 
   pause(): void {
@@ -124,12 +137,19 @@ export class CallReader {
     if (this.#isEnded) receiver.end(this.#splitter.pendingBytes)
   }
 
-  #read({ flags, message }: FramedMessage): void {
+  #read({ flags, message, apart }: FramedMessage): void {
     const { call, receiver } = this.#o
     this.#messages += 1
+    this.apart = apart
     if (flags === 0) {
       call.charge(-FRAME_HEADER_BYTES)
-      receiver.receive(message)
+      if (apart !== undefined && !call.mayIdle) call.whenClosed(() => apart.end())
+      try {
+        receiver.receive(message)
+      } catch (error) {
+        apart?.end()
+        throw error
+      }
     } else if (flags === COMPRESSED) void this.#inflate(message)
     else throw new ServeError('MALFORMED_MESSAGE', `message has the flags ${flags}, want 0 or 1`)
   }

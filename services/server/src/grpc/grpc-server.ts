@@ -4,6 +4,7 @@ import type { Clock, Logger, LogSettings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { ConnectionBounds as Http2Bounds } from '@tutti/http2'
 import { inferenceServices } from '@tutti/protocol'
+import type { TensorMemory } from '@tutti/tensor'
 import type { AccessLog } from '../access/access-log.ts'
 import type { ConnectionBounds } from '../connection-bounds.ts'
 import { drainWithin } from '../drain.ts'
@@ -77,6 +78,8 @@ export interface GrpcServerOptions
   /** What of requests is traced into files; not offered if absent. */
   readonly traceSettings?: TraceSettings | undefined
   readonly identity: ServerIdentity
+  /** Of large tensors of requests; ordinary memory if absent. */
+  readonly memory?: TensorMemory | undefined
   /** Of inference answers; none if absent. */
   readonly compressionLevel?: CompressionLevel
   /** Offer `Watch` of the health service; no if absent. */
@@ -191,8 +194,12 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])
   const watches = o.hasHealthWatch === true ? new HealthWatches(o.clock) : undefined
+  const tensors = new Set([ModelInfer.path, ModelStreamInfer.path])
+  const inferenceMethods = toMethods(inference, handlers, admitted).map((method) =>
+    tensors.has(method.definition.path) ? { ...method, memory: o.memory } : method,
+  )
   return [
-    ...toMethods(inference, handlers, admitted),
+    ...inferenceMethods,
     ...toMethods(health, healthHandlers(watches)),
     ...(o.hasReflection === true ? reflectionMethods() : []),
   ]

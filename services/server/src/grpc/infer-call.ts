@@ -49,10 +49,11 @@ export function serveInfer(call: ServerCall): void {
 function inferOnce(bytes: Buffer, call: ServerCall): void {
   let prepared: PreparedInfer
   try {
-    const message = decodeInferRequest(bytes)
+    const apart = call.reader?.apart
+    const message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
     const model = call.backend.resolve(message.modelName, message.modelVersion)
     if (model.isDecoupled) throw decoupledModel(model.name)
-    prepared = prepareInfer(message, model, call)
+    prepared = prepareInfer(message, apart?.lendTo(model) ?? model, call)
   } catch (error) {
     return call.refuse(ServeError.from(error))
   }

@@ -10,6 +10,7 @@ import {
 } from '@tutti/protocol'
 import type { Parameters, StepResponse } from '@tutti/tensor'
 import { onlyResponse } from '../only-response.ts'
+import type { ApartTensors } from '../request/apart-tensors.ts'
 import { type PreparedInfer, prepareInfer, toAnswer } from './infer-call.ts'
 import type { MessageReceiver } from './message-reader.ts'
 import { requireLive } from './method.ts'
@@ -23,6 +24,8 @@ const MAX_OUTSTANDING = 64
 /** What a request is counted with until it is answered: its message, and its typed contents once they are raw. */
 interface Held {
   bytes: number
+  /** Its large tensors. */
+  readonly apart: ApartTensors | undefined
 }
 
 export interface InferStreamOptions {
@@ -78,10 +81,12 @@ export class InferStreamCall implements MessageReceiver {
   /** Without a message there is no id to answer to, so bytes that are none fail the stream as a whole; so does a caller without access. */
   receive(bytes: Buffer): void {
     this.#o.call.backend.checkCaller?.()
-    const message = decodeInferRequest(bytes)
+    const apart = this.#o.call.reader?.apart
+    const message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
     this.#outstanding += 1
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
-    this.#received.push(() => void this.#work(message, { bytes: bytes.byteLength }))
+    const held = { bytes: bytes.byteLength + (apart?.byteLength ?? 0), apart }
+    this.#received.push(() => void this.#work(message, held))
     this.#begin()
   }
 
@@ -110,6 +115,7 @@ export class InferStreamCall implements MessageReceiver {
     } catch (error) {
       call.fail(ServeError.from(error))
     }
+    held.apart?.end()
     call.release(held.bytes)
     this.#outstanding -= 1
     // A stream may wait for its next request without limit: it holds no place meanwhile.
@@ -149,7 +155,8 @@ export class InferStreamCall implements MessageReceiver {
       const { call } = this.#o
       requireLive(call.backend)
       call.ticket.enter()
-      const model = call.backend.resolve(message.modelName, message.modelVersion)
+      const found = call.backend.resolve(message.modelName, message.modelVersion)
+      const model = held.apart?.lendTo(found) ?? found
       const { maxMessageBytes, backend } = call
       const charge = (bytes: number): void => {
         call.charge(bytes)

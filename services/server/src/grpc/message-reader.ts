@@ -1,5 +1,8 @@
 import { ServeError } from '@tutti/errors'
+import type { TensorMemory } from '@tutti/tensor'
+import type { ApartTensors } from '../request/apart-tensors.ts'
 import { ArrivingBytes } from '../request/arriving-bytes.ts'
+import { ArrivingMessage } from '../request/arriving-message.ts'
 
 /** What a message begins with in gRPC: one byte of flags and its length in four. */
 export const FRAME_HEADER_BYTES = 5
@@ -22,6 +25,8 @@ export function notOneMessage(got: string): ServeError {
 export interface FramedMessage {
   readonly flags: number
   readonly message: Buffer
+  /** Its large tensors, which `message` does not have; undefined if there are none. */
+  readonly apart: ApartTensors | undefined
 }
 
 /**
@@ -30,19 +35,24 @@ export interface FramedMessage {
  */
 export class MessageReader {
   readonly #maxBytes: number
+  readonly #memory: TensorMemory | undefined
   readonly #header = Buffer.alloc(FRAME_HEADER_BYTES)
   #headerBytes = 0
   /** The message that is coming, once its header is there. */
-  #coming: ArrivingBytes | undefined
+  #coming: ArrivingMessage | undefined
   /** What has come, read up to `#at`: the last piece, or a copy of it and of all that came since. */
   #source: Buffer = EMPTY
   #at = 0
   #kept: ArrivingBytes | undefined
   #pendingBytes = 0
 
-  /** @param maxBytes - of one message, as its header claims. */
-  constructor(maxBytes: number) {
+  /**
+   * @param maxBytes - of one message, as its header claims.
+   * @param memory - of the large tensors of messages that are inference requests.
+   */
+  constructor(maxBytes: number, memory?: TensorMemory) {
     this.#maxBytes = maxBytes
+    this.#memory = memory
   }
 
   /** Bytes that have come, with those of headers, and stand in no message that was given out. */
@@ -86,6 +96,12 @@ export class MessageReader {
     }
   }
 
+  /** Nothing is added or read any more: gives back what a message has that did not come as a whole. */
+  close(): void {
+    this.#coming?.apart?.end()
+    this.#coming = undefined
+  }
+
   #addToHeader(at: number): number {
     const end = Math.min(this.#source.byteLength, at + FRAME_HEADER_BYTES - this.#headerBytes)
     this.#headerBytes += this.#source.copy(this.#header, this.#headerBytes, at, end)
@@ -95,14 +111,16 @@ export class MessageReader {
       const text = `message has ${length} bytes, want at most ${this.#maxBytes}`
       throw new ServeError('MESSAGE_TOO_LARGE', text)
     }
-    this.#coming = new ArrivingBytes(length)
+    // A compressed message is put together as it is.
+    const memory = this.#header.readUInt8() === 0 ? this.#memory : undefined
+    this.#coming = new ArrivingMessage(length, memory)
     return end
   }
 
-  #complete({ bytes }: ArrivingBytes): FramedMessage {
+  #complete({ bytes, apart }: ArrivingMessage): FramedMessage {
     this.#coming = undefined
     this.#headerBytes = 0
-    this.#pendingBytes -= FRAME_HEADER_BYTES + bytes.byteLength
-    return { flags: this.#header.readUInt8(), message: bytes }
+    this.#pendingBytes -= FRAME_HEADER_BYTES + this.#header.readUInt32BE(1)
+    return { flags: this.#header.readUInt8(), message: bytes, apart }
   }
 }

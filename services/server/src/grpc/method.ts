@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { checkFieldCount } from '@tutti/protocol'
+import type { TensorMemory } from '@tutti/tensor'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { FRAME_HEADER_BYTES } from './message-reader.ts'
 import type { ServerCall } from './server-call.ts'
@@ -19,6 +20,8 @@ export interface Method {
   readonly definition: MethodDefinition
   /** Its calls take a place in the admission: those with large messages. */
   readonly isAdmitted: boolean
+  /** Of the large tensors of its requests, if they are inference requests. */
+  readonly memory?: TensorMemory | undefined
   readonly serve: Handler
 }
 

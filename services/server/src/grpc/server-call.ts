@@ -6,11 +6,11 @@ import type { Lent } from '@tutti/tensor'
 import type { AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { ANSWER_HEADERS, OK_TRAILERS, respondOnlyTrailers, toTrailers } from './answer-headers.ts'
-import { CallReader } from './call-reader.ts'
+import { CallReader, type CallReaderOptions } from './call-reader.ts'
 import type { GrpcLog } from './log-events.ts'
 import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
 
-export interface ServerCallOptions {
+export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBytes' | 'memory'> {
   readonly stream: ServerStream
   /** Of the connection. */
   readonly socket: Socket
@@ -18,8 +18,6 @@ export interface ServerCallOptions {
   /** Which models the call reaches. */
   readonly backend: InferenceBackend
   readonly ticket: AdmissionTicket
-  /** Bound of a message, compressed or not. */
-  readonly maxMessageBytes: number
   readonly clock: Pick<Clock, 'now'>
   readonly log: GrpcLog
   readonly onClosed: (call: ServerCall) => void
@@ -115,9 +113,8 @@ export class ServerCall implements StreamHandler {
   }
 
   #slowReader(receiver: MessageReceiver): CallReader {
-    const { stream, headers, maxMessageBytes } = this
-    const encoding = headers['grpc-encoding'] ?? 'identity'
-    this.reader ??= new CallReader({ call: this, stream, receiver, encoding, maxMessageBytes })
+    const encoding = this.headers['grpc-encoding'] ?? 'identity'
+    this.reader ??= new CallReader({ ...this.#o, call: this, receiver, encoding })
     return this.reader
   }
 
@@ -228,6 +225,7 @@ export class ServerCall implements StreamHandler {
     }
     this.#o.scope.close()
     this.ticket.close()
+    this.reader?.close()
     this.#onClose?.()
     this.#o.onClosed(this)
   }

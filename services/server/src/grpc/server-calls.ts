@@ -56,7 +56,7 @@ export class ServerCalls implements Iterable<ServerCall> {
       const backend = this.#o.select?.(caller) ?? this.#o.backend
       const method = this.#methods.get(headers[':path'])
       if (method === undefined) throw unknownMethod(headers[':path'])
-      const call = this.#open({ stream, socket, backend }, method.isAdmitted)
+      const call = this.#open({ stream, socket, backend }, method)
       method.serve(call, method.definition)
       if (this.#isStopping) call.stop()
     } catch (error) {
@@ -80,7 +80,7 @@ export class ServerCalls implements Iterable<ServerCall> {
     else this.#onIdle.push(callback)
   }
 
-  #open(of: Pick<ServerCall, 'stream' | 'socket' | 'backend'>, isAdmitted: boolean): ServerCall {
+  #open(of: Pick<ServerCall, 'stream' | 'socket' | 'backend'>, method: Method): ServerCall {
     const { headers } = of.stream
     const { clock, admission, maxMessageBytes, log } = this.#o
     const timeout = headers['grpc-timeout']
@@ -92,8 +92,9 @@ export class ServerCalls implements Iterable<ServerCall> {
     const call = new ServerCall({
       ...of,
       scope,
-      ticket: (isAdmitted ? admission : this.#control).open(),
-      maxMessageBytes: isAdmitted ? maxMessageBytes : CONTROL_BOUNDS.maxMessageBytes,
+      ticket: (method.isAdmitted ? admission : this.#control).open(),
+      maxMessageBytes: method.isAdmitted ? maxMessageBytes : CONTROL_BOUNDS.maxMessageBytes,
+      memory: method.memory,
       clock,
       log,
       onClosed: this.#closed,

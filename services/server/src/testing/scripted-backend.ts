@@ -55,7 +55,10 @@ export function response(
   outputs: readonly NamedTensor[],
   o: { readonly final?: boolean } = {},
 ): ScriptedResponse {
-  return { parameters: request.context.parameters, outputs, final: o.final ?? true }
+  const { context, retain } = request
+  // The outputs may be the inputs.
+  const lent = retain && { retain }
+  return { parameters: context.parameters, outputs, final: o.final ?? true, ...lent }
 }
 
 /** A backend whose models do what a test says. It keeps what it was asked. */

@@ -1,5 +1,7 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
+import { until } from '@tutti/chassis/testing'
 import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
+import { PoisonedMemory } from '@tutti/tensor/testing'
 import { Admission } from '../admission.ts'
 import { type GrpcServerOptions, startGrpcServer } from '../grpc/grpc-server.ts'
 import { ScriptedBackend, type ScriptedModel } from './scripted-backend.ts'
@@ -18,6 +20,7 @@ export async function openTestServer(
 ) {
   const backend = new ScriptedBackend(models)
   const admission = o.admission ?? new Admission()
+  const memory = new PoisonedMemory()
   const server = await startGrpcServer({
     backend,
     address: '127.0.0.1',
@@ -25,6 +28,7 @@ export async function openTestServer(
     clock: systemClock,
     log: silentLogger,
     identity: { name: 'tutti', version: '1.2', extensions: ['classification', 'statistics'] },
+    memory,
     ...o,
     admission,
   })
@@ -33,8 +37,9 @@ export async function openTestServer(
   scope.teardown(async () => {
     client.close()
     await server.close()
+    await until('all memory is given back', () => memory.open === 0)
   })
-  return { server, client, backend, admission, address }
+  return { server, client, backend, admission, address, memory }
 }
 
 /** Sends a ModelInferRequest as an object, for the model `m` unless it says otherwise: it can say what our client does not. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Engine, Engines } from '@tutti/backends'
+import { type Engine, type Engines, LentMemory } from '@tutti/backends'
 import {
   type Clock,
   createTracing,
@@ -20,6 +20,7 @@ import {
   readMetricsFlags,
   ServerMetrics,
   type Servers,
+  type ServersOptions,
 } from '@tutti/server'
 import { openStepEndpoint, type StepEndpoint, toBrokers, transportFamilies } from '@tutti/transport'
 import { openStep, type Step } from '../step.ts'
@@ -114,10 +115,16 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const closing = new AbortController()
   const followed = follow(closing.signal)
   opened.defer(() => (closing.abort(), repository.abandon(followed)))
-  const servers = await openServers({ flags, backend, metrics, metricsServer, clock, log })
-  opened.defer(() => servers.close())
+  const servers = await open({ flags, backend, metrics, metricsServer, clock, log }, opened)
   opened.defer(logServing({ log, clock, fields: { ...servers.ports, replica }, causes }))
   return toRunning(flags, { closing, servers, backend, member: joined, step, opened })
+}
+
+/** The servers, with memory for the large tensors of their requests. */
+async function open(o: ServersOptions, opened: AsyncDisposableStack): Promise<Servers> {
+  const memory = LentMemory.open(o.flags['max-inflight-bytes'])
+  opened.defer(() => void memory?.close())
+  return opened.adopt(await openServers({ ...o, memory }), (servers) => servers.close())
 }
 
 interface OpenedStep {

@@ -12,6 +12,8 @@ import {
 import { RESPONSE_WINDOW, ReadyGate } from '../ready-gate.ts'
 import { type NamedTensor, outputBytes } from '../tensor.ts'
 
+export { PoisonedMemory } from './poisoned-memory.ts'
+
 /** An FP32 tensor of the values, with the shape given or [n]. */
 export function floats(
   name: string,
