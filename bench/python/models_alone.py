@@ -41,7 +41,8 @@ def load(folder):
     spec.loader.exec_module(module)
     model = module.TritonPythonModel()
     if hasattr(model, "initialize"):
-        model.initialize({"model_repository": folder, "model_version": "1"})
+        name = os.path.basename(folder)
+        model.initialize({"model_name": name, "model_repository": folder, "model_version": "1"})
     return lambda fed: model.execute([Tensor("", fed)])[0].tensors[0].array
 
 
