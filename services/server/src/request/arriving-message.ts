@@ -8,12 +8,12 @@ const APART_BYTES = 65_536
 /** Protobuf's wire types, in the lowest bits of a tag. Groups, which nothing writes, are left to the decoder with all after them. */
 const [VARINT, FIXED64, DELIMITED, FIXED32] = [0, 1, 2, 5]
 const TYPES = 8
-/** Of varints that have more no field is read. */
-const VARINT_BITS = 70
+/** Behind a longer varint, which no tag and no length needs, all is left to the decoder: it drops bits that a number here would keep. */
+const VARINT_BITS = 49
 const PAYLOAD = 0x7f
 
 /**
- * A message that is put together as its pieces come. Each byte is copied once, apart from the first of `ArrivingBytes`. With a
+ * A message that is put together as its pieces come. Each byte is copied once, but for the first ones, as `ArrivingBytes` says. With a
  * memory for tensors it is a ModelInferRequest: its large raw contents go there, and `bytes` is the message without them.
  */
 export class ArrivingMessage {
