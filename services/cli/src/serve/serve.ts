@@ -87,6 +87,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   } catch (error) {
     access?.close()
     await server.close()
+    void memory?.close()
     throw error
   }
 }
