@@ -212,7 +212,7 @@ class PythonEngine implements Engine {
 }
 
 /**
- * Makes the `python` engine: one process per instance, forked from a process that has imported NumPy already.
+ * Makes the `python` engine: a process for each instance, or for those that share one, forked from a process that has imported NumPy already.
  * Loaded models must be closed; a process that does not come to it leaves nothing behind either.
  */
 export function createPythonEngine(

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import type { PythonInstance } from './python-instance.ts'
 
-/** A Python model: one process per instance. */
+/** A Python model: a process for each instance, or for those that share one. */
 export class PythonModel implements LoadedModel {
   readonly isReady: (() => Promise<boolean>) | undefined
   readonly #instances: readonly PythonInstance[]

@@ -31,7 +31,8 @@ export interface FramedMessage {
 
 /**
  * Puts the messages of a call together from pieces that are no whole message each: a piece may hold several, end in the middle of
- * one, or cut a header in two. Each message is copied once into memory of its own, as it comes.
+ * one, or cut a header in two. Each message is copied once into memory of its own, as it comes, and its
+ * large tensors each into a part of `memory`.
  */
 export class MessageReader {
   readonly #maxBytes: number

@@ -57,7 +57,7 @@ interface Subscribed {
 
 /**
  * One connection to the broker, which comes back by itself until it is closed: with a new client each time, which reads the
- * credentials anew. What is published while it is away is lost, and who publishes is told.
+ * credentials anew. What is published while it is away is lost, and the publisher is told.
  */
 export class BrokerConnection {
   readonly #o: ConnectOptions
