@@ -1,6 +1,6 @@
 // needs: apiserver
 import { readFile } from 'node:fs/promises'
-import { applyModelOverrides, ModelOverrides, ModelSpec } from '@tutti/ensemble'
+import { applyModelOverrides, ModelOverrides, ModelSpec, toBeyondConfig } from '@tutti/ensemble'
 import { type PlainAnswer, type PlainObject, withoutKube } from '@tutti/kube/testing'
 import { parseModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
@@ -48,7 +48,9 @@ function servedOf({ made }: FieldLook): unknown {
   const args: readonly string[] = deployment?.['spec'].template.spec.containers[0].args ?? []
   const [, text = '{}'] = /=(.*)$/.exec(args[args.indexOf('--model-overrides') + 1] ?? '') ?? []
   const overrides = ModelOverrides.parse(JSON.parse(text))
-  return applyModelOverrides(parseModelConfig(CONFIG_TEXT, 'config.pbtxt'), overrides)
+  const { sharedInterpreters } = toBeyondConfig(new Map([['m', overrides]]))
+  const config = applyModelOverrides(parseModelConfig(CONFIG_TEXT, 'config.pbtxt'), overrides)
+  return { config, isInterpreterShared: sharedInterpreters.has('m') }
 }
 
 /** Replicas that the operator's own scaling decides on while requests come, and once they are gone. */

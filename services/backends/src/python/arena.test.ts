@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { array, assert, boolean, integer, property, tuple } from 'fast-check'
 import t from 'tap'
 import { Arena, type ArenaPart, PAGE_BYTES } from './arena.ts'
@@ -17,6 +18,7 @@ function noMemory(): SharedMapping & { readonly discarded: (readonly [number, nu
     view: (bytes) => new ArrayBuffer(bytes),
     copyOutLater: async () => {},
     discard: (offset, size) => void discarded.push([offset, size]),
+    discardLater: async (offset, size) => void discarded.push([offset, size]),
     unmap: () => {},
     discarded,
   }
@@ -98,6 +100,28 @@ await t.test('much memory is given back in parts, from the end', async (t) => {
     ],
   )
 })
+
+await t.test(
+  'a large part is given back in pieces before it is free, and the mapping stays for it',
+  async (t) => {
+    const memory = { ...noMemory(), size: 64 * 2 ** 20 }
+    const events: string[] = []
+    const arena = new Arena({
+      ...memory,
+      discardLater: async (offset, size) => {
+        await nextTurn()
+        events.push(`${offset / 2 ** 20} ${size / 2 ** 20}`)
+      },
+      unmap: () => void events.push('unmap'),
+    })
+    const part = arena.allocate(40 * 2 ** 20) ?? { offset: -1, size: 0 }
+    const discarding = arena.discard(part, 0)
+    t.equal(arena.isIdle, false)
+    await Promise.all([arena.unmap(), discarding])
+    t.same(events, ['0 16', '16 16', '32 8', 'unmap'])
+    t.equal(arena.isIdle, true)
+  },
+)
 
 const memory = openSharedMemory()
 const skip = typeof memory === 'string' && memory

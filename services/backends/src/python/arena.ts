@@ -59,8 +59,8 @@ export class Arena {
   /** Free parts, ascending, never two that touch. */
   readonly #gaps: Gap[]
   readonly #parts = new Map<number, number>()
-  /** What is being copied off the event loop. */
-  readonly #copies = new Set<Promise<void>>()
+  /** What is being copied or discarded off the event loop. */
+  readonly #unfinished = new Set<Promise<void>>()
   /** Beyond it nothing was handed out since the last trim. */
   #highest = 0
   /** Over the start of the mapping, each larger than the one before. */
@@ -126,6 +126,24 @@ export class Arena {
     this.#gaps.splice(at, 0, { offset, size })
     this.#join(at)
     this.#join(at - 1)
+  }
+
+  /**
+   * As `free`, once its memory has gone back to the system, off the event loop: much of it takes as long as copying it.
+   *
+   * @param keep - as of `trimLater`, which follows.
+   */
+  async discard(part: ArenaPart, keep: number): Promise<void> {
+    const end = part.offset + part.size
+    const discarding = (async () => {
+      for (let at = part.offset; at < end; at += MOST_TRIMMED_BYTES) {
+        await this.mapping.discardLater(at, Math.min(MOST_TRIMMED_BYTES, end - at))
+      }
+      this.free(part)
+      this.trimLater(keep)
+    })()
+    this.#unfinished.add(discarding)
+    await discarding.finally(() => this.#unfinished.delete(discarding))
   }
 
   /** The size of the part with this offset; 0 if none is in use there. */
@@ -196,12 +214,12 @@ export class Arena {
 
   /** Gives the memory back once nothing is copied or read any more. */
   async unmap(): Promise<void> {
-    await Promise.allSettled(this.#copies)
     if (this.#loans > 0) {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#returned = resolve
       await promise
     }
+    await Promise.allSettled(this.#unfinished)
     this.cancelTrim()
     for (const viewer of this.viewers) viewer(this)
     if (this.#number !== undefined) freeNumbers.push(this.#number)
@@ -251,8 +269,8 @@ export class Arena {
         await copy(offset + at, bytes.subarray(at, at + PIECE_BYTES))
       }
     })()
-    this.#copies.add(copying)
-    return copying.finally(() => this.#copies.delete(copying))
+    this.#unfinished.add(copying)
+    return copying.finally(() => this.#unfinished.delete(copying))
   }
 
   /** A reader that came too late finds nothing, rather than what another wrote, or the end of this process. */

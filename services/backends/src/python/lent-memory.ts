@@ -36,9 +36,12 @@ export class LentMemory implements TensorMemory {
     const part = arena.allocate(sizeBytes)
     if (part === undefined) return undefined
     const loan = arena.lend(() => {
+      if (part.offset + part.size > KEPT_BYTES) {
+        // Memory that bursts alone need goes back at once.
+        void arena.discard(part, IDLE_BYTES)
+        return
+      }
       arena.free(part)
-      // Memory that bursts alone need goes back at once.
-      if (part.offset + part.size > KEPT_BYTES) arena.mapping.discard(part.offset, part.size)
       arena.trimLater(IDLE_BYTES)
     })
     return { bytes: arena.view(part.offset, sizeBytes), free: () => loan.end() }

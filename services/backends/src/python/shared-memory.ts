@@ -25,6 +25,8 @@ export interface SharedMapping {
   view(bytes: number): ArrayBuffer
   /** Gives memory back to the system; it reads as zeros then. Whole pages only. */
   discard(offset: number, size: number): void
+  /** As `discard`, off the event loop. Nothing may be unmapped before it has resolved. */
+  discardLater(offset: number, size: number): Promise<void>
   /** Nothing may be copied from or to it any more. */
   unmap(): void
 }
@@ -112,6 +114,8 @@ function toMapping(
       later((done) => void libC.copyOut.async(target, base + offset, target.byteLength, done)),
     view: (bytes) => koffi.view(address, bytes),
     discard: (offset, bytes) => void libC.advise(base + offset, bytes, MADV_REMOVE),
+    discardLater: (offset, bytes) =>
+      later((done) => void libC.advise.async(base + offset, bytes, MADV_REMOVE, done)),
     unmap: () => {
       closeSync(fd)
       // It takes as long as there are pages.
