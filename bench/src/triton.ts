@@ -57,7 +57,7 @@ export async function benchTriton(nodeFlags: readonly string[]): Promise<Ratios>
   }
 }
 
-/** The models of a chain without a server; none of what is no chain. */
+/** Starts the models of a chain without a server. @returns an empty list if the case is not a chain. */
 async function startAlone(
   opened: AsyncDisposableStack,
   { chain }: PythonCase,

@@ -42,8 +42,8 @@ const WAITING = /^(wait|rollout|test|--wait)$/
 const LINES = 40
 
 /**
- * Why pods are not Ready, for the error of what waited for them in vain: of the namespace that `args` name, its latest events, and
- * each such pod with its events and the ends of its logs.
+ * Describes pods that are not Ready, for the error of a wait that timed out: the latest events of the namespace that `args` name,
+ * and for each such pod its description and the ends of its logs.
  */
 export async function unreadyPods(args: readonly string[]): Promise<string> {
   const inSpace = args.find((arg) => arg.startsWith('--namespace=')) ?? '--all-namespaces'

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 
-/** Runs subtests at the same time: most of what they do is to wait for pods. */
+/** Runs subtests at the same time: they mostly wait for pods. */
 export async function sideBySide(
   t: Test,
   subtests: Readonly<Record<string, (t: Test) => Promise<void>>>,

@@ -11,7 +11,7 @@ import sys
 # glibc reads it when a program starts, from 2.35 on; earlier ones pass over it.
 _TUNABLES = "GLIBC_TUNABLES"
 _ASKING = "glibc.malloc.hugetlb=1"
-# Who sets one of these knows better.
+# Settings of the user, which count instead of ours.
 _SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", _TUNABLES)
 # An option of the interpreter that says that the program was started again; programs that models start have neither.
 _AGAIN = "tutti-huge-pages"

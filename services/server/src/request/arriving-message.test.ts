@@ -97,7 +97,7 @@ const field = fc.oneof(
   size.map((length) => request([length])),
 )
 
-/** The tag of raw contents with a bit that the decoder drops, and the length of what follows: bytes that look like raw contents. */
+/** A field of raw contents whose tag has a bit beyond 64, which the decoder drops. Its bytes look like a field of raw contents. */
 const LONG_TAG = [
   Uint8Array.from([0xba, ...Array<number>(8).fill(0x80), 0x02, 0x84, 0x80, 0x04]),
   Uint8Array.from([0x3a, 0x80, 0x80, 0x04, ...Array<number>(APART_BYTES).fill(7)]),
