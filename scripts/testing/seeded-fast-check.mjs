@@ -1,11 +1,12 @@
 import { env } from 'node:process'
 import * as real from 'fast-check'
 
-const factor = Number(env.TUTTI_TEST_FACTOR ?? 1)
+const factor = readNumber('TUTTI_TEST_FACTOR')
+const seed = readNumber('TUTTI_SEED')
 /** Of fast-check, for a test that says nothing. */
 const DEFAULT_RUNS = 100
 
-real.configureGlobal({ ...real.readConfigureGlobal(), seed: Number(env.TUTTI_SEED ?? 1) })
+real.configureGlobal({ ...real.readConfigureGlobal(), seed })
 
 // oxlint-disable-next-line import/export -- `assert` below takes the place of the one among these
 export * from 'fast-check'
@@ -18,3 +19,10 @@ export function assert(property, options = {}) {
 
 // oxlint-disable-next-line import/no-default-export -- fast-check has one
 export default { ...real, assert }
+
+/** A number that is none would give a property no runs, or a seed that is not the printed one. */
+function readNumber(name) {
+  const text = env[name] ?? '1'
+  if (/^\d+$/.test(text) && Number(text) < 2 ** 31) return Number(text)
+  throw new Error(`${name}=${text}, want an integer from 0 to 2147483647`)
+}
