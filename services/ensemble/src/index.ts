@@ -31,6 +31,7 @@ export {
   type EnsembleCheck,
   type EnsembleWorld,
   type KnownModel,
+  summarizeProblems,
 } from './manifest/check-ensemble.ts'
 export { EnsembleExpose, type ExposeAuth, type ExposeIdentity } from './manifest/ensemble-expose.ts'
 export { ACCEPTED_REASONS } from './manifest/ensemble-fault.ts'

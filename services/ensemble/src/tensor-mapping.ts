@@ -27,7 +27,7 @@ export type TensorDefinitions = ReadonlyMap<string, TensorDefinition>
 
 type DeclaredTensor = Pick<ModelInput, 'name' | 'data_type' | 'dims'>
 
-/** The first rule that the maps of the steps break, of the step `at.step` and the model that it runs. */
+/** A rule that the maps of the steps break, of the step `at.step` and the model that it runs. */
 export type MappingFault = { readonly model: ModelConfig; readonly at: StepTensor } & (
   | { readonly kind: 'batch' }
   | { readonly kind: 'unmapped'; readonly next: TensorDefinition }
@@ -53,18 +53,19 @@ export function checkTensorMapping(
   config: ModelConfig,
   models: ReadonlyMap<string, ModelConfig>,
 ): TensorDefinitions {
-  const { definitions, fault } = readTensorMapping(config, models)
+  const { definitions, faults } = findMappingFaults(config, models)
+  const [fault] = faults
   if (fault === undefined) return definitions
   throw new ServeError('ENSEMBLE_INVALID', textOf(config, fault), {
     details: { ensemble: config.name, model: fault.model.name },
   })
 }
 
-/** Reads the maps up to the first broken rule, in Triton's order. */
-export function readTensorMapping(
+/** Reads the maps and finds every broken rule, in Triton's order. Steps whose model is not among `models` are left out. */
+export function findMappingFaults(
   config: ModelConfig,
   models: ReadonlyMap<string, ModelConfig>,
-): { readonly definitions: TensorDefinitions; readonly fault?: MappingFault } {
+): { readonly definitions: TensorDefinitions; readonly faults: readonly MappingFault[] } {
   const definitions: Definitions = new Map()
   for (const tensor of [...config.input, ...config.output]) {
     // The steps see the reshaped tensor; a model's own reshape is its own business.
@@ -72,14 +73,14 @@ export function readTensorMapping(
     if (definitions.has(tensor.name)) continue
     definitions.set(tensor.name, define(config, { ...tensor, dims }))
   }
-  for (const [index, step] of config.ensemble_scheduling?.step.entries() ?? []) {
+  const steps = [...(config.ensemble_scheduling?.step.entries() ?? [])]
+  const faults = steps.flatMap(([index, step]) => {
     const model = models.get(step.model_name)
-    if (model === undefined) continue
+    if (model === undefined) return []
     const o = { model, index, definitions }
-    const fault = batchFault(config, o) ?? inputFault(step, o) ?? outputFault(step, o)
-    if (fault !== undefined) return { definitions, fault }
-  }
-  return { definitions }
+    return [...batchFaults(config, o), ...inputFaults(step, o), ...outputFaults(step, o)]
+  })
+  return { definitions, faults }
 }
 
 interface StepMapping {
@@ -88,70 +89,67 @@ interface StepMapping {
   readonly definitions: Definitions
 }
 
-function batchFault(config: ModelConfig, { model, index }: StepMapping): MappingFault | undefined {
-  if (model.max_batch_size === 0 || model.max_batch_size >= config.max_batch_size) return undefined
-  return { kind: 'batch', model, at: { step: index, side: 'input', name: '' } }
+function* batchFaults(config: ModelConfig, { model, index }: StepMapping): Generator<MappingFault> {
+  if (model.max_batch_size === 0 || model.max_batch_size >= config.max_batch_size) return
+  yield { kind: 'batch', model, at: { step: index, side: 'input', name: '' } }
 }
 
-function inputFault({ input_map: map }: EnsembleStep, o: StepMapping): MappingFault | undefined {
-  const unknown = unknownFault(map, 'input', o)
-  if (unknown !== undefined) return unknown
+function* inputFaults({ input_map: map }: EnsembleStep, o: StepMapping): Generator<MappingFault> {
+  const unknown = [...unknownFaults(map, 'input', o)]
+  yield* unknown
+  const open = o.model.input.filter(({ name, optional }) => !optional && !Object.hasOwn(map, name))
+  // What the model does not know was perhaps meant for what is open.
+  const isMissing = open.length > unknown.length
   for (const declared of o.model.input) {
     const at = { step: o.index, side: 'input', name: declared.name } as const
     const tensor = Object.hasOwn(map, declared.name) ? map[declared.name] : undefined
-    if (tensor === undefined && declared.optional) continue
-    if (tensor === undefined) {
-      return { kind: 'unmapped', model: o.model, at, next: define(o.model, declared) }
+    if (tensor !== undefined) yield* differenceFaults(o, { at, tensor, declared })
+    else if (isMissing && !declared.optional) {
+      yield { kind: 'unmapped', model: o.model, at, next: define(o.model, declared) }
     }
-    const fault = differenceFault(o, { at, tensor, declared })
-    if (fault !== undefined) return fault
   }
-  return undefined
 }
 
-function outputFault({ output_map: map }: EnsembleStep, o: StepMapping): MappingFault | undefined {
-  const unknown = unknownFault(map, 'output', o)
-  if (unknown !== undefined) return unknown
+function* outputFaults({ output_map: map }: EnsembleStep, o: StepMapping): Generator<MappingFault> {
+  yield* unknownFaults(map, 'output', o)
   for (const [name, tensor] of Object.entries(map)) {
     const at = { step: o.index, side: 'output', name } as const
     const outputs = o.model.output.filter((output) => output.name === name)
-    for (const declared of outputs) {
-      const fault = differenceFault(o, { at, tensor, declared })
-      if (fault !== undefined) return fault
-    }
-    if (outputs.length > 1) return { kind: 'repeated', model: o.model, at, tensor }
+    for (const declared of outputs) yield* differenceFaults(o, { at, tensor, declared })
+    if (outputs.length > 1) yield { kind: 'repeated', model: o.model, at, tensor }
   }
-  return undefined
 }
 
-function unknownFault(
+function* unknownFaults(
   map: Readonly<Record<string, string>>,
   side: 'input' | 'output',
   { model, index }: StepMapping,
-): MappingFault | undefined {
-  const entries = Object.entries(map)
-  const unknown = entries.find(([key]) => !model[side].some((tensor) => tensor.name === key))
-  if (unknown === undefined) return undefined
-  const [name, tensor] = unknown
-  return { kind: 'unknown', model, at: { step: index, side, name }, tensor }
+): Generator<MappingFault> {
+  for (const [name, tensor] of Object.entries(map)) {
+    if (model[side].some((declared) => declared.name === name)) continue
+    yield { kind: 'unknown', model, at: { step: index, side, name }, tensor }
+  }
 }
 
 /** A batching model's [16] is the same as [-1,16] without batching. */
-function differenceFault(
+function* differenceFaults(
   { model, definitions }: StepMapping,
   o: { readonly at: StepTensor; readonly tensor: string; readonly declared: DeclaredTensor },
-): MappingFault | undefined {
+): Generator<MappingFault> {
   const { at, tensor } = o
   const next = { ...define(model, o.declared), at }
   const first = definitions.get(tensor)
   if (first === undefined) {
     definitions.set(tensor, next)
-    return undefined
+    return
   }
   const fault = { model, at, tensor, first, next }
-  if (first.dataType !== next.dataType) return { kind: 'datatype', ...fault }
+  if (first.dataType !== next.dataType) {
+    yield { kind: 'datatype', ...fault }
+    return
+  }
   const fits = shapeMatches(first.dims, next.dims) || shapeMatches(first.fullDims, next.fullDims)
-  return fits ? undefined : { kind: 'shape', ...fault }
+  if (!fits) yield { kind: 'shape', ...fault }
 }
 
 /** What a configuration says of a tensor. `dims`: as its other side sees it, after a reshape of an ensemble's own. */

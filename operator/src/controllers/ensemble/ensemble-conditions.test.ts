@@ -85,6 +85,22 @@ for (const { name, state: given, ready } of CASES) {
   })
 }
 
+await t.test('a refusal tells its first problems, and how many there are', async (t) => {
+  const others = Array.from({ length: 5 }, (_, i) => ({
+    reason: 'UnusedInput' as const,
+    message: `inputs[${i}](x${i}): no`,
+  }))
+  t.match(conditionsOfEnsemble(state({ checked: { ...REFUSED, others } })).Accepted, {
+    reason: 'UnknownTensor',
+    message:
+      'steps[0]: no; also inputs[0](x0): no; also inputs[1](x1): no; also inputs[2](x2): no; and 2 more, which tutti validate lists; routers still serve generation 1 (e-ensemble-1)',
+  })
+  t.match(
+    conditionsOfEnsemble(state({ checked: { ...REFUSED, others: others.slice(0, 1) } })).Accepted,
+    { message: /^steps\[0\]: no; also inputs\[0\]\(x0\): no; routers/ },
+  )
+})
+
 await t.test('what somebody has to change is no progress, and not well', async (t) => {
   const trouble = { reason: 'RouterSettingsInvalid', message: 'data.replicas: x' }
   t.match(conditionsOfEnsemble(state({ trouble })), {

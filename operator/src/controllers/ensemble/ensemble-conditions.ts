@@ -1,4 +1,9 @@
-import type { EnsembleCheck, EnsembleConditionType, StepStatus } from '@tutti/ensemble'
+import {
+  type EnsembleCheck,
+  type EnsembleConditionType,
+  type StepStatus,
+  summarizeProblems,
+} from '@tutti/ensemble'
 import type { RouterView } from '../../pods/router-views.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
@@ -39,7 +44,10 @@ function checkAccepted(state: EnsembleState): ConditionState {
   if (isPaused) {
     return isUnknown('Paused', `changes wait while the Ensemble is paused${servedText(state)}`)
   }
-  if (!checked.accepted) return isFalse(checked.reason, `${checked.message}${servedText(state)}`)
+  if (!checked.accepted) {
+    const problems = summarizeProblems([checked, ...(checked.others ?? [])])
+    return isFalse(checked.reason, `${problems}${servedText(state)}`)
+  }
   if (refusal !== undefined) {
     return isFalse('RevisionRefused', `ControllerRevision: ${refusal}${servedText(state)}`)
   }

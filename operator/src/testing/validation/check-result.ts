@@ -5,6 +5,8 @@ import type { EnsembleObject } from '../../api/kinds.ts'
 export interface CheckResult {
   readonly reason: string
   readonly message: string
+  /** The messages of all problems, where more are told than in `message`. */
+  readonly problems?: readonly string[]
 }
 
 /** By `Ensemble/name`. */

@@ -58,16 +58,24 @@ export async function compareResults(
 /**
  * True if both say the same, in the same words.
  *
- * A name that no Model or Ensemble serves never appears in a whole repository; in a cluster it may be applied
- * next, and a later reference to something of the wrong kind is what is told. This is the one difference that is meant.
+ * A name that no Model or Ensemble serves never appears in a whole repository; in a cluster it may be applied next, so that the
+ * operator tells it last. This is the one difference that is meant.
  */
 function isSame({ validate, operator }: Compared): boolean {
   if (validate === undefined || operator === undefined) return false
   if (validate.reason === operator.reason && validate.message === operator.message) return true
-  const willNeverCome = /Ref\.name: no Model or Ensemble serves '/.test(validate.message)
-  if (!willNeverCome) return false
-  return operator.reason === 'SchemaPending' || WRONG_KIND.test(operator.message)
+  const { problems = [] } = validate
+  const lasting = problems.filter((problem) => !WILL_NEVER_COME.test(problem))
+  if (lasting.length === problems.length) return false
+  const told = operator.message.replace(AND_MORE, '')
+  const shown = told.split('; also ')
+  const isWhole = told === operator.message
+  return (
+    shown.every((problem) => lasting.includes(problem) || PENDING.test(problem)) &&
+    (!isWhole || (shown.length === problems.length && lasting.every((one) => shown.includes(one))))
+  )
 }
 
-const WRONG_KIND =
-  /^steps\[\d+\]\(.+\)\.(modelRef|ensembleRef): '.+' is an? (Ensemble|Model); want /
+const WILL_NEVER_COME = /Ref\.name: no Model or Ensemble serves '/
+const PENDING = /Ref: no Model or Ensemble serves '.+' yet; /
+const AND_MORE = /; and \d+ more, which tutti validate lists$/

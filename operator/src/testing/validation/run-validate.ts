@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { summarizeProblems } from '@tutti/ensemble'
 import type { PlainObject } from '@tutti/kube/testing'
 import { ACCEPTED, type CheckResult, type CheckResults } from './check-result.ts'
 
@@ -59,7 +60,11 @@ function toResults(manifests: readonly PlainObject[], found: readonly Found[]): 
 
 function toResult([first, ...more]: readonly Found[]): CheckResult {
   if (first === undefined) return ACCEPTED
-  if (first.reason !== 'Warning') return { reason: first.reason, message: first.message }
+  if (first.reason !== 'Warning') {
+    const all = [first, ...more]
+    const problems = all.map(({ message }) => message)
+    return { reason: first.reason, message: summarizeProblems(all), problems }
+  }
   const message = [first, ...more].map((warning) => warning.message).join('; ')
   return { reason: 'AcceptedWithWarnings', message }
 }

@@ -110,6 +110,39 @@ await t.test(
   },
 )
 
+const typedAs = (datatype: string, name: string) => ({ ...typed(name), datatype })
+
+await t.test('all problems of a graph are told, each at its line', async (t) => {
+  const wrong = ensembleManifest('e', {
+    outputs: [
+      { name: 'y', from: 'a.y' },
+      { name: 'z', from: 'b.z', datatype: 'INT8', shape: [4] },
+    ],
+    steps: [
+      { name: 'a', modelRef: { name: 'm' }, inputMap: { x: 'x', u: 'x' } },
+      { name: 'b', modelRef: { name: 'k' }, inputMap: { i: 'a.y' } },
+      { name: 'c', modelRef: { name: 'm' }, inputMap: { x: 'x' } },
+    ],
+  })
+  const K = modelManifest('k', { inputs: [typedAs('INT8', 'i')], outputs: [typedAs('INT8', 'z')] })
+  const text = yaml(wrong, M, K)
+  const { code, out } = await validate(['-f', '-'], text)
+  const lineOf = (part: string) => text.slice(0, text.indexOf(part)).split('\n').length
+  t.equal(code, 1)
+  t.same(
+    out
+      .split('\n')
+      .slice(0, 3)
+      .map((line) => line.replace(/:[0-9]+: Ensemble.e/, '')),
+    [
+      `-:${lineOf('- name: c')}: steps[2](c): nothing reads what it makes; want one of its outputs in \`outputs\` or read by a step, or no such step (UnreachableStep)`,
+      `-:${lineOf('u: x')}: steps[0](a).inputMap[u]: 'm' has no input 'u'; there is 'x' (UnknownTensor)`,
+      `-:${lineOf('i: a.y')}: steps[1](b).inputMap[i]: INT8[4] expected, outputs[0](y) is FP32[4] (DatatypeMismatch)`,
+    ],
+  )
+  t.match(out, /^3 Models and Ensembles, 3 errors$/m)
+})
+
 await t.test('namespaces do not see each other', async (t) => {
   const elsewhere = { ...M, metadata: { name: 'm', namespace: 'other' } }
   t.match(await validate(['-f', '-'], yaml(M, elsewhere)), { code: 0 })

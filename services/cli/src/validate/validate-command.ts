@@ -100,7 +100,10 @@ function checkOne(located: LocatedManifest, namespace: NamespaceManifests): read
     return [toProblem(located, 'NameConflict', message)]
   }
   const result = namespace.check(manifest)
-  if (!result.accepted) return [toProblem(located, result.reason, result.message)]
+  if (!result.accepted) {
+    const all = [result, ...(result.others ?? [])]
+    return all.map(({ reason, message }) => toProblem(located, reason, message))
+  }
   return result.warnings.map((warning) => toProblem(located, 'Warning', warning))
 }
 

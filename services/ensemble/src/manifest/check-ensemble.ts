@@ -4,7 +4,13 @@ import type { EnsembleRules } from '../ensemble-rules.ts'
 import { findWay } from '../graph-walks.ts'
 import { completeEnsembleConfig, hedgeFault, planEnsemble } from '../plan-ensemble.ts'
 import { checkTensors } from './check-tensors.ts'
-import { type AcceptedReason, EnsembleFault, hintOf, refused } from './ensemble-fault.ts'
+import {
+  type AcceptedReason,
+  type EnsembleFault,
+  hintOf,
+  type ReportFault,
+  refused,
+} from './ensemble-fault.ts'
 import { modelOfStep } from './ensemble-graph.ts'
 import { stepPath } from './ensemble-references.ts'
 import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
@@ -16,7 +22,7 @@ import {
   nameConflict,
   notServedText,
 } from './served-names.ts'
-import { toEnsembleConfig } from './to-ensemble-config.ts'
+import { type EnsembleConversion, toEnsembleConfig } from './to-ensemble-config.ts'
 
 /** What is known of a served name. */
 export interface KnownModel {
@@ -56,91 +62,115 @@ export type EnsembleCheck =
       readonly models: Readonly<Record<string, ModelConfig>>
       readonly warnings: readonly string[]
     }
-  | {
+  | ({
       readonly accepted: false
-      readonly reason: AcceptedReason
-      /** One line: a path from `spec` on, what was got, what is wanted. */
-      readonly message: string
-    }
+      /** What else is wrong with it, if that was looked for. */
+      readonly others?: readonly EnsembleProblem[]
+    } & EnsembleProblem)
 
-/** The one check of an Ensemble: the operator's condition `Accepted`, and what `tutti validate` says. */
+/** One thing that is wrong with an Ensemble. */
+export interface EnsembleProblem {
+  readonly reason: AcceptedReason
+  /** One line: a path from `spec` on, what was got, what is wanted. */
+  readonly message: string
+}
+
+const SUMMARIZED_PROBLEMS = 4
+
+/** The first problems in one text, and how many there are besides: for a condition, which is no place for a hundred. */
+export function summarizeProblems(problems: readonly Pick<EnsembleProblem, 'message'>[]): string {
+  const shown = problems.slice(0, SUMMARIZED_PROBLEMS).map(({ message }) => message)
+  const more = problems.length - shown.length
+  return (
+    shown.join('; also ') + (more === 0 ? '' : `; and ${more} more, which tutti validate lists`)
+  )
+}
+
+/**
+ * The one check of an Ensemble: the operator's condition `Accepted`, and what `tutti validate` says. It finds everything that is wrong,
+ * but for what follows from a problem that it tells anyway. What the manifest alone shows comes first, since it is wrong
+ * whatever the models are, and what is not known yet comes last.
+ */
 export function checkEnsemble(manifest: EnsembleManifest, world: EnsembleWorld): EnsembleCheck {
-  try {
-    return check(manifest, world)
-  } catch (error) {
-    if (!(error instanceof EnsembleFault)) throw error
-    return { accepted: false, reason: error.fault, message: error.message }
-  }
+  const faults: EnsembleFault[] = []
+  const report: ReportFault = (fault) => faults.push(fault)
+  const accepted = check(manifest, world, report)
+  const isPending = Map.groupBy(faults, ({ fault }) => fault === 'SchemaPending')
+  const [first, ...others] = [...(isPending.get(false) ?? []), ...(isPending.get(true) ?? [])].map(
+    ({ fault, message }) => ({ reason: fault, message }),
+  )
+  if (first === undefined) return accepted()
+  return { accepted: false, ...first, ...(others.length > 0 && { others }) }
 }
 
-function check(manifest: EnsembleManifest, world: EnsembleWorld): EnsembleCheck {
+/** @returns what is left to do if nothing was reported. */
+function check(
+  manifest: EnsembleManifest,
+  world: EnsembleWorld,
+  report: ReportFault,
+): () => EnsembleCheck {
   const name = modelNameOf(manifest)
-  const { spec } = manifest
   const holder = world.holder?.(name)
-  if (holder !== undefined) throw refused('NameConflict', 'modelName', nameConflict(name, holder))
-  // First what the manifest alone shows: it is wrong whatever the models are.
-  checkShape(manifest)
-  checkNesting(spec, name, world)
-  const models = findModels(spec, world)
-  const conversion = toEnsembleConfig(manifest, (model) => models.get(model)?.config)
+  if (holder !== undefined) report(refused('NameConflict', 'modelName', nameConflict(name, holder)))
+  const { models, faults } = findModels(manifest, world)
   const configs = new Map([...models].map(([model, { config }]) => [model, config]))
-  checkTensors(conversion, configs)
-  const { config, rules, warnings } = conversion
-  const completed = plan(config, rules, models)
-  return { accepted: true, config: completed, rules, models: Object.fromEntries(configs), warnings }
+  const conversion = toEnsembleConfig(
+    manifest,
+    (model) => configs.get(model),
+    // A shorthand waits for a model that is told of below.
+    (fault) => fault.fault !== 'SchemaPending' && report(fault),
+  )
+  for (const fault of faults) report(fault)
+  checkTensors(conversion, configs, report)
+  return () => finish(conversion, models)
 }
 
-/** What `toEnsembleConfig` finds without models; a shorthand is left for when they are there. */
-function checkShape(manifest: EnsembleManifest): void {
-  try {
-    toEnsembleConfig(manifest, () => undefined)
-  } catch (error) {
-    if (!(error instanceof EnsembleFault) || error.fault !== 'SchemaPending') throw error
-  }
-}
-
-/** An Ensemble that contains itself can never be accepted, so this goes before the lookups. */
-function checkNesting(spec: EnsembleSpec, name: string, world: EnsembleWorld): void {
-  for (const [index, step] of spec.steps.entries()) {
-    const way = findWay(modelOfStep(step), name, (model) => world.composes?.(model) ?? [])
-    if (way === undefined) continue
-    const problem = `an Ensemble cannot contain itself: ${[name, ...way].join(' -> ')}`
-    throw refused('CycleDetected', refPath(spec, index, step), problem)
-  }
+/** What the steps run, and what is wrong with that. What contains the Ensemble itself is not looked up, so that this ends. */
+function findModels(
+  manifest: EnsembleManifest,
+  world: EnsembleWorld,
+): { readonly models: ReadonlyMap<string, KnownModel>; readonly faults: readonly EnsembleFault[] } {
+  const { spec } = manifest
+  const name = modelNameOf(manifest)
+  const models = new Map<string, KnownModel>()
+  const faults = spec.steps.flatMap((step, index) => {
+    const path = refPath(spec, index, step)
+    const model = modelOfStep(step)
+    const way = findWay(model, name, (other) => world.composes?.(other) ?? [])
+    if (way !== undefined) {
+      const problem = `an Ensemble cannot contain itself: ${[name, ...way].join(' -> ')}`
+      return [refused('CycleDetected', path, problem)]
+    }
+    const known = world.lookup(model)
+    if (typeof known === 'string' || known.readyVersions?.length === 0) {
+      return [missingFault(model, path, { known, world })]
+    }
+    models.set(model, known)
+    return [
+      ...kindFault(step, known, path),
+      ...versionFault(step, known, path),
+      ...hedgeFaults(step, known, `${stepPath(spec, index)}.hedge`),
+    ]
+  })
+  return { models, faults }
 }
 
 function refPath(spec: EnsembleSpec, index: number, step: EnsembleStepSpec): string {
   return `${stepPath(spec, index)}.${step.modelRef === undefined ? 'ensembleRef' : 'modelRef'}`
 }
 
-/** What is wrong whatever is not known goes first, so that who knows more says the same. */
-function findModels(spec: EnsembleSpec, world: EnsembleWorld): ReadonlyMap<string, KnownModel> {
-  const found = new Map<string, KnownModel>()
-  const missing: Parameters<typeof refused>[] = []
-  for (const [index, step] of spec.steps.entries()) {
-    const name = modelOfStep(step)
-    const path = refPath(spec, index, step)
-    const known = world.lookup(name)
-    if (known === 'unknown') {
-      missing.push(['UnknownModel', `${path}.name`, unknownText(name, world)])
-    } else if (known === 'absent') {
-      missing.push(['SchemaPending', path, notServedText(name, world.resourceNamed?.(name))])
-    } else if (known === 'pending' || known.readyVersions?.length === 0) {
-      missing.push([
-        'SchemaPending',
-        path,
-        `the signature of '${name}' is not known yet; it is once the Model or Ensemble of that served name is ready`,
-      ])
-    } else {
-      checkKind(step, known, path)
-      checkVersion(step, known, path)
-      checkHedge(step, known, `${stepPath(spec, index)}.hedge`)
-      found.set(name, known)
-    }
-  }
-  const first = missing.find(([reason]) => reason === 'UnknownModel') ?? missing[0]
-  if (first !== undefined) throw refused(...first)
-  return found
+function missingFault(
+  name: string,
+  path: string,
+  o: { readonly known: ReturnType<EnsembleWorld['lookup']>; readonly world: EnsembleWorld },
+): EnsembleFault {
+  if (o.known === 'unknown')
+    return refused('UnknownModel', `${path}.name`, unknownText(name, o.world))
+  const problem =
+    o.known === 'absent'
+      ? notServedText(name, o.world.resourceNamed?.(name))
+      : `the signature of '${name}' is not known yet; it is once the Model or Ensemble of that served name is ready`
+  return refused('SchemaPending', path, problem)
 }
 
 function unknownText(name: string, { names, resourceNamed, problemOf }: EnsembleWorld): string {
@@ -150,44 +180,49 @@ function unknownText(name: string, { names, resourceNamed, problemOf }: Ensemble
   return `no Model or Ensemble serves '${name}'${hint}`
 }
 
-function checkKind(step: EnsembleStepSpec, { config }: KnownModel, path: string): void {
+function kindFault(step: EnsembleStepSpec, { config }: KnownModel, path: string) {
   const isEnsemble = isEnsembleConfig(config)
-  if (isEnsemble === (step.ensembleRef !== undefined)) return
+  if (isEnsemble === (step.ensembleRef !== undefined)) return []
   const [got, want] = isEnsemble ? ['an Ensemble', 'ensembleRef'] : ['a Model', 'modelRef']
-  throw refused('UnknownModel', path, `'${config.name}' is ${got}; want ${want}`)
+  return [refused('UnknownModel', path, `'${config.name}' is ${got}; want ${want}`)]
 }
 
-function checkVersion(step: EnsembleStepSpec, known: KnownModel, path: string): void {
+function versionFault(step: EnsembleStepSpec, known: KnownModel, path: string) {
   const version = step.modelRef?.version
   const { readyVersions, config } = known
-  if (version === undefined || readyVersions === undefined || readyVersions.includes(version))
-    return
-  const served = readyVersions.length === 0 ? 'none' : readyVersions.join(', ')
-  const problem = `got ${version}, want a version of '${config.name}' that is served: ${served}`
-  throw refused('UnknownModel', `${path}.version`, problem)
+  if (version === undefined || readyVersions === undefined || readyVersions.includes(version)) {
+    return []
+  }
+  const problem = `got ${version}, want a version of '${config.name}' that is served: ${readyVersions.join(', ')}`
+  return [refused('UnknownModel', `${path}.version`, problem)]
 }
 
-function checkHedge({ hedge }: EnsembleStepSpec, { config }: KnownModel, path: string): void {
+function hedgeFaults({ hedge }: EnsembleStepSpec, { config }: KnownModel, path: string) {
   const fault = hedge && hedgeFault(config)
-  if (fault !== undefined) throw refused('HedgeInvalid', path, fault)
+  return fault === undefined ? [] : [refused('HedgeInvalid', path, fault)]
 }
 
-/** The checks above find what planning would refuse; what is left is about decoupled models. */
-function plan(
-  config: ModelConfig,
-  rules: EnsembleRules,
+/** Plans it. The checks above find what planning would refuse; what is left is about decoupled models. */
+function finish(
+  { config, rules, warnings }: EnsembleConversion,
   models: ReadonlyMap<string, KnownModel>,
-): ModelConfig {
+): EnsembleCheck {
   const wanted = config.ensemble_scheduling?.step.map((step) => step.model_version) ?? []
   const lookup = (name: string) => {
     const known = models.get(name)
     return known && { config: known.config, readyVersions: known.readyVersions ?? [1, ...wanted] }
   }
   try {
-    return completeEnsembleConfig(planEnsemble({ config, rules, lookup }))
+    return {
+      accepted: true,
+      config: completeEnsembleConfig(planEnsemble({ config, rules, lookup })),
+      rules,
+      models: Object.fromEntries([...models].map(([name, known]) => [name, known.config])),
+      warnings,
+    }
   } catch (error) {
     const { reason, message } = ServeError.from(error)
     assert(reason === 'ENSEMBLE_INVALID', message)
-    throw refused('DecoupledInvalid', 'steps', message)
+    return { accepted: false, reason: 'DecoupledInvalid', message: `steps: ${message}` }
   }
 }

@@ -1,30 +1,37 @@
-import type { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { formatShape, fromConfigDatatype } from '@tutti/tensor'
 import {
+  findMappingFaults,
   type MappingFault,
-  readTensorMapping,
   type StepTensor,
   type TensorDefinition,
 } from '../tensor-mapping.ts'
-import { hintOf, refused } from './ensemble-fault.ts'
+import { type EnsembleFault, hintOf, type ReportFault, refused } from './ensemble-fault.ts'
 import { keyOf, stepPath } from './ensemble-references.ts'
 import type { EnsembleConversion } from './to-ensemble-config.ts'
 
 /**
- * Checks the maps of every step against the models, as planning does.
+ * Checks the maps of every step against the models that are known, as planning does.
  *
- * @throws ServeError ENSEMBLE_INVALID with a fault that says where in the manifest it is written.
+ * @param report - takes each fault, which says where in the manifest it is written.
  */
 export function checkTensors(
   conversion: EnsembleConversion,
   models: ReadonlyMap<string, ModelConfig>,
+  report: ReportFault,
 ): void {
-  const { fault } = readTensorMapping(conversion.config, models)
-  if (fault !== undefined) throw toRefusal(conversion, fault)
+  const { config, graph } = conversion
+  // An output whose model is not known has no type that others could differ from.
+  const output = config.output.filter((one) => one.data_type !== 'TYPE_INVALID')
+  const { faults } = findMappingFaults({ ...config, output }, models)
+  for (const fault of faults) {
+    // What was reported may feed the input that seems to be fed by nothing.
+    if (fault.kind === 'unmapped' && graph.partial.has(fault.at.step)) continue
+    report(toRefusal(conversion, fault))
+  }
 }
 
-function toRefusal(conversion: EnsembleConversion, fault: MappingFault): ServeError {
+function toRefusal(conversion: EnsembleConversion, fault: MappingFault): EnsembleFault {
   const { config, graph } = conversion
   const { model, at } = fault
   const step = stepPath(graph.spec, at.step)
@@ -73,7 +80,7 @@ function pathOf({ graph }: EnsembleConversion, { step, side, name }: StepTensor)
   if (graph.declared[step]?.has(name) === true) return `${stepAt}.outputMap[${name}]`
   const key = keyOf({ kind: 'made', step, output: name })
   const reads = [...graph.reads.flatMap((fed) => [...fed.values()]), ...graph.outputs]
-  return reads.find(({ source }) => keyOf(source) === key)?.path ?? stepAt
+  return reads.find((read) => read && keyOf(read.source) === key)?.path ?? stepAt
 }
 
 /** What a message calls the place that named a tensor first. */

@@ -34,6 +34,14 @@ export class EnsembleFault extends ServeError {
   }
 }
 
+/** Takes a fault; the check goes on if it returns. */
+export type ReportFault = (fault: EnsembleFault) => void
+
+/** Ends a check at its first fault. */
+export function raise(fault: EnsembleFault): never {
+  throw fault
+}
+
 /** @param path - from `spec` on, e.g. `steps[2](ocr).inputMap[image]`. */
 export function refused(fault: AcceptedReason, path: string, problem: string): EnsembleFault {
   return new EnsembleFault(fault, path, problem)

@@ -1,5 +1,5 @@
 import type { ModelConfig } from '@tutti/model-config'
-import { hintOf, refused } from './ensemble-fault.ts'
+import { hintOf, type ReportFault, refused } from './ensemble-fault.ts'
 import { EnsembleReferences, stepPath, type TensorSource } from './ensemble-references.ts'
 import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
 
@@ -13,17 +13,21 @@ export interface GraphRead {
   readonly path: string
 }
 
-/** An Ensemble with its references resolved. */
+/** An Ensemble with its references resolved, without those that were reported. */
 export interface EnsembleGraph {
   readonly spec: EnsembleSpec
   /** By step: the model's input -> what feeds it. */
   readonly reads: readonly ReadonlyMap<string, GraphRead>[]
   /** In the order of `spec.outputs`. */
-  readonly outputs: readonly GraphRead[]
+  readonly outputs: readonly (GraphRead | undefined)[]
   /** By step: the model's output -> the name that `outputMap` gives it. */
   readonly declared: readonly ReadonlyMap<string, string>[]
   /** By step: indexes of steps. */
   readonly dependsOn: readonly (readonly number[])[]
+  /** Steps whose reads lack some that were reported. */
+  readonly partial: ReadonlySet<number>
+  /** What references that were reported may mean, so that it may well be read. */
+  readonly meant: EnsembleReferences['meant']
 }
 
 /** The served name of what a step runs. */
@@ -32,114 +36,148 @@ export function modelOfStep(step: EnsembleStepSpec): string {
 }
 
 /**
- * Resolves every reference of an Ensemble.
+ * Resolves every reference of an Ensemble, and reports those that cannot be.
  *
  * @param findModel - asked only for steps that a shorthand `inputs: [STEP]` is about.
- * @throws ServeError ENSEMBLE_INVALID with a fault.
  */
-export function resolveGraph(spec: EnsembleSpec, findModel: FindModel): EnsembleGraph {
-  const references = new EnsembleReferences(spec)
-  const reads = spec.steps.map((step, index) => {
-    const mapped = readInputMap(spec, references, index)
-    return addShorthands({ spec, references, findModel, index, mapped }, step.inputs ?? [])
-  })
+export function resolveGraph(
+  spec: EnsembleSpec,
+  findModel: FindModel,
+  report: ReportFault,
+): EnsembleGraph {
+  const references = new EnsembleReferences(spec, report)
+  const partial = new Set<number>()
+  const reads = spec.steps.map((_, index) =>
+    readStep({ spec, references, findModel, report, index, partial }),
+  )
   return {
     spec,
     reads,
     outputs: spec.outputs.map(({ from }, i) => {
       const path = `outputs[${i}].from`
-      return { source: references.resolve(from, path, 'made'), path }
+      const source = references.resolve(from, path, 'made')
+      return source && { source, path }
     }),
     declared: spec.steps.map((step) => new Map(Object.entries(step.outputMap ?? {}))),
     dependsOn: spec.steps.map((step, index) =>
-      (step.dependsOn ?? []).map((name, i) => {
+      (step.dependsOn ?? []).flatMap((name, i) => {
         const path = `${stepPath(spec, index)}.dependsOn[${i}]`
         const other = references.step(name, path)
-        if (other !== index) return other
-        throw refused('CycleDetected', path, `the step '${name}' would wait for itself`)
+        if (other !== index) return other ?? []
+        report(refused('CycleDetected', path, `the step '${name}' would wait for itself`))
+        return []
       }),
     ),
+    partial,
+    meant: references.meant,
   }
 }
 
-function readInputMap(
-  spec: EnsembleSpec,
-  references: EnsembleReferences,
-  index: number,
-): Map<string, GraphRead> {
-  const entries = Object.entries(spec.steps[index]?.inputMap ?? {})
-  return new Map(
-    entries.map(([input, reference]) => {
-      const path = `${stepPath(spec, index)}.inputMap[${input}]`
-      if (!references.isKnown(reference) && references.isKnown(input)) {
-        const problem = `no ensemble tensor '${reference}', but '${input}' is one: inputMap goes from the model's input to the tensor that feeds it; want {${reference}: ${input}}`
-        throw refused('UnknownTensor', path, problem)
-      }
-      return [input, { source: references.resolve(reference, path, 'input'), path }]
-    }),
-  )
-}
-
-interface Shorthands {
+interface StepReads {
   readonly spec: EnsembleSpec
   readonly references: EnsembleReferences
   readonly findModel: FindModel
+  readonly report: ReportFault
   readonly index: number
-  readonly mapped: Map<string, GraphRead>
+  readonly partial: Set<number>
 }
 
-function addShorthands(o: Shorthands, shorthands: readonly string[]): Map<string, GraphRead> {
-  const { spec, references, index, mapped } = o
+function readStep(o: StepReads): ReadonlyMap<string, GraphRead> {
+  const mapped = readInputMap(o)
   const all = new Map(mapped)
-  for (const [i, shorthand] of shorthands.entries()) {
-    const path = `${stepPath(spec, index)}.inputs[${i}]`
-    const dot = shorthand.indexOf('.')
-    const from = stepOfShorthand(references, shorthand, path)
-    const outputs = dot === -1 ? commonNames(o, from, path) : [shorthand.slice(dot + 1)]
-    for (const output of outputs) {
-      const other = all.get(output)
-      // What inputMap says is meant to differ from what the whole step would feed.
-      if (dot === -1 && mapped.has(output)) continue
-      if (other !== undefined) {
-        const problem = `the input '${output}' is fed by ${other.path} already`
-        throw refused('MultipleProducers', path, problem)
-      }
-      all.set(output, { source: { kind: 'made', step: from, output }, path })
-    }
-  }
+  const shorthands = o.spec.steps[o.index]?.inputs ?? []
+  for (const [i, shorthand] of shorthands.entries()) addShorthand(o, { shorthand, i, mapped, all })
   return all
 }
 
-/** @throws ServeError with the fault UnknownStep, which sends a tensor of the ensemble to `inputMap`. */
-function stepOfShorthand(references: EnsembleReferences, shorthand: string, path: string): number {
-  const dot = shorthand.indexOf('.')
-  const step = dot === -1 ? shorthand : shorthand.slice(0, dot)
-  if (!references.isStep(step) && references.isKnown(shorthand)) {
-    const problem = `'${shorthand}' is an ensemble tensor, and inputs names steps or STEP.OUTPUT; want it in inputMap: {INPUT: ${shorthand}}, with the name of the model's input`
-    throw refused('UnknownStep', path, problem)
+function readInputMap(o: StepReads): Map<string, GraphRead> {
+  const { spec, references, index } = o
+  const found = new Map<string, GraphRead>()
+  for (const [input, reference] of Object.entries(spec.steps[index]?.inputMap ?? {})) {
+    const path = `${stepPath(spec, index)}.inputMap[${input}]`
+    if (!references.isKnown(reference) && references.isKnown(input)) {
+      const problem = `no ensemble tensor '${reference}', but '${input}' is one: inputMap goes from the model's input to the tensor that feeds it; want {${reference}: ${input}}`
+      o.report(refused('UnknownTensor', path, problem))
+      references.mean(input)
+      o.partial.add(index)
+      continue
+    }
+    const source = references.resolve(reference, path, 'input')
+    if (source === undefined) o.partial.add(index)
+    else found.set(input, { source, path })
   }
-  return references.step(step, path)
+  return found
 }
 
-/** The outputs of a step that have the name of an input of the step that reads them. */
-function commonNames(o: Shorthands, from: number, path: string): readonly string[] {
-  const [outputs, inputs] = [namesOf(o, from, 'output', path), namesOf(o, o.index, 'input', path)]
+function addShorthand(
+  o: StepReads,
+  at: {
+    readonly shorthand: string
+    readonly i: number
+    readonly mapped: ReadonlyMap<string, GraphRead>
+    readonly all: Map<string, GraphRead>
+  },
+): void {
+  const { shorthand, mapped, all } = at
+  const path = `${stepPath(o.spec, o.index)}.inputs[${at.i}]`
+  const dot = shorthand.indexOf('.')
+  const from = stepOfShorthand(o, shorthand, path)
+  const named = dot === -1 ? undefined : shorthand.slice(dot + 1)
+  const outputs = from === undefined || named !== undefined ? [] : commonNames(o, from, path)
+  if (from === undefined || outputs === undefined) {
+    if (from !== undefined) o.references.mean(from)
+    o.partial.add(o.index)
+    return
+  }
+  for (const output of named === undefined ? outputs : [named]) {
+    const other = all.get(output)
+    // What inputMap says is meant to differ from what the whole step would feed.
+    if (named === undefined && mapped.has(output)) continue
+    if (other === undefined) {
+      all.set(output, { source: { kind: 'made', step: from, output }, path })
+      continue
+    }
+    const problem = `the input '${output}' is fed by ${other.path} already`
+    o.report(refused('MultipleProducers', path, problem))
+    o.references.mean(from)
+  }
+}
+
+/** Reports a name that is no step; a tensor of the ensemble it sends to `inputMap`. */
+function stepOfShorthand(o: StepReads, shorthand: string, path: string): number | undefined {
+  const { references } = o
+  const dot = shorthand.indexOf('.')
+  const step = dot === -1 ? shorthand : shorthand.slice(0, dot)
+  if (references.isStep(step) || !references.isKnown(shorthand)) return references.step(step, path)
+  const problem = `'${shorthand}' is an ensemble tensor, and inputs names steps or STEP.OUTPUT; want it in inputMap: {INPUT: ${shorthand}}, with the name of the model's input`
+  o.report(refused('UnknownStep', path, problem))
+  references.mean(shorthand)
+  return undefined
+}
+
+/** The outputs of a step that have the name of an input of the step that reads them; undefined if that was reported. */
+function commonNames(o: StepReads, from: number, path: string): readonly string[] | undefined {
+  const outputs = namesOf(o, from, 'output', path)
+  const inputs = namesOf(o, o.index, 'input', path)
+  if (outputs === undefined || inputs === undefined) return undefined
   const common = outputs.filter((name) => inputs.includes(name))
   if (common.length > 0) return common
   const problem = `no output of '${o.spec.steps[from]?.name}' has the name of an input; want inputMap${hintOf('', outputs)}`
-  throw refused('UnknownTensor', path, problem)
+  o.report(refused('UnknownTensor', path, problem))
+  return undefined
 }
 
 function namesOf(
-  { spec, findModel }: Shorthands,
+  { spec, findModel, report }: StepReads,
   index: number,
   side: 'input' | 'output',
   path: string,
-): readonly string[] {
+): readonly string[] | undefined {
   const step = spec.steps[index]
   const name = step === undefined ? '' : modelOfStep(step)
   const config = findModel(name)
   if (config !== undefined) return config[side].map((tensor) => tensor.name)
   const problem = `it is short for the tensors of '${name}', whose signature is not known yet; want it, or inputMap`
-  throw refused('SchemaPending', path, problem)
+  report(refused('SchemaPending', path, problem))
+  return undefined
 }

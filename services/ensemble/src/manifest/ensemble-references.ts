@@ -1,4 +1,5 @@
-import { hintOf, refused } from './ensemble-fault.ts'
+import { nearestName } from '@tutti/errors'
+import { hintOf, type ReportFault, refused } from './ensemble-fault.ts'
 import type { EnsembleSpec } from './ensemble-spec.ts'
 
 /** What a reference means: an input of the ensemble, or what a step makes. */
@@ -16,17 +17,23 @@ export function stepPath(spec: EnsembleSpec, index: number): string {
   return `steps[${index}](${spec.steps[index]?.name ?? ''})`
 }
 
-/** Resolves references of one Ensemble. */
+/** Resolves references of one Ensemble. Faults go to `report`; what such a reference may mean goes to `meant`. */
 export class EnsembleReferences {
+  /** Names of inputs and indexes of steps: that nothing reads them may follow from what was reported. */
+  readonly meant: ReadonlySet<string | number>
+  readonly #meant = new Set<string | number>()
   readonly #spec: EnsembleSpec
+  readonly #report: ReportFault
   readonly #inputs: ReadonlySet<string>
   readonly #steps = new Map<string, number>()
   /** By the name that an outputMap gives. */
   readonly #made = new Map<string, { readonly kind: 'made'; step: number; output: string }>()
 
-  /** @throws ServeError ENSEMBLE_INVALID with a fault, if two steps make one tensor. */
-  constructor(spec: EnsembleSpec) {
+  /** Reports a tensor that two steps make. */
+  constructor(spec: EnsembleSpec, report: ReportFault) {
     this.#spec = spec
+    this.#report = report
+    this.meant = this.#meant
     this.#inputs = new Set(spec.inputs.map((input) => input.name))
     for (const [index, step] of spec.steps.entries()) {
       this.#steps.set(step.name, index)
@@ -36,18 +43,36 @@ export class EnsembleReferences {
           const path = `${stepPath(spec, index)}.outputMap[${output}]`
           const maker = `${stepPath(spec, other.step)}.outputMap[${other.output}]`
           const problem = `'${name}' is what ${maker} makes; want another name`
-          throw refused('MultipleProducers', path, problem)
+          report(refused('MultipleProducers', path, problem))
+          this.mean(index)
+          continue
         }
         this.#made.set(name, { kind: 'made', step: index, output })
       }
     }
   }
 
-  /** The index of a step. @throws ServeError with the fault UnknownStep. */
-  step(name: string, path: string): number {
+  /** The index of a step; otherwise reports UnknownStep. */
+  step(name: string, path: string): number | undefined {
     const index = this.#steps.get(name)
     if (index !== undefined) return index
-    throw refused('UnknownStep', path, `no step '${name}'${hintOf(name, this.#steps.keys())}`)
+    this.#report(
+      refused('UnknownStep', path, `no step '${name}'${hintOf(name, this.#steps.keys())}`),
+    )
+    return this.mean(this.#nearestStep(name))
+  }
+
+  /** Notes what a reference that is reported may mean: a step, or a tensor that is declared. */
+  mean(what: number | string | undefined): undefined {
+    if (typeof what === 'number') this.#meant.add(what)
+    if (typeof what !== 'string') return
+    for (const source of this.#declared(what)) {
+      this.#meant.add(source.kind === 'input' ? source.name : source.step)
+    }
+  }
+
+  #nearestStep(name: string): number | undefined {
+    return this.#steps.get(nearestName(name, this.#steps.keys()) ?? '')
   }
 
   isStep(name: string): boolean {
@@ -67,11 +92,11 @@ export class EnsembleReferences {
   }
 
   /**
-   * What `reference` means.
+   * What `reference` means; undefined if it was reported.
    *
    * @param first - where a step writes onto the name of an input: a step reads the request's value, an output is what was written.
    */
-  resolve(reference: string, path: string, first: TensorSource['kind']): TensorSource {
+  resolve(reference: string, path: string, first: TensorSource['kind']): TensorSource | undefined {
     const declared = this.#declared(reference)
     const found = declared.find((source) => source.kind === first) ?? declared[0]
     const { step = '', output } = split(reference)
@@ -83,25 +108,30 @@ export class EnsembleReferences {
       return found
     }
     const problem = `'${reference}' is an ensemble tensor and may be the output '${output}' of the step '${step}'; want another name for one of them`
-    throw refused('AmbiguousReference', path, problem)
+    this.#report(refused('AmbiguousReference', path, problem))
+    this.mean(index)
+    return this.mean(reference)
   }
 
-  #fail(reference: string, path: string): never {
+  #fail(reference: string, path: string): undefined {
     const { step } = split(reference)
     const index = this.#steps.get(reference)
     const tensors = [...this.#inputs, ...this.#made.keys()]
     if (index !== undefined) {
       const [output = 'OUTPUT'] = Object.keys(this.#spec.steps[index]?.outputMap ?? {})
       const problem = `got the step '${reference}', want one of its outputs, e.g. '${reference}.${output}'`
-      throw refused('UnknownTensor', path, problem)
+      this.#report(refused('UnknownTensor', path, problem))
+      return this.mean(index)
     }
     if (step !== undefined && !tensors.some((name) => name.startsWith(`${step}.`))) {
       const hint = hintOf(step, this.#steps.keys())
       const problem = `'${reference}': no ensemble tensor of that name and no step '${step}'${hint}`
-      throw refused('UnknownStep', path, problem)
+      this.#report(refused('UnknownStep', path, problem))
+      return this.mean(this.#nearestStep(step))
     }
     const problem = `no ensemble tensor '${reference}'${hintOf(reference, tensors)}`
-    throw refused('UnknownTensor', path, problem)
+    this.#report(refused('UnknownTensor', path, problem))
+    return this.mean(nearestName(reference, tensors))
   }
 }
 

@@ -1,4 +1,4 @@
-import { refused } from './ensemble-fault.ts'
+import { type EnsembleFault, type ReportFault, refused } from './ensemble-fault.ts'
 import type { EnsembleGraph, GraphRead } from './ensemble-graph.ts'
 import { keyOf, stepPath } from './ensemble-references.ts'
 
@@ -9,33 +9,40 @@ export type TensorNames = ReadonlyMap<string, string>
  * Names the tensors as config.pbtxt needs it, where a tensor has one name and an output's name is its tensor's. Outputs
  * name theirs first, then `outputMap`, then the reference itself (`STEP.OUTPUT`).
  *
- * @throws ServeError ENSEMBLE_INVALID with the fault OutputInvalid or UnusedInput.
+ * @param report - takes the faults OutputInvalid and UnusedInput.
  */
-export function nameTensors(graph: EnsembleGraph): TensorNames {
+export function nameTensors(graph: EnsembleGraph, report: ReportFault): TensorNames {
   const { spec } = graph
   const names = new Map<string, string>(
     spec.inputs.map(({ name }) => [keyOf({ kind: 'input', name }), name]),
   )
-  for (const [i, read] of graph.outputs.entries())
-    nameOutput(names, read, spec.outputs[i]?.name ?? '')
+  for (const [i, read] of graph.outputs.entries()) {
+    const fault = read && nameOutput(names, read, spec.outputs[i]?.name ?? '')
+    if (fault !== undefined) report(fault)
+  }
   nameIntermediates(graph, names)
-  checkInputsAreRead(graph)
-  checkInputNames(graph, names)
+  checkInputsAreRead(graph, report)
+  checkInputNames({ graph, names, report })
   return names
 }
 
-function nameOutput(names: Map<string, string>, { source, path }: GraphRead, name: string): void {
+function nameOutput(
+  names: Map<string, string>,
+  { source, path }: GraphRead,
+  name: string,
+): EnsembleFault | undefined {
   const known = names.get(keyOf(source))
-  if (known === name && source.kind === 'input') return
+  if (known === name && source.kind === 'input') return undefined
   if (source.kind === 'input') {
     const problem = `an input is given out under its own name only: got '${name}' for '${source.name}'; want a step that copies it`
-    throw refused('OutputInvalid', path, problem)
+    return refused('OutputInvalid', path, problem)
   }
   if (known !== undefined) {
     const problem = `the tensor is the output '${known}' already; want each tensor once`
-    throw refused('OutputInvalid', path, problem)
+    return refused('OutputInvalid', path, problem)
   }
   names.set(keyOf(source), name)
+  return undefined
 }
 
 function nameIntermediates({ spec, reads, declared }: EnsembleGraph, names: Map<string, string>) {
@@ -55,26 +62,31 @@ function nameIntermediates({ spec, reads, declared }: EnsembleGraph, names: Map<
   }
 }
 
-function checkInputsAreRead({ spec, reads }: EnsembleGraph): void {
+function checkInputsAreRead({ spec, reads, meant }: EnsembleGraph, report: ReportFault): void {
   const read = new Set(
     reads.flatMap((step) => [...step.values()].map(({ source }) => keyOf(source))),
   )
   for (const [i, { name }] of spec.inputs.entries()) {
-    if (read.has(keyOf({ kind: 'input', name }))) continue
+    if (read.has(keyOf({ kind: 'input', name })) || meant.has(name)) continue
     const problem = 'no step reads it; want it read, or removed'
-    throw refused('UnusedInput', `inputs[${i}](${name})`, problem)
+    report(refused('UnusedInput', `inputs[${i}](${name})`, problem))
   }
 }
 
 /** A step may write onto the name of an input, but then other steps read the request's value under that name. */
-function checkInputNames({ spec, reads }: EnsembleGraph, names: TensorNames): void {
+function checkInputNames(o: {
+  readonly graph: EnsembleGraph
+  readonly names: TensorNames
+  readonly report: ReportFault
+}): void {
+  const { spec, reads } = o.graph
   const inputs = new Set(spec.inputs.map((input) => input.name))
   for (const [index, step] of reads.entries()) {
     for (const { source, path } of step.values()) {
-      const name = names.get(keyOf(source)) ?? ''
+      const name = o.names.get(keyOf(source)) ?? ''
       if (source.kind === 'input' || !inputs.has(name)) continue
       const problem = `what ${stepPath(spec, source.step)} makes has the name of the input '${name}', so that ${stepPath(spec, index)} cannot read it; want another name`
-      throw refused('OutputInvalid', path, problem)
+      o.report(refused('OutputInvalid', path, problem))
     }
   }
 }

@@ -1,8 +1,8 @@
-import { type ModelConfig, parseJsonConfig } from '@tutti/model-config'
+import { type EnsembleStep, type ModelConfig, parseJsonConfig } from '@tutti/model-config'
 import { DATATYPES } from '@tutti/tensor'
 import type { EnsembleRules } from '../ensemble-rules.ts'
 import { findStepCycle } from '../step-dependencies.ts'
-import { refused } from './ensemble-fault.ts'
+import { type ReportFault, raise, refused } from './ensemble-fault.ts'
 import { type EnsembleGraph, type FindModel, modelOfStep, resolveGraph } from './ensemble-graph.ts'
 import { keyOf, stepPath, type TensorSource } from './ensemble-references.ts'
 import type { EnsembleSpec } from './ensemble-spec.ts'
@@ -25,16 +25,23 @@ export interface EnsembleConversion {
  *
  * @param findModel - completed configurations by served name, for the shorthand `inputs: [STEP]` and for outputs that
  * name no type; by default none is known.
- * @throws ServeError ENSEMBLE_INVALID with a fault; its text begins with the path of the field.
+ * @param report - takes each fault; its text begins with the path of the field. What was reported is left out of the conversion.
+ * @throws ServeError ENSEMBLE_INVALID, by default, with the first fault.
  */
 export function toEnsembleConfig(
   manifest: EnsembleManifest,
   findModel: FindModel = () => undefined,
+  report: ReportFault = raise,
 ): EnsembleConversion {
   const { spec } = manifest
   const { timeout, maxInFlightRequests } = spec
-  const graph = resolveGraph(spec, findModel)
-  const names = nameTensors(graph)
+  const graph = resolveGraph(spec, findModel, report)
+  const names = nameTensors(graph, report)
+  const maps = spec.steps.map((_, index) => ({
+    input_map: inputMap(graph, names, index),
+    output_map: outputMap(graph, names, index),
+  }))
+  for (const fault of stepFaults(graph, maps)) report(fault)
   const config = parseJsonConfig({
     name: modelNameOf(manifest),
     platform: 'ensemble',
@@ -50,12 +57,11 @@ export function toEnsembleConfig(
       step: spec.steps.map((step, index) => ({
         model_name: modelOfStep(step),
         model_version: step.modelRef?.version ?? -1,
-        input_map: inputMap(graph, names, index),
-        output_map: outputMap(graph, names, index),
+        ...maps[index],
       })),
     },
   })
-  checkCycles(graph)
+  for (const fault of cycleFaults(graph)) report(fault)
   const rules: EnsembleRules = {
     stepNames: spec.steps.map((step) => step.name),
     dependsOn: graph.dependsOn,
@@ -79,17 +85,13 @@ function hedgesOf({ steps }: EnsembleSpec): Pick<EnsembleRules, 'hedges'> {
 
 function inputMap(graph: EnsembleGraph, names: TensorNames, index: number) {
   const reads = graph.reads[index] ?? new Map()
-  if (reads.size === 0) {
-    const problem = 'got no inputs, want inputMap or inputs: a step reads something'
-    throw refused('MissingInput', stepPath(graph.spec, index), problem)
-  }
   return Object.fromEntries(
     [...reads].map(([input, { source }]) => [input, names.get(keyOf(source)) ?? '']),
   )
 }
 
 /** Named outputs in the order of `outputMap`, then those that only references name. No request asks for the others. */
-function outputMap({ spec, declared }: EnsembleGraph, names: TensorNames, index: number) {
+function outputMap({ declared }: EnsembleGraph, names: TensorNames, index: number) {
   const prefix = keyOf({ kind: 'made', step: index, output: '' })
   const referenced = [...names.keys()].filter((key) => key.startsWith(prefix))
   const outputs = new Set([
@@ -100,10 +102,23 @@ function outputMap({ spec, declared }: EnsembleGraph, names: TensorNames, index:
     const name = names.get(prefix + output)
     return name === undefined ? [] : [[output, name] as const]
   })
-  if (entries.length > 0) return Object.fromEntries(entries)
-  const problem =
-    'nothing reads what it makes; want one of its outputs in `outputs` or read by a step, or no such step'
-  throw refused('UnreachableStep', stepPath(spec, index), problem)
+  return Object.fromEntries(entries)
+}
+
+type StepMaps = Pick<EnsembleStep, 'input_map' | 'output_map'>
+
+function* stepFaults({ spec, partial, meant }: EnsembleGraph, maps: readonly StepMaps[]) {
+  for (const [index, { input_map, output_map }] of maps.entries()) {
+    const path = stepPath(spec, index)
+    if (Object.keys(input_map).length === 0 && !partial.has(index)) {
+      const problem = 'got no inputs, want inputMap or inputs: a step reads something'
+      yield refused('MissingInput', path, problem)
+    }
+    if (Object.keys(output_map).length > 0 || meant.has(index)) continue
+    const problem =
+      'nothing reads what it makes; want one of its outputs in `outputs` or read by a step, or no such step'
+    yield refused('UnreachableStep', path, problem)
+  }
 }
 
 function unusedOutputs({ spec, declared }: EnsembleGraph, names: TensorNames): readonly string[] {
@@ -116,16 +131,20 @@ function unusedOutputs({ spec, declared }: EnsembleGraph, names: TensorNames): r
   )
 }
 
-function checkCycles({ spec, reads, dependsOn }: EnsembleGraph): void {
-  const waits = reads.map((fed, index) => [
+/** A cycle each, until none is left if the first step of each waits for nothing. */
+function* cycleFaults({ spec, reads, dependsOn }: EnsembleGraph) {
+  const waits: (readonly number[])[] = reads.map((fed, index) => [
     ...[...fed.values()].flatMap(({ source }) => (source.kind === 'made' ? source.step : [])),
     ...(dependsOn[index] ?? []),
   ])
-  const cycle = findStepCycle(waits)
-  const [first] = cycle ?? []
-  if (cycle === undefined || first === undefined) return
-  const way = [...cycle, first].map((index) => spec.steps[index]?.name).join(' -> ')
-  throw refused('CycleDetected', stepPath(spec, first), `steps wait for one another: ${way}`)
+  for (;;) {
+    const cycle = findStepCycle(waits) ?? []
+    const [first] = cycle
+    if (first === undefined) return
+    const way = [...cycle, first].map((index) => spec.steps[index]?.name).join(' -> ')
+    yield refused('CycleDetected', stepPath(spec, first), `steps wait for one another: ${way}`)
+    waits[first] = []
+  }
 }
 
 /** The type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
