@@ -82,6 +82,17 @@ class TestHost(WorkerCase):
         self.server.handlers[Op.CREDIT](Frame(Op.CREDIT, 7, b"", None))
         self.assertEqual(host._credits, {})
 
+    def test_hears_that_a_caller_has_left_before_the_main_thread_has_taken_its_request(self):
+        host = Host(self.server, "/models/m/1", pb_utils, "m_0")
+        host._server.link.need_pump = lambda: None
+        cancel = self.server.handlers[Op.CANCEL]
+        host.opened((6, 7))
+        cancel(Frame(Op.CANCEL, 8, b"", None))
+        host.opened((8, 9))
+        self.assertEqual([host.is_cancelled(key) for key in (7, 8, 9)], [False, True, False])
+        host.closed((6, 7, 8, 9))
+        cancel(Frame(Op.CANCEL, 9, b"", None))
+        self.assertEqual(host._cancelled, set())
 
     def test_tells_of_a_metric_with_the_next_frame_while_a_short_model_executes(self):
         near, far = socket.socketpair()

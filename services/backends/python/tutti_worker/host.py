@@ -29,6 +29,8 @@ class Host:
         # Requests that are open, by key: how many more responses may be sent now.
         self._credits = {}
         self._cancelled = set()
+        # Keys ascend.
+        self._last_opened = 0
         server.handlers[Op.CANCEL] = self._on_cancel
         server.handlers[Op.CREDIT] = self._on_credit
 
@@ -36,6 +38,7 @@ class Host:
         with self._lock:
             for key in keys:
                 self._credits[key] = WINDOW
+                self._last_opened = key
 
     def closed(self, keys):
         with self._lock:
@@ -85,7 +88,8 @@ class Host:
 
     def _on_cancel(self, frame):
         with self._lock:
-            if frame.id in self._credits:
+            # The frame of a request that is not open yet may wait for the main thread, and this one overtakes it.
+            if frame.id in self._credits or frame.id > self._last_opened:
                 self._cancelled.add(frame.id)
 
     def abandoned(self, key):
