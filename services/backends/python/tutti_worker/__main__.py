@@ -63,4 +63,6 @@ def find_problem(modules):
     return None
 
 
-sys.exit(main())
+# Processes that a model spawns run this file too, under another name.
+if __name__ == "__main__":
+    sys.exit(main())

@@ -364,3 +364,26 @@ await t.test(
     t.equal(new Set(processes).size, 3)
   },
 )
+
+await t.test(
+  'a model may start processes in each way that Python has',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const head = `import multiprocessing
+def double(array):
+    return array * 2`
+    for (const way of ['fork', 'spawn', 'forkserver']) {
+      const code = pythonModel(
+        `def execute(self, requests):
+    with multiprocessing.get_context("${way}").Pool(1) as pool:
+        return self.answer(requests, pool)
+
+${answerWith('pool.apply_async(double, (x,)).get(30)').replace('def execute(self, requests)', 'def answer(self, requests, pool)')}`,
+        head,
+      )
+      const model = await loadPythonModel(t, code)
+      const [response] = await executeOnce(model, [stepRequest([bytesRequestInput(1, 2, 3)])])
+      t.same(response?.outputs[0]?.data, Buffer.from([2, 4, 6]), way)
+    }
+  },
+)
