@@ -37,7 +37,7 @@ const SHAPE = [SIDE, SIDE, 3]
 const integers = new Uint8Array(Int32Array.from({ length: 16 }, (_, i) => i).buffer)
 const pixels = Uint8Array.from({ length: SIDE * SIDE * 3 }, (_, i) => (i * 2_654_435_761) >>> 24)
 
-export const PYTHON_CASES: readonly PythonCase[] = [
+export const PYTHON_CASES: readonly [PythonCase, PythonCase] = [
   {
     key: 'add/sub',
     name: 'add/sub of 16 integers',

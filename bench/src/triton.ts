@@ -16,45 +16,95 @@ import {
 import { startTutti, untilReady } from './servers.ts'
 import { startTriton } from './triton-server.ts'
 
-const ROUNDS = 5
+/** A start of a server differs from another one by 3 to 8 %, in the pages that it got. */
+const STARTS = 3
+/** Of each load in a start. */
+const ROUNDS = 2
 const TURN_MS = 1000
+/** NumPy alone comes first: it takes the way of the face system through the server, which is compiled then. */
+const [ADD_SUB, FACE] = PYTHON_CASES
+const CASES = [ADD_SUB, NUMPY_CASE, FACE]
 
-/** The same repository of Python models in `tutti serve` and in NVIDIA's tritonserver, which take turns. */
+/** What a start needs. */
+interface StartOptions {
+  readonly repository: string
+  readonly interpreter: ReturnType<typeof benchPython>
+  readonly nodeFlags: readonly string[]
+}
+
+/** The turns of a case under a load, over all starts. */
+interface LoadTurns {
+  readonly ours: Turn[]
+  readonly tritons: Turn[]
+  /** Of the models without a server; empty if the case is not a chain. */
+  readonly alone: Turn[]
+}
+
+type TurnsOf = (one: PythonCase, inFlight: number) => LoadTurns
+
+/** The same repository of Python models in `tutti serve` and in NVIDIA's tritonserver, which take turns, over some starts of both. */
 export async function benchTriton(nodeFlags: readonly string[]): Promise<Ratios> {
   const interpreter = benchPython()
   const opened = new AsyncDisposableStack()
+  const all = new Map<string, LoadTurns>()
+  const turnsOf: TurnsOf = (one, inFlight) => {
+    const key = `triton, ${one.key}, ${inFlight} in flight`
+    const turns = all.get(key) ?? { ours: [], tritons: [], alone: [] }
+    all.set(key, turns)
+    return turns
+  }
   try {
     const repository = await writeRepository(opened)
     await addNumpyModels(repository)
-    const triton = { name: 'tritonserver', ...(await startTriton(repository, interpreter)) }
-    opened.defer(() => triton.stop())
-    const env = { PATH: `${dirname(interpreter.python)}${delimiter}${process.env['PATH']}` }
-    const tutti = { name: 'tutti serve', ...(await startTutti(repository, { nodeFlags, env })) }
-    opened.defer(() => tutti.stop())
-    const [ours, theirs] = [openClient(opened, tutti), openClient(opened, triton)]
-    const all: Record<string, number> = {}
-    for (const one of [...PYTHON_CASES, NUMPY_CASE]) {
-      await untilReady(ours, one.request.modelName)
-      await untilReady(theirs, one.request.modelName)
-      await compareAnswers(one, ours, theirs)
-      const bound = await startAlone(opened, one, { repository, python: interpreter.python })
-      const rows = [HEADINGS]
-      for (const inFlight of one.inFlight) {
-        const load = { request: one.request, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
-        const turns = await contest<Member>([tutti, triton, ...bound], load)
-        const [mine = [], other = []] = [turns.get(tutti), turns.get(triton)]
-        rows.push(toRow(inFlight, mine, other), ...bound.map((it) => boundRow(turns.get(it), mine)))
-        const name = `triton, ${one.key}, ${inFlight} in flight`
-        all[`${name}: requests/s`] = median(ratios(mine, other, perSecond))
-        all[`${name}: cpu`] = median(ratios(other, mine, cpuMs))
-      }
-      console.log(`\ntriton: ${one.name}, Python models; medians of ${ROUNDS} rounds in turn`)
-      printTable(rows)
+    for (let start = 0; start < STARTS; start += 1) {
+      console.log(`triton: start ${start + 1} of ${STARTS}`)
+      await measureStart({ repository, interpreter, nodeFlags }, turnsOf)
     }
-    return all
   } finally {
     await opened.disposeAsync()
   }
+  for (const one of CASES) printCase(one, turnsOf)
+  const entries = [...all].flatMap(([key, { ours, tritons }]) => [
+    [`${key}: requests/s`, median(ratios(ours, tritons, perSecond))] as const,
+    [`${key}: cpu`, median(ratios(tritons, ours, cpuMs))] as const,
+  ])
+  return Object.fromEntries(entries)
+}
+
+/** Starts both servers, and adds the turns of all cases. */
+async function measureStart(o: StartOptions, turnsOf: TurnsOf): Promise<void> {
+  const { repository, interpreter, nodeFlags } = o
+  await using opened = new AsyncDisposableStack()
+  const triton = { name: 'tritonserver', ...(await startTriton(repository, interpreter)) }
+  opened.defer(() => triton.stop())
+  const env = { PATH: `${dirname(interpreter.python)}${delimiter}${process.env['PATH']}` }
+  const tutti = { name: 'tutti serve', ...(await startTutti(repository, { nodeFlags, env })) }
+  opened.defer(() => tutti.stop())
+  const [ours, theirs] = [openClient(opened, tutti), openClient(opened, triton)]
+  for (const one of CASES) {
+    await untilReady(ours, one.request.modelName)
+    await untilReady(theirs, one.request.modelName)
+    await compareAnswers(one, ours, theirs)
+    const bound = await startAlone(opened, one, { repository, python: interpreter.python })
+    for (const inFlight of one.inFlight) {
+      const load = { request: one.request, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
+      const turns = await contest<Member>([tutti, triton, ...bound], load)
+      const sum = turnsOf(one, inFlight)
+      sum.ours.push(...(turns.get(tutti) ?? []))
+      sum.tritons.push(...(turns.get(triton) ?? []))
+      sum.alone.push(...bound.flatMap((it) => turns.get(it) ?? []))
+    }
+  }
+}
+
+function printCase(one: PythonCase, turnsOf: TurnsOf): void {
+  const rows = one.inFlight.flatMap((inFlight) => {
+    const { ours, tritons, alone } = turnsOf(one, inFlight)
+    return [toRow(inFlight, ours, tritons), ...(alone.length > 0 ? [boundRow(alone, ours)] : [])]
+  })
+  const rounds = `${STARTS} starts of both, ${ROUNDS} rounds in turn each`
+  console.log(`\ntriton: ${one.name}, Python models; medians of ${rounds}`)
+  printTable([HEADINGS, ...rows])
 }
 
 /** Starts the models of a chain without a server. @returns an empty list if the case is not a chain. */
@@ -110,7 +160,7 @@ function toRow(inFlight: number, mine: readonly Turn[], other: readonly Turn[]):
 }
 
 /** Below the row of the servers: the models without one, and what the server has of their requests/s. */
-function boundRow(alone: readonly Turn[] = [], mine: readonly Turn[] = []): string[] {
+function boundRow(alone: readonly Turn[], mine: readonly Turn[]): string[] {
   const rates = ratios(mine, alone, perSecond)
   const one = middle(alone)
   const figures = [one.perSecond.toFixed(1), '', median(rates).toFixed(2)]
