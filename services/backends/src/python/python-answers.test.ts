@@ -312,6 +312,34 @@ def execute(self, requests):
   },
 )
 
+await t.test(
+  'an instance is free once its responses are sent, before the execution resolves',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const model = await loadPythonModel(
+      t,
+      pythonModel('def execute(self, requests):\n    return [response(2) for _ in requests]', HEAD),
+    )
+    const events: string[] = []
+    const next: ReturnType<typeof executeOnce>[] = []
+    const sink = {
+      send: () => void events.push('sent'),
+      fail: (error: Error) => void events.push(error.message),
+    }
+    const times = await model.execute([{ request: requestOf(1), sink }], {
+      instance: 0,
+      signal: new AbortController().signal,
+      release: (released) => {
+        events.push(`released after ${released?.computeInferNs} ns`)
+        next.push(executeOnce(model, [requestOf(1)]))
+      },
+    })
+    t.same(events, ['sent', `released after ${times.computeInferNs} ns`])
+    const [answer] = await Promise.all(next)
+    t.same(valuesOf(answer?.[0]), [2])
+  },
+)
+
 /** Executes one request of 1. */
 function begin(model: LoadedModel) {
   const released = Promise.withResolvers<void>()

@@ -119,6 +119,8 @@ export class PythonInstance {
         ended: (times) => {
           o.signal.removeEventListener('abort', onAbort)
           stopTimer?.()
+          // The process computes on while this one passes the responses on.
+          o.release?.(times)
           resolve(times)
         },
       })

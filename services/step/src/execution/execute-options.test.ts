@@ -26,6 +26,23 @@ await t.test(
   },
 )
 
+await t.test(
+  'an instance executes the next request while the answer to the first is passed on',
+  async (t) => {
+    const { submit, model, scheduler } = createSchedulerRig()
+    model.releasesFirst = true
+    const [first, second] = [submit('a'), submit('b')]
+    model.at(0).finish()
+    t.equal(model.executions.length, 2)
+    t.equal(first.outcome, '', 'its times are not known yet')
+    await first.done
+    t.same(scheduler.load, { inFlight: 1, queued: 0, freeSlots: 0 })
+    model.at(1).finish()
+    await second.done
+    t.same(scheduler.load, { inFlight: 0, queued: 0, freeSlots: 1 }, 'it is given back once')
+  },
+)
+
 await t.test('an engine hears which caller of a batch has left', async (t) => {
   const { scheduler, model } = createSchedulerRig({
     config: scriptedConfig({

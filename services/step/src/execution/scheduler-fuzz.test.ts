@@ -48,6 +48,7 @@ const setup = fc.record({
   timeoutUs: fc.constantFrom(0, 3000),
   action: fc.constantFrom('REJECT' as const, 'DELAY' as const),
   maxQueueSize: fc.constantFrom(0, 3),
+  releasesFirst: fc.boolean(),
   endsByStop: fc.boolean(),
 })
 
@@ -96,6 +97,7 @@ await t.test(
         const bounds = { instances, openExecutions, maxQueuedRequests: 5 }
         const sequences = isSequence ? { sequences: compileSequences(config, new Map()) } : {}
         const rig = createSchedulerRig({ config, ...bounds, ...sequences })
+        rig.model.releasesFirst = o.releasesFirst
         const requests: ReturnType<typeof rig.submit>[] = []
         const open: (typeof rig.model.executions)[number][] = []
         let seen = 0

@@ -224,7 +224,7 @@ class PaddedOptions implements BatchOptions {
     this.#o.onAbandon?.((place) => listener(this.#placed[place]?.slot ?? place))
   }
 
-  release(): void {
-    this.#o.release?.()
+  release(times?: ExecutionTimes): void {
+    this.#o.release?.(times)
   }
 }

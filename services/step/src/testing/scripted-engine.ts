@@ -32,7 +32,7 @@ export interface ScriptedExecution {
   /** Wants the request again. */
   again(request: number): void
   /** Gives the instance back before the end. */
-  release(): void
+  release(times?: ExecutionTimes): void
   /** Requests whose callers have left, in that order. */
   readonly abandoned: readonly number[]
   /** Answers every request that has no final response with its own inputs, renamed `y`, and ends. */
@@ -51,6 +51,8 @@ export class ScriptedModel implements LoadedModel {
   readonly executions: ScriptedExecution[] = []
   /** False holds executions until the test finishes them. */
   isImmediate = false
+  /** Gives the instance back once all is sent, before the execution resolves, as an engine whose instances are processes. */
+  releasesFirst = false
   isClosed = false
   /** The model's own word on whether it is ready. */
   isReady: (() => Promise<boolean>) | undefined
@@ -84,9 +86,9 @@ export class ScriptedModel implements LoadedModel {
         if (!hasLeft) this.#leave(o.instance)
         hasLeft = true
       }
-      const release = (): void => {
+      const release = (times?: ExecutionTimes): void => {
         leave()
-        o.release?.()
+        o.release?.(times)
       }
       const end = (times: ExecutionTimes = SCRIPTED_TIMES): void => {
         leave()
@@ -96,6 +98,7 @@ export class ScriptedModel implements LoadedModel {
         batch.forEach(({ request }, i) => {
           if (!finals.has(i)) send(i, { outputs: request.inputs.map(renamed) })
         })
+        if (this.releasesFirst) release(times ?? SCRIPTED_TIMES)
         end(times)
       }
       const fail = (error: Error): void => {
