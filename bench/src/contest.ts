@@ -47,9 +47,10 @@ export async function contest<T extends Member>(
   const turns = new Map<T, Turn[]>()
   const requests = new Map<T, number>()
   for (const member of members) {
-    const { perSecond } = await takeTurn(member, load, load.inFlight * FEWEST)
+    const fewest = Math.max(load.inFlight * 2, FEWEST)
+    const { perSecond } = await takeTurn(member, load, fewest)
     const fill = Math.round((perSecond * load.turnMs) / 1000)
-    requests.set(member, Math.max(load.inFlight * 2, FEWEST, fill))
+    requests.set(member, Math.max(fewest, fill))
     turns.set(member, [])
   }
   for (let round = 0; round < load.rounds; round += 1) {
