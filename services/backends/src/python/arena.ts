@@ -61,7 +61,7 @@ export class Arena {
   readonly #parts = new Map<number, number>()
   /** What is being copied or discarded off the event loop. */
   readonly #unfinished = new Set<Promise<void>>()
-  /** Beyond it nothing was handed out since the last trim. */
+  /** Bytes from the start that may hold memory: beyond, nothing was handed out since the last trim. */
   #highest = 0
   /** Over the start of the mapping, each larger than the one before. */
   readonly #views: ArrayBuffer[] = []
@@ -95,11 +95,6 @@ export class Arena {
   /** As processes of other instances know it, once it has a shared base. */
   get number(): number {
     return this.#number ?? 0
-  }
-
-  /** Bytes from the start that may hold memory. */
-  get highest(): number {
-    return this.#highest
   }
 
   /** @returns undefined if there is no gap of that size. */
