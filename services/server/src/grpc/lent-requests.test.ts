@@ -132,8 +132,8 @@ await t.test('a model that is cancelled reads on what it was lent', async (t) =>
   t.equal(state.poisoned, 0)
 })
 
-/** Sends the first bytes of a request, and says what the server has then. */
-async function begin(served: TestServer, bytes: Buffer, headers: object = {}) {
+/** Sends the first bytes of a request. */
+function send(served: TestServer, bytes: Buffer, headers: object = {}) {
   const session = connect(`http://${served.address}`)
   session.on('error', () => {})
   t.teardown(() => session.destroy())
@@ -147,8 +147,15 @@ async function begin(served: TestServer, bytes: Buffer, headers: object = {}) {
   stream.on('error', () => {})
   stream.resume()
   stream.write(bytes)
-  await until('the tensors have memory', () => served.memory.open > 0)
   return { session, stream }
+}
+
+/** Sends as much of a request that the server has memory for its tensors. */
+async function begin(...args: Parameters<typeof send>): Promise<ReturnType<typeof send>> {
+  const [served] = args
+  const sent = send(...args)
+  await until('the tensors have memory', () => served.memory.open > 0)
+  return sent
 }
 
 const FRAME = toFrame(encodeInferRequest(ask([100_000, 300_000])))
@@ -208,16 +215,7 @@ await t.test('a header that claims much takes no memory', async (t) => {
   const served = await openTestServer(t, { m: {} })
   // raw_input_contents of 200 MB, which stand in a message of 50.
   const frame = Buffer.from([0, 3, 0, 0, 0, 0xba, 0x03, 0x80, 0x84, 0xaf, 0x5f])
-  const session = connect(`http://${served.address}`)
-  t.teardown(() => session.destroy())
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': '/inference.GRPCInferenceService/ModelInfer',
-    'content-type': 'application/grpc',
-    te: 'trailers',
-  })
-  stream.on('error', () => {})
-  stream.write(frame)
+  const { session } = send(served, frame)
   await until('it came', () => served.admission.bytes > 0)
   t.equal(served.memory.open, 0)
   session.destroy()
