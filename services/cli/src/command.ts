@@ -15,6 +15,17 @@ export interface Command {
   run(argv: readonly string[], environment: ProcessEnvironment): Promise<number>
 }
 
+/**
+ * How a command prints, on all that print more than text: `text` for people, `json` for scripts. `--output` names files where a
+ * command writes some.
+ */
+export const FORMAT_FLAG = {
+  type: 'enum',
+  values: ['text', 'json'],
+  default: 'text',
+  description: 'Form of what is printed: text for people, JSON for scripts.',
+} as const satisfies FlagTable[string]
+
 /** The `run` of a command that does one thing with its flags and ends; --help prints them. */
 export function withFlags<T extends FlagTable>(
   o: { readonly usage: string; readonly flags: T },

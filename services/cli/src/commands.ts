@@ -4,12 +4,14 @@ import { runFetch, stepExecutable } from '@tutti/step'
 import type { Command } from './command.ts'
 import { configCommand } from './config/config-command.ts'
 import { importCommand } from './import/import-command.ts'
+import { inferCommand } from './infer/infer-command.ts'
 import { serveCommand } from './serve/serve-command.ts'
 import { validateCommand } from './validate/validate-command.ts'
 
 export const COMMANDS: readonly Command[] = [
   serveCommand,
   configCommand,
+  inferCommand,
   validateCommand,
   importCommand,
   {

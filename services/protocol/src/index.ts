@@ -63,6 +63,7 @@ export { decodeToken, encodeToken } from './messages/subject-tokens.ts'
 export { buildSubjects, type SubjectNames, type Subjects } from './messages/subjects.ts'
 export { fromWireError, toWireError } from './messages/wire-error.ts'
 export { modelConfigToProto } from './model-config-proto.ts'
+export { type ModelSignature, readSignature, type TensorSignature } from './model-signature.ts'
 export { type Reflection, readReflection } from './reflection.ts'
 export {
   checkFieldCount,
@@ -87,9 +88,11 @@ export {
   encodeRestResponse,
   type RestBody,
 } from './rest/encode-response.ts'
+export { formatTensorData } from './rest/format-tensor-data.ts'
 export { parseJson } from './rest/json-text.ts'
 export { toJsonText } from './rest/json-writer.ts'
 export type { SharedPlace } from './rest/shared-place.ts'
+export { parseTensorData } from './rest/tensor-data.ts'
 export {
   inferenceServices,
   PROTO_OPTIONS,

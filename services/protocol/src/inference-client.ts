@@ -8,9 +8,12 @@ import {
 } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
 import type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
+import type { ModelConfigResponse__Output } from './gen/inference/ModelConfigResponse.ts'
+import type { ModelMetadataResponse__Output } from './gen/inference/ModelMetadataResponse.ts'
 import { decodeInferResponse, encodeInferRequest } from './infer/client-codec.ts'
 import type { InferRequestParts, InferResponseParts } from './infer/infer-message.ts'
 import { InferStream } from './infer-stream.ts'
+import { type ModelSignature, readSignature } from './model-signature.ts'
 import { inferenceServices } from './services.ts'
 import { fromGrpcStatus } from './status/grpc-status.ts'
 
@@ -20,8 +23,11 @@ const DEFAULT_WINDOW_BYTES = 1024 * 1024
 export interface InferenceClientOptions {
   /** `host:port`. */
   readonly address: string
-  /** Texts in PEM: the authority of the server, and the client's certificate where the server asks for one. Absent: no TLS. */
-  readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string }
+  /**
+   * Texts in PEM: the authority of the server, by default those of Node, and the client's certificate where the server asks for one.
+   * Absent: no TLS.
+   */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string }
   /** Bytes of one message either way; default 2^31 - 1, as Triton. */
   readonly maxMessageBytes?: number
   /**
@@ -48,15 +54,25 @@ function toMetadata(headers: Readonly<Record<string, string>> = {}): Metadata {
 
 function toCredentials({ tls }: InferenceClientOptions): ChannelCredentials {
   if (tls === undefined) return credentials.createInsecure()
-  const { ca, cert, key } = tls
-  const isKnown = cert !== undefined && key !== undefined
-  return isKnown
-    ? credentials.createSsl(Buffer.from(ca), Buffer.from(key), Buffer.from(cert))
-    : credentials.createSsl(Buffer.from(ca))
+  const [ca, key, cert] = [tls.ca, tls.key, tls.cert].map((pem) =>
+    pem === undefined ? null : Buffer.from(pem),
+  )
+  return credentials.createSsl(ca, key, cert)
 }
 
 function toCallOptions({ timeoutMs }: InferCallOptions): CallOptions {
   return timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs }
+}
+
+type Settle<T> = (error: ServiceError | null, answer?: T) => void
+
+function callObject<T>(call: (settle: Settle<T>) => unknown): Promise<T> {
+  return new Promise((resolve, reject) => {
+    call((error, answer) => {
+      if (error !== null) reject(fromGrpcStatus(error))
+      else if (answer !== undefined) resolve(answer)
+    })
+  })
 }
 
 /** A client of a v2 inference server over one gRPC connection, for our own programs. All errors are ServeErrors. */
@@ -113,6 +129,24 @@ export class InferenceClient {
       const cancel = () => call.cancel()
       signal?.addEventListener('abort', cancel, { once: true })
     })
+  }
+
+  /** What the server says of a model: ModelMetadata, and ModelConfig where it has that. */
+  async signature(
+    name: string,
+    version: string,
+    o: InferCallOptions = {},
+  ): Promise<ModelSignature> {
+    const headers = toMetadata(o.headers)
+    const metadata = await callObject<ModelMetadataResponse__Output>((settle) =>
+      this.objects.ModelMetadata({ name, version }, headers, toCallOptions(o), settle),
+    )
+    const answer = await callObject<ModelConfigResponse__Output>(
+      (settle) => this.objects.ModelConfig({ name, version }, headers, toCallOptions(o), settle),
+      // Servers of the protocol need not have it.
+    ).catch(() => undefined)
+    const isDecoupled = answer?.config?.model_transaction_policy?.decoupled === true
+    return { ...readSignature(metadata), isDecoupled }
   }
 
   /** Opens a ModelStreamInfer. */

@@ -1,7 +1,7 @@
 import { type FlagTable } from '@tutti/chassis'
 import { modelNameOf, nameConflict } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { type Command, withFlags } from '../command.ts'
+import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
 import { locateFault } from '../manifests/locate-fault.ts'
 import {
   type LocatedManifest,
@@ -29,12 +29,7 @@ export const VALIDATE_FLAGS = {
     description:
       'Folder that holds the models, each in a folder of its served name. Repeat the flag for more. With it, an unknown model is an error.',
   },
-  output: {
-    type: 'enum',
-    values: ['text', 'json'],
-    default: 'text',
-    description: 'Format of the report.',
-  },
+  format: { ...FORMAT_FLAG, aliases: ['output'] },
 } as const satisfies FlagTable
 
 export const validateCommand: Command = {
@@ -50,7 +45,7 @@ export const validateCommand: Command = {
       const repository = await readRepositories(flags['model-repository'])
       const files = await readManifestFiles(flags.filename, environment.input)
       const report = checkManifests(parseManifests(files), repository)
-      environment.out(renderReport(report, flags.output))
+      environment.out(renderReport(report, flags.format))
       return report.problems.length === 0 ? 0 : 1
     },
   ),

@@ -1,0 +1,32 @@
+import { ServeError } from '@tutti/errors'
+import type { InferRequestParts, InferResponseParts, ModelSignature } from '@tutti/protocol'
+
+/** A running server, as `tutti infer` asks it. */
+export interface ModelClient {
+  signature(model: string, version: string): Promise<ModelSignature>
+  /** The responses of one request, as they come. */
+  infer(request: InferRequestParts, signature: ModelSignature): AsyncIterable<InferResponseParts>
+  close(): void
+}
+
+export interface ModelClientOptions {
+  /** `grpc://`, `grpcs://`, `http://` or `https://`. */
+  readonly url: URL
+  /** Texts in PEM. */
+  readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string }
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
+}
+
+/** @throws ServeError FLAG_INVALID for a text that is no address of a server. */
+export function parseServerUrl(text: string): URL {
+  const url = URL.parse(text)
+  const isKnown = /^(grpcs?|https?):$/.test(url?.protocol ?? '')
+  if (url === null || !isKnown || url.hostname === '' || url.username !== '') {
+    const want = 'want grpc://HOST:PORT, grpcs://, http:// or https://'
+    throw new ServeError('FLAG_INVALID', `--url: got '${text}', ${want}`, {
+      details: { field: 'url' },
+    })
+  }
+  return url
+}

@@ -1,0 +1,114 @@
+import { ServeError } from '@tutti/errors'
+import { DATATYPES, type Datatype, elementCount, type TensorValue } from '@tutti/tensor'
+
+/*
+ * NumPy's file format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Read are versions 1 to 3, written is
+ * version 1.
+ */
+
+const MAGIC = Buffer.from('\x93NUMPY', 'latin1')
+/** Magic, version, and the length of the header of version 1. */
+const HEAD_BYTES = 10
+const ALIGN_BYTES = 64
+
+const DESCRIPTORS: Readonly<Partial<Record<Datatype, string>>> = {
+  BOOL: '|b1',
+  UINT8: '|u1',
+  UINT16: '<u2',
+  UINT32: '<u4',
+  UINT64: '<u8',
+  INT8: '|i1',
+  INT16: '<i2',
+  INT32: '<i4',
+  INT64: '<i8',
+  FP16: '<f2',
+  FP32: '<f4',
+  FP64: '<f8',
+}
+
+export function isNpy(bytes: Uint8Array): boolean {
+  return MAGIC.equals(bytes.subarray(0, MAGIC.byteLength))
+}
+
+/**
+ * Reads a file of NumPy with numbers in C order, little-endian.
+ *
+ * @param bytes - `data` of the result is a view into it.
+ * @throws ServeError INVALID_REQUEST that says what is wrong with it; the caller adds where it is from.
+ */
+export function parseNpy(bytes: Uint8Array): TensorValue {
+  const { header, start } = readHeader(bytes)
+  const descriptor = /'descr': *'([^']*)'/.exec(header)?.[1]
+  const extents = /'shape': *\(([0-9, L]*)\)/.exec(header)?.[1]
+  if (extents === undefined || descriptor === undefined) {
+    throw refused(`its header is ${JSON.stringify(header.slice(0, 80))}, want descr and shape`)
+  }
+  if (/'fortran_order': *True/.test(header)) {
+    throw refused('it is in Fortran order; want numpy.ascontiguousarray of it')
+  }
+  const datatype = datatypeOf(descriptor)
+  const shape = extents
+    .split(',')
+    .map((extent) => extent.replace('L', '').trim())
+    .filter((extent) => extent !== '')
+    .map(Number)
+  const data = bytes.subarray(start)
+  const want = elementCount(shape) * (DATATYPES[datatype].itemSize ?? 0)
+  if (data.byteLength !== want) {
+    throw refused(`it has ${data.byteLength} bytes of data, want ${want} for [${shape.join(',')}]`)
+  }
+  return { datatype, shape, data }
+}
+
+function readHeader(bytes: Uint8Array): { readonly header: string; readonly start: number } {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const major = bytes[MAGIC.byteLength] ?? 0
+  const from = major === 1 ? HEAD_BYTES : HEAD_BYTES + 2
+  if (!isNpy(bytes) || major < 1 || major > 3 || bytes.byteLength < from) {
+    throw refused('it does not begin as a file of NumPy does')
+  }
+  const length = major === 1 ? view.getUint16(8, true) : view.getUint32(8, true)
+  const start = from + length
+  if (start > bytes.byteLength) throw refused('its header is cut short')
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, length)
+  return { header: text.toString('latin1'), start }
+}
+
+function datatypeOf(descriptor: string): Datatype {
+  // One byte has no order, and numpy writes `|` or, in old files, `<`.
+  const plain = descriptor.replace(/^[|<=]/, '')
+  for (const [name, known] of Object.entries(DESCRIPTORS)) {
+    const datatype = Object.hasOwn(DESCRIPTORS, name) && isKnown(name) ? name : undefined
+    if (datatype !== undefined && known.slice(1) === plain) return datatype
+  }
+  throw refused(`its elements are '${descriptor}', want little-endian numbers or booleans`)
+}
+
+function isKnown(name: string): name is Datatype {
+  return Object.hasOwn(DATATYPES, name)
+}
+
+/** @returns the file in parts, the last of them `data`; undefined for datatypes that NumPy has not. */
+export function formatNpy({
+  datatype,
+  shape,
+  data,
+}: TensorValue): readonly Uint8Array[] | undefined {
+  const descriptor = DESCRIPTORS[datatype]
+  if (descriptor === undefined) return undefined
+  const extents = shape.length === 1 ? `${shape[0]},` : shape.join(', ')
+  const text = `{'descr': '${descriptor}', 'fortran_order': False, 'shape': (${extents}), }`
+  const end = Math.ceil((HEAD_BYTES + text.length + 1) / ALIGN_BYTES) * ALIGN_BYTES
+  const head = Buffer.alloc(end, ' ')
+  MAGIC.copy(head)
+  head[6] = 1
+  head[7] = 0
+  head.writeUInt16LE(end - HEAD_BYTES, 8)
+  head.write(text, HEAD_BYTES, 'latin1')
+  head[end - 1] = 0x0a
+  return [head, data]
+}
+
+function refused(problem: string): ServeError {
+  return new ServeError('INVALID_REQUEST', problem)
+}

@@ -1,0 +1,162 @@
+import { basename } from 'node:path'
+import { ServeError } from '@tutti/errors'
+import { parseTensorData, type TensorSignature } from '@tutti/protocol'
+import {
+  DATATYPES,
+  encodeBytesTensor,
+  formatShape,
+  type NamedTensor,
+  type Shape,
+  type TensorValue,
+} from '@tutti/tensor'
+import { fitShape } from './fit-shape.ts'
+import { isNpy, parseNpy } from './npy.ts'
+import { decodePicture, isPng } from './picture.ts'
+
+/** What `--input` gives to an input of a model. */
+export type InputSource =
+  | { readonly kind: 'literal'; readonly text: string }
+  | { readonly kind: 'file'; readonly name: string; readonly bytes: Uint8Array }
+
+const PICTURES = /\.(png|jpe?g|webp|gif|bmp|tiff?)$/i
+
+/**
+ * Makes the tensor of one input.
+ *
+ * @param declared - as the model's metadata has it, or with the shape of `--shape`.
+ * @returns a view of a file's bytes where they are the tensor's.
+ * @throws ServeError INVALID_REQUEST that names the input, what came and what is wanted.
+ */
+export function readInput(declared: TensorSignature, source: InputSource): NamedTensor {
+  const { name } = declared
+  try {
+    const value =
+      source.kind === 'literal' ? fromText(declared, source.text) : fromFile(declared, source)
+    return { name, ...value }
+  } catch (error) {
+    const { reason, message } = ServeError.from(error)
+    // `fitShape` and JSON's texts name the input themselves.
+    const where = source.kind === 'file' ? ` (${basename(source.name)})` : ''
+    const text = message.startsWith(`input '${name}'`)
+      ? message
+      : `input '${name}'${where}: ${message}`
+    throw new ServeError(reason, text, { details: { field: name }, cause: error })
+  }
+}
+
+function fromFile(declared: TensorSignature, { name, bytes }: { name: string; bytes: Uint8Array }) {
+  const { datatype, shape } = declared
+  if (isNpy(bytes)) return fromNpy(declared, bytes)
+  if (/\.npy$/i.test(name)) throw refused('it does not begin as a file of NumPy does')
+  if (/\.json$/i.test(name)) return fromText(declared, textOf(bytes))
+  if (datatype === 'BYTES') return oneElement(declared, bytes)
+  if (isPng(bytes) && datatype === 'UINT8') {
+    const value = decodePicture(bytes, shape)
+    const count = value.data.byteLength
+    return { ...value, shape: fitShape(declared.name, shape, { count, shape: value.shape }) }
+  }
+  if (PICTURES.test(name) || isPng(bytes)) {
+    throw refused(
+      `a picture for ${datatype}${formatShape(shape)}: want ${datatype === 'UINT8' ? 'a PNG' : 'UINT8 to decode it'}, or the values as .npy`,
+    )
+  }
+  return fromRaw(declared, bytes)
+}
+
+function fromNpy({ name, datatype, shape }: TensorSignature, bytes: Uint8Array): TensorValue {
+  const value = parseNpy(bytes)
+  if (value.datatype !== datatype) {
+    throw refused(`got ${value.datatype}, want ${datatype}: in NumPy, astype changes it`)
+  }
+  const count = value.data.byteLength / (DATATYPES[datatype].itemSize ?? 1)
+  return { ...value, shape: fitShape(name, shape, { count, shape: value.shape }) }
+}
+
+function fromRaw({ name, datatype, shape }: TensorSignature, data: Uint8Array): TensorValue {
+  const itemSize = DATATYPES[datatype].itemSize ?? 1
+  const count = data.byteLength / itemSize
+  if (!Number.isInteger(count)) {
+    throw refused(`got ${data.byteLength} bytes, want a multiple of ${itemSize} for ${datatype}`)
+  }
+  return { datatype, shape: fitShape(name, shape, { count }), data }
+}
+
+function oneElement({ name, shape }: TensorSignature, element: Uint8Array): TensorValue {
+  return {
+    datatype: 'BYTES',
+    shape: ofOne(name, shape),
+    data: encodeBytesTensor([element]),
+  }
+}
+
+function ofOne(name: string, declared: Shape): Shape {
+  return fitShape(name, declared, {
+    count: 1,
+    shape: declared.map((extent) => (extent === -1 ? 1 : extent)),
+  })
+}
+
+/** JSON; for BYTES, any other text is an element as it stands. */
+function fromText(declared: TensorSignature, text: string): TensorValue {
+  const { name, datatype, shape } = declared
+  const value = parseJsonText(text)
+  if (datatype === 'BYTES' && !isTexts(value)) return oneElement(declared, Buffer.from(text))
+  if (value === undefined) throw refused(`got ${quote(text)}, want JSON: a number, or an array`)
+  const data: readonly unknown[] = Array.isArray(value) ? value : [value]
+  const written = Array.isArray(value) ? shapeOf(data) : undefined
+  const count = countLeaves(data)
+  const isOne = !Array.isArray(value)
+  const fitted = isOne
+    ? ofOne(name, shape)
+    : fitShape(name, shape, { count, shape: written ?? [count] })
+  const dataText = () => (isOne ? `[${text}]` : text)
+  const json = { name, datatype, shape: fitted, data, hasNames: false, dataText }
+  return { datatype, shape: fitted, data: parseTensorData(json) }
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.flat(64).every((one) => typeof one === 'string')
+}
+
+function parseJsonText(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The caller says what was wanted.
+    return undefined
+  }
+}
+
+/** Tensors have fewer dimensions. */
+const MOST_DIMENSIONS = 32
+
+/** Of nested arrays that are as long as their siblings. @throws ServeError INVALID_REQUEST if they are not. */
+function shapeOf(data: readonly unknown[], depth = 1): Shape {
+  if (depth > MOST_DIMENSIONS) throw refused(`its arrays nest deeper than ${MOST_DIMENSIONS}`)
+  const inner = data.map((one) => (Array.isArray(one) ? shapeOf(one, depth + 1) : []))
+  const [first = []] = inner
+  if (inner.some((one) => formatShape(one) !== formatShape(first))) {
+    throw refused('its arrays are not of one length')
+  }
+  return [data.length, ...first]
+}
+
+function countLeaves(data: readonly unknown[]): number {
+  let count = 0
+  for (const one of data) count += Array.isArray(one) ? countLeaves(one) : 1
+  return count
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}
+
+const SHOWN = 40
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text)
+}
+
+function refused(problem: string): ServeError {
+  return new ServeError('INVALID_REQUEST', problem)
+}

@@ -1,0 +1,178 @@
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { ServeError } from '@tutti/errors'
+import {
+  HEADER_LENGTH_HEADER,
+  type InferRequestParts,
+  type InferResponseParts,
+  NO_PARAMETERS,
+  readSignature,
+} from '@tutti/protocol'
+import { isDatatype, type NamedTensor } from '@tutti/tensor'
+import { z } from 'zod'
+import type { ModelClient, ModelClientOptions } from './model-client.ts'
+
+interface Answer {
+  readonly body: Buffer
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+const TensorMetadata = z.object({
+  name: z.string(),
+  datatype: z.string(),
+  shape: z.array(z.number()),
+})
+const Metadata = z.object({
+  name: z.string(),
+  inputs: z.array(TensorMetadata),
+  outputs: z.array(TensorMetadata),
+})
+const Response = z.object({
+  model_name: z.string(),
+  model_version: z.string().default(''),
+  id: z.string().default(''),
+  outputs: z.array(
+    TensorMetadata.extend({ parameters: z.object({ binary_data_size: z.int().min(0) }) }),
+  ),
+})
+
+function pathOf(model: string, version = ''): string {
+  const path = `/v2/models/${encodeURIComponent(model)}`
+  return version === '' ? path : `${path}/versions/${encodeURIComponent(version)}`
+}
+
+/** A client over REST, with tensors as binary data. */
+export function openRestClient(o: ModelClientOptions): ModelClient {
+  return {
+    async signature(model, version) {
+      const { body } = await call(o, { method: 'GET', path: pathOf(model, version) })
+      // A stream is asked for over gRPC; a server refuses a decoupled model here and says so.
+      return { ...readSignature(parse(Metadata, body)), isDecoupled: false }
+    },
+    async *infer(request) {
+      const { parts, headers } = encodeRequest(request)
+      const path = `${pathOf(request.modelName, request.modelVersion)}/infer`
+      yield decodeResponse(await call(o, { method: 'POST', path, parts, headers }))
+    },
+    close: () => {},
+  }
+}
+
+function encodeRequest({ inputs, outputs = [] }: InferRequestParts) {
+  const json = Buffer.from(
+    JSON.stringify({
+      parameters: { binary_data_output: true },
+      inputs: inputs.map(({ name, datatype, shape, data }) => ({
+        name,
+        datatype,
+        shape,
+        parameters: { binary_data_size: data.byteLength },
+      })),
+      ...(outputs.length > 0 && {
+        outputs: outputs.map(({ name }) => ({ name, parameters: { binary_data: true } })),
+      }),
+    }),
+  )
+  return {
+    parts: [json, ...inputs.map(({ data }) => data)],
+    headers: { [HEADER_LENGTH_HEADER]: String(json.byteLength) },
+  }
+}
+
+function decodeResponse({ body, headers }: Answer): InferResponseParts {
+  const jsonBytes = Number(headers[HEADER_LENGTH_HEADER.toLowerCase()] ?? body.byteLength)
+  const response = parse(Response, body.subarray(0, jsonBytes))
+  let at = jsonBytes
+  const outputs = response.outputs.map(({ name, datatype, shape, parameters }): NamedTensor => {
+    const data = body.subarray(at, (at += parameters.binary_data_size))
+    if (!isDatatype(datatype) || data.byteLength !== parameters.binary_data_size) {
+      throw malformed(`output '${name}' of ${datatype} has ${data.byteLength} bytes`)
+    }
+    return { name, datatype, shape, data }
+  })
+  const { model_name: modelName, model_version: modelVersion, id } = response
+  return { modelName, modelVersion, id, parameters: NO_PARAMETERS, outputs }
+}
+
+function parse<T>(schema: z.ZodType<T>, body: Buffer): T {
+  let value: unknown
+  try {
+    value = JSON.parse(body.toString('utf8'))
+  } catch {
+    throw malformed(`no JSON: ${JSON.stringify(body.toString('utf8', 0, 80))}`)
+  }
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw malformed(z.prettifyError(parsed.error))
+}
+
+function malformed(what: string): ServeError {
+  return new ServeError(
+    'MALFORMED_MESSAGE',
+    `the server's answer is not of the v2 protocol: ${what}`,
+  )
+}
+
+interface Call {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly parts?: readonly Uint8Array[]
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+function call(o: ModelClientOptions, { method, path, parts = [], headers }: Call): Promise<Answer> {
+  const { url, tls, timeoutMs } = o
+  const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
+  const send = url.protocol === 'https:' ? requestHttps : requestHttp
+  return new Promise((resolve, reject) => {
+    const sent = send(new URL(url.pathname.replace(/\/$/, '') + path, url), {
+      ...tls,
+      method,
+      headers: {
+        ...o.headers,
+        ...headers,
+        'content-length': parts.reduce((sum, part) => sum + part.byteLength, 0),
+      },
+      ...(signal && { signal }),
+    })
+    const fail = (error: unknown) => reject(toServeError(o, error, signal))
+    sent.on('error', fail)
+    sent.on('response', (response) => {
+      const pieces: Buffer[] = []
+      response.on('data', (piece: Buffer) => pieces.push(piece))
+      response.on('error', fail)
+      response.on('end', () => {
+        const answer = { body: Buffer.concat(pieces), headers: response.headers }
+        if (response.statusCode === 200) resolve(answer)
+        else reject(refusal(response.statusCode, answer))
+      })
+    })
+    for (const part of parts) sent.write(part)
+    sent.end()
+  })
+}
+
+function toServeError(
+  { url }: ModelClientOptions,
+  error: unknown,
+  signal?: AbortSignal,
+): ServeError {
+  const { message } = ServeError.from(error)
+  if (signal?.aborted === true) {
+    return new ServeError('DEADLINE_EXCEEDED', `${url.host} did not answer in time`, {
+      cause: error,
+    })
+  }
+  return new ServeError('SERVER_NOT_READY', `${url.host}: ${message}`, { cause: error })
+}
+
+function refusal(status: number | undefined, { body }: Answer): ServeError {
+  const text = body.toString('utf8')
+  try {
+    const { error } = z.object({ error: z.string() }).parse(JSON.parse(text))
+    return new ServeError('INVALID_REQUEST', error)
+  } catch {
+    // A proxy's page, say.
+    return new ServeError('INVALID_REQUEST', `HTTP ${status}: ${text.slice(0, 200)}`)
+  }
+}

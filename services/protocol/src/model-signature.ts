@@ -1,0 +1,47 @@
+import { ServeError } from '@tutti/errors'
+import { type Datatype, isDatatype, type Shape } from '@tutti/tensor'
+
+/** An input or output in a model's metadata. */
+export interface TensorSignature {
+  readonly name: string
+  readonly datatype: Datatype
+  /** With the batch dimension, -1 for any extent. */
+  readonly shape: Shape
+}
+
+/** What a client needs to know of a model. */
+export interface ModelSignature {
+  readonly name: string
+  readonly inputs: readonly TensorSignature[]
+  readonly outputs: readonly TensorSignature[]
+  /** It answers a request with any number of responses, which only a stream carries. */
+  readonly isDecoupled: boolean
+}
+
+interface TensorMetadata {
+  readonly name: string
+  readonly datatype: string
+  readonly shape: readonly (string | number)[]
+}
+
+/**
+ * Reads a model's metadata, of gRPC or of REST.
+ *
+ * @throws ServeError MALFORMED_MESSAGE for a datatype that the protocol has not.
+ */
+export function readSignature(metadata: {
+  readonly name: string
+  readonly inputs: readonly TensorMetadata[]
+  readonly outputs: readonly TensorMetadata[]
+}): Omit<ModelSignature, 'isDecoupled'> {
+  const { name, inputs, outputs } = metadata
+  return { name, inputs: inputs.map(readTensor), outputs: outputs.map(readTensor) }
+}
+
+function readTensor({ name, datatype, shape }: TensorMetadata): TensorSignature {
+  if (isDatatype(datatype)) return { name, datatype, shape: shape.map(Number) }
+  throw new ServeError(
+    'MALFORMED_MESSAGE',
+    `the server says that '${name}' is of datatype '${datatype}'`,
+  )
+}
