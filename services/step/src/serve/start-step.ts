@@ -114,10 +114,8 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => joined.close())
   const closing = new AbortController()
   const followed = follow(closing.signal)
-  opened.defer(() => {
-    closing.abort()
-    return repository.abandon(followed)
-  })
+  opened.defer(() => repository.abandon(followed))
+  opened.defer(() => closing.abort())
   const servers = await open({ flags, backend, metrics, metricsServer, clock, log }, opened)
   opened.defer(logServing({ log, clock, fields: { ...servers.ports, replica }, causes }))
   return toRunning(flags, { closing, servers, backend, member: joined, step, opened })
