@@ -156,10 +156,11 @@ export class CalleeFaults {
     }
   }
 
-  /** The broker is away: everything in flight over it has failed. */
-  disconnected(now: number): void {
+  /** The broker is away: what was in flight over it has failed. @param isReached - the members that no broker is needed for. */
+  disconnected(now: number, isReached?: (member: string) => boolean): void {
     const { calls, settings, self, end } = this.#o
     for (const call of calls.values()) {
+      if (isReached?.(call.from) === true) continue
       if (this.#untold.length < settings.tombstones) {
         this.#untold.push({ to: call.from, message: this.#lastWord(call) })
       }

@@ -107,9 +107,10 @@ export class CallerFaults {
     }
   }
 
-  /** The broker is away: everything in flight over it has failed. */
-  disconnected(now: number): void {
+  /** The broker is away: what was in flight over it has failed. @param isReached - the members that no broker is needed for. */
+  disconnected(now: number, isReached?: (member: string) => boolean): void {
     for (const call of this.#o.calls.values()) {
+      if (isReached?.(call.to) === true) continue
       if (this.#untold.size < this.#o.settings.tombstones) this.#untold.set(call.call, call.to)
       this.fail(now, call, lost(call, 'cannot be reached: the broker is away'))
     }
@@ -122,9 +123,10 @@ export class CallerFaults {
     this.#untold.clear()
   }
 
-  /** Tells the replicas which calls are done, where no offer has said so. */
-  sayDone(): void {
+  /** Tells the replicas, or those that are reached now, which calls are done, where no offer has said so. */
+  sayDone(isReached?: (member: string) => boolean): void {
     for (const [to, replica] of this.#o.replicas) {
+      if (isReached?.(to) === false) continue
       for (const call of replica.done.splice(0)) this.#o.send(to, { type: 'done', call })
       if (replica.calls === 0) this.#o.replicas.delete(to)
     }

@@ -50,7 +50,7 @@ export class DirectConnection {
   #since: number | undefined
   #sent = { bytes: -1, at: 0 }
   #taken = { bytes: -1, at: 0 }
-  #read = { bytes: -1, at: 0 }
+  #read = { bytes: -1, at: -1 }
   #wasSilent = false
 
   constructor(o: DirectConnectionOptions) {
@@ -80,6 +80,11 @@ export class DirectConnection {
   /** True if all that the other end said is here. A connection that a host between them closes can end without an error too. */
   get hasLeft(): boolean {
     return this.#hasLeft
+  }
+
+  /** The tick that found bytes of the other end last; -1 before. */
+  get readAt(): number {
+    return this.#read.at
   }
 
   /** Bytes that wait to be sent. */

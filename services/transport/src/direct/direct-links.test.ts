@@ -60,6 +60,7 @@ function openLinks(
 ) {
   const heard: string[] = []
   const failures: string[] = []
+  const alive = new Set<string>()
   const traffic: DirectTraffic = {
     message: (member, bytes) => void heard.push(`${member}: ${Buffer.from(bytes).toString()}`),
     place: (member, head, size) => {
@@ -71,6 +72,7 @@ function openLinks(
       }
       return { into, arrived }
     },
+    alive: (member) => void alive.add(member),
     ended: (member, isInOrder) => void heard.push(`${member} ${isInOrder ? 'ended' : 'broken'}`),
   }
   const warn = (_message: string, fields?: Readonly<Record<string, unknown>>): void =>
@@ -87,7 +89,7 @@ function openLinks(
     traffic,
   })
   t.teardown(() => links.close(100))
-  return { links, heard, failures }
+  return { links, heard, failures, alive }
 }
 
 /** A step that listens, and a router that has heard it. */
@@ -281,8 +283,11 @@ await t.test('a connection that is half open is given up, also if it takes nothi
   router.links.tick(0)
   router.links.tick(100)
   proxy.stall()
-  for (let now = 200; now < 3100; now += 100) router.links.tick(now)
+  router.links.tick(200)
+  t.ok(router.alive.delete('step'), 'something of it has come')
+  for (let now = 300; now < 3100; now += 100) router.links.tick(now)
   t.ok(router.links.of('step'), 'the pause of a healthy process')
+  t.same([...router.alive], [], 'which is no sign of life')
   router.links.tick(3200)
   router.links.tick(3300)
   await until(() => router.heard.includes('step broken'))

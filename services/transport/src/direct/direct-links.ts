@@ -22,6 +22,8 @@ export interface DirectTraffic {
   message(member: string, bytes: Uint8Array): void
   /** As PlaceMessage, for a chunk of that member. */
   place(member: string, head: Uint8Array, size: number): Arrival | undefined
+  /** Something of it has come since the last tick. */
+  alive(member: string): void
   /** What follows goes over the broker. What was sent to the member last may be lost; so may what it said, if it did not end it in order. */
   ended(member: string, isInOrder: boolean): void
 }
@@ -147,6 +149,9 @@ export class DirectLinks {
   tick(now: number): void {
     this.#now = now
     for (const connection of this.#all) connection.tick(now)
+    for (const [member, connection] of this.#open) {
+      if (connection.isOpen && connection.readAt === now) this.#o.traffic.alive(member)
+    }
   }
 
   /** Sends what is written and closes. What was said here is with the others when it resolves, or after `graceMs` it is lost. */

@@ -43,7 +43,7 @@ async function openLiar(t: Teardown, broker: BrokerOptions) {
     settings: { ...ENDPOINT_DEFAULTS, directConnectMs: 5000 },
     events: new TransportEvents(silentLogger),
     maxPayload: () => 1_048_576,
-    traffic: { message: () => {}, place: () => undefined, ended: () => {} },
+    traffic: { message: () => {}, place: () => undefined, alive: () => {}, ended: () => {} },
   })
   t.teardown(() => links.close(100))
   const stranger = await openStranger(t, broker)
@@ -113,6 +113,7 @@ async function openDeaf(t: Teardown, broker: BrokerOptions) {
     traffic: {
       message: (_, bytes) => void offers.push(bytes),
       place: () => undefined,
+      alive: () => {},
       ended: () => {},
     },
   })

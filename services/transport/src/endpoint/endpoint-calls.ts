@@ -37,13 +37,12 @@ export class EndpointCalls implements MemberQuestions {
   constructor(o: EndpointCallsOptions) {
     this.#o = o
     const { endpoint, settings, self } = o
-    const { messages } = endpoint
     const shared = {
       settings,
-      send: messages.send.bind(messages),
+      send: endpoint.messages.send.bind(endpoint.messages),
       incoming: endpoint.incoming,
       outgoing: endpoint.outgoing,
-      inlineLimits: messages.inlineLimits.bind(messages),
+      inlineLimits: endpoint.messages.inlineLimits.bind(endpoint.messages),
       unaskedBytes: (member: string) => this.#unaskedBytes.get(member),
       clock: o.clock,
     }
@@ -132,7 +131,8 @@ export class EndpointCalls implements MemberQuestions {
   #checkCanCall(to: string, envelope: Envelope, signal: CancelSignal): void {
     if (signal.aborted) throw signalError(signal)
     const { link, direct } = this.#o.endpoint
-    if (!link.isUp) throw notExecuted(to, envelope, 'cannot be reached: the broker is away')
+    const isAway = !link.isUp && direct?.of(to) === undefined
+    if (isAway) throw notExecuted(to, envelope, 'cannot be reached: the broker is away')
     const bytes = direct?.of(to)?.queuedBytes ?? link.control.unflushedBytes
     const most = this.#o.settings.controlQueueBytes
     if (bytes > most) throw queueFull(to, envelope, { bytes, most })

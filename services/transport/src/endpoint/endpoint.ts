@@ -298,9 +298,11 @@ export class Endpoint {
             ofSender(decodeMessage(said), member),
           ),
         place: (member, head, size) => this.#place(`direct ${member}`, head, size, member),
+        alive: (member) => this.membership.answered(member),
         ended: (member, isInOrder) => {
+          if (!link.isUp) this.#failUnreached()
           // A member that leaves ends it so, and has said before what it took: its farewell, which follows, decides the rest.
-          if (!isInOrder) this.#calls?.caller.faults.pathBroken(clock.now(), member)
+          else if (!isInOrder) this.#calls?.caller.faults.pathBroken(clock.now(), member)
           // The broker knows sooner than a silence says whether it is the member that is gone.
           this.#inbox.ping(member)
         },
@@ -373,8 +375,10 @@ export class Endpoint {
     this.#role.gone(this.#o.clock.now(), member, error, how)
   }
 
+  /** The broker does not know it. One with a direct connection may be cut off from the broker only. */
   #absent(member: string | undefined): void {
-    if (member !== undefined) this.membership.unreachable(member)
+    if (member === undefined || this.#isDirect(member)) return
+    this.membership.unreachable(member)
   }
 
   #up(): void {
@@ -390,12 +394,19 @@ export class Endpoint {
 
   #down(): void {
     if (this.#isClosed) return
-    const now = this.#o.clock.now()
-    this.#downSince = now
+    this.#downSince = this.#o.clock.now()
     this.membership.freeze()
     this.#role.linked(false)
-    this.#calls?.caller.faults.disconnected(now)
-    this.#calls?.callee.faults.disconnected(now)
+    this.#failUnreached()
+  }
+
+  readonly #isDirect = (member: string): boolean => this.direct?.of(member) !== undefined
+
+  /** Ends the calls that only the broker could carry, which is away. */
+  #failUnreached(): void {
+    const now = this.#o.clock.now()
+    this.#calls?.caller.faults.disconnected(now, this.#isDirect)
+    this.#calls?.callee.faults.disconnected(now, this.#isDirect)
   }
 
   #tick(): void {
@@ -408,7 +419,7 @@ export class Endpoint {
     this.membership.tick(listenedMs)
     this.foreign.tick(now)
     this.incoming.tick(now)
-    if (this.link.isUp) this.#calls?.caller.faults.sayDone()
+    this.#calls?.caller.faults.sayDone(this.link.isUp ? undefined : this.#isDirect)
     this.#calls?.caller.faults.tick(now)
     this.#calls?.callee.faults.tick(now)
     this.#pump.wake()
