@@ -1,12 +1,14 @@
-import type { System } from './system.ts'
+import type { System, Way } from './system.ts'
 
 /** What is done to a system, and what its clients were promised meanwhile. */
 export interface Fault {
   /** A row of docs/reliability.md. */
   readonly name: string
-  readonly ways: readonly System['way'][]
+  readonly ways: readonly Way[]
   /** Code and reason of each error that a client may get. */
   readonly errors: readonly string[]
+  /** The same with direct connections between routers and steps, where these make a difference. */
+  readonly directErrors?: readonly string[]
   /** Every request has its outcome within that time. Far more than it takes: the machine may be busy. */
   readonly withinMs: number
   /** Of each request, where the client's own deadline is what ends it: nobody else can. */
@@ -25,6 +27,11 @@ export interface Fault {
   cleanUp?(system: System): Promise<unknown>
 }
 
+/** What clients of the system may get. */
+export function errorsIn({ direct }: System, fault: Fault): readonly string[] {
+  return (direct === 'off' ? undefined : fault.directErrors) ?? fault.errors
+}
+
 /** A request that its step may or may not have executed, and one for which there is no step. */
 export const STEP_ERRORS = ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE']
 /** What our client makes of a connection that breaks or is refused. */
@@ -34,4 +41,6 @@ export const DEADLINE_ERRORS = ['DEADLINE_EXCEEDED DEADLINE_EXCEEDED']
 
 export const BOTH_WAYS: Fault['ways'] = ['one process', 'processes']
 export const PROCESSES: Fault['ways'] = ['processes']
+/** A fault of the broker, which direct connections do without. */
+export const AT_BROKER = { ways: PROCESSES, errors: STEP_ERRORS, directErrors: [] } as const
 export const ONE_PROCESS: Fault['ways'] = ['one process']

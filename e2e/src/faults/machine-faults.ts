@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { until } from '@tutti/chassis/testing'
 import { clearDisk, fillDisk, fullLog, readerlessLog, SMALL_DISK } from './disk.ts'
 import {
+  AT_BROKER,
   BOTH_WAYS,
   CONNECTION_ERRORS,
   type Fault,
@@ -127,8 +128,9 @@ export const MACHINE_FAULTS: readonly Fault[] = [
   },
   {
     name: 'step has no file descriptors left for 4 s, while NATS is started again',
-    ways: PROCESSES,
-    errors: STEP_ERRORS,
+    ...AT_BROKER,
+    // With a direct connection requests reach it, and its models need descriptors.
+    directErrors: ['UNAVAILABLE ENGINE_STOPPED'],
     withinMs: 30_000,
     heldMs: 4000,
     strike: async (system) => {

@@ -1,6 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { logged, mark } from '../processes/seen.ts'
-import { BOTH_WAYS, DEADLINE_ERRORS, type Fault, PROCESSES, STEP_ERRORS } from './fault.ts'
+import {
+  AT_BROKER,
+  BOTH_WAYS,
+  DEADLINE_ERRORS,
+  type Fault,
+  PROCESSES,
+  STEP_ERRORS,
+} from './fault.ts'
 import { CLIENTS_ADDRESS, type Host, type Loss } from './network.ts'
 import { HOSTS_FILE, hostsText, type System } from './system.ts'
 
@@ -59,7 +66,7 @@ export const NETWORK_FAULTS: readonly Fault[] = [
   }),
   lossy('step sends, but hears nothing for 6 s', hostOf('step-0'), [IN], CUT),
   lossy('step hears, but what it sends is lost for 6 s', hostOf('step-0'), [OUT], CUT),
-  lossy('NATS cut off from everyone for 6 s', hostOf('broker'), [IN, OUT], CUT),
+  lossy('NATS cut off from everyone for 6 s', hostOf('broker'), [IN, OUT], AT_BROKER),
   ...routerCuts(),
   lossy('clients and server cut off from each other for 4 s', asked, [TO_CLIENTS, FROM_CLIENTS], {
     ...CUT_OFF_CLIENTS,
@@ -97,7 +104,7 @@ export const NETWORK_FAULTS: readonly Fault[] = [
   brokerMachineGone(),
   {
     name: 'name of NATS unknown for 4 s, while it is started again',
-    ...CUT,
+    ...AT_BROKER,
     withinMs: 30_000,
     heldMs: 4000,
     strike: async (system) => {
@@ -115,7 +122,7 @@ function routerCuts(): readonly Fault[] {
       directions.map((direction) => ({ direction, other: system.place('broker').host.address }))
     return {
       name: text,
-      ...CUT,
+      ...AT_BROKER,
       withinMs: 30_000,
       heldMs: CUT_MS,
       strike: (system) => system.place(name).host.lose(...losses(system)),
@@ -134,7 +141,7 @@ function brokerMachineGone(): Fault {
   const marks = new Map<string, number>()
   return {
     name: 'machine of NATS gone without a word, another takes its address',
-    ...CUT,
+    ...AT_BROKER,
     withinMs: 60_000,
     heldMs: 2000,
     strike: async (system) => {
@@ -172,7 +179,10 @@ function someLost(): readonly Fault[] {
       ...UNSEEN,
       ...slow,
     }),
-    lossy('30 % of the packets of NATS lost', hostOf('broker'), bothWays(30), { ...CUT, ...slow }),
+    lossy('30 % of the packets of NATS lost', hostOf('broker'), bothWays(30), {
+      ...AT_BROKER,
+      ...slow,
+    }),
     lossy('10 % of the packets of the server lost', asked, bothWays(10), {
       ways: BOTH_WAYS,
       errors: STEP_ERRORS,

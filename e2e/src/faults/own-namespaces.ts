@@ -17,11 +17,13 @@ export function withoutNamespaces(): string | false {
  * them: network, mounts and processes, however it ends.
  *
  * @param file - its `import.meta.url`.
+ * @param environments - what its environment has beside this process's: it runs once for each.
  */
 export async function inOwnNamespaces(
   t: Test,
   file: string,
   work: () => Promise<unknown>,
+  environments: readonly Readonly<Record<string, string>>[] = [{}],
 ): Promise<void> {
   if (IS_INSIDE) {
     await work()
@@ -29,9 +31,13 @@ export async function inOwnNamespaces(
   }
   const skip = withoutNamespaces()
   const [unshare = '', ...args] = (WORDS ?? '').split(' ')
-  const env = { ...process.env, TUTTI_IS_INSIDE: 'true' }
   const program = [process.execPath, fileURLToPath(file)]
-  await t.spawn(unshare, [...args, ...program], { env, skip }, 'in namespaces of its own')
+  for (const more of environments) {
+    const env = { ...process.env, ...more, TUTTI_IS_INSIDE: 'true' }
+    const name = ['in namespaces of its own', ...Object.values(more)].join(', ')
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await t.spawn(unshare, [...args, ...program], { env, skip }, name)
+  }
 }
 
 /** Runs a program to its end. @throws Error with what it wrote, if it fails. */

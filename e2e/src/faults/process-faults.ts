@@ -1,5 +1,6 @@
 import { until } from '@tutti/chassis/testing'
 import {
+  AT_BROKER,
   BOTH_WAYS,
   CONNECTION_ERRORS,
   type Fault,
@@ -18,7 +19,9 @@ export function modelsAt(system: System): string {
 export const INSTANCE_ERRORS = ['INTERNAL ENGINE_STOPPED']
 const SERVER_ERRORS = [...CONNECTION_ERRORS, 'UNAVAILABLE SERVER_STOPPING']
 
-function killed(name: string, at: string, o: Pick<Fault, 'ways' | 'errors'>): Fault {
+type Promised = Pick<Fault, 'ways' | 'errors' | 'directErrors'>
+
+function killed(name: string, at: string, o: Promised): Fault {
   return {
     name,
     ...o,
@@ -28,11 +31,11 @@ function killed(name: string, at: string, o: Pick<Fault, 'ways' | 'errors'>): Fa
   }
 }
 
-function drained(name: string, at: string, o: Pick<Fault, 'ways' | 'errors'>): Fault {
+function drained(name: string, at: string, o: Promised): Fault {
   return { ...killed(name, at, o), strike: (system) => system.place(at).restart('SIGTERM') }
 }
 
-function held(name: string, at: string, o: Pick<Fault, 'ways' | 'errors' | 'heldMs'>): Fault {
+function held(name: string, at: string, o: Promised & Pick<Fault, 'heldMs'>): Fault {
   return {
     name,
     ...o,
@@ -69,7 +72,7 @@ export const PROCESS_FAULTS: readonly Fault[] = [
     ways: PROCESSES,
     errors: CONNECTION_ERRORS,
   }),
-  killed('NATS killed, started again', 'broker', { ways: PROCESSES, errors: STEP_ERRORS }),
+  killed('NATS killed, started again', 'broker', AT_BROKER),
   killed('server killed, started again', 'server', {
     ways: ONE_PROCESS,
     errors: CONNECTION_ERRORS,
@@ -93,7 +96,7 @@ export const PROCESS_FAULTS: readonly Fault[] = [
     heldMs: 6000,
   }),
   held('router hung for 6 s', 'router-0', { ways: PROCESSES, errors: STEP_ERRORS, heldMs: 6000 }),
-  held('NATS hung for 5 s', 'broker', { ways: PROCESSES, errors: STEP_ERRORS, heldMs: 5000 }),
+  held('NATS hung for 5 s', 'broker', { ...AT_BROKER, heldMs: 5000 }),
   held('server hung for 5 s', 'server', { ways: ONE_PROCESS, errors: [], heldMs: 5000 }),
   {
     name: 'processes of a Python model killed',

@@ -3,14 +3,15 @@ import type { Test } from 'tap'
 import { checkHistory, type HistoryEvent } from '../processes/history-check.ts'
 import { count, formatCounts } from '../processes/history-round.ts'
 import { checkCounts } from './counted.ts'
-import type { Fault } from './fault.ts'
+import { errorsIn, type Fault } from './fault.ts'
 import { startFaultClients } from './fault-clients.ts'
-import type { System } from './system.ts'
+import { reportOf, type System } from './system.ts'
 
 /** What one fault did in one way to run. Times in milliseconds. */
 export interface FaultRow {
   readonly fault: string
-  readonly way: System['way']
+  /** As `reportOf` names it. */
+  readonly way: string
   readonly heldMs: number
   /** How many requests ended how, of those that met the fault; without those whose own time is too short. */
   readonly outcomes: Readonly<Record<string, number>>
@@ -33,6 +34,7 @@ const CALM = 30
 export async function runFault(t: Test, system: System, fault: Fault): Promise<FaultRow> {
   await fault.prepare?.(system)
   await system.settled()
+  await system.connected()
   const events: HistoryEvent[] = []
   const clients = startFaultClients(system, fault, (event) => void events.push(event))
   const times = { struck: 0, undone: 0, settled: 0 }
@@ -53,7 +55,7 @@ export async function runFault(t: Test, system: System, fault: Fault): Promise<F
   }
   await fault.cleanUp?.(system)
   const counts = await system.counts()
-  const problems = checkHistory(events, { [fault.name]: fault.errors })
+  const problems = checkHistory(events, { [fault.name]: errorsIn(system, fault) })
   t.same(problems.slice(0, 10), [], 'each request has one outcome, the right one, in time')
   const miscounted = checkCounts(events, counts)
   t.same(miscounted.slice(0, 10), [], 'and was executed once, or not at all')
@@ -63,7 +65,7 @@ export async function runFault(t: Test, system: System, fault: Fault): Promise<F
   const failed = met.filter(({ outcome }) => outcome !== 'right')
   const row: FaultRow = {
     fault: fault.name,
-    way: system.way,
+    way: reportOf(system),
     heldMs: Math.round(times.undone - times.struck),
     outcomes: Object.fromEntries(outcomes),
     failingMs: Math.round(Math.max(0, ...failed.map(({ endMs }) => endMs - times.struck))),

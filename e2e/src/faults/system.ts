@@ -4,6 +4,7 @@ import { findNatsServer, until } from '@tutti/chassis/testing'
 import { InferenceClient } from '@tutti/protocol'
 import type { Test } from 'tap'
 import { ask, describe } from '../processes/asking.ts'
+import { type DirectKind, directFlags, directKind } from '../processes/direct-flags.ts'
 import { Sight } from '../processes/sight.ts'
 import { ROOT } from '../serving.ts'
 import { BASIC, tempFolder } from '../temp-repository.ts'
@@ -21,9 +22,14 @@ interface Folders {
   readonly counted: string
 }
 
+/** How models are served. */
+export type Way = 'one process' | 'processes'
+
 /** What is served in one way, and can be harmed. */
 export interface System {
-  readonly way: 'one process' | 'processes'
+  readonly way: Way
+  /** What routers and steps have beside NATS. */
+  readonly direct: DirectKind
   readonly folders: Folders
   /** `broker`, `router-0`, `router-1`, `step-0` and `step-1`; or `server`. */
   place(name: string): Place
@@ -33,8 +39,15 @@ export interface System {
   readonly client: Host
   /** Waits until all is as it was, for every client. */
   settled(): Promise<void>
+  /** Waits until each router has its direct connections, where there are any: faults should meet them. */
+  connected(): Promise<void>
   /** How often each request was executed so far, by its number. */
   counts(): Promise<ReadonlyMap<number, number>>
+}
+
+/** The name of what is reported of it. */
+export function reportOf({ way, direct }: Pick<System, 'way' | 'direct'>): string {
+  return direct === 'off' ? way : `${way} over ${direct}`
 }
 
 const COUNTING = `${ROOT}model_repository/.variants/fixtures/counting`
@@ -52,11 +65,12 @@ export async function startOneProcess(t: Test, network: Network, client: Host): 
   t.teardown(() => server.stop())
   return toSystem({
     way: 'one process',
+    direct: 'off',
     folders,
     client,
     places: { server },
     asked: ['server'],
-    areRight: () => true,
+    sights: { areRight: () => true, areDirect: () => true },
   })
 }
 
@@ -73,9 +87,12 @@ export async function startProcesses(t: Test, network: Network, client: Host): P
   const configFile = join(await tempFolder(t), 'nats.conf')
   await writeFile(configFile, `listen: "${hosts.broker.address}:4222"\n`)
   await nameBroker(t, hosts.broker.address)
+  const direct = directKind()
   const member = (name: keyof typeof hosts, role: 'router' | 'step', flags: readonly string[]) => {
     const nats = `--nats=nats://${BROKER_NAME}:4222`
-    const args = [role, nats, `--model-repository=${folders.repository}`, ...flags]
+    const address = `${hosts[name].address}:${DIRECT_PORT}`
+    const over = directFlags(role, { kind: direct, directory: DIRECT_DIRECTORY, address })
+    const args = [role, nats, `--model-repository=${folders.repository}`, ...flags, ...over]
     return tuttiAt(hosts[name], args, environmentOf(folders))
   }
   const members = {
@@ -91,40 +108,55 @@ export async function startProcesses(t: Test, network: Network, client: Host): P
   await Promise.all(Object.values(members).map((place) => place.start()))
   return toSystem({
     way: 'processes',
+    direct,
     folders,
     client,
     places,
     asked: ['router-0', 'router-1'],
-    areRight: watchSights(Object.values(members)),
+    sights: watchSights(Object.values(members)),
   })
 }
 
-/** @returns whether each of them sees all others now. */
-function watchSights(members: readonly Place[]): () => boolean {
+const DIRECT_PORT = 9443
+/** In what this process has mounted there: paths of sockets are short. */
+const DIRECT_DIRECTORY = '/run/direct'
+
+/** What members see of one another now. */
+interface Sights {
+  /** Whether each of them sees all others. */
+  areRight(): boolean
+  /** Whether each router is connected to all steps directly. */
+  areDirect(): boolean
+}
+
+function watchSights(members: readonly Place[]): Sights {
   const sights = new Map<string, Sight>()
-  return () => {
+  const every = (claim: (sight: Sight, ids: ReadonlySet<string>) => boolean): boolean => {
     const running = members.map((place) => place.running)
     const ids = new Set(running.map(({ id }) => id))
     return running.every((one) => {
       const sight = sights.get(one.id) ?? new Sight(one)
       sights.set(one.id, sight)
-      return sight.isRight(ids)
+      return claim(sight, ids)
     })
+  }
+  return {
+    areRight: () => every((sight, ids) => sight.isRight(ids)),
+    areDirect: () => every((sight, ids) => sight.isDirect(ids)),
   }
 }
 
 /** So that a fault of the repository is met within seconds. */
 const POLLING = ['--model-control-mode=poll', '--repository-poll-secs=1']
 
-interface Parts extends Pick<System, 'way' | 'folders' | 'client'> {
+interface Parts extends Pick<System, 'way' | 'direct' | 'folders' | 'client'> {
   readonly places: Readonly<Record<string, Place>>
   /** The names of those that clients ask. */
   readonly asked: readonly string[]
-  /** Whether the members see one another. */
-  readonly areRight: () => boolean
+  readonly sights: Sights
 }
 
-function toSystem({ places, asked, areRight, ...parts }: Parts): System {
+function toSystem({ places, asked, sights, ...parts }: Parts): System {
   const place = (name: string): Place => {
     const found = places[name]
     if (found === undefined) throw new Error(`there is no ${name} in ${parts.way}`)
@@ -132,7 +164,7 @@ function toSystem({ places, asked, areRight, ...parts }: Parts): System {
   }
   const targets = asked.map((name) => place(name).host)
   const problem = async (): Promise<string> => {
-    if (!areRight()) return 'some member does not see the others'
+    if (!sights.areRight()) return 'some member does not see the others'
     const problems = await Promise.all(targets.map(whyNotServing))
     return problems.find((one) => one !== '') ?? ''
   }
@@ -148,6 +180,13 @@ function toSystem({ places, asked, areRight, ...parts }: Parts): System {
           state.problem = await problem()
           return state.problem === ''
         },
+      )
+    },
+    connected: async () => {
+      if (parts.direct === 'off') return
+      await until(
+        () => `routers are connected to steps directly${logsOf(places)}`,
+        () => sights.areDirect(),
       )
     },
     counts: () => readCounts(parts.folders.counted),
