@@ -31,10 +31,9 @@ export async function ensureInstalled(root, say = console.error) {
 export async function ensureBuilt(root, node) {
   if (!existsSync(join(root, 'services', 'cli', 'dist'))) console.error('Building ...')
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
-  await runQuietly('The build (tsc -b)', node, [tsc, '-b'], {
-    cwd: root,
-    env: toolEnvironment(root),
-  })
+  const options = { cwd: root, env: toolEnvironment(root) }
+  await runQuietly('The build (tsc -b)', node, [tsc, '-b'], options)
+  await runQuietly('The page of the console', node, ['services/console/bundle.mjs'], options)
 }
 
 /** Changes whenever what `npm ci` would install does. */

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { findBucketServers } from '../setup/bucket-servers.mjs'
+import { findChromium } from '../setup/chromium.mjs'
 import { findFaketime } from '../setup/faketime.mjs'
 import { findKubeBinaries } from '../setup/kube-binaries.mjs'
 import { findNamespaces } from '../setup/namespaces.mjs'
@@ -45,6 +46,11 @@ export const NEEDS = {
   redis: {
     names: ['TUTTI_REDIS_SERVER'],
     provide: () => findRedisServer(),
+  },
+  /** A browser, for the console. */
+  chromium: {
+    names: ['TUTTI_CHROMIUM'],
+    provide: () => findChromium(),
   },
   /** libfaketime. */
   faketime: {

@@ -21,7 +21,7 @@ const RESOLVE = /\.resolve\('([^'.][^']*)'\)/g
 /** Names of packages that the sources of a package import or resolve, tests and their helpers apart. */
 function importedPackages(folder) {
   const names = new Set()
-  for (const file of globSync('src/**/*.ts', { cwd: join(root, folder) })) {
+  for (const file of globSync('src/**/*.{ts,tsx}', { cwd: join(root, folder) })) {
     if (/\.(test|nightly|soak)\.ts$|\/testing\//.test(file)) continue
     const text = readFileSync(join(root, folder, file), 'utf8')
     for (const [, specifier] of [...text.matchAll(IMPORT), ...text.matchAll(RESOLVE)]) {

@@ -1,4 +1,5 @@
 import type { Tracing } from '@tutti/chassis'
+import type { ConsoleModel, ConsoleSource } from '@tutti/console'
 import { mergeStatistics, type PinnedVersion } from '@tutti/ensemble'
 import { type ModelMetadata, type ModelStatistics, modelMetadata } from '@tutti/model-config'
 import {
@@ -8,6 +9,7 @@ import {
   type ResponseCache,
   readyVersions,
   type ServerMetrics,
+  type StepTotals,
   selectStatistics,
   toIndex,
   withNames,
@@ -45,7 +47,7 @@ export interface RouterOptions extends ServedViewOptions {
  * The inference backend over step replicas and ensembles: looks to clients like one Triton server. What it serves is the
  * view's; requests go their way in `Requests`.
  */
-export class Router implements InferenceBackend {
+export class Router implements InferenceBackend, ConsoleSource {
   /** Tensors that ensemble runs hold, and their bytes: zero when no request is in flight. */
   readonly memory = { count: 0, bytesInUse: 0 }
   /** The sequences that it sends to their replicas. */
@@ -136,6 +138,20 @@ export class Router implements InferenceBackend {
 
   isModelReady(name: string, version: string): Promise<boolean> {
     return this.view.isModelReady(name, version)
+  }
+
+  /** For the console: what is known of a model now, whether it is ready or not. */
+  find(name: string): ConsoleModel | undefined {
+    const found = this.view.find(name)
+    if (found?.kind !== 'ensemble' || found.config !== undefined) return found
+    // It lacks what its models would say, and shows its steps all the same.
+    const config = this.view.ensembles.find((one) => one.name === name)?.config
+    return config === undefined ? found : { ...found, config }
+  }
+
+  /** For the console: what was counted of each step of an ensemble. */
+  stepTotals(ensemble: string): readonly StepTotals[] {
+    return this.#o.metrics.stepTotals(ensemble)
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {

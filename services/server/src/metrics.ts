@@ -8,7 +8,12 @@ import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
 import type { LatencyMetrics } from './metrics-flags.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
-import { type StatisticsRecorder, StepHistograms, type StepLabels } from './statistics.ts'
+import {
+  type StatisticsRecorder,
+  StepHistograms,
+  type StepLabels,
+  type StepTotals,
+} from './statistics.ts'
 import { stepFamilies } from './step-families.ts'
 
 /** How a model's series are labelled. */
@@ -124,6 +129,11 @@ export class ServerMetrics {
   removeStep(labels: StepLabels): void {
     this.#steps.remove(labels)
     this.#hedges.remove(labels)
+  }
+
+  /** What was counted of each step of an ensemble so far. */
+  stepTotals(ensemble: string): readonly StepTotals[] {
+    return this.#steps.totals(ensemble)
   }
 
   /** Counts a second replica that was asked for a step request, or that answered it first. */

@@ -22,6 +22,7 @@ import {
   type MetricsServer,
   startMetricsServer,
 } from './metrics-server.ts'
+import { createPageSelector, type PageServerOptions, toPageOptions } from './page-server.ts'
 import { type ControlGuard, isLoopback } from './request/control-guard.ts'
 import { startRestServer } from './rest/rest-server.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
@@ -50,6 +51,8 @@ export interface ServersOptions {
   readonly metrics: ServerMetrics
   /** Absent: nothing is served to the outside. */
   readonly edge?: EdgeServersOptions | undefined
+  /** A page for people; absent for none. */
+  readonly page?: PageServerOptions | undefined
   /** Who may call what, those outside apart; the same list as long as nothing has changed. Absent: everybody everything. */
   readonly identities?: (() => readonly IdentityRule[]) | undefined
   /** Who may load and unload models; everybody if absent. */
@@ -79,6 +82,7 @@ export interface ServerPorts {
   readonly metricsPort?: number | undefined
   readonly edgeGrpcPort?: number | undefined
   readonly edgeHttpPort?: number | undefined
+  readonly consolePort?: number | undefined
 }
 
 /** All servers of one process, over one backend and one admission. */
@@ -115,7 +119,7 @@ export async function openMetricsServer(
 
 /** Starts the servers that the flags allow. @throws ServeError SETTING_INVALID if an address cannot be listened on. */
 export async function openServers(o: ServersOptions): Promise<Servers> {
-  const { flags, edge, backend } = o
+  const { flags, edge, backend, page } = o
   const regions = allowsRegions(o) ? new SharedRegions(o.openCudaMemory) : undefined
   if (regions !== undefined) backend.regions = regions
   const admission = new Admission({
@@ -157,6 +161,9 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
       grpcPort: await start(flags['allow-grpc'], () => openGrpc(o, inner('grpc'))),
       edgeHttpPort: await start(edge !== undefined, () => openRest(o, outer, edge)),
       edgeGrpcPort: await start(edge !== undefined, () => openGrpc(o, outer, edge)),
+      ...(page && {
+        consolePort: await start(true, () => openPage(o, inner('http'), page)),
+      }),
       metricsPort: metrics?.port,
     }
     return {
@@ -222,6 +229,17 @@ function openRest(
     }),
     maxInputBytes: flags['http-max-input-size'],
   })
+}
+
+function openPage(
+  o: ServersOptions,
+  parts: ListenerParts,
+  page: PageServerOptions,
+): Promise<RunningServer> {
+  const common = toCommon(o, parts, o.log.child({ server: 'console' }))
+  const select = createPageSelector(page, common)
+  const maxInputBytes = o.flags['http-max-input-size']
+  return startRestServer({ ...common, ...toPageOptions(page), select, maxInputBytes })
 }
 
 function openGrpc(

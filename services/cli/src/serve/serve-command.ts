@@ -6,6 +6,7 @@ import {
   runExecutable,
   systemClock,
 } from '@tutti/chassis'
+import { checkConsoleFlags } from '@tutti/console'
 import {
   checkTlsFlags,
   readHeaderRules,
@@ -58,6 +59,7 @@ export function checkServeFlags(flags: ServeFlags): void {
   checkControlFlags(flags)
   checkManifestFlags(flags)
   checkTlsFlags(flags)
+  checkConsoleFlags(flags)
   checkTritonFlags(flags)
   readHeaderRules(flags)
   readTraceFlags(flags)

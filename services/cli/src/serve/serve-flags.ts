@@ -1,4 +1,5 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
+import { CONSOLE_FLAGS } from '@tutti/console'
 import { NESTING_FLAGS } from '@tutti/router'
 import {
   ACCESS_FLAGS,
@@ -26,6 +27,7 @@ export const SERVE_FLAGS = {
   ...NESTING_FLAGS,
   ...CACHE_FLAGS,
   ...SERVER_FLAGS,
+  ...CONSOLE_FLAGS,
   ...ACCESS_FLAGS,
   ...HEADER_FLAGS,
   ...METRICS_FLAGS,

@@ -7,6 +7,7 @@ import {
   systemClock,
   toDrainMs,
 } from '@tutti/chassis'
+import { openConsole } from '@tutti/console'
 import {
   AccessFile,
   checkAnswered,
@@ -15,8 +16,9 @@ import {
   readHeaderRules,
   readTraceFlags,
 } from '@tutti/server'
+import manifest from '../../package.json' with { type: 'json' }
 import { readControlGuard } from './control-flags.ts'
-import { openModelServer } from './model-server.ts'
+import { type ModelServer, openModelServer } from './model-server.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
@@ -55,6 +57,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
       decorators: traces === undefined ? [headerRules] : [traces.decorate, headerRules],
       traceSettings: trace.mode === 'triton' ? trace.settings : undefined,
       identities: access?.identities,
+      page: consoleOf(flags, server, clock),
       memory,
       openCudaMemory: (handle, deviceId) => cuda.open(handle, deviceId),
       metrics,
@@ -90,4 +93,9 @@ export async function startServe(o: ServeOptions): Promise<Running> {
     void memory?.close()
     throw error
   }
+}
+
+function consoleOf(flags: ServeOptions['flags'], { router }: ModelServer, clock: Clock) {
+  const { version } = manifest
+  return openConsole({ flags, source: router, version, scope: 'one process', clock })
 }

@@ -1,4 +1,5 @@
 import type { Executable } from '@tutti/chassis'
+import { checkConsoleFlags } from '@tutti/console'
 import {
   checkTlsFlags,
   REFUSED_OVER_BROKERS,
@@ -21,6 +22,7 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   check: (flags) => {
     checkSources(flags)
     checkTlsFlags(flags)
+    checkConsoleFlags(flags)
     readMetricsFlags(flags)
     readTraceFlags(flags)
     toBrokers(flags)

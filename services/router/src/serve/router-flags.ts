@@ -1,4 +1,5 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
+import { CONSOLE_FLAGS } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import {
   ACCESS_FLAGS,
@@ -44,6 +45,7 @@ export const ROUTER_FLAGS = {
   ...SERVER_FLAGS,
   ...METRICS_FLAGS,
   ...TRACE_FLAGS,
+  ...CONSOLE_FLAGS,
   ...ACCESS_FLAGS,
   ...EDGE_FLAGS,
   ...PROCESS_FLAGS,

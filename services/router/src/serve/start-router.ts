@@ -10,6 +10,7 @@ import {
   toDrainMs,
   withCauses,
 } from '@tutti/chassis'
+import { openConsole } from '@tutti/console'
 import { assert } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import { scanRepositories } from '@tutti/repository'
@@ -31,6 +32,7 @@ import {
   toBrokers,
   transportFamilies,
 } from '@tutti/transport'
+import manifest from '../../package.json' with { type: 'json' }
 import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
 import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
@@ -109,6 +111,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const servers = await openRouterServers({
     ...o,
     backend: router,
+    page: consoleOf(flags, parts),
     metrics,
     metricsServer,
     clock,
@@ -131,6 +134,11 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
     },
     close: () => opened.disposeAsync(),
   }
+}
+
+function consoleOf(flags: RouterFlags, { router, name, clock }: Parts) {
+  const { version } = manifest
+  return openConsole({ flags, source: router, version, scope: `router ${name}`, clock })
 }
 
 /** What requests reach and, for people, which steps cannot be called; absent if all can. */

@@ -14,6 +14,7 @@ import type { ControlGuard } from '../request/control-guard.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
 import type { TlsFiles } from '../tls/tls-flags.ts'
 import type { TraceSettings } from '../trace/trace-settings.ts'
+import type { RestRoute } from './rest-route.ts'
 
 /** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
 export interface RestServerOptions extends Partial<RestBounds> {
@@ -34,6 +35,10 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly traceSettings?: TraceSettings | undefined
   /** Absent: HTTP without TLS. */
   readonly tls?: TlsFiles | undefined
+  /** What it serves in place of the v2 HTTP API. */
+  readonly routes?: readonly RestRoute[] | undefined
+  /** Of every answer. */
+  readonly headers?: Readonly<Record<string, string>>
   /** What `GET /v2` answers. */
   readonly identity?: ServerIdentity
   /** Shared by all servers of the process; one of its own if absent. */
@@ -83,6 +88,8 @@ export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
     log: silentLogger,
     select: () => o.backend,
     tls: undefined,
+    routes: undefined,
+    headers: {},
     logSettings: undefined,
     traceSettings: undefined,
     ...REST_DEFAULTS,

@@ -33,7 +33,7 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
   const runner = new RequestRunner(o)
   const secure = readSecureOptions(o.tls, o.clock)
   const app = createApp(o, runner, secure)
-  for (const route of restRoutes(o)) addRoute(app, route, runner)
+  for (const route of o.routes ?? restRoutes(o)) addRoute(app, route, runner)
   app.setNotFoundHandler((request, reply) => {
     reply.hijack()
     runner.reply(request.raw, reply.raw, notFound())
@@ -88,9 +88,11 @@ function createApp(
   // Bodies are read by the routes themselves, under their bounds; a content type decides nothing here, as in Triton.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
-  app.addHook('onRequest', (request, _reply, done) => {
+  const headers = Object.entries(o.headers)
+  app.addHook('onRequest', (request, reply, done) => {
     // Not deleted, which would make every look at the headers slow.
     request.raw.headers['content-type'] = undefined
+    for (const [name, value] of headers) reply.raw.setHeader(name, value)
     done()
   })
   return app

@@ -1,0 +1,176 @@
+// needs: chromium
+import { appendFile, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { until } from '@tutti/chassis/testing'
+import t from 'tap'
+import { restCall } from '../rest-call.ts'
+import { copyModels } from '../temp-repository.ts'
+import { axe, NO_BROWSER, openBrowser, openPage, picture } from './browser.ts'
+import { CHAIN_REQUEST, longRepository, manyModels, serveConsole } from './serve-console.ts'
+
+t.setTimeout(180_000)
+const skip = NO_BROWSER
+
+/** A folder may be called so, and a model may say so of itself. */
+const HTML = `<img src=x onerror="document.title='owned'">`
+
+await t.test('the views of a server', { skip }, async (t) => {
+  const repository = await copyModels(t, [
+    'add_one_batch',
+    'ens_chain',
+    'fail_at_run',
+    'identity_fp32_nonbatch',
+    'ens_fail',
+  ])
+  await mkdir(join(repository, HTML, '1'), { recursive: true })
+  await writeFile(join(repository, HTML, 'config.pbtxt'), `name: "other <b>name</b>"`)
+  const serving = await serveConsole(t, { repository })
+  const browser = await openBrowser(t)
+  const { page, complaints, foreign } = await openPage(browser, { port: serving.consolePort })
+
+  await t.test(
+    'the list shows states and reasons, and names that are HTML as they are',
+    async (t) => {
+      await page.goto('/')
+      t.match(page.url(), /\/console$/)
+      await page.getByRole('link', { name: 'ens_chain' }).waitFor()
+      const row = page.getByRole('row', { name: HTML })
+      await row.waitFor()
+      t.match(await row.innerText(), /unavailable/)
+      t.match(await row.innerText(), /<b>name<\/b>/)
+      t.not(await page.title(), 'owned')
+      t.equal(await page.locator('main img').count(), 0)
+      await page.getByRole('searchbox').fill('chain')
+      t.equal(await page.locator('tbody tr').count(), 1)
+      await page.getByRole('searchbox').fill('')
+      t.same(await axe(page), [])
+      await picture(page, 'console-models')
+    },
+  )
+
+  await t.test('an ensemble shows its graph, its types and what it does now', async (t) => {
+    await page.getByRole('link', { name: 'ens_chain' }).click()
+    await page.getByRole('heading', { level: 1, name: 'ens_chain' }).waitFor()
+    const graph = page.getByRole('region', { name: 'Graph of the ensemble' })
+    await graph.getByText('middle', { exact: true }).waitFor()
+    t.equal(await graph.locator('.step').count(), 2)
+    t.equal(await graph.locator('.edge').count(), 3)
+    t.match(await graph.innerHTML(), /FP32 \[-1, 16\]/)
+    const stop = callOften(serving.httpPort, 'ens_chain', CHAIN_REQUEST)
+    const rate = graph.locator('.step .now').first()
+    await until('the graph shows a rate', async () =>
+      /[1-9].*\/s · queue .*s · run .*s/.test(await rate.innerHTML()),
+    )
+    await picture(page, 'console-ensemble')
+    await stop()
+    t.same(await axe(page), [])
+  })
+
+  await t.test('errors of a model are shown while they happen', async () => {
+    await page.goto('/console#/models/ens_fail')
+    await page.getByRole('heading', { level: 1, name: 'ens_fail' }).waitFor()
+    const body = JSON.stringify({
+      inputs: [{ name: 'x', datatype: 'FP32', shape: [4], data: [1, 1, 1, 1] }],
+    })
+    const stop = callOften(serving.httpPort, 'ens_fail', body)
+    const errors = page.locator('dt:text-is("errors") + dd')
+    await until('errors are shown', async () => /[1-9]/.test(await errors.innerText()))
+    await stop()
+  })
+
+  await t.test('everything can be reached by keyboard', async (t) => {
+    await page.goto('/console#/models/ens_chain')
+    await page.locator('.graph .step').first().waitFor()
+    await page.reload()
+    await page.locator('.graph .step').first().waitFor()
+    await page.keyboard.press('Tab')
+    t.equal(await page.evaluate('document.activeElement.textContent.trim()'), 'Skip to content')
+    await page.keyboard.press('Enter')
+    t.equal(await page.evaluate('document.activeElement.id'), 'content')
+    const reached: unknown[] = []
+    for (let i = 0; i < 6; i++) {
+      await page.keyboard.press('Tab')
+      reached.push(
+        await page.evaluate(
+          `document.activeElement.getAttribute('aria-label') ?? document.activeElement.getAttribute('href')`,
+        ),
+      )
+    }
+    t.match(reached, ['#/', 'Graph of the ensemble', '#/models/add_one_batch'])
+    await page.keyboard.press('Enter')
+  })
+
+  await t.test('it is as readable in the dark', async (t) => {
+    const dark = await openPage(browser, { port: serving.consolePort, scheme: 'dark' })
+    await dark.page.goto('/console#/models/ens_chain')
+    await dark.page.locator('.graph .step').first().waitFor()
+    t.same(await axe(dark.page), [])
+    await picture(dark.page, 'console-ensemble-dark')
+    t.same(dark.complaints, [])
+  })
+
+  await t.test('no error came up, and nothing was asked of other hosts', async (t) => {
+    t.same(complaints, [])
+    t.same(foreign, [])
+  })
+})
+
+await t.test('a server that goes away and returns', { skip }, async (t) => {
+  const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
+  const first = await serveConsole(t, { repository })
+  const { page } = await openPage(await openBrowser(t), { port: first.consolePort })
+  await page.goto('/console')
+  await page.getByRole('link', { name: 'ens_chain' }).waitFor()
+  await first.process.stop('SIGKILL')
+  await page.getByRole('alert').waitFor()
+  t.match(await page.getByRole('alert').innerText(), /does not answer/)
+  t.ok(await page.getByRole('link', { name: 'ens_chain' }).isVisible(), 'what is known stays')
+  await appendFile(join(repository, 'ens_chain', 'config.pbtxt'), '\nmax_batch_size: oops\n')
+  await serveConsole(t, { repository, port: first.consolePort })
+  await page.getByRole('alert').waitFor({ state: 'detached' })
+  await page.getByRole('row', { name: 'ens_chain' }).getByText('unavailable').waitFor()
+})
+
+await t.test('200 steps, and 1,000 models', { skip }, async (t) => {
+  const browser = await openBrowser(t)
+
+  await t.test('a graph of 200 steps', async (t) => {
+    const repository = await longRepository(t, 200)
+    const { consolePort } = await serveConsole(t, { repository })
+    const { page, complaints } = await openPage(browser, { port: consolePort })
+    await page.goto('/console#/models/long')
+    await page.locator('.graph .step').nth(199).waitFor()
+    t.equal(await page.locator('table.steps tbody tr').count(), 200)
+    t.same(await axe(page), [])
+    await picture(page, 'console-200-steps')
+    t.same(complaints, [])
+  })
+
+  await t.test('a list of 1,000 models', async (t) => {
+    const repository = await manyModels(t, 1000)
+    const flags = ['--model-control-mode=explicit']
+    const { consolePort } = await serveConsole(t, { repository, flags })
+    const { page, complaints } = await openPage(browser, { port: consolePort })
+    await page.goto('/console')
+    await page.getByText('1000 of 1000').waitFor()
+    await page.getByRole('searchbox').fill('model_0777')
+    await page.getByText('1 of 1000').waitFor()
+    t.ok(await page.getByRole('link', { name: 'model_0777' }).isVisible())
+    await picture(page, 'console-1000-models')
+    t.same(complaints, [])
+  })
+})
+
+/** Calls a model again and again. @returns ends it. */
+function callOften(port: number, model: string, body: string): () => Promise<void> {
+  const ending = new AbortController()
+  const calling = (async () => {
+    while (!ending.signal.aborted) {
+      await restCall(port, 'POST', `/v2/models/${model}/infer`, { body: Buffer.from(body) })
+    }
+  })()
+  return async () => {
+    ending.abort()
+    await calling
+  }
+}

@@ -1,0 +1,11 @@
+import { z } from 'zod'
+
+/** What a model has done since it was loaded, over all its versions and replicas. Times are sums, in milliseconds. */
+export const Counts = z.object({
+  requests: z.number(),
+  failures: z.number(),
+  requestMs: z.number(),
+  queueMs: z.number(),
+  computeMs: z.number(),
+})
+export type Counts = Readonly<z.infer<typeof Counts>>

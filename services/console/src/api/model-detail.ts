@@ -1,0 +1,65 @@
+import { z } from 'zod'
+import { Counts } from './counts.ts'
+import { Kind, Version } from './overview.ts'
+
+/** An input or output. `shape` has a leading -1 if the model batches. */
+export const Tensor = z.object({
+  name: z.string(),
+  datatype: z.string(),
+  shape: z.array(z.number()).readonly(),
+  isOptional: z.boolean(),
+})
+export type Tensor = Readonly<z.infer<typeof Tensor>>
+
+const Port = z.object({ name: z.string(), tensor: z.string() })
+
+export const Step = z.object({
+  name: z.string(),
+  model: z.string(),
+  /** -1 is the latest. */
+  version: z.number(),
+  state: z.enum(['ready', 'not ready', 'unknown']),
+  /** Model input -> ensemble tensor. */
+  inputs: z.array(Port).readonly(),
+  outputs: z.array(Port).readonly(),
+  /** Within this ensemble. Milliseconds, summed. */
+  totals: z
+    .object({
+      requests: z.number(),
+      queueMs: z.number(),
+      transferMs: z.number(),
+      computeMs: z.number(),
+    })
+    .optional(),
+  /** Of its model over all its callers; absent if the caller may not see the model. */
+  failures: z.number().optional(),
+})
+export type Step = Readonly<z.infer<typeof Step>>
+
+export const Graph = z.object({
+  steps: z.array(Step).readonly(),
+  /** All tensors between them, those of the signature included. */
+  tensors: z.array(Tensor).readonly(),
+})
+export type Graph = Readonly<z.infer<typeof Graph>>
+
+/** The answer of `GET /console/api/models/NAME`. */
+export const ModelDetail = z.object({
+  name: z.string(),
+  kind: Kind,
+  platform: z.string(),
+  versions: z.array(Version).readonly(),
+  maxBatchSize: z.number(),
+  isDecoupled: z.boolean(),
+  inputs: z.array(Tensor).readonly(),
+  outputs: z.array(Tensor).readonly(),
+  /** Of an ensemble. */
+  graph: Graph.optional(),
+  /** The ensembles that call it. */
+  usedBy: z.array(z.string()).readonly(),
+  /** Why a request cannot be tried from the page; '' if it can. */
+  tryRefusal: z.string(),
+  atMs: z.number(),
+  counts: Counts,
+})
+export type ModelDetail = Readonly<z.infer<typeof ModelDetail>>

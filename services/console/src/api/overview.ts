@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { Counts } from './counts.ts'
+
+export const Version = z.object({
+  version: z.string(),
+  state: z.string(),
+  /** Why it is not ready, or ''. */
+  reason: z.string(),
+})
+export type Version = Readonly<z.infer<typeof Version>>
+
+export const Kind = z.enum(['model', 'ensemble', 'unknown'])
+export type Kind = z.infer<typeof Kind>
+
+/** A model as the list shows it. */
+export const ListedModel = z.object({
+  name: z.string(),
+  kind: Kind,
+  /** Backend or platform; '' if its configuration is not known. */
+  platform: z.string(),
+  versions: z.array(Version).readonly(),
+  counts: Counts,
+})
+export type ListedModel = Readonly<z.infer<typeof ListedModel>>
+
+/** What the page shows first; the answer of `GET /console/api/overview`. */
+export const Overview = z.object({
+  server: z.object({
+    name: z.string(),
+    version: z.string(),
+    isReady: z.boolean(),
+    /** What this server sees: `one process`, or one router of several. */
+    scope: z.string(),
+    httpPort: z.number().optional(),
+  }),
+  /** Of the server's monotonic clock, in milliseconds: rates are taken from two answers. */
+  atMs: z.number(),
+  models: z.array(ListedModel).readonly(),
+})
+export type Overview = Readonly<z.infer<typeof Overview>>

@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs'
+import { ServeError } from '@tutti/errors'
+import type { RestReply, RestRoute } from '@tutti/server'
+
+/** What `bundle.mjs` writes, by the path on which it is served. */
+const ASSETS = [
+  ['/console', 'index.html', 'text/html; charset=utf-8'],
+  ['/console/console.js', 'console.js', 'text/javascript; charset=utf-8'],
+  ['/console/console.css', 'console.css', 'text/css; charset=utf-8'],
+  ['/console/icon.svg', 'icon.svg', 'image/svg+xml'],
+] as const
+
+/** The paths that everybody gets: they hold nothing of the server. */
+export const PUBLIC_ROUTES: ReadonlySet<string> = new Set(['/', ...ASSETS.map(([path]) => path)])
+
+/** Nothing comes from another host, no script stands in a page, and no other page may frame this one. */
+export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; '),
+  'x-frame-options': 'DENY',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+}
+
+/** Routes of the page's files, which are read now. @throws ServeError SETTING_INVALID if they were not built. */
+export function assetRoutes(): readonly RestRoute[] {
+  const home: RestReply = {
+    status: 302,
+    headers: { location: '/console' },
+    parts: [],
+    byteLength: 0,
+  }
+  return [
+    { path: '/', methods: ['GET'], answer: () => home },
+    ...ASSETS.map(([path, file, type]): RestRoute => {
+      const reply = fileReply(file, type)
+      return { path, methods: ['GET'], isHealth: true, answer: () => reply }
+    }),
+  ]
+}
+
+function fileReply(file: string, type: string): RestReply {
+  try {
+    const body = readFileSync(new URL(`../dist/assets/${file}`, import.meta.url))
+    const headers = { 'content-type': type }
+    return { status: 200, headers, parts: [body], byteLength: body.byteLength }
+  } catch (cause) {
+    const text = `--console-port: the page is not built (${file}); try: npm run build`
+    throw new ServeError('SETTING_INVALID', text, { cause })
+  }
+}

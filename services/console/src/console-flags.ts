@@ -1,0 +1,34 @@
+import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+
+/** The one switch of the console, and where it listens. */
+export const CONSOLE_FLAGS = {
+  'console-port': {
+    type: 'int',
+    min: 0,
+    max: 65_535,
+    description:
+      'Serve the console, a web page, at /console on this port; 0 takes any free port. Without it there is no console.',
+  },
+  'console-address': {
+    type: 'string',
+    default: '127.0.0.1',
+    description:
+      'Address of the console. At one that is not of the loopback it only shows, unless --access-file says who may call models.',
+  },
+} as const satisfies FlagTable
+
+export type ConsoleFlags = FlagValues<typeof CONSOLE_FLAGS>
+
+/**
+ * @param flags.http-restricted-api - of `tutti serve`.
+ * @throws ServeError FLAG_INVALID for a console that would show what a header should keep.
+ */
+export function checkConsoleFlags(
+  flags: ConsoleFlags & { readonly 'http-restricted-api'?: readonly string[] },
+): void {
+  if (flags['console-port'] === undefined || !flags['http-restricted-api']?.length) return
+  throw flagRefusal(
+    '--console-port',
+    'given with --http-restricted-api, whose header a browser does not send; want --access-file in its place',
+  )
+}

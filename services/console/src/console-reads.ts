@@ -1,0 +1,118 @@
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { isDecoupled, type ModelConfig, modelMetadata } from '@tutti/model-config'
+import type { IndexEntry, InferenceBackend } from '@tutti/server'
+import type { Counts } from './api/counts.ts'
+import type { ModelDetail } from './api/model-detail.ts'
+import type { ListedModel, Overview, Version } from './api/overview.ts'
+import type { ConsoleModel, ConsoleSource } from './console-source.ts'
+import { NO_COUNTS, readCounts } from './read-counts.ts'
+import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
+
+export interface ConsoleReadsOptions {
+  readonly source: ConsoleSource
+  readonly server: Omit<Overview['server'], 'isReady'>
+  /** Why the page may not run requests; '' if it may. */
+  readonly tryRefusal: string
+  readonly clock: Clock
+}
+
+/** What the page reads, each time of one caller's backend: nothing is kept, and nothing runs while no page is open. */
+export class ConsoleReads {
+  readonly #o: ConsoleReadsOptions
+
+  constructor(o: ConsoleReadsOptions) {
+    this.#o = o
+  }
+
+  async overview(backend: InferenceBackend): Promise<Overview> {
+    const { server, clock } = this.#o
+    const { versions, counts } = await this.#read(backend)
+    const models = [...versions].map(([name, all]): ListedModel => {
+      const found = this.#o.source.find(name)
+      return { ...described(name, found), versions: all, counts: counts.get(name) ?? NO_COUNTS }
+    })
+    return { server: { ...server, isReady: backend.isReady() }, atMs: clock.now(), models }
+  }
+
+  /** @throws ServeError MODEL_NOT_FOUND for one that the caller's index does not name. */
+  async model(backend: InferenceBackend, name: string): Promise<ModelDetail> {
+    const { source, clock, tryRefusal } = this.#o
+    const { versions, counts } = await this.#read(backend)
+    const own = versions.get(name)
+    if (own === undefined) {
+      throw new ServeError('MODEL_NOT_FOUND', `model '${name}' is not found`)
+    }
+    const found = source.find(name)
+    const config = found?.config
+    const known = (model: string): KnownStep | undefined => {
+      const all = versions.get(model)
+      if (all === undefined) return undefined
+      const { failures } = counts.get(model) ?? NO_COUNTS
+      return { config: source.find(model)?.config, isReady: all.some(isReady), failures }
+    }
+    const { plan } = found ?? {}
+    const totals = source.stepTotals(name)
+    const graph = config && readGraph({ config, plan, known, totals })
+    return {
+      ...described(name, found),
+      ...signature(config, found),
+      versions: own,
+      ...(graph && { graph }),
+      usedBy: [...versions.keys()].filter((other) => calls(source.find(other), name)),
+      tryRefusal,
+      atMs: clock.now(),
+      counts: counts.get(name) ?? NO_COUNTS,
+    }
+  }
+
+  async #read(backend: InferenceBackend): Promise<{
+    readonly versions: ReadonlyMap<string, readonly Version[]>
+    readonly counts: ReadonlyMap<string, Counts>
+  }> {
+    const [index, statistics] = await Promise.all([
+      backend.repositoryIndex(false),
+      backend.statistics('', ''),
+    ])
+    const isEnsemble = (name: string): boolean => this.#o.source.find(name)?.kind === 'ensemble'
+    return { versions: groupVersions(index), counts: readCounts(statistics, isEnsemble) }
+  }
+}
+
+function described(name: string, found: ConsoleModel | undefined) {
+  const { config, kind } = found ?? {}
+  const platform = config?.platform || config?.backend || ''
+  return { name, kind: kind ?? 'unknown', platform } as const
+}
+
+function signature(config: ModelConfig | undefined, found: ConsoleModel | undefined) {
+  if (config === undefined) {
+    return { maxBatchSize: 0, isDecoupled: false, inputs: [], outputs: [] }
+  }
+  const { inputs, outputs } = modelMetadata(config, [])
+  return {
+    maxBatchSize: config.max_batch_size,
+    isDecoupled: found?.plan?.decoupled ?? isDecoupled(config),
+    inputs: toTensors(inputs, config),
+    outputs: toTensors(outputs, config),
+  }
+}
+
+function calls(other: ConsoleModel | undefined, name: string): boolean {
+  return other?.config?.ensemble_scheduling?.step.some((s) => s.model_name === name) ?? false
+}
+
+function groupVersions(index: readonly IndexEntry[]): ReadonlyMap<string, Version[]> {
+  const groups = new Map<string, Version[]>()
+  for (const { name, version, state, reason } of index) {
+    const group = groups.get(name) ?? []
+    // Without a state: it could be loaded, and is not.
+    group.push({ version, state: state || 'NOT LOADED', reason })
+    groups.set(name, group)
+  }
+  return groups
+}
+
+function isReady({ state }: Version): boolean {
+  return state === 'READY'
+}

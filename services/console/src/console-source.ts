@@ -1,0 +1,20 @@
+import type { EnsemblePlan } from '@tutti/ensemble'
+import type { ModelConfig } from '@tutti/model-config'
+import type { StepTotals } from '@tutti/server'
+
+/** A model or ensemble as its router knows it, also one that is not ready. */
+export interface ConsoleModel {
+  readonly name: string
+  readonly kind: 'model' | 'ensemble'
+  /** Absent if it was refused. */
+  readonly config?: ModelConfig
+  /** Of an ensemble that can run. */
+  readonly plan?: EnsemblePlan
+}
+
+/** What the console shows beside what clients can ask; never more than the caller's index names. */
+export interface ConsoleSource {
+  find(name: string): ConsoleModel | undefined
+  /** Of the steps of an ensemble. */
+  stepTotals(ensemble: string): readonly StepTotals[]
+}

@@ -1,0 +1,60 @@
+import type { z } from 'zod'
+
+const TOKEN_KEY = 'tutti-token'
+
+/** Why a call failed: the server's own text where it has answered. */
+export class CallFailure extends Error {
+  /** 0 if there was no answer. */
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** Kept for this tab alone. */
+export function setToken(token: string): void {
+  if (token === '') sessionStorage.removeItem(TOKEN_KEY)
+  else sessionStorage.setItem(TOKEN_KEY, token)
+}
+
+export function hasToken(): boolean {
+  return sessionStorage.getItem(TOKEN_KEY) !== null
+}
+
+/** @throws CallFailure if the server does not answer, or with an error. */
+export async function call(path: string, o: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(o.headers)
+  const token = sessionStorage.getItem(TOKEN_KEY)
+  if (token !== null) headers.set('authorization', `Bearer ${token}`)
+  const response = await fetch(path, { ...o, headers }).catch((error: unknown) => {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error
+    throw new CallFailure(0, 'The server does not answer.')
+  })
+  if (response.ok) return response
+  throw new CallFailure(response.status, await readError(response))
+}
+
+/** @throws CallFailure as `call`; also for an answer that is not of this page's version. */
+export async function getJson<T>(
+  path: string,
+  schema: z.ZodType<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const answer: unknown = await (await call(path, { signal })).json()
+  const parsed = schema.safeParse(answer)
+  if (parsed.success) return parsed.data
+  throw new CallFailure(0, 'The server has another version than this page. Load the page again.')
+}
+
+async function readError(response: Response): Promise<string> {
+  const text = await response.text().catch(() => '')
+  try {
+    const body: unknown = JSON.parse(text)
+    if (typeof body === 'object' && body !== null && 'error' in body) return String(body.error)
+  } catch {
+    // Not of the server itself: a proxy, say.
+  }
+  return text.slice(0, 500) || `The server answers with status ${response.status}.`
+}

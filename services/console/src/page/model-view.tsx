@@ -1,0 +1,140 @@
+import { ModelDetail, type Tensor } from '../api/model-detail.ts'
+import { GraphView } from './graph-view.tsx'
+import { linkTo } from './links.ts'
+import { Panel, Reasons, shapeOf, Trouble, Versions } from './parts.tsx'
+import { countRates, formatMs, formatRate, type Rates, stepRates } from './rates.ts'
+import { StepsTable } from './steps-table.tsx'
+import { usePoll } from './use-poll.ts'
+
+const EVERY_MS = 1000
+
+/** One model or ensemble: what it does now, its graph and its signature. */
+export function ModelView({ name }: { readonly name: string }) {
+  const path = `/console/api/models/${encodeURIComponent(name)}`
+  const { data, before, failure } = usePoll(path, ModelDetail, { everyMs: EVERY_MS, key: name })
+  return (
+    <main id="content" tabIndex={-1} class={failure === undefined ? '' : 'stale'}>
+      <nav aria-label="Path">
+        <a href="#/">Models</a>
+      </nav>
+      <div class="title">
+        <h1>{name}</h1>
+        {data && <Versions versions={data.versions} />}
+      </div>
+      <Trouble failure={failure} hasData={data !== undefined} />
+      {data && (
+        <>
+          <Reasons versions={data.versions} />
+          <Body detail={data} before={before} />
+        </>
+      )}
+    </main>
+  )
+}
+
+function Body({
+  detail,
+  before,
+}: {
+  readonly detail: ModelDetail
+  readonly before: ModelDetail | undefined
+}) {
+  const { graph, usedBy, counts } = detail
+  const elapsedMs = detail.atMs - (before?.atMs ?? detail.atMs)
+  const steps = graph?.steps ?? []
+  const rates = steps.map((step, i) => stepRates(step, before?.graph?.steps[i], elapsedMs))
+  return (
+    <>
+      <Figures detail={detail} rates={countRates(counts, before?.counts, elapsedMs)} />
+      {graph && (
+        <Panel title="Graph">
+          <GraphView graph={graph} signature={detail} rates={rates} />
+          <StepsTable steps={steps} rates={rates} />
+        </Panel>
+      )}
+      <Panel title="Signature">
+        <Signature detail={detail} />
+      </Panel>
+      {usedBy.length > 0 && (
+        <Panel title="Used by">
+          <ul class="plain">
+            {usedBy.map((other) => (
+              <li key={other}>
+                <a href={linkTo(other)}>{other}</a>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+    </>
+  )
+}
+
+function Figures({
+  detail,
+  rates,
+}: {
+  readonly detail: ModelDetail
+  readonly rates: Rates | undefined
+}) {
+  const { kind, platform, maxBatchSize, isDecoupled, counts } = detail
+  const figures: readonly (readonly [string, string])[] = [
+    ['kind', kind === 'model' && platform !== '' ? `model, ${platform}` : kind],
+    ['largest batch', maxBatchSize > 0 ? String(maxBatchSize) : 'none'],
+    ...(isDecoupled ? [['responses', 'any number (decoupled)'] as const] : []),
+    ['requests', formatRate(rates?.requestsPerSecond)],
+    ['errors', formatRate(rates?.failuresPerSecond)],
+    ['latency', formatMs(rates?.requestMs)],
+    ['queue', formatMs(rates?.queueMs)],
+    ['compute', formatMs(rates?.computeMs)],
+    [
+      'since load',
+      `${counts.requests.toLocaleString('en')} answered, ${counts.failures.toLocaleString('en')} failed`,
+    ],
+  ]
+  return (
+    <dl class="figures">
+      {figures.map(([term, value]) => (
+        <div key={term}>
+          <dt>{term}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function Signature({ detail }: { readonly detail: ModelDetail }) {
+  const rows = [
+    ...detail.inputs.map((tensor) => ({ side: 'input', tensor })),
+    ...detail.outputs.map((tensor) => ({ side: 'output', tensor })),
+  ]
+  if (rows.length === 0) return <p class="quiet">The signature is not known.</p>
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Side</th>
+          <th scope="col">Type</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ side, tensor }) => (
+          <tr key={`${side} ${tensor.name}`}>
+            <th scope="row">{tensor.name}</th>
+            <td>
+              {side}
+              {isOptional(tensor)}
+            </td>
+            <td class="mono">{shapeOf(tensor)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function isOptional(tensor: Tensor): string {
+  return tensor.isOptional ? ', optional' : ''
+}

@@ -1,0 +1,70 @@
+import t from 'tap'
+import { countRates, formatMs, formatRate, stepRates } from './rates.ts'
+
+const COUNTS = { requests: 10, failures: 1, requestMs: 100, queueMs: 10, computeMs: 40 }
+const STEP = {
+  name: 's',
+  model: 'm',
+  version: -1,
+  state: 'ready' as const,
+  inputs: [],
+  outputs: [],
+  failures: 2,
+  totals: { requests: 10, queueMs: 10, transferMs: 20, computeMs: 40 },
+}
+
+await t.test('rates are differences over the time between', async (t) => {
+  const now = { requests: 30, failures: 3, requestMs: 300, queueMs: 50, computeMs: 100 }
+  t.match(countRates(now, COUNTS, 2000), {
+    requestsPerSecond: 10,
+    failuresPerSecond: 1,
+    requestMs: 10,
+    queueMs: 2,
+    computeMs: 3,
+  })
+})
+
+await t.test(
+  'nothing is said without a reading before, or of a model that began anew',
+  async (t) => {
+    t.equal(countRates(COUNTS, undefined, 1000), undefined)
+    t.equal(countRates(COUNTS, COUNTS, 0), undefined)
+    t.equal(countRates({ ...COUNTS, requests: 3 }, COUNTS, 1000), undefined)
+    t.equal(stepRates(STEP, undefined, 1000), undefined)
+    const { totals: _, ...uncounted } = STEP
+    t.equal(stepRates(uncounted, STEP, 1000), undefined)
+  },
+)
+
+await t.test('a step has its own times within the ensemble', async (t) => {
+  const totals = { requests: 20, queueMs: 20, transferMs: 50, computeMs: 90 }
+  t.match(stepRates({ ...STEP, totals, failures: 4 }, STEP, 1000), {
+    requestsPerSecond: 10,
+    failuresPerSecond: 2,
+    queueMs: 1,
+    transferMs: 3,
+    computeMs: 5,
+    requestMs: 9,
+  })
+  const { failures: _, ...hidden } = STEP
+  t.ok(Number.isNaN(stepRates(hidden, hidden, 1000)?.failuresPerSecond))
+})
+
+await t.test('figures have three digits and a unit', async (t) => {
+  t.same([0.0421, 4.21, 42.13, 421.3, 4213, Number.NaN, undefined].map(formatMs), [
+    '42.1 µs',
+    '4.21 ms',
+    '42.1 ms',
+    '421 ms',
+    '4.21 s',
+    '–',
+    '–',
+  ])
+  t.same([0, 0.5, 12.34, 1234, undefined].map(formatRate), [
+    '0/s',
+    '0.50/s',
+    '12.3/s',
+    '1,234/s',
+    '–',
+  ])
+})

@@ -1,0 +1,72 @@
+import type { Counts } from '../api/counts.ts'
+import type { Step } from '../api/model-detail.ts'
+
+/** What happened between two readings. Milliseconds are those of an average request; NaN if there was none. */
+export interface Rates {
+  readonly requestsPerSecond: number
+  readonly failuresPerSecond: number
+  readonly requestMs: number
+  readonly queueMs: number
+  readonly computeMs: number
+  readonly transferMs: number
+}
+
+/** @returns undefined without a reading before, or if counts went back, because the model was loaded anew. */
+export function countRates(
+  now: Counts,
+  before: Counts | undefined,
+  elapsedMs: number,
+): Rates | undefined {
+  if (before === undefined || elapsedMs <= 0) return undefined
+  const requests = now.requests - before.requests
+  const failures = now.failures - before.failures
+  if (requests < 0 || failures < 0) return undefined
+  return {
+    requestsPerSecond: (requests / elapsedMs) * 1000,
+    failuresPerSecond: (failures / elapsedMs) * 1000,
+    requestMs: (now.requestMs - before.requestMs) / requests,
+    queueMs: (now.queueMs - before.queueMs) / requests,
+    computeMs: (now.computeMs - before.computeMs) / requests,
+    transferMs: Number.NaN,
+  }
+}
+
+/** As `countRates`, of a step within its ensemble. Failures are those of its model, whoever called it. */
+export function stepRates(
+  now: Step,
+  before: Step | undefined,
+  elapsedMs: number,
+): Rates | undefined {
+  if (now.totals === undefined || before?.totals === undefined || elapsedMs <= 0) return undefined
+  const requests = now.totals.requests - before.totals.requests
+  const failures = (now.failures ?? 0) - (before.failures ?? 0)
+  if (requests < 0 || failures < 0) return undefined
+  const queueMs = (now.totals.queueMs - before.totals.queueMs) / requests
+  const computeMs = (now.totals.computeMs - before.totals.computeMs) / requests
+  const transferMs = (now.totals.transferMs - before.totals.transferMs) / requests
+  return {
+    requestsPerSecond: (requests / elapsedMs) * 1000,
+    failuresPerSecond: now.failures === undefined ? Number.NaN : (failures / elapsedMs) * 1000,
+    requestMs: queueMs + computeMs + transferMs,
+    queueMs,
+    computeMs,
+    transferMs,
+  }
+}
+
+/** Three digits, with a unit that people read; an en dash for what is not known. */
+export function formatMs(ms: number | undefined): string {
+  if (ms === undefined || !Number.isFinite(ms)) return '–'
+  if (ms >= 1000) return `${digits(ms / 1000)} s`
+  return ms < 1 ? `${digits(ms * 1000)} µs` : `${digits(ms)} ms`
+}
+
+export function formatRate(perSecond: number | undefined): string {
+  if (perSecond === undefined || !Number.isFinite(perSecond)) return '–'
+  return perSecond === 0 ? '0/s' : `${digits(perSecond)}/s`
+}
+
+function digits(value: number): string {
+  if (value >= 100) return Math.round(value).toLocaleString('en')
+  return value >= 10 ? value.toFixed(1) : value.toFixed(2)
+}

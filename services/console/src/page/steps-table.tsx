@@ -1,0 +1,58 @@
+import type { Step } from '../api/model-detail.ts'
+import { linkTo } from './links.ts'
+import { State } from './parts.tsx'
+import { formatMs, formatRate, type Rates } from './rates.ts'
+
+interface StepsTableProps {
+  readonly steps: readonly Step[]
+  readonly rates: readonly (Rates | undefined)[]
+}
+
+/** What each step does now, in figures: the graph's in a form to read and to sort out. */
+export function StepsTable({ steps, rates }: StepsTableProps) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Steps">
+      <table class="steps">
+        <thead>
+          <tr>
+            <th scope="col">Step</th>
+            <th scope="col">Model</th>
+            <th scope="col">State</th>
+            {['Requests', 'Model errors', 'Queue', 'Transfer', 'Compute'].map((title) => (
+              <th key={title} scope="col" class="number">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map((step, i) => {
+            const now = rates[i]
+            return (
+              <tr key={step.name}>
+                <th scope="row">{step.name}</th>
+                <td>
+                  {step.state === 'unknown' ? (
+                    step.model
+                  ) : (
+                    <a href={linkTo(step.model)}>{step.model}</a>
+                  )}
+                </td>
+                <td>
+                  <State state={step.state === 'ready' ? 'READY' : step.state} />
+                </td>
+                <td class="number">{formatRate(now?.requestsPerSecond)}</td>
+                <td class={(now?.failuresPerSecond ?? 0) > 0 ? 'number bad' : 'number'}>
+                  {formatRate(now?.failuresPerSecond)}
+                </td>
+                <td class="number">{formatMs(now?.queueMs)}</td>
+                <td class="number">{formatMs(now?.transferMs)}</td>
+                <td class="number">{formatMs(now?.computeMs)}</td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </div>
+  )
+}

@@ -1,0 +1,85 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { z } from 'zod'
+import { CallFailure, getJson } from './api-client.ts'
+
+/** Milliseconds over which rates are taken. */
+const WINDOW_MS = 5000
+
+export interface Polled<T> {
+  /** The latest answer; kept while the server does not answer. */
+  readonly data: T | undefined
+  /** One of some seconds before, for rates. */
+  readonly before: T | undefined
+  /** Why the latest call failed. */
+  readonly failure: CallFailure | undefined
+}
+
+const NOTHING = { data: undefined, before: undefined, failure: undefined }
+
+/**
+ * Reads a path again and again while the page is visible, each time when the answer before is there.
+ *
+ * @param o.key - what is read; another one starts anew.
+ */
+export function usePoll<T extends { readonly atMs: number }>(
+  path: string,
+  schema: z.ZodType<T>,
+  o: { readonly everyMs: number; readonly key: unknown },
+): Polled<T> {
+  const [polled, setPolled] = useState<Polled<T>>(NOTHING)
+  useEffect(() => {
+    setPolled(NOTHING)
+    const ending = new AbortController()
+    void poll(path, schema, { everyMs: o.everyMs, signal: ending.signal, show: setPolled })
+    return () => ending.abort()
+  }, [path, o.key])
+  return polled
+}
+
+interface PollOptions<T> {
+  readonly everyMs: number
+  readonly signal: AbortSignal
+  readonly show: (polled: Polled<T>) => void
+}
+
+async function poll<T extends { readonly atMs: number }>(
+  path: string,
+  schema: z.ZodType<T>,
+  { everyMs, signal, show }: PollOptions<T>,
+): Promise<void> {
+  let samples: readonly T[] = []
+  while (!signal.aborted) {
+    await visible(signal)
+    try {
+      const data = await getJson(path, schema, signal)
+      // A server that was started anew has another clock.
+      const isSame = data.atMs > (samples.at(-1)?.atMs ?? 0)
+      const kept = isSame ? samples.filter((one) => one.atMs > data.atMs - WINDOW_MS) : []
+      samples = [...kept, data]
+      show({ data, before: kept[0], failure: undefined })
+    } catch (error) {
+      if (signal.aborted) return
+      const failure = error instanceof CallFailure ? error : new CallFailure(0, String(error))
+      show({ data: samples.at(-1), before: undefined, failure })
+    }
+    await pause(everyMs, signal)
+  }
+}
+
+function visible(signal: AbortSignal): Promise<void> {
+  if (document.visibilityState === 'visible') return Promise.resolve()
+  return new Promise((resolve) => {
+    document.addEventListener('visibilitychange', () => resolve(), { once: true, signal })
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,99 @@
+import type { EnsemblePlan } from '@tutti/ensemble'
+import {
+  isEnsembleConfig,
+  type ModelConfig,
+  type ModelMetadata,
+  modelMetadata,
+} from '@tutti/model-config'
+import type { StepTotals } from '@tutti/server'
+import type { Graph, Step, Tensor } from './api/model-detail.ts'
+
+/** What of the models of its steps the caller may know. */
+export interface KnownStep {
+  readonly config?: ModelConfig | undefined
+  readonly isReady: boolean
+  readonly failures: number
+}
+
+export interface GraphSource {
+  readonly config: ModelConfig
+  /** Has the names that the ensemble gives its steps; absent if it cannot run. */
+  readonly plan?: EnsemblePlan | undefined
+  /** Undefined for a model that the caller may not see, or that is not there. */
+  readonly known: (model: string) => KnownStep | undefined
+  readonly totals: readonly StepTotals[]
+}
+
+/** The steps of an ensemble and the tensors between them; undefined for what is no ensemble. */
+export function readGraph(o: GraphSource): Graph | undefined {
+  const { config, plan } = o
+  if (!isEnsembleConfig(config)) return undefined
+  const totals = new Map(o.totals.map((one) => [one.step, one]))
+  const tensors = new Map(signatureOf(config).map((tensor) => [tensor.name, tensor]))
+  const steps = (config.ensemble_scheduling?.step ?? []).map((written, i): Step => {
+    const { model_name: model, model_version: version } = written
+    const known = o.known(model)
+    const name = plan?.steps[i]?.name ?? model
+    for (const tensor of tensorsOf(written, known?.config)) {
+      if (!tensors.has(tensor.name) || tensors.get(tensor.name)?.datatype === '') {
+        tensors.set(tensor.name, tensor)
+      }
+    }
+    return {
+      name,
+      model,
+      version: version,
+      state: known === undefined ? 'unknown' : known.isReady ? 'ready' : 'not ready',
+      inputs: portsOf(written.input_map),
+      outputs: portsOf(written.output_map),
+      totals: toTotals(totals.get(name)),
+      failures: known?.failures,
+    }
+  })
+  return { steps, tensors: [...tensors.values()] }
+}
+
+type Written = NonNullable<ModelConfig['ensemble_scheduling']>['step'][number]
+type TensorMap = Written['input_map']
+
+function portsOf(map: TensorMap): { readonly name: string; readonly tensor: string }[] {
+  return Object.entries(map).map(([name, tensor]) => ({ name, tensor }))
+}
+
+/** The inputs and outputs of a model, as its clients see them. */
+export function signatureOf(config: ModelConfig): readonly Tensor[] {
+  const { inputs, outputs } = modelMetadata(config, [])
+  return [...toTensors(inputs, config), ...toTensors(outputs, config)]
+}
+
+export function toTensors(
+  described: ModelMetadata['inputs'],
+  config: ModelConfig,
+): readonly Tensor[] {
+  const optional = new Set(config.input.filter((one) => one.optional).map(({ name }) => name))
+  return described.map(({ name, datatype, shape }) => ({
+    name,
+    datatype,
+    shape: [...shape],
+    isOptional: optional.has(name),
+  }))
+}
+
+/** Ensemble tensors that a step reads and writes, with the types that its model says; '' for a type that is not known. */
+function tensorsOf({ input_map: ins, output_map: outs }: Written, config?: ModelConfig): Tensor[] {
+  const described = config === undefined ? [] : signatureOf(config)
+  return [...Object.entries(ins), ...Object.entries(outs)].map(([port, name]) => {
+    const found = described.find((one) => one.name === port)
+    return { name, datatype: found?.datatype ?? '', shape: found?.shape ?? [], isOptional: false }
+  })
+}
+
+function toTotals(one: StepTotals | undefined): Step['totals'] {
+  if (one === undefined) return undefined
+  return {
+    requests: one.count,
+    queueMs: one.queueSeconds * 1e3,
+    transferMs: one.transferSeconds * 1e3,
+    computeMs: one.computeSeconds * 1e3,
+  }
+}
