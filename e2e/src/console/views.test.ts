@@ -96,8 +96,8 @@ await t.test('the views of a server', { skip }, async (t) => {
         ),
       )
     }
-    t.match(reached, ['#/', 'Graph of the ensemble', '#/models/add_one_batch'])
-    await page.keyboard.press('Enter')
+    const named = reached.filter((one) => one !== null)
+    t.match(named, ['#/', 'Graph of the ensemble', '#/models/add_one_batch'])
   })
 
   await t.test('it is as readable in the dark', async (t) => {

@@ -50,8 +50,9 @@ export {
   type Servers,
   type ServersOptions,
 } from './servers.ts'
-export { StatisticsRecorder, type StepLabels, type StepTotals } from './statistics.ts'
+export { StatisticsRecorder, type StepLabels } from './statistics.ts'
 export type { Execution } from './statistics-snapshot.ts'
+export type { StepTotals } from './step-totals.ts'
 export { checkTlsFlags } from './tls/secure-options.ts'
 export { openTraces } from './trace/open-traces.ts'
 export { readTraceFlags, TRACE_FLAGS, withTraceFlags } from './trace/trace-flags.ts'

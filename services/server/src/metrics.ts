@@ -8,13 +8,9 @@ import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
 import type { LatencyMetrics } from './metrics-flags.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
-import {
-  type StatisticsRecorder,
-  StepHistograms,
-  type StepLabels,
-  type StepTotals,
-} from './statistics.ts'
+import { type StatisticsRecorder, StepHistograms, type StepLabels } from './statistics.ts'
 import { stepFamilies } from './step-families.ts'
+import { type StepTotals, stepTotals } from './step-totals.ts'
 
 /** How a model's series are labelled. */
 export interface ModelMetricLabels {
@@ -133,7 +129,7 @@ export class ServerMetrics {
 
   /** What was counted of each step of an ensemble so far. */
   stepTotals(ensemble: string): readonly StepTotals[] {
-    return this.#steps.totals(ensemble)
+    return stepTotals(this.#steps, ensemble)
   }
 
   /** Counts a second replica that was asked for a step request, or that answered it first. */

@@ -110,15 +110,6 @@ export const BUCKETS_S = [
   30,
 ] as const
 
-/** Sums over the requests of a step that were answered. */
-export interface StepTotals {
-  readonly step: string
-  readonly count: number
-  readonly queueSeconds: number
-  readonly transferSeconds: number
-  readonly computeSeconds: number
-}
-
 interface Step {
   readonly labels: StepLabels
   readonly parts: Readonly<Record<'queue' | 'transfer' | 'compute', Histogram>>
@@ -148,19 +139,6 @@ export class StepHistograms {
   /** What was counted so far. */
   get steps(): readonly Step[] {
     return [...this.#steps.values()]
-  }
-
-  /** What was counted of each step of an ensemble so far. */
-  totals(ensemble: string): readonly StepTotals[] {
-    return this.steps
-      .filter(({ labels }) => labels.ensemble === ensemble)
-      .map(({ labels: { step }, parts: { queue, transfer, compute } }) => ({
-        step,
-        count: compute.counts.reduce((sum, count) => sum + count, 0),
-        queueSeconds: queue.sum,
-        transferSeconds: transfer.sum,
-        computeSeconds: compute.sum,
-      }))
   }
 
   /** The step's series appear, at 0, unless they are there. */

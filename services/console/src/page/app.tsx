@@ -8,7 +8,7 @@ export function App() {
   const model = useAddress()
   return (
     <>
-      <a class="skip" href="#content">
+      <a class="skip" href="#content" onClick={skip}>
         Skip to content
       </a>
       <header class="bar">
@@ -26,13 +26,15 @@ export function App() {
 function useAddress(): string | undefined {
   const [hash, setHash] = useState(location.hash)
   useEffect(() => {
-    const follow = (): void => {
-      // The target of a link within the page.
-      if (location.hash === '#content') document.getElementById('content')?.focus()
-      else setHash(location.hash)
-    }
+    const follow = (): void => setHash(location.hash)
     addEventListener('hashchange', follow)
     return () => removeEventListener('hashchange', follow)
   }, [])
   return modelOf(hash)
+}
+
+/** The address names a view, so it must not change. */
+function skip(event: Event): void {
+  event.preventDefault()
+  document.getElementById('content')?.focus()
 }
