@@ -46,7 +46,7 @@ function fill(declared: Shape, count: number): Shape | undefined {
 }
 
 /**
- * Reads `--shape NAME=1,3,224`: extents from 1 on, commas between them.
+ * Reads the value of `--shape NAME=1,3,224`: extents with commas between them.
  *
  * @throws ServeError INVALID_REQUEST
  */

@@ -2,12 +2,13 @@ import { ServeError } from '@tutti/errors'
 import { InferenceClient } from '@tutti/protocol'
 import type { ModelClient, ModelClientOptions } from './model-client.ts'
 
-const PORTS: Readonly<Record<string, string>> = { 'grpc:': '8001', 'grpcs:': '8001' }
+/** Triton's. */
+const DEFAULT_PORT = '8001'
 
 /** A client over gRPC, with streams for decoupled models. */
 export function openGrpcClient({ url, tls, headers, timeoutMs }: ModelClientOptions): ModelClient {
   const client = new InferenceClient({
-    address: `${url.hostname}:${url.port || PORTS[url.protocol]}`,
+    address: `${url.hostname}:${url.port || DEFAULT_PORT}`,
     ...(url.protocol === 'grpcs:' && { tls }),
   })
   const options = { headers, ...(timeoutMs !== undefined && { timeoutMs }) }

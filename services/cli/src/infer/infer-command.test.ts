@@ -269,6 +269,8 @@ await t.test('errors name the input, what came and what was wanted', async (t) =
       /--output: the model has no 'aut'; did you mean 'out'/,
     ],
     [['numbers', '-i=a=b=1', '-i=a=b=2'], 2, /one input came twice/],
+    [['numbers', '-i=a=b=[1,2,3]', '-o=out=x', '-o=out=y'], 2, /--output: one output came twice/],
+    [['numbers', '--shape=a=b=1,3'], 2, /--shape: 'a=b' has no value, want --input a=b=VALUE too/],
     [['nambers'], 1, /unknown model: 'nambers'/],
     [['failing', '-i=a=b=1'], 1, /it does not like that/],
     [[], 2, /got 0 model names, want one/],

@@ -1,12 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import type { FlagTable, FlagValues, ProcessEnvironment } from '@tutti/chassis'
-import { nearestName, ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import type { InferResponseParts, ModelSignature, TensorSignature } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
 import { parseShape } from './fit-shape.ts'
 import { openGrpcClient } from './grpc-client.ts'
 import { type ModelClient, parseServerUrl } from './model-client.ts'
+import { readNamed } from './named-flags.ts'
 import { type InputSource, readInput } from './read-input.ts'
 import { openRestClient } from './rest-client.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
@@ -103,7 +104,7 @@ async function inferOnce(
   const version = flags['model-version']
   const signature = await client.signature(o.model, version)
   const inputs = await readInputs(signature, flags, environment)
-  const files = new Map(flags.output.map((text) => splitNamed('output', text, signature.outputs)))
+  const files = readNamed('output', flags.output, signature.outputs)
   const request = { modelName: o.model, modelVersion: version, inputs }
   const startedAt = performance.now()
   let index = 0
@@ -124,10 +125,12 @@ async function readInputs(
   flags: Flags,
   environment: ProcessEnvironment,
 ): Promise<readonly NamedTensor[]> {
-  const shapes = new Map(flags.shape.map((text) => splitNamed('shape', text, signature.inputs)))
-  const given = new Map(flags.input.map((text) => splitNamed('input', text, signature.inputs)))
-  if (given.size < flags.input.length) {
-    throw new ServeError('FLAG_INVALID', '--input: one input came twice, want each once')
+  const shapes = readNamed('shape', flags.shape, signature.inputs)
+  const given = readNamed('input', flags.input, signature.inputs)
+  for (const tensor of shapes.keys()) {
+    if (given.has(tensor)) continue
+    const problem = `'${tensor.name}' has no value, want --input ${tensor.name}=VALUE too`
+    throw new ServeError('FLAG_INVALID', `--shape: ${problem}`, { details: { field: 'shape' } })
   }
   if ([...given.values()].filter((text) => text === '@-').length > 1) {
     throw new ServeError('FLAG_INVALID', '--input: got @- twice, and there is one standard input')
@@ -151,28 +154,6 @@ async function openSource(text: string, { input }: ProcessEnvironment): Promise<
   const parts: Buffer[] = []
   for await (const part of input ?? []) parts.push(Buffer.from(part))
   return { kind: 'file', name, bytes: Buffer.concat(parts) }
-}
-
-/** NAME=TEXT, where the name is one of those that the model has; names may have a `=` too. */
-export function splitNamed(
-  flag: string,
-  text: string,
-  known: readonly TensorSignature[],
-): readonly [TensorSignature, string] {
-  const [found] = known
-    .filter(({ name }) => text.startsWith(`${name}=`))
-    .toSorted((a, b) => b.name.length - a.name.length)
-  if (found !== undefined) return [found, text.slice(found.name.length + 1)]
-  const equals = text.indexOf('=')
-  const names = known.map(({ name }) => name)
-  const got = equals === -1 ? text : text.slice(0, equals)
-  const near = nearestName(got, names)
-  const hint =
-    near === undefined ? `there is ${names.join(', ') || 'none'}` : `did you mean '${near}'?`
-  const problem = names.includes(text)
-    ? `got '${text}' without a value, want ${text}=VALUE`
-    : `the model has no '${got}'; ${hint}`
-  throw new ServeError('FLAG_INVALID', `--${flag}: ${problem}`, { details: { field: flag } })
 }
 
 async function readGiven(flag: string, file: string): Promise<Buffer> {

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, type Datatype, elementCount, type TensorValue } from '@tutti/tensor'
+import { DATATYPES, type Datatype, elementCount, isDatatype, type TensorValue } from '@tutti/tensor'
 
 /*
  * NumPy's file format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Read are versions 1 to 3, written is
@@ -78,14 +78,9 @@ function datatypeOf(descriptor: string): Datatype {
   // One byte has no order, and numpy writes `|` or, in old files, `<`.
   const plain = descriptor.replace(/^[|<=]/, '')
   for (const [name, known] of Object.entries(DESCRIPTORS)) {
-    const datatype = Object.hasOwn(DESCRIPTORS, name) && isKnown(name) ? name : undefined
-    if (datatype !== undefined && known.slice(1) === plain) return datatype
+    if (isDatatype(name) && known.slice(1) === plain) return name
   }
   throw refused(`its elements are '${descriptor}', want little-endian numbers or booleans`)
-}
-
-function isKnown(name: string): name is Datatype {
-  return Object.hasOwn(DATATYPES, name)
 }
 
 /** @returns the file in parts, the last of them `data`; undefined for datatypes that NumPy has not. */
