@@ -69,7 +69,7 @@ export async function axe(page: Page): Promise<readonly string[]> {
   )
 }
 
-/** Keeps a picture of a view, if someone wants one. */
+/** Keeps a picture of a view where TUTTI_CONSOLE_PICTURES names a folder. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (PICTURES === undefined) return
   await page.screenshot({ path: join(PICTURES, `${name}.png`) })

@@ -19,6 +19,6 @@ await t.test('the page holds no script of its own, and names no other host', asy
   t.notMatch(policy, /unsafe|\*|https?:/)
 })
 
-await t.test('what everybody gets is the files, and nothing else', async (t) => {
+await t.test('without an identity a caller gets the files, and nothing else', async (t) => {
   t.same(new Set(assetRoutes().map(({ path }) => path)), PUBLIC_ROUTES)
 })

@@ -10,7 +10,7 @@ const ASSETS = [
   ['/console/icon.svg', 'icon.svg', 'image/svg+xml'],
 ] as const
 
-/** The paths that everybody gets: they hold nothing of the server. */
+/** The paths that need no identity: they hold nothing of the server. */
 export const PUBLIC_ROUTES: ReadonlySet<string> = new Set(['/', ...ASSETS.map(([path]) => path)])
 
 /** Nothing comes from another host, no script stands in a page, and no other page may frame this one. */

@@ -42,7 +42,7 @@ export function readGraph(o: GraphSource): Graph | undefined {
     return {
       name,
       model,
-      version: version,
+      version,
       state: known === undefined ? 'unknown' : known.isReady ? 'ready' : 'not ready',
       inputs: portsOf(written.input_map),
       outputs: portsOf(written.output_map),

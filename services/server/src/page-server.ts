@@ -13,7 +13,7 @@ export interface PageServerOptions {
   readonly headers: Readonly<Record<string, string>>
   /** Looks at each call before its credentials. @throws ServeError for one that a browser must not make. */
   readonly check: (caller: Caller) => void
-  /** Whether a route answers everybody, because it says nothing about models. */
+  /** Whether a route needs no identity, because it says nothing about models. */
   readonly isPublic: (route: string) => boolean
 }
 

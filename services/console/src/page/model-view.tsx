@@ -1,4 +1,4 @@
-import { ModelDetail, type Tensor } from '../api/model-detail.ts'
+import { ModelDetail } from '../api/model-detail.ts'
 import { GraphView } from './graph-view.tsx'
 import { linkTo } from './links.ts'
 import { Panel, Reasons, shapeOf, Trouble, Versions } from './parts.tsx'
@@ -123,18 +123,11 @@ function Signature({ detail }: { readonly detail: ModelDetail }) {
         {rows.map(({ side, tensor }) => (
           <tr key={`${side} ${tensor.name}`}>
             <th scope="row">{tensor.name}</th>
-            <td>
-              {side}
-              {isOptional(tensor)}
-            </td>
+            <td>{tensor.isOptional ? `${side}, optional` : side}</td>
             <td class="mono">{shapeOf(tensor)}</td>
           </tr>
         ))}
       </tbody>
     </table>
   )
-}
-
-function isOptional(tensor: Tensor): string {
-  return tensor.isOptional ? ', optional' : ''
 }

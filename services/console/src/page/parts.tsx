@@ -87,7 +87,7 @@ function SignIn({ text }: { readonly text: string }) {
         />
       </label>
       <button type="submit">Continue</button>
-      <p class="quiet">The token stays in this tab. You see and try what its identity may.</p>
+      <p class="quiet">The token stays in this tab. You see what its identity may see.</p>
     </form>
   )
 }

@@ -31,7 +31,7 @@ export function countRates(
   }
 }
 
-/** As `countRates`, of a step within its ensemble. Failures are those of its model, whoever called it. */
+/** As `countRates`, of a step within its ensemble. Failures are those of its model, of all callers. */
 export function stepRates(
   now: Step,
   before: Step | undefined,
