@@ -149,10 +149,10 @@ export interface BatchOptions {
   /** Names a listener that hears of each request whose caller has left before its final response, by its place in the batch. */
   onAbandon?(listener: (request: number) => void): void
   /**
-   * The instance takes further calls from now on, although this one still streams, or its responses are not passed on yet. Those of
-   * requests that have no other were all sent, and `again` was called. To be called once at most.
+   * The instance takes further calls from now on, although this one still streams, or its responses are not passed on yet. To be
+   * called once at most.
    *
-   * @param times - of the execution, if it is over.
+   * @param times - of the execution, if it is over: then the final response of each request was sent, or its `again` was called.
    */
   release?(times?: ExecutionTimes): void
 }

@@ -15,10 +15,7 @@ export interface Command {
   run(argv: readonly string[], environment: ProcessEnvironment): Promise<number>
 }
 
-/**
- * How a command prints, on all that print more than text: `text` for people, `json` for scripts. `--output` names files where a
- * command writes some.
- */
+/** How a command prints its results. Not `--output`, which names the files that a command writes. */
 export const FORMAT_FLAG = {
   type: 'enum',
   values: ['text', 'json'],
