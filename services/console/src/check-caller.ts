@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isIP } from 'node:net'
 import { ServeError } from '@tutti/errors'
-import { type Caller, refuseForeignPage } from '@tutti/server'
+import { type Caller, isLocalName, refuseForeignPage } from '@tutti/server'
 
 /** What a page of the same origin, and a user who types an address, make browsers say. */
 const OWN_SITES: readonly unknown[] = [undefined, 'same-origin', 'none']
@@ -27,8 +26,7 @@ export function checkCaller({ headers, route = '' }: Pick<Caller, 'headers' | 'r
 
 function checkHost({ host = '' }: IncomingHttpHeaders): void {
   const url = `http://${host}`
-  const name = URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : ''
-  if (isIP(name) > 0 || name === 'localhost' || name.endsWith('.localhost')) return
+  if (URL.canParse(url) && isLocalName(new URL(url).hostname)) return
   throw foreignPage(`host '${host.slice(0, 256)}'`, 'localhost or an IP address')
 }
 

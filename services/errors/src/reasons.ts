@@ -92,7 +92,7 @@ export const REASONS = {
   },
   FOREIGN_PAGE: {
     code: 'PERMISSION_DENIED',
-    meaning: 'a web page of another site wants to change the server',
+    meaning: 'a page of another site would change the server or call its console',
   },
   METHOD_NOT_ALLOWED: { code: 'UNIMPLEMENTED', meaning: 'the HTTP method is not allowed here' },
   MESSAGE_TOO_LARGE: { code: 'RESOURCE_EXHAUSTED', meaning: 'a message is over a size bound' },

@@ -88,7 +88,6 @@ export {
   encodeRestResponse,
   type RestBody,
 } from './rest/encode-response.ts'
-export { formatTensorData } from './rest/format-tensor-data.ts'
 export { parseJson } from './rest/json-text.ts'
 export { toJsonText } from './rest/json-writer.ts'
 export type { SharedPlace } from './rest/shared-place.ts'

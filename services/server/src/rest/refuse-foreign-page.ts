@@ -20,7 +20,7 @@ export function refuseForeignPage(headers: IncomingHttpHeaders): void {
   // `null` is the origin of a page without one, such as a file or a frame in a sandbox.
   if (page === undefined || page.host !== hostWithoutDefaultPort(page, host))
     throw foreignPage(`origin '${origin.slice(0, 256)}'`, `the server's own`)
-  if (isLocal(page.hostname)) return
+  if (isLocalName(page.hostname)) return
   throw foreignPage(`origin '${origin.slice(0, 256)}'`, 'localhost or an IP address')
 }
 
@@ -30,7 +30,8 @@ function hostWithoutDefaultPort({ protocol }: URL, host: string): string | undef
   return URL.canParse(url) ? new URL(url).host : undefined
 }
 
-function isLocal(hostname: string): boolean {
+/** An IP address or localhost, which no owner of another name can lead elsewhere. @param hostname - of a URL. */
+export function isLocalName(hostname: string): boolean {
   const name = hostname.replace(/^\[|\]$/g, '')
   return isIP(name) > 0 || name === 'localhost' || name.endsWith('.localhost')
 }
