@@ -33,7 +33,7 @@ export async function ensureBuilt(root, node) {
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
   const options = { cwd: root, env: toolEnvironment(root) }
   await runQuietly('The build (tsc -b)', node, [tsc, '-b'], options)
-  await runQuietly('The page of the console', node, ['services/console/bundle.mjs'], options)
+  await runQuietly('The page of the console', node, ['scripts/bundle-console.mjs'], options)
 }
 
 /** Changes whenever what `npm ci` would install does. */

@@ -11,7 +11,7 @@ export interface Fault {
   readonly directErrors?: readonly string[]
   /** Every request has its outcome within that time. Far more than it takes: the machine may be busy. */
   readonly withinMs: number
-  /** Of each request, where the client's own deadline is what ends it: nobody else can. */
+  /** Of each request, where the client's own deadline is what ends it: nothing else does. */
   readonly timeoutMs?: number
   /** From the strike to its undoing. */
   readonly heldMs: number

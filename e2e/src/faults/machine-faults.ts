@@ -23,7 +23,7 @@ function clockFile({ folders }: System): string {
   return join(folders.temporary, 'clock')
 }
 
-/** The clock of a process jumps, and the one by which it counts time does not: as if somebody had set the machine's. */
+/** The clock of a process jumps, and the one by which it counts time does not: as if the machine's had been set. */
 function jump(name: string, at: (system: System) => string, offset: '+1h' | '-1h'): Fault {
   return {
     name,

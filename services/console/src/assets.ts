@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { ServeError } from '@tutti/errors'
 import type { RestReply, RestRoute } from '@tutti/server'
 
-/** What `bundle.mjs` writes, by the path on which it is served. */
+/** What `scripts/bundle-console.mjs` writes, by the path on which it is served. */
 const ASSETS = [
   ['/console', 'index.html', 'text/html; charset=utf-8'],
   ['/console/console.js', 'console.js', 'text/javascript; charset=utf-8'],

@@ -137,7 +137,7 @@ export class ServerMetrics {
     this.#hedges.count(labels, what)
   }
 
-  /** Prints further families at each scrape, which somebody else counts. */
+  /** Prints further families at each scrape, which others count. */
   addFamilies(read: ReadFamilies): void {
     this.#added.push(read)
   }

@@ -45,7 +45,7 @@ export interface EnsembleWorld {
   readonly problemOf?: (servedName: string) => string | undefined
   /** The resource of that `metadata.name`, for hints: it is mistaken for the served name. */
   readonly resourceNamed?: (name: string) => NamedResource | undefined
-  /** Who has this Ensemble's served name, if it is somebody else. */
+  /** Another resource that has this Ensemble's served name. */
   readonly holder?: (servedName: string) => Claimant | undefined
   /** The served names that another Ensemble runs: as it is written, and as it was accepted. */
   readonly composes?: (servedName: string) => readonly string[]

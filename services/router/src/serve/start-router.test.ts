@@ -189,6 +189,26 @@ await t.test('a broker that is lost for a moment leaves the router its clients',
   }
 })
 
+await t.test('a router that reaches all models without the broker stays ready', async (t) => {
+  const endpoint = new ScriptedRouterEndpoint()
+  endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  endpoint.announce('s2', [['m', 1, 'r']], stepWithM('s2', 'r'))
+  endpoint.announce('s3', [['m', 2, 'q']], stepWithM('s3', 'q'))
+  const { ready } = await start(t, [], endpoint)
+  endpoint.isConnected = false
+  endpoint.awayForMs = 30_001
+  for (const [direct, status] of [
+    [['s1', 's2', 's3'], 200],
+    [['s2', 's3'], 200],
+    [['s1', 's2'], 503],
+    [['s3'], 503],
+    [[], 503],
+  ] as const) {
+    endpoint.direct = direct
+    t.equal((await get(ready.metricsPort, '/readyz'))[0], status, `over ${direct.join(', ')}`)
+  }
+})
+
 await t.test('an ensemble that waits for a step is not unknown, over gRPC and REST', async (t) => {
   const { endpoint, ready } = await start(t, [`--model-repository=${repository(t)}`])
   const client = new InferenceClient({ address: `127.0.0.1:${ready.grpcPort}` })

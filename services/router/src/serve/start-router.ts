@@ -47,6 +47,7 @@ import { StepLink } from './step-link.ts'
 /**
  * So long a lost broker does not make the router unready. All routers lose it together, and a client is better told by them that
  * it may try again than by an ingress controller without a server; a router that lost it alone leaves its clients to the others then.
+ * As long as direct connections carry all requests there is no need to.
  */
 const BROKER_GRACE_MS = 30_000
 
@@ -78,13 +79,14 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const { flags, log } = o
   const parts = await openParts(o, opened)
   const { name, router, steps, discovery, accepted, metrics, clock } = parts
+  const { places } = parts.directory
   let endpoint: RouterEndpoint | undefined
   let knowsSteps = false
   const causes = (): readonly string[] => {
     // Of the steps that were there at the start. A later one that is slow must not take every router out of its Service.
     knowsSteps ||= discovery.isOver && steps.isSettled
     return [
-      ...findCauses(endpoint, knowsSteps, discovery),
+      ...findCauses(endpoint, { knowsSteps, discovery, places }),
       ...(accepted?.hasSynced === false ? ['the accepted revisions have not been read yet'] : []),
     ]
   }
@@ -250,15 +252,29 @@ function notJoined(): never {
 /** Why the process is not ready, beside its lifecycle. */
 function findCauses(
   endpoint: RouterEndpoint | undefined,
-  knowsSteps: boolean,
-  discovery: StepDiscovery,
+  o: {
+    readonly knowsSteps: boolean
+    readonly discovery: StepDiscovery
+    readonly places: StepDirectory['places']
+  },
 ): readonly string[] {
+  const { knowsSteps, discovery, places } = o
   if (endpoint === undefined) return ['the broker is not connected']
-  const isForgiven = !endpoint.isConnected && endpoint.awayMs <= BROKER_GRACE_MS
+  const isForgiven =
+    !endpoint.isConnected &&
+    (endpoint.awayMs <= BROKER_GRACE_MS || reachesAll(endpoint.direct, places))
   const causes = isForgiven ? [] : [...endpoint.obstacles]
   if ((endpoint.isConnected || isForgiven) && !discovery.isOver) {
     causes.push('the steps have not been heard yet')
   }
   if (discovery.isOver && !knowsSteps) causes.push('a step has not described itself yet')
   return causes
+}
+
+/** Whether each model version that steps serve has a replica that is reached without the broker. */
+function reachesAll(direct: readonly string[], { byRevision }: StepDirectory['places']): boolean {
+  const reached = new Set(direct)
+  const served = [...byRevision.values()]
+  const isReached = served.every((all) => all.some(({ address }) => reached.has(address.replica)))
+  return served.length > 0 && isReached
 }

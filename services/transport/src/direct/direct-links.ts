@@ -17,7 +17,7 @@ import {
   parseDirectAddress,
 } from './direct-sockets.ts'
 
-/** What comes over direct connections, and what becomes of them. */
+/** What comes over direct connections. */
 export interface DirectTraffic {
   message(member: string, bytes: Uint8Array): void
   /** As PlaceMessage, for a chunk of that member. */

@@ -59,7 +59,7 @@ export class ChunkPump {
       try {
         await data.flush()
       } catch {
-        // The broker is away: what goes over it has failed, and who owns it has heard so. The next tick goes on with the rest.
+        // The broker is away: what goes over it has failed, and its owner knows. The next tick goes on with the rest.
         return
       }
     }

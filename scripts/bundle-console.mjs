@@ -1,11 +1,12 @@
-// Bundles the page of the console from what the compiler has written: dist/page -> dist/assets. Run it behind tsc -b.
+// Bundles the page of services/console from what the compiler has written: dist/page -> dist/assets. Run it behind tsc -b.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 
-const dist = join(import.meta.dirname, 'dist')
+const folder = join(import.meta.dirname, '..', 'services', 'console')
+const dist = join(folder, 'dist')
 const assets = join(dist, 'assets')
-const page = join(import.meta.dirname, 'src', 'page')
+const page = join(folder, 'src', 'page')
 
 const { outputFiles } = await build({
   entryPoints: { console: join(dist, 'page', 'main.js') },
