@@ -87,6 +87,8 @@ await test('of this checkout: sources and manifests, nothing that is built', asy
     ],
   )
   t.notOk(
-    files.some((path) => /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts/.test(path)),
+    files.some((path) =>
+      /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts\/(?!bundle-console)/.test(path),
+    ),
   )
 })
