@@ -44,6 +44,7 @@ export {
 } from './metrics.ts'
 export { createTracing } from './otlp-tracing.ts'
 export { parseCertificates, parsePrivateKey } from './pem.ts'
+export { printable } from './printable.ts'
 export { createProbeServer, PROBE_CONNECTIONS } from './probe-server.ts'
 export { Secret } from './secret.ts'
 export { raceSignal, signalError } from './signal-error.ts'

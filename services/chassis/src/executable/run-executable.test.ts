@@ -82,8 +82,9 @@ await t.test('what is not understood ends before anything starts', async (t) => 
     t.equal(printed.err, `test: ${text}\n`)
     t.same(events, [])
   }
-  const { environment } = rig()
-  t.equal(reportFailure('test', new Error('boom'), environment), 1)
+  const { environment, printed } = rig()
+  t.equal(reportFailure('test', new Error('boom\n\u001b[2J'), environment), 1)
+  t.equal(printed.err, 'test: boom\n\\u001b[2J\n', 'no control sequence of the terminal')
 })
 
 await t.test('a flag without effect is logged if it is given', (t) => {

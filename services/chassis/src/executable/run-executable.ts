@@ -7,6 +7,7 @@ import { leave } from '../leave.ts'
 import { processSignals, type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
 import { createLogger, type Logger } from '../log.ts'
 import type { LogSettings } from '../log-settings.ts'
+import { printable } from '../printable.ts'
 import { type ProcessFlags, toLogSettings } from './process-flags.ts'
 import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'
 
@@ -151,6 +152,8 @@ export function reportFailure(
   environment: ProcessEnvironment,
 ): number {
   const { message, reason } = ServeError.from(error)
-  environment.err(`${program}: ${message}\n`)
+  // The text may be a server's.
+  const lines = message.split('\n').map(printable)
+  environment.err(`${program}: ${lines.join('\n')}\n`)
   return reason === 'FLAG_INVALID' ? USAGE_ERROR : 1
 }
