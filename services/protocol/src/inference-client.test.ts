@@ -1,5 +1,5 @@
 import { Server, ServerCredentials, type UntypedServiceImplementation } from '@grpc/grpc-js'
-import { ServeError } from '@tutti/errors'
+import { type Reason, ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import { decodeInferRequest, encodeInferResponseFrame } from './infer/server-codec.ts'
@@ -21,6 +21,7 @@ interface UnaryCall {
   once(event: 'cancelled', listener: () => void): void
 }
 type Callback = (error: object | null, answer?: Buffer) => void
+type ObjectCallback = (error: object | null, answer?: object) => void
 
 /** A server with only the handlers that a test needs. */
 async function openServer(
@@ -116,6 +117,34 @@ await t.test('the timeout travels, and a signal cancels', async (t) => {
     message: 'before it began',
   })
 })
+
+await t.test(
+  'a model is decoupled if the server says so, and not if it does not tell',
+  async (t) => {
+    const tensor = { name: 'x', datatype: 'UINT8', shape: ['-1', '2'] }
+    const metadata = { name: 'm', inputs: [tensor], outputs: [tensor] }
+    const open = (ModelConfig?: (call: UnaryCall, callback: ObjectCallback) => void) =>
+      openServer(t, {
+        ModelMetadata: (_call: UnaryCall, callback: ObjectCallback) => callback(null, metadata),
+        ...(ModelConfig && { ModelConfig }),
+      })
+    const failing = (reason: Reason) =>
+      open((_call, callback) => callback(toGrpcStatus(new ServeError(reason, 'no luck'))))
+    const decoupled = { config: { model_transaction_policy: { decoupled: true } } }
+    t.strictSame(await (await open((_, callback) => callback(null, decoupled))).metadata('m', ''), {
+      name: 'm',
+      inputs: [{ ...tensor, shape: [-1, 2] }],
+      outputs: [{ ...tensor, shape: [-1, 2] }],
+      isDecoupled: true,
+    })
+    for (const client of [await open(), await failing('NOT_FOUND')]) {
+      t.match(await client.metadata('m', ''), { isDecoupled: false })
+    }
+    for (const reason of ['DEADLINE_EXCEEDED', 'SERVER_NOT_READY', 'INTERNAL'] as const) {
+      await t.rejects((await failing(reason)).metadata('m', ''), { reason, message: 'no luck' })
+    }
+  },
+)
 
 interface StreamCall {
   on(event: 'data', listener: (bytes: Buffer) => void): void

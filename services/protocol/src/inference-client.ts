@@ -13,7 +13,7 @@ import type { ModelMetadataResponse__Output } from './gen/inference/ModelMetadat
 import { decodeInferResponse, encodeInferRequest } from './infer/client-codec.ts'
 import type { InferRequestParts, InferResponseParts } from './infer/infer-message.ts'
 import { InferStream } from './infer-stream.ts'
-import { type ModelSignature, readSignature } from './model-signature.ts'
+import { type ModelMetadata, readMetadata } from './model-metadata.ts'
 import { inferenceServices } from './services.ts'
 import { fromGrpcStatus } from './status/grpc-status.ts'
 
@@ -132,21 +132,21 @@ export class InferenceClient {
   }
 
   /** What the server says of a model: ModelMetadata, and ModelConfig where it has that. */
-  async signature(
-    name: string,
-    version: string,
-    o: InferCallOptions = {},
-  ): Promise<ModelSignature> {
+  async metadata(name: string, version: string, o: InferCallOptions = {}): Promise<ModelMetadata> {
     const headers = toMetadata(o.headers)
-    const metadata = await callObject<ModelMetadataResponse__Output>((settle) =>
+    const answer = await callObject<ModelMetadataResponse__Output>((settle) =>
       this.objects.ModelMetadata({ name, version }, headers, toCallOptions(o), settle),
     )
-    const answer = await callObject<ModelConfigResponse__Output>(
-      (settle) => this.objects.ModelConfig({ name, version }, headers, toCallOptions(o), settle),
+    const told = await callObject<ModelConfigResponse__Output>((settle) =>
+      this.objects.ModelConfig({ name, version }, headers, toCallOptions(o), settle),
+    ).catch((error: unknown) => {
+      const { code } = ServeError.from(error)
       // Servers of the protocol need not have it.
-    ).catch(() => undefined)
-    const isDecoupled = answer?.config?.model_transaction_policy?.decoupled === true
-    return { ...readSignature(metadata), isDecoupled }
+      if (code === 'UNIMPLEMENTED' || code === 'NOT_FOUND') return undefined
+      throw error
+    })
+    const isDecoupled = told?.config?.model_transaction_policy?.decoupled === true
+    return { ...readMetadata(answer), isDecoupled }
   }
 
   /** Opens a ModelStreamInfer. */

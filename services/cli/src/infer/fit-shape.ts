@@ -1,5 +1,5 @@
-import { ServeError } from '@tutti/errors'
 import { elementCount, formatShape, type Shape, shapeMatches } from '@tutti/tensor'
+import { refused } from './refused.ts'
 
 /** What is known of the elements that came. */
 export interface Elements {
@@ -29,11 +29,7 @@ export function fitShape(input: string, declared: Shape, elements: Elements): Sh
   const got = shape === undefined ? `${count} elements` : `shape ${formatShape(shape)}`
   const isOpen = isFlat && declared.filter((extent) => extent === -1).length > 1
   const hint = isOpen ? `, or --shape ${input}=...` : ''
-  throw new ServeError(
-    'INVALID_REQUEST',
-    `input '${input}': got ${got}, want ${formatShape(declared)}${hint}`,
-    { details: { field: input } },
-  )
+  throw refused(`input '${input}': got ${got}, want ${formatShape(declared)}${hint}`, input)
 }
 
 /** With the one open extent from the number of elements; undefined if that leaves none, or several are open. */
@@ -55,10 +51,9 @@ export function parseShape(input: string, text: string, declared: Shape): Shape 
     .split(',')
     .map((extent) => (/^[0-9]{1,9}$/.test(extent) ? Number(extent) : NaN))
   if (shape.every((extent) => extent >= 0) && shapeMatches(declared, shape)) return shape
-  throw new ServeError(
-    'INVALID_REQUEST',
+  throw refused(
     `--shape of '${input}': got '${text}', want extents such as ${example(declared)} for ${formatShape(declared)}`,
-    { details: { field: input } },
+    input,
   )
 }
 

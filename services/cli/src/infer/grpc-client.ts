@@ -13,7 +13,7 @@ export function openGrpcClient({ url, tls, headers, timeoutMs }: ModelClientOpti
   })
   const options = { headers, ...(timeoutMs !== undefined && { timeoutMs }) }
   return {
-    signature: (model, version) => client.signature(model, version, options),
+    metadata: (model, version) => client.metadata(model, version, options),
     async *infer(request, { isDecoupled }) {
       if (!isDecoupled) {
         yield await client.infer(request, options)

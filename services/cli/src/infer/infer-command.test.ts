@@ -13,9 +13,9 @@ import { createTestCertificates } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { PNG } from 'pngjs'
 import t, { type Test } from 'tap'
-import { run } from '../run.ts'
 import { startServe } from '../serve/serve.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
+import { infer } from '../testing/infer.ts'
 import { INFER_FLAGS } from './infer-command.ts'
 
 /*
@@ -113,27 +113,6 @@ async function serve(
     grpc: `grpc://127.0.0.1:${ready.grpcPort}`,
     rest: `http://127.0.0.1:${ready.httpPort}`,
   }
-}
-
-async function infer(
-  argv: readonly string[],
-  o: { readonly input?: Uint8Array; readonly env?: Record<string, string> } = {},
-) {
-  const printed = { out: '', err: '' }
-  const { input } = o
-  const code = await run(['infer', ...argv], {
-    env: o.env ?? {},
-    out: (text) => (printed.out += text),
-    err: (text) => (printed.err += text),
-    ...(input !== undefined && {
-      input: (async function* () {
-        yield input
-      })(),
-    }),
-    signals: { listen: () => () => {} },
-    exit: () => {},
-  })
-  return { code, ...printed }
 }
 
 const outputsOf = (out: string) => JSON.parse(out).outputs
@@ -323,7 +302,7 @@ await t.test('servers with TLS and tokens are reached', async (t) => {
 await t.test('what a model answers is no control sequence of the terminal', async (t) => {
   const { grpc } = await serve(t)
   const { out } = await infer(['texts', `--url=${grpc}`, '-i=a=b=\u001b[31mred\u202e\u0085'])
-  t.match(out, String.raw`"\u001b[31mred\u{202e}\u{85}"`)
+  t.match(out, String.raw`"\u001b[31mred\u202e\u0085"`)
   t.notOk(['\u001b', '\u202e', '\u0085'].some((control) => out.includes(control)))
 })
 

@@ -1,7 +1,13 @@
-import { readFile, writeFile } from 'node:fs/promises'
-import type { FlagTable, FlagValues, ProcessEnvironment } from '@tutti/chassis'
+import { readFile } from 'node:fs/promises'
+import {
+  type FlagTable,
+  type FlagValues,
+  type ProcessEnvironment,
+  printable,
+  reportFailure,
+} from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { InferResponseParts, ModelSignature, TensorSignature } from '@tutti/protocol'
+import type { InferResponseParts, ModelMetadata } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
 import { parseShape } from './fit-shape.ts'
@@ -11,7 +17,7 @@ import { readNamed } from './named-flags.ts'
 import { type InputSource, readInput } from './read-input.ts'
 import { openRestClient } from './rest-client.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
-import { fileOfResponse, toFile } from './write-output.ts'
+import { missingOutputs, readOutputFiles, storeOutputs } from './write-output.ts'
 
 export const INFER_FLAGS = {
   input: {
@@ -32,7 +38,7 @@ export const INFER_FLAGS = {
     aliases: ['o'],
     repeatable: true,
     description:
-      'NAME=FILE: write an output to a file, by its extension as .npy, .json, .png, or as bytes. In a stream the second response goes to FILE.2, before the extension. Repeat the flag for more.',
+      'NAME=FILE: write an output to a file, by its extension as .npy, .json, .png, or as bytes. In a stream the second response goes to FILE.2, before the extension. What cannot be written is an error, and the rest is written. Repeat the flag for more.',
   },
   url: {
     type: 'string',
@@ -87,8 +93,7 @@ export const inferCommand: Command = {
         ...(flags['timeout-secs'] !== undefined && { timeoutMs: flags['timeout-secs'] * 1000 }),
       })
       try {
-        await inferOnce(client, { model, flags, environment })
-        return 0
+        return await inferOnce(client, { model, flags, environment })
       } finally {
         client.close()
       }
@@ -96,37 +101,45 @@ export const inferCommand: Command = {
   ),
 }
 
+/** @returns the exit code. */
 async function inferOnce(
   client: ModelClient,
   o: { readonly model: string; readonly flags: Flags; readonly environment: ProcessEnvironment },
-): Promise<void> {
+): Promise<number> {
   const { flags, environment } = o
   const version = flags['model-version']
-  const signature = await client.signature(o.model, version)
-  const inputs = await readInputs(signature, flags, environment)
-  const files = readNamed('output', flags.output, signature.outputs)
+  const metadata = await client.metadata(o.model, version)
+  const inputs = await readInputs(metadata, flags, environment)
+  const files = readOutputFiles(flags.output, metadata.outputs)
   const request = { modelName: o.model, modelVersion: version, inputs }
   const startedAt = performance.now()
   let index = 0
-  for await (const response of client.infer(request, signature)) {
+  let code = 0
+  const report = (problem: Error) => (code = reportFailure('tutti infer', problem, environment))
+  const came = new Set<string>()
+  for await (const response of client.infer(request, metadata)) {
     index += 1
-    const stored = await storeOutputs(response, files, signature.isDecoupled ? index : undefined)
+    const { stored, problems } = await storeOutputs(response, files, index)
     environment.out(
       flags.format === 'json'
         ? renderJson(response, stored)
         : renderText(response, stored, performance.now() - startedAt),
     )
+    problems.forEach(report)
+    for (const { name } of response.outputs) came.add(name)
   }
   if (index === 0 && flags.format === 'text') environment.out('no responses\n')
+  missingOutputs(files, came).forEach(report)
+  return code
 }
 
 async function readInputs(
-  signature: ModelSignature,
+  metadata: ModelMetadata,
   flags: Flags,
   environment: ProcessEnvironment,
 ): Promise<readonly NamedTensor[]> {
-  const shapes = readNamed('shape', flags.shape, signature.inputs)
-  const given = readNamed('input', flags.input, signature.inputs)
+  const shapes = readNamed('shape', flags.shape, metadata.inputs)
+  const given = readNamed('input', flags.input, metadata.inputs)
   for (const tensor of shapes.keys()) {
     if (given.has(tensor)) continue
     const problem = `'${tensor.name}' has no value, want --input ${tensor.name}=VALUE too`
@@ -192,35 +205,20 @@ async function readToken(flags: Flags, { env }: ProcessEnvironment) {
   return trimmed === '' ? {} : { authorization: `Bearer ${trimmed}` }
 }
 
-/** @returns where each output that was asked for is. */
-async function storeOutputs(
-  { outputs }: InferResponseParts,
-  files: ReadonlyMap<TensorSignature, string>,
-  index: number | undefined,
-): Promise<ReadonlyMap<string, string>> {
-  const stored = new Map<string, string>()
-  for (const [{ name }, given] of files) {
-    const tensor = outputs.find((output) => output.name === name)
-    if (tensor === undefined) continue
-    const file = index === undefined || index === 1 ? given : fileOfResponse(given, index)
-    await writeFile(file, toFile(tensor, file))
-    stored.set(name, file)
-  }
-  return stored
-}
-
 function renderText(
   { modelName, modelVersion, outputs }: InferResponseParts,
   stored: ReadonlyMap<string, string>,
   durationMs: number,
 ): string {
-  const width = Math.max(0, ...outputs.map(({ name }) => name.length))
-  const lines = outputs.map((tensor) => {
+  const names = outputs.map(({ name }) => printable(name))
+  const width = Math.max(0, ...names.map((name) => name.length))
+  const lines = outputs.map((tensor, i) => {
     const file = stored.get(tensor.name)
-    const where = file === undefined ? '' : `  -> ${file}`
-    return `  ${tensor.name.padEnd(width)}  ${summarizeTensor(tensor)}${where}\n`
+    const where = file === undefined ? '' : `  -> ${printable(file)}`
+    return `  ${names[i]?.padEnd(width)}  ${summarizeTensor(tensor)}${where}\n`
   })
-  return `${modelName}, version ${modelVersion}: ${durationMs.toFixed(1)} ms\n${lines.join('')}`
+  const model = printable(`${modelName}, version ${modelVersion}`)
+  return `${model}: ${durationMs.toFixed(1)} ms\n${lines.join('')}`
 }
 
 /** One line for a response. */
@@ -238,5 +236,6 @@ function renderJson(
       ...(file === undefined ? { data: toJsonData(tensor) } : { file }),
     }
   })
-  return `${JSON.stringify({ model: modelName, version: modelVersion, id, outputs: shown })}\n`
+  const response = { model: modelName, version: modelVersion, id, outputs: shown }
+  return `${printable(JSON.stringify(response))}\n`
 }

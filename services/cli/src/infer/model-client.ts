@@ -1,11 +1,11 @@
 import { ServeError } from '@tutti/errors'
-import type { InferRequestParts, InferResponseParts, ModelSignature } from '@tutti/protocol'
+import type { InferRequestParts, InferResponseParts, ModelMetadata } from '@tutti/protocol'
 
 /** A running server, as `tutti infer` asks it. */
 export interface ModelClient {
-  signature(model: string, version: string): Promise<ModelSignature>
+  metadata(model: string, version: string): Promise<ModelMetadata>
   /** The responses of one request, as they come. */
-  infer(request: InferRequestParts, signature: ModelSignature): AsyncIterable<InferResponseParts>
+  infer(request: InferRequestParts, metadata: ModelMetadata): AsyncIterable<InferResponseParts>
   close(): void
 }
 

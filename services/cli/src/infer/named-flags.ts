@@ -1,12 +1,12 @@
 import { nearestName, ServeError } from '@tutti/errors'
-import type { TensorSignature } from '@tutti/protocol'
+import type { TensorMetadata } from '@tutti/protocol'
 
 /** What a flag gives to tensors of the model. @throws ServeError FLAG_INVALID for one that comes twice. */
 export function readNamed(
   flag: 'input' | 'shape' | 'output',
   texts: readonly string[],
-  known: readonly TensorSignature[],
-): ReadonlyMap<TensorSignature, string> {
+  known: readonly TensorMetadata[],
+): ReadonlyMap<TensorMetadata, string> {
   const named = new Map(texts.map((text) => splitNamed(flag, text, known)))
   if (named.size === texts.length) return named
   const problem = `one ${flag} came twice, want each once`
@@ -17,8 +17,8 @@ export function readNamed(
 export function splitNamed(
   flag: string,
   text: string,
-  known: readonly TensorSignature[],
-): readonly [TensorSignature, string] {
+  known: readonly TensorMetadata[],
+): readonly [TensorMetadata, string] {
   const [found] = known
     .filter(({ name }) => text.startsWith(`${name}=`))
     .toSorted((a, b) => b.name.length - a.name.length)

@@ -1,5 +1,5 @@
-import { ServeError } from '@tutti/errors'
 import { DATATYPES, type Datatype, elementCount, isDatatype, type TensorValue } from '@tutti/tensor'
+import { refused } from './refused.ts'
 
 /*
  * NumPy's file format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Read are versions 1 to 3, written is
@@ -83,6 +83,10 @@ function datatypeOf(descriptor: string): Datatype {
   throw refused(`its elements are '${descriptor}', want little-endian numbers or booleans`)
 }
 
+export function isNpyDatatype(datatype: Datatype): boolean {
+  return DESCRIPTORS[datatype] !== undefined
+}
+
 /** @returns the file in parts, the last of them `data`; undefined for datatypes that NumPy has not. */
 export function formatNpy({
   datatype,
@@ -102,8 +106,4 @@ export function formatNpy({
   head.write(text, HEAD_BYTES, 'latin1')
   head[end - 1] = 0x0a
   return [head, data]
-}
-
-function refused(problem: string): ServeError {
-  return new ServeError('INVALID_REQUEST', problem)
 }

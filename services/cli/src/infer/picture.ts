@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { formatShape, type Shape, type TensorValue } from '@tutti/tensor'
 import { PNG } from 'pngjs'
+import { refused } from './refused.ts'
 
 const PNG_MAGIC = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 const CHANNELS: ReadonlySet<number> = new Set([1, 3, 4])
@@ -41,6 +42,15 @@ export function pictureLayout(shape: Shape): PictureLayout | undefined {
   return CHANNELS.has(third)
     ? { height: first, width: second, channels: third, isPlanar: false }
     : { height: second, width: third, channels: first, isPlanar: true }
+}
+
+/** Whether some tensor of a shape with open extents is a picture. */
+export function mayBePicture(shape: Shape): boolean {
+  if (shape.length > 4) return false
+  const open = shape.indexOf(-1)
+  if (open === -1) return pictureLayout(shape) !== undefined
+  // 1 may be a batch or channels, 2 is neither.
+  return [1, 2].some((extent) => mayBePicture(shape.with(open, extent)))
 }
 
 /**
@@ -109,8 +119,4 @@ export function encodePicture({ datatype, shape, data }: TensorValue): Uint8Arra
     }
   }
   return PNG.sync.write({ width, height, data: pixels })
-}
-
-function refused(problem: string): ServeError {
-  return new ServeError('INVALID_REQUEST', problem)
 }

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { parseTensorData, type TensorSignature } from '@tutti/protocol'
+import { parseTensorData, type TensorMetadata } from '@tutti/protocol'
 import {
   DATATYPES,
   encodeBytesTensor,
@@ -12,6 +12,7 @@ import {
 import { fitShape } from './fit-shape.ts'
 import { isNpy, parseNpy } from './npy.ts'
 import { decodePicture, isPng } from './picture.ts'
+import { refused } from './refused.ts'
 
 /** What `--input` gives to an input of a model. */
 export type InputSource =
@@ -27,7 +28,7 @@ const PICTURES = /\.(png|jpe?g|webp|gif|bmp|tiff?)$/i
  * @returns a view of a file's bytes where they are the tensor's.
  * @throws ServeError INVALID_REQUEST that names the input, what came and what is wanted.
  */
-export function readInput(declared: TensorSignature, source: InputSource): NamedTensor {
+export function readInput(declared: TensorMetadata, source: InputSource): NamedTensor {
   const { name } = declared
   try {
     const value =
@@ -44,7 +45,7 @@ export function readInput(declared: TensorSignature, source: InputSource): Named
   }
 }
 
-function fromFile(declared: TensorSignature, { name, bytes }: { name: string; bytes: Uint8Array }) {
+function fromFile(declared: TensorMetadata, { name, bytes }: { name: string; bytes: Uint8Array }) {
   const { datatype, shape } = declared
   if (isNpy(bytes)) return fromNpy(declared, bytes)
   if (/\.npy$/i.test(name)) throw refused('it does not begin as a file of NumPy does')
@@ -63,7 +64,7 @@ function fromFile(declared: TensorSignature, { name, bytes }: { name: string; by
   return fromRaw(declared, bytes)
 }
 
-function fromNpy({ name, datatype, shape }: TensorSignature, bytes: Uint8Array): TensorValue {
+function fromNpy({ name, datatype, shape }: TensorMetadata, bytes: Uint8Array): TensorValue {
   const value = parseNpy(bytes)
   if (value.datatype !== datatype) {
     throw refused(`got ${value.datatype}, want ${datatype}: in NumPy, astype changes it`)
@@ -72,7 +73,7 @@ function fromNpy({ name, datatype, shape }: TensorSignature, bytes: Uint8Array):
   return { ...value, shape: fitShape(name, shape, { count, shape: value.shape }) }
 }
 
-function fromRaw({ name, datatype, shape }: TensorSignature, data: Uint8Array): TensorValue {
+function fromRaw({ name, datatype, shape }: TensorMetadata, data: Uint8Array): TensorValue {
   const itemSize = DATATYPES[datatype].itemSize ?? 1
   const count = data.byteLength / itemSize
   if (!Number.isInteger(count)) {
@@ -81,7 +82,7 @@ function fromRaw({ name, datatype, shape }: TensorSignature, data: Uint8Array): 
   return { datatype, shape: fitShape(name, shape, { count }), data }
 }
 
-function oneElement({ name, shape }: TensorSignature, element: Uint8Array): TensorValue {
+function oneElement({ name, shape }: TensorMetadata, element: Uint8Array): TensorValue {
   return {
     datatype: 'BYTES',
     shape: ofOne(name, shape),
@@ -97,7 +98,7 @@ function ofOne(name: string, declared: Shape): Shape {
 }
 
 /** JSON; for BYTES, any other text is an element as it stands. */
-function fromText(declared: TensorSignature, text: string): TensorValue {
+function fromText(declared: TensorMetadata, text: string): TensorValue {
   const { name, datatype, shape } = declared
   const value = parseJsonText(text)
   if (datatype === 'BYTES' && !isTexts(value)) return oneElement(declared, Buffer.from(text))
@@ -155,8 +156,4 @@ const SHOWN = 40
 
 function quote(text: string): string {
   return JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text)
-}
-
-function refused(problem: string): ServeError {
-  return new ServeError('INVALID_REQUEST', problem)
 }

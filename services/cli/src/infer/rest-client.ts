@@ -6,7 +6,7 @@ import {
   type InferRequestParts,
   type InferResponseParts,
   NO_PARAMETERS,
-  readSignature,
+  readMetadata,
 } from '@tutti/protocol'
 import { isDatatype, type NamedTensor } from '@tutti/tensor'
 import { z } from 'zod'
@@ -44,10 +44,10 @@ function pathOf(model: string, version = ''): string {
 /** A client over REST, with tensors as binary data. */
 export function openRestClient(o: ModelClientOptions): ModelClient {
   return {
-    async signature(model, version) {
+    async metadata(model, version) {
       const { body } = await call(o, { method: 'GET', path: pathOf(model, version) })
       // A stream is asked for over gRPC; a server refuses a decoupled model here and says so.
-      return { ...readSignature(parse(Metadata, body)), isDecoupled: false }
+      return { ...readMetadata(parse(Metadata, body)), isDecoupled: false }
     },
     async *infer(request) {
       const { parts, headers } = encodeRequest(request)

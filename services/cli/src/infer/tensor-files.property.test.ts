@@ -11,7 +11,7 @@ import { formatNpy, parseNpy } from './npy.ts'
 import { decodePicture, encodePicture } from './picture.ts'
 import { readInput } from './read-input.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
-import { toFile } from './write-output.ts'
+import { readOutputFiles, toFile } from './write-output.ts'
 
 /*
  * Whatever stands in `--input` and in the files that it names is a tensor that fits the model, or an error that names the input.
@@ -120,6 +120,46 @@ await t.test('any tensor has a summary of one line, and JSON of its shape', (t) 
   t.end()
 })
 
+function succeeds(make: () => unknown): boolean {
+  try {
+    make()
+    return true
+  } catch {
+    return false
+  }
+}
+
+await t.test(
+  'no file is refused before the request that the answer could have been written to',
+  (t) => {
+    const someAnswer = fc.record({
+      datatype: fc.constantFrom<Datatype>('UINT8', 'UINT8', 'FP32', 'BF16', 'BYTES'),
+      extents: fc.array(fc.tuple(fc.constantFrom(1, 2, 3, 4, 5), fc.boolean()), { maxLength: 5 }),
+      file: fc.constantFrom('x.png', 'x.npy', 'x.json', 'x.jpg', 'x'),
+    })
+    const written = { early: 0, late: 0 }
+    fc.assert(
+      fc.property(someAnswer, ({ datatype, extents, file }) => {
+        const shape = extents.map(([extent]) => extent)
+        const declared = extents.map(([extent, isOpen]) => (isOpen ? -1 : extent))
+        const size = elementCount(shape) * (DATATYPES[datatype].itemSize ?? 4)
+        const isEarly = succeeds(() =>
+          readOutputFiles([`o=${file}`], [{ name: 'o', datatype, shape: declared }]),
+        )
+        const isLate = succeeds(() =>
+          toFile({ name: 'o', datatype, shape, data: new Uint8Array(size) }, file),
+        )
+        written.early += Number(isEarly)
+        written.late += Number(isLate)
+        return (isEarly || !isLate) && (declared.includes(-1) || isEarly === isLate)
+      }),
+      { numRuns: 1000 },
+    )
+    t.ok(written.late > 100 && written.early < 1000, JSON.stringify(written))
+    t.end()
+  },
+)
+
 await t.test('pixels survive a PNG, in each layout', (t) => {
   const extent = fc.integer({ min: 5, max: 9 })
   const someLayout = fc.tuple(extent, extent, fc.constantFrom(1, 3, 4), fc.boolean())
@@ -196,7 +236,7 @@ await t.test('outputs have the form of their file', (t) => {
   )
   const two = { ...text, shape: [2], data: Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0) }
   t.throws(() => toFile(two, 'x.txt'), {
-    message: /'o' for x\.txt: it is BYTES\[2\], 2 elements; want \.json/,
+    message: /'o' for x\.txt: it is BYTES\[2\], want \.json unless it has one element/,
   })
   const real = { name: 'o', datatype: 'FP32' as const, shape: [1, 2, 3], data: new Uint8Array(24) }
   t.throws(() => toFile(real, 'x.png'), { message: /FP32\[1,2,3\], want UINT8/ })

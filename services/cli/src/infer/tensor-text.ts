@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { printable } from '@tutti/chassis'
 import { ELEMENT_READERS } from '@tutti/protocol'
 import { bytesElements, DATATYPES, formatShape, type NamedTensor } from '@tutti/tensor'
 
@@ -94,12 +95,7 @@ function round(value: number): number {
   return Number(value.toPrecision(6))
 }
 
-/** Nothing that a model answers reaches the terminal as a control sequence. */
 function show(element: Element): string {
   const text = typeof element === 'number' ? String(round(element)) : JSON.stringify(element)
-  const short = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text
-  return short.replace(
-    /[\p{Cc}\p{Cf}\u2028\u2029]/gu,
-    (control) => `\\u{${control.codePointAt(0)?.toString(16)}}`,
-  )
+  return printable(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text)
 }

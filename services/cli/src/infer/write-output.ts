@@ -1,9 +1,74 @@
+import { writeFile } from 'node:fs/promises'
 import { extname } from 'node:path'
+import { flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { bytesElements, decodeBytesTensor, formatShape, type NamedTensor } from '@tutti/tensor'
-import { formatNpy } from './npy.ts'
-import { encodePicture } from './picture.ts'
+import type { InferResponseParts, TensorMetadata } from '@tutti/protocol'
+import { decodeBytesTensor, elementCount, formatShape, type NamedTensor } from '@tutti/tensor'
+import { readNamed } from './named-flags.ts'
+import { formatNpy, isNpyDatatype } from './npy.ts'
+import { encodePicture, mayBePicture } from './picture.ts'
+import { refused } from './refused.ts'
 import { toJsonData } from './tensor-text.ts'
+
+/** The outputs that `--output` wants in files. */
+export type OutputFiles = ReadonlyMap<TensorMetadata, string>
+
+/**
+ * Reads `--output`, and refuses files whose form no answer of the model can have.
+ *
+ * @param declared - the model's outputs.
+ * @throws ServeError FLAG_INVALID, or INVALID_REQUEST for the form.
+ */
+export function readOutputFiles(
+  texts: readonly string[],
+  declared: readonly TensorMetadata[],
+): OutputFiles {
+  const files = readNamed('output', texts, declared)
+  for (const [output, file] of files) {
+    if (file === '-' || file === '') {
+      const want = 'want a file; --format json prints all elements of what has no file'
+      throw flagRefusal('--output', `got '${file}' for '${output.name}', ${want}`)
+    }
+    checkForm(output, file)
+  }
+  return files
+}
+
+/** Writes the outputs of one response: `stored` has their files, `problems` what could not be written. @param index - from 1 in a stream. */
+export async function storeOutputs(
+  { outputs }: InferResponseParts,
+  files: OutputFiles,
+  index = 1,
+): Promise<{ readonly stored: ReadonlyMap<string, string>; readonly problems: readonly Error[] }> {
+  const stored = new Map<string, string>()
+  const problems: Error[] = []
+  for (const [{ name }, given] of files) {
+    const tensor = outputs.find((output) => output.name === name)
+    if (tensor === undefined) continue
+    const file = index === 1 ? given : fileOfResponse(given, index)
+    try {
+      await writeFile(file, toFile(tensor, file))
+      stored.set(name, file)
+    } catch (error) {
+      problems.push(error instanceof ServeError ? error : notWritten(name, error))
+    }
+  }
+  return { stored, problems }
+}
+
+function notWritten(name: string, error: unknown): ServeError {
+  return refused(`output '${name}' cannot be written: ${ServeError.from(error).message}`, name)
+}
+
+/** Says which outputs no response had. */
+export function missingOutputs(files: OutputFiles, came: ReadonlySet<string>): readonly Error[] {
+  const got = [...came].map((name) => `'${name}'`).join(', ') || 'no output'
+  return [...files]
+    .filter(([{ name }]) => !came.has(name))
+    .map(([{ name }, file]) =>
+      refused(`output '${name}' for ${file}: the answer has ${got}, want '${name}'`, name),
+    )
+}
 
 /**
  * The content of the file that an output is written to: by its extension `.npy`, `.json` or `.png`, otherwise the bytes of the tensor. The
@@ -13,37 +78,46 @@ import { toJsonData } from './tensor-text.ts'
  * @throws ServeError INVALID_REQUEST if the tensor has no such form.
  */
 export function toFile(tensor: NamedTensor, file: string): readonly Uint8Array[] {
-  const extension = extname(file).toLowerCase()
+  checkForm(tensor, file)
+  const extension = extensionOf(file)
   if (extension === '.json') return [Buffer.from(`${JSON.stringify(toJsonData(tensor))}\n`)]
-  if (tensor.datatype === 'BYTES') return [onlyElement(tensor, file)]
-  if (extension === '.npy') {
-    return formatNpy(tensor) ?? refuse(tensor, file, 'which NumPy has not; want .raw or .json')
+  if (tensor.datatype === 'BYTES') {
+    const elements = decodeBytesTensor(tensor.data)
+    return elements.length === 1 ? elements : refuse(tensor, file, NOT_ONE)
   }
-  if (extension === '.png') {
-    const picture = encodePicture(tensor)
-    return picture === undefined
-      ? refuse(tensor, file, 'want UINT8 with 1, 3 or 4 channels for a picture, or .npy')
-      : [picture]
-  }
-  if (/^\.(jpe?g|webp|gif|bmp|tiff?)$/.test(extension)) {
-    return refuse(tensor, file, 'want .png for a picture')
-  }
-  return [tensor.data]
+  if (extension === '.npy') return formatNpy(tensor) ?? refuse(tensor, file, NOT_NUMPY)
+  if (extension !== '.png') return [tensor.data]
+  const picture = encodePicture(tensor)
+  return picture === undefined ? refuse(tensor, file, NOT_PICTURE) : [picture]
 }
 
-function onlyElement(tensor: NamedTensor, file: string): Uint8Array {
-  const [element, second] = bytesElements(tensor.data)
-  if (element !== undefined && second === undefined) return element
-  const count = decodeBytesTensor(tensor.data).length
-  return refuse(tensor, file, `${count} elements; want .json for more than one`)
+const NOT_ONE = 'want .json unless it has one element'
+const NOT_NUMPY = 'which NumPy has not; want .raw or .json'
+const NOT_PICTURE = 'want UINT8 with 1, 3 or 4 channels for a picture, or .npy'
+
+/** @param tensor - of an answer, or as the model declares it, with -1 for any extent. */
+function checkForm(tensor: TensorMetadata, file: string): void {
+  const { datatype, shape } = tensor
+  const extension = extensionOf(file)
+  if (extension === '.json') return
+  if (datatype === 'BYTES') {
+    if (elementCount(shape.filter((extent) => extent !== -1)) !== 1) refuse(tensor, file, NOT_ONE)
+  } else if (extension === '.npy') {
+    if (!isNpyDatatype(datatype)) refuse(tensor, file, NOT_NUMPY)
+  } else if (extension === '.png') {
+    if (datatype !== 'UINT8' || !mayBePicture(shape)) refuse(tensor, file, NOT_PICTURE)
+  } else if (/^\.(jpe?g|webp|gif|bmp|tiff?)$/.test(extension)) {
+    refuse(tensor, file, 'want .png for a picture')
+  }
 }
 
-function refuse({ name, datatype, shape }: NamedTensor, file: string, why: string): never {
-  throw new ServeError(
-    'INVALID_REQUEST',
-    `output '${name}' for ${file}: it is ${datatype}${formatShape(shape)}, ${why}`,
-    { details: { field: name } },
-  )
+function extensionOf(file: string): string {
+  return extname(file).toLowerCase()
+}
+
+function refuse({ name, datatype, shape }: TensorMetadata, file: string, why: string): never {
+  const problem = `it is ${datatype}${formatShape(shape)}, ${why}`
+  throw refused(`output '${name}' for ${file}: ${problem}`, name)
 }
 
 /** The file of one response of a stream: `out.png` is `out.2.png` for the second. */

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type Datatype, isDatatype, type Shape } from '@tutti/tensor'
 
 /** An input or output in a model's metadata. */
-export interface TensorSignature {
+export interface TensorMetadata {
   readonly name: string
   readonly datatype: Datatype
   /** With the batch dimension, -1 for any extent. */
@@ -10,15 +10,15 @@ export interface TensorSignature {
 }
 
 /** What a client needs to know of a model. */
-export interface ModelSignature {
+export interface ModelMetadata {
   readonly name: string
-  readonly inputs: readonly TensorSignature[]
-  readonly outputs: readonly TensorSignature[]
+  readonly inputs: readonly TensorMetadata[]
+  readonly outputs: readonly TensorMetadata[]
   /** It answers a request with any number of responses, which only a stream carries. */
   readonly isDecoupled: boolean
 }
 
-interface TensorMetadata {
+interface WireTensor {
   readonly name: string
   readonly datatype: string
   readonly shape: readonly (string | number)[]
@@ -29,16 +29,16 @@ interface TensorMetadata {
  *
  * @throws ServeError MALFORMED_MESSAGE for a datatype that the protocol has not.
  */
-export function readSignature(metadata: {
+export function readMetadata(metadata: {
   readonly name: string
-  readonly inputs: readonly TensorMetadata[]
-  readonly outputs: readonly TensorMetadata[]
-}): Omit<ModelSignature, 'isDecoupled'> {
+  readonly inputs: readonly WireTensor[]
+  readonly outputs: readonly WireTensor[]
+}): Omit<ModelMetadata, 'isDecoupled'> {
   const { name, inputs, outputs } = metadata
   return { name, inputs: inputs.map(readTensor), outputs: outputs.map(readTensor) }
 }
 
-function readTensor({ name, datatype, shape }: TensorMetadata): TensorSignature {
+function readTensor({ name, datatype, shape }: WireTensor): TensorMetadata {
   if (isDatatype(datatype)) return { name, datatype, shape: shape.map(Number) }
   throw new ServeError(
     'MALFORMED_MESSAGE',
