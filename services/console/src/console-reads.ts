@@ -17,6 +17,12 @@ export interface ConsoleReadsOptions {
   readonly clock: Clock
 }
 
+/** Milliseconds between two readings of the list, and of a model. */
+const LIST_MS = 2000
+const MODEL_MS = 1000
+/** Rarer where a server has many models: a reading takes it about 0.04 ms for each, and a page may cost 1 % of a core. */
+const MS_FOR_MODEL = 5
+
 /** What the page reads, each time of one caller's backend: nothing is kept, and nothing runs while no page is open. */
 export class ConsoleReads {
   readonly #o: ConsoleReadsOptions
@@ -32,7 +38,12 @@ export class ConsoleReads {
       const found = this.#o.source.find(name)
       return { ...described(name, found), versions: all, counts: counts.get(name) ?? NO_COUNTS }
     })
-    return { server: { ...server, isReady: backend.isReady() }, atMs: clock.now(), models }
+    return {
+      server: { ...server, isReady: backend.isReady() },
+      atMs: clock.now(),
+      nextMs: nextMs(LIST_MS, models.length),
+      models,
+    }
   }
 
   /** @throws ServeError MODEL_NOT_FOUND for one that the caller's index does not name. */
@@ -62,6 +73,7 @@ export class ConsoleReads {
       usedBy: [...versions.keys()].filter((other) => calls(source.find(other), name)),
       tryRefusal,
       atMs: clock.now(),
+      nextMs: nextMs(MODEL_MS, versions.size),
       counts: counts.get(name) ?? NO_COUNTS,
     }
   }
@@ -77,6 +89,10 @@ export class ConsoleReads {
     const isEnsemble = (name: string): boolean => this.#o.source.find(name)?.kind === 'ensemble'
     return { versions: groupVersions(index), counts: readCounts(statistics, isEnsemble) }
   }
+}
+
+function nextMs(leastMs: number, models: number): number {
+  return Math.max(leastMs, MS_FOR_MODEL * models)
 }
 
 function described(name: string, found: ConsoleModel | undefined) {

@@ -60,6 +60,8 @@ export const ModelDetail = z.object({
   /** Why a request cannot be tried from the page; '' if it can. */
   tryRefusal: z.string(),
   atMs: z.number(),
+  /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
+  nextMs: z.number().positive(),
   counts: Counts,
 })
 export type ModelDetail = Readonly<z.infer<typeof ModelDetail>>

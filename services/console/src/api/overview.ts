@@ -35,6 +35,8 @@ export const Overview = z.object({
   }),
   /** Of the server's monotonic clock, in milliseconds: rates are taken from two answers. */
   atMs: z.number(),
+  /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
+  nextMs: z.number().positive(),
   models: z.array(ListedModel).readonly(),
 })
 export type Overview = Readonly<z.infer<typeof Overview>>

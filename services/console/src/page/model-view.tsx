@@ -6,12 +6,10 @@ import { countRates, formatMs, formatRate, type Rates, stepRates } from './rates
 import { StepsTable } from './steps-table.tsx'
 import { usePoll } from './use-poll.ts'
 
-const EVERY_MS = 1000
-
 /** One model or ensemble: what it does now, its graph and its signature. */
 export function ModelView({ name }: { readonly name: string }) {
   const path = `/console/api/models/${encodeURIComponent(name)}`
-  const { data, before, failure } = usePoll(path, ModelDetail, { everyMs: EVERY_MS, key: name })
+  const { data, before, failure } = usePoll(path, ModelDetail)
   return (
     <main id="content" tabIndex={-1} class={failure === undefined ? '' : 'stale'}>
       <nav aria-label="Path">

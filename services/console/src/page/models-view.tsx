@@ -5,14 +5,9 @@ import { Reasons, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates } from './rates.ts'
 import { usePoll } from './use-poll.ts'
 
-const EVERY_MS = 2000
-
 /** All models and ensembles: state, versions, why they are not ready, and what they do now. */
 export function ModelsView() {
-  const { data, before, failure } = usePoll('/console/api/overview', Overview, {
-    everyMs: EVERY_MS,
-    key: '',
-  })
+  const { data, before, failure } = usePoll('/console/api/overview', Overview)
   const [filter, setFilter] = useState('')
   const shown = useMemo(() => select(data?.models ?? [], filter), [data, filter])
   const earlier = useMemo(

@@ -2,8 +2,16 @@ import { useEffect, useState } from 'preact/hooks'
 import type { z } from 'zod'
 import { CallFailure, getJson } from './api-client.ts'
 
-/** Milliseconds over which rates are taken. */
+/** Milliseconds over which rates are taken; two readings at least. */
 const WINDOW_MS = 5000
+/** After a failure. */
+const RETRY_MS = 2000
+
+/** What the page needs of an answer to ask again. */
+interface Sample {
+  readonly atMs: number
+  readonly nextMs: number
+}
 
 export interface Polled<T> {
   /** The latest answer; kept while the server does not answer. */
@@ -17,52 +25,49 @@ export interface Polled<T> {
 const NOTHING = { data: undefined, before: undefined, failure: undefined }
 
 /**
- * Reads a path again and again while the page is visible, each time when the answer before is there.
- *
- * @param o.key - what is read; another one starts anew.
+ * Reads a path again and again while the page is visible, each time as long after the answer before as that one says. Another
+ * path starts anew.
  */
-export function usePoll<T extends { readonly atMs: number }>(
-  path: string,
-  schema: z.ZodType<T>,
-  o: { readonly everyMs: number; readonly key: unknown },
-): Polled<T> {
+export function usePoll<T extends Sample>(path: string, schema: z.ZodType<T>): Polled<T> {
   const [polled, setPolled] = useState<Polled<T>>(NOTHING)
   useEffect(() => {
     setPolled(NOTHING)
     const ending = new AbortController()
-    void poll(path, schema, { everyMs: o.everyMs, signal: ending.signal, show: setPolled })
+    void poll(path, schema, { signal: ending.signal, show: setPolled })
     return () => ending.abort()
-  }, [path, o.key])
+  }, [path])
   return polled
 }
 
 interface PollOptions<T> {
-  readonly everyMs: number
   readonly signal: AbortSignal
   readonly show: (polled: Polled<T>) => void
 }
 
-async function poll<T extends { readonly atMs: number }>(
+async function poll<T extends Sample>(
   path: string,
   schema: z.ZodType<T>,
-  { everyMs, signal, show }: PollOptions<T>,
+  { signal, show }: PollOptions<T>,
 ): Promise<void> {
   let samples: readonly T[] = []
   while (!signal.aborted) {
+    let pauseMs = RETRY_MS
     await visible(signal)
     try {
       const data = await getJson(path, schema, signal)
       // A server that was started anew has another clock.
       const isSame = data.atMs > (samples.at(-1)?.atMs ?? 0)
-      const kept = isSame ? samples.filter((one) => one.atMs > data.atMs - WINDOW_MS) : []
+      const oldest = data.atMs - Math.max(WINDOW_MS, 2 * data.nextMs)
+      const kept = isSame ? samples.filter((one) => one.atMs > oldest) : []
       samples = [...kept, data]
+      pauseMs = data.nextMs
       show({ data, before: kept[0], failure: undefined })
     } catch (error) {
       if (signal.aborted) return
       const failure = error instanceof CallFailure ? error : new CallFailure(0, String(error))
       show({ data: samples.at(-1), before: undefined, failure })
     }
-    await pause(everyMs, signal)
+    await pause(pauseMs, signal)
   }
 }
 
