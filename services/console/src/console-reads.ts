@@ -23,7 +23,7 @@ const MODEL_MS = 1000
 /** Rarer where a server has many models: a reading takes it about 0.04 ms for each, and a page may cost 1 % of a core. */
 const MS_FOR_MODEL = 5
 
-/** What the page reads, each time of one caller's backend: nothing is kept, and nothing runs while no page is open. */
+/** What the page reads, each time what one caller's index names: nothing is kept, and nothing runs while no page is open. */
 export class ConsoleReads {
   readonly #o: ConsoleReadsOptions
 
@@ -33,15 +33,17 @@ export class ConsoleReads {
 
   async overview(backend: InferenceBackend): Promise<Overview> {
     const { server, clock } = this.#o
-    const { versions, counts } = await this.#read(backend)
+    const versions = groupVersions(await backend.repositoryIndex(false))
+    const { countsOf, countsFailure } = await this.#count(versions.keys())
     const models = [...versions].map(([name, all]): ListedModel => {
       const found = this.#o.source.find(name)
-      return { ...described(name, found), versions: all, counts: counts.get(name) ?? NO_COUNTS }
+      return { ...described(name, found), versions: all, counts: countsOf(name) }
     })
     return {
       server: { ...server, isReady: backend.isReady() },
       atMs: clock.now(),
       nextMs: nextMs(LIST_MS, models.length),
+      countsFailure,
       models,
     }
   }
@@ -49,17 +51,20 @@ export class ConsoleReads {
   /** @throws ServeError MODEL_NOT_FOUND for one that the caller's index does not name. */
   async model(backend: InferenceBackend, name: string): Promise<ModelDetail> {
     const { source, clock, tryRefusal } = this.#o
-    const { versions, counts } = await this.#read(backend)
+    const versions = groupVersions(await backend.repositoryIndex(false))
     const own = versions.get(name)
     if (own === undefined) {
       throw new ServeError('MODEL_NOT_FOUND', `model '${name}' is not found`)
     }
     const found = source.find(name)
     const config = found?.config
+    const steps = config?.ensemble_scheduling?.step.map((step) => step.model_name) ?? []
+    const asked = [name, ...steps.filter((model) => versions.has(model))]
+    const { countsOf, countsFailure } = await this.#count(asked)
     const known = (model: string): KnownStep | undefined => {
       const all = versions.get(model)
       if (all === undefined) return undefined
-      const { failures } = counts.get(model) ?? NO_COUNTS
+      const failures = countsOf(model)?.failures
       return { config: source.find(model)?.config, isReady: all.some(isReady), failures }
     }
     const { plan } = found ?? {}
@@ -74,20 +79,24 @@ export class ConsoleReads {
       tryRefusal,
       atMs: clock.now(),
       nextMs: nextMs(MODEL_MS, versions.size),
-      counts: counts.get(name) ?? NO_COUNTS,
+      countsFailure,
+      counts: countsOf(name),
     }
   }
 
-  async #read(backend: InferenceBackend): Promise<{
-    readonly versions: ReadonlyMap<string, readonly Version[]>
-    readonly counts: ReadonlyMap<string, Counts>
+  /** One step that does not answer must not take the states away too: then there are no counts. */
+  async #count(names: Iterable<string>): Promise<{
+    readonly countsOf: (name: string) => Counts | undefined
+    readonly countsFailure: string
   }> {
-    const [index, statistics] = await Promise.all([
-      backend.repositoryIndex(false),
-      backend.statistics('', ''),
-    ])
-    const isEnsemble = (name: string): boolean => this.#o.source.find(name)?.kind === 'ensemble'
-    return { versions: groupVersions(index), counts: readCounts(statistics, isEnsemble) }
+    const { source } = this.#o
+    const isEnsemble = (name: string): boolean => source.find(name)?.kind === 'ensemble'
+    try {
+      const counts = readCounts(await source.statisticsOf(new Set(names)), isEnsemble)
+      return { countsOf: (name) => counts.get(name) ?? NO_COUNTS, countsFailure: '' }
+    } catch (error) {
+      return { countsOf: () => undefined, countsFailure: ServeError.from(error).message }
+    }
   }
 }
 

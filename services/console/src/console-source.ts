@@ -1,5 +1,5 @@
 import type { EnsemblePlan } from '@tutti/ensemble'
-import type { ModelConfig } from '@tutti/model-config'
+import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
 import type { StepTotals } from '@tutti/server'
 
 /** A model or ensemble as its router knows it, also one that is not ready. */
@@ -15,6 +15,12 @@ export interface ConsoleModel {
 /** What the console shows beside what clients can ask; never more than the caller's index names. */
 export interface ConsoleSource {
   find(name: string): ConsoleModel | undefined
+  /**
+   * As `InferenceBackend.statistics`, of several models in few questions; nothing of those that are not known.
+   *
+   * @throws ServeError if a step does not answer.
+   */
+  statisticsOf(names: ReadonlySet<string>): Promise<readonly ModelStatistics[]>
   /** Of the steps of an ensemble. */
   stepTotals(ensemble: string): readonly StepTotals[]
 }

@@ -4,6 +4,7 @@ import {
   type ModelConfig,
   type ModelMetadata,
   modelMetadata,
+  plainName,
 } from '@tutti/model-config'
 import type { StepTotals } from '@tutti/server'
 import type { Graph, Step, Tensor } from './api/model-detail.ts'
@@ -12,7 +13,8 @@ import type { Graph, Step, Tensor } from './api/model-detail.ts'
 export interface KnownStep {
   readonly config?: ModelConfig | undefined
   readonly isReady: boolean
-  readonly failures: number
+  /** Undefined without counts. */
+  readonly failures: number | undefined
 }
 
 export interface GraphSource {
@@ -40,7 +42,7 @@ export function readGraph(o: GraphSource): Graph | undefined {
       }
     }
     return {
-      name,
+      name: plainName(name),
       model,
       version,
       state: known === undefined ? 'unknown' : known.isReady ? 'ready' : 'not ready',

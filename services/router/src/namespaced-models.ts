@@ -1,3 +1,4 @@
+import type { ConsoleModel, ConsoleSource } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import {
   type ModelConfig,
@@ -16,6 +17,7 @@ import {
   type ModelControl,
   type ResolvedModel,
   requireControl,
+  type StepTotals,
   selectStatistics,
 } from '@tutti/server'
 import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
@@ -31,7 +33,7 @@ export interface NamespacedModelsOptions {
  * What clients see of a router whose models are called `<repository>::<name>` (`--model-namespacing`): the plain names. One that
  * models of several repositories have is refused, with Triton's text. Loads and unloads are of all that have the name.
  */
-export class NamespacedModels implements InferenceBackend {
+export class NamespacedModels implements InferenceBackend, ConsoleSource {
   regions: InferenceBackend['regions']
   readonly #router: Router
   readonly #repository: NamespacedModelsOptions['repository']
@@ -91,6 +93,26 @@ export class NamespacedModels implements InferenceBackend {
     const [only, ...others] = name === '' ? [''] : this.#qualified(name)
     if (only === undefined || others.length > 0) return selectStatistics([], name, version)
     const all = await this.#router.statistics(only, version)
+    return all.map((one) => ({ ...one, name: plainName(one.name) }))
+  }
+
+  /** For the console, as the rest of ConsoleSource: undefined for a name that several models have. */
+  find(name: string): ConsoleModel | undefined {
+    const [only, ...others] = this.#qualified(name)
+    if (only === undefined || others.length > 0) return undefined
+    const found = this.#router.find(only)
+    if (found?.config === undefined) return found && { ...found, name }
+    return { ...found, name, config: this.#show(found.config) }
+  }
+
+  stepTotals(ensemble: string): readonly StepTotals[] {
+    const [only, ...others] = this.#qualified(ensemble)
+    return only === undefined || others.length > 0 ? [] : this.#router.stepTotals(only)
+  }
+
+  async statisticsOf(names: ReadonlySet<string>): Promise<readonly ModelStatistics[]> {
+    const qualified = [...names].flatMap((name) => this.#qualified(name))
+    const all = await this.#router.statisticsOf(new Set(qualified))
     return all.map((one) => ({ ...one, name: plainName(one.name) }))
   }
 

@@ -1,4 +1,5 @@
 import { type CancelSignal, ServeError } from '@tutti/errors'
+import { StatisticsRecorder } from '@tutti/server'
 import type { StepResponse } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
@@ -353,6 +354,34 @@ await t.test(
     })
   },
 )
+
+await t.test('statistics of several models ask steps for no others', async (t) => {
+  const models = Array.from({ length: 12 }, (_, i) => `m${i}`)
+  const { router } = await scriptedRouter({
+    models: Object.fromEntries(models.map((name) => [name, mapping((x) => x)])),
+    ensembles: { ens: chain('m0', 'm1') },
+  })
+  const asked: string[] = []
+  const statistics = async (name: string) => {
+    asked.push(name)
+    return models
+      .filter((one) => name === '' || one === name)
+      .map((one) => new StatisticsRecorder({ name: one, version: '1' }).snapshot())
+  }
+  const described = models.map((name) => ({ name, labels: {}, reason: '', versions: [] }))
+  router.view.describe({ replica: 'step-1', models: described }, { statistics })
+  const namesOf = async (...names: string[]) =>
+    (await router.statisticsOf(new Set(names))).map(({ name }) => name)
+  t.same(await namesOf('ens', 'm0', 'none'), ['m0', 'ens'])
+  t.same(asked.splice(0), ['m0'], 'an ensemble is counted here')
+  t.same(await namesOf(...models.slice(1)), models.slice(1))
+  t.same(asked.splice(0), [''], 'all at once where there are many')
+  router.view.describe(
+    { replica: 'step-1', models: described },
+    { statistics: () => Promise.reject(new ServeError('STEP_LOST', 'gone')) },
+  )
+  await t.rejects(router.statisticsOf(new Set(['m0'])), { message: 'gone' })
+})
 
 await t.test('a stopped router is neither live nor ready', async (t) => {
   const { router } = await scriptedRouter({ models: { plus: mapping((x) => x) } })

@@ -43,6 +43,9 @@ export interface RouterOptions extends ServedViewOptions {
   readonly revisionRefused?: (replica: string) => void
 }
 
+/** To a step at once, for the console; of more models it is asked for all in one. */
+const MAX_QUESTIONS = 8
+
 /**
  * The inference backend over step replicas and ensembles: looks to clients like one Triton server. What it serves is the
  * view's; requests go their way in `Requests`.
@@ -165,9 +168,22 @@ export class Router implements InferenceBackend, ConsoleSource {
    * @throws ServeError that of a step that does not answer: a sum without its counts would go backwards.
    */
   async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
-    const asked = await Promise.all(this.view.controls.map((step) => step.statistics(name, '')))
+    return selectStatistics(await this.#ask([name]), name, version)
+  }
+
+  /** For the console: as `statistics`, of several models, and nothing of those that are not known. */
+  async statisticsOf(names: ReadonlySet<string>): Promise<readonly ModelStatistics[]> {
+    const models = [...names].filter((name) => this.view.find(name)?.kind === 'model')
+    const all = await this.#ask(models.length > MAX_QUESTIONS ? [''] : models)
+    return all.filter(({ name }) => names.has(name))
+  }
+
+  async #ask(names: readonly string[]): Promise<readonly ModelStatistics[]> {
+    const questions = this.view.controls.flatMap((step) =>
+      names.map((name) => step.statistics(name, '')),
+    )
     const own = this.#recorders.all.map((recorder) => recorder.snapshot())
-    return selectStatistics([...mergeStatistics(asked), ...own], name, version)
+    return [...mergeStatistics(await Promise.all(questions)), ...own]
   }
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {

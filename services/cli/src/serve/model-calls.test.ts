@@ -153,8 +153,8 @@ function environment() {
   const lines: string[] = []
   const destination = { write: (line: string) => lines.push(line) }
   const log = createLogger({ level: 'info', name: 'test', destination })
-  const port = (): number =>
-    lines.map((line) => JSON.parse(line)).find((line) => line.message === 'server ready').httpPort
+  const port = (name = 'httpPort'): number =>
+    lines.map((line) => JSON.parse(line)).find((line) => line.message === 'server ready')[name]
   const health = createHealth()
   const settings = loadTracingSettings({})
   return { port, o: { log, health, settings, signal: new AbortController().signal } }
@@ -174,7 +174,11 @@ async function serve(t: Test, argv: readonly string[] = [], path = repository(t)
     const text = await answer.text()
     return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
   }
-  return { infer: client(port()), ask, state }
+  const look = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port('consolePort')}/console/api/${path}`)
+    return JSON.parse(await answer.text())
+  }
+  return { infer: client(port()), ask, look, state }
 }
 
 /** The same in processes of their own, as far as they know: a step and two routers over a broker. */
@@ -288,11 +292,12 @@ await t.test('models of several repositories may have the same name', async (t) 
   })
   const [a, b, c] = [`${folder}/a`, `${folder}/b`, `${folder}/c`]
   const models = ['add', 'call', 'twice', 'plus', 'waits', 'caller', 'either']
-  const { infer, ask } = await serve(
+  const { infer, ask, look } = await serve(
     t,
     [
       ...[b, c].map((path) => `--model-repository=${path}`),
       '--model-namespacing=true',
+      '--console-port=0',
       '--model-control-mode=explicit',
       ...models.map((name) => `--load-model=${name}`),
     ],
@@ -318,6 +323,20 @@ await t.test('models of several repositories may have the same name', async (t) 
   t.match(await infer('caller', { model: 'add' }), /^MODEL_NOT_FOUND: .*'add' is not found$/)
   t.equal(await infer('caller', { ready: 'add' }), 0)
   t.match(await infer(encodeURIComponent(`${a}::call`)), /not found/i)
+
+  const { models: listed } = await look('overview')
+  const kinds = { add: 'unknown', call: 'model', plus: 'ensemble', caller: 'model' }
+  for (const [name, kind] of Object.entries(kinds)) {
+    t.equal(listed.find((one: Named) => one.name === name).kind, kind, `the console has ${name}`)
+  }
+  const detail = await look('models/plus')
+  t.match(detail.counts, { requests: 2 })
+  const twice = { model: 'add', totals: { requests: 2 } }
+  t.match(detail.graph.steps, [
+    { ...twice, name: 'add#0' },
+    { ...twice, name: 'add#1' },
+  ])
+  t.match(await look('models/held'), { usedBy: ['waits'] })
 
   const { body: config } = await ask('models/waits/config')
   t.equal(config.name, 'waits')

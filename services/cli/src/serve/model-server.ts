@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Engine, Engines } from '@tutti/backends'
 import { type Clock, createTracing, type FlagValues, type StartOptions } from '@tutti/chassis'
+import type { ConsoleSource } from '@tutti/console'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { NamespacedModels, RepositoryControl, Router } from '@tutti/router'
 import {
@@ -34,7 +35,7 @@ export interface ModelServer {
   readonly step: Step
   readonly router: Router
   /** What clients see of the router. */
-  readonly backend: InferenceBackend
+  readonly backend: InferenceBackend & ConsoleSource
   readonly metrics: ServerMetrics
   /** Follows changes of the repositories no more. */
   stop(): void

@@ -95,7 +95,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   }
 }
 
-function consoleOf(flags: ServeOptions['flags'], { router }: ModelServer, clock: Clock) {
+function consoleOf(flags: ServeOptions['flags'], { backend }: ModelServer, clock: Clock) {
   const { version } = manifest
-  return openConsole({ flags, source: router, version, scope: 'one process', clock })
+  return openConsole({ flags, source: backend, version, scope: 'one process', clock })
 }

@@ -31,7 +31,7 @@ export const Step = z.object({
       computeMs: z.number(),
     })
     .optional(),
-  /** Of its model over all its callers; absent if the caller may not see the model. */
+  /** Of its model over all its callers; absent if the caller may not see the model, or without counts. */
   failures: z.number().optional(),
 })
 export type Step = Readonly<z.infer<typeof Step>>
@@ -62,6 +62,8 @@ export const ModelDetail = z.object({
   atMs: z.number(),
   /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
   nextMs: z.number().positive(),
-  counts: Counts,
+  /** Why there are no counts; '' if there are. */
+  countsFailure: z.string(),
+  counts: Counts.optional(),
 })
 export type ModelDetail = Readonly<z.infer<typeof ModelDetail>>

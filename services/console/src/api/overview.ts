@@ -19,7 +19,7 @@ export const ListedModel = z.object({
   /** Backend or platform; '' if its configuration is not known. */
   platform: z.string(),
   versions: z.array(Version).readonly(),
-  counts: Counts,
+  counts: Counts.optional(),
 })
 export type ListedModel = Readonly<z.infer<typeof ListedModel>>
 
@@ -37,6 +37,8 @@ export const Overview = z.object({
   atMs: z.number(),
   /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
   nextMs: z.number().positive(),
+  /** Why there are no counts; '' if there are. */
+  countsFailure: z.string(),
   models: z.array(ListedModel).readonly(),
 })
 export type Overview = Readonly<z.infer<typeof Overview>>

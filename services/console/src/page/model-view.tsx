@@ -1,7 +1,7 @@
 import { ModelDetail } from '../api/model-detail.ts'
 import { GraphView } from './graph-view.tsx'
 import { linkTo } from './links.ts'
-import { Panel, Reasons, shapeOf, Trouble, Versions } from './parts.tsx'
+import { MissingFigures, Panel, Reasons, shapeOf, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates, stepRates } from './rates.ts'
 import { StepsTable } from './steps-table.tsx'
 import { usePoll } from './use-poll.ts'
@@ -23,6 +23,7 @@ export function ModelView({ name }: { readonly name: string }) {
       {data && (
         <>
           <Reasons versions={data.versions} />
+          <MissingFigures why={data.countsFailure} />
           <Body detail={data} before={before} />
         </>
       )}
@@ -87,7 +88,9 @@ function Figures({
     ['compute', formatMs(rates?.computeMs)],
     [
       'since load',
-      `${counts.requests.toLocaleString('en')} answered, ${counts.failures.toLocaleString('en')} failed`,
+      counts === undefined
+        ? '–'
+        : `${counts.requests.toLocaleString('en')} answered, ${counts.failures.toLocaleString('en')} failed`,
     ],
   ]
   return (

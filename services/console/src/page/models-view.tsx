@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks'
 import { type ListedModel, Overview } from '../api/overview.ts'
 import { linkTo } from './links.ts'
-import { Reasons, Trouble, Versions } from './parts.tsx'
+import { MissingFigures, Reasons, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates } from './rates.ts'
 import { usePoll } from './use-poll.ts'
 
@@ -24,6 +24,7 @@ export function ModelsView() {
       <Trouble failure={failure} hasData={data !== undefined} />
       {data && (
         <>
+          <MissingFigures why={data.countsFailure} />
           <div class="tools">
             <input
               type="search"

@@ -64,6 +64,16 @@ export function Trouble({
   )
 }
 
+/** Above data that has no counts. */
+export function MissingFigures({ why }: { readonly why: string }) {
+  if (why === '') return null
+  return (
+    <p class="trouble" role="status">
+      There are no figures now: {why}
+    </p>
+  )
+}
+
 function SignIn({ text }: { readonly text: string }) {
   const [token, setWritten] = useState('')
   return (

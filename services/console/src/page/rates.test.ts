@@ -33,6 +33,9 @@ await t.test(
     t.equal(stepRates(STEP, undefined, 1000), undefined)
     const { totals: _, ...uncounted } = STEP
     t.equal(stepRates(uncounted, STEP, 1000), undefined)
+    t.equal(countRates(undefined, COUNTS, 1000), undefined)
+    t.equal(stepRates({ ...STEP, name: 'other' }, STEP, 1000), undefined)
+    t.equal(stepRates({ ...STEP, model: 'other' }, STEP, 1000), undefined)
   },
 )
 
@@ -47,7 +50,14 @@ await t.test('a step has its own times within the ensemble', async (t) => {
     requestMs: 9,
   })
   const { failures: _, ...hidden } = STEP
-  t.ok(Number.isNaN(stepRates(hidden, hidden, 1000)?.failuresPerSecond))
+  const pairs = [
+    [hidden, hidden],
+    [STEP, hidden],
+    [hidden, STEP],
+  ] as const
+  for (const [now, before] of pairs) {
+    t.ok(Number.isNaN(stepRates(now, before, 1000)?.failuresPerSecond), 'no jump where one lacks')
+  }
 })
 
 await t.test('figures have three digits and a unit', async (t) => {

@@ -11,13 +11,13 @@ export interface Rates {
   readonly transferMs: number
 }
 
-/** @returns undefined without a reading before, or if counts went back, because the model was loaded anew. */
+/** @returns undefined without two readings, or if counts went back, because the model was loaded anew. */
 export function countRates(
-  now: Counts,
+  now: Counts | undefined,
   before: Counts | undefined,
   elapsedMs: number,
 ): Rates | undefined {
-  if (before === undefined || elapsedMs <= 0) return undefined
+  if (now === undefined || before === undefined || elapsedMs <= 0) return undefined
   const requests = now.requests - before.requests
   const failures = now.failures - before.failures
   if (requests < 0 || failures < 0) return undefined
@@ -31,22 +31,24 @@ export function countRates(
   }
 }
 
-/** As `countRates`, of a step within its ensemble. Failures are those of its model, of all callers. */
+/** As `countRates`, of a step within its ensemble. Failures are those of its model, of all callers; NaN if they are not known. */
 export function stepRates(
   now: Step,
   before: Step | undefined,
   elapsedMs: number,
 ): Rates | undefined {
-  if (now.totals === undefined || before?.totals === undefined || elapsedMs <= 0) return undefined
+  // The ensemble may have other steps now.
+  if (now.name !== before?.name || now.model !== before.model) return undefined
+  if (now.totals === undefined || before.totals === undefined || elapsedMs <= 0) return undefined
   const requests = now.totals.requests - before.totals.requests
-  const failures = (now.failures ?? 0) - (before.failures ?? 0)
+  const failures = (now.failures ?? Number.NaN) - (before.failures ?? Number.NaN)
   if (requests < 0 || failures < 0) return undefined
   const queueMs = (now.totals.queueMs - before.totals.queueMs) / requests
   const computeMs = (now.totals.computeMs - before.totals.computeMs) / requests
   const transferMs = (now.totals.transferMs - before.totals.transferMs) / requests
   return {
     requestsPerSecond: (requests / elapsedMs) * 1000,
-    failuresPerSecond: now.failures === undefined ? Number.NaN : (failures / elapsedMs) * 1000,
+    failuresPerSecond: (failures / elapsedMs) * 1000,
     requestMs: queueMs + computeMs + transferMs,
     queueMs,
     computeMs,
