@@ -85,6 +85,23 @@ await t.test('with an access file each caller has its own models', async (t) => 
   t.equal((await restCall(port, 'POST', other, { body: CHAIN_REQUEST, headers })).status, 403)
 })
 
+await t.test('a call of the page counts once in a quota', async (t) => {
+  const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
+  const file = join(await tempFolder(t), 'access.yaml')
+  const digest = createHash('sha256').update('s3cret').digest('hex')
+  const models = 'models: [ens_chain, add_one_batch]'
+  const quota = 'quota: { requestsPerSecond: 1, burst: 3 }'
+  await writeFile(file, `identities: [{ name: ci, tokenSha256: [${digest}], ${models}, ${quota} }]`)
+  const flags = [`--access-file=${file}`]
+  const { consolePort: port } = await serveConsole(t, { repository, flags })
+  const headers = { authorization: 'Bearer s3cret' }
+  const statuses: number[] = []
+  for (const path of ['models/ens_chain', 'overview', 'models/add_one_batch']) {
+    statuses.push((await restCall(port, 'GET', `/console/api/${path}`, { headers })).status)
+  }
+  t.same(statuses, [200, 200, 200])
+})
+
 await t.test('at an address for others it only shows', async (t) => {
   const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
   const flags = ['--console-address=0.0.0.0']
@@ -101,4 +118,12 @@ await t.test('it does not show what a header keeps', async (t) => {
   const ended = await runTutti([...args, '--http-restricted-api=statistics:key=1'])
   t.equal(ended.code, 2)
   t.match(ended.err, /--console-port: given with --http-restricted-api/)
+})
+
+await t.test('an address without a port is refused', async (t) => {
+  const repository = await tempFolder(t)
+  const args = ['serve', `--model-repository=${repository}`, ...LOOPBACK]
+  const ended = await runTutti([...args, '--console-address=0.0.0.0'])
+  t.equal(ended.code, 2)
+  t.match(ended.err, /--console-address: given without --console-port/)
 })

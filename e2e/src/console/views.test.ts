@@ -1,14 +1,16 @@
 // needs: chromium
+import { createHash } from 'node:crypto'
 import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { restCall } from '../rest-call.ts'
-import { copyModels } from '../temp-repository.ts'
+import { copyModels, tempFolder } from '../temp-repository.ts'
 import { axe, NO_BROWSER, openBrowser, openPage, picture } from './browser.ts'
 import { CHAIN_REQUEST, longRepository, manyModels, serveConsole } from './serve-console.ts'
 
 t.setTimeout(180_000)
+
 const skip = NO_BROWSER
 
 /** A folder may be called so, and a model may say so of itself. */
@@ -129,6 +131,45 @@ await t.test('a server that goes away and returns', { skip }, async (t) => {
   await serveConsole(t, { repository, port: first.consolePort })
   await page.getByRole('alert').waitFor({ state: 'detached' })
   await page.getByRole('row', { name: 'ens_chain' }).getByText('unavailable').waitFor()
+})
+
+await t.test('a list without figures says so', { skip }, async (t) => {
+  const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
+  const { consolePort } = await serveConsole(t, { repository })
+  const { page, complaints } = await openPage(await openBrowser(t), { port: consolePort })
+  await page.route('**/console/api/**', async (route) => {
+    const { counts: _, ...answer } = await (await route.fetch()).json()
+    const models = answer.models?.map((model: object) => ({ ...model, counts: undefined }))
+    await route.fulfill({ json: { ...answer, models, countsFailure: 'step a does not answer' } })
+  })
+  for (const address of ['/console', '/console#/models/ens_chain']) {
+    await page.goto(address)
+    await page.getByText('no figures now: step a does not answer').waitFor()
+    t.ok(await page.getByRole('link', { name: 'add_one_batch' }).first().isVisible())
+  }
+  t.same(complaints, [])
+})
+
+await t.test('a token that is refused is not tried again', { skip }, async (t) => {
+  const repository = await copyModels(t, ['add_one_batch'])
+  const file = join(await tempFolder(t), 'access.yaml')
+  const digest = createHash('sha256').update('s3cret').digest('hex')
+  await writeFile(file, `identities: [{ name: ci, tokenSha256: [${digest}], models: ['*'] }]`)
+  const flags = [`--access-file=${file}`]
+  const { consolePort } = await serveConsole(t, { repository, flags })
+  const { page } = await openPage(await openBrowser(t), { port: consolePort })
+  const asked: string[] = []
+  page.on('request', (request) => {
+    if (request.url().includes('/console/api/')) asked.push(request.url())
+  })
+  await page.clock.install()
+  await page.goto('/console')
+  await page.getByLabel('Access token').waitFor()
+  await page.clock.runFor(20_000)
+  t.equal(asked.length, 1)
+  await page.getByLabel('Access token').fill('s3cret')
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.getByRole('link', { name: 'add_one_batch' }).waitFor()
 })
 
 await t.test('200 steps, and 1,000 models', { skip }, async (t) => {

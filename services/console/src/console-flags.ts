@@ -21,12 +21,16 @@ export type ConsoleFlags = FlagValues<typeof CONSOLE_FLAGS>
 
 /**
  * @param flags.http-restricted-api - of `tutti serve`.
- * @throws ServeError FLAG_INVALID for a console that would show what a header should keep.
+ * @throws ServeError FLAG_INVALID for a console that would show what a header should keep, and an address of no console.
  */
 export function checkConsoleFlags(
   flags: ConsoleFlags & { readonly 'http-restricted-api'?: readonly string[] },
 ): void {
-  if (flags['console-port'] === undefined || !flags['http-restricted-api']?.length) return
+  if (flags['console-port'] === undefined) {
+    if (flags['console-address'] === CONSOLE_FLAGS['console-address'].default) return
+    throw flagRefusal('--console-address', 'given without --console-port; want both, or none')
+  }
+  if (!flags['http-restricted-api']?.length) return
   throw flagRefusal(
     '--console-port',
     'given with --http-restricted-api, whose header a browser does not send; want --access-file in its place',

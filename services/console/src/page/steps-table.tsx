@@ -29,7 +29,7 @@ export function StepsTable({ steps, rates }: StepsTableProps) {
           {steps.map((step, i) => {
             const now = rates[i]
             return (
-              <tr key={step.name}>
+              <tr key={i}>
                 <th scope="row">{step.name}</th>
                 <td>
                   {step.state === 'unknown' ? (

@@ -66,6 +66,8 @@ async function poll<T extends Sample>(
       if (signal.aborted) return
       const failure = error instanceof CallFailure ? error : new CallFailure(0, String(error))
       show({ data: samples.at(-1), before: undefined, failure })
+      // The page asks its user, and starts anew: the same token again would only be refused again.
+      if (failure.status === 401) return
     }
     await pause(pauseMs, signal)
   }
