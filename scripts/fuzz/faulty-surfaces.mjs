@@ -16,7 +16,7 @@ function hang(input) {
 /** In small pieces: V8 ends a thread between two of them, and the whole process if one alone is more than it has left. */
 function fill(input) {
   const held = []
-  while (input.length > 8) held.push(new Array(1000).fill(held.length))
+  while (input.length > 8) held.push(Array.from({ length: 1000 }).fill(held.length))
 }
 
 const EXAMPLES = [Buffer.from('cabcdefg')]
