@@ -45,7 +45,7 @@ export interface System {
   counts(): Promise<ReadonlyMap<number, number>>
 }
 
-/** The name of what is reported of it. */
+/** Its name in reports. */
 export function reportOf({ way, direct }: Pick<System, 'way' | 'direct'>): string {
   return direct === 'off' ? way : `${way} over ${direct}`
 }

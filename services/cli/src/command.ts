@@ -20,7 +20,7 @@ export const FORMAT_FLAG = {
   type: 'enum',
   values: ['text', 'json'],
   default: 'text',
-  description: 'Form of what is printed: text for people, JSON for scripts.',
+  description: 'Output format: text for people, JSON for scripts.',
 } as const satisfies FlagTable[string]
 
 /** The `run` of a command that does one thing with its flags and ends; --help prints them. */

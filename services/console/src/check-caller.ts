@@ -10,13 +10,13 @@ const OWN_SITES: readonly unknown[] = [undefined, 'same-origin', 'none']
  *
  * - The host must be an address or localhost. A page of another site can lead its own name to this server (DNS rebinding), and
  *   would then count as the same site.
- * - Data and inferences are only for the console's own page; its address itself may be followed from anywhere.
+ * - Data are only for the console's own page; its address itself may be followed from anywhere.
  *
  * @throws ServeError FOREIGN_PAGE
  */
 export function checkCaller({ headers, route = '' }: Pick<Caller, 'headers' | 'route'>): void {
   checkHost(headers)
-  if (!route.startsWith('/console/api/') && !route.startsWith('/v2/')) return
+  if (!route.startsWith('/console/api/')) return
   const { 'sec-fetch-site': site } = headers
   if (!OWN_SITES.includes(site)) {
     throw foreignPage(`sec-fetch-site '${String(site)}'`, `'same-origin'`)

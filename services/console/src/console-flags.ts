@@ -13,7 +13,7 @@ export const CONSOLE_FLAGS = {
     type: 'string',
     default: '127.0.0.1',
     description:
-      'Address of the console. At one that is not of the loopback it only shows, unless --access-file says who may call models.',
+      'Address of the console. All who reach it see the models, unless --access-file says who may.',
   },
 } as const satisfies FlagTable
 

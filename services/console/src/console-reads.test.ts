@@ -54,7 +54,6 @@ function setup(o: { readonly failure?: ServeError } = {}) {
       },
     },
     server: { name: 's', version: '1', scope: 'a test' },
-    tryRefusal: '',
     clock: systemClock,
   })
   return { reads, backend, asked }

@@ -12,8 +12,6 @@ import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
 export interface ConsoleReadsOptions {
   readonly source: ConsoleSource
   readonly server: Omit<Overview['server'], 'isReady'>
-  /** Why the page may not run requests; '' if it may. */
-  readonly tryRefusal: string
   readonly clock: Clock
 }
 
@@ -50,7 +48,7 @@ export class ConsoleReads {
 
   /** @throws ServeError MODEL_NOT_FOUND for one that the caller's index does not name. */
   async model(backend: InferenceBackend, name: string): Promise<ModelDetail> {
-    const { source, clock, tryRefusal } = this.#o
+    const { source, clock } = this.#o
     const versions = groupVersions(await backend.repositoryIndex(false))
     const own = versions.get(name)
     if (own === undefined) {
@@ -76,7 +74,6 @@ export class ConsoleReads {
       versions: own,
       ...(graph && { graph }),
       usedBy: [...versions.keys()].filter((other) => calls(source.find(other), name)),
-      tryRefusal,
       atMs: clock.now(),
       nextMs: nextMs(MODEL_MS, versions.size),
       countsFailure,

@@ -102,7 +102,7 @@ export const SERVER_FLAGS = {
   'allow-client-shm': {
     type: 'bool',
     description:
-      'Let clients register shared memory of this machine, for inputs and outputs. Default: in tutti serve, if HTTP, gRPC and the console listen on loopback addresses only.',
+      'Let clients register shared memory of this machine, for inputs and outputs. Default: in tutti serve, if HTTP and gRPC listen on loopback addresses only.',
   },
   'audit-log': {
     type: 'bool',

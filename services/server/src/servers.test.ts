@@ -96,26 +96,6 @@ await t.test('clients share memory by default where only this machine calls', as
   }
 })
 
-await t.test('nor is memory shared where a page takes calls of other machines', async (t) => {
-  for (const [address, isShared] of [
-    ['127.0.0.1', true],
-    ['0.0.0.0', false],
-  ] as const) {
-    const local = ['--http-address=127.0.0.1', '--allow-grpc=false']
-    const ports = ['http', 'metrics'].map((name) => `--${name}-port=0`)
-    const servers = await openServers({
-      flags: parseFlags(SERVER_FLAGS, [...local, ...ports]).values,
-      backend: new ScriptedBackend({}),
-      metrics: new ServerMetrics(),
-      page: { address, port: 0, routes: [], headers: {}, check: () => {}, isPublic: () => false },
-      clock: systemClock,
-      log: silentLogger,
-    })
-    t.equal(await listsMemory(servers.ports.httpPort), isShared, address)
-    await servers.close()
-  }
-})
-
 async function listsMemory(port: number | undefined): Promise<boolean> {
   const answer = await fetch(`http://127.0.0.1:${port}/v2`)
   return (await answer.text()).includes('"system_shared_memory","cuda_shared_memory"')

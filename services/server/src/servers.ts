@@ -269,12 +269,10 @@ function openGrpc(
 }
 
 /** Whether clients may register shared memory: by default only those on the machine of a server that is one process. */
-function allowsRegions({ flags, backend, page }: ServersOptions): boolean {
+function allowsRegions({ flags, backend }: ServersOptions): boolean {
   const addresses = [
     ...(flags['allow-http'] ? [flags['http-address']] : []),
     ...(flags['allow-grpc'] ? [flags['grpc-address']] : []),
-    // It registers no region, but its inferences may name one.
-    ...(page ? [page.address] : []),
   ]
   const isLocal = addresses.every((address) => address === 'localhost' || isLoopback(address))
   return flags['allow-client-shm'] ?? (isOneProcess(backend) && isLocal)

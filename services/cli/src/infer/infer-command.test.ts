@@ -15,8 +15,12 @@ import { PNG } from 'pngjs'
 import t, { type Test } from 'tap'
 import { startServe } from '../serve/serve.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
-import { infer } from '../testing/infer.ts'
+import { runCommand } from '../testing/run-command.ts'
 import { INFER_FLAGS } from './infer-command.ts'
+
+/** Runs `tutti infer`. */
+const infer = (argv: readonly string[], o: Parameters<typeof runCommand>[1] = {}) =>
+  runCommand(['infer', ...argv], o)
 
 /*
  * Requests of `tutti infer` to real servers over gRPC and REST, whose models give back what they get.

@@ -3,7 +3,11 @@ import { readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { infer } from '../testing/infer.ts'
+import { runCommand } from '../testing/run-command.ts'
+
+/** Runs `tutti infer`. */
+const infer = (argv: readonly string[], o: Parameters<typeof runCommand>[1] = {}) =>
+  runCommand(['infer', ...argv], o)
 
 /*
  * What `tutti infer` makes of answers that are not as the server declared them.
@@ -90,7 +94,7 @@ await t.test('a file that no answer can have the form of costs no request', asyn
     t.match(await infer([...argv, `-o=${name}=${join(folder, file)}`]), { code, err, out: '' })
   }
   for (const file of ['-', '']) {
-    const err = `tutti infer: --output: got '${file}' for 'real', want a file; --format json prints`
+    const err = `tutti infer: --output: got '${file}' for 'real', want a file, or --format json, which prints all elements`
     const failed = await infer([...argv, `-o=real=${file}`])
     t.match(failed, { code: 2, out: '' })
     t.ok(failed.err.startsWith(err), failed.err)

@@ -26,7 +26,7 @@ export function readOutputFiles(
   const files = readNamed('output', texts, declared)
   for (const [output, file] of files) {
     if (file === '-' || file === '') {
-      const want = 'want a file; --format json prints all elements of what has no file'
+      const want = 'want a file, or --format json, which prints all elements'
       throw flagRefusal('--output', `got '${file}' for '${output.name}', ${want}`)
     }
     checkForm(output, file)

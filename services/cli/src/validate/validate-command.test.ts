@@ -4,26 +4,13 @@ import { renderFlagTable } from '@tutti/chassis'
 import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
 import t from 'tap'
 import { stringify } from 'yaml'
-import { run } from '../run.ts'
+import { runCommand } from '../testing/run-command.ts'
 import { VALIDATE_FLAGS } from './validate-command.ts'
 
 const REPOSITORIES = join(import.meta.dirname, '../../../../model_repository')
 
-async function validate(argv: readonly string[], input?: string) {
-  const printed = { out: '', err: '' }
-  const code = await run(['validate', ...argv], {
-    env: {},
-    out: (text) => (printed.out += text),
-    err: (text) => (printed.err += text),
-    ...(input !== undefined && {
-      input: (async function* () {
-        yield input
-      })(),
-    }),
-    signals: { listen: () => () => {} },
-    exit: () => {},
-  })
-  return { code, ...printed }
+function validate(argv: readonly string[], input?: string) {
+  return runCommand(['validate', ...argv], input === undefined ? {} : { input })
 }
 
 const typed = (name: string) => ({ name, datatype: 'FP32', shape: [4] })

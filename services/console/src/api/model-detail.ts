@@ -57,8 +57,6 @@ export const ModelDetail = z.object({
   graph: Graph.optional(),
   /** The ensembles that call it. */
   usedBy: z.array(z.string()).readonly(),
-  /** Why a request cannot be tried from the page; '' if it can. */
-  tryRefusal: z.string(),
   atMs: z.number(),
   /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
   nextMs: z.number().positive(),

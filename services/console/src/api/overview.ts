@@ -31,7 +31,6 @@ export const Overview = z.object({
     isReady: z.boolean(),
     /** What this server sees: `one process`, or one router of several. */
     scope: z.string(),
-    httpPort: z.number().optional(),
   }),
   /** Of the server's monotonic clock, in milliseconds: rates are taken from two answers. */
   atMs: z.number(),

@@ -24,11 +24,10 @@ export function hasToken(): boolean {
 }
 
 /** @throws CallFailure if the server does not answer, or with an error. */
-export async function call(path: string, o: RequestInit = {}): Promise<Response> {
-  const headers = new Headers(o.headers)
+async function get(path: string, signal: AbortSignal): Promise<Response> {
   const token = sessionStorage.getItem(TOKEN_KEY)
-  if (token !== null) headers.set('authorization', `Bearer ${token}`)
-  const response = await fetch(path, { ...o, headers }).catch((error: unknown) => {
+  const headers = token === null ? {} : { authorization: `Bearer ${token}` }
+  const response = await fetch(path, { headers, signal }).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
     throw new CallFailure(0, 'The server does not answer.')
   })
@@ -36,13 +35,13 @@ export async function call(path: string, o: RequestInit = {}): Promise<Response>
   throw new CallFailure(response.status, await readError(response))
 }
 
-/** @throws CallFailure as `call`; also for an answer that is not of this page's version. */
+/** @throws CallFailure as `get`; also for an answer that is not of this page's version. */
 export async function getJson<T>(
   path: string,
   schema: z.ZodType<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  const answer: unknown = await (await call(path, { signal })).json()
+  const answer: unknown = await (await get(path, signal)).json()
   const parsed = schema.safeParse(answer)
   if (parsed.success) return parsed.data
   throw new CallFailure(0, 'The server has another version than this page. Load the page again.')

@@ -63,7 +63,7 @@ await t.test(
 )
 
 await t.test(
-  'a tensor that several steps read has an edge to each, and one that nobody makes has none',
+  'a tensor that several steps read has an edge to each, and a tensor without a producer has none',
   async (t) => {
     const graph = graphOf([[0], [1], [1]])
     t.equal(placeGraph(graph, SIGNATURE).edges.filter((edge) => edge.tensor === 't0').length, 2)

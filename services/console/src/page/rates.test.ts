@@ -25,7 +25,7 @@ await t.test('rates are differences over the time between', async (t) => {
 })
 
 await t.test(
-  'nothing is said without a reading before, or of a model that began anew',
+  'there are no rates without an earlier reading, or when a model was loaded anew',
   async (t) => {
     t.equal(countRates(COUNTS, undefined, 1000), undefined)
     t.equal(countRates(COUNTS, COUNTS, 0), undefined)

@@ -1,13 +1,13 @@
 import { run } from '../run.ts'
 
-/** Runs `tutti infer` in this process. @param argv - after `infer`. */
-export async function infer(
+/** Runs a command of `tutti` in this process. */
+export async function runCommand(
   argv: readonly string[],
-  o: { readonly input?: Uint8Array; readonly env?: Record<string, string> } = {},
+  o: { readonly input?: Uint8Array | string; readonly env?: Record<string, string> } = {},
 ) {
   const printed = { out: '', err: '' }
   const { input } = o
-  const code = await run(['infer', ...argv], {
+  const code = await run(argv, {
     env: o.env ?? {},
     out: (text) => (printed.out += text),
     err: (text) => (printed.err += text),
