@@ -1,7 +1,7 @@
 import { delimiter, dirname } from 'node:path'
 import { InferenceClient } from '@tutti/protocol'
 import { benchPython } from './bench-python.ts'
-import { contest, type Member, middle, ratios, type Turn } from './contest.ts'
+import { contest, type Member, middle, ratios, type Turn, warmUp } from './contest.ts'
 import { median, printTable } from './figures.ts'
 import type { Ratios } from './history.ts'
 import { type PeerOptions, startMlserver, startRay } from './peers.ts'
@@ -29,6 +29,7 @@ export async function benchCompare(nodeFlags: readonly string[]): Promise<Ratios
     const all: Record<string, number> = {}
     for (const one of PYTHON_CASES) {
       await checkMembers(opened, one, members)
+      await warmUp(members, { request: one.request, inFlight: one.inFlight[1] }, one.warmUpMs)
       for (const inFlight of one.inFlight.slice(0, LOADS)) {
         const load = { request: one.request, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
         const turns = await contest(members, load)

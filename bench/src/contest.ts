@@ -33,6 +33,8 @@ export interface Load {
 }
 
 const FEWEST = 4
+/** Requests of a turn of the warm-up, over those in flight. */
+const WARM_UP_ROUNDS = 2
 
 /**
  * The members take turns under the same load, in another order each round, after a short turn of each that says how many
@@ -62,7 +64,23 @@ export async function contest<T extends Member>(
   return turns
 }
 
-async function takeTurn(member: Member, load: Load, requests: number): Promise<Turn> {
+/** Sends each member requests for so long, one member after the other. */
+export async function warmUp(
+  members: readonly Member[],
+  load: Pick<Load, 'request' | 'inFlight'>,
+  warmUpMs: number,
+): Promise<void> {
+  for (const member of members) {
+    const end = performance.now() + warmUpMs
+    while (performance.now() < end) await takeTurn(member, load, load.inFlight * WARM_UP_ROUNDS)
+  }
+}
+
+async function takeTurn(
+  member: Member,
+  load: Pick<Load, 'request' | 'inFlight'>,
+  requests: number,
+): Promise<Turn> {
   const cpuBefore = treeCpuMs(member.pid)
   const clientBefore = process.cpuUsage()
   const { inFlight } = load

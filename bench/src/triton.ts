@@ -1,7 +1,7 @@
 import { delimiter, dirname, join } from 'node:path'
 import { InferenceClient } from '@tutti/protocol'
 import { benchPython } from './bench-python.ts'
-import { contest, type Member, middle, ratios, type Turn } from './contest.ts'
+import { contest, type Member, middle, ratios, type Turn, warmUp } from './contest.ts'
 import { median, printTable } from './figures.ts'
 import type { Ratios } from './history.ts'
 import { startModelsAlone } from './models-alone.ts'
@@ -21,7 +21,7 @@ const STARTS = 3
 /** Of each load in a start. */
 const ROUNDS = 2
 const TURN_MS = 1000
-/** NumPy alone comes first: it takes the way of the face system through the server, which is compiled then. */
+/** NumPy alone comes before ONNX Runtime: see `warmUpMs` of the cases. */
 const [ADD_SUB, FACE] = PYTHON_CASES
 const CASES = [ADD_SUB, NUMPY_CASE, FACE]
 
@@ -85,6 +85,8 @@ async function measureStart(o: StartOptions, turnsOf: TurnsOf): Promise<void> {
     await untilReady(ours, one.request.modelName)
     await untilReady(theirs, one.request.modelName)
     await compareAnswers(one, ours, theirs)
+    const most = { request: one.request, inFlight: Math.max(...one.inFlight) }
+    await warmUp([tutti, triton], most, one.warmUpMs)
     const bound = await startAlone(opened, one, { repository, python: interpreter.python })
     for (const inFlight of one.inFlight) {
       const load = { request: one.request, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
