@@ -4,7 +4,6 @@ const PULL_POLICY = {
   type: 'enum',
   values: ['Always', 'IfNotPresent', 'Never'],
   default: 'IfNotPresent',
-  description: 'When Kubernetes pulls that image.',
 } as const
 
 /** The flags about what the operator serves, and the pods with which it does so. */
@@ -18,15 +17,36 @@ export const SERVING_FLAGS = {
   'step-image': {
     type: 'string',
     default: 'tutti/step:0.1.0',
-    description: 'Image of steps, and of the init containers that fetch models.',
+    description: 'Image of steps with ONNX models, and of the init containers that fetch models.',
   },
-  'step-image-pull-policy': PULL_POLICY,
+  'step-python-image': {
+    type: 'string',
+    default: 'tutti/step-python:0.1.0',
+    description: 'Image of steps with Python and TorchScript models.',
+  },
+  'step-cuda-image': {
+    type: 'string',
+    description:
+      'In place of --step-image for ONNX models with devices of nvidia.com. Default: none, they have that image.',
+  },
+  'step-python-cuda-image': {
+    type: 'string',
+    description:
+      'In place of --step-python-image for Python and TorchScript models with devices of nvidia.com. Default: none.',
+  },
+  'step-image-pull-policy': {
+    ...PULL_POLICY,
+    description: 'When Kubernetes pulls the images of steps.',
+  },
   'router-image': {
     type: 'string',
     default: 'tutti/router:0.1.0',
     description: 'Image of routers.',
   },
-  'router-image-pull-policy': PULL_POLICY,
+  'router-image-pull-policy': {
+    ...PULL_POLICY,
+    description: 'When Kubernetes pulls that image.',
+  },
   'router-replicas': {
     type: 'int',
     min: 1,

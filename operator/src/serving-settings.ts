@@ -16,6 +16,9 @@ export function toStepSettings({
 }): StepSettings {
   return {
     image: flags['step-image'],
+    pythonImage: flags['step-python-image'],
+    cudaImage: flags['step-cuda-image'],
+    pythonCudaImage: flags['step-python-cuda-image'],
     imagePullPolicy: flags['step-image-pull-policy'],
     imagePullSecrets: flags['image-pull-secret'],
     nats: toPodAccess(toNatsSettings(flags)),

@@ -25,6 +25,7 @@ await test('images are named as the operator and the chart name them', async (t)
     t.match(values, `repository: tutti/${name}\n`)
     if (name !== 'operator') t.match(flags, `default: 'tutti/${name}:${version}'`)
   }
+  t.match(flags, `default: 'tutti/step-python:${version}'`)
   t.match(textOf('charts/tutti/Chart.yaml'), `appVersion: ${version}\n`)
 })
 

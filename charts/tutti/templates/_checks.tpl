@@ -7,6 +7,14 @@
 {{- $problems = append $problems (printf "%s.image.tag: got latest, want a version, or a digest" $name) -}}
 {{- end -}}
 {{- end -}}
+{{- range $name, $image := pick .Values.step "pythonImage" "cudaImage" "pythonCudaImage" -}}
+{{- if eq $image.tag "latest" -}}
+{{- $problems = append $problems (printf "step.%s.tag: got latest, want a version, or a digest" $name) -}}
+{{- end -}}
+{{- if and (or $image.tag $image.digest) (not $image.repository) -}}
+{{- $problems = append $problems (printf "step.%s: got a tag or a digest alone, want step.%s.repository too" $name $name) -}}
+{{- end -}}
+{{- end -}}
 {{- range $key := keys .Values.global | sortAlpha -}}
 {{- if and (ne $key "imageRegistry") (eq (lower $key) "imageregistry") -}}
 {{- $problems = append $problems (printf "global.%s: want global.imageRegistry" $key) -}}

@@ -86,6 +86,18 @@ podSelector:
 {{- end -}}
 {{- end -}}
 
+{{/* The image of steps with Python and TorchScript models. Those of another build than ours may have Python themselves. */}}
+{{- define "tutti.pythonImage" -}}
+{{- $image := .Values.step.pythonImage -}}
+{{- if not $image.repository -}}
+{{- $image = .Values.step.image -}}
+{{- if regexMatch "(^|/)tutti/step$" $image.repository -}}
+{{- $image = dict "repository" (printf "%s-python" $image.repository) "tag" $image.tag "digest" "" -}}
+{{- end -}}
+{{- end -}}
+{{- include "tutti.image" (dict "context" . "image" $image) -}}
+{{- end -}}
+
 {{/* Spreads pods over nodes, where there are several. Argument: {context, component, constraints}. */}}
 {{- define "tutti.spread" -}}
 {{- if .constraints -}}

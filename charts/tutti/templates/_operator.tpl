@@ -4,6 +4,7 @@
   "--metrics-port=8080"
   "--health-port=8081"
   (printf "--step-image=%s" (include "tutti.image" (dict "context" . "image" .Values.step.image)))
+  (printf "--step-python-image=%s" (include "tutti.pythonImage" .))
   (printf "--step-image-pull-policy=%s" .Values.step.image.pullPolicy)
   (printf "--router-image=%s" (include "tutti.image" (dict "context" . "image" .Values.router.image)))
   (printf "--router-image-pull-policy=%s" .Values.router.image.pullPolicy)
@@ -15,6 +16,11 @@
   (printf "--nats-credential-lifetime=%d" (int .Values.nats.credentialLifetimeSeconds))
   "--leader-elect-resource-name=tutti-operator"
 -}}
+{{- range $flag, $image := dict "step-cuda-image" .Values.step.cudaImage "step-python-cuda-image" .Values.step.pythonCudaImage -}}
+{{- if $image.repository -}}
+{{- $flags = append $flags (printf "--%s=%s" $flag (include "tutti.image" (dict "context" $ "image" $image))) -}}
+{{- end -}}
+{{- end -}}
 {{- if eq .Values.operator.logLevel "debug" -}}
 {{- $flags = append $flags "--log-verbose=1" -}}
 {{- end -}}

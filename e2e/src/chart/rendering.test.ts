@@ -153,6 +153,11 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
       { 'nats.image.tag': 'latest', 'step.image.tag': 'latest' },
       '- nats.image.tag: got latest, want a version, or a digest\n- step.image.tag: got latest',
     ],
+    [{ 'step.cudaImage.tag': 'latest' }, '- step.cudaImage.tag: got latest, want a version'],
+    [
+      { 'step.pythonImage.tag': '1' },
+      '- step.pythonImage: got a tag or a digest alone, want step.pythonImage.repository too',
+    ],
     [{ 'nats.enabled': false }, '- nats.external.urls: got none, want the URLs of your servers'],
     [
       { 'nats.enabled': false, 'nats.external.urls': urls },
@@ -265,6 +270,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     '--nats=tls://tutti-nats-accounts.tutti-system.svc:4222',
     '--nats-accounts',
     '--step-image=tutti/step:0.1.0',
+    '--step-python-image=tutti/step-python:0.1.0',
     '--router-image=tutti/router:0.1.0',
     '--allow-host-access=false',
     '--allow-router-image=false',

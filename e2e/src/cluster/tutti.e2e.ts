@@ -25,8 +25,6 @@ const SYSTEMS = {
 } as const
 const NAMES = ['face', 'ocr'] as const
 const KINDS = ['models', 'ensembles', 'routers'] as const
-/** For Models in Python, as docs/kubernetes.md says. */
-const PYTHON_IMAGE = 'tutti/step-python:0.1.0'
 
 /** Both systems, the face's with ONNX files. */
 async function makeRepository(t: Test): Promise<string> {
@@ -49,16 +47,11 @@ function isOfFace({ metadata, spec }: PlainObject): boolean {
   return SYSTEMS.face.models.some((model) => model === (spec.modelName ?? metadata.name))
 }
 
-/** As it was imported, but for the image of Python models, and for the hosts. */
+/** As it was imported, but for the hosts. */
 function complete(manifest: PlainObject): PlainObject {
   const placed = { ...manifest, metadata: { ...manifest['metadata'], namespace: SPACE } }
-  const { kind, spec } = manifest
-  if (kind === 'Ensemble') {
-    return exposeByIngress(placed, SYSTEMS[isOfFace(manifest) ? 'face' : 'ocr'].host)
-  }
-  if (spec.modelFormat.name !== 'python') return placed
-  const containers = [{ name: 'main', image: PYTHON_IMAGE }]
-  return { ...placed, spec: { ...spec, podTemplate: { spec: { containers } } } }
+  if (manifest['kind'] !== 'Ensemble') return placed
+  return exposeByIngress(placed, SYSTEMS[isOfFace(manifest) ? 'face' : 'ocr'].host)
 }
 
 await t.test('Tutti on the cluster', { skip: withoutTuttiImages() }, async (t) => {

@@ -1,6 +1,7 @@
 import { SERVICE_ACCOUNT } from '@tutti/kube'
 import t from 'tap'
 import { build, child, deployment, type Spec } from '../testing/build-model.ts'
+import { stepSettings } from '../testing/step-settings.ts'
 
 const LABELS = {
   'app.kubernetes.io/managed-by': 'tutti-operator',
@@ -121,7 +122,9 @@ await t.test('the smallest Model has these children', async (t) => {
 })
 
 await t.test('an upgrade of the operator replaces no pods', async (t) => {
-  const { template } = deployment(LARGEST, { credentialsDigest: 'c1' }).spec
+  // With one image for all formats, as an installation has it that names `step.image`.
+  const settings = { pythonImage: stepSettings().image }
+  const { template } = deployment(LARGEST, { credentialsDigest: 'c1', settings }).spec
   t.equal(template.metadata?.annotations?.['tutti.dev/template'], LARGEST_TEMPLATE)
 })
 

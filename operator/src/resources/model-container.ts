@@ -1,7 +1,9 @@
-import { DEFAULT_DEVICE, type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/ensemble'
+import { type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/ensemble'
 import type { Container, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { MODEL_DIRECTORY } from './model-artifacts.ts'
+import { devicesOf } from './model-devices.ts'
+import { modelImageOf } from './model-image.ts'
 import { toPlain } from './plain.ts'
 import {
   containerPorts,
@@ -59,7 +61,8 @@ export function buildMainContainer(o: MainContainerOptions): Container {
   const { spec, settings } = o
   const times = podTimesOf(spec)
   const isDirect = settings.transport !== undefined
-  const container = ourContainer(MAIN, settings, { command: 'tutti-step', args: toArgs(o, times) })
+  const image = { ...settings, image: modelImageOf(spec, settings) }
+  const container = ourContainer(MAIN, image, { command: 'tutti-step', args: toArgs(o, times) })
   return {
     ...container,
     ...(isDirect && { env: [...(container.env ?? []), POD_IP] }),
@@ -146,15 +149,4 @@ function toResources(spec: ModelSpec): ResourceRequirements {
   const devices = devicesOf(spec)
   if (devices === undefined) return toPlain(resources)
   return toPlain({ ...resources, limits: { ...resources.limits, ...devices } })
-}
-
-/** The devices of the accelerator, or one where the Model wants its instances on a GPU. */
-function devicesOf({
-  accelerator,
-  instances,
-}: ModelSpec): Readonly<Record<string, string>> | undefined {
-  if (accelerator === undefined && instances?.kind !== 'KIND_GPU') return undefined
-  const { resourceName = DEFAULT_DEVICE, count = 1 } = accelerator ?? {}
-  // A text, as the server writes quantities: then it can be seen that it is there.
-  return { [resourceName]: String(count) }
 }

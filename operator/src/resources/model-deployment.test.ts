@@ -208,6 +208,53 @@ await t.test('devices, and the nodes that have them', async (t) => {
 
 const told = (fields: Spec) => main(fields)?.args?.filter((arg) => arg.startsWith('--accelerator'))
 
+await t.test('the image is that of the format and of the devices', async (t) => {
+  const settings = { image: 'onnx', pythonImage: 'python' }
+  const cuda = { ...settings, cudaImage: 'onnx-cuda', pythonCudaImage: 'python-cuda' }
+  const imageOf = (name: 'onnx' | 'pytorch' | 'python', fields: Spec = {}, o = {}) =>
+    main({ modelFormat: { name }, ...fields }, { settings: { ...settings, ...o } })?.image
+  t.same(
+    (['onnx', 'pytorch', 'python'] as const).map((name) => imageOf(name)),
+    ['onnx', 'python', 'python'],
+  )
+  const shares: Spec = { accelerator: { resourceName: 'nvidia.com/gpu.shared' } }
+  const others: Spec = { accelerator: { resourceName: 'amd.com/gpu' } }
+  for (const [name, cpu, gpu] of [
+    ['onnx', 'onnx', 'onnx-cuda'],
+    ['pytorch', 'python', 'python-cuda'],
+    ['python', 'python', 'python-cuda'],
+  ] as const) {
+    t.equal(imageOf(name, shares), cpu, 'no image for devices is set')
+    t.equal(imageOf(name, shares, cuda), gpu)
+    t.equal(imageOf(name, { instances: { count: 1, kind: 'KIND_GPU' } }, cuda), gpu)
+    t.equal(imageOf(name, others, cuda), cpu)
+    t.equal(imageOf(name, {}, cuda), cpu)
+  }
+})
+
+await t.test('a podTemplate with an image of its own is the same as before', async (t) => {
+  // An operator before there was an image for each format gave all of them this one.
+  const image = stepSettings().image
+  const before = { pythonImage: image }
+  const after = { cudaImage: 'cuda', pythonCudaImage: 'python-cuda' }
+  for (const name of ['onnx', 'pytorch', 'python'] as const) {
+    const fields: Spec = {
+      modelFormat: { name },
+      storageUri: 'http://models.example/a.tar',
+      accelerator: {},
+      podTemplate: { spec: { containers: [{ name: 'main', image: 'own/image:1' }] } },
+    }
+    const { template } = deployment(fields, { settings: after }).spec
+    t.same(template, deployment(fields, { settings: before }).spec.template, name)
+    t.same(
+      [...(template.spec.initContainers ?? []), ...template.spec.containers].map(
+        (one) => one.image,
+      ),
+      [image, 'own/image:1'],
+    )
+  }
+})
+
 await t.test('the process is told which devices its pod has', async (t) => {
   t.same(told({}), [])
   t.same(told({ instances: { count: 2, kind: 'KIND_CPU' } }), [])

@@ -1,9 +1,20 @@
 import type { RouterSpec } from '@tutti/ensemble'
 import type { NetworkPolicyPeer } from '@tutti/kube'
 
-/** What the operator's configuration says about all step pods. */
-export interface StepSettings {
+/** The images of steps. */
+export interface StepImages {
+  /** For ONNX models, and for the init containers of all. */
   readonly image: string
+  /** For Python and TorchScript models. */
+  readonly pythonImage: string
+  /** For ONNX models with NVIDIA's devices; undefined for `image`. */
+  readonly cudaImage?: string | undefined
+  /** For Python and TorchScript models with them; undefined for `pythonImage`. */
+  readonly pythonCudaImage?: string | undefined
+}
+
+/** What the operator's configuration says about all step pods. */
+export interface StepSettings extends StepImages {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
   readonly nats: NatsSettings

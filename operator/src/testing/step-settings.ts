@@ -4,6 +4,7 @@ import type { StepSettings } from '../resources/step-settings.ts'
 export function stepSettings(o: Partial<StepSettings> = {}): StepSettings {
   return {
     image: 'registry.example/tutti-step:1.0.0',
+    pythonImage: 'registry.example/tutti-step-python:1.0.0',
     imagePullPolicy: 'IfNotPresent',
     imagePullSecrets: [],
     nats: {

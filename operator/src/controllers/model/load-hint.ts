@@ -17,7 +17,7 @@ const HINTS: readonly (readonly [
   [
     /('[^']*') cannot (?:run models: |be started \()/,
     () =>
-      "; the step's image may be the one without Python: want podTemplate to give `main` another",
+      "; the step's image may be one without Python: want another from step.pythonImage of the chart, or from podTemplate for `main`",
   ],
   // Pods know the folder by our name for it.
   [

@@ -166,7 +166,7 @@ await t.test('an error that speaks of a repository says what to change at the Mo
     loadFailure(
       "Python interpreter 'python3' cannot be started (ENOENT); want Python 3.9 or newer",
     ),
-    / or newer; the step's image may be the one without Python: want podTemplate to give/,
+    / or newer; the step's image may be one without Python: want another from step\.pythonImage/,
   )
   t.equal(loadFailure('no such file'), 'no such file')
 })
