@@ -15,6 +15,8 @@ export type {
 export { createEngines, type Engines, type EnginesOptions, selectEngine } from './engines.ts'
 export type { HostPolicies } from './host-policies.ts'
 export { ModelMetrics } from './model-metrics.ts'
+export { type FindPythonOptions, findPython } from './python/find-python.ts'
 export { LentMemory } from './python/lent-memory.ts'
+export { type ProbedPython, type PythonModule, probePython } from './python/probe-python.ts'
 export { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
 export type { PythonSettings } from './python/python-settings.ts'

@@ -1,7 +1,7 @@
 export { runFetch } from './fetch/run-fetch.ts'
 export { requireDevices } from './load/instance-devices.ts'
 export { completeConfigOf } from './load/prepare-model.ts'
-export { readBackendConfig } from './serve/backend-config.ts'
+export { type BackendConfig, readBackendConfig } from './serve/backend-config.ts'
 export {
   checkModelFlags,
   MODEL_FLAGS,

@@ -22,7 +22,7 @@ def need_torch(model: str):
         raise LoadFailure(
             f"failed to load model '{model}': PyTorch cannot be imported by {sys.executable} ({_problem}). Install it "
             "there (PyPI: torch; Debian: python3-torch), or name an interpreter that has it by "
-            "--backend-config=pytorch,interpreter=PATH"
+            "--backend-config=pytorch,interpreter=PATH; tutti serve --python auto finds or makes one"
         )
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < _OLDEST:

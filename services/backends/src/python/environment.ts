@@ -1,16 +1,13 @@
 import { execFile } from 'node:child_process'
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
-import { mkdir, readlink, rm, stat, symlink } from 'node:fs/promises'
-import { homedir } from 'node:os'
+import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
-
-/** Where unpacked environments are kept: `<digest>` is a link to a folder `<digest>-<random>`, made when all is there. */
-export const ENVIRONMENT_CACHE = join(homedir(), '.cache', 'tutti', 'environments')
+import { makeCached } from './cached-folder.ts'
 
 const PARAMETER = 'EXECUTION_ENV_PATH'
 const MODEL_DIRECTORY = '$$TRITON_MODEL_DIRECTORY'
@@ -80,42 +77,13 @@ function unpackOnce(archive: string, cache: string): Promise<string> {
   return started
 }
 
-/**
- * Several processes may do this at once: each unpacks for itself, the first that is done is what all use. What a process leaves
- * that is killed meanwhile stays until somebody empties the cache.
- */
 async function unpackCached(archive: string, cache: string): Promise<string> {
-  const digest = await digestOf(archive)
-  const link = join(cache, digest)
-  const known = await readlink(link).catch(() => undefined)
-  if (known !== undefined) return join(cache, known)
-  await mkdir(cache, { recursive: true })
-  const name = `${digest}-${randomBytes(6).toString('hex')}`
-  const directory = join(cache, name)
-  await mkdir(directory)
-  try {
+  return await makeCached(cache, await digestOf(archive), async (directory) => {
     await promisify(execFile)('tar', ['-xf', archive, '-C', directory, '--no-same-owner'])
     // What cannot be used is not kept.
     await findInterpreter(directory)
     await fixPrefixes(directory)
-    const first = await linkOnce(name, link)
-    if (first !== name) await rm(directory, { recursive: true, force: true })
-    return join(cache, first)
-  } catch (error) {
-    await rm(directory, { recursive: true, force: true })
-    throw error
-  }
-}
-
-/** Links to a folder, unless there is a link. @returns where it leads. */
-async function linkOnce(name: string, link: string): Promise<string> {
-  try {
-    await symlink(name, link)
-    return name
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return readlink(link)
-    throw error
-  }
+  })
 }
 
 /** conda-pack leaves a script that writes the place of the environment into its files. */

@@ -16,8 +16,9 @@ import { modelPath, requireRuntime } from '../model-file.ts'
 import { ModelMetrics } from '../model-metrics.ts'
 import { type Placement, placeInstances } from '../placement.ts'
 import { startInstances } from '../start-instances.ts'
+import { ENVIRONMENT_CACHE } from './cached-folder.ts'
 import { completeConfig } from './complete-config.ts'
-import { ENVIRONMENT_CACHE, findEnvironment } from './environment.ts'
+import { findEnvironment } from './environment.ts'
 import type { ProcessTask } from './instance-process.ts'
 import { type GroupedPlacement, groupByProcess, ProcessGroup } from './process-group.ts'
 import { type LineOrigin, ProcessOutput } from './process-output.ts'
@@ -36,8 +37,11 @@ export interface PythonEngineOptions {
   /** Default: no log. */
   readonly log?: Logger
   readonly clock?: Clock
-  /** The interpreter of models without an environment of their own: a name on PATH, or a path. Default `python3`. */
-  readonly interpreter?: string
+  /**
+   * The interpreter of models without an environment of their own: a name on PATH, or a path, or what finds one when a model
+   * needs it. Default `python3`.
+   */
+  readonly interpreter?: string | (() => Promise<string>)
   readonly settings?: Partial<PythonSettings>
   /** Where unpacked environments of models are kept. Default: ~/.cache/tutti/environments. */
   readonly environmentCache?: string
@@ -90,7 +94,7 @@ class PythonEngine implements Engine {
   readonly #program: PythonProgram
   readonly #log: Logger
   readonly #clock: Clock
-  readonly #interpreter: string
+  readonly #interpreter: string | (() => Promise<string>)
   readonly #settings: PythonSettings
   readonly #environmentCache: string
   readonly #metrics: ModelMetrics
@@ -186,8 +190,9 @@ class PythonEngine implements Engine {
     modelDirectory,
   }: Omit<ModelVersionSource, 'revision'>): Promise<ZygoteLease> {
     const environment = await findEnvironment(config, modelDirectory, this.#environmentCache)
+    const given = environment?.interpreter ?? this.#interpreter
     return this.#pool.lease({
-      interpreter: environment?.interpreter ?? this.#interpreter,
+      interpreter: typeof given === 'string' ? given : await given(),
       environment: environment?.directory ?? '',
       modules: this.#program.modules,
     })

@@ -8,14 +8,14 @@ import {
   selectVersions,
 } from '@tutti/model-config'
 import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti/repository'
-import { completeConfigOf, readBackendConfig } from '@tutti/step'
+import { type BackendConfig, completeConfigOf, readBackendConfig } from '@tutti/step'
 
 /** How the models will be read when they are served: what completes a configuration depends on it. */
 export interface RepositoryReading extends ScanOptions {
   /** Of `--disable-auto-complete-config`; true if absent. */
   readonly autoComplete?: boolean
-  /** Of `--backend-config`. */
-  readonly backendConfig?: readonly string[]
+  /** The defaults if absent. */
+  readonly backends?: BackendConfig
   /** Of `--backend-directory`. */
   readonly backendDirectory?: string
 }
@@ -58,7 +58,7 @@ export async function readRepository(
 
 async function readConfig(
   model: RepositoryModel,
-  { autoComplete = true, backendConfig = [], backendDirectory }: RepositoryReading,
+  { autoComplete = true, backends = readBackendConfig([]), backendDirectory }: RepositoryReading,
 ): Promise<ModelConfig> {
   if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
   const parsed =
@@ -69,7 +69,7 @@ async function readConfig(
   if (parsed !== undefined && (isWhole || isEnsembleConfig(parsed))) {
     return { ...parsed, name: parsed.name || model.name }
   }
-  const { python, pytorch, ...rest } = readBackendConfig(backendConfig)
+  const { python, pytorch, ...rest } = backends
   const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
   const devices = NO_DEVICES
   const config = await completeConfigOf(model, { ...rest, engines, autoComplete, devices })

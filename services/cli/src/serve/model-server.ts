@@ -12,6 +12,7 @@ import {
   ServerMetrics,
 } from '@tutti/server'
 import {
+  type BackendConfig,
   openEngines,
   openRepository,
   openStep,
@@ -51,6 +52,8 @@ export interface ModelServerOptions
   readonly manifests?: OpenedManifests | undefined
   /** Those of this build unless a test has its own. */
   readonly engines?: Engines | readonly Engine[] | undefined
+  /** Those of `--backend-config` if absent. */
+  readonly backends?: BackendConfig | undefined
 }
 
 /**
@@ -75,8 +78,10 @@ function openMetrics(flags: ServeFlags): ServerMetrics {
 }
 
 /** The engines, and what else the flags say of a step. */
-function openBackends({ flags, env, log, engines }: ModelServerOptions, metrics: ServerMetrics) {
-  const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
+function openBackends(given: ModelServerOptions, metrics: ServerMetrics) {
+  const { flags, env, log, engines } = given
+  const { defaultMaxBatchSize, ...backends } =
+    given.backends ?? readBackendConfig(flags['backend-config'])
   const { 'backend-directory': backendDirectory, 'allow-gpu-metrics': gpuMetrics } = flags
   const settings = toStepSettings(flags, env)
   const { hostPolicies } = settings

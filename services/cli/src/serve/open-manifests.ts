@@ -13,7 +13,7 @@ import {
 import { ServeError } from '@tutti/errors'
 import { printModelConfig } from '@tutti/model-config'
 import { type ConfigOverrides, type ModelDirectory, OverrideDirectories } from '@tutti/repository'
-import type { ModelFlags } from '@tutti/step'
+import type { BackendConfig, ModelFlags } from '@tutti/step'
 import {
   type LocatedManifest,
   namespaceOf,
@@ -48,15 +48,13 @@ export interface OpenedManifests {
 
 type ReadingFlags = Pick<
   ModelFlags,
-  | 'model-repository'
-  | 'model-config-name'
-  | 'disable-auto-complete-config'
-  | 'backend-config'
-  | 'backend-directory'
+  'model-repository' | 'model-config-name' | 'disable-auto-complete-config' | 'backend-directory'
 >
 
 export interface OpenManifestsOptions {
   readonly flags: ManifestFlags & ReadingFlags
+  /** With which configurations are completed; the defaults if absent. */
+  readonly backends?: BackendConfig
   readonly input: AsyncIterable<Uint8Array | string> | undefined
   /** For people: why manifests are refused, as `tutti validate` prints it. */
   err(text: string): void
@@ -82,7 +80,7 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
     models.map(({ manifest }) => [modelNameOf(manifest), toModelOverrides(manifest.spec)]),
   )
   const overrides = toConfigOverrides(said)
-  const reading = { ...toReading(o.flags), directories, overrides }
+  const reading = { ...toReading(o), directories, overrides }
   const repository = await readRepository(o.flags['model-repository'], reading)
   check(o, parsed, repository)
   logIgnored(o.log, parsed.manifests)
@@ -103,11 +101,11 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
 }
 
 /** The configurations are checked as they will be served. */
-function toReading(flags: ReadingFlags): RepositoryReading {
+function toReading({ flags, backends }: OpenManifestsOptions): RepositoryReading {
   const configName = flags['model-config-name']
   return {
     autoComplete: !flags['disable-auto-complete-config'],
-    backendConfig: flags['backend-config'],
+    ...(backends && { backends }),
     backendDirectory: flags['backend-directory'],
     ...(configName !== undefined && { configName }),
   }

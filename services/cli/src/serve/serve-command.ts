@@ -17,6 +17,7 @@ import {
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
+import { checkPythonFlags, choosePython } from './choose-python.ts'
 import { checkControlFlags } from './control-flags.ts'
 import { checkManifestFlags } from './manifest-flags.ts'
 import { openManifests } from './open-manifests.ts'
@@ -36,14 +37,23 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
     check: checkServeFlags,
     start: async (given) => {
       const settings = withTraceFlags(given.settings, given.flags)
-      const o = { ...given, settings, flags: settleDeprecated(given.flags) }
-      const { flags, log, signal } = o
+      const { log, signal } = given
+      const flags = settleDeprecated(given.flags)
+      const closed = new AbortController()
+      const backends = await choosePython(flags, {
+        cache: cacheFolder(environment),
+        clock: systemClock,
+        log,
+        signal: AbortSignal.any([signal, closed.signal]),
+      })
+      const o = { ...given, settings, flags, backends, onClose: () => closed.abort() }
       if (flags.filename.length === 0) return await startServe(o)
       const manifests = await openManifests({
         flags,
+        backends,
         input: environment.input,
         err: (text) => environment.err(text),
-        cache: flags['model-cache'] ?? defaultCache(environment),
+        cache: flags['model-cache'] ?? join(cacheFolder(environment), 'models'),
         clock: systemClock,
         log,
         signal,
@@ -58,6 +68,7 @@ export function checkServeFlags(flags: ServeFlags): void {
   checkModelFlags(flags, { hasOthers: flags.filename.length > 0 })
   checkControlFlags(flags)
   checkManifestFlags(flags)
+  checkPythonFlags(flags)
   checkTlsFlags(flags)
   checkConsoleFlags(flags)
   checkTritonFlags(flags)
@@ -73,9 +84,10 @@ export function settleDeprecated(flags: ServeFlags): ServeFlags {
   return { ...flags, 'disable-auto-complete-config': isStrict }
 }
 
-function defaultCache({ env }: ProcessEnvironment): string {
+/** Tutti's folder in the user's cache. */
+function cacheFolder({ env }: ProcessEnvironment): string {
   const { XDG_CACHE_HOME: cache, HOME: home = homedir() } = env
-  return join(cache === undefined || cache === '' ? join(home, '.cache') : cache, 'tutti/models')
+  return join(cache === undefined || cache === '' ? join(home, '.cache') : cache, 'tutti')
 }
 
 export const serveCommand: Command = {

@@ -10,6 +10,7 @@ import {
   TRACE_FLAGS,
 } from '@tutti/server'
 import { MODEL_FLAGS } from '@tutti/step'
+import { PYTHON_FLAGS } from './choose-python.ts'
 import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'
 import { TRITON_FLAGS } from './triton-flags.ts'
@@ -23,6 +24,7 @@ export const SERVE_FLAGS = {
   ...MANIFEST_FLAGS,
   ...CONTROL_FLAGS,
   ...loading,
+  ...PYTHON_FLAGS,
   'exit-timeout-secs': exitTimeout,
   ...NESTING_FLAGS,
   ...CACHE_FLAGS,

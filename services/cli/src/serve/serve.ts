@@ -16,6 +16,7 @@ import {
   readHeaderRules,
   readTraceFlags,
 } from '@tutti/server'
+import type { BackendConfig } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import { readControlGuard } from './control-flags.ts'
 import { type ModelServer, openModelServer } from './model-server.ts'
@@ -30,6 +31,10 @@ export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'si
   readonly manifests?: OpenedManifests
   /** Those of this build unless a test has its own. */
   readonly engines?: Engines | readonly Engine[]
+  /** Those of `--backend-config` if absent. */
+  readonly backends?: BackendConfig
+  /** Called when the server closes. */
+  readonly onClose?: () => void
 }
 
 /**
@@ -78,6 +83,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
         checkAnswered(isAnswered)
       },
       close: async () => {
+        o.onClose?.()
         access?.close()
         await servers.close()
         await server.close()

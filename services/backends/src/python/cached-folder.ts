@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, readlink, rm, stat, symlink } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+/** Where environments are kept: `<key>` is a link to a folder `<key>-<random>`, made when all is there. */
+export const ENVIRONMENT_CACHE = join(homedir(), '.cache', 'tutti', 'environments')
+
+/** What is not done after so long has lost its maker. */
+const ABANDONED_MS = 24 * 3600 * 1000
+
+/**
+ * Finds a folder of the cache, or makes it. Several processes may do this at once: each makes its own, the first that is done is
+ * what all use. What a process leaves that is killed meanwhile is removed by a later one.
+ *
+ * @param key - of hexadecimal digits, letters, dots and dashes.
+ * @returns the folder itself, not the link.
+ */
+export async function makeCached(
+  cache: string,
+  key: string,
+  make: (directory: string) => Promise<void>,
+): Promise<string> {
+  const link = join(cache, key)
+  const known = await readlink(link).catch(() => undefined)
+  if (known !== undefined) return join(cache, known)
+  await mkdir(cache, { recursive: true })
+  await removeAbandoned(cache, key)
+  const name = `${key}-${randomBytes(6).toString('hex')}`
+  const directory = join(cache, name)
+  await mkdir(directory)
+  try {
+    await make(directory)
+    const first = await linkOnce(name, link)
+    if (first !== name) await rm(directory, { recursive: true, force: true })
+    return join(cache, first)
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** Links to a folder, unless there is a link. @returns where it leads. */
+async function linkOnce(name: string, link: string): Promise<string> {
+  try {
+    await symlink(name, link)
+    return name
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return readlink(link)
+    throw error
+  }
+}
+
+/** There is no link to any folder of this key. */
+async function removeAbandoned(cache: string, key: string): Promise<void> {
+  const prefix = `${key}-`
+  for (const name of await readdir(cache)) {
+    if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue
+    const path = join(cache, name)
+    // Another process may remove it too.
+    const found = await stat(path).catch(() => undefined)
+    if (found !== undefined && Date.now() - found.mtimeMs > ABANDONED_MS) {
+      await rm(path, { recursive: true, force: true })
+    }
+  }
+}

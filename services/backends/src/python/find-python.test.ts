@@ -1,0 +1,161 @@
+// needs: python
+import { chmod, lstat, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { env } from 'node:process'
+import { createLogger, silentLogger, systemClock } from '@tutti/chassis'
+import t, { type Test } from 'tap'
+import { TEST_PYTHON, WITHOUT_PYTHON } from '../testing/python-model.ts'
+import { makeCached } from './cached-folder.ts'
+import { type FindPythonOptions, findPython } from './find-python.ts'
+import { probePython } from './probe-python.ts'
+
+t.setTimeout(300_000)
+const PYTHON = TEST_PYTHON ?? ''
+
+async function temporaryFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tutti-find-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function script(t: Test, name: string, text: string): Promise<string> {
+  const path = join(await temporaryFolder(t), name)
+  await writeFile(path, `#!/bin/sh\n${text}\n`)
+  await chmod(path, 0o755)
+  return path
+}
+
+/** An interpreter without packages. */
+const bare = (t: Test) => script(t, 'bare', `exec ${PYTHON} -S -I "$@"`)
+
+function search(cache: string, candidates: readonly string[], o: Partial<FindPythonOptions> = {}) {
+  const common = { log: silentLogger, clock: systemClock, modules: ['numpy'] as const }
+  return findPython({ ...common, cache, candidates, ...o })
+}
+
+await t.test(
+  'what keeps an interpreter from running models is told',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const report = '{"version":"3.8.1","executable":"/p","modules":{}}'
+    const oldTorch =
+      '{"version":"3.11.1","executable":"/p","modules":{"numpy":{"version":"2.0"},"torch":{"version":"1.9.0"}}}'
+    const cases = [
+      ['/nowhere/python3', /^it does not run \(spawn \S+ ENOENT\)$/],
+      [await script(t, 'silent', 'exit 0'), /^it does not run \(Unexpected end of JSON input\)$/],
+      [
+        await script(t, 'loud', 'echo no such luck >&2; exit 1'),
+        /^it does not run \(no such luck\)$/,
+      ],
+      [
+        await script(t, 'old', `echo noise; echo '${report}'`),
+        /^Python 3.8.1 is too old, want 3.9 or newer$/,
+      ],
+      [
+        await script(t, 'old-torch', `echo '${oldTorch}'`),
+        /^PyTorch 1.9.0 is too old, want 1.12 or newer$/,
+      ],
+      [await bare(t), /^it cannot import numpy \(ModuleNotFoundError: /],
+    ] as const
+    for (const [interpreter, problem] of cases) {
+      t.match((await probePython(interpreter, ['numpy', 'torch'])).problem, problem)
+    }
+    const { problem, version, modules } = await probePython(PYTHON, ['numpy'])
+    t.equal(problem, undefined)
+    t.match(version, /^3\.\d+\.\d+$/)
+    t.match(modules.numpy?.version, /^\d+\.\d+/)
+  },
+)
+
+await t.test(
+  'the first candidate that has the modules is taken',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const cache = await temporaryFolder(t)
+    t.equal(await search(cache, ['/nowhere/python3', PYTHON, 'absent']), PYTHON)
+    t.same(await readdir(cache), [], 'and no environment is made')
+  },
+)
+
+await t.test(
+  'an environment is made once, and anew if it is broken',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const cache = await temporaryFolder(t)
+    const interpreter = await bare(t)
+    const lines: string[] = []
+    const log = createLogger({ name: 'test', destination: { write: (line) => lines.push(line) } })
+    const made = await search(cache, [interpreter], { log })
+    t.equal((await probePython(made, ['numpy'])).problem, undefined)
+    t.match(
+      lines.join(''),
+      /"message":"making a Python environment"[^]*"message":"Python environment made"/,
+    )
+    lines.length = 0
+    t.equal(await search(cache, [interpreter], { log }), made)
+    t.same(lines, [], 'it is found again')
+    await rm(join(made, '..', '..', 'lib'), { recursive: true })
+    t.equal(await search(cache, [interpreter], { log }), made)
+    t.match(lines[0], /made anew/)
+    t.equal((await probePython(made, ['numpy'])).problem, undefined)
+  },
+)
+
+await t.test(
+  'what cannot be had is told with what to install',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const cache = await temporaryFolder(t)
+    env['PIP_NO_INDEX'] = '1'
+    t.teardown(() => delete env['PIP_NO_INDEX'])
+    await t.rejects(search(cache, ['/nowhere/python3', await script(t, 'no', 'exit 1')]), {
+      reason: 'MODEL_LOAD_FAILED',
+      message:
+        /^no Python here can run models \('\/nowhere\/python3': .*apt-get install python3-numpy.*--python PATH$/,
+    })
+    await t.rejects(search(cache, [await bare(t)], { modules: ['numpy', 'torch'] }), {
+      reason: 'MODEL_LOAD_FAILED',
+      message:
+        /cannot make a Python environment .*No matching distribution found.*apt-get install python3-torch/,
+    })
+    await t.rejects(search(cache, [await bare(t)], { signal: AbortSignal.abort() }), {
+      message: /abort/,
+    })
+    t.same(
+      (await readdir(cache)).filter((name) => name.startsWith('python-')),
+      [],
+      'nothing is left',
+    )
+  },
+)
+
+await t.test('of several that make the same at once all use the first', async (t) => {
+  const cache = await temporaryFolder(t)
+  const [one, other] = await Promise.all([
+    makeCached(cache, 'key', (directory) => writeFile(join(directory, 'one'), '')),
+    makeCached(cache, 'key', (directory) => writeFile(join(directory, 'other'), '')),
+  ])
+  t.equal(one, other)
+  const names = await readdir(cache)
+  t.equal(names.length, 2, 'the link and what it leads to; the other is gone')
+  t.ok((await lstat(join(cache, 'key'))).isSymbolicLink())
+})
+
+await t.test('what a maker has left that was killed is removed a day later', async (t) => {
+  const cache = await temporaryFolder(t)
+  const left = ['key-0123456789ab', 'key-0123456789ac', 'key-other', 'key2-0123456789ab']
+  const longAgo = new Date(Date.now() - 25 * 3600 * 1000)
+  for (const name of left) {
+    await mkdir(join(cache, name))
+    if (name !== 'key-0123456789ac') await utimes(join(cache, name), longAgo, longAgo)
+  }
+  const folder = await makeCached(cache, 'key', (directory) => writeFile(join(directory, 'x'), ''))
+  t.same(await readdir(folder), ['x'])
+  const names = await readdir(cache)
+  t.same(
+    left.map((name) => names.includes(name)),
+    [false, true, true, true],
+  )
+  t.equal(await makeCached(cache, 'key', () => Promise.reject(new Error('made twice'))), folder)
+})

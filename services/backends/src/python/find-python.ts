@@ -1,0 +1,118 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFile, readlink, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Clock, Logger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { makeCached } from './cached-folder.ts'
+import { type ProbedPython, type PythonModule, probePython, whatFailed } from './probe-python.ts'
+
+export interface FindPythonOptions {
+  /** Names on PATH, or paths; the first that has the modules is taken. */
+  readonly candidates: readonly string[]
+  readonly modules: readonly PythonModule[]
+  /** The folder of environments; one is made there if no candidate has the modules. */
+  readonly cache: string
+  readonly log: Logger
+  readonly clock: Clock
+  /** Ends what is under way. */
+  readonly signal?: AbortSignal
+}
+
+const REQUIREMENTS = new URL('../../python/environment/', import.meta.url)
+const INSTALL_MS = 1_800_000
+/** What to do instead, by the last module that models need. */
+const MENDING: Readonly<Record<PythonModule, string>> = {
+  numpy:
+    'install Python 3.9 or newer with NumPy (Debian: apt-get install python3-numpy), or name one that has it by --python PATH',
+  torch:
+    'install PyTorch for the CPU (Debian: apt-get install python3-torch python3-numpy), or name an interpreter that has it by --python PATH',
+}
+
+/**
+ * Finds an interpreter that can run models, or makes an environment with what they need.
+ *
+ * @returns a name on PATH, or a path.
+ * @throws ServeError MODEL_LOAD_FAILED that says what to install.
+ */
+export async function findPython(o: FindPythonOptions): Promise<string> {
+  const probed: ProbedPython[] = []
+  for (const candidate of new Set(o.candidates)) {
+    const found = await probePython(candidate, o.modules, o.signal)
+    if (found.problem === undefined) return candidate
+    probed.push(found)
+  }
+  const base = probed.find(isBase)
+  if (base !== undefined) return await ensureEnvironment(base, o)
+  const problems = probed.map(({ interpreter, problem }) => `'${interpreter}': ${problem}`)
+  throw refusal(`no Python here can run models (${problems.join('; ')})`, o)
+}
+
+type Base = ProbedPython & Required<Pick<ProbedPython, 'version' | 'executable'>>
+
+/** What lacks nothing but modules. */
+function isBase(found: ProbedPython): found is Base {
+  return found.executable !== undefined && /^3\.(9|\d\d+)\./.test(found.version ?? '')
+}
+
+/** The environment that an earlier start has made, if it still works; else a new one. */
+async function ensureEnvironment(base: Base, o: FindPythonOptions): Promise<string> {
+  const module = o.modules.at(-1) ?? 'numpy'
+  const requirements = fileURLToPath(new URL(`${module}.txt`, REQUIREMENTS))
+  const digest = createHash('sha256')
+    .update(`${base.executable} ${process.platform} ${process.arch}\n`)
+    .update(await readFile(requirements))
+    .digest('hex')
+  const key = `python-${base.version}-${module}-${digest.slice(0, 12)}`
+  const folder = join(o.cache, key)
+  const interpreter = join(folder, 'bin', 'python')
+  const isThere = (await readlink(folder).catch(() => undefined)) !== undefined
+  if (isThere) {
+    const { problem } = await probePython(interpreter, o.modules, o.signal)
+    if (problem === undefined) return interpreter
+    o.log.warn('Python environment is made anew', { folder, problem })
+    await rm(folder, { force: true })
+  }
+  const begin = o.clock.now()
+  o.log.info('making a Python environment', { folder, modules: o.modules })
+  try {
+    await makeCached(o.cache, key, (directory) => install(base, directory, requirements, o.signal))
+  } catch (error) {
+    const text = `cannot make a Python environment for models in ${folder} (${whatFailed(error)})`
+    throw refusal(text, o, error)
+  }
+  o.log.info('Python environment made', { folder, durationMs: o.clock.now() - begin })
+  return interpreter
+}
+
+async function install(
+  { executable }: Base,
+  directory: string,
+  requirements: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const options = {
+    timeout: INSTALL_MS,
+    killSignal: 'SIGKILL',
+    cwd: directory,
+    ...(signal && { signal }),
+  } as const
+  const run = promisify(execFile)
+  await run(executable, ['-m', 'venv', directory], options)
+  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input']
+  // A machine without network shall not wait for minutes.
+  const patience = ['--retries', '1', '--timeout', '20']
+  const python = join(directory, 'bin', 'python')
+  await run(python, [...pip, ...patience, '--requirement', requirements], options)
+}
+
+function refusal(
+  text: string,
+  { modules }: Pick<FindPythonOptions, 'modules'>,
+  cause?: unknown,
+): ServeError {
+  const mending = MENDING[modules.at(-1) ?? 'numpy']
+  return new ServeError('MODEL_LOAD_FAILED', `${text}; ${mending}`, { cause })
+}

@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+/** What models need of an interpreter: all of them NumPy, TorchScript ones PyTorch too. */
+export type PythonModule = 'numpy' | 'torch'
+
+/** What an interpreter says of itself. */
+export interface ProbedPython {
+  /** As it was asked for: a name on PATH, or a path. */
+  readonly interpreter: string
+  /** `3.11.7`; undefined if it did not answer. */
+  readonly version?: string
+  /** Its own path. */
+  readonly executable?: string
+  readonly modules: Readonly<Partial<Record<PythonModule, ModuleReport>>>
+  /** Why it cannot run the models that need these modules; undefined if it can. */
+  readonly problem?: string
+}
+
+interface ModuleReport {
+  readonly version?: string
+  readonly problem?: string
+}
+
+type Report = Required<Pick<ProbedPython, 'version' | 'executable' | 'modules'>>
+
+const PROGRAM = fileURLToPath(new URL('../../python/tutti_probe.py', import.meta.url))
+/** The first import of PyTorch from a slow disk takes its time. */
+const PROBE_MS = 120_000
+const OLDEST_PYTHON = [3, 9] as const
+const OLDEST_TORCH = [1, 12] as const
+
+/** Asks an interpreter for its version, and has it import the modules. Never fails: what goes wrong is the problem. */
+export async function probePython(
+  interpreter: string,
+  modules: readonly PythonModule[],
+  signal?: AbortSignal,
+): Promise<ProbedPython> {
+  let report: Report
+  try {
+    const { stdout } = await promisify(execFile)(interpreter, ['-B', PROGRAM, ...modules], {
+      timeout: PROBE_MS,
+      killSignal: 'SIGKILL',
+      // Where processes of models start, too.
+      cwd: '/',
+      ...(signal && { signal }),
+    })
+    report = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')
+  } catch (error) {
+    return { interpreter, modules: {}, problem: `it does not run (${whatFailed(error)})` }
+  }
+  const problem = findProblem(report, modules)
+  return { interpreter, ...report, ...(problem !== undefined && { problem }) }
+}
+
+function findProblem(report: Report, modules: readonly PythonModule[]): string | undefined {
+  if (isOlder(report.version, OLDEST_PYTHON)) {
+    return `Python ${report.version} is too old, want ${OLDEST_PYTHON.join('.')} or newer`
+  }
+  for (const name of modules) {
+    const { version = '', problem } = report.modules[name] ?? {}
+    if (problem !== undefined) return `it cannot import ${name} (${problem})`
+    if (name === 'torch' && isOlder(version, OLDEST_TORCH)) {
+      return `PyTorch ${version} is too old, want ${OLDEST_TORCH.join('.')} or newer`
+    }
+  }
+  return undefined
+}
+
+function isOlder(version: string, [wantMajor, wantMinor]: readonly [number, number]): boolean {
+  const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10))
+  return major < wantMajor || (major === wantMajor && minor < wantMinor)
+}
+
+/** What a program wrote before it failed, in one line; else why it could not be run. */
+export function whatFailed(error: unknown): string {
+  const { stderr = '', stdout = '', message = String(error) } = Object(error)
+  const written = [stderr, stdout].find((text) => String(text).trim() !== '') ?? message
+  return String(written).trim().replaceAll(/\s+/g, ' ').slice(-600)
+}

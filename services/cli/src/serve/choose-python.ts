@@ -1,0 +1,98 @@
+import { join, resolve } from 'node:path'
+import { type FindPythonOptions, findPython, type PythonModule, probePython } from '@tutti/backends'
+import {
+  type Clock,
+  type FlagTable,
+  type FlagValues,
+  flagRefusal,
+  type Logger,
+} from '@tutti/chassis'
+import { type BackendConfig, readBackendConfig } from '@tutti/step'
+
+/** Which Python runs the models. */
+export const PYTHON_FLAGS = {
+  python: {
+    type: 'string',
+    description:
+      'Interpreter of Python and TorchScript models: a path, a program on PATH, or auto, which takes the first Python on PATH that can run them and else makes an environment with NumPy, or PyTorch for the CPU, in tutti/environments in XDG_CACHE_HOME or ~/.cache, once. Default: python3.',
+  },
+} as const satisfies FlagTable
+
+type PythonFlags = FlagValues<typeof PYTHON_FLAGS> & {
+  readonly 'backend-config': readonly string[]
+}
+
+export interface ChoosePythonOptions {
+  /** Tutti's folder in the user's cache. */
+  readonly cache: string
+  readonly log: Logger
+  readonly clock: Clock
+  /** Ends the making of an environment. */
+  readonly signal: AbortSignal
+}
+
+const AUTO = 'auto'
+const PATH_NAMES = ['python3', 'python']
+
+/** @throws ServeError FLAG_INVALID if two flags name an interpreter. */
+export function checkPythonFlags(flags: PythonFlags): void {
+  const { python } = flags
+  const given = readBackendConfig(flags['backend-config']).python.interpreter
+  if (python === '') throw flagRefusal('--python', 'got an empty text, want auto or a path')
+  if (python === undefined || python === AUTO || typeof given !== 'string') return
+  const problem = `got "${python}" with --backend-config=python,interpreter=${given}, want one of them`
+  throw flagRefusal('--python', problem)
+}
+
+/**
+ * The settings of backends with the interpreter that `--python` chooses. With `auto` it is looked for, and an environment made, when
+ * the first model needs it; what fails then is the model's error, and the next load tries again.
+ *
+ * @throws ServeError FLAG_INVALID if the interpreter that it names cannot run Python models.
+ */
+export async function choosePython(
+  flags: PythonFlags,
+  o: ChoosePythonOptions,
+): Promise<BackendConfig> {
+  const config = readBackendConfig(flags['backend-config'])
+  if (flags.python === undefined) return config
+  const { python, pytorch } = config
+  if (flags.python !== AUTO) {
+    const interpreter = flags.python.includes('/') ? resolve(flags.python) : flags.python
+    const { problem } = await probePython(interpreter, ['numpy'], o.signal)
+    if (problem !== undefined) {
+      const want = 'want Python 3.9 or newer with NumPy, or auto'
+      throw flagRefusal('--python', `'${interpreter}' cannot run models: ${problem}; ${want}`)
+    }
+    return { ...config, python: { ...python, interpreter }, pytorch: { interpreter, ...pytorch } }
+  }
+  const named = [python.interpreter].filter((name) => typeof name === 'string')
+  const namedForTorch = [pytorch.interpreter].filter((name) => typeof name === 'string')
+  const find = (modules: readonly PythonModule[], first: readonly string[]) =>
+    sharedWhilePending({
+      ...o,
+      cache: join(o.cache, 'environments'),
+      candidates: [...first, ...PATH_NAMES],
+      modules,
+    })
+  return {
+    ...config,
+    python: { ...python, interpreter: find(['numpy'], named) },
+    pytorch: {
+      ...pytorch,
+      interpreter: find(['numpy', 'torch'], [...namedForTorch, ...named]),
+    },
+  }
+}
+
+/** Models that load at the same time share a search; what was found stays, what failed is tried again. */
+function sharedWhilePending(o: FindPythonOptions): () => Promise<string> {
+  let found: Promise<string> | undefined
+  return () => {
+    found ??= findPython(o).catch((error: unknown) => {
+      found = undefined
+      throw error
+    })
+    return found
+  }
+}
