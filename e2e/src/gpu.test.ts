@@ -4,39 +4,30 @@ import { existsSync } from 'node:fs'
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { repositoryIndex } from './control-churn.ts'
+import { ACCELERATOR, TORCH_FLAGS, withoutGpu, withoutTorchCuda } from './gpu.ts'
 import { seededRandom } from './hostile.ts'
 import { scrape } from './metrics.ts'
 import { restCall } from './rest-call.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
-import { FACE, OCR } from './seed-systems.ts'
+import { FACE, FACE_MODELS, OCR } from './seed-systems.ts'
 import { ROOT, type Serving, serve } from './serving.ts'
 import { copyModels, tempFolder } from './temp-repository.ts'
 import { fp32, type Tensor, toFloats } from './tensors.ts'
-import { PYTHON, PYTHON_FLAGS, TORCH_PYTHON, withoutTorch } from './triton-client.ts'
+import { PYTHON, PYTHON_FLAGS } from './triton-client.ts'
 
 t.setTimeout(600_000)
 
 const run = promisify(execFile)
 
-const ACCELERATOR = '--accelerator=nvidia.com/gpu=1'
 const FACE_NETWORK = 'infer_face_restoration_v2.1'
 /** CUDA multiplies FP32 with TF32, 10 bits of mantissa: of the largest value of an output. */
 const TOLERANCE = 0.02
 
 const PROVIDER = `${ROOT}node_modules/onnxruntime-node/bin/napi-v6/${process.platform}/${process.arch}/libonnxruntime_providers_cuda.so`
 const withoutProvider = !existsSync(PROVIDER) && `ONNX Runtime has no CUDA provider: no ${PROVIDER}`
-const hasGpu = existsSync('/dev/nvidia0')
-const withoutGpu = !hasGpu && 'there is no GPU: /dev/nvidia0 does not exist'
-
-async function withoutTorchCuda(): Promise<string | false> {
-  if (withoutTorch() !== false) return withoutTorch()
-  const script = 'import torch; print(torch.version.cuda)'
-  const { stdout } = await run(TORCH_PYTHON ?? '', ['-c', script])
-  return stdout.trim() === 'None' && `the PyTorch of ${TORCH_PYTHON} was built without CUDA`
-}
-
 /** Values between 0 and 1 that are the same in every run. */
 function noise(name: string, shape: readonly number[]): Tensor {
   const count = shape.reduce((product, extent) => product * extent, 1)
@@ -55,10 +46,8 @@ async function compare(
 ): Promise<void> {
   const { from, input, model } = o
   const repositories = [await copyModels(t, [model], { from })]
-  const flags =
-    TORCH_PYTHON === undefined ? [] : [`--backend-config=pytorch,interpreter=${TORCH_PYTHON}`]
-  const gpu = await serve(t, { repositories, flags: [...flags, ACCELERATOR] })
-  const cpu = await serve(t, { repositories, flags })
+  const gpu = await serve(t, { repositories, flags: [...TORCH_FLAGS, ACCELERATOR] })
+  const cpu = await serve(t, { repositories, flags: TORCH_FLAGS })
   const kinds = await Promise.all([gpu, cpu].map((serving) => kindOf(serving, model)))
   t.same(kinds, ['KIND_GPU', 'KIND_CPU'])
   const wanted = await inferAt(cpu, model, input)
@@ -107,10 +96,46 @@ for (const network of NETWORKS) {
 
 await t.test(
   `on a GPU ${FACE_NETWORK} (TorchScript) says what it says on the CPU`,
-  { skip: withoutGpu || (await withoutTorchCuda()) },
+  { skip: await withoutTorchCuda() },
   (t) =>
     compare(t, { model: FACE_NETWORK, from: FACE, input: noise('input__0', [1, 3, 512, 512]) }),
 )
+
+await t.test(
+  'the face system on a GPU says what it says on the CPU',
+  { skip: await withoutTorchCuda() },
+  async (t) => {
+    const repositories = [await copyModels(t, FACE_MODELS, { from: FACE })]
+    const flags = [...TORCH_FLAGS, ACCELERATOR]
+    const gpu = await serve(t, { repositories, flags })
+    const cpu = await serve(t, { repositories, flags: TORCH_FLAGS })
+    const random = seededRandom(2)
+    const data = Uint8Array.from({ length: 256 * 256 * 3 }, () => Math.floor(256 * random()))
+    const image = { name: 'raw_image', datatype: 'UINT8', shape: [256, 256, 3], data } as const
+    const [got, wanted] = await Promise.all(
+      [gpu, cpu].map(async (serving) => {
+        const answer = await restInfer(serving, 'ens_face_restoration_v2.1', [image])
+        return restOutputs(answer).get('image_out') ?? Buffer.of()
+      }),
+    )
+    t.equal(got?.length, wanted?.length)
+    const differences = Array.from(wanted ?? [], (level, i) => Math.abs(level - (got?.[i] ?? 999)))
+    const largest = differences.reduce((most, value) => Math.max(most, value), 0)
+    t.ok(differences.length > 0 && largest <= 255 * TOLERANCE, `${largest} of 255 levels`)
+  },
+)
+
+await t.test('a GPU that is not there is not executed on', { skip: withoutGpu }, async (t) => {
+  const from = `${ROOT}model_repository/.variants/fixtures/python`
+  const append = { py_negate: 'instance_group { gpus: 99 }' }
+  const repositories = [await copyModels(t, ['py_negate'], { from, append })]
+  const serving = await serve(t, { repositories, flags: PYTHON_FLAGS })
+  const [model] = await repositoryIndex(serving)
+  t.match(
+    model?.reason,
+    /specifies invalid or unsupported gpu id 99\. GPUs with .* are: 0.*CUDA devices: \d/s,
+  )
+})
 
 await t.test('the metrics have those of the GPU', { skip: withoutGpu }, async (t) => {
   const serving = await serve(t, { repositories: [await copyModels(t, [], { from: OCR })] })
@@ -118,6 +143,11 @@ await t.test('the metrics have those of the GPU', { skip: withoutGpu }, async (t
   t.ok(scraped.sum('nv_gpu_memory_total_bytes') > 2 ** 30)
   t.ok(scraped.sum('nv_gpu_memory_used_bytes') > 0)
   t.ok(scraped.sum('nv_gpu_power_limit') > 10)
+  t.ok(scraped.sum('nv_gpu_power_usage') > 0)
+  t.ok(scraped.value('nv_gpu_utilization') >= 0)
+  await until('energy is counted', async () => {
+    return (await scrape(serving)).sum('nv_energy_consumption') > 0
+  })
 })
 
 /** Why a model is not served. */
