@@ -3,6 +3,7 @@ import { routerExecutable } from '@tutti/router'
 import { runFetch, stepExecutable } from '@tutti/step'
 import type { Command } from './command.ts'
 import { configCommand } from './config/config-command.ts'
+import { explainCommand } from './explain/explain-command.ts'
 import { importCommand } from './import/import-command.ts'
 import { inferCommand } from './infer/infer-command.ts'
 import { serveCommand } from './serve/serve-command.ts'
@@ -13,6 +14,7 @@ export const COMMANDS: readonly Command[] = [
   configCommand,
   inferCommand,
   validateCommand,
+  explainCommand,
   importCommand,
   {
     name: 'step',

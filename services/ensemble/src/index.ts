@@ -96,6 +96,7 @@ export { toEnsembleConfig } from './manifest/to-ensemble-config.ts'
 export { mergeStatistics } from './merge-statistics.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
 export { retryDelayMs } from './retry-policy.ts'
+export { selectOutputs } from './run-graph.ts'
 export { parseStatisticsJson, toStatisticsJson } from './statistics-wire.ts'
 export {
   type PinnedVersion,

@@ -31,6 +31,24 @@ export interface ReadRepository {
 }
 
 /**
+ * Those of `--model-repository`; undefined for none.
+ *
+ * @throws ServeError FLAG_INVALID for one that cannot be read, which is an error of the command line, as a file is.
+ */
+export async function readRepositories(
+  paths: readonly string[],
+): Promise<ReadRepository | undefined> {
+  if (paths.length === 0) return undefined
+  try {
+    return await readRepository(paths)
+  } catch (cause) {
+    const { reason, message } = ServeError.from(cause)
+    if (reason !== 'REPOSITORY_UNREADABLE') throw cause
+    throw new ServeError('FLAG_INVALID', `--model-repository: ${message}`, { cause })
+  }
+}
+
+/**
  * Reads what config.pbtxt says of every model; where it names no inputs or outputs, what the model file itself says.
  *
  * @throws ServeError REPOSITORY_UNREADABLE for a repository; what is wrong with one model is among the problems.

@@ -19,7 +19,16 @@ export function renderReport(report: Report, format: 'text' | 'json'): string {
   return [...lines, summary(report), ''].join('\n')
 }
 
-function renderProblem({ file, line, column, resource, path, reason, message }: Problem): string {
+/** As a line, without its end. */
+export function renderProblem({
+  file,
+  line,
+  column,
+  resource,
+  path,
+  reason,
+  message,
+}: Problem): string {
   const where = [`${file}:${line}:${column}`, resource, path].filter(Boolean).join(': ')
   return `${where}: ${message} (${reason})`
 }

@@ -12,7 +12,7 @@ import {
   problemOf,
 } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
-import { type ReadRepository, readRepository } from '../manifests/repository-configs.ts'
+import { type ReadRepository, readRepositories } from '../manifests/repository-configs.ts'
 import { NamespaceManifests } from './namespace-manifests.ts'
 import { type Report, renderReport } from './report.ts'
 
@@ -49,18 +49,6 @@ export const validateCommand: Command = {
       return report.problems.length === 0 ? 0 : 1
     },
   ),
-}
-
-/** A repository that cannot be read is an error of the command line, as a file is. */
-async function readRepositories(paths: readonly string[]): Promise<ReadRepository | undefined> {
-  if (paths.length === 0) return undefined
-  try {
-    return await readRepository(paths)
-  } catch (cause) {
-    const { reason, message } = ServeError.from(cause)
-    if (reason !== 'REPOSITORY_UNREADABLE') throw cause
-    throw new ServeError('FLAG_INVALID', `--model-repository: ${message}`, { cause })
-  }
 }
 
 /** Checks all manifests, each together with the others of its namespace. */

@@ -7,10 +7,11 @@ export {
   type Invoke,
   type Symbols,
 } from './ensemble-driver.ts'
+export { interpretEnsemble } from './interpret-ensemble.ts'
 export {
   ensembleManifest,
   modelManifest,
   parsedEnsemble,
   parsedModel,
 } from './manifests.ts'
-export { type Dice, dice } from './random-ensemble.ts'
+export { type Dice, dice, randomEnsemble } from './random-ensemble.ts'

@@ -1,0 +1,153 @@
+import type { FlagTable } from '@tutti/chassis'
+import { type EnsemblePlan, modelNameOf, planEnsemble } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
+import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
+import { type LocatedManifest, namespaceOf, parseManifests } from '../manifests/parse-manifests.ts'
+import { readManifestFiles } from '../manifests/read-files.ts'
+import { type ReadRepository, readRepositories } from '../manifests/repository-configs.ts'
+import { NamespaceManifests } from '../validate/namespace-manifests.ts'
+import { renderProblem } from '../validate/report.ts'
+import { VALIDATE_FLAGS } from '../validate/validate-command.ts'
+import { explainPlan } from './explanation.ts'
+import { renderExplanation } from './render-explanation.ts'
+
+export const EXPLAIN_FLAGS = {
+  filename: VALIDATE_FLAGS.filename,
+  'model-repository': {
+    ...VALIDATE_FLAGS['model-repository'],
+    description:
+      'Folder that holds the ensemble, or the models of an Ensemble in a file. Repeat the flag for more.',
+  },
+  'requested-output': {
+    type: 'string',
+    repeatable: true,
+    description: 'Output that a request asks for. Repeat the flag for more. Default: all.',
+  },
+  format: FORMAT_FLAG,
+} as const satisfies FlagTable
+
+export const explainCommand: Command = {
+  name: 'explain',
+  description:
+    'Shows the plan of an ensemble: its steps in order, their tensors, and what executes.',
+  run: withFlags(
+    {
+      usage: 'tutti explain ENSEMBLE -f FILE|DIR|- | --model-repository DIR [FLAGS]',
+      flags: EXPLAIN_FLAGS,
+    },
+    async ({ flags, positionals }, environment) => {
+      const [name, ...more] = positionals
+      if (name === undefined || more.length > 0) {
+        throw new ServeError('FLAG_INVALID', `got ${positionals.length} ensemble names, want one`)
+      }
+      const paths = flags['model-repository']
+      if (flags.filename.length === 0 && paths.length === 0) {
+        throw new ServeError('FLAG_INVALID', 'got neither -f nor --model-repository, want one')
+      }
+      const repository = await readRepositories(paths)
+      const files = await readManifestFiles(flags.filename, environment.input)
+      const { manifests, problems } = parseManifests(files)
+      const [broken] = problems
+      if (broken !== undefined) {
+        throw new ServeError('CONFIG_INVALID', `${renderProblem(broken)}; tutti validate tells all`)
+      }
+      const { plan, modelOf } = findPlan(name, manifests, repository)
+      const explanation = explainPlan(plan, modelOf, flags['requested-output'])
+      environment.out(
+        flags.format === 'json'
+          ? `${JSON.stringify(explanation, undefined, 2)}\n`
+          : renderExplanation(explanation),
+      )
+      return 0
+    },
+  ),
+}
+
+interface FoundPlan {
+  readonly plan: EnsemblePlan
+  readonly modelOf: (name: string) => ModelConfig | undefined
+}
+
+/** An Ensemble of the files goes before an ensemble of the repository with the same name. */
+function findPlan(
+  name: string,
+  manifests: readonly LocatedManifest[],
+  repository: ReadRepository | undefined,
+): FoundPlan {
+  const named = manifests.filter(
+    ({ manifest }) => manifest.kind === 'Ensemble' && modelNameOf(manifest) === name,
+  )
+  const [found, ...others] = named
+  if (found === undefined) return planOfRepository(name, manifests, repository)
+  if (others.length > 0) {
+    const where = named.map((one) => `${namespaceOf(one)} (${one.file})`).join(', ')
+    throw new ServeError('FLAG_INVALID', `'${name}' is in ${where}; want files with one of them`)
+  }
+  return planOfManifest(found, manifests, repository)
+}
+
+function planOfManifest(
+  found: LocatedManifest,
+  manifests: readonly LocatedManifest[],
+  repository: ReadRepository | undefined,
+): FoundPlan {
+  const { manifest } = found
+  const members = manifests.filter((one) => namespaceOf(one) === namespaceOf(found))
+  const namespace = new NamespaceManifests(
+    members.map((one) => one.manifest),
+    repository,
+  )
+  // Only Ensembles are looked for.
+  if (manifest.kind !== 'Ensemble') throw new ServeError('INTERNAL', `bug: ${manifest.kind}`)
+  const check = namespace.check(manifest)
+  if (!check.accepted) {
+    const lines = [check, ...(check.others ?? [])].map((one) => `${one.message} (${one.reason})`)
+    const text = `Ensemble '${manifest.metadata.name}' is not accepted: ${lines.join('; also ')}`
+    throw new ServeError('ENSEMBLE_INVALID', text)
+  }
+  const models = new Map(Object.entries(check.models))
+  const lookup = (model: string) => {
+    const config = models.get(model)
+    return config && { config, readyVersions: versionsOf(check.config, model) }
+  }
+  const plan = planEnsemble({ config: check.config, rules: check.rules, lookup })
+  return { plan, modelOf: (model) => models.get(model) }
+}
+
+function planOfRepository(
+  name: string,
+  manifests: readonly LocatedManifest[],
+  repository: ReadRepository | undefined,
+): FoundPlan {
+  const config = repository?.configs.get(name)
+  const modelOf = (model: string): ModelConfig | undefined => repository?.configs.get(model)
+  if (config !== undefined && isEnsembleConfig(config)) {
+    const plan = planEnsemble({ config, lookup: (model) => lookupIn(repository, model) })
+    return { plan, modelOf }
+  }
+  const problem = repository?.problems.get(name)
+  if (problem !== undefined) throw new ServeError('CONFIG_INVALID', problem)
+  const there = [
+    ...manifests.flatMap(({ manifest }) =>
+      manifest.kind === 'Ensemble' ? modelNameOf(manifest) : [],
+    ),
+    ...[...(repository?.configs.values() ?? [])].filter(isEnsembleConfig).map((one) => one.name),
+  ]
+  const what = config === undefined ? `no ensemble '${name}'` : `'${name}' is no ensemble`
+  throw new ServeError('MODEL_NOT_FOUND', `${what}; there is ${there.join(', ') || 'none'}`)
+}
+
+function lookupIn(repository: ReadRepository | undefined, model: string) {
+  const config = repository?.configs.get(model)
+  const configError = repository?.problems.get(model)
+  if (configError !== undefined) return { readyVersions: [], configError }
+  return config && { config, readyVersions: repository?.versions.get(model) ?? [] }
+}
+
+/** An accepted Ensemble was checked against the versions that are known, so those that its steps name are there. */
+function versionsOf({ ensemble_scheduling }: ModelConfig, model: string): readonly number[] {
+  const steps = ensemble_scheduling?.step ?? []
+  const named = steps.filter((step) => step.model_name === model).map((step) => step.model_version)
+  return [1, ...named.filter((version) => version !== -1)]
+}

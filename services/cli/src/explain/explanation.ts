@@ -1,0 +1,123 @@
+import { type EnsemblePlan, selectOutputs } from '@tutti/ensemble'
+import { type ModelConfig, modelMetadata } from '@tutti/model-config'
+import type { Shape } from '@tutti/tensor'
+
+/** A tensor with its type. */
+export interface ExplainedTensor {
+  readonly name: string
+  readonly datatype: string
+  /** With the batch dimension, as clients see it. */
+  readonly shape: Shape
+}
+
+/** A tensor of the ensemble at a step. */
+export interface StepTensor extends ExplainedTensor {
+  /** Of the step's model: an input that the tensor feeds, or an output that makes it. */
+  readonly port: string
+}
+
+export interface ExplainedStep {
+  readonly name: string
+  readonly model: string
+  /** -1 is the latest. */
+  readonly version: number
+  /** From 1 on. Steps of one stage do not wait for one another. */
+  readonly stage: number
+  readonly reads: readonly StepTensor[]
+  readonly makes: readonly StepTensor[]
+  /** Steps whose end it waits for, although it reads nothing of theirs. */
+  readonly dependsOn: readonly string[]
+  /** It may answer any number of times, and what reads its outputs executes as often. */
+  readonly decoupled: boolean
+  /** Whether the requested outputs need it. */
+  readonly executes: boolean
+}
+
+/** What an accepted ensemble does with a request. */
+export interface Explanation {
+  readonly ensemble: string
+  readonly inputs: readonly ExplainedTensor[]
+  readonly outputs: readonly ExplainedTensor[]
+  readonly requestedOutputs: readonly string[]
+  readonly decoupled: boolean
+  readonly steps: readonly ExplainedStep[]
+  /** The steps of a longest way through what executes: no request is faster than they are together. */
+  readonly longestChain: readonly string[]
+}
+
+/**
+ * @param models - the configurations of the models that it composes, by name.
+ * @param requested - names of outputs; none for all of them.
+ * @throws ServeError INVALID_REQUEST for a name that is no output.
+ */
+export function explainPlan(
+  plan: EnsemblePlan,
+  models: (name: string) => ModelConfig | undefined,
+  requested: readonly string[],
+): Explanation {
+  const graph = requested.length === 0 ? plan.graph : selectOutputs(plan, requested)
+  const own = modelMetadata(plan.config, [])
+  const chains = longestChains(plan)
+  const typeOf = (index: number): ExplainedTensor => {
+    const tensor = plan.tensors[index]
+    const name = tensor?.name ?? ''
+    const maker = plan.steps[tensor?.step ?? -1]
+    if (maker === undefined) return find(own.inputs, name)
+    const port = maker.outputs.find((output) => output.tensor === index)?.name ?? ''
+    const { datatype, shape } = find(metadataOf(models, maker.model).outputs, port)
+    return { name, datatype, shape }
+  }
+  const portOf = ({ name, tensor }: { readonly name: string; readonly tensor: number }) => ({
+    port: name,
+    ...typeOf(tensor),
+  })
+  const steps = plan.steps.map((step) => ({
+    name: step.name,
+    model: step.model,
+    version: step.version,
+    stage: chains[step.index]?.length ?? 1,
+    reads: step.inputs.map(portOf),
+    makes: step.outputs.map(portOf),
+    dependsOn: step.dependsOn.map((other) => plan.steps[other]?.name ?? ''),
+    decoupled: step.decoupled,
+    executes: step.outputs.some(({ tensor }) => (graph.uses[tensor] ?? 0) > 0),
+  }))
+  const executed = chains.filter((_, index) => steps[index]?.executes)
+  const longest = executed.reduce((a, b) => (b.length > a.length ? b : a), [])
+  return {
+    ensemble: plan.name,
+    inputs: own.inputs,
+    outputs: own.outputs,
+    requestedOutputs: graph.outputs.map(({ name }) => name),
+    decoupled: plan.decoupled,
+    steps,
+    longestChain: longest.map((index) => plan.steps[index]?.name ?? ''),
+  }
+}
+
+function metadataOf(models: (name: string) => ModelConfig | undefined, name: string) {
+  const config = models(name)
+  return config === undefined ? { inputs: [], outputs: [] } : modelMetadata(config, [])
+}
+
+function find(tensors: readonly ExplainedTensor[], name: string): ExplainedTensor {
+  const found = tensors.find((tensor) => tensor.name === name)
+  return { name, datatype: found?.datatype ?? '?', shape: found?.shape ?? [] }
+}
+
+/** By step: a longest chain of steps that wait for one another, of which it is the last. */
+function longestChains(plan: EnsemblePlan): readonly (readonly number[])[] {
+  const chains: (readonly number[])[] = []
+  const chainOf = (index: number): readonly number[] => {
+    const known = chains[index]
+    if (known !== undefined) return known
+    const step = plan.steps[index]
+    const makers = (step?.reads ?? []).flatMap((tensor) => plan.tensors[tensor]?.step ?? [])
+    const before = [...makers, ...(step?.dependsOn ?? [])].map(chainOf)
+    const longest = before.reduce((a, b) => (b.length > a.length ? b : a), [])
+    const chain = [...longest, index]
+    chains[index] = chain
+    return chain
+  }
+  return plan.steps.map(({ index }) => chainOf(index))
+}
