@@ -58,7 +58,7 @@ export const REASONS = {
       'The Deployment is paused by hand, and an edit waits for it. Run `kubectl rollout resume deployment/NAME-step`.',
     Discovered: 'The inputs and outputs were read from the model.',
     FetchFailed:
-      "The model's files could not be fetched, or have another digest. The message is that of `tutti-step fetch`.",
+      "The model's files could not be fetched, or have another digest. The message is that of `tutti-step fetch`, or of `cp` in an image.",
     Fetched: "A pod has fetched the model's files.",
     Fetching: "A pod is fetching the model's files.",
     FieldLeftOut:

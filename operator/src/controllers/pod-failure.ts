@@ -1,7 +1,7 @@
 import type { LastFailure } from '@tutti/ensemble'
 import type { StatusCondition } from '@tutti/kube'
 import type { PodContainer, PodState } from '../pods/pod-state.ts'
-import { FETCH } from '../resources/model-artifacts.ts'
+import { FETCH, VERIFY } from '../resources/model-artifacts.ts'
 import { causeInLog } from './log-tail.ts'
 
 /** What went wrong, without the time when it was seen. */
@@ -109,6 +109,6 @@ function findEnd({ ready, state, lastState }: PodContainer) {
 
 function reasonOf(status: PodContainer, reason: string | undefined, isOver: boolean): string {
   if (reason === 'OOMKilled') return reason
-  if (status.name === FETCH) return 'FetchFailed'
+  if (status.name === FETCH || status.name === VERIFY) return 'FetchFailed'
   return isOver ? 'CrashLoopBackOff' : (reason ?? 'Error')
 }

@@ -1,35 +1,21 @@
 import type { ModelSpec } from '@tutti/ensemble'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
+import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
 import type { StepSettings } from './step-settings.ts'
 
-/** Where the artifacts of a model come from. */
-export type ArtifactSource =
-  /** Fetched into the pod by an init container. */
-  | { readonly kind: 'remote'; readonly uri: string }
-  /** `path` is '' for the root of the claim. */
-  | { readonly kind: 'claim'; readonly claim: string; readonly path: string }
-  | { readonly kind: 'hostPath'; readonly path: string }
-
-/** Every container sees the model's directory here. */
+/** Every container of ours sees the model's directory here. */
 export const MODEL_DIRECTORY = '/models/model'
 const MODELS = '/models'
 const CREDENTIALS = '/var/run/tutti/credentials'
+/** Where an image, which may have its model anywhere, gets the volume. */
+const COPIED = '/var/run/tutti/model'
 const VOLUME = 'model'
 
-/** The init container; the failure of a fetch is found by it. */
+/** The init container that brings the model's directory, or checks what is mounted; the failure of a fetch is found by it. */
 export const FETCH = 'fetch'
-
-/** @param uri - as the schema lets it in. */
-export function parseArtifactSource(uri: string): ArtifactSource {
-  const [, scheme, rest = ''] = /^([A-Za-z0-9]+):\/\/(.*)$/s.exec(uri) ?? []
-  if (scheme === 'pvc') {
-    const [claim = '', ...parts] = rest.split('/')
-    return { kind: 'claim', claim, path: parts.filter((part) => part !== '').join('/') }
-  }
-  if (scheme === 'hostPath') return { kind: 'hostPath', path: rest }
-  return { kind: 'remote', uri }
-}
+/** The one that checks what another image has brought. */
+export const VERIFY = 'verify'
 
 /** What a pod needs so that `main` finds the model. */
 export interface ArtifactParts {
@@ -45,12 +31,27 @@ export function buildArtifactParts(spec: ModelSpec, settings: StepSettings): Art
   if (source.kind === 'remote') return buildFetched(spec, source.uri, settings)
   const mount = toMount(source)
   const { digest } = spec.storage ?? {}
-  const verify = ['fetch', '--verify', MODEL_DIRECTORY, '--digest', digest ?? '']
+  const copy = source.kind === 'image' ? [buildCopy(spec, source)] : []
+  const name = copy.length > 0 ? VERIFY : FETCH
+  const args = ['fetch', '--verify', MODEL_DIRECTORY, '--digest', digest ?? '']
+  const verify =
+    digest === undefined ? [] : [buildFetch({ name, spec, settings, args, mounts: [mount] })]
+  return { initContainers: [...copy, ...verify], volumes: [toVolume(source)], mount }
+}
+
+/**
+ * Of an image that is not ours, with no more than its own `cp`, which is called again where a pod's node starts again: it follows
+ * links, and replaces what it may not write into. Kubernetes decides when to pull, by the tag.
+ */
+function buildCopy(
+  spec: ModelSpec,
+  { image, path }: Extract<ArtifactSource, { kind: 'image' }>,
+): Container {
+  const args = ['-RLf', `/${path}/.`, COPIED]
   return {
-    initContainers:
-      digest === undefined ? [] : [buildFetch({ spec, settings, args: verify, mounts: [mount] })],
-    volumes: [toVolume(source)],
-    mount,
+    ...ourContainer(FETCH, { image }, { command: 'cp', args }),
+    volumeMounts: [{ name: VOLUME, mountPath: COPIED }],
+    ...toFetchResources(spec),
   }
 }
 
@@ -69,7 +70,7 @@ function buildFetched(spec: ModelSpec, uri: string, settings: StepSettings): Art
   const secret = { name: 'credentials', mountPath: CREDENTIALS, readOnly: true }
   const mounts = [models, ...(secretRef === undefined ? [] : [secret])]
   return {
-    initContainers: [buildFetch({ spec, settings, args, mounts })],
+    initContainers: [buildFetch({ name: FETCH, spec, settings, args, mounts })],
     volumes: [
       { name: VOLUME, emptyDir: {} },
       ...(secretRef === undefined ? [] : [secretVolume('credentials', secretRef.name)]),
@@ -79,6 +80,7 @@ function buildFetched(spec: ModelSpec, uri: string, settings: StepSettings): Art
 }
 
 function toVolume(source: Exclude<ArtifactSource, { kind: 'remote' }>): Volume {
+  if (source.kind === 'image') return { name: VOLUME, emptyDir: {} }
   return source.kind === 'claim'
     ? { name: VOLUME, persistentVolumeClaim: { claimName: source.claim, readOnly: true } }
     : { name: VOLUME, hostPath: { path: source.path, type: 'Directory' } }
@@ -95,13 +97,14 @@ function toMount(source: Exclude<ArtifactSource, { kind: 'remote' }>): VolumeMou
 }
 
 function buildFetch(o: {
+  readonly name: string
   readonly spec: ModelSpec
   readonly settings: StepSettings
   readonly args: readonly string[]
   readonly mounts: readonly VolumeMount[]
 }): Container {
   return {
-    ...ourContainer(FETCH, o.settings, { command: 'tutti-step', args: o.args }),
+    ...ourContainer(o.name, o.settings, { command: 'tutti-step', args: o.args }),
     volumeMounts: [...o.mounts, TMP_MOUNT],
     ...toFetchResources(o.spec),
   }

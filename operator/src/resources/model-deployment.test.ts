@@ -173,6 +173,47 @@ await t.test('artifacts are fetched, or checked, before the model is loaded', as
   )
 })
 
+await t.test('an image copies its own files, and ours checks them', async (t) => {
+  const storageUri = 'image://models.example/yolo:1/models/yolo'
+  const resources = { limits: { memory: '2Gi', 'example.com/fpga': 1 } }
+  const { initContainers, containers, volumes } = podSpec({ storageUri, resources })
+  t.same(initContainers, [
+    {
+      name: 'fetch',
+      image: 'models.example/yolo:1',
+      command: ['cp'],
+      args: ['-RLf', '/models/yolo/.', '/var/run/tutti/model'],
+      env: [{ name: 'HOME', value: '/tmp' }],
+      securityContext: {
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ['ALL'] },
+        readOnlyRootFilesystem: true,
+      },
+      terminationMessagePolicy: 'FallbackToLogsOnError',
+      volumeMounts: [{ name: 'model', mountPath: '/var/run/tutti/model' }],
+      resources: { limits: { memory: '2Gi' } },
+    },
+  ])
+  t.same(volumes?.[0], { name: 'model', emptyDir: {} })
+  const mount = { name: 'model', mountPath: '/models/model', readOnly: true }
+  t.same(containers[0]?.volumeMounts?.[0], mount)
+  const pinned = podSpec({ storageUri, storage: { digest: DIGEST } })
+  t.match(pinned.initContainers, [
+    { name: 'fetch', image: 'models.example/yolo:1' },
+    {
+      name: 'verify',
+      image: 'registry.example/tutti-step:1.0.0',
+      args: ['fetch', '--verify', '/models/model', '--digest', DIGEST],
+      volumeMounts: [mount, { name: 'tmp', mountPath: '/tmp' }],
+    },
+  ])
+  t.equal(pinned.initContainers?.length, 2)
+  const policy = { initContainers: [{ name: 'fetch', imagePullPolicy: 'Always' }] }
+  t.match(podSpec({ storageUri, podTemplate: { spec: policy } }).initContainers, [
+    { image: 'models.example/yolo:1', imagePullPolicy: 'Always' },
+  ])
+})
+
 await t.test('new credentials make new pods', async (t) => {
   const [one, two] = ['one', 'two'].map(
     (credentialsDigest) =>

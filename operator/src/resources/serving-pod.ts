@@ -7,7 +7,7 @@ const SECRET_MODE = 0o440
 
 interface ImageSettings {
   readonly image: string
-  readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
+  readonly imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never'
 }
 
 /** What all containers of ours have: the restricted Pod Security Standard, and where their home is. */
@@ -19,7 +19,7 @@ export function ourContainer(
   return {
     name,
     image,
-    imagePullPolicy,
+    ...(imagePullPolicy !== undefined && { imagePullPolicy }),
     command: [command],
     args,
     // Libraries that keep caches in the home would fail on a root that is read-only.

@@ -5,6 +5,7 @@ const IMAGE = { name: 'image', datatype: 'FP32', shape: [3, -1, -1] }
 const BOXES = { name: 'boxes', datatype: 'FP32', shape: [-1, 4] }
 const SAMPLE = { name: 'first', inputs: [{ ...IMAGE, data: 'Zero' }] }
 const ARCHIVE = 'http://models.example/yolo.tar'
+const IMAGE_URI = 'image://models.example/yolo:1/models/yolo'
 const DIGEST = `sha256:${'a'.repeat(64)}`
 const DEVICES = { accelerator: { count: 1 } }
 const TAINT = { key: 'a', operator: 'Equal', value: 'b', effect: 'NoExecute' }
@@ -65,11 +66,14 @@ const ARTIFACTS: readonly FieldChange[] = [
   ...changes({}, [
     ['storageUri', ARCHIVE, 'pvc://models/yolo'],
     ['storageUri', 's3://models/a', 's3://models/b'],
+    ['storageUri', ARCHIVE, IMAGE_URI],
+    ['storageUri', 'image://models.example/yolo:2/models/yolo', IMAGE_URI],
     ['storage.digest', undefined, DIGEST],
     ['storage.secretRef.name', undefined, 'secret-a'],
     ['storage.secretRef.name', 'secret-a', 'secret-b'],
   ]),
   ...changes({ storageUri: 'pvc://models/yolo' }, [['storage.digest', undefined, DIGEST]]),
+  ...changes({ storageUri: IMAGE_URI }, [['storage.digest', undefined, DIGEST]]),
   change(
     { at: 'operator', condition: 'Accepted=False/HostAccessNotAllowed', says: /^storageUri: / },
     ['storageUri', ARCHIVE, 'hostPath:///models/yolo'],

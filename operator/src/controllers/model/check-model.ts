@@ -1,7 +1,7 @@
 import { type ModelSpec, nameConflict } from '@tutti/ensemble'
 import type { KubeObject, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
-import { parseArtifactSource } from '../../resources/model-artifacts.ts'
+import { parseArtifactSource } from '../../resources/artifact-source.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
 import { servedNameOf } from '../served-names.ts'
 import { findHostAccess } from './host-access.ts'
@@ -56,7 +56,11 @@ function checkHostAccess(
   if (settings.allowsHostAccess) return undefined
   const found =
     parseArtifactSource(storageUri).kind === 'hostPath'
-      ? { place: 'storageUri', got: `'${storageUri}'`, want: 'pvc://, http(s):// or s3://' }
+      ? {
+          place: 'storageUri',
+          got: `'${storageUri}'`,
+          want: 'pvc://, image://, http(s):// or s3://',
+        }
       : findHostAccess(podTemplate)
   if (found === undefined) return undefined
   const { place, got, want } = found

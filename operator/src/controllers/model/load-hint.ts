@@ -30,6 +30,15 @@ const HINTS: readonly (readonly [
     (_, uri) =>
       uri === undefined ? '' : `; that is storageUri '${uri}', want a folder there, not a file`,
   ],
+  [
+    /cp: can(?:no|')t stat '([^']*)'/,
+    (_, uri) =>
+      uri === undefined ? '' : `; that is storageUri '${uri}', want a folder that the image has`,
+  ],
+  [
+    /exec: "(cp)": executable file not found/,
+    () => '; want an image in storageUri that has the program `cp`, which copies its files',
+  ],
   // The kubelet's: it would make the folder, in a volume that is mounted to be read only.
   [/subPath .*for volumeMount "(model)"/, () => '; want a PATH in storageUri that the claim has'],
 ]

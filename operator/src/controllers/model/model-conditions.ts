@@ -1,6 +1,6 @@
 import type { ModelConditionType } from '@tutti/ensemble'
 import { HORIZONTAL_POD_AUTOSCALER } from '@tutti/kube'
-import { parseArtifactSource } from '../../resources/model-artifacts.ts'
+import { parseArtifactSource } from '../../resources/artifact-source.ts'
 import { toDeletion } from '../../runtime/deletion.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { toFailureText } from '../pod-failure.ts'
@@ -23,8 +23,8 @@ export const checkArtifacts: Check = (world) => {
   if (refusal?.condition === 'ArtifactsReady') return isFalse(refusal.reason, refusal.message)
   const pods = currentPods(world.pods)
   if (pods.some(hasArtifacts)) {
-    const isRemote = spec !== undefined && parseArtifactSource(spec.storageUri).kind === 'remote'
-    return isRemote
+    const { kind } = spec === undefined ? {} : parseArtifactSource(spec.storageUri)
+    return kind === 'remote' || kind === 'image'
       ? isTrue('Fetched', "a pod has fetched the model's directory")
       : isTrue('Mounted', "a pod has mounted the model's directory")
   }

@@ -206,6 +206,29 @@ await t.test('an empty folder is told by its storageUri', async (t) => {
   t.equal(findFailure([left], undefined, edited)?.message, message, 'edited while it is paused')
 })
 
+await t.test('an image that cannot be copied from is told by its storageUri', async (t) => {
+  const uri = 'image://models.example/yolo:1/yol'
+  const wanted = { spec: { storageUri: uri }, template: 't1' }
+  const failureOf = (name: string, message: string) => {
+    const state = { terminated: { exitCode: 1, reason: 'Error', message } }
+    const status = { initContainerStatuses: [containerStatus({ name, ready: false, state })] }
+    return findFailure([modelPod('a', { status })], undefined, wanted)
+  }
+  for (const text of ["cp: cannot stat '/yol/.'", "cp: can't stat '/yol/.'"]) {
+    t.match(failureOf('fetch', `${text}: No such file or directory`), {
+      reason: 'FetchFailed',
+      message: `${text}: No such file or directory; that is storageUri '${uri}', want a folder that the image has`,
+    })
+  }
+  t.match(failureOf('fetch', 'exec: "cp": executable file not found in $PATH: unknown'), {
+    message: /unknown; want an image in storageUri that has the program `cp`/,
+  })
+  t.match(failureOf('verify', 'it has sha256:1'), {
+    reason: 'FetchFailed',
+    message: 'it has sha256:1',
+  })
+})
+
 await t.test('an error that is made to be slow to search is told as it is', async (t) => {
   const names = "unexpected directory name '".repeat(20_000)
   for (const slow of [names + "' for model '".repeat(20_000), 'subPath '.repeat(100_000)]) {

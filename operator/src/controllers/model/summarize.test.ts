@@ -53,6 +53,11 @@ const CASES: readonly {
     wanted: { ArtifactsReady: 'True/Fetched' },
   },
   {
+    name: 'artifacts are copied',
+    world: modelWorld({ fields: { storageUri: 'image://x:1/y' } }),
+    wanted: { ArtifactsReady: 'True/Fetched' },
+  },
+  {
     name: 'the name is taken',
     world: modelWorld({
       refusal: { condition: 'Accepted', reason: 'NameConflict', message: 'm' },

@@ -221,6 +221,10 @@ await t.test('bad manifests end the start with the messages of tutti validate', 
       /m.yaml:8:\d+: Model\/a: storageUri: 'pvc:\/\/other\/x' is not here, want --storage-map pvc:\/\/other=DIR/,
     ],
     [
+      model('a', 'image://localhost:5000/models:1/x/y'),
+      /Model\/a: storageUri: 'image:.*\/x\/y' is not here, want --storage-map image:\/\/localhost:5000\/models:1=DIR/,
+    ],
+    [
       model('a', 'pvc://fixtures/misspelt'),
       /Model\/a: storageUri: 'pvc:\/\/fixtures\/misspelt' is \/.*\/misspelt, which is no folder \(StorageUnavailable\)/,
     ],
@@ -249,6 +253,10 @@ await t.test('bad manifests end the start with the messages of tutti validate', 
     },
   )
   t.match(await command(t, good, '--storage-map=x'), { code: 2, err: /want URI=DIR/ })
+  t.match(await command(t, good, '--storage-map=image://x=y'), {
+    code: 2,
+    err: /want .*image:\/\/REPOSITORY:TAG\[\/PATH\]=DIR/,
+  })
 })
 
 await t.test('Ensembles are checked by the configurations that will be served', async (t) => {

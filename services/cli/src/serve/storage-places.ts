@@ -16,6 +16,9 @@ export interface StoragePlacesOptions {
   readonly log: Pick<Logger, 'warn'>
 }
 
+/** A claim, or an image with its tag or digest. */
+const PLACE = /^(?:pvc:\/\/[^/]+|image:\/\/.*:[^/:]+)/
+
 type Storage = Pick<ModelManifest['spec'], 'storageUri' | 'storage'>
 
 /** A place that cannot be found is an error of its field: the text begins with the path of the field. */
@@ -66,8 +69,8 @@ export class StoragePlaces {
       return join(place, storageUri.slice(longest.length))
     }
     if (storageUri.startsWith('hostPath://')) return resolve(storageUri.slice('hostPath://'.length))
-    const [claim = ''] = /^pvc:\/\/[^/]+/.exec(storageUri) ?? []
-    throw refusal('storageUri', `'${storageUri}' is not here, want --storage-map ${claim}=DIR`)
+    const [prefix = ''] = PLACE.exec(storageUri) ?? []
+    throw refusal('storageUri', `'${storageUri}' is not here, want --storage-map ${prefix}=DIR`)
   }
 
   async #fetch({ storageUri: uri, storage }: Storage): Promise<string> {
@@ -102,7 +105,8 @@ export function readStorageMaps(flags: Pick<ManifestFlags, 'storage-map' | 'secr
 }
 
 function toPrefix(uri: string): string {
-  if (/^(pvc:\/\/[^/]+|hostPath:\/\/\/)/.test(uri)) return uri.replace(/\/+$/, '')
-  const want = 'want pvc://CLAIM[/PATH]=DIR or hostPath:///PATH=DIR'
+  if (PLACE.test(uri) || uri.startsWith('hostPath:///')) return uri.replace(/\/+$/, '')
+  const want =
+    'want pvc://CLAIM[/PATH]=DIR, image://REPOSITORY:TAG[/PATH]=DIR or hostPath:///PATH=DIR'
   throw flagRefusal('--storage-map', `"${uri}": ${want}`)
 }

@@ -75,6 +75,19 @@ await t.test(
       [{ modelFormat: { name: 'tensorrt' } }, /^spec\.modelFormat\.name: .*onnx/],
       [{ storageUri: 'gs://x/y' }, /^spec\.storageUri: got 'gs:\/\/x\/y', want pvc:\/\/CLAIM/],
       [{ storageUri: 'pvc://x/../y' }, /^spec\.storageUri: .*without '\.\.'/],
+      [{ storageUri: 'image://a/b/models' }, /^spec\.storageUri: got .*image:\/\/REPOSITORY:TAG/],
+      [{ storageUri: 'image://a:1' }, /^spec\.storageUri: got .*image:\/\/REPOSITORY:TAG\/PATH/],
+      [{ storageUri: 'image://a:1/.' }, /^spec\.storageUri: got/],
+      [{ storageUri: 'image://a:1/x/../y' }, /^spec\.storageUri: .*without '\.\.'/],
+      [{ storageUri: 'image://a:1/$(HOME)' }, /^spec\.storageUri: got/],
+      [
+        { storageUri: 'image://a.b:5000/c/d' },
+        /^spec\.storageUri: .*want a tag or a digest behind/,
+      ],
+      [
+        { storageUri: 'image://a:1/x', storage: { secretRef: { name: 'x' } } },
+        /^spec\.storage\.secretRef: .*image:\/\/.*podTemplate\.spec\.imagePullSecrets/,
+      ],
       [{ storageUri: 'hostPath://x' }, /^spec\.storageUri: got/],
       [{ storageUri: 'https://me:hidden@x/y.tar' }, /^spec\.storageUri: got a user in the address/],
       [

@@ -23,12 +23,28 @@ export const ModelFormat = z
   })
   .describe('Format of the model.')
 
-const STORAGE_URI =
-  /^(pvc:\/\/[a-z0-9]([-a-z0-9.]*[a-z0-9])?(\/[!-~]*)?|https?:\/\/[A-Za-z0-9._:@%[\]-]+\/[!-~]+|s3:\/\/[a-z0-9][-a-z0-9.]+(\/[!-~]*)?|hostPath:\/\/\/[!-~]+)$/
+const TAG_OR_DIGEST =
+  '(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})'
+/** Without a colon, by which the tag is found, and nothing that Kubernetes would expand; not the image's root, nor a way to it. */
+const IMAGE_PATH = '/[!#%-\\-0-9;-?A-~][!#%-9;-?A-~]*'
+const IMAGE_REPOSITORY =
+  '([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*'
+const STORAGE_URI = new RegExp(
+  `^(${[
+    'pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[!-~]*)?',
+    'https?://[A-Za-z0-9._:@%[\\]-]+/[!-~]+',
+    's3://[a-z0-9][-a-z0-9.]+(/[!-~]*)?',
+    'hostPath:///[!-~]+',
+    `image://${IMAGE_REPOSITORY}${TAG_OR_DIGEST}${IMAGE_PATH}`,
+  ].join('|')})$`,
+)
+/** What looks like the port of a registry, and would be the tag. */
+const IS_PORT = /^image:\/\/([^/:@]+[.][^/:@]+|localhost):[0-9]+\/[^:@]*$/
 const HAS_USER = /^https?:\/\/[^/]*@/
 const CLIMBS = /(^|\/)\.\.(\/|$)/
 const WANTED_URI =
-  'pvc://CLAIM/PATH, http(s)://HOST/PATH (a tar archive), s3://BUCKET/PREFIX or hostPath:///PATH'
+  'pvc://CLAIM/PATH, http(s)://HOST/PATH (a tar archive), s3://BUCKET/PREFIX, image://REPOSITORY:TAG/PATH or hostPath:///PATH'
+const WANTED_TAG = 'a tag or a digest behind the repository: image://HOST:PORT/REPOSITORY:TAG/PATH'
 
 const celGot = (want: string) => `"got '" + self + "', want ${want}"`
 
@@ -53,6 +69,13 @@ export const StorageUri = cel(
     messageExpression: celGot("a path without '..'"),
     text: (uri) => `got '${uri}', want a path without '..'`,
     holds: (uri) => !CLIMBS.test(uri),
+  },
+  {
+    rule: `!self.matches(${celPattern(IS_PORT)})`,
+    message: `want ${WANTED_TAG}`,
+    messageExpression: celGot(WANTED_TAG),
+    text: (uri) => `got '${uri}', want ${WANTED_TAG}`,
+    holds: (uri) => !IS_PORT.test(uri),
   },
 ).describe(`The model's directory, which holds config.pbtxt and 1/: ${WANTED_URI}.`)
 

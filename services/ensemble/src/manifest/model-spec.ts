@@ -106,7 +106,8 @@ export const ModelSpec = cel(
   },
   {
     rule: "!has(self.storage) || !has(self.storage.secretRef) || self.storageUri.startsWith('http') || self.storageUri.startsWith('s3:')",
-    message: 'pvc:// and hostPath:// are read without credentials, want no secretRef',
+    message:
+      'pvc://, hostPath:// and image:// are read without credentials, want no secretRef; an image may need podTemplate.spec.imagePullSecrets',
     field: 'storage.secretRef',
     holds: (spec) => spec.storage?.secretRef === undefined || /^(http|s3:)/.test(spec.storageUri),
   },
