@@ -1,6 +1,6 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
 // reference from the schemas of services/ensemble, the page of conditions from the operator's code, the pages of compatibility from
-// their tables, what the chart has of the CRDs and its values, and the licences of the packages in the images.
+// their tables, what the chart has of the CRDs and its values, its dashboards, and the licences of the packages in the images.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,6 +10,7 @@ import { argv } from 'node:process'
 import { writeChartFiles } from './gen/chart.mjs'
 import { writeCompatibility } from './gen/compatibility.mjs'
 import { writeConditions } from './gen/conditions.mjs'
+import { writeDashboards } from './gen/dashboards.mjs'
 import { writeLicences } from './gen/licences.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -77,6 +78,7 @@ for (const [path, text] of buildGeneratedFiles()) {
 }
 
 writeChartFiles(root)
+writeDashboards(root)
 writeCompatibility(root)
 writeLicences(root)
 

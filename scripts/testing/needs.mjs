@@ -7,6 +7,7 @@ import { findKubeBinaries } from '../setup/kube-binaries.mjs'
 import { findNamespaces } from '../setup/namespaces.mjs'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
 import { findPerfAnalyzer } from '../setup/perf-analyzer.mjs'
+import { findPrometheus } from '../setup/prometheus.mjs'
 import { ensurePython } from '../setup/python.mjs'
 import { findRedisServer } from '../setup/redis.mjs'
 import { findTorch } from '../setup/torch.mjs'
@@ -46,6 +47,11 @@ export const NEEDS = {
   redis: {
     names: ['TUTTI_REDIS_SERVER'],
     provide: () => findRedisServer(),
+  },
+  /** A Prometheus with its promtool, for dashboards and alerts. */
+  prometheus: {
+    names: ['TUTTI_PROMETHEUS'],
+    provide: () => findPrometheus(),
   },
   /** A browser, for the console. */
   chromium: {

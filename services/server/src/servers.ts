@@ -22,6 +22,7 @@ import {
   type MetricsServer,
   startMetricsServer,
 } from './metrics-server.ts'
+import type { MetricFamily } from './metrics-text.ts'
 import { createPageSelector, type PageServerOptions, toPageOptions } from './page-server.ts'
 import { type ControlGuard, isLoopback } from './request/control-guard.ts'
 import { startRestServer } from './rest/rest-server.ts'
@@ -106,6 +107,7 @@ export async function openMetricsServer(
 ): Promise<MetricsServer | undefined> {
   const { flags, metrics, health, answers, log } = o
   if (!flags['allow-metrics']) return undefined
+  if (health !== undefined) metrics.addFamilies(() => [readyFamily(health)])
   return await startMetricsServer({
     address: flags['metrics-address'],
     port: flags['metrics-port'],
@@ -115,6 +117,15 @@ export async function openMetricsServer(
     ...(health !== undefined && { health }),
     ...(answers !== undefined && { answers }),
   })
+}
+
+function readyFamily({ isReady }: HealthReading): MetricFamily {
+  return {
+    name: 'tutti_server_ready',
+    help: '1 while the process is ready, as /readyz says',
+    type: 'gauge',
+    series: [{ labels: [], value: isReady ? 1 : 0 }],
+  }
 }
 
 /** Starts the servers that the flags allow. @throws ServeError SETTING_INVALID if an address cannot be listened on. */

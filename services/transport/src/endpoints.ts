@@ -1,4 +1,5 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
+import type { Heartbeat } from '@tutti/protocol'
 import type { Executor, FindExecutor, ModelTarget } from '@tutti/tensor'
 import type { DirectCounts } from './direct/direct-links.ts'
 import type { DirectOptions } from './direct/direct-sockets.ts'
@@ -78,8 +79,23 @@ export interface RouterCalls {
   ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown>
 }
 
-/** What a member reaches others over. */
+/** A member's connection to one broker. */
+export interface BrokerCounts {
+  readonly isUp: boolean
+  /** How often it came to be there. */
+  readonly connects: number
+  /** Bytes of the messages that were published on each connection. */
+  readonly sentBytes: { readonly control: number; readonly data: number }
+}
+
+/** What a member reaches others over, and whom. */
 export interface TransportCounts {
+  /** By broker: `primary`, and `former` while the installation leaves one. */
+  readonly brokers: ReadonlyMap<string, BrokerCounts>
+  /** Members that are heard, of each role that this member listens to. */
+  readonly members: ReadonlyMap<Heartbeat['role'], number>
+  /** Members that share no protocol version with this one. */
+  readonly foreign: number
   /** Undefined without a direct transport. */
   readonly direct: DirectCounts | undefined
 }

@@ -1,5 +1,5 @@
 import { FALLBACK_REASONS } from './direct/direct-links.ts'
-import type { TransportCounts } from './endpoints.ts'
+import type { BrokerCounts, TransportCounts } from './endpoints.ts'
 
 /** As MetricFamily of `@tutti/server`. */
 interface Family {
@@ -12,8 +12,64 @@ interface Family {
   }[]
 }
 
-/** The direct connections of a member, for a scrape; nothing without a direct transport. */
-export function transportFamilies({ direct }: TransportCounts): readonly Family[] {
+type Series = Family['series'][number]
+
+/** How a member reaches others, for a scrape; without a direct transport nothing of that. */
+export function transportFamilies(counts: TransportCounts): readonly Family[] {
+  return [
+    ...brokerFamilies(counts),
+    {
+      name: 'tutti_members',
+      help: 'Routers and steps of the repository that this process hears, by role',
+      type: 'gauge',
+      series: [...counts.members].map(([role, value]) => ({ labels: [['role', role]], value })),
+    },
+    {
+      name: 'tutti_foreign_members',
+      help: 'Members that share no version of the protocol with this process',
+      type: 'gauge',
+      series: [{ labels: [], value: counts.foreign }],
+    },
+    ...directFamilies(counts),
+  ]
+}
+
+function brokerFamilies({ brokers }: TransportCounts): readonly Family[] {
+  const each = (value: (counts: BrokerCounts) => number): readonly Series[] =>
+    [...brokers].map(([broker, one]) => ({ labels: [['broker', broker]], value: value(one) }))
+  return [
+    {
+      name: 'tutti_nats_connected',
+      help: '1 while both connections to NATS are there',
+      type: 'gauge',
+      series: each(({ isUp }) => (isUp ? 1 : 0)),
+    },
+    {
+      name: 'tutti_nats_connects_total',
+      help: 'How often both connections to NATS came to be there',
+      type: 'counter',
+      series: each(({ connects }) => connects),
+    },
+    {
+      name: 'tutti_nats_sent_bytes_total',
+      help: 'Bytes of the messages that were published',
+      type: 'counter',
+      series: [...brokers].flatMap(([broker, { sentBytes }]) =>
+        Object.entries(sentBytes).map(
+          ([connection, value]): Series => ({
+            labels: [
+              ['broker', broker],
+              ['connection', connection],
+            ],
+            value,
+          }),
+        ),
+      ),
+    },
+  ]
+}
+
+function directFamilies({ direct }: TransportCounts): readonly Family[] {
   if (direct === undefined) return []
   const { kind, open, opening, fallbacks } = direct
   const labelled = (name: string, label: string, value: number) => ({

@@ -4,7 +4,7 @@ import type { OpenStepEndpointOptions, RouterCalls, StepEndpoint } from '@tutti/
 /** A step's way to the broker that a test drives. Records what it is called for. */
 export class ScriptedStepEndpoint implements StepEndpoint {
   isConnected = true
-  readonly transport = { direct: undefined }
+  readonly transport = { brokers: new Map(), members: new Map(), foreign: 0, direct: undefined }
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
   readonly events: string[]

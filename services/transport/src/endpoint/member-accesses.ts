@@ -50,10 +50,12 @@ export class MemberAccesses {
   readonly executor: FindReplicaExecutor
   readonly #all: readonly MemberAccess[]
   readonly #merged: MergedMembers | undefined
+  readonly #heardRoles: readonly Heartbeat['role'][]
 
   /** @throws ServeError SETTING_INVALID, INVALID_PARAMETER for options that cannot be. */
   constructor(o: MemberAccessesOptions, settings: EndpointSettings, role: MemberRole) {
     const { former, log } = o
+    this.#heardRoles = role.role === 'router' ? ['router', 'step'] : ['router']
     if (former === undefined) {
       this.primary = openAccess(o, settings, role, role.listener)
       this.#all = [this.primary]
@@ -92,7 +94,13 @@ export class MemberAccesses {
   }
 
   get transport(): TransportCounts {
-    return { direct: this.primary.endpoint.direct?.counts }
+    const counts = this.#all.map(({ endpoint }) => endpoint.link.counts)
+    return {
+      brokers: new Map(counts.map((one, i) => [i === 0 ? 'primary' : 'former', one])),
+      members: new Map(this.#heardRoles.map((role) => [role, this.members(role).length])),
+      foreign: this.foreign.length,
+      direct: this.primary.endpoint.direct?.counts,
+    }
   }
 
   /** Resolves when every broker is there, or the time is over. */

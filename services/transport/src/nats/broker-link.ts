@@ -1,6 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import type { EndpointSettings } from '../endpoint-settings.ts'
-import type { BrokerOptions } from '../endpoints.ts'
+import type { BrokerCounts, BrokerOptions } from '../endpoints.ts'
 import type { TransportEvents } from '../log-events.ts'
 import { LinkWatch, type WatchedConnection } from './link-watch.ts'
 import {
@@ -33,6 +33,7 @@ export class BrokerLink {
   readonly #o: BrokerLinkOptions
   readonly #watches: readonly LinkWatch[]
   #isUp = false
+  #connects = 0
   #isFlushing = false
 
   constructor(o: BrokerLinkOptions) {
@@ -48,6 +49,13 @@ export class BrokerLink {
 
   get isUp(): boolean {
     return this.#isUp
+  }
+
+  /** What went over it so far. */
+  get counts(): BrokerCounts {
+    const { control, data } = this
+    const sentBytes = { control: control.sentBytes, data: data.sentBytes }
+    return { isUp: this.#isUp, connects: this.#connects, sentBytes }
   }
 
   /** Why the broker cannot be reached, as far as it is known; '' if nothing speaks against it. */
@@ -121,8 +129,10 @@ export class BrokerLink {
     const isUp = this.control.isConnected && this.data.isConnected
     if (isUp === this.#isUp) return
     this.#isUp = isUp
-    if (isUp) this.#o.up()
-    else this.#o.down()
+    if (isUp) {
+      this.#connects += 1
+      this.#o.up()
+    } else this.#o.down()
   }
 
   /** Learns how much the broker has taken, one question at a time. */

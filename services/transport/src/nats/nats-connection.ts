@@ -68,6 +68,7 @@ export class BrokerConnection {
   #stopWaiting: (() => void) | undefined
   #attempt: Promise<void> = Promise.resolve()
   #unflushed = 0
+  #sentBytes = 0
   /** Of flushes that are not answered: each ends the wait for it. A client that is lost ends them all. */
   readonly #unanswered = new Set<() => void>()
   #lastFailure = ''
@@ -96,6 +97,11 @@ export class BrokerConnection {
     return this.#unflushed
   }
 
+  /** Bytes of all messages that were published, over reconnects. */
+  get sentBytes(): number {
+    return this.#sentBytes
+  }
+
   start(): void {
     this.#attempt = this.#connect()
   }
@@ -112,6 +118,7 @@ export class BrokerConnection {
     if (client === undefined || client.isClosed || size > client.maxPayload) return false
     client.publish(message)
     this.#unflushed += size
+    this.#sentBytes += size
     return true
   }
 

@@ -1,0 +1,160 @@
+// needs: nats, apiserver, prometheus
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { until } from '@tutti/chassis/testing'
+import { withoutKube } from '@tutti/kube/testing'
+import t from 'tap'
+import { CHART, find, render } from '../chart/helm.ts'
+import { openClient } from '../grpc-client.ts'
+import { SKIP } from '../processes/harness.ts'
+import { startLoad } from '../processes/load.ts'
+import { mixedQuestion } from '../processes/questions.ts'
+import { fp32 } from '../tensors.ts'
+import { startServed, startServedOperator } from './monitored-system.ts'
+import { type Prometheus, type Sample, startPrometheus, withoutPrometheus } from './prometheus.ts'
+
+t.setTimeout(300_000)
+
+const FOLDER = join(CHART, 'files', 'dashboards')
+const FILES = readdirSync(FOLDER)
+
+interface Query {
+  readonly expr: string
+  readonly legendFormat: string
+}
+
+interface Panel {
+  readonly title: string
+  readonly description: string
+  readonly fieldConfig: { readonly defaults: { readonly unit: string } }
+  readonly targets: readonly Query[]
+}
+
+interface Dashboard {
+  readonly title: string
+  readonly uid: string
+  readonly templating: {
+    readonly list: readonly {
+      readonly name: string
+      readonly query: string
+      readonly allValue?: string
+    }[]
+  }
+  readonly panels: readonly Panel[]
+}
+
+const DASHBOARDS = FILES.map(
+  (file) => JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Dashboard,
+)
+
+/** The expression as Grafana sends it with `All` in each variable. */
+function fill(expr: string, { templating }: Dashboard): string {
+  const filled = templating.list.reduce(
+    (text, { name, allValue }) => (allValue ? text.replaceAll(`$${name}`, allValue) : text),
+    expr,
+  )
+  if (filled.includes('$')) throw new Error(`${filled}: not a variable of the dashboard`)
+  return filled
+}
+
+/** Units that an expression can have, by what its metrics count and whether it is a rate. */
+function unitsOf(expr: string): readonly string[] {
+  const isSeconds = /_us\{.*\/ 1e6|_(?:seconds|secs)(?:_bucket|_sum)?\{/.test(expr)
+  const isCount = /_seconds_count\{/.test(expr) && !/_sum\{/.test(expr)
+  // Time spent in each second of time is a number.
+  if (/^sum by \([^)]*\) \(rate\(\w+_us\{[^}]*\}\[5m\]\)\) \/ 1e6$/.test(expr)) return ['short']
+  if (isSeconds && !isCount) return ['s']
+  const isRate = expr.includes('rate(')
+  if (/_bytes/.test(expr)) return [isRate ? 'Bps' : 'bytes']
+  if (isRate && expr.includes(' / (')) return ['percentunit', 'short']
+  return isRate ? ['reqps', 'ops', 'cps'] : ['short', 'bool']
+}
+
+await t.test('each panel says what it shows, in a unit that fits', async (t) => {
+  t.same(FILES.toSorted(), [
+    'ensemble.json',
+    'model.json',
+    'nats.json',
+    'operator.json',
+    'router.json',
+    'tutti.json',
+  ])
+  t.equal(new Set(DASHBOARDS.map(({ uid }) => uid)).size, FILES.length)
+  for (const { title, panels } of DASHBOARDS) {
+    t.equal(new Set(panels.map((panel) => panel.title)).size, panels.length, title)
+    for (const panel of panels) {
+      const what = `${title}: ${panel.title}`
+      t.match(panel.description, /\w.*\.$/, what)
+      const { unit } = panel.fieldConfig.defaults
+      for (const { expr } of panel.targets) t.ok(unitsOf(expr).includes(unit), `${what}: ${expr}`)
+    }
+  }
+})
+
+await t.test('the ConfigMap has them as they are', { skip: withoutKube('helm') }, async (t) => {
+  const objects = await render({ 'metrics.dashboards.enabled': true })
+  const { data } = find(objects, 'ConfigMap', 'tutti-dashboard')
+  t.same(Object.keys(data).toSorted(), FILES.toSorted())
+  for (const file of FILES) t.equal(data[file], readFileSync(join(FOLDER, file), 'utf8'), file)
+})
+
+const skip = SKIP || withoutKube('helm') || withoutPrometheus()
+
+await t.test('every query of every panel shows a real run', { skip }, async (t) => {
+  const [served, operator] = await Promise.all([startServed(t), startServedOperator(t)])
+  const prometheus = await startPrometheus(t, {
+    targets: [...served.targets, ...operator.targets],
+  })
+  startLoad(t, { targets: [served.router], clients: 3, question: mixedQuestion })
+  const client = openClient(t, served.router)
+  const wrong = { modelName: 'ens_chain', inputs: [fp32('X', [1, 2], [1, 2])] }
+  await t.rejects(client.infer(wrong))
+
+  /** Until the expression has a value; the operator has something to do meanwhile. */
+  const read = async (expr: string): Promise<readonly Sample[]> => {
+    const look = async (): Promise<readonly Sample[] | undefined> => {
+      const samples = await prometheus.query(expr)
+      if (samples.some(({ value }) => Number.isFinite(value))) return samples
+      await operator.change()
+      return undefined
+    }
+    return await until(`${expr} has a value`, look)
+  }
+
+  for (const dashboard of DASHBOARDS) {
+    await t.test(dashboard.title, async (t) => {
+      for (const { name, query } of dashboard.templating.list) {
+        if (name !== 'datasource')
+          t.ok((await valuesOf(query, dashboard, prometheus)).length > 0, name)
+      }
+      for (const { title, targets } of dashboard.panels) {
+        for (const { expr, legendFormat } of targets) {
+          const samples = await read(fill(expr, dashboard))
+          const legends = samples.map(({ metric }) => fillLegend(legendFormat, metric))
+          t.notMatch(legendFormat, /^[^{]*$/, `${title}: its legend tells series apart`)
+          t.strictSame(
+            legends.filter((one) => one.includes('{{')),
+            [],
+            `${title}: ${expr}`,
+          )
+          t.equal(new Set(legends).size, legends.length, `${title}: each has its own legend`)
+        }
+      }
+    })
+  }
+})
+
+/** What a variable of the dashboard offers. */
+async function valuesOf(query: string, dashboard: Dashboard, prometheus: Prometheus) {
+  const groups = /^label_values\((?<series>.*), (?<label>\w+)\)$/.exec(query)?.groups
+  const { series = '', label = '' } = groups ?? {}
+  return await until(`${query} has a value`, async () => {
+    const values = await prometheus.labelValues(fill(series, dashboard), label)
+    return values.length > 0 && values
+  })
+}
+
+/** As Grafana does; a label that the series lacks stays as it is written. */
+function fillLegend(legend: string, labels: Sample['metric']): string {
+  return legend.replaceAll(/\{\{(\w+)\}\}/g, (whole, name: string) => labels[name] || whole)
+}

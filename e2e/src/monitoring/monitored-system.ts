@@ -1,0 +1,77 @@
+import type { Test } from 'tap'
+import {
+  createNamespace,
+  operatorOf,
+  startChartCluster,
+  startChartPod,
+} from '../chart/chart-pods.ts'
+import { render } from '../chart/helm.ts'
+import { type Member, startHarness } from '../processes/harness.ts'
+import { untilReady } from '../processes/seen.ts'
+import { parseLine } from '../serving.ts'
+import type { ScrapeTarget } from './prometheus.ts'
+
+const MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
+export const NAMESPACE = 'team-a'
+const MESSAGE = 'probes and metrics are answered'
+
+function targetOf(pod: string, { metricsPort }: Member): ScrapeTarget {
+  const labels = { namespace: NAMESPACE, pod }
+  return { job: 'tutti-system/tutti-served', port: metricsPort, labels }
+}
+
+/** A router and two steps around a broker, as processes, and how the PodMonitor of the chart labels them. */
+export async function startServed(t: Test) {
+  const harness = await startHarness(t, { direct: 'tcp' })
+  const proxy = await harness.proxy()
+  const [router, first, second] = await Promise.all([
+    harness.router({ proxy }),
+    harness.step({ models: MODELS }),
+    harness.step({ models: MODELS }),
+  ])
+  await untilReady([router], ['ens_chain', 'ens_slow', 'ens_versioned', 'big_identity'])
+  return {
+    router,
+    steps: [first, second],
+    /** Between the router and the broker. */
+    proxy,
+    targets: [targetOf('router-0', router), targetOf('step-0', first), targetOf('step-1', second)],
+  }
+}
+
+function leads(line: string): boolean {
+  return parseLine(line)['message'] === 'leading'
+}
+
+/** The operator of the chart as a process, at a real API server with one Model. */
+export async function startServedOperator(t: Test) {
+  const objects = await render({ 'nats.accounts.enabled': false })
+  const server = await startChartCluster(t, objects)
+  await createNamespace(server, NAMESPACE)
+  let changes = 0
+  /** The Model changes, and the operator reconciles it. */
+  const change = async (): Promise<void> => {
+    changes += 1
+    const path = `/apis/tutti.dev/v1alpha1/namespaces/${NAMESPACE}/models/adder`
+    const storageUri = `http://models.invalid/${changes}.tar`
+    await server.plain.apply(path, {
+      apiVersion: 'tutti.dev/v1alpha1',
+      kind: 'Model',
+      metadata: { name: 'adder' },
+      spec: { modelFormat: { name: 'onnx' }, storageUri },
+    })
+  }
+  await change()
+  const operator = await startChartPod(t, server, operatorOf(objects), { readyWhen: leads })
+  const listening = operator.lines.map(parseLine).find(({ message }) => message === MESSAGE)
+  return {
+    change,
+    targets: [
+      {
+        job: 'tutti-operator-metrics',
+        port: Number(listening?.['metrics']),
+        labels: { namespace: 'tutti-system', pod: 'tutti-operator-0' },
+      },
+    ] satisfies readonly ScrapeTarget[],
+  }
+}
