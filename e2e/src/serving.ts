@@ -59,7 +59,7 @@ export interface Ended {
 export function runProgram(
   program: string,
   args: readonly string[],
-  o: { readonly env?: NodeJS.ProcessEnv; readonly input?: string } = {},
+  o: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly cwd?: string } = {},
 ): Promise<Ended> {
   const { input = '', ...rest } = o
   return new Promise((settle) => {

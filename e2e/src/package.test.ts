@@ -1,0 +1,100 @@
+// needs: python
+import { lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import t from 'tap'
+import { type Ended, LOOPBACK, ROOT, runProgram, startTutti } from './serving.ts'
+
+t.setTimeout(600_000)
+
+const PYTHON = process.env['TUTTI_TEST_PYTHON'] ?? 'python3'
+const BASIC = join(ROOT, 'model_repository/.variants/fixtures/basic')
+const MODEL = `import triton_python_backend_utils as pb_utils
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", r.inputs()[0].as_numpy() * 2)]) for r in requests]
+`
+const CONFIG = `backend: "python" input { name: "x" data_type: TYPE_FP32 dims: -1 }
+output { name: "y" data_type: TYPE_FP32 dims: -1 }`
+
+/** As on a machine with Node and nothing else: its programs are found first. */
+const PATH = `${dirname(process.execPath)}${delimiter}${process.env['PATH']}`
+
+const folder = await mkdtemp(join(tmpdir(), 'tutti-package-'))
+t.teardown(() => rm(folder, { recursive: true, force: true }))
+const installed = join(folder, 'installed')
+const program = join(installed, 'node_modules/tutti/bin/tutti.js')
+const linked = join(installed, 'node_modules/.bin/tutti')
+
+const infer = (model: string, port: number, input: string) =>
+  runProgram(
+    linked,
+    ['infer', model, `--url=grpc://127.0.0.1:${port}`, '--format=json', '-i', input],
+    {
+      env: { ...process.env, PATH },
+    },
+  )
+
+/** The values of the only output that an answer has. */
+function dataOf({ out, err }: Ended): unknown {
+  if (out === '') throw new Error(err)
+  return JSON.parse(out).outputs[0].data
+}
+
+await t.test('the package installs into an empty folder, without install scripts', async (t) => {
+  const packed = await runProgram(process.execPath, [join(ROOT, 'scripts/package.mjs'), folder])
+  t.equal(packed.code, 0, packed.err)
+  const tarball = packed.out.trim()
+  t.match(tarball, /tutti-\d+\.\d+\.\d+\.tgz$/)
+  await mkdir(installed)
+  const quiet = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
+  const npm = await runProgram('npm', ['install', '--ignore-scripts', ...quiet, tarball], {
+    env: { ...process.env, PATH, INIT_CWD: installed, npm_config_local_prefix: installed },
+    cwd: installed,
+  })
+  t.equal(npm.code, 0, npm.err)
+  const workspaces = join(installed, 'node_modules/tutti/node_modules/@tutti')
+  for (const name of await readdir(workspaces)) {
+    t.ok((await lstat(join(workspaces, name))).isDirectory(), `${name} is a copy`)
+    const testing = await readdir(join(workspaces, name, 'dist', 'testing')).catch(() => [])
+    t.same(testing, [], `${name} has no helpers of tests`)
+  }
+  t.notOk((await readdir(join(installed, 'node_modules'))).includes('onnxruntime-node'))
+})
+
+await t.test('it serves an ensemble of ONNX models, a Python model, and the console', async (t) => {
+  const python = join(folder, 'models')
+  await mkdir(join(python, 'double', '1'), { recursive: true })
+  await writeFile(join(python, 'double', 'config.pbtxt'), CONFIG)
+  await writeFile(join(python, 'double', '1', 'model.py'), MODEL)
+  const args = [
+    'serve',
+    `--model-repository=${BASIC}`,
+    `--model-repository=${python}`,
+    '--model-control-mode=explicit',
+    '--load-model=ens_chain',
+    '--load-model=double',
+    `--python=${PYTHON}`,
+    '--exit-on-error',
+    '--console-port=0',
+    '--console-address=127.0.0.1',
+    ...LOOPBACK,
+  ]
+  const { serving, ready } = await startTutti(args, { program, env: { PATH } })
+  t.teardown(() => serving.process.stop('SIGKILL'))
+  const values = Array.from({ length: 16 }, (_, i) => i)
+  const chain = await infer('ens_chain', serving.grpcPort, `X=${JSON.stringify([values])}`)
+  t.same(dataOf(chain), [values.map((value) => value + 2)])
+  t.same(dataOf(await infer('double', serving.grpcPort, 'x=[1,2.5]')), [2, 5])
+  const page = await fetch(`http://127.0.0.1:${Number(ready['consolePort'])}/console`)
+  t.equal(page.status, 200)
+  t.match(await page.text(), /<script/)
+})
+
+await t.test('a Node that is too old is told which one is wanted', async (t) => {
+  const old =
+    'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"20.1.0"}})'
+  const { code, err } = await runProgram(process.execPath, ['--import', old, program, '--version'])
+  t.equal(code, 1)
+  t.equal(err, 'tutti: got Node 20.1.0, want 24 or newer; install it from https://nodejs.org\n')
+})

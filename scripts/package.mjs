@@ -1,0 +1,27 @@
+// Makes the npm package `tutti`, tutti-VERSION.tgz, in a folder: npm run package -- [FOLDER]. Default: out.
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { stagePackage } from './package/stage.mjs'
+import { runQuietly } from './setup/child.mjs'
+import { runScript } from './setup/failure.mjs'
+import { findNpm } from './setup/install.mjs'
+
+const root = resolve(import.meta.dirname, '..')
+
+await runScript(async () => {
+  const [folder = join(root, 'out')] = process.argv.slice(2)
+  const out = resolve(process.env.INIT_CWD ?? process.cwd(), folder)
+  mkdirSync(out, { recursive: true })
+  const stage = mkdtempSync(join(tmpdir(), 'tutti-package-'))
+  try {
+    const { name, version } = stagePackage(root, stage)
+    const { command, args } = findNpm()
+    const pack = ['pack', '--ignore-scripts', '--pack-destination', out]
+    await runQuietly('npm pack', command, [...args, ...pack], { cwd: stage })
+    console.log(join(out, `${name}-${version}.tgz`))
+  } finally {
+    rmSync(stage, { recursive: true, force: true })
+  }
+  return 0
+})
