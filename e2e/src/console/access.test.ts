@@ -5,11 +5,12 @@ import t from 'tap'
 import { restCall } from '../rest-call.ts'
 import { LOOPBACK, runTutti } from '../serving.ts'
 import { copyModels, tempFolder } from '../temp-repository.ts'
-import { serveConsole } from './serve-console.ts'
+import { CHAIN_REQUEST, serveConsole } from './serve-console.ts'
 
 t.setTimeout(120_000)
 
 const OVERVIEW = '/console/api/overview'
+const INFER = '/console/api/models/ens_chain/infer'
 
 await t.test('without an access file', async (t) => {
   const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
@@ -35,6 +36,7 @@ await t.test('without an access file', async (t) => {
 
   await t.test('it changes and runs nothing, and has no other path of the HTTP API', async (t) => {
     for (const path of [
+      INFER,
       '/v2/models/ens_chain/infer',
       '/v2/repository/models/ens_chain/load',
       '/v2/repository/models/ens_chain/unload',
@@ -106,10 +108,91 @@ await t.test('it does not show what a header keeps', async (t) => {
   t.match(ended.err, /--console-port: given with --http-restricted-api/)
 })
 
-await t.test('an address without a port is refused', async (t) => {
+await t.test('settings without a port are refused', async (t) => {
   const repository = await tempFolder(t)
   const args = ['serve', `--model-repository=${repository}`, ...LOOPBACK]
-  const ended = await runTutti([...args, '--console-address=0.0.0.0'])
-  t.equal(ended.code, 2)
-  t.match(ended.err, /--console-address: given without --console-port/)
+  for (const flag of ['--console-address=0.0.0.0', '--console-infer']) {
+    const ended = await runTutti([...args, flag])
+    t.equal(ended.code, 2)
+    t.match(ended.err, `${flag.replace(/=.*/, '')}: given without --console-port`)
+  }
+})
+
+await t.test('with --console-infer it sends requests', async (t) => {
+  const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
+  const flags = ['--console-infer', '--http-max-input-size=4096']
+  const { consolePort: port, httpPort } = await serveConsole(t, { repository, flags })
+  const infer = (o: { readonly body?: string; readonly headers?: Record<string, string> }) =>
+    restCall(port, 'POST', INFER, { body: CHAIN_REQUEST, ...o })
+
+  await t.test('of its own page, and of clients that are no browsers', async (t) => {
+    const own = { origin: `http://127.0.0.1:${port}`, 'sec-fetch-site': 'same-origin' }
+    for (const headers of [own, {}]) {
+      t.match((await infer({ headers })).json(), {
+        model_name: 'ens_chain',
+        outputs: [{ name: 'Y' }],
+      })
+    }
+    const foreign = [
+      { host: `evil.example:${port}` },
+      { origin: `http://127.0.0.1:${httpPort}` },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+    ]
+    for (const headers of foreign) t.equal((await infer({ headers })).status, 403)
+  })
+
+  await t.test('as large as those over HTTP, and to no more paths than before', async (t) => {
+    const large = await infer({ body: CHAIN_REQUEST + ' '.repeat(4096) })
+    t.equal(large.headers['tutti-error-reason'], 'MESSAGE_TOO_LARGE')
+    for (const path of ['/v2/models/ens_chain/infer', '/console/api/models/ens_chain/generate']) {
+      t.equal((await restCall(port, 'POST', path, { body: CHAIN_REQUEST })).status, 404)
+    }
+    t.equal((await restCall(port, 'GET', INFER)).status, 405)
+  })
+
+  await t.test('but never with memory of other clients', async (t) => {
+    const key = { key: '/tutti-none', offset: 0, byte_size: 64 }
+    const region = '/v2/systemsharedmemory/region/a/register'
+    const place = { shared_memory_region: 'a', shared_memory_byte_size: 64 }
+    const input = { name: 'X', datatype: 'FP32', shape: [1, 16] }
+    const placed = [
+      { inputs: [{ ...input, parameters: place }] },
+      {
+        inputs: [{ ...input, data: Array(16).fill(0) }],
+        outputs: [{ name: 'Y', parameters: place }],
+      },
+    ]
+    t.equal((await restCall(port, 'POST', region, { body: JSON.stringify(key) })).status, 404)
+    for (const body of placed.map((one) => JSON.stringify(one))) {
+      const answer = await infer({ body })
+      t.match(answer.json(), { error: 'this port takes no tensors in shared memory' })
+      const other = await restCall(httpPort, 'POST', '/v2/models/ens_chain/infer', { body })
+      t.match(other.json(), { error: /Unable to find shared memory region/ })
+    }
+  })
+})
+
+await t.test('its requests need the identity that they would need over HTTP', async (t) => {
+  const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
+  const file = join(await tempFolder(t), 'access.yaml')
+  const digest = createHash('sha256').update('s3cret').digest('hex')
+  const quota = 'quota: { requestsPerSecond: 1, burst: 3 }'
+  await writeFile(
+    file,
+    `identities: [{ name: ci, tokenSha256: [${digest}], models: [ens_chain], ${quota} }]`,
+  )
+  const flags = [`--access-file=${file}`, '--console-infer']
+  const { consolePort: port } = await serveConsole(t, { repository, flags })
+  const o = { headers: { authorization: 'Bearer s3cret' }, body: CHAIN_REQUEST }
+  t.equal((await restCall(port, 'POST', INFER, { body: CHAIN_REQUEST })).status, 401)
+  t.equal((await restCall(port, 'POST', INFER, o)).status, 200)
+  const other = await restCall(port, 'POST', '/console/api/models/add_one_batch/infer', o)
+  t.equal(other.status, 403)
+  const many = Array.from({ length: 16 }, () => restCall(port, 'POST', INFER, o))
+  const answers = await Promise.all(many)
+  const refused = answers.filter(({ status }) => status === 429)
+  t.ok(refused.length > 0)
+  t.match(refused[0]?.headers, { 'tutti-error-reason': 'QUOTA_EXCEEDED' })
 })

@@ -15,24 +15,35 @@ export const CONSOLE_FLAGS = {
     description:
       'Address of the console. All who reach it see the models, unless --access-file says who may.',
   },
+  'console-infer': {
+    type: 'bool',
+    default: false,
+    description:
+      'Let the console send requests to models. All who reach it may, unless --access-file says who. Without it the console only shows.',
+  },
 } as const satisfies FlagTable
 
 export type ConsoleFlags = FlagValues<typeof CONSOLE_FLAGS>
 
 /**
  * @param flags.http-restricted-api - of `tutti serve`.
- * @throws ServeError FLAG_INVALID for a console that would show what a header should keep, and an address of no console.
+ * @throws ServeError FLAG_INVALID for a console that would show what a header should keep, and settings of no console.
  */
 export function checkConsoleFlags(
   flags: ConsoleFlags & { readonly 'http-restricted-api'?: readonly string[] },
 ): void {
   if (flags['console-port'] === undefined) {
+    if (flags['console-infer']) throw withoutPort('--console-infer')
     if (flags['console-address'] === CONSOLE_FLAGS['console-address'].default) return
-    throw flagRefusal('--console-address', 'given without --console-port; want both, or none')
+    throw withoutPort('--console-address')
   }
   if (!flags['http-restricted-api']?.length) return
   throw flagRefusal(
     '--console-port',
     'given with --http-restricted-api, whose header a browser does not send; want --access-file in its place',
   )
+}
+
+function withoutPort(flag: string) {
+  return flagRefusal(flag, 'given without --console-port; want both, or none')
 }

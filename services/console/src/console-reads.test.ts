@@ -54,6 +54,8 @@ function setup(o: { readonly failure?: ServeError } = {}) {
       },
     },
     server: { name: 's', version: '1', scope: 'a test' },
+    mayInfer: false,
+    http: undefined,
     clock: systemClock,
   })
   return { reads, backend, asked }

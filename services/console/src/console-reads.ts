@@ -12,6 +12,8 @@ import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
 export interface ConsoleReadsOptions {
   readonly source: ConsoleSource
   readonly server: Omit<Overview['server'], 'isReady'>
+  readonly mayInfer: boolean
+  readonly http: ModelDetail['http']
   readonly clock: Clock
 }
 
@@ -48,7 +50,7 @@ export class ConsoleReads {
 
   /** @throws ServeError MODEL_NOT_FOUND for one that the caller's index does not name. */
   async model(backend: InferenceBackend, name: string): Promise<ModelDetail> {
-    const { source, clock } = this.#o
+    const { source, clock, mayInfer, http } = this.#o
     const versions = groupVersions(await backend.repositoryIndex(false))
     const own = versions.get(name)
     if (own === undefined) {
@@ -74,6 +76,8 @@ export class ConsoleReads {
       versions: own,
       ...(graph && { graph }),
       usedBy: [...versions.keys()].filter((other) => calls(source.find(other), name)),
+      mayInfer,
+      http,
       atMs: clock.now(),
       nextMs: nextMs(MODEL_MS, versions.size),
       countsFailure,

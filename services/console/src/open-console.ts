@@ -1,5 +1,6 @@
 import type { Clock } from '@tutti/chassis'
-import { jsonReply, type PageServerOptions, type RestRoute } from '@tutti/server'
+import { answerPageInfer, jsonReply, type PageServerOptions, type RestRoute } from '@tutti/server'
+import type { ModelDetail } from './api/model-detail.ts'
 import { assetRoutes, PAGE_HEADERS, PUBLIC_ROUTES } from './assets.ts'
 import { checkCaller } from './check-caller.ts'
 import type { ConsoleFlags } from './console-flags.ts'
@@ -7,7 +8,13 @@ import { ConsoleReads } from './console-reads.ts'
 import type { ConsoleSource } from './console-source.ts'
 
 export interface ConsoleOptions {
-  readonly flags: ConsoleFlags & { readonly id: string }
+  readonly flags: ConsoleFlags & {
+    readonly id: string
+    readonly 'allow-http': boolean
+    readonly 'http-port': number
+    readonly 'http-use-ssl': boolean
+    readonly 'http-use-ssl-mutual': boolean
+  }
   readonly source: ConsoleSource
   /** Of the executable. */
   readonly version: string
@@ -25,16 +32,32 @@ export function openConsole(o: ConsoleOptions): PageServerOptions | undefined {
   const { 'console-port': port, 'console-address': address } = o.flags
   if (port === undefined) return undefined
   const { version, scope, source, clock } = o
-  const reads = new ConsoleReads({ source, server: { name: o.flags.id, version, scope }, clock })
+  const server = { name: o.flags.id, version, scope }
+  const mayInfer = o.flags['console-infer']
+  const reads = new ConsoleReads({ source, server, mayInfer, http: httpOf(o.flags), clock })
   return {
     address,
     port,
     headers: PAGE_HEADERS,
-    routes: [...assetRoutes(), ...readRoutes(reads)],
+    routes: [...assetRoutes(), ...readRoutes(reads), ...(mayInfer ? INFER_ROUTES : [])],
     check: checkCaller,
     isPublic: (route) => PUBLIC_ROUTES.has(route),
   }
 }
+
+/** Where clients find the same models: for the lines that the page shows to copy. */
+function httpOf(flags: ConsoleOptions['flags']): ModelDetail['http'] {
+  if (!flags['allow-http']) return undefined
+  const isSecure = flags['http-use-ssl'] || flags['http-use-ssl-mutual']
+  return { port: flags['http-port'], isSecure }
+}
+
+/** The inference of the HTTP API. Under the page's own paths, so that calls of other pages are refused here too. */
+const INFER_ROUTES: readonly RestRoute[] = ['', '/versions/:version(^\\d+$)'].map((version) => ({
+  path: `/console/api/models/:model${version}/infer`,
+  methods: ['POST'],
+  answer: answerPageInfer,
+}))
 
 function readRoutes(reads: ConsoleReads): readonly RestRoute[] {
   return [

@@ -82,7 +82,6 @@ export {
   HEADER_LENGTH_HEADER,
   type RestInferRequest,
 } from './rest/decode-request.ts'
-export { ELEMENT_READERS } from './rest/element-readers.ts'
 export { encodeGenerateResponse } from './rest/encode-generate.ts'
 export {
   encodeRestResponse,

@@ -1,5 +1,6 @@
 export { measureJson, parseBoundedJson } from './bounded-json.ts'
 export { bytesElements, decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
+export { ELEMENT_READERS } from './element-readers.ts'
 export { endingSink } from './ending-sink.ts'
 export { formatElementCount, formatShape, requestPrefix } from './error-texts.ts'
 export {
@@ -23,8 +24,13 @@ export {
   type TraceContext,
   type TracedModel,
 } from './execution.ts'
+export { type Elements, fitShape, nestedElements, oneElement } from './fit-shape.ts'
+export { fromBrain, fromHalf, toBrain, toHalf } from './half.ts'
 export { Loan } from './loan.ts'
+export { formatNpy, isNpy, isNpyDatatype, parseNpy } from './npy.ts'
+export { mayBePicture, type PictureLayout, pictureLayout } from './picture-layout.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
+export { refused } from './refused.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export {
   type ConfigDatatype,

@@ -3,16 +3,20 @@ import { ServeError } from '@tutti/errors'
 import { parseTensorData, type TensorMetadata } from '@tutti/protocol'
 import {
   DATATYPES,
+  type Elements,
   encodeBytesTensor,
+  fitShape,
   formatShape,
+  isNpy,
   type NamedTensor,
+  nestedElements,
+  oneElement,
+  parseNpy,
+  refused,
   type Shape,
   type TensorValue,
 } from '@tutti/tensor'
-import { fitShape } from './fit-shape.ts'
-import { isNpy, parseNpy } from './npy.ts'
 import { decodePicture, isPng } from './picture.ts'
-import { refused } from './refused.ts'
 
 /** What `--input` gives to an input of a model. */
 export type InputSource =
@@ -50,11 +54,11 @@ function fromFile(declared: TensorMetadata, { name, bytes }: { name: string; byt
   if (isNpy(bytes)) return fromNpy(declared, bytes)
   if (/\.npy$/i.test(name)) throw refused('it does not begin as a file of NumPy does')
   if (/\.json$/i.test(name)) return fromText(declared, textOf(bytes))
-  if (datatype === 'BYTES') return oneElement(declared, bytes)
+  if (datatype === 'BYTES') return fromElement(declared, bytes)
   if (isPng(bytes) && datatype === 'UINT8') {
     const value = decodePicture(bytes, shape)
     const count = value.data.byteLength
-    return { ...value, shape: fitShape(declared.name, shape, { count, shape: value.shape }) }
+    return { ...value, shape: fit(declared.name, shape, { count, shape: value.shape }) }
   }
   if (PICTURES.test(name) || isPng(bytes)) {
     throw refused(
@@ -70,7 +74,7 @@ function fromNpy({ name, datatype, shape }: TensorMetadata, bytes: Uint8Array): 
     throw refused(`got ${value.datatype}, want ${datatype}: in NumPy, astype changes it`)
   }
   const count = value.data.byteLength / (DATATYPES[datatype].itemSize ?? 1)
-  return { ...value, shape: fitShape(name, shape, { count, shape: value.shape }) }
+  return { ...value, shape: fit(name, shape, { count, shape: value.shape }) }
 }
 
 function fromRaw({ name, datatype, shape }: TensorMetadata, data: Uint8Array): TensorValue {
@@ -79,10 +83,10 @@ function fromRaw({ name, datatype, shape }: TensorMetadata, data: Uint8Array): T
   if (!Number.isInteger(count)) {
     throw refused(`got ${data.byteLength} bytes, want a multiple of ${itemSize} for ${datatype}`)
   }
-  return { datatype, shape: fitShape(name, shape, { count }), data }
+  return { datatype, shape: fit(name, shape, { count }), data }
 }
 
-function oneElement({ name, shape }: TensorMetadata, element: Uint8Array): TensorValue {
+function fromElement({ name, shape }: TensorMetadata, element: Uint8Array): TensorValue {
   return {
     datatype: 'BYTES',
     shape: ofOne(name, shape),
@@ -90,26 +94,23 @@ function oneElement({ name, shape }: TensorMetadata, element: Uint8Array): Tenso
   }
 }
 
+function fit(name: string, declared: Shape, elements: Elements): Shape {
+  return fitShape(name, declared, { ...elements, hint: `, or --shape ${name}=...` })
+}
+
 function ofOne(name: string, declared: Shape): Shape {
-  return fitShape(name, declared, {
-    count: 1,
-    shape: declared.map((extent) => (extent === -1 ? 1 : extent)),
-  })
+  return fit(name, declared, oneElement(declared))
 }
 
 /** JSON; for BYTES, any other text is an element as it stands. */
 function fromText(declared: TensorMetadata, text: string): TensorValue {
   const { name, datatype, shape } = declared
   const value = parseJsonText(text)
-  if (datatype === 'BYTES' && !isTexts(value)) return oneElement(declared, Buffer.from(text))
+  if (datatype === 'BYTES' && !isTexts(value)) return fromElement(declared, Buffer.from(text))
   if (value === undefined) throw refused(`got ${quote(text)}, want JSON: a number, or an array`)
   const data: readonly unknown[] = Array.isArray(value) ? value : [value]
-  const written = Array.isArray(value) ? shapeOf(data) : undefined
-  const count = countLeaves(data)
   const isOne = !Array.isArray(value)
-  const fitted = isOne
-    ? ofOne(name, shape)
-    : fitShape(name, shape, { count, shape: written ?? [count] })
+  const fitted = isOne ? ofOne(name, shape) : fit(name, shape, nestedElements(data))
   const dataText = () => (isOne ? `[${text}]` : text)
   const json = { name, datatype, shape: fitted, data, hasNames: false, dataText }
   return { datatype, shape: fitted, data: parseTensorData(json) }
@@ -126,26 +127,6 @@ function parseJsonText(text: string): unknown {
     // The caller says what was wanted.
     return undefined
   }
-}
-
-/** Tensors have fewer dimensions. */
-const MOST_DIMENSIONS = 32
-
-/** Of nested arrays that are as long as their siblings. @throws ServeError INVALID_REQUEST if they are not. */
-function shapeOf(data: readonly unknown[], depth = 1): Shape {
-  if (depth > MOST_DIMENSIONS) throw refused(`its arrays nest deeper than ${MOST_DIMENSIONS}`)
-  const inner = data.map((one) => (Array.isArray(one) ? shapeOf(one, depth + 1) : []))
-  const [first = []] = inner
-  if (inner.some((one) => formatShape(one) !== formatShape(first))) {
-    throw refused('its arrays are not of one length')
-  }
-  return [data.length, ...first]
-}
-
-function countLeaves(data: readonly unknown[]): number {
-  let count = 0
-  for (const one of data) count += Array.isArray(one) ? countLeaves(one) : 1
-  return count
 }
 
 function textOf(bytes: Uint8Array): string {

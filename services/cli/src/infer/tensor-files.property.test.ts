@@ -2,12 +2,17 @@
 import { execFile } from 'node:child_process'
 import { env } from 'node:process'
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, type Datatype, elementCount } from '@tutti/tensor'
+import {
+  DATATYPES,
+  type Datatype,
+  elementCount,
+  fitShape,
+  formatNpy,
+  parseNpy,
+} from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { fitShape } from './fit-shape.ts'
 import { splitNamed } from './named-flags.ts'
-import { formatNpy, parseNpy } from './npy.ts'
 import { decodePicture, encodePicture } from './picture.ts'
 import { readInput } from './read-input.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'

@@ -1,7 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { printable } from '@tutti/chassis'
-import { ELEMENT_READERS } from '@tutti/protocol'
-import { bytesElements, DATATYPES, formatShape, type NamedTensor } from '@tutti/tensor'
+import {
+  bytesElements,
+  DATATYPES,
+  ELEMENT_READERS,
+  formatShape,
+  fromBrain,
+  fromHalf,
+  type NamedTensor,
+} from '@tutti/tensor'
 
 /*
  * Tensors as people and scripts read them.
@@ -13,19 +20,6 @@ const READERS: Readonly<Record<string, Reader>> = {
   ...ELEMENT_READERS,
   FP16: (view, i) => fromHalf(view.getUint16(i * 2, true)),
   BF16: (view, i) => fromBrain(view.getUint16(i * 2, true)),
-}
-
-function fromHalf(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1
-  const [exponent, fraction] = [(bits >> 10) & 0x1f, bits & 0x3ff]
-  if (exponent === 0x1f) return fraction === 0 ? sign * Infinity : NaN
-  return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25))
-}
-
-function fromBrain(bits: number): number {
-  const view = new DataView(new ArrayBuffer(4))
-  view.setUint16(0, bits)
-  return view.getFloat32(0)
 }
 
 type Element = number | string | boolean | null | { readonly base64: string }

@@ -3,11 +3,18 @@ import { extname } from 'node:path'
 import { flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { InferResponseParts, TensorMetadata } from '@tutti/protocol'
-import { decodeBytesTensor, elementCount, formatShape, type NamedTensor } from '@tutti/tensor'
+import {
+  decodeBytesTensor,
+  elementCount,
+  formatNpy,
+  formatShape,
+  isNpyDatatype,
+  mayBePicture,
+  type NamedTensor,
+  refused,
+} from '@tutti/tensor'
 import { readNamed } from './named-flags.ts'
-import { formatNpy, isNpyDatatype } from './npy.ts'
-import { encodePicture, mayBePicture } from './picture.ts'
-import { refused } from './refused.ts'
+import { encodePicture } from './picture.ts'
 import { toJsonData } from './tensor-text.ts'
 
 /** The outputs that `--output` wants in files. */

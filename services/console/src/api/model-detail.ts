@@ -57,6 +57,10 @@ export const ModelDetail = z.object({
   graph: Graph.optional(),
   /** The ensembles that call it. */
   usedBy: z.array(z.string()).readonly(),
+  /** Whether the page may send requests to it. */
+  mayInfer: z.boolean(),
+  /** Of the HTTP API, for other clients; port 0 if it is any free one. Absent if it is not served. */
+  http: z.object({ port: z.number(), isSecure: z.boolean() }).optional(),
   atMs: z.number(),
   /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
   nextMs: z.number().positive(),

@@ -6,10 +6,13 @@ const TOKEN_KEY = 'tutti-token'
 export class CallFailure extends Error {
   /** 0 if there was no answer. */
   readonly status: number
+  /** Of the catalogue of errors; '' where the server names none. */
+  readonly reason: string
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, reason = '') {
     super(message)
     this.status = status
+    this.reason = reason
   }
 }
 
@@ -24,24 +27,26 @@ export function hasToken(): boolean {
 }
 
 /** @throws CallFailure if the server does not answer, or with an error. */
-async function get(path: string, signal: AbortSignal): Promise<Response> {
+export async function call(path: string, o: RequestInit): Promise<Response> {
   const token = sessionStorage.getItem(TOKEN_KEY)
-  const headers = token === null ? {} : { authorization: `Bearer ${token}` }
-  const response = await fetch(path, { headers, signal }).catch((error: unknown) => {
+  const headers = new Headers(o.headers)
+  if (token !== null) headers.set('authorization', `Bearer ${token}`)
+  const response = await fetch(path, { ...o, headers }).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
     throw new CallFailure(0, 'The server does not answer.')
   })
   if (response.ok) return response
-  throw new CallFailure(response.status, await readError(response))
+  const reason = response.headers.get('tutti-error-reason') ?? ''
+  throw new CallFailure(response.status, await readError(response), reason)
 }
 
-/** @throws CallFailure as `get`; also for an answer that is not of this page's version. */
+/** @throws CallFailure as `call`; also for an answer that is not of this page's version. */
 export async function getJson<T>(
   path: string,
   schema: z.ZodType<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  const answer: unknown = await (await get(path, signal)).json()
+  const answer: unknown = await (await call(path, { signal })).json()
   const parsed = schema.safeParse(answer)
   if (parsed.success) return parsed.data
   throw new CallFailure(0, 'The server has another version than this page. Load the page again.')

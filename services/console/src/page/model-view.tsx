@@ -4,6 +4,7 @@ import { linkTo } from './links.ts'
 import { MissingFigures, Panel, Reasons, shapeOf, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates, stepRates } from './rates.ts'
 import { StepsTable } from './steps-table.tsx'
+import { TryPanel } from './try/try-panel.tsx'
 import { usePoll } from './use-poll.ts'
 
 /** One model or ensemble: what it does now, its graph and its signature. */
@@ -51,6 +52,7 @@ function Body({
           <StepsTable steps={steps} rates={rates} />
         </Panel>
       )}
+      <TryPanel detail={detail} />
       <Panel title="Signature">
         <Signature detail={detail} />
       </Panel>

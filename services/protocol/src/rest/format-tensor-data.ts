@@ -3,11 +3,11 @@ import { ServeError } from '@tutti/errors'
 import {
   bytesElements,
   DATATYPES,
+  ELEMENT_READERS,
   elementCount,
   formatShape,
   type NamedTensor,
 } from '@tutti/tensor'
-import { ELEMENT_READERS } from './element-readers.ts'
 
 /** Numbers in one block: quick to make, and far from the longest string. */
 const BLOCK_NUMBERS = 4096

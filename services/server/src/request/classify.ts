@@ -1,8 +1,8 @@
 import { ServeError } from '@tutti/errors'
-import { ELEMENT_READERS } from '@tutti/protocol'
 import {
   DATATYPES,
   type Datatype,
+  ELEMENT_READERS,
   encodeBytesTensor,
   type NamedTensor,
   type TensorValue,

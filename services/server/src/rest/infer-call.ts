@@ -5,12 +5,12 @@ import type { NamedTensor, StepResponse } from '@tutti/tensor'
 import { onlyResponse } from '../only-response.ts'
 import { toClasses } from '../request/classify.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
-import { placeTensors } from './placed-request.ts'
+import { placeTensors, refusePlaces } from './placed-request.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
 
-/** Answers `POST .../infer`. */
-export async function answerInfer(call: RestCall): Promise<RestReply> {
+/** Answers `POST .../infer`. @param place - finds the tensors that are not in the body. */
+export async function answerInfer(call: RestCall, place = placeTensors): Promise<RestReply> {
   const { model: name = '', version = '' } = call.parameters
   // The body first: a client that is refused while it still sends may never see the answer.
   const body = await call.body()
@@ -27,7 +27,7 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
     modelName: name,
     config: model.config,
   })
-  const placed = placeTensors(call, model, request)
+  const placed = place(call, model, request)
   const isBinary = (output: string): boolean =>
     request.outputs.find((one) => one.name === output)?.isBinary ?? request.isBinaryOutput
   const encode = (response: StepResponse): RestBody | Promise<RestBody> => {
@@ -56,6 +56,11 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
   const shorter = await encodeReply(reply, encoding)
   call.holdAnswer(shorter.byteLength)
   return shorter
+}
+
+/** As `answerInfer`, for a page: its requests are their bodies, and never name memory of other clients. */
+export function answerPageInfer(call: RestCall): Promise<RestReply> {
+  return answerInfer(call, refusePlaces)
 }
 
 async function encodeLent(

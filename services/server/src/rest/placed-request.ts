@@ -1,3 +1,4 @@
+import { ServeError } from '@tutti/errors'
 import type { RestInferRequest } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import type { ResolvedModel } from '../inference-backend.ts'
@@ -40,6 +41,16 @@ export function placeTensors(
     model: placeOutputs(model, wanted, reads),
     outputs: new Set(wanted.map(({ name }) => name)),
   }
+}
+
+/** @throws ServeError UNSUPPORTED for a request with tensors in shared memory. */
+export function refusePlaces(
+  _call: RestCall,
+  model: ResolvedModel,
+  { inputs, outputs }: RestInferRequest,
+): PlacedRequest {
+  if (!inputs.some(isPlaced) && !outputs.some(isPlaced)) return { inputs, model, outputs: NONE }
+  throw new ServeError('UNSUPPORTED', 'this port takes no tensors in shared memory')
 }
 
 function isPlaced({ place }: { readonly place?: unknown }): boolean {

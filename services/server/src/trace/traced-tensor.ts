@@ -1,5 +1,4 @@
-import { ELEMENT_READERS } from '@tutti/protocol'
-import { bytesElements, elementCount, type NamedTensor } from '@tutti/tensor'
+import { bytesElements, ELEMENT_READERS, elementCount, type NamedTensor } from '@tutti/tensor'
 
 /** Elements of a tensor in a trace: more would stall the server, and nobody reads them. */
 const MAX_ELEMENTS = 4096

@@ -1,12 +1,12 @@
-import { DATATYPES, type Datatype, elementCount, isDatatype, type TensorValue } from '@tutti/tensor'
 import { refused } from './refused.ts'
+import { DATATYPES, type Datatype, elementCount, isDatatype, type TensorValue } from './tensor.ts'
 
 /*
  * NumPy's file format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Read are versions 1 to 3, written is
  * version 1.
  */
 
-const MAGIC = Buffer.from('\x93NUMPY', 'latin1')
+const MAGIC = Uint8Array.from('\x93NUMPY', codeOf)
 /** Magic, version, and the length of the header of version 1. */
 const HEAD_BYTES = 10
 const ALIGN_BYTES = 64
@@ -27,7 +27,7 @@ const DESCRIPTORS: Readonly<Partial<Record<Datatype, string>>> = {
 }
 
 export function isNpy(bytes: Uint8Array): boolean {
-  return MAGIC.equals(bytes.subarray(0, MAGIC.byteLength))
+  return MAGIC.every((byte, i) => byte === bytes[i])
 }
 
 /**
@@ -70,8 +70,8 @@ function readHeader(bytes: Uint8Array): { readonly header: string; readonly star
   const length = major === 1 ? view.getUint16(8, true) : view.getUint32(8, true)
   const start = from + length
   if (start > bytes.byteLength) throw refused('its header is cut short')
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, length)
-  return { header: text.toString('latin1'), start }
+  const header = new TextDecoder('latin1').decode(bytes.subarray(from, start))
+  return { header, start }
 }
 
 function datatypeOf(descriptor: string): Datatype {
@@ -98,12 +98,15 @@ export function formatNpy({
   const extents = shape.length === 1 ? `${shape[0]},` : shape.join(', ')
   const text = `{'descr': '${descriptor}', 'fortran_order': False, 'shape': (${extents}), }`
   const end = Math.ceil((HEAD_BYTES + text.length + 1) / ALIGN_BYTES) * ALIGN_BYTES
-  const head = Buffer.alloc(end, ' ')
-  MAGIC.copy(head)
-  head[6] = 1
-  head[7] = 0
-  head.writeUInt16LE(end - HEAD_BYTES, 8)
-  head.write(text, HEAD_BYTES, 'latin1')
+  const head = new Uint8Array(end).fill(codeOf(' '))
+  head.set(MAGIC)
+  head.set([1, 0], MAGIC.byteLength)
+  new DataView(head.buffer).setUint16(MAGIC.byteLength + 2, end - HEAD_BYTES, true)
+  head.set(Uint8Array.from(text, codeOf), HEAD_BYTES)
   head[end - 1] = 0x0a
   return [head, data]
+}
+
+function codeOf(character: string): number {
+  return character.charCodeAt(0)
 }

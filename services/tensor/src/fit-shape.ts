@@ -1,11 +1,14 @@
-import { elementCount, formatShape, type Shape, shapeMatches } from '@tutti/tensor'
+import { formatShape } from './error-texts.ts'
 import { refused } from './refused.ts'
+import { elementCount, type Shape, shapeMatches } from './tensor.ts'
 
 /** What is known of the elements that came. */
 export interface Elements {
   readonly count: number
   /** As they are written, where that has a shape: nested arrays, a file of NumPy, a picture. */
   readonly shape?: Shape
+  /** What its user can do if several extents are open. */
+  readonly hint?: string
 }
 
 /**
@@ -16,7 +19,7 @@ export interface Elements {
  * @throws ServeError INVALID_REQUEST that says what came and what is wanted.
  */
 export function fitShape(input: string, declared: Shape, elements: Elements): Shape {
-  const { count, shape } = elements
+  const { count, shape, hint = '' } = elements
   const candidates = shape === undefined ? [] : [shape, [1, ...shape]]
   const written = candidates.find(
     (one, i) => shapeMatches(declared, one) && (i === 0 || declared[0] === -1),
@@ -28,8 +31,8 @@ export function fitShape(input: string, declared: Shape, elements: Elements): Sh
   if (filled !== undefined) return filled
   const got = shape === undefined ? `${count} elements` : `shape ${formatShape(shape)}`
   const isOpen = isFlat && declared.filter((extent) => extent === -1).length > 1
-  const hint = isOpen ? `, or --shape ${input}=...` : ''
-  throw refused(`input '${input}': got ${got}, want ${formatShape(declared)}${hint}`, input)
+  const more = isOpen ? hint : ''
+  throw refused(`input '${input}': got ${got}, want ${formatShape(declared)}${more}`, input)
 }
 
 /** With the one open extent from the number of elements; undefined if that leaves none, or several are open. */
@@ -41,22 +44,29 @@ function fill(declared: Shape, count: number): Shape | undefined {
   return isOpen ? declared.map((extent) => (extent === -1 ? count / rest : extent)) : undefined
 }
 
-/**
- * Reads the value of `--shape NAME=1,3,224`: extents with commas between them.
- *
- * @throws ServeError INVALID_REQUEST
- */
-export function parseShape(input: string, text: string, declared: Shape): Shape {
-  const shape = text
-    .split(',')
-    .map((extent) => (/^[0-9]{1,9}$/.test(extent) ? Number(extent) : NaN))
-  if (shape.every((extent) => extent >= 0) && shapeMatches(declared, shape)) return shape
-  throw refused(
-    `--shape of '${input}': got '${text}', want extents such as ${example(declared)} for ${formatShape(declared)}`,
-    input,
-  )
+/** Of one value: each extent that is open is 1. */
+export function oneElement(declared: Shape): Elements {
+  const shape = declared.map((extent) => (extent === -1 ? 1 : extent))
+  return elementCount(shape) === 1 ? { count: 1, shape } : { count: 1 }
 }
 
-function example(declared: Shape): string {
-  return declared.map((extent) => (extent === -1 ? 1 : extent)).join(',')
+/** Tensors have fewer dimensions. */
+const MOST_DIMENSIONS = 32
+
+/** Of nested arrays, such as JSON has. @throws ServeError INVALID_REQUEST if they are not as long as their siblings. */
+export function nestedElements(data: readonly unknown[]): Elements {
+  const shape = shapeOf(data, 1)
+  return { count: elementCount(shape), shape }
+}
+
+function shapeOf(data: readonly unknown[], depth: number): Shape {
+  if (depth > MOST_DIMENSIONS) throw refused(`its arrays nest deeper than ${MOST_DIMENSIONS}`)
+  // Most arrays are the innermost, which may be long.
+  if (!data.some(Array.isArray)) return [data.length]
+  const inner = data.map((one) => (Array.isArray(one) ? shapeOf(one, depth + 1) : []))
+  const [first = []] = inner
+  if (inner.some((one) => formatShape(one) !== formatShape(first))) {
+    throw refused('its arrays are not of one length')
+  }
+  return [data.length, ...first]
 }

@@ -1,4 +1,4 @@
-import type { Datatype } from '@tutti/tensor'
+import type { Datatype } from './tensor.ts'
 
 type ElementReader = (view: DataView, index: number) => number | bigint
 

@@ -1,0 +1,21 @@
+import { formatShape, refused, type Shape, shapeMatches } from '@tutti/tensor'
+
+/**
+ * Reads the value of `--shape NAME=1,3,224`: extents with commas between them.
+ *
+ * @throws ServeError INVALID_REQUEST
+ */
+export function parseShape(input: string, text: string, declared: Shape): Shape {
+  const shape = text
+    .split(',')
+    .map((extent) => (/^[0-9]{1,9}$/.test(extent) ? Number(extent) : NaN))
+  if (shape.every((extent) => extent >= 0) && shapeMatches(declared, shape)) return shape
+  throw refused(
+    `--shape of '${input}': got '${text}', want extents such as ${example(declared)} for ${formatShape(declared)}`,
+    input,
+  )
+}
+
+function example(declared: Shape): string {
+  return declared.map((extent) => (extent === -1 ? 1 : extent)).join(',')
+}

@@ -1,0 +1,109 @@
+import { useId, useState } from 'preact/hooks'
+import type { Tensor } from '../../api/model-detail.ts'
+import { shapeOf } from '../parts.tsx'
+import { loadFile } from './load-file.ts'
+import { isScale, SCALES } from './pixel-values.ts'
+import { type Draft, isDecoded } from './request-input.ts'
+
+interface InputFieldProps {
+  readonly tensor: Tensor
+  readonly draft: Draft
+  /** Why the draft is no tensor; '' if it is one, or was not touched yet. */
+  readonly problem: string
+  readonly change: (draft: Draft) => void
+}
+
+/** What one input of a request is. */
+export function InputField({ tensor, draft, problem, change }: InputFieldProps) {
+  const id = useId()
+  const { file } = draft
+  const isText = tensor.datatype === 'BYTES'
+  return (
+    <fieldset class="input">
+      <legend>
+        {tensor.name} <span class="type quiet">{shapeOf(tensor)}</span>
+        {tensor.isOptional && <span class="quiet"> optional</span>}
+      </legend>
+      {file === undefined && (
+        <label>
+          {isText ? 'Text, or a JSON array of texts' : 'JSON'}
+          <textarea
+            rows={2}
+            spellcheck={false}
+            value={draft.text}
+            aria-invalid={problem !== ''}
+            aria-describedby={`${id}-problem`}
+            onInput={(event) =>
+              change({ ...draft, text: event.currentTarget.value, isTouched: true })
+            }
+          />
+        </label>
+      )}
+      <FileField tensor={tensor} draft={draft} change={change} problemId={`${id}-problem`} />
+      <p id={`${id}-problem`} class="reason">
+        {problem}
+      </p>
+    </fieldset>
+  )
+}
+
+function FileField({
+  tensor,
+  draft,
+  change,
+  problemId,
+}: Omit<InputFieldProps, 'problem'> & { readonly problemId: string }) {
+  const [failure, setFailure] = useState('')
+  const { file, scale } = draft
+  const choose = async (chosen: File | undefined): Promise<void> => {
+    if (chosen === undefined) return
+    try {
+      change({ ...draft, file: await loadFile(chosen), isTouched: true })
+      setFailure('')
+    } catch (error) {
+      setFailure(String(error))
+    }
+  }
+  if (file === undefined) {
+    return (
+      <>
+        <label class="row">
+          or a file
+          <input
+            type="file"
+            aria-describedby={problemId}
+            onChange={(event) => void choose(event.currentTarget.files?.[0])}
+          />
+        </label>
+        {failure !== '' && <p class="reason">{failure}</p>}
+      </>
+    )
+  }
+  const size = `${file.bytes.byteLength.toLocaleString('en')} bytes`
+  const { picture } = file
+  const isFloat = /^(FP|BF)/.test(tensor.datatype)
+  return (
+    <div class="row">
+      <span class="mono">{file.name}</span>
+      <span class="quiet">{picture ? `${picture.width} x ${picture.height} pixels` : size}</span>
+      {picture && isFloat && isDecoded(tensor) && (
+        <label class="row">
+          Values
+          <select
+            value={scale}
+            onChange={({ currentTarget: { value } }) =>
+              isScale(value) && change({ ...draft, scale: value })
+            }
+          >
+            {SCALES.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <button type="button" class="plain" onClick={() => change({ ...draft, file: undefined })}>
+        Remove file
+      </button>
+    </div>
+  )
+}

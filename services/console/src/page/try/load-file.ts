@@ -1,0 +1,47 @@
+import type { DraftFile, FilePicture } from './request-input.ts'
+
+/** Reads a file that the user chose. @throws Error if the browser cannot read it. */
+export async function loadFile(file: File): Promise<DraftFile> {
+  const bytes = new Uint8Array(await file.arrayBuffer())
+  return { name: file.name, bytes, picture: await loadPicture(file) }
+}
+
+async function loadPicture(file: Blob): Promise<FilePicture | undefined> {
+  const bitmap = await toBitmap(file)
+  if (bitmap === undefined) return undefined
+  return {
+    width: bitmap.width,
+    height: bitmap.height,
+    draw: (width, height) => {
+      const canvas = new OffscreenCanvas(width, height)
+      const context = canvas.getContext('2d', { willReadFrequently: true })
+      if (context === null) throw new Error('this browser draws no pictures')
+      context.fillStyle = '#fff'
+      context.fillRect(0, 0, width, height)
+      context.imageSmoothingQuality = 'high'
+      context.drawImage(bitmap, 0, 0, width, height)
+      return context.getImageData(0, 0, width, height).data
+    },
+  }
+}
+
+/** Undefined for what is no picture to the browser. Text is never one: SVG is not read. */
+export function toBitmap(file: Blob): Promise<ImageBitmap | undefined> {
+  return createImageBitmap(file, { colorSpaceConversion: 'none' }).catch(() => undefined)
+}
+
+/** Views of memory that may be shared, which a browser does not take. */
+export function toBlob(parts: readonly (Uint8Array | string)[]): Blob {
+  return new Blob(parts.map((part) => (typeof part === 'string' ? part : new Uint8Array(part))))
+}
+
+/** Lets the user keep a file. */
+export function download(name: string, parts: readonly (Uint8Array | string)[]): void {
+  const url = URL.createObjectURL(toBlob(parts))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  // The browser has begun to read it by then.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000)
+}

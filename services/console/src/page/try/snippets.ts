@@ -1,0 +1,120 @@
+import type { Datatype } from '@tutti/tensor'
+import { inferJson } from './infer-body.ts'
+import type { RequestInput } from './request-input.ts'
+
+/** A request as other clients send it. */
+export interface SnippetSource {
+  readonly model: string
+  /** '' for the one that the server chooses. */
+  readonly version: string
+  readonly inputs: readonly RequestInput[]
+  readonly outputs: readonly string[]
+  /** JSON has no form for some element of the answer. */
+  readonly isBinaryAnswer: boolean
+  readonly isSecure: boolean
+  /** Address of the HTTP API, with its port. */
+  readonly host: string
+  /** The server asks for a token. */
+  readonly hasToken: boolean
+}
+
+/** Lines for a POSIX shell, with the files of the form in the folder where they run. */
+export function curlLines(o: SnippetSource): string {
+  const json = inferJson(o.inputs, o.isBinaryAnswer)
+  const path = o.version === '' ? '' : `/versions/${encodeURIComponent(o.version)}`
+  const scheme = o.isSecure ? 'https' : 'http'
+  const url = `${scheme}://${o.host}/v2/models/${encodeURIComponent(o.model)}${path}/infer`
+  const call = [
+    `curl ${quote(url)}`,
+    ...(o.hasToken ? ['-H "authorization: Bearer $TOKEN"'] : []),
+    ...(o.isBinaryAnswer ? ['--output answer.bin'] : []),
+  ]
+  const bytes = o.inputs.flatMap(({ content }) => (content.kind === 'bytes' ? [content] : []))
+  if (bytes.length === 0) return [...call, `-d ${quote(json)}`].join(' \\\n  ')
+  const parts = bytes.flatMap(({ data, source: { file, skip, isElement } }) => [
+    ...(isElement ? [`printf %b ${quote(octal(data.subarray(0, 4)))}`] : []),
+    skip === 0 ? `cat ${quote(`./${file}`)}` : `tail -c +${skip + 1} ${quote(`./${file}`)}`,
+  ])
+  const length = new TextEncoder().encode(json).byteLength
+  const header = `-H 'Inference-Header-Content-Length: ${length}'`
+  const body = [`printf %s ${quote(json)}`, ...parts].map((line) => `  ${line}`).join('\n')
+  return `{\n${body}\n} | ${[...call, header, '--data-binary @-'].join(' \\\n  ')}`
+}
+
+/** A program for NVIDIA's client, `tritonclient[http]`. */
+export function pythonLines(o: SnippetSource): string {
+  const { model, version, inputs, host, isSecure, hasToken } = o
+  const infer = [
+    text(model),
+    'inputs',
+    ...(version === '' ? [] : [`model_version=${text(version)}`]),
+    ...(hasToken ? ['headers={"authorization": "Bearer " + os.environ["TOKEN"]}'] : []),
+  ]
+  return [
+    ...(hasToken ? ['import os'] : []),
+    'import numpy as np, tritonclient.http as triton',
+    '',
+    `client = triton.InferenceServerClient(${text(host)}${isSecure ? ', ssl=True' : ''})`,
+    'inputs = []',
+    ...inputs.flatMap((input) => [
+      `tensor = triton.InferInput(${text(input.name)}, ${list(input.shape)}, ${text(input.datatype)})`,
+      `tensor.set_data_from_numpy(${values(input)}.reshape(${list(input.shape)}))`,
+      'inputs.append(tensor)',
+    ]),
+    `result = client.infer(${infer.join(', ')})`,
+    `for name in [${o.outputs.map(text).join(', ')}]:`,
+    '    print(name, result.as_numpy(name))',
+  ].join('\n')
+}
+
+const NUMPY: Readonly<Record<Datatype, string>> = {
+  BOOL: 'bool_',
+  UINT8: 'uint8',
+  UINT16: 'uint16',
+  UINT32: 'uint32',
+  UINT64: 'uint64',
+  INT8: 'int8',
+  INT16: 'int16',
+  INT32: 'int32',
+  INT64: 'int64',
+  FP16: 'float16',
+  FP32: 'float32',
+  FP64: 'float64',
+  BYTES: 'object_',
+  // The client takes FP32 for it.
+  BF16: 'uint16',
+}
+
+function values({ datatype, content }: RequestInput): string {
+  const dtype = `np.${NUMPY[datatype]}`
+  if (content.kind === 'json') return `np.array(${pythonList(content.text)}, ${dtype})`
+  const { file, skip, isElement } = content.source
+  if (isElement) return `np.array([open(${text(file)}, "rb").read()], ${dtype})`
+  if (skip > 0) return `np.load(${text(file)})`
+  const read = `np.fromfile(${text(file)}, ${dtype})`
+  return datatype === 'BF16' ? `(${read}.astype(np.uint32) << 16).view(np.float32)` : read
+}
+
+const WORDS: Readonly<Record<string, string>> = { true: 'True', false: 'False', null: 'None' }
+
+/** JSON is Python but for three words, which texts may have in them. */
+function pythonList(json: string): string {
+  return json.replace(/"(?:[^"\\]|\\.)*"|true|false|null/g, (one) => WORDS[one] ?? one)
+}
+
+/** A text of JSON is one of Python. */
+function text(value: string): string {
+  return JSON.stringify(value)
+}
+
+function list(shape: readonly number[]): string {
+  return `[${shape.join(', ')}]`
+}
+
+function quote(value: string): string {
+  return `'${value.replaceAll("'", `'\\''`)}'`
+}
+
+function octal(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => `\\0${byte.toString(8).padStart(3, '0')}`).join('')
+}

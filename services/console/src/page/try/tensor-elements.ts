@@ -1,0 +1,75 @@
+import {
+  bytesElements,
+  DATATYPES,
+  ELEMENT_READERS,
+  fromBrain,
+  fromHalf,
+  type TensorValue,
+} from '@tutti/tensor'
+
+type Reader = (view: DataView, index: number) => number | bigint
+
+const READERS: Readonly<Record<string, Reader>> = {
+  ...ELEMENT_READERS,
+  FP16: (view, i) => fromHalf(view.getUint16(i * 2, true)),
+  BF16: (view, i) => fromBrain(view.getUint16(i * 2, true)),
+}
+
+/** How many elements came, and a reader of each; not of BYTES. */
+export function numbersOf({ datatype, data }: TensorValue): {
+  readonly count: number
+  readonly at: (index: number) => number | bigint
+} {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const read = READERS[datatype]
+  const count = Math.floor(data.byteLength / (DATATYPES[datatype].itemSize ?? 1))
+  return { count: read === undefined ? 0 : count, at: (i) => read?.(view, i) ?? Number.NaN }
+}
+
+/** An element as people read it: seven digits of FP32, all of integers. */
+export function formatElement(value: number | bigint, datatype: string): string {
+  if (datatype === 'BOOL') return value === 0 ? 'false' : 'true'
+  if (typeof value === 'bigint' || Number.isInteger(value)) return String(value)
+  return String(datatype === 'FP64' ? value : Number(value.toPrecision(7)))
+}
+
+/** What an element of a BYTES tensor is to people. */
+export type BytesKind = 'png' | 'jpeg' | 'text' | 'bytes'
+
+const MAGICS = [
+  ['png', [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]],
+  ['jpeg', [0xff, 0xd8, 0xff]],
+] as const
+
+export function kindOf(element: Uint8Array): BytesKind {
+  const found = MAGICS.find(([, magic]) => magic.every((byte, i) => byte === element[i]))
+  if (found !== undefined) return found[0]
+  return toText(element) === undefined ? 'bytes' : 'text'
+}
+
+/** Undefined for what is no UTF-8. */
+export function toText(element: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(element)
+  } catch {
+    return undefined
+  }
+}
+
+/** The first elements of a BYTES tensor and their number; `isCut` if its lengths are wrong, which ends the list. */
+export function readBytes(
+  data: Uint8Array,
+  most: number,
+): { readonly first: readonly Uint8Array[]; readonly count: number; readonly isCut: boolean } {
+  const first: Uint8Array[] = []
+  let count = 0
+  try {
+    for (const element of bytesElements(data)) {
+      count += 1
+      if (first.length < most) first.push(element)
+    }
+    return { first, count, isCut: false }
+  } catch {
+    return { first, count, isCut: true }
+  }
+}

@@ -1,0 +1,64 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { CallFailure, call } from '../api-client.ts'
+import { type Answer, HEADER_LENGTH, inferBytes, inferJson, parseAnswer } from './infer-body.ts'
+import { toBlob } from './load-file.ts'
+import type { RequestInput } from './request-input.ts'
+
+export type Outcome =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'sending' }
+  | { readonly kind: 'failure'; readonly failure: CallFailure }
+  | { readonly kind: 'answer'; readonly answer: Answer; readonly elapsedMs: number }
+
+export interface RequestState {
+  readonly outcome: Outcome
+  readonly send: (path: string, inputs: readonly RequestInput[]) => Promise<void>
+  /** Ends the request that is sent. */
+  readonly cancel: () => void
+}
+
+/** One request after the other; it ends with the view. */
+export function useRequest(): RequestState {
+  const [outcome, setOutcome] = useState<Outcome>({ kind: 'none' })
+  const ending = useRef<AbortController>(undefined)
+  useEffect(() => () => ending.current?.abort(), [])
+  return {
+    outcome,
+    cancel: () => {
+      ending.current?.abort()
+      setOutcome({ kind: 'none' })
+    },
+    send: async (path, inputs) => {
+      ending.current?.abort()
+      const { signal } = (ending.current = new AbortController())
+      setOutcome({ kind: 'sending' })
+      const next = await infer(path, inputs, signal)
+      if (!signal.aborted) setOutcome(next)
+    },
+  }
+}
+
+async function infer(
+  path: string,
+  inputs: readonly RequestInput[],
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const json = inferJson(inputs, true)
+  const headers = { [HEADER_LENGTH]: String(new TextEncoder().encode(json).byteLength) }
+  const body = toBlob([json, ...inferBytes(inputs)])
+  const startedAt = performance.now()
+  try {
+    const response = await call(path, { method: 'POST', headers, body, signal })
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    const elapsedMs = performance.now() - startedAt
+    const answer = parseAnswer(bytes, response.headers.get(HEADER_LENGTH))
+    return { kind: 'answer', answer, elapsedMs }
+  } catch (error) {
+    const failure = error instanceof CallFailure ? error : new CallFailure(0, toText(error))
+    return { kind: 'failure', failure }
+  }
+}
+
+function toText(error: unknown): string {
+  return `The answer cannot be read: ${error instanceof Error ? error.message : String(error)}`
+}
