@@ -63,7 +63,7 @@ async function createSession(o: ModelLoading, placement: Placement): Promise<Ort
   const isOnGpu = placement.kind === 'GPU'
   // What the runtime says of libraries that cannot be loaded names none of them.
   const where = isOnGpu
-    ? `on CUDA device ${placement.deviceId}, by the provider for CUDA 12 and cuDNN 9: `
+    ? `on CUDA device ${placement.deviceId}, by a provider that needs CUDA and cuDNN 9: `
     : ''
   try {
     const executionProviders = toExecutionProviders(placement)
