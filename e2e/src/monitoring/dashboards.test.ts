@@ -1,61 +1,22 @@
 // needs: nats, apiserver, prometheus
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '@tutti/chassis/testing'
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
-import { CHART, find, render } from '../chart/helm.ts'
+import { find, render } from '../chart/helm.ts'
 import { openClient } from '../grpc-client.ts'
 import { SKIP } from '../processes/harness.ts'
 import { startLoad } from '../processes/load.ts'
 import { mixedQuestion } from '../processes/questions.ts'
 import { fp32 } from '../tensors.ts'
+import { DASHBOARDS, type Dashboard, FOLDER, fillVariables } from './dashboard-files.ts'
 import { startServed, startServedOperator } from './monitored-system.ts'
 import { type Prometheus, type Sample, startPrometheus, withoutPrometheus } from './prometheus.ts'
 
 t.setTimeout(300_000)
 
-const FOLDER = join(CHART, 'files', 'dashboards')
-const FILES = readdirSync(FOLDER)
-
-interface Query {
-  readonly expr: string
-  readonly legendFormat: string
-}
-
-interface Panel {
-  readonly title: string
-  readonly description: string
-  readonly fieldConfig: { readonly defaults: { readonly unit: string } }
-  readonly targets: readonly Query[]
-}
-
-interface Dashboard {
-  readonly title: string
-  readonly uid: string
-  readonly templating: {
-    readonly list: readonly {
-      readonly name: string
-      readonly query: string
-      readonly allValue?: string
-    }[]
-  }
-  readonly panels: readonly Panel[]
-}
-
-const DASHBOARDS = FILES.map(
-  (file) => JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Dashboard,
-)
-
-/** The expression as Grafana sends it with `All` in each variable. */
-function fill(expr: string, { templating }: Dashboard): string {
-  const filled = templating.list.reduce(
-    (text, { name, allValue }) => (allValue ? text.replaceAll(`$${name}`, allValue) : text),
-    expr,
-  )
-  if (filled.includes('$')) throw new Error(`${filled}: not a variable of the dashboard`)
-  return filled
-}
+const FILES = DASHBOARDS.map(({ file }) => file)
 
 /** Units that an expression can have, by what its metrics count and whether it is a rate. */
 function unitsOf(expr: string): readonly string[] {
@@ -101,7 +62,7 @@ await t.test('the ConfigMap has them as they are', { skip: withoutKube('helm') }
 const skip = SKIP || withoutKube('helm') || withoutPrometheus()
 
 await t.test('every query of every panel shows a real run', { skip }, async (t) => {
-  const [served, operator] = await Promise.all([startServed(t), startServedOperator(t)])
+  const [served, operator] = await Promise.all([startServed(t, 'tcp'), startServedOperator(t)])
   const prometheus = await startPrometheus(t, {
     targets: [...served.targets, ...operator.targets],
   })
@@ -129,7 +90,7 @@ await t.test('every query of every panel shows a real run', { skip }, async (t) 
       }
       for (const { title, targets } of dashboard.panels) {
         for (const { expr, legendFormat } of targets) {
-          const samples = await read(fill(expr, dashboard))
+          const samples = await read(fillVariables(dashboard.file, expr))
           const legends = samples.map(({ metric }) => fillLegend(legendFormat, metric))
           t.notMatch(legendFormat, /^[^{]*$/, `${title}: its legend tells series apart`)
           t.strictSame(
@@ -149,7 +110,7 @@ async function valuesOf(query: string, dashboard: Dashboard, prometheus: Prometh
   const groups = /^label_values\((?<series>.*), (?<label>\w+)\)$/.exec(query)?.groups
   const { series = '', label = '' } = groups ?? {}
   return await until(`${query} has a value`, async () => {
-    const values = await prometheus.labelValues(fill(series, dashboard), label)
+    const values = await prometheus.labelValues(fillVariables(dashboard.file, series), label)
     return values.length > 0 && values
   })
 }

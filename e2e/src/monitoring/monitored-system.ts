@@ -6,13 +6,15 @@ import {
   startChartPod,
 } from '../chart/chart-pods.ts'
 import { render } from '../chart/helm.ts'
+import type { DirectKind } from '../processes/direct-flags.ts'
 import { type Member, startHarness } from '../processes/harness.ts'
 import { untilReady } from '../processes/seen.ts'
 import { parseLine } from '../serving.ts'
 import type { ScrapeTarget } from './prometheus.ts'
 
-const MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
+const MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity', 'fail_at_run']
 export const NAMESPACE = 'team-a'
+const MODEL_PATH = `/apis/tutti.dev/v1alpha1/namespaces/${NAMESPACE}/models/adder`
 const MESSAGE = 'probes and metrics are answered'
 
 function targetOf(pod: string, { metricsPort }: Member): ScrapeTarget {
@@ -21,8 +23,8 @@ function targetOf(pod: string, { metricsPort }: Member): ScrapeTarget {
 }
 
 /** A router and two steps around a broker, as processes, and how the PodMonitor of the chart labels them. */
-export async function startServed(t: Test) {
-  const harness = await startHarness(t, { direct: 'tcp' })
+export async function startServed(t: Test, direct: DirectKind) {
+  const harness = await startHarness(t, { direct })
   const proxy = await harness.proxy()
   const [router, first, second] = await Promise.all([
     harness.router({ proxy }),
@@ -52,9 +54,8 @@ export async function startServedOperator(t: Test) {
   /** The Model changes, and the operator reconciles it. */
   const change = async (): Promise<void> => {
     changes += 1
-    const path = `/apis/tutti.dev/v1alpha1/namespaces/${NAMESPACE}/models/adder`
     const storageUri = `http://models.invalid/${changes}.tar`
-    await server.plain.apply(path, {
+    await server.plain.apply(MODEL_PATH, {
       apiVersion: 'tutti.dev/v1alpha1',
       kind: 'Model',
       metadata: { name: 'adder' },
@@ -66,6 +67,8 @@ export async function startServedOperator(t: Test) {
   const listening = operator.lines.map(parseLine).find(({ message }) => message === MESSAGE)
   return {
     change,
+    /** Deletes the Model. */
+    remove: () => server.plain.send('DELETE', MODEL_PATH, {}),
     targets: [
       {
         job: 'tutti-operator-metrics',

@@ -7,6 +7,7 @@ import type { ControllerContext, ControllerSet } from './context.ts'
 import { createEnsembleController } from './ensemble/ensemble-controller.ts'
 import { createModelControllers } from './model/create-model-controllers.ts'
 import { createTenancy } from './nats-servers/create-tenancy.ts'
+import { createResourceMetrics } from './resource-metrics.ts'
 import { createRouterController } from './router/router-controller.ts'
 import { routerKeyOf } from './router/router-trouble.ts'
 
@@ -16,6 +17,7 @@ export function createControllers(given: ControllerContext): ControllerSet {
   const openReflector = inNamespaces(given.openReflector, flags['watch-namespace'])
   const context = { ...given, openReflector }
   const caches = createCaches(context)
+  createResourceMetrics(context.scrapes, caches)
   const podClient = createPodClient({ clock, ...(podPort !== undefined && { port: podPort }) })
   const settings = toStepSettings(context)
   const views = new RouterViews({

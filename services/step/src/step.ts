@@ -1,4 +1,5 @@
 import type { ServedModel, StepControl } from '@tutti/ensemble'
+import type { MetricFamily } from '@tutti/server'
 import type { FindExecutor, StepRequest } from '@tutti/tensor'
 import type { ScheduledRequest } from './execution/execution.ts'
 import { createFindExecutor } from './execution/scheduler.ts'
@@ -81,6 +82,7 @@ export class Step {
       settings: { ...settings, host },
       events: this.#events,
     })
+    metrics?.addFamilies(() => [loadFailures(this.models)])
     this.executor = createFindExecutor(this.#table, replica)
     this.control = {
       describe: async () => ({ replica, models: this.served() }),
@@ -176,4 +178,13 @@ export class Step {
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0)
+}
+
+function loadFailures({ failures }: ModelLoader): MetricFamily {
+  return {
+    name: 'tutti_model_load_failures_total',
+    help: 'Loads of models that failed',
+    type: 'counter',
+    series: [{ labels: [], value: failures }],
+  }
 }

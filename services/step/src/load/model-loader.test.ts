@@ -194,6 +194,7 @@ await t.test('a failed reload leaves what is served, and is tried again', async 
     message: /^failed to load 'm', failed to poll from model repository: failed to read text proto/,
   })
   t.same(states(), ['1: READY', '2: READY'])
+  t.equal(step.models.failures, 3, 'each is counted')
 })
 
 await t.test('a load that changes nothing loads nothing', async (t) => {
@@ -372,7 +373,7 @@ await t.test('what there is not to load says so, and what is an ensemble too', a
     message:
       "failed to load 'missing', failed to poll from model repository: no model repository has a directory 'missing'",
   })
-  t.same(states(step, 'missing'), [])
+  t.same([states(step, 'missing'), step.models.failures], [[], 0], 'no model has failed')
   await write(
     'm/config.pbtxt',
     `platform: "ensemble" ensemble_scheduling { step { model_name: "a" model_version: -1 } }`,

@@ -31,10 +31,16 @@ export class ModelLoader {
   readonly #limit: Limit
   readonly #queues = new Map<string, LoadQueue>()
   #isClosed = false
+  #failures = 0
 
   constructor(o: ModelLoaderOptions) {
     this.#o = o
     this.#limit = new Limit(o.settings.loadParallelism)
+  }
+
+  /** Loads of models of the repository that failed so far. */
+  get failures(): number {
+    return this.#failures
   }
 
   /**
@@ -113,6 +119,7 @@ export class ModelLoader {
       return await repository.take(name, overrides)
     } catch (thrown) {
       const error = ServeError.from(thrown)
+      if (error.reason === 'REPOSITORY_UNREADABLE') this.#failures += 1
       // There is such a model, but nothing of it can be used: the index says why.
       if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.byName.get(name))) {
         this.#o.events.modelRefused(name, error.message)
@@ -131,6 +138,7 @@ export class ModelLoader {
     // What is served stays if what should take its place cannot be served.
     if (error === undefined || !stays) table.put(model)
     if (error === undefined) return
+    this.#failures += 1
     await model.release()
     throw error
   }

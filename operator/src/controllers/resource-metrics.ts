@@ -1,0 +1,61 @@
+import type { Metrics } from '@tutti/chassis'
+import type { ModelStatus } from '@tutti/ensemble'
+import type { Caches } from './caches.ts'
+
+const LABELS = ['kind', 'resource_namespace', 'name'] as const
+
+/** What the metrics read of a Model, an Ensemble or a Router. */
+interface ShownResource {
+  readonly metadata: { readonly namespace?: string; readonly name: string }
+  readonly status?: Pick<
+    ModelStatus,
+    'conditions' | 'desiredReplicas' | 'replicas' | 'readyReplicas'
+  >
+}
+
+/**
+ * Series for what is wrong only: an installation may have ten thousand resources. One that was never looked at is not wrong.
+ *
+ * @param caches - read at each scrape.
+ */
+export function createResourceMetrics(
+  metrics: Metrics,
+  caches: Pick<Caches, 'models' | 'ensembles' | 'routers'>,
+): void {
+  const shown = (): readonly (readonly [kind: string, resource: ShownResource])[] => [
+    ...caches.models.list().map((one) => ['Model', one] as const),
+    ...caches.ensembles.list().map((one) => ['Ensemble', one] as const),
+    ...caches.routers.list().map((one) => ['Router', one] as const),
+  ]
+  metrics.readGauge({
+    name: 'tutti_operator_resource_not_ready',
+    help: '1 for each Model, Ensemble and Router whose condition Ready is not True, with its reason.',
+    labels: [...LABELS, 'reason'],
+    read: () =>
+      shown().flatMap(([kind, one]) => {
+        const ready = one.status?.conditions?.find(({ type }) => type === 'Ready')
+        if (ready === undefined || ready.status === 'True' || isIdle(one)) return []
+        return [{ labels: { ...labelsOf(kind, one), reason: ready.reason }, value: 1 }]
+      }),
+  })
+  metrics.readGauge({
+    name: 'tutti_operator_replicas_missing',
+    help: 'Pods that each Model and Router lacks, where it lacks any.',
+    labels: LABELS,
+    read: () =>
+      shown().flatMap(([kind, one]) => {
+        const { desiredReplicas, replicas = 0, readyReplicas = 0 } = one.status ?? {}
+        const missing = (desiredReplicas ?? replicas) - readyReplicas
+        return missing > 0 ? [{ labels: labelsOf(kind, one), value: missing }] : []
+      }),
+  })
+}
+
+function labelsOf(kind: string, { metadata }: ShownResource) {
+  return { kind, resource_namespace: metadata.namespace ?? '', name: metadata.name }
+}
+
+/** A Model that wants no pods is not ready, and nothing is wrong with it. */
+function isIdle({ status }: ShownResource): boolean {
+  return status?.desiredReplicas === 0
+}
