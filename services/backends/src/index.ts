@@ -15,6 +15,7 @@ export type {
 export { createEngines, type Engines, type EnginesOptions, selectEngine } from './engines.ts'
 export type { HostPolicies } from './host-policies.ts'
 export { ModelMetrics } from './model-metrics.ts'
+export { probeOnnxRuntime, probeSharedMemory } from './probe-machine.ts'
 export { type FindPythonOptions, findPython } from './python/find-python.ts'
 export { LentMemory } from './python/lent-memory.ts'
 export { type ProbedPython, type PythonModule, probePython } from './python/probe-python.ts'

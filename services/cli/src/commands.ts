@@ -3,6 +3,7 @@ import { routerExecutable } from '@tutti/router'
 import { runFetch, stepExecutable } from '@tutti/step'
 import type { Command } from './command.ts'
 import { configCommand } from './config/config-command.ts'
+import { doctorCommand } from './doctor/doctor-command.ts'
 import { explainCommand } from './explain/explain-command.ts'
 import { importCommand } from './import/import-command.ts'
 import { inferCommand } from './infer/infer-command.ts'
@@ -16,6 +17,7 @@ export const COMMANDS: readonly Command[] = [
   validateCommand,
   explainCommand,
   importCommand,
+  doctorCommand,
   {
     name: 'step',
     description: 'Serves models as a microservice, to routers over NATS and to clients.',

@@ -43,6 +43,7 @@ await t.test(
       '{"version":"3.11.1","executable":"/p","modules":{"numpy":{"version":"2.0"},"torch":{"version":"1.9.0"}}}'
     const cases = [
       ['/nowhere/python3', /^it does not run \(spawn \S+ ENOENT\)$/],
+      [await script(t, 'other', 'echo 3'), /^it does not run \(it is no Python\)$/],
       [await script(t, 'silent', 'exit 0'), /^it does not run \(Unexpected end of JSON input\)$/],
       [
         await script(t, 'loud', 'echo no such luck >&2; exit 1'),

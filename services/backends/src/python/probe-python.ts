@@ -46,12 +46,25 @@ export async function probePython(
       cwd: '/',
       ...(signal && { signal }),
     })
-    report = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')
+    report = parseReport(stdout.trimEnd().split('\n').at(-1) ?? '')
   } catch (error) {
     return { interpreter, modules: {}, problem: `it does not run (${whatFailed(error)})` }
   }
   const problem = findProblem(report, modules)
   return { interpreter, ...report, ...(problem !== undefined && { problem }) }
+}
+
+/** @throws Error for what our program does not print, as where another one has the name of an interpreter. */
+function parseReport(line: string): Report {
+  const { version, executable, modules } = Object(JSON.parse(line))
+  if (
+    typeof version === 'string' &&
+    typeof executable === 'string' &&
+    Object(modules) === modules
+  ) {
+    return { version, executable, modules }
+  }
+  throw new Error('it is no Python')
 }
 
 function findProblem(report: Report, modules: readonly PythonModule[]): string | undefined {

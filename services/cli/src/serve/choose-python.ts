@@ -31,8 +31,10 @@ export interface ChoosePythonOptions {
   readonly signal: AbortSignal
 }
 
-const AUTO = 'auto'
-const PATH_NAMES = ['python3', 'python']
+/** Of `--python`: find one. */
+export const AUTO = 'auto'
+/** Where `auto` looks, behind what flags name. */
+export const PATH_NAMES = ['python3', 'python']
 
 /** @throws ServeError FLAG_INVALID if two flags name an interpreter. */
 export function checkPythonFlags(flags: PythonFlags): void {

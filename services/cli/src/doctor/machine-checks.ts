@@ -1,0 +1,150 @@
+import { existsSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import {
+  createDevices,
+  type ProbedPython,
+  type PythonModule,
+  probeOnnxRuntime,
+  probePython,
+  probeSharedMemory,
+} from '@tutti/backends'
+import { ServeError } from '@tutti/errors'
+import type { Finding } from './finding.ts'
+
+const OLDEST_NODE = 24
+const CLIENT_MEMORY = '/dev/shm'
+const LITTLE_BYTES = 64 * 2 ** 20
+
+/** Something that is not there: missing if models need it, else a note. */
+function absent(
+  finding: Pick<Finding, 'check' | 'found'> & { readonly mending: string },
+  models: readonly string[],
+): Finding {
+  if (models.length === 0) return { ...finding, status: 'note' }
+  return { ...finding, status: 'missing', models }
+}
+
+export function checkNode(version: string): Finding {
+  const found = `Node ${version}`
+  if (Number.parseInt(version, 10) >= OLDEST_NODE) return { check: 'node', status: 'ok', found }
+  const mending = `install Node ${OLDEST_NODE} or newer from https://nodejs.org`
+  return { check: 'node', status: 'missing', found, mending }
+}
+
+/** @param probe - another one, for tests. */
+export function checkOnnxRuntime(models: readonly string[], probe = probeOnnxRuntime): Finding {
+  const check = 'onnxruntime'
+  try {
+    return { check, status: 'ok', found: `its library loads from ${probe()}` }
+  } catch (error) {
+    const { message } = ServeError.from(error)
+    const mending =
+      'install Tutti again: npm leaves out packages for other platforms, and the library needs glibc and libstdc++ (Debian: apt-get install libstdc++6)'
+    return absent({ check, found: message, mending }, models)
+  }
+}
+
+export interface PythonCheck {
+  /** As --python names them; the first that can run the models is taken. */
+  readonly candidates: readonly string[]
+  readonly models: readonly string[]
+  /** Whether the server makes an environment if none of them can. */
+  readonly makesOne: boolean
+}
+
+const MODULES: Readonly<Record<'python' | 'pytorch', readonly PythonModule[]>> = {
+  python: ['numpy'],
+  pytorch: ['numpy', 'torch'],
+}
+const PYTHON_MENDING: Readonly<Record<'python' | 'pytorch', string>> = {
+  python:
+    'serve with --python auto, which finds or makes one, or install NumPy (Debian: apt-get install python3-numpy), or name one that has it by --python PATH',
+  pytorch:
+    'serve with --python auto, which finds or makes one, or install PyTorch (Debian: apt-get install python3-torch python3-numpy), or name one that has it by --python PATH',
+}
+
+/** Of TorchScript models, whose interpreter needs PyTorch too, or of Python models. */
+export async function checkPython(check: 'python' | 'pytorch', o: PythonCheck): Promise<Finding> {
+  const problems: string[] = []
+  for (const candidate of new Set(o.candidates)) {
+    const probed = await probePython(candidate, MODULES[check])
+    if (probed.problem === undefined) return { check, status: 'ok', found: describe(probed) }
+    problems.push(`'${candidate}': ${probed.problem}`)
+  }
+  const found = problems.join('; ')
+  if (o.makesOne) {
+    const mending = 'nothing: --python auto makes an environment when the first model needs it'
+    return { check, status: 'note', found, mending }
+  }
+  return absent({ check, found, mending: PYTHON_MENDING[check] }, o.models)
+}
+
+function describe({ interpreter, version, executable, modules }: ProbedPython): string {
+  const names = { numpy: 'NumPy', torch: 'PyTorch' }
+  const parts = Object.entries(modules).map(([name, about]) => {
+    return `${name === 'torch' ? names.torch : names.numpy} ${about.version}`
+  })
+  return [`'${interpreter}' is Python ${version} (${executable})`, ...parts].join(', ')
+}
+
+/** What tensors travel in, to processes of models and from clients of this machine. */
+export async function checkSharedMemory(models: readonly string[]): Promise<readonly Finding[]> {
+  const check = 'shared memory'
+  const problem = probeSharedMemory()
+  const own: Finding =
+    problem === undefined
+      ? { check, status: 'ok', found: 'processes of models can share memory' }
+      : {
+          check,
+          // Tensors go over sockets then.
+          status: 'note',
+          found: `processes of models cannot share memory: ${problem}`,
+          mending:
+            'run on Linux with memfd_create; without it large tensors are copied over sockets',
+          models,
+        }
+  if (!existsSync(CLIENT_MEMORY)) return [own]
+  const { bavail, bsize } = await statfs(CLIENT_MEMORY)
+  const found = `${CLIENT_MEMORY} has ${Math.floor((bavail * bsize) / 2 ** 20)} MiB for regions of clients`
+  if (bavail * bsize >= LITTLE_BYTES) return [own, { check, status: 'ok', found }]
+  const mending = 'remove what is left there, or give a container more (docker run --shm-size=1g)'
+  return [own, { check, status: 'note', found, mending }]
+}
+
+/** @param devices - another one, for tests. */
+export async function checkGpu(
+  models: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  devices = createDevices({ env }),
+): Promise<Finding> {
+  const { count, found } = await devices.cuda()
+  if (count > 0) return { check: 'gpu', status: 'ok', found }
+  const mending =
+    "install NVIDIA's driver, or start the container with its GPUs (docker run --gpus all), or set KIND_CPU in instance_group"
+  return absent({ check: 'gpu', found, mending }, models)
+}
+
+/** @param name - of the flags: grpc, http, metrics. @returns undefined for any free port. */
+export async function checkPort(
+  name: string,
+  address: string,
+  port: number,
+): Promise<Finding | undefined> {
+  if (port === 0) return undefined
+  const where = `${address}:${port} of ${name}`
+  const server = createServer()
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ host: address, port }, resolve)
+    })
+    await new Promise((resolve) => server.close(resolve))
+    return { check: 'port', status: 'ok', found: `${where} is free` }
+  } catch (error) {
+    const { code, message } = Object(error)
+    const found = code === 'EADDRINUSE' ? `${where} is taken` : `${where}: ${message}`
+    const mending = `end the program that has it, or name another by --${name}-port or --${name}-address`
+    return { check: 'port', status: 'missing', found, mending }
+  }
+}

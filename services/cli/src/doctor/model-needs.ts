@@ -1,0 +1,76 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createEngines, type Engines, selectEngine } from '@tutti/backends'
+import { ServeError } from '@tutti/errors'
+import {
+  isEnsembleConfig,
+  type ModelConfig,
+  parseModelConfig,
+  plainName,
+  selectBackend,
+} from '@tutti/model-config'
+import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti/repository'
+
+/** What models need of a machine. */
+export type Need = 'onnxruntime' | 'python' | 'pytorch' | 'gpu'
+
+/** Who needs what, by model names. */
+export interface ModelNeeds {
+  readonly models: Readonly<Record<Need, readonly string[]>>
+  /** What is wrong with a model itself, by its name. */
+  readonly problems: ReadonlyMap<string, string>
+}
+
+/** A Python environment that a model brings. */
+const OWN_ENVIRONMENT = 'EXECUTION_ENV_PATH'
+
+/**
+ * Reads what the models of repositories need, from their configurations and the names of their files. No model is loaded.
+ *
+ * @throws ServeError REPOSITORY_UNREADABLE
+ */
+export async function readModelNeeds(
+  repositories: readonly string[],
+  o: ScanOptions & { readonly backendDirectory: string },
+): Promise<ModelNeeds> {
+  const engines = createEngines({ backendDirectory: o.backendDirectory })
+  const models: Record<Need, string[]> = { onnxruntime: [], python: [], pytorch: [], gpu: [] }
+  const problems = new Map<string, string>()
+  for (const model of await scanRepositories(repositories, o)) {
+    try {
+      for (const need of await needsOf(model, engines)) models[need].push(model.name)
+    } catch (error) {
+      problems.set(model.name, ServeError.from(error).message)
+    }
+  }
+  return { models, problems }
+}
+
+/** @throws ServeError if the configuration cannot be read, or no engine serves the model. */
+async function needsOf(model: RepositoryModel, engines: Engines): Promise<readonly Need[]> {
+  if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
+  const { configText, configPath, name } = model
+  const config = configText === undefined ? undefined : parseModelConfig(configText, configPath)
+  if (config !== undefined && isEnsembleConfig(config)) return []
+  const { backend } = selectBackend(config, plainName(name), await firstVersion(model))
+  selectEngine(engines, backend, name)
+  return [engineNeed(backend, config), ...(usesGpu(config) ? ['gpu' as const] : [])].filter(
+    (need) => need !== undefined,
+  )
+}
+
+function engineNeed(backend: string, config: ModelConfig | undefined): Need | undefined {
+  if (backend === 'onnxruntime') return 'onnxruntime'
+  if (config?.parameters[OWN_ENVIRONMENT]?.string_value) return undefined
+  return backend === 'pytorch' ? 'pytorch' : 'python'
+}
+
+function usesGpu(config: ModelConfig | undefined): boolean {
+  return config?.instance_group.some(({ kind }) => kind === 'KIND_GPU') === true
+}
+
+/** Names of the files by which a model without a configuration is known. */
+async function firstVersion({ directory, versions }: RepositoryModel): Promise<readonly string[]> {
+  const [version] = versions
+  return version === undefined ? [] : await readdir(join(directory, String(version)))
+}
