@@ -1,5 +1,5 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
-// reference from the schemas of services/ensemble, the page of conditions from the operator's code, the pages of compatibility from
+// reference and the JSON Schemas for editors from the schemas of services/ensemble, the page of conditions from the operator's code, the pages of compatibility from
 // their tables, what the chart has of the CRDs and its values, its dashboards, and the licences of the packages in the images.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
@@ -23,6 +23,7 @@ const out = join(protocol, 'src', 'gen')
 const GENERATED = [
   'services/protocol/src/gen/**/*.ts',
   'crds/*',
+  'schemas/**/*.json',
   'docs/compatibility.md',
   'docs/compatibility-names.md',
   'docs/conditions.md',

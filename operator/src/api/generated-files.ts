@@ -1,5 +1,6 @@
 import { stringify } from 'yaml'
 import { buildCrd, GROUP, KINDS } from './crds.ts'
+import { buildJsonSchemas } from './json-schemas.ts'
 import { renderReference } from './reference-page.ts'
 
 /** `kubectl apply` keeps a copy in an annotation, which is bounded. */
@@ -25,5 +26,6 @@ export function buildGeneratedFiles(): ReadonlyMap<string, string> {
     files.set(`crds/${GROUP}_${definition.plural}.yaml`, comment + text)
   }
   files.set('docs/custom-resources.md', renderReference())
+  for (const [path, text] of buildJsonSchemas()) files.set(path, text)
   return files
 }

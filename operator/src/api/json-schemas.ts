@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import { KINDS, VERSION } from './crds.ts'
+
+/** Where the files are published, so that they have one address for good. */
+const BASE = `https://tutti.dev/schemas/${VERSION}`
+
+/**
+ * JSON Schemas (draft 7) of the manifests as people write them, for editors: one of each kind, and `manifest.json`, which takes
+ * the one of the document's kind, for files with several documents. What only CEL can say is not in them.
+ *
+ * @returns text by path from the root of the repository.
+ */
+export function buildJsonSchemas(): ReadonlyMap<string, string> {
+  const byKind = KINDS.map(({ kind, manifest }) => {
+    const schema = z.toJSONSchema(manifest, { target: 'draft-7', io: 'input' })
+    return [kind, schema] as const
+  })
+  const files = byKind.map(([kind, { $schema, ...schema }]) => {
+    const head = { $schema, $id: `${BASE}/${nameOf(kind)}`, title: `Tutti ${kind}` }
+    return [pathOf(nameOf(kind)), toText({ ...head, ...schema })] as const
+  })
+  return new Map([...files, [pathOf('manifest.json'), toText(anyKind())]])
+}
+
+function anyKind(): object {
+  const kinds = KINDS.map(({ kind }) => kind)
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    $id: `${BASE}/manifest.json`,
+    title: 'Tutti manifest',
+    type: 'object',
+    required: ['apiVersion', 'kind'],
+    properties: { kind: { enum: kinds } },
+    allOf: kinds.map((kind) => ({
+      if: { properties: { kind: { const: kind } } },
+      // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+      then: { $ref: nameOf(kind) },
+    })),
+  }
+}
+
+function nameOf(kind: string): string {
+  return `${kind.toLowerCase()}.json`
+}
+
+function pathOf(name: string): string {
+  return `schemas/${VERSION}/${name}`
+}
+
+function toText(schema: object): string {
+  return `${JSON.stringify(schema, undefined, 2)}\n`
+}
