@@ -119,7 +119,7 @@ await t.test('settings without a port are refused', async (t) => {
 })
 
 await t.test('with --console-infer it sends requests', async (t) => {
-  const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
+  const repository = await copyModels(t, ['add_one_batch', 'ens_chain', 'ens_nested'])
   const flags = ['--console-infer', '--http-max-input-size=4096']
   const { consolePort: port, httpPort } = await serveConsole(t, { repository, flags })
   const infer = (o: { readonly body?: string; readonly headers?: Record<string, string> }) =>
@@ -141,6 +141,31 @@ await t.test('with --console-infer it sends requests', async (t) => {
       { 'sec-fetch-site': 'same-site' },
     ]
     for (const headers of foreign) t.equal((await infer({ headers })).status, 403)
+  })
+
+  await t.test('and says what each step of them took', async (t) => {
+    const { headers } = await infer({})
+    const spans: unknown = JSON.parse(String(headers['tutti-steps']))
+    t.match(spans, [
+      { step: '', model: 'ens_chain', depth: 0 },
+      { step: 'add_one_batch#0', model: 'add_one_batch', depth: 1 },
+      { step: 'add_one_batch#1', model: 'add_one_batch', depth: 1 },
+    ])
+    const [whole, first, second] = spans as { startMs: number; endMs: number; computeMs: number }[]
+    if (!whole || !first || !second) throw new Error('no spans')
+    t.ok(first.endMs <= second.startMs && second.endMs <= whole.endMs)
+    t.ok(first.computeMs > 0 && first.computeMs <= first.endMs - first.startMs)
+    const other = await restCall(httpPort, 'POST', '/v2/models/ens_chain/infer', {
+      body: CHAIN_REQUEST,
+    })
+    t.equal(other.headers['tutti-steps'], undefined, 'no other request pays for it')
+    const path = '/console/api/models/ens_nested/infer'
+    const nested = await restCall(port, 'POST', path, { body: CHAIN_REQUEST })
+    const depths = [...String(nested.headers['tutti-steps']).matchAll(/"depth":(\d)/g)]
+    t.same(
+      depths.map(([, depth]) => depth),
+      ['0', '1', '2', '2', '1'],
+    )
   })
 
   await t.test('as large as those over HTTP, and to no more paths than before', async (t) => {
@@ -175,13 +200,13 @@ await t.test('with --console-infer it sends requests', async (t) => {
 })
 
 await t.test('its requests need the identity that they would need over HTTP', async (t) => {
-  const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
+  const repository = await copyModels(t, ['add_one_batch', 'ens_chain', 'ens_nested'])
   const file = join(await tempFolder(t), 'access.yaml')
   const digest = createHash('sha256').update('s3cret').digest('hex')
   const quota = 'quota: { requestsPerSecond: 1, burst: 3 }'
   await writeFile(
     file,
-    `identities: [{ name: ci, tokenSha256: [${digest}], models: [ens_chain], ${quota} }]`,
+    `identities: [{ name: ci, tokenSha256: [${digest}], models: [ens_chain, ens_nested], ${quota} }]`,
   )
   const flags = [`--access-file=${file}`, '--console-infer']
   const { consolePort: port } = await serveConsole(t, { repository, flags })
@@ -190,6 +215,10 @@ await t.test('its requests need the identity that they would need over HTTP', as
   t.equal((await restCall(port, 'POST', INFER, o)).status, 200)
   const other = await restCall(port, 'POST', '/console/api/models/add_one_batch/infer', o)
   t.equal(other.status, 403)
+  const nested = await restCall(port, 'POST', '/console/api/models/ens_nested/infer', o)
+  t.equal(nested.status, 200)
+  t.match(nested.headers['tutti-steps'], /"depth":1/)
+  t.notMatch(nested.headers['tutti-steps'], /"depth":2/, 'what is inside is not told')
   const many = Array.from({ length: 16 }, () => restCall(port, 'POST', INFER, o))
   const answers = await Promise.all(many)
   const refused = answers.filter(({ status }) => status === 429)

@@ -119,6 +119,20 @@ await t.test('a request from the page', { skip }, async (t) => {
     await picture(page, 'console-try-numbers')
   })
 
+  await t.test('it shows where the time of the request went', async (t) => {
+    const rows = page.getByRole('region', { name: 'Steps of this request' }).locator('tbody tr')
+    const names = await rows.locator('th').allInnerTexts()
+    t.match(
+      names.map((name) => name.trim()),
+      ['request', /^add_one_batch#0 critical/, /^add_one_batch#1 critical/],
+    )
+    const cells = await rows.nth(2).locator('td.number').allInnerTexts()
+    t.equal(cells.length, 5)
+    for (const cell of cells) t.match(cell, /^[\d.,]+ (µs|ms|s)$/)
+    await page.getByRole('region', { name: 'Steps of this request' }).scrollIntoViewIfNeeded()
+    await picture(page, 'console-waterfall')
+  })
+
   await t.test('curl and Python send the same', async (t) => {
     const folder = await tempFolder(t)
     const curl = await runCurl(folder)

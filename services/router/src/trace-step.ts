@@ -7,9 +7,14 @@ export function traceStep(
   call: ModelCall,
   execute: (sink: ResponseSink, call: ModelCall) => void,
 ): (sink: ResponseSink) => void {
-  const { target, request, context } = call
+  const { target, request, context, step } = call
   const { config, version, plan } = target
-  const model = { name: config.name, version: version.version, isEnsemble: plan !== undefined }
+  const model = {
+    name: config.name,
+    version: version.version,
+    isEnsemble: plan !== undefined,
+    step,
+  }
   return (sink) => {
     const [traced, stepTraces] = traces.begin(model, request, sink)
     execute(traced, { ...call, context: { ...context, stepTraces } })

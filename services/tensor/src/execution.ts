@@ -139,6 +139,8 @@ export interface TracedModel {
   readonly name: string
   readonly version: number
   readonly isEnsemble: boolean
+  /** The step of an ensemble that it is; absent for a model that another one calls. */
+  readonly step?: string
 }
 
 /** Traces the steps of one request to an ensemble, and what its model calls, where a client's request is traced into a file. */

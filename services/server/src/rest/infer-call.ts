@@ -5,7 +5,7 @@ import type { NamedTensor, StepResponse } from '@tutti/tensor'
 import { onlyResponse } from '../only-response.ts'
 import { toClasses } from '../request/classify.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
-import { placeTensors, refusePlaces } from './placed-request.ts'
+import { placeTensors } from './placed-request.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
 
@@ -56,11 +56,6 @@ export async function answerInfer(call: RestCall, place = placeTensors): Promise
   const shorter = await encodeReply(reply, encoding)
   call.holdAnswer(shorter.byteLength)
   return shorter
-}
-
-/** As `answerInfer`, for a page: its requests are their bodies, and never name memory of other clients. */
-export function answerPageInfer(call: RestCall): Promise<RestReply> {
-  return answerInfer(call, refusePlaces)
 }
 
 async function encodeLent(

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { toBitmap, toBlob } from './load-file.ts'
 import type { Rgba } from './pixel-values.ts'
 
@@ -13,7 +13,7 @@ const TINY = 128
 export function Picture({ label, drawing }: { readonly label: string; readonly drawing: Drawing }) {
   const { width, height } = drawing
   const canvas = useRef<HTMLCanvasElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const context = canvas.current?.getContext('2d')
     if (!context) return
     if ('bitmap' in drawing) context.drawImage(drawing.bitmap, 0, 0)

@@ -1,5 +1,5 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
-import type { ModelDetail, Tensor } from '../../api/model-detail.ts'
+import type { ModelDetail, Step, Tensor } from '../../api/model-detail.ts'
 import { hasToken } from '../api-client.ts'
 import { Panel } from '../parts.tsx'
 import { formatMs } from '../rates.ts'
@@ -10,6 +10,7 @@ import type { SnippetSource } from './snippets.ts'
 import { SnippetsView } from './snippets-view.tsx'
 import { kindOf, readBytes } from './tensor-elements.ts'
 import { type Outcome, useRequest } from './use-request.ts'
+import { Waterfall } from './waterfall.tsx'
 
 /** A form that sends one request to a model, and its answer. */
 export function TryPanel({ detail }: { readonly detail: ModelDetail }) {
@@ -81,7 +82,7 @@ function TryForm({ detail }: { readonly detail: ModelDetail }) {
         )}
         <VersionField detail={detail} version={version} change={setVersion} />
       </div>
-      <OutcomeView outcome={outcome} />
+      <OutcomeView outcome={outcome} steps={detail.graph?.steps ?? NO_STEPS} />
       {isWhole && detail.http && (
         <SnippetsView
           source={snippetSource({ detail, http: detail.http, version, inputs, outcome })}
@@ -131,7 +132,12 @@ function VersionField(o: {
   )
 }
 
-function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
+const NO_STEPS: readonly Step[] = []
+
+function OutcomeView(o: { readonly outcome: Outcome; readonly steps: readonly Step[] }) {
+  const { outcome } = o
+  // Those of when the answer came: they are read anew each second.
+  const steps = useMemo(() => o.steps, [outcome])
   // The views around it are drawn each second.
   return useMemo(() => {
     if (outcome.kind === 'failure') {
@@ -150,6 +156,9 @@ function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
             `Version ${outcome.answer.modelVersion} answered in ${formatMs(outcome.elapsedMs)}.`}
         </p>
         {outcome.kind === 'answer' && <AnswerView answer={outcome.answer} />}
+        {outcome.kind === 'answer' && outcome.spans.length > 0 && (
+          <Waterfall spans={outcome.spans} steps={steps} />
+        )}
       </>
     )
   }, [outcome])

@@ -1,4 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { z } from 'zod'
+import { StepSpan } from '../../api/step-span.ts'
 import { CallFailure, call } from '../api-client.ts'
 import { type Answer, HEADER_LENGTH, inferBytes, inferJson, parseAnswer } from './infer-body.ts'
 import { toBlob } from './load-file.ts'
@@ -8,7 +10,12 @@ export type Outcome =
   | { readonly kind: 'none' }
   | { readonly kind: 'sending' }
   | { readonly kind: 'failure'; readonly failure: CallFailure }
-  | { readonly kind: 'answer'; readonly answer: Answer; readonly elapsedMs: number }
+  | {
+      readonly kind: 'answer'
+      readonly answer: Answer
+      readonly elapsedMs: number
+      readonly spans: readonly StepSpan[]
+    }
 
 export interface RequestState {
   readonly outcome: Outcome
@@ -52,11 +59,16 @@ async function infer(
     const bytes = new Uint8Array(await response.arrayBuffer())
     const elapsedMs = performance.now() - startedAt
     const answer = parseAnswer(bytes, response.headers.get(HEADER_LENGTH))
-    return { kind: 'answer', answer, elapsedMs }
+    return { kind: 'answer', answer, elapsedMs, spans: readSpans(response) }
   } catch (error) {
     const failure = error instanceof CallFailure ? error : new CallFailure(0, toText(error))
     return { kind: 'failure', failure }
   }
+}
+
+/** What each step took; none without the header. */
+function readSpans({ headers }: Response): readonly StepSpan[] {
+  return z.array(StepSpan).parse(JSON.parse(headers.get('tutti-steps') ?? '[]'))
 }
 
 function toText(error: unknown): string {
