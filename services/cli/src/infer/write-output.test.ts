@@ -99,6 +99,11 @@ await t.test('a file that no answer can have the form of costs no request', asyn
     t.match(failed, { code: 2, out: '' })
     t.ok(failed.err.startsWith(err), failed.err)
   }
+  const twice = [`-o=real=${join(folder, 'x.raw')}`, `-o=texts=${join(folder, 'y/../x.raw')}`]
+  t.match(await infer([...argv, ...twice]), {
+    code: 2,
+    err: /--output: 'real' and 'texts' have one file, want one for each/,
+  })
   t.equal(seen.requests, 0)
 })
 

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { extname } from 'node:path'
+import { extname, resolve } from 'node:path'
 import { flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { InferResponseParts, TensorMetadata } from '@tutti/protocol'
@@ -31,7 +31,16 @@ export function readOutputFiles(
   declared: readonly TensorMetadata[],
 ): OutputFiles {
   const files = readNamed('output', texts, declared)
+  const taken = new Map<string, string>()
   for (const [output, file] of files) {
+    const other = taken.get(resolve(file))
+    if (other !== undefined) {
+      throw flagRefusal(
+        '--output',
+        `'${other}' and '${output.name}' have one file, want one for each`,
+      )
+    }
+    taken.set(resolve(file), output.name)
     if (file === '-' || file === '') {
       const want = 'want a file, or --format json, which prints all elements'
       throw flagRefusal('--output', `got '${file}' for '${output.name}', ${want}`)
