@@ -29,7 +29,7 @@ const model = (name: string) =>
 const yaml = (...manifests: readonly unknown[]) =>
   manifests.map((one) => stringify(one, { version: '1.1' })).join('---\n')
 
-/** `a` and `b` read the input, `c` reads what `a` makes. */
+/** `a` and `b` read the input, `c` reads what `a` makes, `b` waits for `a`. */
 const FORKED = ensembleManifest('forked', {
   maxBatchSize: 8,
   inputs: [typed('in')],
@@ -40,7 +40,7 @@ const FORKED = ensembleManifest('forked', {
   steps: [
     { name: 'c', modelRef: { name: 'm' }, inputMap: { x: 'a.y' } },
     { name: 'a', modelRef: { name: 'n' }, inputMap: { x: 'in' } },
-    { name: 'b', modelRef: { name: 'm' }, inputMap: { x: 'in' } },
+    { name: 'b', modelRef: { name: 'm' }, inputMap: { x: 'in' }, dependsOn: ['a'] },
   ],
 })
 const FILES = yaml(model('m'), model('n'), FORKED)
@@ -59,13 +59,13 @@ await t.test('the steps of an Ensemble are shown in the order in which they begi
      x <- in FP32 [-1,4]
      y -> a.y FP32 [-1,4]
 
-1. b: runs m
-     x <- in FP32 [-1,4]
-     y -> right FP32 [-1,4]
-
 2. c: runs m
      x <- a.y FP32 [-1,4]
      y -> left FP32 [-1,4]
+
+2. b: runs m, after a
+     x <- in FP32 [-1,4]
+     y -> right FP32 [-1,4]
 
 longest chain: a -> c
 `,
@@ -186,6 +186,15 @@ await t.test('what it says executes, and in which order, is what a run does', (t
     const executed = explanation.steps.filter((step) => step.executes).map(({ name }) => name)
     const ran = invocations.map((text) => text.slice(0, text.indexOf('(')))
     t.strictSame(executed.toSorted(), ran.toSorted(), `seed ${seed}`)
+    t.ok(
+      explanation.longestChain.every((name) => executed.includes(name)),
+      `seed ${seed}`,
+    )
+    const waits = explanation.steps.filter((step) => step.executes)
+    t.ok(
+      waits.every(({ dependsOn }) => dependsOn.every((name) => executed.includes(name))),
+      `seed ${seed}: nothing waits for what does not execute`,
+    )
     const stageOf = new Map(explanation.steps.map(({ name, stage }) => [name, stage]))
     for (const { name, stage, reads, dependsOn } of explanation.steps) {
       const makers = explanation.steps.filter(({ makes }) =>

@@ -2,6 +2,8 @@ import { type EnsemblePlan, selectOutputs } from '@tutti/ensemble'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
 
+type PlanStep = EnsemblePlan['steps'][number]
+
 /** A tensor with its type. */
 export interface ExplainedTensor {
   readonly name: string
@@ -25,7 +27,7 @@ export interface ExplainedStep {
   readonly stage: number
   readonly reads: readonly StepTensor[]
   readonly makes: readonly StepTensor[]
-  /** Steps whose end it waits for, although it reads nothing of theirs. */
+  /** Steps whose end it waits for, whether or not it reads what they make. */
   readonly dependsOn: readonly string[]
   /** It may answer any number of times, and what reads its outputs executes as often. */
   readonly decoupled: boolean
@@ -57,7 +59,13 @@ export function explainPlan(
 ): Explanation {
   const graph = requested.length === 0 ? plan.graph : selectOutputs(plan, requested)
   const own = modelMetadata(plan.config, [])
-  const chains = longestChains(plan)
+  const executes = plan.steps.map(({ outputs }) =>
+    outputs.some(({ tensor }) => (graph.uses[tensor] ?? 0) > 0),
+  )
+  // A step that executes does not wait for one that does not.
+  const waitsFor = (step: PlanStep): readonly number[] =>
+    step.dependsOn.filter((other) => executes[other] === true || executes[step.index] !== true)
+  const chains = longestChains(plan, waitsFor)
   const typeOf = (index: number): ExplainedTensor => {
     const tensor = plan.tensors[index]
     const name = tensor?.name ?? ''
@@ -78,11 +86,11 @@ export function explainPlan(
     stage: chains[step.index]?.length ?? 1,
     reads: step.inputs.map(portOf),
     makes: step.outputs.map(portOf),
-    dependsOn: step.dependsOn.map((other) => plan.steps[other]?.name ?? ''),
+    dependsOn: waitsFor(step).map((other) => plan.steps[other]?.name ?? ''),
     decoupled: step.decoupled,
-    executes: step.outputs.some(({ tensor }) => (graph.uses[tensor] ?? 0) > 0),
+    executes: executes[step.index] === true,
   }))
-  const executed = chains.filter((_, index) => steps[index]?.executes)
+  const executed = chains.filter((_, index) => executes[index] === true)
   const longest = executed.reduce((a, b) => (b.length > a.length ? b : a), [])
   return {
     ensemble: plan.name,
@@ -106,14 +114,17 @@ function find(tensors: readonly ExplainedTensor[], name: string): ExplainedTenso
 }
 
 /** By step: a longest chain of steps that wait for one another, of which it is the last. */
-function longestChains(plan: EnsemblePlan): readonly (readonly number[])[] {
+function longestChains(
+  plan: EnsemblePlan,
+  waitsFor: (step: PlanStep) => readonly number[],
+): readonly (readonly number[])[] {
   const chains: (readonly number[])[] = []
   const chainOf = (index: number): readonly number[] => {
     const known = chains[index]
     if (known !== undefined) return known
     const step = plan.steps[index]
     const makers = (step?.reads ?? []).flatMap((tensor) => plan.tensors[tensor]?.step ?? [])
-    const before = [...makers, ...(step?.dependsOn ?? [])].map(chainOf)
+    const before = [...makers, ...(step === undefined ? [] : waitsFor(step))].map(chainOf)
     const longest = before.reduce((a, b) => (b.length > a.length ? b : a), [])
     const chain = [...longest, index]
     chains[index] = chain
