@@ -103,7 +103,7 @@ await test('images are built again if what they are built from is other than the
     'step-python.tar.inputs': noteOf('step-python', current),
   }
   const env = { XDG_CACHE_HOME: t.testdir({ tutti: { images } }) }
-  t.same(staleImages(env), ['router', 'step', 'step-python'])
+  t.same(staleImages(env), ['router', 'step', 'step-python', 'samples'])
   // One for another platform has the same name.
   const note = `docker.io/tutti/operator:${version} ${current} linux/arm64\n`
   writeFileSync(join(env.XDG_CACHE_HOME, 'tutti', 'images', 'operator.tar.inputs'), note)

@@ -15,6 +15,7 @@ export const IMAGES = {
   router: { target: 'router' },
   step: { target: 'step' },
   'step-python': { target: 'step-python' },
+  samples: { target: 'samples' },
   'step-cuda': { target: 'step', args: CUDA },
   'step-python-cuda': {
     target: 'step-python',
@@ -28,7 +29,7 @@ export const IMAGES = {
 }
 
 /** What is built unless images are named. */
-export const DEFAULT_IMAGES = ['operator', 'router', 'step', 'step-python']
+export const DEFAULT_IMAGES = ['operator', 'router', 'step', 'step-python', 'samples']
 
 /**
  * The name in an archive. It is whole: container runtimes complete `tutti/step:0.1.0` of a pod to docker.io/tutti/step:0.1.0.

