@@ -15,6 +15,11 @@
 {{- $problems = append $problems (printf "step.%s: got a tag or a digest alone, want step.%s.repository too" $name $name) -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.step -}}
+{{- if and .image.digest (regexMatch "(^|/)tutti/step$" .image.repository) (not .pythonImage.repository) -}}
+{{- $problems = append $problems "step.image.digest: got a digest without step.pythonImage, want its repository and digest too" -}}
+{{- end -}}
+{{- end -}}
 {{- range $key := keys .Values.global | sortAlpha -}}
 {{- if and (ne $key "imageRegistry") (eq (lower $key) "imageregistry") -}}
 {{- $problems = append $problems (printf "global.%s: want global.imageRegistry" $key) -}}

@@ -137,6 +137,8 @@ await t.test('values that cannot be are refused', WITH_HELM, async (t) => {
     { 'operator.logLevel': 'loud' },
     { 'operator.resources.limits.memory': '12Quux' },
     { 'nats.resources.requests.cpu': '-1' },
+    { 'metrics.prometheusRule.stepSeconds': 30 },
+    { 'metrics.prometheusRule.runbookUrl': 'wiki.example' },
   ]
   await forEach(cases, async (values) => {
     const { code, err } = await template(values)
@@ -157,6 +159,10 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
     [
       { 'step.pythonImage.tag': '1' },
       '- step.pythonImage: got a tag or a digest alone, want step.pythonImage.repository too',
+    ],
+    [
+      { 'step.image.digest': `sha256:${'0'.repeat(64)}` },
+      '- step.image.digest: got a digest without step.pythonImage, want its repository and digest too',
     ],
     [{ 'nats.enabled': false }, '- nats.external.urls: got none, want the URLs of your servers'],
     [
@@ -281,6 +287,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   const digest = `sha256:${'0'.repeat(64)}`
   const values = {
     'step.image.digest': digest,
+    'step.pythonImage': { repository: 'tutti/step-python', digest },
     'global.imageRegistry': 'registry.example/',
     imagePullSecrets: [{ name: 'pull' }],
     'nats.replicas': 3,
@@ -292,6 +299,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   const others = operatorArgsOf(await render(values))
   for (const wanted of [
     `--step-image=registry.example/tutti/step@${digest}`,
+    `--step-python-image=registry.example/tutti/step-python@${digest}`,
     '--image-pull-secret=pull',
     '--watch-namespace=b',
     '--scrape-namespace=monitoring',

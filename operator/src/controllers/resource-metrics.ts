@@ -1,5 +1,6 @@
 import type { Metrics } from '@tutti/chassis'
 import type { ModelStatus } from '@tutti/ensemble'
+import { ROUTER_NAMES } from '../resources/router-names.ts'
 import type { Caches } from './caches.ts'
 
 const LABELS = ['kind', 'resource_namespace', 'name'] as const
@@ -20,13 +21,19 @@ interface ShownResource {
  */
 export function createResourceMetrics(
   metrics: Metrics,
-  caches: Pick<Caches, 'models' | 'ensembles' | 'routers'>,
+  caches: Pick<Caches, 'models' | 'ensembles' | 'routers' | 'deployments'>,
 ): void {
   const shown = (): readonly (readonly [kind: string, resource: ShownResource])[] => [
     ...caches.models.list().map((one) => ['Model', one] as const),
     ...caches.ensembles.list().map((one) => ['Ensemble', one] as const),
     ...caches.routers.list().map((one) => ['Router', one] as const),
   ]
+  /** Of a Router the Deployment alone knows: the status counts the pods that were made. */
+  const wantedOf = (kind: string, { metadata, status }: ShownResource): number => {
+    if (kind !== 'Router') return status?.desiredReplicas ?? status?.replicas ?? 0
+    const key = `${metadata.namespace}/${ROUTER_NAMES.router}`
+    return caches.deployments.get(key)?.spec.replicas ?? 0
+  }
   metrics.readGauge({
     name: 'tutti_operator_resource_not_ready',
     help: '1 for each Model, Ensemble and Router whose condition Ready is not True, with its reason.',
@@ -44,8 +51,7 @@ export function createResourceMetrics(
     labels: LABELS,
     read: () =>
       shown().flatMap(([kind, one]) => {
-        const { desiredReplicas, replicas = 0, readyReplicas = 0 } = one.status ?? {}
-        const missing = (desiredReplicas ?? replicas) - readyReplicas
+        const missing = wantedOf(kind, one) - (one.status?.readyReplicas ?? 0)
         return missing > 0 ? [{ labels: labelsOf(kind, one), value: missing }] : []
       }),
   })

@@ -40,8 +40,8 @@ export function buildArtifactParts(spec: ModelSpec, settings: StepSettings): Art
 }
 
 /**
- * Of an image that is not ours, with no more than its own `cp`, which is called again where a pod's node starts again: it follows
- * links, and replaces what it may not write into. Kubernetes decides when to pull, by the tag.
+ * It runs an image that is not ours, with that image's `cp` alone. After a node restarts it runs again: it follows links, and replaces
+ * files that it may not write. Kubernetes decides by the tag when to pull.
  */
 function buildCopy(
   spec: ModelSpec,

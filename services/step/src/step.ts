@@ -183,7 +183,7 @@ function sum(numbers: readonly number[]): number {
 function loadFailures({ failures }: ModelLoader): MetricFamily {
   return {
     name: 'tutti_model_load_failures_total',
-    help: 'Loads of models that failed',
+    help: 'Loads of models that failed, without those with overrides of a client',
     type: 'counter',
     series: [{ labels: [], value: failures }],
   }

@@ -38,7 +38,7 @@ export class ModelLoader {
     this.#limit = new Limit(o.settings.loadParallelism)
   }
 
-  /** Loads of models of the repository that failed so far. */
+  /** Loads of models of the repository that failed so far. One with overrides that fails may be its client's fault, and is not counted. */
   get failures(): number {
     return this.#failures
   }
@@ -119,7 +119,7 @@ export class ModelLoader {
       return await repository.take(name, overrides)
     } catch (thrown) {
       const error = ServeError.from(thrown)
-      if (error.reason === 'REPOSITORY_UNREADABLE') this.#failures += 1
+      if (error.reason === 'REPOSITORY_UNREADABLE') this.#count(overrides)
       // There is such a model, but nothing of it can be used: the index says why.
       if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.byName.get(name))) {
         this.#o.events.modelRefused(name, error.message)
@@ -138,9 +138,13 @@ export class ModelLoader {
     // What is served stays if what should take its place cannot be served.
     if (error === undefined || !stays) table.put(model)
     if (error === undefined) return
-    this.#failures += 1
+    this.#count(overrides)
     await model.release()
     throw error
+  }
+
+  #count(overrides: LoadOverrides | undefined): void {
+    if (overrides === undefined) this.#failures += 1
   }
 
   async #refuseEnsemble({ model, release }: OpenedModel): Promise<never> {
