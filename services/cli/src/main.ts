@@ -2,12 +2,21 @@
 import { runWithFlags, SERVING_FLAGS } from '@tutti/chassis/runtime'
 
 const SERVING = ['serve', 'step', 'router']
+/** What a shell says of a program that SIGPIPE (13) ended. */
+const BROKEN_PIPE = 128 + 13
 
 const argv = process.argv.slice(2)
 if (SERVING.includes(argv[0] ?? '')) runWithFlags(SERVING_FLAGS, process)
+else process.stdout.on('error', endQuietly)
 
 const { processEnvironment } = await import('@tutti/chassis')
 const { run } = await import('./run.ts')
 
 const environment = { ...processEnvironment(process), input: process.stdin }
 process.exitCode = await run(argv, environment)
+
+/** `| head` ends a command as it ends any program, as if by SIGPIPE, which Node ignores. */
+function endQuietly(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(BROKEN_PIPE)
+}

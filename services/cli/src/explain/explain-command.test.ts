@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { renderFlagTable } from '@tutti/chassis'
@@ -206,6 +208,40 @@ await t.test('what it says executes, and in which order, is what a run does', (t
     }
   }
   t.end()
+})
+
+const ports = (input: string, output: string) => `
+    input [{ name: "${input}", data_type: TYPE_FP32, dims: [4] }]
+    output [{ name: "${output}", data_type: TYPE_FP32, dims: [4] }]`
+
+await t.test('a chain may be longer than a stack, with its last step first', async (t) => {
+  const last = 3999
+  const steps = Array.from({ length: last + 1 }, (_, i) => {
+    const [from, to] = [i === last ? 'in' : `t${i + 1}`, i === 0 ? 'out' : `t${i}`]
+    return `{ model_name: "m", model_version: -1,
+      input_map { key: "x", value: "${from}" }, output_map { key: "y", value: "${to}" } }`
+  })
+  const folder = t.testdir({
+    m: { 1: {}, 'config.pbtxt': `name: "m" backend: "python" ${ports('x', 'y')}` },
+    long: {
+      1: {},
+      'config.pbtxt': `name: "long" platform: "ensemble" ${ports('in', 'out')}
+        ensemble_scheduling { step [${steps.join(',')}] }`,
+    },
+  })
+  const { code, out, err } = await explain(['long', `--model-repository=${folder}`])
+  t.equal(code, 0, err)
+  t.match(out, `\n${last + 1}. m#0: runs m\n`)
+  t.match(out, new RegExp(`longest chain: m#${last} -> .* -> m#1 -> m#0\n`))
+  const program = join(import.meta.dirname, '../main.ts')
+  const argv = [program, 'explain', 'long', `--model-repository=${folder}`]
+  const piped = spawn(process.execPath, argv)
+  let said = ''
+  piped.stderr.setEncoding('utf8').on('data', (text: string) => (said += text))
+  // It prints more than a pipe holds.
+  piped.stdout.once('data', () => piped.stdout.destroy())
+  const [status] = await once(piped, 'close')
+  t.same([status, said], [141, ''], 'a reader that has enough, as head, ends it quietly')
 })
 
 await t.test('the table of flags in the README is that of the flags', async (t) => {

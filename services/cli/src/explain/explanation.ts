@@ -1,6 +1,7 @@
 import { type EnsemblePlan, selectOutputs } from '@tutti/ensemble'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
+import { chainTo, longestChains, longestOf } from './longest-chains.ts'
 
 type PlanStep = EnsemblePlan['steps'][number]
 
@@ -65,7 +66,11 @@ export function explainPlan(
   // A step that executes does not wait for one that does not.
   const waitsFor = (step: PlanStep): readonly number[] =>
     step.dependsOn.filter((other) => executes[other] === true || executes[step.index] !== true)
-  const chains = longestChains(plan, waitsFor)
+  const makersOf = (step: PlanStep): readonly number[] =>
+    step.reads.flatMap((tensor) => plan.tensors[tensor]?.step ?? [])
+  const chains = longestChains(
+    plan.steps.map((step) => [...new Set([...makersOf(step), ...waitsFor(step)])]),
+  )
   const typeOf = (index: number): ExplainedTensor => {
     const tensor = plan.tensors[index]
     const name = tensor?.name ?? ''
@@ -90,8 +95,8 @@ export function explainPlan(
     decoupled: step.decoupled,
     executes: executes[step.index] === true,
   }))
-  const executed = chains.filter((_, index) => executes[index] === true)
-  const longest = executed.reduce((a, b) => (b.length > a.length ? b : a), [])
+  const executed = [...plan.steps.keys()].filter((index) => executes[index] === true)
+  const longest = chainTo(longestOf(executed, chains), chains)
   return {
     ensemble: plan.name,
     inputs: own.inputs,
@@ -111,24 +116,4 @@ function metadataOf(models: (name: string) => ModelConfig | undefined, name: str
 function find(tensors: readonly ExplainedTensor[], name: string): ExplainedTensor {
   const found = tensors.find((tensor) => tensor.name === name)
   return { name, datatype: found?.datatype ?? '?', shape: found?.shape ?? [] }
-}
-
-/** By step: a longest chain of steps that wait for one another, of which it is the last. */
-function longestChains(
-  plan: EnsemblePlan,
-  waitsFor: (step: PlanStep) => readonly number[],
-): readonly (readonly number[])[] {
-  const chains: (readonly number[])[] = []
-  const chainOf = (index: number): readonly number[] => {
-    const known = chains[index]
-    if (known !== undefined) return known
-    const step = plan.steps[index]
-    const makers = (step?.reads ?? []).flatMap((tensor) => plan.tensors[tensor]?.step ?? [])
-    const before = [...makers, ...(step === undefined ? [] : waitsFor(step))].map(chainOf)
-    const longest = before.reduce((a, b) => (b.length > a.length ? b : a), [])
-    const chain = [...longest, index]
-    chains[index] = chain
-    return chain
-  }
-  return plan.steps.map(({ index }) => chainOf(index))
 }
