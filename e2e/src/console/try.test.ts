@@ -226,6 +226,50 @@ await t.test('a request from the page', { skip }, async (t) => {
     t.not(await page.title(), 'owned')
   })
 
+  await t.test('of two files the later counts, and text is kept meanwhile', async (t) => {
+    await openModel(page, 'identity_string')
+    // A file is read when the test says.
+    await page.evaluate(`(() => {
+      window.read = {}
+      const { arrayBuffer } = Blob.prototype
+      File.prototype.arrayBuffer = function () {
+        const asked = new Promise((done) => (window.read[this.name] = done))
+        return asked.then(() => arrayBuffer.call(this))
+      }
+    })()`)
+    const choose = async (name: string) => {
+      const file = { name, mimeType: 'text/plain', buffer: Buffer.from(name) }
+      await page.getByLabel('or a file').setInputFiles(file)
+      await until('the page reads it', () => page.evaluate(`'${name}' in window.read`))
+    }
+    await choose('early')
+    await choose('late')
+    await page.getByLabel('Text, or a JSON array').fill('typed')
+    await page.evaluate('window.read.late()')
+    await page.getByText('late', { exact: true }).waitFor()
+    await page.evaluate(
+      '(window.read.early(), new Promise((done) => setTimeout(done, 300)).then(() => 0))',
+    )
+    t.ok(await page.getByText('late', { exact: true }).isVisible())
+    await page.getByRole('button', { name: 'Remove file' }).click()
+    t.equal(await page.getByLabel('Text, or a JSON array').inputValue(), 'typed')
+    await page.evaluate('delete File.prototype.arrayBuffer')
+  })
+
+  await t.test('a request that memory does not hold ends', async (t) => {
+    await openModel(page, 'identity_string')
+    await page.getByLabel('Text, or a JSON array').fill('a')
+    await page.evaluate(
+      `(window.RealBlob = Blob, window.Blob = class { constructor() { throw new RangeError('Array buffer allocation failed') } }, 0)`,
+    )
+    await page.getByRole('button', { name: 'Send' }).click()
+    const alert = page.locator('form').getByRole('alert')
+    await alert.waitFor()
+    t.match(await alert.innerText(), /request cannot be made: Array buffer allocation failed/)
+    await page.evaluate('(window.Blob = window.RealBlob, 0)')
+    await send(page)
+  })
+
   await t.test('halves and versions', async (t) => {
     await openModel(page, 'identity_fp16')
     await page.getByLabel('JSON').fill('[1.5, -2]')

@@ -1,6 +1,6 @@
 import type { Datatype } from './tensor.ts'
 
-type ElementReader = (view: DataView, index: number) => number | bigint
+export type ElementReader = (view: DataView, index: number) => number | bigint
 
 /** How to read element `index` of raw tensor bytes, for each datatype with numbers in it that JavaScript has. */
 export const ELEMENT_READERS: Readonly<Partial<Record<Datatype, ElementReader>>> = {

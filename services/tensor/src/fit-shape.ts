@@ -1,5 +1,5 @@
 import { formatShape } from './error-texts.ts'
-import { refused } from './refused.ts'
+import { inputRefusal } from './input-refusal.ts'
 import { elementCount, type Shape, shapeMatches } from './tensor.ts'
 
 /** What is known of the elements that came. */
@@ -32,7 +32,7 @@ export function fitShape(input: string, declared: Shape, elements: Elements): Sh
   const got = shape === undefined ? `${count} elements` : `shape ${formatShape(shape)}`
   const isOpen = isFlat && declared.filter((extent) => extent === -1).length > 1
   const more = isOpen ? hint : ''
-  throw refused(`input '${input}': got ${got}, want ${formatShape(declared)}${more}`, input)
+  throw inputRefusal(`input '${input}': got ${got}, want ${formatShape(declared)}${more}`, input)
 }
 
 /** With the one open extent from the number of elements; undefined if that leaves none, or several are open. */
@@ -60,13 +60,13 @@ export function nestedElements(data: readonly unknown[]): Elements {
 }
 
 function shapeOf(data: readonly unknown[], depth: number): Shape {
-  if (depth > MOST_DIMENSIONS) throw refused(`its arrays nest deeper than ${MOST_DIMENSIONS}`)
+  if (depth > MOST_DIMENSIONS) throw inputRefusal(`its arrays nest deeper than ${MOST_DIMENSIONS}`)
   // Most arrays are the innermost, which may be long.
   if (!data.some(Array.isArray)) return [data.length]
   const inner = data.map((one) => (Array.isArray(one) ? shapeOf(one, depth + 1) : []))
   const [first = []] = inner
   if (inner.some((one) => formatShape(one) !== formatShape(first))) {
-    throw refused('its arrays are not of one length')
+    throw inputRefusal('its arrays are not of one length')
   }
   return [data.length, ...first]
 }

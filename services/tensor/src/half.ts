@@ -1,6 +1,16 @@
+import { ELEMENT_READERS, type ElementReader } from './element-readers.ts'
+import type { Datatype } from './tensor.ts'
+
 /*
  * FP16 and BF16, which JavaScript has no arrays of, as the bits of an element.
  */
+
+/** How to read element `index` of raw tensor bytes, for each datatype but BYTES. */
+export const NUMBER_READERS: Readonly<Partial<Record<Datatype, ElementReader>>> = {
+  ...ELEMENT_READERS,
+  FP16: (view, i) => fromHalf(view.getUint16(i * 2, true)),
+  BF16: (view, i) => fromBrain(view.getUint16(i * 2, true)),
+}
 
 const SCRATCH = new DataView(new ArrayBuffer(4))
 

@@ -25,12 +25,12 @@ export {
   type TracedModel,
 } from './execution.ts'
 export { type Elements, fitShape, nestedElements, oneElement } from './fit-shape.ts'
-export { fromBrain, fromHalf, toBrain, toHalf } from './half.ts'
+export { fromBrain, fromHalf, NUMBER_READERS, toBrain, toHalf } from './half.ts'
+export { inputRefusal } from './input-refusal.ts'
 export { Loan } from './loan.ts'
 export { formatNpy, isNpy, isNpyDatatype, parseNpy } from './npy.ts'
 export { mayBePicture, type PictureLayout, pictureLayout } from './picture-layout.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
-export { refused } from './refused.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export {
   type ConfigDatatype,

@@ -1,4 +1,4 @@
-import { refused } from './refused.ts'
+import { inputRefusal } from './input-refusal.ts'
 import { DATATYPES, type Datatype, elementCount, isDatatype, type TensorValue } from './tensor.ts'
 
 /*
@@ -41,10 +41,10 @@ export function parseNpy(bytes: Uint8Array): TensorValue {
   const descriptor = /'descr': *'([^']*)'/.exec(header)?.[1]
   const extents = /'shape': *\(([0-9, L]*)\)/.exec(header)?.[1]
   if (extents === undefined || descriptor === undefined) {
-    throw refused(`its header is ${JSON.stringify(header.slice(0, 80))}, want descr and shape`)
+    throw inputRefusal(`its header is ${JSON.stringify(header.slice(0, 80))}, want descr and shape`)
   }
   if (/'fortran_order': *True/.test(header)) {
-    throw refused('it is in Fortran order; want numpy.ascontiguousarray of it')
+    throw inputRefusal('it is in Fortran order; want numpy.ascontiguousarray of it')
   }
   const datatype = datatypeOf(descriptor)
   const shape = extents
@@ -55,7 +55,9 @@ export function parseNpy(bytes: Uint8Array): TensorValue {
   const data = bytes.subarray(start)
   const want = elementCount(shape) * (DATATYPES[datatype].itemSize ?? 0)
   if (data.byteLength !== want) {
-    throw refused(`it has ${data.byteLength} bytes of data, want ${want} for [${shape.join(',')}]`)
+    throw inputRefusal(
+      `it has ${data.byteLength} bytes of data, want ${want} for [${shape.join(',')}]`,
+    )
   }
   return { datatype, shape, data }
 }
@@ -65,11 +67,11 @@ function readHeader(bytes: Uint8Array): { readonly header: string; readonly star
   const major = bytes[MAGIC.byteLength] ?? 0
   const from = major === 1 ? HEAD_BYTES : HEAD_BYTES + 2
   if (!isNpy(bytes) || major < 1 || major > 3 || bytes.byteLength < from) {
-    throw refused('it does not begin as a file of NumPy does')
+    throw inputRefusal('it does not begin as a file of NumPy does')
   }
   const length = major === 1 ? view.getUint16(8, true) : view.getUint32(8, true)
   const start = from + length
-  if (start > bytes.byteLength) throw refused('its header is cut short')
+  if (start > bytes.byteLength) throw inputRefusal('its header is cut short')
   const header = new TextDecoder('latin1').decode(bytes.subarray(from, start))
   return { header, start }
 }
@@ -80,7 +82,7 @@ function datatypeOf(descriptor: string): Datatype {
   for (const [name, known] of Object.entries(DESCRIPTORS)) {
     if (isDatatype(name) && known.slice(1) === plain) return name
   }
-  throw refused(`its elements are '${descriptor}', want little-endian numbers or booleans`)
+  throw inputRefusal(`its elements are '${descriptor}', want little-endian numbers or booleans`)
 }
 
 export function isNpyDatatype(datatype: Datatype): boolean {

@@ -1,4 +1,4 @@
-import { formatShape, refused, type Shape, shapeMatches } from '@tutti/tensor'
+import { formatShape, inputRefusal, type Shape, shapeMatches } from '@tutti/tensor'
 
 /**
  * Reads the value of `--shape NAME=1,3,224`: extents with commas between them.
@@ -10,7 +10,7 @@ export function parseShape(input: string, text: string, declared: Shape): Shape 
     .split(',')
     .map((extent) => (/^[0-9]{1,9}$/.test(extent) ? Number(extent) : NaN))
   if (shape.every((extent) => extent >= 0) && shapeMatches(declared, shape)) return shape
-  throw refused(
+  throw inputRefusal(
     `--shape of '${input}': got '${text}', want extents such as ${example(declared)} for ${formatShape(declared)}`,
     input,
   )

@@ -1,5 +1,11 @@
 import { ServeError } from '@tutti/errors'
-import { formatShape, pictureLayout, refused, type Shape, type TensorValue } from '@tutti/tensor'
+import {
+  formatShape,
+  inputRefusal,
+  pictureLayout,
+  type Shape,
+  type TensorValue,
+} from '@tutti/tensor'
 import { PNG } from 'pngjs'
 
 const PNG_MAGIC = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
@@ -19,13 +25,15 @@ export function isPng(bytes: Uint8Array): boolean {
 export function decodePicture(bytes: Uint8Array, declared: Shape): TensorValue {
   const layout = pictureLayout(declared)
   if (layout === undefined) {
-    throw refused(`${formatShape(declared)} does not say where the colours are; want a .npy file`)
+    throw inputRefusal(
+      `${formatShape(declared)} does not say where the colours are; want a .npy file`,
+    )
   }
   const { width, height, data, depth } = read(bytes)
-  if (depth > 8) throw refused(`the picture has ${depth} bits a colour, want 8`)
+  if (depth > 8) throw inputRefusal(`the picture has ${depth} bits a colour, want 8`)
   const wanted = [layout.height, layout.width]
   if (wanted.some((extent, i) => extent !== -1 && extent !== [height, width][i])) {
-    throw refused(`the picture is ${width} x ${height} pixels, want ${formatShape(declared)}`)
+    throw inputRefusal(`the picture is ${width} x ${height} pixels, want ${formatShape(declared)}`)
   }
   const { channels, isPlanar } = layout
   checkColours(data, channels)
@@ -56,8 +64,9 @@ function checkColours(data: Uint8Array, channels: number): void {
   if (channels === RGBA) return
   for (let at = 0; at < data.length; at += RGBA) {
     const isGrey = data[at] === data[at + 1] && data[at] === data[at + 2]
-    if (channels === 1 && !isGrey) throw refused('the picture has colours, want a grey one')
-    if (data[at + 3] !== OPAQUE) throw refused('the picture is transparent, want an opaque one')
+    if (channels === 1 && !isGrey) throw inputRefusal('the picture has colours, want a grey one')
+    if (data[at + 3] !== OPAQUE)
+      throw inputRefusal('the picture is transparent, want an opaque one')
   }
 }
 

@@ -7,12 +7,12 @@ import {
   encodeBytesTensor,
   fitShape,
   formatShape,
+  inputRefusal,
   isNpy,
   type NamedTensor,
   nestedElements,
   oneElement,
   parseNpy,
-  refused,
   type Shape,
   type TensorValue,
 } from '@tutti/tensor'
@@ -52,7 +52,7 @@ export function readInput(declared: TensorMetadata, source: InputSource): NamedT
 function fromFile(declared: TensorMetadata, { name, bytes }: { name: string; bytes: Uint8Array }) {
   const { datatype, shape } = declared
   if (isNpy(bytes)) return fromNpy(declared, bytes)
-  if (/\.npy$/i.test(name)) throw refused('it does not begin as a file of NumPy does')
+  if (/\.npy$/i.test(name)) throw inputRefusal('it does not begin as a file of NumPy does')
   if (/\.json$/i.test(name)) return fromText(declared, textOf(bytes))
   if (datatype === 'BYTES') return fromElement(declared, bytes)
   if (isPng(bytes) && datatype === 'UINT8') {
@@ -61,7 +61,7 @@ function fromFile(declared: TensorMetadata, { name, bytes }: { name: string; byt
     return { ...value, shape: fit(declared.name, shape, { count, shape: value.shape }) }
   }
   if (PICTURES.test(name) || isPng(bytes)) {
-    throw refused(
+    throw inputRefusal(
       `a picture for ${datatype}${formatShape(shape)}: want ${datatype === 'UINT8' ? 'a PNG' : 'UINT8 to decode it'}, or the values as .npy`,
     )
   }
@@ -71,7 +71,7 @@ function fromFile(declared: TensorMetadata, { name, bytes }: { name: string; byt
 function fromNpy({ name, datatype, shape }: TensorMetadata, bytes: Uint8Array): TensorValue {
   const value = parseNpy(bytes)
   if (value.datatype !== datatype) {
-    throw refused(`got ${value.datatype}, want ${datatype}: in NumPy, astype changes it`)
+    throw inputRefusal(`got ${value.datatype}, want ${datatype}: in NumPy, astype changes it`)
   }
   const count = value.data.byteLength / (DATATYPES[datatype].itemSize ?? 1)
   return { ...value, shape: fit(name, shape, { count, shape: value.shape }) }
@@ -81,7 +81,9 @@ function fromRaw({ name, datatype, shape }: TensorMetadata, data: Uint8Array): T
   const itemSize = DATATYPES[datatype].itemSize ?? 1
   const count = data.byteLength / itemSize
   if (!Number.isInteger(count)) {
-    throw refused(`got ${data.byteLength} bytes, want a multiple of ${itemSize} for ${datatype}`)
+    throw inputRefusal(
+      `got ${data.byteLength} bytes, want a multiple of ${itemSize} for ${datatype}`,
+    )
   }
   return { datatype, shape: fit(name, shape, { count }), data }
 }
@@ -107,7 +109,8 @@ function fromText(declared: TensorMetadata, text: string): TensorValue {
   const { name, datatype, shape } = declared
   const value = parseJsonText(text)
   if (datatype === 'BYTES' && !isTexts(value)) return fromElement(declared, Buffer.from(text))
-  if (value === undefined) throw refused(`got ${quote(text)}, want JSON: a number, or an array`)
+  if (value === undefined)
+    throw inputRefusal(`got ${quote(text)}, want JSON: a number, or an array`)
   const data: readonly unknown[] = Array.isArray(value) ? value : [value]
   const isOne = !Array.isArray(value)
   const fitted = isOne ? ofOne(name, shape) : fit(name, shape, nestedElements(data))

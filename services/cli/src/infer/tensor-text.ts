@@ -3,24 +3,14 @@ import { printable } from '@tutti/chassis'
 import {
   bytesElements,
   DATATYPES,
-  ELEMENT_READERS,
   formatShape,
-  fromBrain,
-  fromHalf,
   type NamedTensor,
+  NUMBER_READERS,
 } from '@tutti/tensor'
 
 /*
  * Tensors as people and scripts read them.
  */
-
-type Reader = (view: DataView, index: number) => number | bigint
-
-const READERS: Readonly<Record<string, Reader>> = {
-  ...ELEMENT_READERS,
-  FP16: (view, i) => fromHalf(view.getUint16(i * 2, true)),
-  BF16: (view, i) => fromBrain(view.getUint16(i * 2, true)),
-}
 
 type Element = number | string | boolean | null | { readonly base64: string }
 
@@ -29,7 +19,7 @@ function* elementsOf({ datatype, data }: NamedTensor): Generator<Element> {
     for (const element of bytesElements(data)) yield toText(element)
     return
   }
-  const read = READERS[datatype]
+  const read = NUMBER_READERS[datatype]
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
   const count = Math.floor(data.byteLength / (DATATYPES[datatype].itemSize ?? 1))
   for (let i = 0; i < count; i++) yield toElement(read?.(view, i), datatype)

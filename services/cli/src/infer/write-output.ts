@@ -8,10 +8,10 @@ import {
   elementCount,
   formatNpy,
   formatShape,
+  inputRefusal,
   isNpyDatatype,
   mayBePicture,
   type NamedTensor,
-  refused,
 } from '@tutti/tensor'
 import { readNamed } from './named-flags.ts'
 import { encodePicture } from './picture.ts'
@@ -73,7 +73,7 @@ export async function storeOutputs(
 }
 
 function notWritten(name: string, error: unknown): ServeError {
-  return refused(`output '${name}' cannot be written: ${ServeError.from(error).message}`, name)
+  return inputRefusal(`output '${name}' cannot be written: ${ServeError.from(error).message}`, name)
 }
 
 /** Says which outputs no response had. */
@@ -82,7 +82,7 @@ export function missingOutputs(files: OutputFiles, came: ReadonlySet<string>): r
   return [...files]
     .filter(([{ name }]) => !came.has(name))
     .map(([{ name }, file]) =>
-      refused(`output '${name}' for ${file}: the answer has ${got}, want '${name}'`, name),
+      inputRefusal(`output '${name}' for ${file}: the answer has ${got}, want '${name}'`, name),
     )
 }
 
@@ -133,7 +133,7 @@ function extensionOf(file: string): string {
 
 function refuse({ name, datatype, shape }: TensorMetadata, file: string, why: string): never {
   const problem = `it is ${datatype}${formatShape(shape)}, ${why}`
-  throw refused(`output '${name}' for ${file}: ${problem}`, name)
+  throw inputRefusal(`output '${name}' for ${file}: ${problem}`, name)
 }
 
 /** The file of one response of a stream: `out.png` is `out.2.png` for the second. */

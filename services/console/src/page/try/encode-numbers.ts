@@ -1,4 +1,4 @@
-import { type Datatype, refused, toBrain, toHalf } from '@tutti/tensor'
+import { type Datatype, inputRefusal, toBrain, toHalf } from '@tutti/tensor'
 
 type Encode = (values: ArrayLike<number>) => ArrayBufferView
 
@@ -19,7 +19,7 @@ const ENCODERS: Readonly<Partial<Record<Datatype, Encode>>> = {
 export function encodeNumbers(datatype: Datatype, values: ArrayLike<number>): Uint8Array {
   const encode = ENCODERS[datatype]
   if (encode === undefined) {
-    throw refused(`${datatype} is not made of pictures, want a file of its elements`)
+    throw inputRefusal(`${datatype} is not made of pictures, want a file of its elements`)
   }
   const { buffer, byteOffset, byteLength } = encode(values)
   return new Uint8Array(buffer, byteOffset, byteLength)

@@ -1,4 +1,4 @@
-import { useId, useState } from 'preact/hooks'
+import { useId, useRef, useState } from 'preact/hooks'
 import type { Tensor } from '../../api/model-detail.ts'
 import { shapeOf } from '../parts.tsx'
 import { loadFile } from './load-file.ts'
@@ -10,7 +10,8 @@ interface InputFieldProps {
   readonly draft: Draft
   /** Why the draft is no tensor; '' if it is one, or was not touched yet. */
   readonly problem: string
-  readonly change: (draft: Draft) => void
+  /** Takes how the draft becomes another: files come late. */
+  readonly change: (edit: (draft: Draft) => Draft) => void
 }
 
 /** What one input of a request is. */
@@ -33,8 +34,8 @@ export function InputField({ tensor, draft, problem, change }: InputFieldProps) 
             value={draft.text}
             aria-invalid={problem !== ''}
             aria-describedby={`${id}-problem`}
-            onInput={(event) =>
-              change({ ...draft, text: event.currentTarget.value, isTouched: true })
+            onInput={({ currentTarget: { value } }) =>
+              change((old) => ({ ...old, text: value, isTouched: true }))
             }
           />
         </label>
@@ -53,17 +54,8 @@ function FileField({
   change,
   problemId,
 }: Omit<InputFieldProps, 'problem'> & { readonly problemId: string }) {
-  const [failure, setFailure] = useState('')
+  const { failure, choose } = useFile(change)
   const { file, scale } = draft
-  const choose = async (chosen: File | undefined): Promise<void> => {
-    if (chosen === undefined) return
-    try {
-      change({ ...draft, file: await loadFile(chosen), isTouched: true })
-      setFailure('')
-    } catch (error) {
-      setFailure(String(error))
-    }
-  }
   if (file === undefined) {
     return (
       <>
@@ -92,7 +84,7 @@ function FileField({
           <select
             value={scale}
             onChange={({ currentTarget: { value } }) =>
-              isScale(value) && change({ ...draft, scale: value })
+              isScale(value) && change((old) => ({ ...old, scale: value }))
             }
           >
             {SCALES.map((one) => (
@@ -101,9 +93,31 @@ function FileField({
           </select>
         </label>
       )}
-      <button type="button" class="plain" onClick={() => change({ ...draft, file: undefined })}>
+      <button
+        type="button"
+        class="plain"
+        onClick={() => change((old) => ({ ...old, file: undefined }))}
+      >
         Remove file
       </button>
     </div>
   )
+}
+
+/** Loads the file that was chosen last. */
+function useFile(change: InputFieldProps['change']) {
+  const [failure, setFailure] = useState('')
+  const latest = useRef<File>(undefined)
+  const choose = async (chosen: File | undefined): Promise<void> => {
+    latest.current = chosen
+    if (chosen === undefined) return
+    const [loaded, problem] = await loadFile(chosen).then(
+      (one) => [one, ''] as const,
+      (error: unknown) => [undefined, String(error)] as const,
+    )
+    if (latest.current !== chosen) return
+    setFailure(problem)
+    if (loaded !== undefined) change((old) => ({ ...old, file: loaded, isTouched: true }))
+  }
+  return { failure, choose }
 }

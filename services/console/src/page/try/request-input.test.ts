@@ -48,6 +48,18 @@ await t.test('halves go as bytes, which JSON has none of', async (t) => {
   t.same(input?.content.kind === 'bytes' && [...input.content.data], [0, 0x3c, 0, 0xc0])
 })
 
+await t.test('files that the page makes have different names', async (t) => {
+  const names = ['x_1', 'a b', 'a_b', 'a=20b', 'a/b', 'ü', '😀', '\x010', '\x10']
+  const files = names.map((name) => {
+    const tensor = { ...tensorOf('FP16', [-1]), name }
+    const content = toRequestInput(tensor, draftOf({ text: '[1]' }))?.content
+    return content?.kind === 'bytes' && content.source.file
+  })
+  t.equal(new Set(files).size, names.length)
+  t.same(files.slice(0, 2), ['x_1.raw', 'a=20b.raw'])
+  t.notOk(files.some((file) => !/^[\w.=-]+$/.test(String(file))))
+})
+
 await t.test('an optional input without a value is left out', async (t) => {
   t.equal(toRequestInput(tensorOf('FP32', [1], true), draftOf({ text: ' ' })), undefined)
   t.equal(firstDraft(tensorOf('FP32', [1], true)).text, '')

@@ -3,13 +3,13 @@ import {
   type Datatype,
   encodeBytesTensor,
   fitShape,
+  inputRefusal,
   isDatatype,
   isNpy,
   nestedElements,
   oneElement,
   parseNpy,
   pictureLayout,
-  refused,
   type Shape,
 } from '@tutti/tensor'
 import type { Tensor } from '../../api/model-detail.ts'
@@ -70,7 +70,7 @@ type Made = Pick<RequestInput, 'shape' | 'content'>
  */
 export function toRequestInput(declared: Tensor, draft: Draft): RequestInput | undefined {
   const { name, datatype, isOptional } = declared
-  if (!isDatatype(datatype)) throw refused(`datatype '${datatype}' is not known`, name)
+  if (!isDatatype(datatype)) throw inputRefusal(`datatype '${datatype}' is not known`, name)
   const { file, text } = draft
   if (file === undefined && text.trim() === '' && isOptional) return undefined
   const made =
@@ -86,7 +86,8 @@ function fromText({ name, shape }: Tensor, datatype: Datatype, text: string): Ma
   if (datatype === 'BYTES' && !isTexts(value)) {
     return inJson(JSON.stringify([text]), fitShape(name, shape, oneElement(shape)))
   }
-  if (value === undefined) throw refused(`got ${quote(text)}, want JSON: a number, or an array`)
+  if (value === undefined)
+    throw inputRefusal(`got ${quote(text)}, want JSON: a number, or an array`)
   const data: readonly unknown[] = Array.isArray(value) ? value : [value]
   const elements = Array.isArray(value) ? nestedElements(data) : oneElement(shape)
   const fitted = fitShape(name, shape, { ...elements, hint: ' in nested arrays' })
@@ -95,7 +96,7 @@ function fromText({ name, shape }: Tensor, datatype: Datatype, text: string): Ma
     return inJson(Array.isArray(value) ? text : `[${text}]`, fitted)
   }
   const numbers = data.flat(Number.POSITIVE_INFINITY)
-  if (!numbers.every((one) => typeof one === 'number')) throw refused('want numbers only')
+  if (!numbers.every((one) => typeof one === 'number')) throw inputRefusal('want numbers only')
   return inBytes(encodeNumbers(datatype, numbers), fitted, madeFile(`${name}.raw`))
 }
 
@@ -109,7 +110,7 @@ function fromFile(
   if (isNpy(bytes)) {
     const value = parseNpy(bytes)
     if (value.datatype !== datatype) {
-      throw refused(`got ${value.datatype}, want ${datatype}: in NumPy, astype changes it`)
+      throw inputRefusal(`got ${value.datatype}, want ${datatype}: in NumPy, astype changes it`)
     }
     const count = value.data.byteLength / (DATATYPES[datatype].itemSize ?? 1)
     const skip = bytes.byteLength - value.data.byteLength
@@ -128,7 +129,7 @@ function fromFile(
   }
   const count = bytes.byteLength / (DATATYPES[datatype].itemSize ?? 1)
   if (!Number.isInteger(count)) {
-    throw refused(`got ${bytes.byteLength} bytes, want whole elements of ${datatype}`)
+    throw inputRefusal(`got ${bytes.byteLength} bytes, want whole elements of ${datatype}`)
   }
   const hint = ', or a .npy file, which has a shape'
   return inBytes(bytes, fitShape(name, shape, { count, shape: [count], hint }), sourceOf(file))
@@ -148,7 +149,7 @@ function fromPicture(
   const layout = isDecoded(declared) ? pictureLayout(shape) : undefined
   if (layout === undefined) {
     const want = 'want a shape with 1, 3 or 4 channels for a picture, or a file of its elements'
-    throw refused(`${datatype} [${shape.join(', ')}], ${want}`)
+    throw inputRefusal(`${datatype} [${shape.join(', ')}], ${want}`)
   }
   const { channels, isPlanar } = layout
   const height = layout.height === -1 ? picture.height : layout.height
@@ -172,9 +173,13 @@ function sourceOf({ name }: DraftFile): ByteSource {
   return { file: name, skip: 0, isElement: false, isMade: false }
 }
 
-/** Names of tensors may have anything in them, those of files not. */
+/** Names of tensors may have anything in them, those of files not; two names are never one file. */
 function madeFile(name: string): ByteSource {
-  const file = name.replace(/[^\w.-]/g, '_')
+  const file = name.replace(/[^\w.-]/gu, (one) =>
+    [...new TextEncoder().encode(one)]
+      .map((byte) => `=${byte.toString(16).padStart(2, '0')}`)
+      .join(''),
+  )
   return { file, skip: 0, isElement: false, isMade: true }
 }
 

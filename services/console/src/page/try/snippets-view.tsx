@@ -1,10 +1,19 @@
 import { useState } from 'preact/hooks'
 import { download } from './load-file.ts'
 import type { RequestInput } from './request-input.ts'
-import { curlLines, pythonLines, type SnippetSource } from './snippets.ts'
+import { curlLines, pythonLines, type SnippetSource, sharedFile } from './snippets.ts'
 
 /** The request of the form for other clients, and the files that the page made for it. */
 export function SnippetsView({ source }: { readonly source: SnippetSource }) {
+  const shared = sharedFile(source.inputs)
+  if (shared !== undefined) {
+    return (
+      <details>
+        <summary>The same request elsewhere</summary>
+        <p class="reason">Two inputs have files named {shared}: rename one</p>
+      </details>
+    )
+  }
   return (
     <details>
       <summary>The same request elsewhere</summary>

@@ -7,7 +7,7 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { inferJson } from './infer-body.ts'
 import type { RequestInput } from './request-input.ts'
-import { curlLines, pythonLines, type SnippetSource } from './snippets.ts'
+import { curlLines, pythonLines, type SnippetSource, sharedFile } from './snippets.ts'
 
 const SOURCE: SnippetSource = {
   model: 'm',
@@ -34,7 +34,9 @@ function fileInput(file: string, data: Uint8Array, skip = 0, isElement = false):
 /** What the shell gives to curl: its arguments, and what stands on its input. */
 function runShell(lines: string, cwd: string) {
   const curl = 'curl() { for one; do printf "%s\\0" "$one"; done >args; cat >body; }'
-  execFileSync('sh', ['-c', `${curl}\n${lines}\ncat args`], { cwd, input: '' })
+  const script = join(mkdtempSync(join(tmpdir(), 'tutti-script-')), 'lines.sh')
+  writeFileSync(script, `${curl}\n${lines}`)
+  execFileSync('sh', [script], { cwd, input: '' })
   const read = (file: string) => execFileSync('cat', [file], { cwd })
   return { args: read('args').toString().split('\0').slice(0, -1), body: read('body') }
 }
@@ -44,6 +46,22 @@ const folder = mkdtempSync(join(tmpdir(), 'tutti-snippets-'))
 await t.test('a request of texts and numbers is one line of JSON', async (t) => {
   const { args } = runShell(curlLines({ ...SOURCE, inputs: [JSON_INPUT] }), folder)
   t.same(args, ['http://localhost:8000/v2/models/m/infer', '-d', inferJson([JSON_INPUT], false)])
+})
+
+await t.test('JSON that is no argument of a program goes through a pipe', async (t) => {
+  const content = { kind: 'json', text: `["${"ü'%s".repeat(50_000)}"]` } as const
+  const inputs = [{ ...JSON_INPUT, content }]
+  const lines = curlLines({ ...SOURCE, inputs })
+  const { args, body } = runShell(lines, folder)
+  t.same(args, ['http://localhost:8000/v2/models/m/infer', '--data-binary', '@-'])
+  t.equal(body.toString(), inferJson(inputs, false))
+})
+
+await t.test('files of one name are found', (t) => {
+  const [a, b] = [fileInput('x.npy', new Uint8Array(4)), fileInput('y.npy', new Uint8Array(4))]
+  t.equal(sharedFile([a, JSON_INPUT, b, JSON_INPUT]), undefined)
+  t.equal(sharedFile([a, b, a]), 'x.npy')
+  t.end()
 })
 
 await t.test('a token, TLS, a version and an answer of bytes are said', async (t) => {
@@ -108,6 +126,14 @@ await t.test('Python reads the same', async (t) => {
   const python = pythonLines({ ...SOURCE, inputs })
   t.match(python, 'np.array([True, False], np.bool_)')
   t.match(python, 'np.array(["true $HOME `id` \'q\'", "a"], np.object_)')
+  const escapes: RequestInput = {
+    ...JSON_INPUT,
+    content: { kind: 'json', text: String.raw`["\/ \ud83d\ude00 \u0001 \n", "null\\", null]` },
+  }
+  t.match(
+    pythonLines({ ...SOURCE, inputs: [escapes] }),
+    String.raw`np.array(["/ 😀 \u0001 \n", "null\\", None], np.object_)`,
+  )
   t.match(python, 'np.fromfile("a", np.uint8)')
   t.match(python, 'np.load("b.npy")')
   t.match(

@@ -18,6 +18,17 @@ export interface SnippetSource {
   readonly hasToken: boolean
 }
 
+/** Bytes of JSON that are an argument of a program: Linux takes 128 KiB in one. `printf` is in the shell. */
+const MOST_ARGUMENT = 100_000
+
+/** The name that files of several inputs have, which are in one folder for the lines; undefined if there is none. */
+export function sharedFile(inputs: readonly RequestInput[]): string | undefined {
+  const files = inputs.flatMap(({ content }) =>
+    content.kind === 'bytes' ? [content.source.file] : [],
+  )
+  return files.find((file, i) => files.indexOf(file) < i)
+}
+
 /** Lines for a POSIX shell, with the files of the form in the folder where they run. */
 export function curlLines(o: SnippetSource): string {
   const json = inferJson(o.inputs, o.isBinaryAnswer)
@@ -30,14 +41,18 @@ export function curlLines(o: SnippetSource): string {
     ...(o.isBinaryAnswer ? ['--output answer.bin'] : []),
   ]
   const bytes = o.inputs.flatMap(({ content }) => (content.kind === 'bytes' ? [content] : []))
-  if (bytes.length === 0) return [...call, `-d ${quote(json)}`].join(' \\\n  ')
+  const length = new TextEncoder().encode(json).byteLength
+  const print = `printf %s ${quote(json)}`
+  if (bytes.length === 0) {
+    if (length <= MOST_ARGUMENT) return [...call, `-d ${quote(json)}`].join(' \\\n  ')
+    return `${print} | ${[...call, '--data-binary @-'].join(' \\\n  ')}`
+  }
   const parts = bytes.flatMap(({ data, source: { file, skip, isElement } }) => [
     ...(isElement ? [`printf %b ${quote(octal(data.subarray(0, 4)))}`] : []),
     skip === 0 ? `cat ${quote(`./${file}`)}` : `tail -c +${skip + 1} ${quote(`./${file}`)}`,
   ])
-  const length = new TextEncoder().encode(json).byteLength
   const header = `-H 'Inference-Header-Content-Length: ${length}'`
-  const body = [`printf %s ${quote(json)}`, ...parts].map((line) => `  ${line}`).join('\n')
+  const body = [print, ...parts].map((line) => `  ${line}`).join('\n')
   return `{\n${body}\n} | ${[...call, header, '--data-binary @-'].join(' \\\n  ')}`
 }
 
@@ -97,12 +112,14 @@ function values({ datatype, content }: RequestInput): string {
 
 const WORDS: Readonly<Record<string, string>> = { true: 'True', false: 'False', null: 'None' }
 
-/** JSON is Python but for three words, which texts may have in them. */
+/** JSON is Python but for three words and two escapes of texts: `\/`, and those of surrogate pairs. */
 function pythonList(json: string): string {
-  return json.replace(/"(?:[^"\\]|\\.)*"|true|false|null/g, (one) => WORDS[one] ?? one)
+  return json.replace(/"(?:[^"\\]|\\.)*"|true|false|null/g, (one) =>
+    one.startsWith('"') ? text(JSON.parse(one)) : (WORDS[one] ?? one),
+  )
 }
 
-/** A text of JSON is one of Python. */
+/** As `JSON.stringify` writes a text, it is one of Python. */
 function text(value: string): string {
   return JSON.stringify(value)
 }

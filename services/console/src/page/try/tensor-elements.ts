@@ -1,19 +1,4 @@
-import {
-  bytesElements,
-  DATATYPES,
-  ELEMENT_READERS,
-  fromBrain,
-  fromHalf,
-  type TensorValue,
-} from '@tutti/tensor'
-
-type Reader = (view: DataView, index: number) => number | bigint
-
-const READERS: Readonly<Record<string, Reader>> = {
-  ...ELEMENT_READERS,
-  FP16: (view, i) => fromHalf(view.getUint16(i * 2, true)),
-  BF16: (view, i) => fromBrain(view.getUint16(i * 2, true)),
-}
+import { bytesElements, DATATYPES, NUMBER_READERS, type TensorValue } from '@tutti/tensor'
 
 /** How many elements came, and a reader of each; not of BYTES. */
 export function numbersOf({ datatype, data }: TensorValue): {
@@ -21,7 +6,7 @@ export function numbersOf({ datatype, data }: TensorValue): {
   readonly at: (index: number) => number | bigint
 } {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
-  const read = READERS[datatype]
+  const read = NUMBER_READERS[datatype]
   const count = Math.floor(data.byteLength / (DATATYPES[datatype].itemSize ?? 1))
   return { count: read === undefined ? 0 : count, at: (i) => read?.(view, i) ?? Number.NaN }
 }

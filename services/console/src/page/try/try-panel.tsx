@@ -67,7 +67,7 @@ function TryForm({ detail }: { readonly detail: ModelDetail }) {
             tensor={tensor}
             draft={draft}
             problem={isShown && one !== undefined && 'problem' in one ? one.problem : ''}
-            change={(next) => setDrafts((all) => all.with(i, next))}
+            change={(edit) => setDrafts((all) => all.with(i, edit(all[i] ?? firstDraft(tensor))))}
           />
         )
       })}

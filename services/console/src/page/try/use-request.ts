@@ -50,18 +50,22 @@ async function infer(
   inputs: readonly RequestInput[],
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const json = inferJson(inputs, true)
-  const headers = { [HEADER_LENGTH]: String(new TextEncoder().encode(json).byteLength) }
-  const body = toBlob([json, ...inferBytes(inputs)])
-  const startedAt = performance.now()
+  let problem = 'The request cannot be made'
   try {
+    // Memory may not hold it.
+    const json = inferJson(inputs, true)
+    const headers = { [HEADER_LENGTH]: String(new TextEncoder().encode(json).byteLength) }
+    const body = toBlob([json, ...inferBytes(inputs)])
+    const startedAt = performance.now()
     const response = await call(path, { method: 'POST', headers, body, signal })
+    problem = 'The answer cannot be read'
     const bytes = new Uint8Array(await response.arrayBuffer())
     const elapsedMs = performance.now() - startedAt
     const answer = parseAnswer(bytes, response.headers.get(HEADER_LENGTH))
     return { kind: 'answer', answer, elapsedMs, spans: readSpans(response) }
   } catch (error) {
-    const failure = error instanceof CallFailure ? error : new CallFailure(0, toText(error))
+    const failure =
+      error instanceof CallFailure ? error : new CallFailure(0, `${problem}: ${toText(error)}`)
     return { kind: 'failure', failure }
   }
 }
@@ -72,5 +76,5 @@ function readSpans({ headers }: Response): readonly StepSpan[] {
 }
 
 function toText(error: unknown): string {
-  return `The answer cannot be read: ${error instanceof Error ? error.message : String(error)}`
+  return error instanceof Error ? error.message : String(error)
 }

@@ -5,7 +5,7 @@ import { ServeError } from '@tutti/errors'
  *
  * @param field - the name of the tensor, where it is known.
  */
-export function refused(problem: string, field?: string): ServeError {
+export function inputRefusal(problem: string, field?: string): ServeError {
   return new ServeError(
     'INVALID_REQUEST',
     problem,
