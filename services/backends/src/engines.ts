@@ -12,19 +12,25 @@ import { createPytorchEngine } from './pytorch/pytorch-engine.ts'
 /** The engines that there are, by Triton's backend name. */
 export type Engines = Pick<ReadonlyMap<string, Engine>, 'get' | 'keys'>
 
+/** Of engines whose instances are processes. */
+export type ProcessOptions = Pick<
+  PythonEngineOptions,
+  'interpreter' | 'settings' | 'environmentCache'
+>
+
 export interface EnginesOptions {
   /** Default: no log. */
   readonly log?: Logger
   readonly clock?: Clock
   /** Where metrics of models go. Default: nowhere. */
   readonly metrics?: ModelMetrics
-  readonly python?: Pick<PythonEngineOptions, 'interpreter' | 'settings'>
+  readonly python?: ProcessOptions
   /** Folder of python-based backends, `NAME/model.py`, which need not exist. Default: only those of this package. */
   readonly backendDirectory?: string | undefined
   /** CPUs of the processes of instances. Default: those of this process. */
   readonly hostPolicies?: HostPolicies
   /** Default interpreter: that of Python models. */
-  readonly pytorch?: Pick<PythonEngineOptions, 'interpreter' | 'settings'>
+  readonly pytorch?: ProcessOptions
 }
 
 /** Makes every engine that this build has, and those of python-based backends when a model asks for them. */

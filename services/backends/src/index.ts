@@ -12,11 +12,22 @@ export type {
   LoadedModel,
   ModelHost,
 } from './engine.ts'
-export { createEngines, type Engines, type EnginesOptions, selectEngine } from './engines.ts'
+export {
+  createEngines,
+  type Engines,
+  type EnginesOptions,
+  type ProcessOptions,
+  selectEngine,
+} from './engines.ts'
 export type { HostPolicies } from './host-policies.ts'
 export { ModelMetrics } from './model-metrics.ts'
 export { probeOnnxRuntime, probeSharedMemory } from './probe-machine.ts'
-export { type FindPythonOptions, findPython } from './python/find-python.ts'
+export {
+  type FindPythonOptions,
+  findPython,
+  isBasePython,
+  PYTHON_MENDING,
+} from './python/find-python.ts'
 export { LentMemory } from './python/lent-memory.ts'
 export { type ProbedPython, type PythonModule, probePython } from './python/probe-python.ts'
 export { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'

@@ -32,13 +32,16 @@ export async function makeCached(
   try {
     await make(directory)
     const first = await linkOnce(name, link)
-    if (first !== name) await rm(directory, { recursive: true, force: true })
+    if (first !== name) await remove(directory)
     return join(cache, first)
   } catch (error) {
-    await rm(directory, { recursive: true, force: true })
+    await remove(directory)
     throw error
   }
 }
+
+/** What was killed while it made the folder may write a last file there. */
+const remove = (path: string) => rm(path, { recursive: true, force: true, maxRetries: 3 })
 
 /** Links to a folder, unless there is a link. @returns where it leads. */
 async function linkOnce(name: string, link: string): Promise<string> {
@@ -60,7 +63,7 @@ async function removeAbandoned(cache: string, key: string): Promise<void> {
     // Another process may remove it too.
     const found = await stat(path).catch(() => undefined)
     if (found !== undefined && Date.now() - found.mtimeMs > ABANDONED_MS) {
-      await rm(path, { recursive: true, force: true })
+      await remove(path)
     }
   }
 }

@@ -5,6 +5,8 @@ import {
   mkdir,
   mkdtemp,
   readdir,
+  readFile,
+  readlink,
   rm,
   symlink,
   utimes,
@@ -13,12 +15,14 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { env } from 'node:process'
+import { setTimeout } from 'node:timers/promises'
 import { createLogger, silentLogger, systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import { TEST_PYTHON, WITHOUT_PYTHON } from '../testing/python-model.ts'
 import { makeCached } from './cached-folder.ts'
 import { type FindPythonOptions, findPython } from './find-python.ts'
 import { probePython } from './probe-python.ts'
+import { runProgram, whatFailed } from './run-program.ts'
 
 t.setTimeout(300_000)
 const PYTHON = TEST_PYTHON ?? ''
@@ -34,6 +38,29 @@ async function script(t: Test, name: string, text: string): Promise<string> {
   await writeFile(path, `#!/bin/sh\n${text}\n`)
   await chmod(path, 0o755)
   return path
+}
+
+/** A log, and what it says. */
+function keepLog() {
+  const lines: string[] = []
+  const log = createLogger({ name: 'test', destination: { write: (line) => lines.push(line) } })
+  return { log, lines, records: () => lines.map((line) => JSON.parse(line)) }
+}
+
+/** Waits for a file of a program that runs, and reads it. */
+async function written(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch(() => '')
+  if (text.endsWith('\n')) return text.trim()
+  await setTimeout(10)
+  return await written(path)
+}
+
+/** Until it has ended, which a test without end would tell. */
+async function gone(pid: number): Promise<void> {
+  const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z')
+  if (/\) [ZX]/.test(status)) return
+  await setTimeout(10)
+  await gone(pid)
 }
 
 /** An interpreter without packages. */
@@ -86,6 +113,64 @@ await t.test(
     const cache = await temporaryFolder(t)
     t.equal(await search(cache, ['/nowhere/python3', PYTHON, 'absent']), PYTHON)
     t.same(await readdir(cache), [], 'and no environment is made')
+    const { log, records } = keepLog()
+    const named = ['/nowhere/python3']
+    t.equal(await search(cache, ['/absent', PYTHON], { named, log }), PYTHON)
+    t.match(records(), [
+      {
+        level: 'warn',
+        message: 'Python passed over',
+        interpreter: '/nowhere/python3',
+        problem: /ENOENT/,
+      },
+      { message: 'Python chosen', interpreter: PYTHON, modules: ['numpy'] },
+    ])
+    t.equal(records().length, 2, 'what no flag names is not warned of')
+  },
+)
+
+await t.test('a program that is stopped takes with it what it has started', async (t) => {
+  const file = join(await temporaryFolder(t), 'pid')
+  const program = await script(t, 'parent', `sleep 600 & echo $! > ${file}; wait; exit 0`)
+  const controller = new AbortController()
+  const options = { cwd: '/', timeoutMs: 250_000, signal: controller.signal }
+  const running = runProgram(program, [], options)
+  const child = Number(await written(file))
+  controller.abort()
+  await t.rejects(running, { message: 'it was aborted' })
+  await gone(child)
+  const slow = await script(t, 'slow', 'echo begun >&2; exec sleep 600')
+  for (const signal of [undefined, new AbortController().signal]) {
+    const limited = runProgram(slow, [], { cwd: '/', timeoutMs: 500, signal })
+    t.equal(await limited.catch(whatFailed), 'it took longer than 0.5 s')
+  }
+})
+
+await t.test(
+  'an environment that did not answer in time is not made anew',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const cache = await temporaryFolder(t)
+    const interpreter = await bare(t)
+    const { log, records } = keepLog()
+    env['PIP_NO_INDEX'] = '1'
+    t.teardown(() => delete env['PIP_NO_INDEX'])
+    await t.rejects(search(cache, [interpreter], { log }))
+    const { folder } = records()[0]
+    const started = join(cache, 'started')
+    await mkdir(join(cache, 'slow', 'bin'), { recursive: true })
+    await symlink('slow', folder)
+    const slow = join(cache, 'slow', 'bin', 'python')
+    await writeFile(slow, `#!/bin/sh\necho > ${started}; sleep 600\n`)
+    await chmod(slow, 0o755)
+    const controller = new AbortController()
+    const searching = search(cache, [interpreter], { signal: controller.signal })
+    void written(started).then(() => controller.abort())
+    await t.rejects(searching, {
+      reason: 'MODEL_LOAD_FAILED',
+      message: /cannot tell whether the Python environment in \S+ works: .*aborted/,
+    })
+    t.equal(await readlink(folder), 'slow')
   },
 )
 
@@ -95,8 +180,7 @@ await t.test(
   async (t) => {
     const cache = await temporaryFolder(t)
     const interpreter = await bare(t)
-    const lines: string[] = []
-    const log = createLogger({ name: 'test', destination: { write: (line) => lines.push(line) } })
+    const { log, lines, records } = keepLog()
     env['PIP_NO_INDEX'] = '1'
     t.teardown(() => delete env['PIP_NO_INDEX'])
     await t.rejects(search(cache, [interpreter], { log }), {
@@ -119,7 +203,8 @@ await t.test(
     t.equal((await probePython(made, ['numpy'])).problem, undefined)
     lines.length = 0
     t.equal(await search(cache, [interpreter], { log }), made)
-    t.same(lines, [], 'it is found again')
+    t.match(records(), [{ message: 'Python chosen', interpreter: made }])
+    t.equal(lines.length, 1, 'it is found again')
   },
 )
 

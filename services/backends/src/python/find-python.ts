@@ -1,15 +1,16 @@
-import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFile, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { makeCached } from './cached-folder.ts'
-import { type ProbedPython, type PythonModule, probePython, whatFailed } from './probe-python.ts'
+import { isNewEnough, type ProbedPython, type PythonModule, probePython } from './probe-python.ts'
+import { runProgram, whatFailed } from './run-program.ts'
 
 export interface FindPythonOptions {
+  /** What flags name, as candidates that come first. The log tells why one of them is not taken. */
+  readonly named?: readonly string[]
   /** Names on PATH, or paths; the first that has the modules is taken. */
   readonly candidates: readonly string[]
   readonly modules: readonly PythonModule[]
@@ -23,8 +24,8 @@ export interface FindPythonOptions {
 
 const REQUIREMENTS = new URL('../../python/environment/', import.meta.url)
 const INSTALL_MS = 1_800_000
-/** What to do instead, by the last module that models need. */
-const MENDING: Readonly<Record<PythonModule, string>> = {
+/** What to do where no interpreter has the modules, by the last one. */
+export const PYTHON_MENDING: Readonly<Record<PythonModule, string>> = {
   numpy:
     'install Python 3.9 or newer with NumPy (Debian: apt-get install python3-numpy), or name one that has it by --python PATH',
   torch:
@@ -38,27 +39,37 @@ const MENDING: Readonly<Record<PythonModule, string>> = {
  * @throws ServeError MODEL_LOAD_FAILED that says what to install.
  */
 export async function findPython(o: FindPythonOptions): Promise<string> {
+  const interpreter = await findOrMake(o)
+  o.log.info('Python chosen', { interpreter, modules: o.modules })
+  return interpreter
+}
+
+async function findOrMake(o: FindPythonOptions): Promise<string> {
+  const { named = [], candidates, modules } = o
   const probed: ProbedPython[] = []
-  for (const candidate of new Set(o.candidates)) {
-    const found = await probePython(candidate, o.modules, o.signal)
-    if (found.problem === undefined) return candidate
+  for (const interpreter of new Set([...named, ...candidates])) {
+    const found = await probePython(interpreter, modules, o.signal)
+    const { problem } = found
+    if (problem === undefined) return interpreter
+    if (named.includes(interpreter)) o.log.warn('Python passed over', { interpreter, problem })
     probed.push(found)
   }
-  const base = probed.find(isBase)
+  const base = probed.find(isBasePython)
   if (base !== undefined) return await ensureEnvironment(base, o)
   const problems = probed.map(({ interpreter, problem }) => `'${interpreter}': ${problem}`)
   throw refusal(`no Python here can run models (${problems.join('; ')})`, o)
 }
 
-type Base = ProbedPython & Required<Pick<ProbedPython, 'version' | 'executable'>>
+type BasePython = ProbedPython & Required<Pick<ProbedPython, 'version' | 'executable'>>
 
-/** What lacks nothing but modules. */
-function isBase(found: ProbedPython): found is Base {
-  return found.executable !== undefined && /^3\.(9|\d\d+)\./.test(found.version ?? '')
+/** Whether an environment can be made with it: it lacks nothing but modules. */
+export function isBasePython(found: ProbedPython): found is BasePython {
+  const { executable, version } = found
+  return executable !== undefined && version !== undefined && isNewEnough(version)
 }
 
 /** The environment that an earlier start has made, if it still works; else a new one. */
-async function ensureEnvironment(base: Base, o: FindPythonOptions): Promise<string> {
+async function ensureEnvironment(base: BasePython, o: FindPythonOptions): Promise<string> {
   const module = o.modules.at(-1) ?? 'numpy'
   const requirements = fileURLToPath(new URL(`${module}.txt`, REQUIREMENTS))
   const digest = createHash('sha256')
@@ -70,8 +81,12 @@ async function ensureEnvironment(base: Base, o: FindPythonOptions): Promise<stri
   const interpreter = join(folder, 'bin', 'python')
   const isThere = (await readlink(folder).catch(() => undefined)) !== undefined
   if (isThere) {
-    const { problem } = await probePython(interpreter, o.modules, o.signal)
+    const { problem, isUnanswered } = await probePython(interpreter, o.modules, o.signal)
     if (problem === undefined) return interpreter
+    if (isUnanswered) {
+      const text = `cannot tell whether the Python environment in ${folder} works: ${problem}`
+      throw new ServeError('MODEL_LOAD_FAILED', `${text}; load the model again, or remove it`)
+    }
     o.log.warn('Python environment is made anew', { folder, problem })
     await rm(folder, { force: true })
   }
@@ -88,24 +103,18 @@ async function ensureEnvironment(base: Base, o: FindPythonOptions): Promise<stri
 }
 
 async function install(
-  { executable }: Base,
+  { executable }: BasePython,
   directory: string,
   requirements: string,
   signal?: AbortSignal,
 ): Promise<void> {
-  const options = {
-    timeout: INSTALL_MS,
-    killSignal: 'SIGKILL',
-    cwd: directory,
-    ...(signal && { signal }),
-  } as const
-  const run = promisify(execFile)
-  await run(executable, ['-m', 'venv', directory], options)
+  const options = { cwd: directory, timeoutMs: INSTALL_MS, signal }
+  await runProgram(executable, ['-m', 'venv', directory], options)
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input']
   // A machine without network shall not wait for minutes.
   const patience = ['--retries', '1', '--timeout', '20']
   const python = join(directory, 'bin', 'python')
-  await run(python, [...pip, ...patience, '--requirement', requirements], options)
+  await runProgram(python, [...pip, ...patience, '--requirement', requirements], options)
 }
 
 function refusal(
@@ -113,6 +122,6 @@ function refusal(
   { modules }: Pick<FindPythonOptions, 'modules'>,
   cause?: unknown,
 ): ServeError {
-  const mending = MENDING[modules.at(-1) ?? 'numpy']
+  const mending = PYTHON_MENDING[modules.at(-1) ?? 'numpy']
   return new ServeError('MODEL_LOAD_FAILED', `${text}; ${mending}`, { cause })
 }

@@ -1,6 +1,5 @@
-import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import { ProgramStopped, runProgram, whatFailed } from './run-program.ts'
 
 /** What models need of an interpreter: all of them NumPy, TorchScript ones PyTorch too. */
 export type PythonModule = 'numpy' | 'torch'
@@ -16,6 +15,8 @@ export interface ProbedPython {
   readonly modules: Readonly<Partial<Record<PythonModule, ModuleReport>>>
   /** Why it cannot run the models that need these modules; undefined if it can. */
   readonly problem?: string
+  /** Whether it was stopped before it answered, so that the problem may be none of its own. */
+  readonly isUnanswered?: true
 }
 
 interface ModuleReport {
@@ -39,16 +40,15 @@ export async function probePython(
 ): Promise<ProbedPython> {
   let report: Report
   try {
-    const { stdout } = await promisify(execFile)(interpreter, ['-B', PROGRAM, ...modules], {
-      timeout: PROBE_MS,
-      killSignal: 'SIGKILL',
-      // Where processes of models start, too.
-      cwd: '/',
-      ...(signal && { signal }),
-    })
+    const args = ['-B', PROGRAM, ...modules]
+    // Processes of models start there, too.
+    const options = { cwd: '/', timeoutMs: PROBE_MS, signal }
+    const stdout = await runProgram(interpreter, args, options)
     report = parseReport(stdout.trimEnd().split('\n').at(-1) ?? '')
   } catch (error) {
-    return { interpreter, modules: {}, problem: `it does not run (${whatFailed(error)})` }
+    const problem = `it does not run (${whatFailed(error)})`
+    const isUnanswered = error instanceof ProgramStopped
+    return { interpreter, modules: {}, problem, ...(isUnanswered && { isUnanswered }) }
   }
   const problem = findProblem(report, modules)
   return { interpreter, ...report, ...(problem !== undefined && { problem }) }
@@ -68,7 +68,7 @@ function parseReport(line: string): Report {
 }
 
 function findProblem(report: Report, modules: readonly PythonModule[]): string | undefined {
-  if (isOlder(report.version, OLDEST_PYTHON)) {
+  if (!isNewEnough(report.version)) {
     return `Python ${report.version} is too old, want ${OLDEST_PYTHON.join('.')} or newer`
   }
   for (const name of modules) {
@@ -81,14 +81,12 @@ function findProblem(report: Report, modules: readonly PythonModule[]): string |
   return undefined
 }
 
+/** @param version - of Python. */
+export function isNewEnough(version: string): boolean {
+  return !isOlder(version, OLDEST_PYTHON)
+}
+
 function isOlder(version: string, [wantMajor, wantMinor]: readonly [number, number]): boolean {
   const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10))
   return major < wantMajor || (major === wantMajor && minor < wantMinor)
-}
-
-/** What a program wrote before it failed, in one line; else why it could not be run. */
-export function whatFailed(error: unknown): string {
-  const { stderr = '', stdout = '', message = String(error) } = Object(error)
-  const written = [stderr, stdout].find((text) => String(text).trim() !== '') ?? message
-  return String(written).trim().replaceAll(/\s+/g, ' ').slice(-600)
 }

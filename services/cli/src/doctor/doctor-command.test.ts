@@ -126,6 +126,27 @@ await t.test(
   },
 )
 
+await t.test(
+  'with auto an environment is promised only where a Python can make one',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const repository = await writeModels(t, { py: [`backend: "python" ${PORTS}`, 'model.py'] })
+    const argv = [`--model-repository=${repository}`, '--python=auto']
+    const base = await bare(t)
+    const path = env['PATH']
+    env['PATH'] = await temporaryFolder(t)
+    t.teardown(() => {
+      env['PATH'] = path
+    })
+    const none = await examine(...argv)
+    t.equal(none.code, 1)
+    t.match(none.of('python'), [{ status: 'missing', models: ['py'], mending: /^install Python/ }])
+    const some = await examine(...argv, `--backend-config=python,interpreter=${base}`)
+    t.equal(some.code, 0)
+    t.match(some.of('python'), [{ status: 'note', mending: /makes an environment/ }])
+  },
+)
+
 await t.test('a port that is taken is missing', async (t) => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

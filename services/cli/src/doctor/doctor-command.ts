@@ -1,9 +1,8 @@
-import { resolve } from 'node:path'
 import type { FlagTable, FlagValues, ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { readBackendConfig } from '@tutti/step'
 import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
-import { AUTO, checkPythonFlags, PATH_NAMES } from '../serve/choose-python.ts'
+import { refusingUnreadable } from '../manifests/repository-configs.ts'
+import { AUTO, checkPythonFlags, pythonCandidates } from '../serve/choose-python.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 import { type Finding, renderFindings } from './finding.ts'
 import {
@@ -14,7 +13,7 @@ import {
   checkPython,
   checkSharedMemory,
 } from './machine-checks.ts'
-import { type ModelNeeds, readModelNeeds } from './model-needs.ts'
+import { readModelNeeds } from './model-needs.ts'
 
 /** Those of `tutti serve` that decide what it needs of the machine. */
 export const DOCTOR_FLAGS = {
@@ -22,7 +21,7 @@ export const DOCTOR_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'Folder that holds models: what they need is missing if it is not there. Repeat the flag for more. Without it, only what every server needs is.',
+      'Folder of models to check for. What they need and this machine lacks is `missing`; what no model needs is a `note`. Repeat the flag for more.',
   },
   'model-config-name': SERVE_FLAGS['model-config-name'],
   'backend-config': SERVE_FLAGS['backend-config'],
@@ -57,56 +56,34 @@ export const doctorCommand: Command = {
 }
 
 async function examine(flags: Flags, { env }: ProcessEnvironment): Promise<readonly Finding[]> {
-  const { models, problems } = await readNeeds(flags)
+  const configName = flags['model-config-name']
+  const { models, problems } = await refusingUnreadable(() =>
+    readModelNeeds(flags['model-repository'], {
+      backendDirectory: flags['backend-directory'],
+      ...(configName !== undefined && { configName }),
+    }),
+  )
   const candidates = pythonCandidates(flags)
-  const makesOne = flags.python === AUTO
+  const checkOf = (kind: 'python' | 'pytorch') =>
+    checkPython(kind, {
+      candidates: [...candidates[kind].named, ...candidates[kind].candidates],
+      models: models[kind],
+      makesOne: flags.python === AUTO,
+    })
   const ports = (['grpc', 'http', 'metrics'] as const).map((name) =>
     checkPort(name, flags[`${name}-address`], flags[`${name}-port`]),
   )
   const findings = [
     checkNode(process.versions.node),
     checkOnnxRuntime(models.onnxruntime),
-    await checkPython('python', { candidates: candidates.python, models: models.python, makesOne }),
-    await checkPython('pytorch', {
-      candidates: candidates.pytorch,
-      models: models.pytorch,
-      makesOne,
-    }),
+    await checkOf('python'),
+    await checkOf('pytorch'),
     ...(await checkSharedMemory([...models.python, ...models.pytorch])),
     await checkGpu(models.gpu, env),
     ...(await Promise.all(ports)),
     ...[...problems].map(([name, problem]) => brokenModel(name, problem)),
   ]
   return findings.filter((finding) => finding !== undefined)
-}
-
-/** A repository that cannot be read is an error of the command line. */
-async function readNeeds(flags: Flags): Promise<ModelNeeds> {
-  const configName = flags['model-config-name']
-  try {
-    return await readModelNeeds(flags['model-repository'], {
-      backendDirectory: flags['backend-directory'],
-      ...(configName !== undefined && { configName }),
-    })
-  } catch (cause) {
-    const { reason, message } = ServeError.from(cause)
-    if (reason !== 'REPOSITORY_UNREADABLE') throw cause
-    throw new ServeError('FLAG_INVALID', `--model-repository: ${message}`, { cause })
-  }
-}
-
-/** The interpreters that `tutti serve` would take with these flags. */
-function pythonCandidates(flags: Flags): Record<'python' | 'pytorch', readonly string[]> {
-  const { python, pytorch } = readBackendConfig(flags['backend-config'])
-  const named = [python.interpreter].filter((name) => typeof name === 'string')
-  const namedForTorch = [pytorch.interpreter].filter((name) => typeof name === 'string')
-  if (flags.python === AUTO) {
-    const all = [...named, ...PATH_NAMES]
-    return { python: all, pytorch: [...namedForTorch, ...all] }
-  }
-  const given = flags.python?.includes('/') === true ? resolve(flags.python) : flags.python
-  const [one = 'python3'] = [given, ...named].filter((name) => name !== undefined)
-  return { python: [one], pytorch: [namedForTorch[0] ?? one] }
 }
 
 function brokenModel(name: string, problem: string): Finding {

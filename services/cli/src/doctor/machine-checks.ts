@@ -3,7 +3,9 @@ import { statfs } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import {
   createDevices,
+  isBasePython,
   type ProbedPython,
+  PYTHON_MENDING,
   type PythonModule,
   probeOnnxRuntime,
   probePython,
@@ -57,27 +59,25 @@ const MODULES: Readonly<Record<'python' | 'pytorch', readonly PythonModule[]>> =
   python: ['numpy'],
   pytorch: ['numpy', 'torch'],
 }
-const PYTHON_MENDING: Readonly<Record<'python' | 'pytorch', string>> = {
-  python:
-    'serve with --python auto, which finds or makes one, or install NumPy (Debian: apt-get install python3-numpy), or name one that has it by --python PATH',
-  pytorch:
-    'serve with --python auto, which finds or makes one, or install PyTorch (Debian: apt-get install python3-torch python3-numpy), or name one that has it by --python PATH',
-}
 
 /** Of TorchScript models, whose interpreter needs PyTorch too, or of Python models. */
 export async function checkPython(check: 'python' | 'pytorch', o: PythonCheck): Promise<Finding> {
-  const problems: string[] = []
+  const failed: ProbedPython[] = []
   for (const candidate of new Set(o.candidates)) {
     const probed = await probePython(candidate, MODULES[check])
     if (probed.problem === undefined) return { check, status: 'ok', found: describe(probed) }
-    problems.push(`'${candidate}': ${probed.problem}`)
+    failed.push(probed)
   }
-  const found = problems.join('; ')
-  if (o.makesOne) {
+  const found = failed.map(({ interpreter, problem }) => `'${interpreter}': ${problem}`).join('; ')
+  if (o.makesOne && failed.some(isBasePython)) {
     const mending = 'nothing: --python auto makes an environment when the first model needs it'
     return { check, status: 'note', found, mending }
   }
-  return absent({ check, found, mending: PYTHON_MENDING[check] }, o.models)
+  const other = PYTHON_MENDING[check === 'pytorch' ? 'torch' : 'numpy']
+  const mending = o.makesOne
+    ? other
+    : `serve with --python auto, which finds or makes one, or ${other}`
+  return absent({ check, found, mending }, o.models)
 }
 
 function describe({ interpreter, version, executable, modules }: ProbedPython): string {

@@ -38,9 +38,13 @@ export interface ReadRepository {
 export async function readRepositories(
   paths: readonly string[],
 ): Promise<ReadRepository | undefined> {
-  if (paths.length === 0) return undefined
+  return paths.length === 0 ? undefined : await refusingUnreadable(() => readRepository(paths))
+}
+
+/** @throws ServeError FLAG_INVALID for a repository of `--model-repository` that cannot be read. */
+export async function refusingUnreadable<T>(read: () => Promise<T>): Promise<T> {
   try {
-    return await readRepository(paths)
+    return await read()
   } catch (cause) {
     const { reason, message } = ServeError.from(cause)
     if (reason !== 'REPOSITORY_UNREADABLE') throw cause

@@ -95,6 +95,10 @@ await t.test(
     t.match(await choose(t, `--python=${PYTHON}`, other), { pytorch: { interpreter: '/other' } })
     t.match(await choose(t), { python: { settings: {} }, defaultMaxBatchSize: 4 })
     t.notOk('interpreter' in (await choose(t)).python)
+    const cached = { environmentCache: /^\S+tutti-choose-\S+\/environments$/ }
+    for (const argv of [[], [`--python=${PYTHON}`], ['--python=auto']]) {
+      t.match(await choose(t, ...argv), { python: cached, pytorch: cached })
+    }
   },
 )
 

@@ -14,7 +14,7 @@ export const PYTHON_FLAGS = {
   python: {
     type: 'string',
     description:
-      'Interpreter of Python and TorchScript models: a path, a program on PATH, or auto, which takes the first Python on PATH that can run them and else makes an environment with NumPy, or PyTorch for the CPU, in tutti/environments in XDG_CACHE_HOME or ~/.cache, once. Default: python3.',
+      'Interpreter of Python and TorchScript models: a path, a program on PATH, or auto, which takes the first Python on PATH that can run them and else makes an environment with NumPy, or PyTorch for the CPU, in tutti/environments in XDG_CACHE_HOME or ~/.cache. Default: python3.',
   },
 } as const satisfies FlagTable
 
@@ -34,7 +34,8 @@ export interface ChoosePythonOptions {
 /** Of `--python`: find one. */
 export const AUTO = 'auto'
 /** Where `auto` looks, behind what flags name. */
-export const PATH_NAMES = ['python3', 'python']
+const PATH_NAMES = ['python3', 'python']
+const DEFAULT_PYTHON = 'python3'
 
 /** @throws ServeError FLAG_INVALID if two flags name an interpreter. */
 export function checkPythonFlags(flags: PythonFlags): void {
@@ -56,11 +57,14 @@ export async function choosePython(
   flags: PythonFlags,
   o: ChoosePythonOptions,
 ): Promise<BackendConfig> {
-  const config = readBackendConfig(flags['backend-config'])
+  const environmentCache = join(o.cache, 'environments')
+  const given = readBackendConfig(flags['backend-config'])
+  const python = { ...given.python, environmentCache }
+  const pytorch = { ...given.pytorch, environmentCache }
+  const config = { ...given, python, pytorch }
   if (flags.python === undefined) return config
-  const { python, pytorch } = config
   if (flags.python !== AUTO) {
-    const interpreter = flags.python.includes('/') ? resolve(flags.python) : flags.python
+    const interpreter = asProgram(flags.python)
     const { problem } = await probePython(interpreter, ['numpy'], o.signal)
     if (problem !== undefined) {
       const want = 'want Python 3.9 or newer with NumPy, or auto'
@@ -68,23 +72,37 @@ export async function choosePython(
     }
     return { ...config, python: { ...python, interpreter }, pytorch: { interpreter, ...pytorch } }
   }
-  const named = [python.interpreter].filter((name) => typeof name === 'string')
-  const namedForTorch = [pytorch.interpreter].filter((name) => typeof name === 'string')
-  const find = (modules: readonly PythonModule[], first: readonly string[]) =>
-    sharedWhilePending({
-      ...o,
-      cache: join(o.cache, 'environments'),
-      candidates: [...first, ...PATH_NAMES],
-      modules,
-    })
+  const candidates = pythonCandidates(flags)
+  const find = (modules: readonly PythonModule[], among: PythonCandidates) =>
+    sharedWhilePending({ ...o, ...among, cache: environmentCache, modules })
   return {
     ...config,
-    python: { ...python, interpreter: find(['numpy'], named) },
-    pytorch: {
-      ...pytorch,
-      interpreter: find(['numpy', 'torch'], [...namedForTorch, ...named]),
-    },
+    python: { ...python, interpreter: find(['numpy'], candidates.python) },
+    pytorch: { ...pytorch, interpreter: find(['numpy', 'torch'], candidates.pytorch) },
   }
+}
+
+type PythonCandidates = Required<Pick<FindPythonOptions, 'named' | 'candidates'>>
+
+/** The interpreters of Python and of TorchScript models, of which the first that can run them is taken. Without `auto` it is one. */
+export function pythonCandidates(
+  flags: PythonFlags,
+): Record<'python' | 'pytorch', PythonCandidates> {
+  const { python, pytorch } = readBackendConfig(flags['backend-config'])
+  const isAuto = flags.python === AUTO
+  const given = isAuto || flags.python === undefined ? undefined : asProgram(flags.python)
+  const named = [given, python.interpreter].filter((name) => typeof name === 'string')
+  const namedForTorch = [pytorch.interpreter, ...named].filter((name) => typeof name === 'string')
+  const complete = (names: readonly string[]): PythonCandidates =>
+    isAuto
+      ? { named: names, candidates: PATH_NAMES }
+      : { named: names.slice(0, 1), candidates: names.length === 0 ? [DEFAULT_PYTHON] : [] }
+  return { python: complete(named), pytorch: complete(namedForTorch) }
+}
+
+/** A path counts from the working folder; a name is looked up in PATH. */
+function asProgram(python: string): string {
+  return python.includes('/') ? resolve(python) : python
 }
 
 /** Models that load at the same time share a search; what was found stays, what failed is tried again. */

@@ -1,9 +1,6 @@
-import type { PythonEngineOptions, PythonSettings } from '@tutti/backends'
+import type { ProcessOptions, PythonSettings } from '@tutti/backends'
 import { flagRefusal } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
-
-/** Of a backend whose models run in Python processes. */
-type ProcessOptions = Pick<PythonEngineOptions, 'interpreter' | 'settings'>
 
 /** Settings of backends that came as `--backend-config`. */
 export interface BackendConfig {

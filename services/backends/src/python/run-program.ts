@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
+
+export interface RunProgramOptions {
+  readonly cwd: string
+  readonly timeoutMs: number
+  /** Ends the program and what it has started. Without it the program is in the process group of this process, where Ctrl-C ends it. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The program was ended before it was done, which says nothing of what would have come of it. */
+export class ProgramStopped extends Error {}
+
+/** Characters that are kept of each output: the last ones. */
+const KEPT = 2 ** 18
+
+/**
+ * Runs a program without input. What it has started, such as the programs that pip builds with, ends with it at the time limit.
+ *
+ * @returns what it wrote to stdout.
+ * @throws ProgramStopped at the limit or by the signal; Error with `stdout` and `stderr` if it fails; Error if it cannot be run.
+ */
+export async function runProgram(
+  program: string,
+  args: readonly string[],
+  { cwd, timeoutMs, signal }: RunProgramOptions,
+): Promise<string> {
+  if (signal?.aborted === true) throw new ProgramStopped('it was aborted')
+  const detached = signal !== undefined
+  const child = spawn(program, args, { cwd, detached, stdio: ['ignore', 'pipe', 'pipe'] })
+  const [stdout, stderr] = [keepEnd(child.stdout), keepEnd(child.stderr)]
+  let stopped: string | undefined
+  const stop = (why: string) => {
+    stopped ??= why
+    kill(child, detached)
+    // What has left the group may hold them open.
+    child.stdout.destroy()
+    child.stderr.destroy()
+  }
+  const timer = setTimeout(() => stop(`it took longer than ${timeoutMs / 1000} s`), timeoutMs)
+  const abort = () => stop('it was aborted')
+  signal?.addEventListener('abort', abort)
+  try {
+    const ending = await ended(child)
+    if (stopped !== undefined) throw new ProgramStopped(stopped)
+    if (ending === 0) return stdout()
+    const problem = new Error(`it ended with ${ending}`)
+    throw Object.assign(problem, { stdout: stdout(), stderr: stderr() })
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', abort)
+  }
+}
+
+/** @returns its exit status, or the signal that ended it. */
+function ended(child: ChildProcess): Promise<number | string | null> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (status, signal) => resolve(status ?? signal))
+  })
+}
+
+function keepEnd(output: Readable): () => string {
+  let text = ''
+  output.setEncoding('utf8').on('data', (chunk: string) => {
+    text = (text + chunk).slice(-KEPT)
+  })
+  return () => text
+}
+
+/** @param isGroup - whether it leads a process group, all of which is killed. */
+function kill(child: ChildProcess, isGroup: boolean): void {
+  if (child.pid === undefined) return
+  try {
+    process.kill(isGroup ? -child.pid : child.pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
+/** What a program wrote before it failed, in one line; else why it was stopped or could not be run. */
+export function whatFailed(error: unknown): string {
+  const { stderr = '', stdout = '', message = String(error) } = Object(error)
+  const written = [stderr, stdout].find((text) => String(text).trim() !== '') ?? message
+  return String(written).trim().replaceAll(/\s+/g, ' ').slice(-600)
+}
