@@ -169,10 +169,11 @@ await t.test('a deadline ends an ensemble whose second step waits', async (t) =>
   const infer = (rounds: number): Promise<unknown> =>
     client.infer({ modelName: 'slow', inputs: slowInputs(rounds) }, { signal: leaving.signal })
   // One instance: it runs `first`, then both first steps, then the flood, which holds the second steps up.
-  const first = infer(SHORT)
+  // It runs until all others wait, on a busy machine too, and ends long before the deadline.
+  const first = infer(LONG)
   const last = infer(SHORT)
   await untilPending(serving, 1)
-  const ended = askBoth(serving, client, 1, 5000)
+  const ended = askBoth(serving, client, 1, 15_000)
   await untilPending(serving, 3)
   const flood = Promise.allSettled(Array.from({ length: 200 }, () => infer(LONG)))
   await Promise.all([first, last])

@@ -8,6 +8,7 @@ const SERVING = [
   '--initial-old-space-size=128',
   '--heap-growing-percent=25',
   '--no-allocation-site-pretenuring',
+  '--invocation-count-for-turbofan=2000',
 ]
 
 await t.test('every program that serves sets its flags of V8 by itself', async (t) => {

@@ -228,6 +228,20 @@ await t.test(
   },
 )
 
+await t.test(
+  'an environment whose packages lie elsewhere is not kept',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const cache = await temporaryFolder(t)
+    env['PIP_TARGET'] = await temporaryFolder(t)
+    t.teardown(() => delete env['PIP_TARGET'])
+    await t.rejects(search(cache, [await bare(t)]), {
+      message: /^cannot make a Python environment .*it cannot import numpy/,
+    })
+    t.same(await readdir(cache), [])
+  },
+)
+
 await t.test('of several that make the same at once all use the first', async (t) => {
   const cache = await temporaryFolder(t)
   const [one, other] = await Promise.all([

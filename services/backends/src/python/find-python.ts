@@ -93,7 +93,12 @@ async function ensureEnvironment(base: BasePython, o: FindPythonOptions): Promis
   const begin = o.clock.now()
   o.log.info('making a Python environment', { folder, modules: o.modules })
   try {
-    await makeCached(o.cache, key, (directory) => install(base, directory, requirements, o.signal))
+    await makeCached(o.cache, key, async (directory) => {
+      await install(base, directory, requirements, o.signal)
+      // Settings of pip, as PIP_TARGET, may have put the packages elsewhere.
+      const { problem } = await probePython(join(directory, 'bin', 'python'), o.modules, o.signal)
+      if (problem !== undefined) throw new Error(problem)
+    })
   } catch (error) {
     const text = `cannot make a Python environment for models in ${folder} (${whatFailed(error)})`
     throw refusal(text, o, error)

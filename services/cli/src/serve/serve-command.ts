@@ -1,4 +1,3 @@
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import {
   type Executable,
@@ -17,6 +16,7 @@ import {
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
+import { cacheFolder } from './cache-folder.ts'
 import { checkPythonFlags, choosePython } from './choose-python.ts'
 import { checkControlFlags } from './control-flags.ts'
 import { checkManifestFlags } from './manifest-flags.ts'
@@ -82,12 +82,6 @@ export function checkServeFlags(flags: ServeFlags): void {
 export function settleDeprecated(flags: ServeFlags): ServeFlags {
   const isStrict = flags['strict-model-config'] ?? flags['disable-auto-complete-config']
   return { ...flags, 'disable-auto-complete-config': isStrict }
-}
-
-/** Tutti's folder in the user's cache. */
-function cacheFolder({ env }: ProcessEnvironment): string {
-  const { XDG_CACHE_HOME: cache, HOME: home = homedir() } = env
-  return join(cache === undefined || cache === '' ? join(home, '.cache') : cache, 'tutti')
 }
 
 export const serveCommand: Command = {
