@@ -3,18 +3,9 @@
 import numpy as np
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
-from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+from tritonclient.utils import np_to_triton_dtype
 
-from checks import check, read_flags, run
-
-
-def refusal(call, *arguments, **options):
-    """-> the error of a call that has to fail"""
-    try:
-        call(*arguments, **options)
-    except InferenceServerException as error:
-        return error
-    raise AssertionError("it should have been refused")
+from checks import check, read_flags, refusal, run
 
 
 class Client:

@@ -23,6 +23,22 @@ def read_flags(*names, optional=()):
     return parser.parse_args()
 
 
+def refusal(call, *arguments, **options):
+    """The error of a call of tritonclient that has to fail."""
+    from tritonclient.utils import InferenceServerException
+
+    try:
+        call(*arguments, **options)
+    except InferenceServerException as error:
+        return error
+    raise AssertionError("it should have been refused")
+
+
+def refusal_text(call, *arguments, **options):
+    """What the server says of a call that has to fail."""
+    return refusal(call, *arguments, **options).message()
+
+
 def run(*arguments):
     """Calls every check with the arguments. A check fails by raising."""
     for function in CHECKS:

@@ -6,9 +6,9 @@ import numpy as np
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 import tritonclient.utils.cuda_shared_memory as shm
-from tritonclient.utils import InferenceServerException, serialize_byte_tensor
+from tritonclient.utils import serialize_byte_tensor
 
-from checks import check, read_flags, run
+from checks import check, read_flags, refusal_text, run
 
 ROW = np.arange(16, dtype=np.float32).reshape(1, 16)
 SIZE = 4096
@@ -50,14 +50,6 @@ class Shared:
             shm.destroy_shared_memory_region(region)
 
 
-def refusal(call, *arguments, **options):
-    try:
-        call(*arguments, **options)
-    except InferenceServerException as error:
-        return error.message()
-    raise AssertionError("it should have been refused")
-
-
 @check
 def listed(clients):
     """memory of a GPU is registered once and listed"""
@@ -71,7 +63,7 @@ def listed(clients):
         }
         for part, name in c.names.items():
             assert int(found[name]) == c.sizes[part], found
-        again = refusal(c.register, "in")
+        again = refusal_text(c.register, "in")
         assert again == f"shared memory region '{c.names['in']}' already in manager", again
 
 
@@ -130,16 +122,16 @@ def texts(clients):
 def refusals(clients):
     """places that are not there, handles that are none and allocations that are smaller are refused, and the others still work"""
     for c in clients:
-        outside = refusal(c.client.infer, "ens_chain", [c.tensor("X", ROW, size=5000)])
+        outside = refusal_text(c.client.infer, "ens_chain", [c.tensor("X", ROW, size=5000)])
         assert outside == f"Invalid offset + byte size for shared memory region: '{c.names['in']}'", outside
         wrong = base64.b64encode(bytes(64))
-        said = refusal(c.client.register_cuda_shared_memory, "wrong", wrong, DEVICE, SIZE)
+        said = refusal_text(c.client.register_cuda_shared_memory, "wrong", wrong, DEVICE, SIZE)
         assert "cuIpcOpenMemHandle says" in said, said
         handle = shm.get_raw_handle(c.regions["large_in"])
-        absent = refusal(c.client.register_cuda_shared_memory, "absent", handle, 99, SIZE)
+        absent = refusal_text(c.client.register_cuda_shared_memory, "absent", handle, 99, SIZE)
         assert "cuDeviceGet says 101" in absent, absent
         # CUDA's allocations may be larger than what was asked for.
-        much = refusal(c.client.register_cuda_shared_memory, "much", handle, DEVICE, 1 << 40)
+        much = refusal_text(c.client.register_cuda_shared_memory, "much", handle, DEVICE, 1 << 40)
         assert "much" in much, much
     small(clients)
 
@@ -149,7 +141,7 @@ def forgotten(clients):
     """what is unregistered is unknown, and may be registered again"""
     for c in clients:
         c.client.unregister_cuda_shared_memory(c.names["in"])
-        unknown = refusal(c.client.infer, "ens_chain", [c.tensor("X", ROW)])
+        unknown = refusal_text(c.client.infer, "ens_chain", [c.tensor("X", ROW)])
         assert unknown == f"Unable to find shared memory region: '{c.names['in']}'", unknown
         c.register("in")
     small(clients)

@@ -6,9 +6,9 @@ import numpy as np
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 import tritonclient.utils.shared_memory as shm
-from tritonclient.utils import InferenceServerException, serialize_byte_tensor
+from tritonclient.utils import serialize_byte_tensor
 
-from checks import check, read_flags, run
+from checks import check, read_flags, refusal_text, run
 
 ROW = np.arange(16, dtype=np.float32).reshape(1, 16)
 SIZE = ROW.nbytes
@@ -45,14 +45,6 @@ class Shared:
         shm.destroy_shared_memory_region(self.output)
 
 
-def refusal(call, *arguments, **options):
-    try:
-        call(*arguments, **options)
-    except InferenceServerException as error:
-        return error.message()
-    raise AssertionError("it should have been refused")
-
-
 @check
 def listed(clients):
     """shared memory is in the metadata, and regions are registered once and listed"""
@@ -64,7 +56,7 @@ def listed(clients):
         listed = c.client.get_system_shared_memory_status()
         names = [r["name"] for r in listed] if isinstance(listed, list) else list(listed.regions)
         assert {c.in_name, c.out_name} <= set(names), names
-        again = refusal(c.client.register_system_shared_memory, c.in_name, f"{c.key}_in", 4096)
+        again = refusal_text(c.client.register_system_shared_memory, c.in_name, f"{c.key}_in", 4096)
         assert again == f"shared memory region '{c.in_name}' already in manager", again
 
 
@@ -106,11 +98,11 @@ def texts(clients):
 def refusals(clients):
     """places that are not there, or too small, are refused in Triton's words"""
     for c in clients:
-        outside = refusal(c.client.infer, "ens_chain", [c.tensor("X", ROW, 0, 5000)])
+        outside = refusal_text(c.client.infer, "ens_chain", [c.tensor("X", ROW, 0, 5000)])
         assert outside == f"Invalid offset + byte size for shared memory region: '{c.in_name}'", outside
-        mismatch = refusal(c.client.infer, "ens_chain", [c.tensor("X", ROW, 0, 32)])
+        mismatch = refusal_text(c.client.infer, "ens_chain", [c.tensor("X", ROW, 0, 32)])
         assert "byte size mismatch for input 'X' for model 'ens_chain'. Expected 64, got 32" in mismatch, mismatch
-        small = refusal(c.client.infer, "ens_chain", [c.tensor("X", ROW)], outputs=[c.wanted("Y", 63)])
+        small = refusal_text(c.client.infer, "ens_chain", [c.tensor("X", ROW)], outputs=[c.wanted("Y", 63)])
         assert small.endswith("output 'Y' (63 bytes) should be at least 64 bytes to hold the results"), small
 
 
@@ -119,7 +111,7 @@ def forgotten(clients):
     """what is unregistered is unknown"""
     for c in clients:
         c.client.unregister_system_shared_memory(c.in_name)
-        unknown = refusal(c.client.infer, "ens_chain", [c.tensor("X", ROW)])
+        unknown = refusal_text(c.client.infer, "ens_chain", [c.tensor("X", ROW)])
         assert unknown == f"Unable to find shared memory region: '{c.in_name}'", unknown
         c.client.unregister_system_shared_memory(c.out_name)
         c.close()

@@ -89,7 +89,7 @@ await t.test('Models from an image', { skip: withoutTuttiImages() }, async (t) =
     t.match(await kubectl(...READY, 'model/gfpgan', 'model/python'), /condition met/)
   })
 
-  await t.test('what is wrong with an image is said', async () => {
+  await t.test('a Model says why its image cannot give the files', async () => {
     const storageUri = `${SAMPLES}/pre_gfpgan`
     const digest = `sha256:${'0'.repeat(64)}`
     await apply(

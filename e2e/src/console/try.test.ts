@@ -284,7 +284,7 @@ await t.test('a request from the page', { skip }, async (t) => {
     }
   })
 
-  await t.test('what is wrong is said, by the page or by the server', async (t) => {
+  await t.test('a wrong input has an error, of the page or of the server', async (t) => {
     await openModel(page, 'ens_chain')
     const field = page.getByLabel('JSON')
     await field.fill('[1, 2')

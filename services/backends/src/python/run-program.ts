@@ -4,18 +4,18 @@ import type { Readable } from 'node:stream'
 export interface RunProgramOptions {
   readonly cwd: string
   readonly timeoutMs: number
-  /** Ends the program and what it has started. Without it the program is in the process group of this process, where Ctrl-C ends it. */
+  /** Stops the program and what it has started. Without it the program is in the process group of this process, where Ctrl-C stops it. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** The program was ended before it was done, which says nothing of what would have come of it. */
+/** The program was stopped, by its signal or at its time limit. It may have succeeded with more time. */
 export class ProgramStopped extends Error {}
 
 /** Characters that are kept of each output: the last ones. */
 const KEPT = 2 ** 18
 
 /**
- * Runs a program without input. What it has started, such as the programs that pip builds with, ends with it at the time limit.
+ * Runs a program without input. With a signal, the programs that it has started (pip starts some) are stopped with it.
  *
  * @returns what it wrote to stdout.
  * @throws ProgramStopped at the limit or by the signal; Error with `stdout` and `stderr` if it fails; Error if it cannot be run.

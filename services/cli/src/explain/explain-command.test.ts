@@ -184,7 +184,7 @@ await t.test('what it says executes, and in which order, is what a run does', (t
     const requested = plan.outputs.filter((_, i) => (seed >> i) % 2 === 0).map(({ name }) => name)
     const inputs = Object.fromEntries(plan.inputs.map(({ name }) => [name, name]))
     const { invocations } = interpretEnsemble(ensemble, inputs, requested)
-    const explanation = explainPlan(plan, () => undefined, requested)
+    const explanation = explainPlan(plan, ensemble.modelOf, requested)
     const executed = explanation.steps.filter((step) => step.executes).map(({ name }) => name)
     const ran = invocations.map((text) => text.slice(0, text.indexOf('(')))
     t.strictSame(executed.toSorted(), ran.toSorted(), `seed ${seed}`)

@@ -1,4 +1,5 @@
 import { type EnsemblePlan, selectOutputs } from '@tutti/ensemble'
+import { assert } from '@tutti/errors'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
 import { chainTo, longestChains, longestOf } from './longest-chains.ts'
@@ -110,10 +111,12 @@ export function explainPlan(
 
 function metadataOf(models: (name: string) => ModelConfig | undefined, name: string) {
   const config = models(name)
-  return config === undefined ? { inputs: [], outputs: [] } : modelMetadata(config, [])
+  assert(config !== undefined, `the plan has model ${name}, which has no configuration`)
+  return modelMetadata(config, [])
 }
 
 function find(tensors: readonly ExplainedTensor[], name: string): ExplainedTensor {
   const found = tensors.find((tensor) => tensor.name === name)
-  return { name, datatype: found?.datatype ?? '?', shape: found?.shape ?? [] }
+  assert(found !== undefined, `the plan has tensor ${name}, its model does not`)
+  return found
 }

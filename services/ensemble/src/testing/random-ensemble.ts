@@ -65,6 +65,7 @@ export function randomEnsemble(
   return {
     config,
     plan,
+    modelOf: (name: string) => draft.models.get(name),
     /** What a step answers: one response, or any number if it is decoupled. Withheld outputs are absent. */
     answer: (step: number, inputs: Symbols) => answer(plan, seed, step, inputs),
   }

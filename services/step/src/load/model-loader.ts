@@ -119,7 +119,7 @@ export class ModelLoader {
       return await repository.take(name, overrides)
     } catch (thrown) {
       const error = ServeError.from(thrown)
-      if (error.reason === 'REPOSITORY_UNREADABLE') this.#count(overrides)
+      if (error.reason === 'REPOSITORY_UNREADABLE') this.#countFailure(overrides)
       // There is such a model, but nothing of it can be used: the index says why.
       if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.byName.get(name))) {
         this.#o.events.modelRefused(name, error.message)
@@ -138,12 +138,12 @@ export class ModelLoader {
     // What is served stays if what should take its place cannot be served.
     if (error === undefined || !stays) table.put(model)
     if (error === undefined) return
-    this.#count(overrides)
+    this.#countFailure(overrides)
     await model.release()
     throw error
   }
 
-  #count(overrides: LoadOverrides | undefined): void {
+  #countFailure(overrides: LoadOverrides | undefined): void {
     if (overrides === undefined) this.#failures += 1
   }
 

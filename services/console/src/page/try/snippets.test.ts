@@ -64,24 +64,33 @@ await t.test('files of one name are found', (t) => {
   t.end()
 })
 
-await t.test('a token, TLS, a version and an answer of bytes are said', async (t) => {
-  const more = { model: 'a/b', version: '2', isSecure: true, hasToken: true, isBinaryAnswer: true }
-  const { args } = runShell(`TOKEN=abc\n${curlLines({ ...SOURCE, ...more })}`, folder)
-  t.same(args.slice(0, 5), [
-    'https://localhost:8000/v2/models/a%2Fb/versions/2/infer',
-    '-H',
-    'authorization: Bearer abc',
-    '--output',
-    'answer.bin',
-  ])
-  const python = pythonLines({ ...SOURCE, ...more })
-  t.match(python, /import os\n/)
-  t.match(python, /"localhost:8000", ssl=True/)
-  t.match(
-    python,
-    /model_version="2", headers=\{"authorization": "Bearer " \+ os.environ\["TOKEN"\]\}/,
-  )
-})
+await t.test(
+  'the lines to copy have a token, TLS, a version, and a file for an answer of bytes',
+  async (t) => {
+    const more = {
+      model: 'a/b',
+      version: '2',
+      isSecure: true,
+      hasToken: true,
+      isBinaryAnswer: true,
+    }
+    const { args } = runShell(`TOKEN=abc\n${curlLines({ ...SOURCE, ...more })}`, folder)
+    t.same(args.slice(0, 5), [
+      'https://localhost:8000/v2/models/a%2Fb/versions/2/infer',
+      '-H',
+      'authorization: Bearer abc',
+      '--output',
+      'answer.bin',
+    ])
+    const python = pythonLines({ ...SOURCE, ...more })
+    t.match(python, /import os\n/)
+    t.match(python, /"localhost:8000", ssl=True/)
+    t.match(
+      python,
+      /model_version="2", headers=\{"authorization": "Bearer " \+ os.environ\["TOKEN"\]\}/,
+    )
+  },
+)
 
 await t.test('files of any name and content are sent as they are', async () => {
   const someName = fc
