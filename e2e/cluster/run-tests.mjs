@@ -29,6 +29,7 @@ export async function runClusterTests(cluster, filters, { signal } = {}) {
     provide: async () => env,
     jobs: 1,
     timeoutS: LONGEST_FILE_S,
+    lock: 'cluster-test.lock',
     signal,
   })
 }
