@@ -1,7 +1,5 @@
-import { json } from 'node:stream/consumers'
-import { until } from '@tutti/chassis/testing'
-import { type Answer, startArtifactServer } from '@tutti/repository/testing'
-import t, { type Test } from 'tap'
+import t from 'tap'
+import { checkParts, startCollector } from './collector.ts'
 import { openClient } from './grpc-client.ts'
 import { scrape } from './metrics.ts'
 import { restInfer } from './rest-infer.ts'
@@ -23,42 +21,9 @@ const COUNTERS = [
   'nv_inference_compute_output_duration_us',
 ]
 
-interface Span {
-  readonly traceId: string
-  readonly spanId: string
-  readonly parentSpanId?: string
-  readonly name: string
-  readonly attributes: readonly {
-    readonly key: string
-    readonly value: { readonly stringValue?: string }
-  }[]
-  readonly status: { readonly code?: number }
-}
-
-interface Export {
-  readonly resourceSpans: readonly {
-    readonly scopeSpans: readonly { readonly spans: readonly Span[] }[]
-  }[]
-}
-
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const PARENT_ID = 'b7ad6b7169203331'
 const FAILED = 2
-
-/** An OTLP/HTTP collector that keeps what it is sent. */
-async function startCollector(t: Test): Promise<{ url: string; spans: Span[] }> {
-  const spans: Span[] = []
-  const take: Answer = async (request, response) => {
-    const { resourceSpans } = (await json(request)) as Export
-    for (const { scopeSpans } of resourceSpans) {
-      for (const scope of scopeSpans) spans.push(...scope.spans)
-    }
-    response.setHeader('content-type', 'application/json').end('{}')
-  }
-  const server = await startArtifactServer(take)
-  t.teardown(() => server.close())
-  return { url: server.origin, spans }
-}
 
 await t.test('what a server tells of its requests', async (t) => {
   const collector = await startCollector(t)
@@ -126,10 +91,11 @@ await t.test('what a server tells of its requests', async (t) => {
   t.same(strange, [], 'every line is JSON with a message')
 
   await t.test(
-    'one span per request, one per step below it, under the caller’s trace',
+    'a span for the request, one for each step below it and for its parts, in the caller’s trace',
     async (t) => {
-      // Three chains with two steps each, and two failures with two steps each.
-      await until('all spans came', () => collector.spans.length >= 15)
+      // Three chains with two steps each, and two failures with two steps each; all before the process ended.
+      const calls = collector.spans.filter(({ name }) => /^(?:infer|execute) /.test(name))
+      t.equal(calls.length, 15)
       const traced = collector.spans.filter(
         ({ name, traceId }) => name === 'infer ens_chain' && traceId === TRACE_ID,
       )
@@ -146,8 +112,10 @@ await t.test('what a server tells of its requests', async (t) => {
             name,
           )
         }
-        for (const step of steps)
+        for (const step of steps) {
           t.match(step, { traceId: TRACE_ID, name: 'execute add_one_batch' })
+          checkParts(t, step, collector.spans)
+        }
       }
       const failed = collector.spans.filter((span) => span.status.code === FAILED)
       const names = ['execute fail_at_run', 'infer ens_fail']

@@ -38,6 +38,20 @@ await t.test('pods get no setting of metrics that they would not start with', as
     t.throws(() => check(`--metrics-config=${text}`), /--metrics-config: got /)
 })
 
+await t.test('pods get no collector that they could not use', async (t) => {
+  for (const ratio of ['0', '1', '0.25', '.5', '1e-05'])
+    t.doesNotThrow(() => check('--otlp-endpoint=http://c:4318', `--otlp-sample-ratio=${ratio}`))
+  for (const ratio of ['', '1.1', '-1', 'all', '.', 'Infinity'])
+    t.throws(
+      () => check('--otlp-endpoint=http://c:4318', `--otlp-sample-ratio=${ratio}`),
+      /--otlp-sample-ratio: got .*, want a number from 0 to 1/,
+    )
+  for (const url of ['c:4318', 'grpc://c:4317', 'http://c:4318/v1/traces', 'http://c?x', ''])
+    t.throws(() => check(`--otlp-endpoint=${url}`), /--otlp-endpoint: got .*want the base of OTLP/)
+  for (const flag of ['--otlp-headers-secret=x', '--otlp-sample-ratio=0'])
+    t.throws(() => check(flag), /--otlp-endpoint: got none, want the collector/)
+})
+
 await t.test('the version is that of the package', async (t) => {
   let out = ''
   const environment = {

@@ -1,7 +1,7 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { NATS_FLAGS } from './nats/nats-flags.ts'
-import { checkMetricsConfig, SERVING_FLAGS } from './serving-flags.ts'
+import { checkMetricsConfig, checkTelemetry, SERVING_FLAGS } from './serving-flags.ts'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 const SECONDS = { type: 'int', min: 1, max: 3600, unit: 's' } as const
@@ -66,6 +66,7 @@ export type OperatorFlags = FlagValues<typeof OPERATOR_FLAGS>
 /** @throws ServeError FLAG_INVALID if the times of the election do not fit one another, or pods could not start. */
 export function checkOperatorFlags(flags: OperatorFlags): void {
   for (const text of flags['metrics-config']) checkMetricsConfig(text)
+  checkTelemetry(flags)
   const leaseS = flags['leader-elect-lease-duration']
   const renewS = flags['leader-elect-renew-deadline']
   const retryS = flags['leader-elect-retry-period']

@@ -1,10 +1,13 @@
-import { type FlagTable, flagRefusal } from '@tutti/chassis'
+import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 
 const PULL_POLICY = {
   type: 'enum',
   values: ['Always', 'IfNotPresent', 'Never'],
   default: 'IfNotPresent',
 } as const
+
+/** Share of the requests. */
+const ALL = '1'
 
 /** The flags about what the operator serves, and the pods with which it does so. */
 export const SERVING_FLAGS = {
@@ -89,6 +92,22 @@ export const SERVING_FLAGS = {
     description:
       'NAME=VALUE for --metrics-config of routers and steps, such as histogram_latencies=true. Repeat the flag for more.',
   },
+  'otlp-endpoint': {
+    type: 'string',
+    description:
+      'Collector to which routers and steps send their spans, OTLP over HTTP: http://HOST:4318. Default: none.',
+  },
+  'otlp-sample-ratio': {
+    type: 'string',
+    default: ALL,
+    description:
+      "Share of the requests that are traced, 0 to 1, with --otlp-endpoint. A caller's choice is kept.",
+  },
+  'otlp-headers-secret': {
+    type: 'string',
+    description:
+      'Secret in the namespace of the pods whose key headers, NAME=VALUE,..., goes to the collector, with --otlp-endpoint.',
+  },
   'scrape-namespace': {
     type: 'string',
     repeatable: true,
@@ -96,6 +115,24 @@ export const SERVING_FLAGS = {
       'Let pods of this namespace, such as Prometheus, read the metrics of routers and steps. Repeat the flag for more.',
   },
 } as const satisfies FlagTable
+
+/** @throws ServeError FLAG_INVALID for what the pods would not start with, or would ignore. */
+export function checkTelemetry(flags: FlagValues<typeof SERVING_FLAGS>): void {
+  const { 'otlp-endpoint': endpoint, 'otlp-sample-ratio': ratio } = flags
+  if (endpoint === undefined) {
+    if (flags['otlp-headers-secret'] === undefined && ratio === ALL) return
+    const want = 'want the collector, with --otlp-headers-secret or --otlp-sample-ratio'
+    throw flagRefusal('--otlp-endpoint', `got none, ${want}`)
+  }
+  const { protocol = '', href = '' } = URL.parse(endpoint) ?? {}
+  if (!/^https?:$/.test(protocol) || /[?#]|\/v1\/traces\/?$/.test(href)) {
+    const want = 'want the base of OTLP over HTTP, http://HOST:4318, without /v1/traces'
+    throw flagRefusal('--otlp-endpoint', `got ${endpoint}, ${want}`)
+  }
+  if (!/^[\d.]+(e-?\d+)?$/i.test(ratio) || !(Number(ratio) <= 1)) {
+    throw flagRefusal('--otlp-sample-ratio', `got ${ratio}, want a number from 0 to 1`)
+  }
+}
 
 const QUANTILE = '(0?\\.\\d+|0|1):(0?\\.\\d+|0|1)'
 const QUANTILES = new RegExp(`^summary_quantiles=${QUANTILE}(,${QUANTILE})*$`)

@@ -4,6 +4,7 @@ import { NATS_SECRETS } from './nats/nats-tenancy.ts'
 import type { OperatorFlags } from './operator-flags.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
 import type { NatsSettings as PodAccess, StepSettings } from './resources/step-settings.ts'
+import type { TelemetrySettings } from './resources/telemetry-env.ts'
 
 /** What the flags say about steps. @throws ServeError FLAG_INVALID */
 export function toStepSettings({
@@ -23,6 +24,7 @@ export function toStepSettings({
     imagePullSecrets: flags['image-pull-secret'],
     nats: toPodAccess(toNatsSettings(flags)),
     metricsConfig: flags['metrics-config'],
+    telemetry: toTelemetry(flags),
     allowsHostAccess: flags['allow-host-access'] || flags['allow-host-path'],
     network: {
       isEnabled: flags['network-policies'],
@@ -37,6 +39,13 @@ export function toStepSettings({
       })),
     },
   }
+}
+
+function toTelemetry(flags: OperatorFlags): TelemetrySettings | undefined {
+  const endpoint = flags['otlp-endpoint']
+  if (endpoint === undefined) return undefined
+  const headersSecret = flags['otlp-headers-secret']
+  return { endpoint, sampleRatio: flags['otlp-sample-ratio'], headersSecret }
 }
 
 function toPodAccess({ urls: servers, prefix, former, ...o }: NatsSettings): PodAccess {
@@ -57,7 +66,7 @@ function toPodAccess({ urls: servers, prefix, former, ...o }: NatsSettings): Pod
 /** What the flags say about routers. */
 export function toRouterDefaults(
   flags: OperatorFlags,
-  { nats, network, metricsConfig, imagePullSecrets }: StepSettings,
+  { nats, network, metricsConfig, telemetry, imagePullSecrets }: StepSettings,
 ): RouterDefaults {
   return {
     image: flags['router-image'],
@@ -67,6 +76,7 @@ export function toRouterDefaults(
     replicas: flags['router-replicas'],
     nats,
     metricsConfig,
+    telemetry,
     network,
   }
 }

@@ -36,6 +36,14 @@
 {{- $problems = append $problems (printf "scope.namespaces: got %s, but scope.mode is Cluster, which serves all; want scope.mode: Namespaces, or none" (join ", " .namespaces)) -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.telemetry -}}
+{{- if regexMatch "/v1/traces/?$" .otlpEndpoint -}}
+{{- $problems = append $problems (printf "telemetry.otlpEndpoint: got %s, want it without /v1/traces" .otlpEndpoint) -}}
+{{- end -}}
+{{- if and (not .otlpEndpoint) (or .headersSecret (ne (float64 .sampleRatio) 1.0)) -}}
+{{- $problems = append $problems "telemetry.otlpEndpoint: got none, want the collector: telemetry.headersSecret or telemetry.sampleRatio is set" -}}
+{{- end -}}
+{{- end -}}
 {{- $problems = concat $problems (include "tutti.natsChecks" . | fromYamlArray) -}}
 {{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) -}}
 {{- $problems = append $problems "metrics.serviceMonitor.enabled: got true, want metrics.enabled: true too: it selects that Service" -}}

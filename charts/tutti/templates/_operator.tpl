@@ -41,6 +41,15 @@
 {{- range .Values.networkPolicy.scrapeNamespaces -}}
 {{- $flags = append $flags (printf "--scrape-namespace=%s" .) -}}
 {{- end -}}
+{{- with .Values.telemetry -}}
+{{- if .otlpEndpoint -}}
+{{- $flags = append $flags (printf "--otlp-endpoint=%s" .otlpEndpoint) -}}
+{{- $flags = append $flags (printf "--otlp-sample-ratio=%s" (toString .sampleRatio)) -}}
+{{- with .headersSecret -}}
+{{- $flags = append $flags (printf "--otlp-headers-secret=%s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $set := include "tutti.natsSets" . | fromYamlArray -}}
 {{- $flags = concat $flags (include "tutti.natsSetArgs" (dict "context" $ "set" $set) | fromYamlArray) -}}
 {{- end -}}

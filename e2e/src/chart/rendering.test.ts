@@ -139,6 +139,8 @@ await t.test('values that cannot be are refused', WITH_HELM, async (t) => {
     { 'nats.resources.requests.cpu': '-1' },
     { 'metrics.prometheusRule.stepSeconds': 30 },
     { 'metrics.prometheusRule.runbookUrl': 'wiki.example' },
+    { 'telemetry.otlpEndpoint': 'collector:4318' },
+    { 'telemetry.sampleRatio': 2 },
   ]
   await forEach(cases, async (values) => {
     const { code, err } = await template(values)
@@ -193,6 +195,11 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
     [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want the namespaces to serve'],
     [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
     [{ 'step.allowHostPath': true }, '- step.allowHostPath: got it, want step.allowHostAccess'],
+    [
+      { 'telemetry.otlpEndpoint': 'http://c:4318/v1/traces' },
+      '- telemetry.otlpEndpoint: got http://c:4318/v1/traces, want it without /v1/traces',
+    ],
+    [{ 'telemetry.sampleRatio': 0.5 }, '- telemetry.otlpEndpoint: got none, want the collector'],
     [{ 'global.imageregistry': 'r.example' }, '- global.imageregistry: want global.imageRegistry'],
     [
       { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },
@@ -284,6 +291,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   ]) {
     t.ok(args.includes(wanted), wanted)
   }
+  t.notOk(args.some((arg) => arg.startsWith('--otlp')))
   const digest = `sha256:${'0'.repeat(64)}`
   const values = {
     'step.image.digest': digest,
@@ -295,6 +303,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     'operator.logLevel': 'error',
     'networkPolicy.scrapeNamespaces': ['monitoring'],
     'operator.extraArgs': ['--health-port=1'],
+    telemetry: { otlpEndpoint: 'http://c:4318', sampleRatio: 0.00001, headersSecret: 'otlp' },
   }
   const others = operatorArgsOf(await render(values))
   for (const wanted of [
@@ -307,6 +316,9 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     '--log-info=false',
     '--log-warning=false',
     '--health-port=1',
+    '--otlp-endpoint=http://c:4318',
+    '--otlp-sample-ratio=1e-05',
+    '--otlp-headers-secret=otlp',
   ]) {
     t.ok(others.includes(wanted), wanted)
   }

@@ -102,6 +102,32 @@ await t.test('the spec reaches the pods', async (t) => {
   t.equal(args.at(-1), '--metrics-config=histogram_latencies=true')
 })
 
+await t.test('a collector reaches the pods as variables', async (t) => {
+  const endpoint = 'https://collector:4318/tenant'
+  const env = (headersSecret?: string) => {
+    const telemetry = { endpoint, sampleRatio: '0.1', headersSecret }
+    const built = parts({ defaults: routerDefaults({ telemetry }) })
+    return specOf(built, 'Deployment')['template'].spec.containers[0].env
+  }
+  const fieldRef = { apiVersion: 'v1', fieldPath: 'metadata.name' }
+  t.same(env(), [
+    { name: 'HOME', value: '/tmp' },
+    { name: 'POD_NAME', valueFrom: { fieldRef } },
+    { name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: endpoint },
+    {
+      name: 'OTEL_RESOURCE_ATTRIBUTES',
+      value: 'k8s.namespace.name=ns,k8s.pod.name=$(POD_NAME)',
+    },
+    { name: 'OTEL_SERVICE_NAME', value: 'tutti-router' },
+    { name: 'OTEL_TRACES_SAMPLER_ARG', value: '0.1' },
+  ])
+  const secretKeyRef = { name: 'collector', key: 'headers', optional: true }
+  t.same(
+    env('collector').find(({ name }: PlainObject) => name === 'OTEL_EXPORTER_OTLP_HEADERS'),
+    { name: 'OTEL_EXPORTER_OTLP_HEADERS', valueFrom: { secretKeyRef } },
+  )
+})
+
 await t.test('no field of a Router is without effect', async (t) => {
   const spec: Required<RouterSpec> = {
     replicas: 5,

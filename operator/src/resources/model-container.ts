@@ -18,6 +18,7 @@ import {
   TMP_VOLUME,
 } from './serving-pod.ts'
 import { DIRECT_PORT, PORTS, type StepSettings } from './step-settings.ts'
+import { telemetryEnv } from './telemetry-env.ts'
 
 /** The container that serves. */
 export const MAIN = 'main'
@@ -65,7 +66,11 @@ export function buildMainContainer(o: MainContainerOptions): Container {
   const container = ourContainer(MAIN, image, { command: 'tutti-step', args: toArgs(o, times) })
   return {
     ...container,
-    ...(isDirect && { env: [...(container.env ?? []), POD_IP] }),
+    env: [
+      ...(container.env ?? []),
+      ...telemetryEnv(settings.telemetry, { service: 'tutti-step', namespace: o.namespace }),
+      ...(isDirect ? [POD_IP] : []),
+    ],
     ports: containerPorts({ ...PORTS, ...(isDirect && { direct: DIRECT_PORT }) }),
     resources: toResources(spec),
     volumeMounts: [

@@ -364,6 +364,22 @@ await t.test('settings of the installation reach the pods', async (t) => {
   t.notOk(child(build({}, { settings: { network } }), 'NetworkPolicy'))
 })
 
+await t.test('a collector reaches the steps, and a pod template has the last word', async (t) => {
+  const telemetry = { endpoint: 'http://c:4318', sampleRatio: '1', headersSecret: 'collector' }
+  const template = {
+    spec: {
+      containers: [{ name: 'main', env: [{ name: 'OTEL_TRACES_SAMPLER_ARG', value: '0' }] }],
+    },
+  }
+  const settings = { telemetry, transport: 'TLS' } as const
+  const env = main({ podTemplate: template }, { settings })?.env ?? []
+  const names = env.map(({ name }) => name.replace(/^OTEL_/, ''))
+  t.same(names.slice(0, 4), ['HOME', 'POD_NAME', 'EXPORTER_OTLP_ENDPOINT', 'EXPORTER_OTLP_HEADERS'])
+  t.same(names.slice(4), ['RESOURCE_ATTRIBUTES', 'SERVICE_NAME', 'TRACES_SAMPLER_ARG', 'POD_IP'])
+  t.match(env.slice(5, 7), [{ value: 'tutti-step' }, { value: '0' }])
+  t.same(deployment({}, { settings: { telemetry: undefined } }), deployment())
+})
+
 await t.test('steps take connections of routers where the Router says so', async (t) => {
   const off = { transport: undefined }
   t.same(deployment({}, { settings: off }), deployment(), 'pods stay as they are without it')

@@ -18,6 +18,7 @@ import {
   TMP_VOLUME,
 } from './serving-pod.ts'
 import { type NatsSettings, type NetworkSettings, PORTS, transportOf } from './step-settings.ts'
+import { type TelemetrySettings, telemetryEnv } from './telemetry-env.ts'
 
 /** What the operator's configuration says about all routers. */
 export interface RouterDefaults {
@@ -30,6 +31,7 @@ export interface RouterDefaults {
   readonly nats: NatsSettings
   /** See StepSettings. */
   readonly metricsConfig: readonly string[]
+  readonly telemetry?: TelemetrySettings | undefined
   readonly network: NetworkSettings
 }
 
@@ -93,7 +95,7 @@ function buildPodSpec(parts: RouterParts): PodSpec {
 }
 
 function buildContainer(parts: RouterParts): Container {
-  const { spec, defaults } = parts
+  const { spec, defaults, namespace } = parts
   const ports = {
     'edge-grpc': EDGE_PORTS.edgeGrpc,
     'edge-http': EDGE_PORTS.edgeHttp,
@@ -101,12 +103,15 @@ function buildContainer(parts: RouterParts): Container {
     http: PORTS.http,
     metrics: PORTS.metrics,
   }
+  const image = { image: spec.image ?? defaults.image, imagePullPolicy: defaults.imagePullPolicy }
+  const container = ourContainer('main', image, { command: 'tutti-router', args: toArgs(parts) })
+  const { telemetry } = defaults
   return {
-    ...ourContainer(
-      'main',
-      { image: spec.image ?? defaults.image, imagePullPolicy: defaults.imagePullPolicy },
-      { command: 'tutti-router', args: toArgs(parts) },
-    ),
+    ...container,
+    env: [
+      ...(container.env ?? []),
+      ...telemetryEnv(telemetry, { service: 'tutti-router', namespace }),
+    ],
     ports: containerPorts(ports),
     resources: toPlain(spec.resources ?? RESOURCES),
     volumeMounts: [

@@ -1,5 +1,6 @@
 import type { RouterSpec } from '@tutti/ensemble'
 import type { NetworkPolicyPeer } from '@tutti/kube'
+import type { TelemetrySettings } from './telemetry-env.ts'
 
 /** The images of steps. */
 export interface StepImages {
@@ -20,6 +21,8 @@ export interface StepSettings extends StepImages {
   readonly nats: NatsSettings
   /** `--metrics-config` of the pods; empty for what they do by themselves. */
   readonly metricsConfig: readonly string[]
+  /** Undefined for no spans. */
+  readonly telemetry?: TelemetrySettings | undefined
   /** Whether Models may use folders, namespaces, ports and privileges of their nodes. */
   readonly allowsHostAccess: boolean
   readonly network: NetworkSettings

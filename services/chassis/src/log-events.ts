@@ -15,6 +15,9 @@ export const LIFECYCLE_EVENTS = {
   exited: 'exiting',
 } as const
 
+/** The messages of tracing. */
+export const TRACING_EVENTS = { lost: 'the collector did not take spans' } as const
+
 /** The messages of a server that listens; the fields say where. */
 export const SERVING_EVENTS = {
   ready: 'server ready',

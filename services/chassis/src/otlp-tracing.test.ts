@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
+import { silentLogger, toLogger } from './log.ts'
 import { createTracing } from './otlp-tracing.ts'
 import { parseTraceParent } from './trace-parent.ts'
 
@@ -112,6 +113,59 @@ await t.test('spans arrive with parents, kinds and attributes', async (t) => {
   t.equal(outer.traceParent?.tracestate, 'vendor=x')
 })
 
+await t.test('parts of a span are children with times of their own', async (t) => {
+  const { endpoint, received, spans } = await startCollector(t)
+  // oxlint-disable-next-line node/no-process-env -- the SDK reads it there
+  process.env['OTEL_RESOURCE_ATTRIBUTES'] = 'k8s.pod.name=router-0,service.name=other'
+  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-router' })
+  const span = tracing.startSpan('execute', { kind: 'client', parent: PARENT })
+  t.equal(span.sampledTraceId, '0af7651916cd43dd8448eb211c80319c')
+  span.addPart('transfer', 0, 0.25)
+  span.addPart('compute', 0.25, 1999.5)
+  span.end()
+  await tracing.shutdown()
+  const named = (wanted: string) => spans().find(({ name }) => name === wanted)
+  const whole = named('execute')
+  const offsets = (name: string) => {
+    const { startTimeUnixNano, endTimeUnixNano, parentSpanId } = named(name) ?? {}
+    t.equal(parentSpanId, whole?.spanId)
+    return [startTimeUnixNano, endTimeUnixNano].map((time) =>
+      Number(BigInt(time ?? 0) - BigInt(whole?.startTimeUnixNano ?? 0)),
+    )
+  }
+  t.same(offsets('transfer'), [0, 250_000])
+  t.same(offsets('compute'), [250_000, 1_999_500_000])
+  t.match(
+    received[0]?.body.resourceSpans[0]?.resource.attributes,
+    new Set([
+      { key: 'k8s.pod.name', value: 'router-0' },
+      { key: 'service.name', value: 'tutti-router' },
+    ]),
+  )
+})
+
+await t.test('a collector that refuses spans is logged once a minute', async (t) => {
+  const server = createServer((_, response) => response.writeHead(401).end())
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  t.teardown(() => server.close())
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  const lines: object[] = []
+  const log = toLogger({
+    settings: silentLogger.settings,
+    write: (level, message, fields) => void lines.push({ level, message, ...fields }),
+    child: () => log,
+  })
+  const tracing = createTracing({ otlpEndpoint: `http://127.0.0.1:${port}`, serviceName: 'x', log })
+  for (let i = 0; i < 1000; i += 1) tracing.startSpan('x', { kind: 'server' }).end()
+  await tracing.shutdown()
+  const message = 'the collector did not take spans'
+  t.match(lines, [{ level: 'warn', message, error: /Unauthorized/ }])
+  t.equal(lines.length, 1)
+})
+
 await t.test('an error marks its span and says where it happened', async (t) => {
   const { endpoint, spans } = await startCollector(t)
   const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-step' })
@@ -148,6 +202,8 @@ await t.test("a caller's choice not to sample is kept and passed on", async (t) 
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00'
   const span = tracing.startSpan('infer', { parent: { traceparent }, kind: 'server' })
   t.match(span.traceParent?.traceparent, /^00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-00$/)
+  t.equal(span.sampledTraceId, undefined)
+  span.addPart('compute', 0, 1)
   span.end()
   await tracing.shutdown()
   t.same(spans(), [])
@@ -177,6 +233,8 @@ await t.test('without an endpoint the incoming context passes through', async (t
     t.equal(tracing.isEnabled, false)
     const span = tracing.startSpan('infer', { kind: 'server', parent: PARENT })
     t.equal(span.traceParent, PARENT)
+    t.equal(span.sampledTraceId, undefined)
+    span.addPart('compute', 0, 1)
     span.recordError(new ServeError('INTERNAL', 'c'))
     span.end()
     t.equal(tracing.startSpan('root', { kind: 'server' }).traceParent, undefined)

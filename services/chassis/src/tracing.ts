@@ -16,6 +16,10 @@ export interface SpanOptions {
 export interface Span {
   /** What goes to whom this span calls. Without tracing the parent's, undefined if there was none. */
   readonly traceParent: TraceParent | undefined
+  /** 32 hexadecimal digits, if the trace is sampled and this span goes to a collector: what an exemplar may name. */
+  readonly sampledTraceId: string | undefined
+  /** Adds a child that is over already. Times are milliseconds since this span began. */
+  addPart(name: string, fromMs: number, toMs: number): void
   /** Marks the span as failed, with code, reason, message and where it happened. */
   recordError(error: ServeError): void
   end(): void
@@ -38,7 +42,13 @@ export const passiveTracing: Tracing = {
 }
 
 function passiveSpan(traceParent: TraceParent | undefined): Span {
-  return { traceParent, recordError: nothing, end: nothing }
+  return {
+    traceParent,
+    sampledTraceId: undefined,
+    addPart: nothing,
+    recordError: nothing,
+    end: nothing,
+  }
 }
 
 function nothing(): void {}

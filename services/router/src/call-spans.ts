@@ -1,4 +1,5 @@
 import type { CallContext, Span, TraceParent, Tracing } from '@tutti/chassis'
+import type { StepParts } from '@tutti/server'
 import type { ResolvedEntry } from './catalog.ts'
 
 /** The span of a client's request to an ensemble. */
@@ -37,4 +38,19 @@ export function startCallSpan(
   }
   const parent = context.trace
   return tracing.startSpan(`execute ${model}`, { kind: 'client', parent, attributes })
+}
+
+/**
+ * Says where the time of a call went, as children of its span. The step measured its queue and its computation; the rest is the
+ * transfer of both ways, which is drawn before them.
+ */
+export function addStepParts(span: Span, { transferNs, queueNs, computeNs }: StepParts): void {
+  let atMs = 0
+  for (const [name, ns] of [
+    ['transfer', transferNs],
+    ['queue', queueNs],
+    ['compute', computeNs],
+  ] as const) {
+    span.addPart(name, atMs, (atMs += ns / 1e6))
+  }
 }

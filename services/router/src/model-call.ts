@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { type FailedAttempt, retryOrFail, UNWEIGHED } from '@tutti/transport'
 import { outputError } from './call-errors.ts'
-import { startCallSpan } from './call-spans.ts'
+import { addStepParts, startCallSpan } from './call-spans.ts'
 import type { ResolvedEntry } from './catalog.ts'
 import { acquireMoved, awaitReplica } from './missing-replica.ts'
 import type { ChosenReplica, Pin } from './pin.ts'
@@ -149,7 +149,10 @@ class Attempt implements ResponseSink {
     if (times === undefined) return
     const { ensemble, step, target } = this.#call
     const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
-    this.#o.metrics.observeStep({ ensemble, step, model: target.entry.name }, times, elapsedNs)
+    const labels = { ensemble, step, model: target.entry.name }
+    const parts = this.#o.metrics.observeStep(labels, times, elapsedNs)
+    // Of a stream of responses the first.
+    if (this.#span && !this.#hasResponded) addStepParts(this.#span, parts)
   }
 
   /** Comes before the sink gets the end, so that another attempt finds the place free. */

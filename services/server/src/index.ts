@@ -49,8 +49,9 @@ export {
   type Servers,
   type ServersOptions,
 } from './servers.ts'
-export { StatisticsRecorder, type StepLabels } from './statistics.ts'
+export { StatisticsRecorder } from './statistics.ts'
 export type { Execution } from './statistics-snapshot.ts'
+export type { StepLabels, StepParts } from './step-labels.ts'
 export type { StepTotals } from './step-totals.ts'
 export { checkTlsFlags } from './tls/secure-options.ts'
 export { openTraces } from './trace/open-traces.ts'

@@ -8,8 +8,9 @@ import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
 import type { LatencyMetrics } from './metrics-flags.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
-import { type StatisticsRecorder, StepHistograms, type StepLabels } from './statistics.ts'
+import { type StatisticsRecorder, StepHistograms } from './statistics.ts'
 import { stepFamilies } from './step-families.ts'
+import type { StepLabels } from './step-labels.ts'
 import { type StepTotals, stepTotals } from './step-totals.ts'
 
 /** How a model's series are labelled. */
@@ -56,7 +57,7 @@ export class ServerMetrics {
   readonly #firstResponses: FirstResponses | undefined
   readonly #pool: readonly MetricFamily[]
   readonly #steps = new StepHistograms()
-  /** Counts one step request. */
+  /** Counts one step request. @returns where its time went. */
   readonly observeStep = this.#steps.observe
   readonly #hedges = new HedgeCounts()
   readonly #added: ReadFamilies[] = []

@@ -4,6 +4,7 @@ import type { ResponseSink, StepTimes } from '@tutti/tensor'
 import type { CacheStatistics } from './cache/cache-statistics.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
+import type { StepLabels, StepParts } from './step-labels.ts'
 
 /**
  * Counts what happens to one model version, with Triton's meaning: each successful request adds its batch size to
@@ -97,13 +98,6 @@ class ComputeSums {
   }
 }
 
-/** Names one step of one ensemble in the metrics; a request to the model itself has neither ensemble nor step. */
-export interface StepLabels {
-  readonly ensemble: string
-  readonly step: string
-  readonly model: string
-}
-
 /** 0.1 ms to 30 s: a step in the same process takes less than a millisecond, a heavy model seconds. */
 export const BUCKETS_S = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
@@ -128,12 +122,15 @@ export class StepHistograms {
   }
 
   /** @param elapsedNs - of the whole call: what it took beyond the step's own queue and compute is the transfer. */
-  readonly observe = (labels: StepLabels, times: StepTimes, elapsedNs: number): void => {
+  readonly observe = (labels: StepLabels, times: StepTimes, elapsedNs: number): StepParts => {
     const { queue, transfer, compute } = this.add(labels).parts
+    const { queueNs } = times
     const computeNs = times.computeInputNs + times.computeInferNs + times.computeOutputNs
-    queue.observe(times.queueNs / 1e9)
-    transfer.observe(Math.max(0, elapsedNs - times.queueNs - computeNs) / 1e9)
+    const transferNs = Math.max(0, elapsedNs - queueNs - computeNs)
+    queue.observe(queueNs / 1e9)
+    transfer.observe(transferNs / 1e9)
     compute.observe(computeNs / 1e9)
+    return { queueNs, transferNs, computeNs }
   }
 
   /** What was counted so far. */

@@ -97,7 +97,7 @@ async function openServer(
   const isNamespaced = flags['model-namespacing']
   opened.defer(async () => manifests?.close())
   const metrics = openMetrics(flags)
-  const tracing = createTracing(settings)
+  const tracing = createTracing({ ...settings, log })
   opened.defer(() => tracing.shutdown())
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const repository = openRepository(flags, { ...manifests, env: o.env ?? {}, log, isNamespaced })

@@ -42,9 +42,15 @@ export interface Container {
   readonly env?: readonly {
     readonly name: string
     readonly value?: string
-    readonly valueFrom?: {
-      readonly fieldRef: { readonly apiVersion: string; readonly fieldPath: string }
-    }
+    readonly valueFrom?:
+      | { readonly fieldRef: { readonly apiVersion: string; readonly fieldPath: string } }
+      | {
+          readonly secretKeyRef: {
+            readonly name: string
+            readonly key: string
+            readonly optional: boolean
+          }
+        }
   }[]
   readonly ports?: readonly {
     readonly name?: string

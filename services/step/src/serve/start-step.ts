@@ -66,7 +66,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const { beyond, ...others } = readOtherModels(flags)
   const repository = openRepository(flags, { ...others, env: o.env ?? {}, log })
   opened.defer(() => repository.close())
-  const tracing = opened.adopt(createTracing(o.settings), (one) => one.shutdown())
+  const tracing = opened.adopt(createTracing({ ...o.settings, log }), (one) => one.shutdown())
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const replica = `step-${randomBytes(5).toString('hex')}`
