@@ -91,10 +91,44 @@ await t.test('it serves an ensemble of ONNX models, a Python model, and the cons
   t.match(await page.text(), /<script/)
 })
 
-await t.test('a Node that is too old is told which one is wanted', async (t) => {
-  const old =
-    'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"20.1.0"}})'
-  const { code, err } = await runProgram(process.execPath, ['--import', old, program, '--version'])
+/** A Node that says that it is older than it is. */
+const OLD = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"20.1.0"}})'
+
+await t.test('a Node that is too old installs a newer one, once', async (t) => {
+  const cache = join(folder, 'cache')
+  const env = { ...process.env, PATH, XDG_CACHE_HOME: cache }
+  const ask = (...args: readonly string[]) =>
+    runProgram(process.execPath, ['--import', OLD, program, ...args], { env })
+  const [first, other] = await Promise.all([ask('--version'), ask('--version')])
+  for (const { code, out, err } of [first, other]) {
+    t.equal(code, 0, err)
+    t.match(out, /\d+\.\d+\.\d+/)
+    t.match(
+      err,
+      /^tutti: got Node 20\.1\.0; installing Node 24\.\d+\.\d+ into \S+ \(once\) \.\.\.\n$/,
+    )
+  }
+  t.equal((await readdir(join(cache, 'tutti'))).length, 1)
+  const second = await ask('infer', 'none', '--url=grpc://127.0.0.1:1', '-i', 'x=[1]')
+  t.equal(second.code, 1)
+  t.notMatch(second.err, /Node/)
+})
+
+await t.test('it says what is wanted where npm gives none', async (t) => {
+  const env = {
+    ...process.env,
+    PATH,
+    XDG_CACHE_HOME: join(folder, 'none'),
+    npm_execpath: '/dev/null/npm',
+  }
+  const { code, err } = await runProgram(
+    process.execPath,
+    ['--import', OLD, program, '--version'],
+    { env },
+  )
   t.equal(code, 1)
-  t.equal(err, 'tutti: got Node 20.1.0, want 24 or newer; install it from https://nodejs.org\n')
+  t.match(
+    err,
+    /\ntutti: got Node 20\.1\.0, want 24 or newer, and node-\S+ could not be installed \(.*\); install Node from https:\/\/nodejs\.org\n$/,
+  )
 })

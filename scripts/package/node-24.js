@@ -1,0 +1,73 @@
+// Runs on any Node since 20: finds a newer one for Tutti in the user's cache, or lets npm put it there.
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import process from 'node:process'
+import { promisify } from 'node:util'
+
+const WANTED_MAJOR = 24
+const run = promisify(execFile)
+
+/** Whether Tutti runs on a version of Node, such as '24.1.0'. */
+export function isWanted(version) {
+  return Number.parseInt(version, 10) >= WANTED_MAJOR
+}
+
+/**
+ * @returns {Promise<string>} the path of a Node that runs here: from the cache, where the first call has npm install it.
+ * @throws Error if npm has none for this machine, or cannot be reached.
+ */
+export async function ensureNode() {
+  const { config } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const { platform, arch, versions } = process
+  const name = `node-${platform}-${arch}`
+  const folder = join(cacheFolder(), `${name}-${config.node}`)
+  const node = join(folder, 'node_modules', name, 'bin', 'node')
+  if (existsSync(node)) return node
+  process.stderr.write(
+    `tutti: got Node ${versions.node}; installing Node ${config.node} into ${folder} (once) ...\n`,
+  )
+  try {
+    await install(`${name}@${config.node}`, folder, join('node_modules', name, 'bin', 'node'))
+  } catch (error) {
+    const [reason] = (error.stderr || error.message).trim().split('\n')
+    throw new Error(
+      `got Node ${versions.node}, want ${WANTED_MAJOR} or newer, and ${name} could not be installed (${reason}); ` +
+        'install Node from https://nodejs.org',
+      { cause: error },
+    )
+  }
+  return node
+}
+
+/** Others may install it at the same time, so it is made aside, and is there whole or not at all. */
+async function install(what, folder, program) {
+  mkdirSync(join(folder, '..'), { recursive: true })
+  const made = mkdtempSync(`${folder}-`)
+  try {
+    const [npm, ...args] = npmCommand()
+    const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--loglevel=error']
+    await run(npm, [...args, 'install', `--prefix=${made}`, '--prefer-offline', ...quiet, what], {
+      env: { ...process.env, npm_config_global: 'false' },
+    })
+    await run(join(made, program), ['--version'])
+    renameSync(made, folder)
+  } catch (error) {
+    if (!existsSync(join(folder, program))) throw error
+  } finally {
+    rmSync(made, { recursive: true, force: true })
+  }
+}
+
+/** npx says where its npm is; else the one that is found first. */
+function npmCommand() {
+  const { npm_execpath: npm } = process.env
+  return npm === undefined ? ['npm'] : [process.execPath, npm]
+}
+
+/** As `cacheFolder` of the command line. */
+function cacheFolder() {
+  const { XDG_CACHE_HOME: cache = '' } = process.env
+  return join(isAbsolute(cache) ? cache : join(homedir(), '.cache'), 'tutti')
+}
