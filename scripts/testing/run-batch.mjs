@@ -3,10 +3,12 @@
 import { resolve } from 'node:path'
 import { env } from 'node:process'
 import { pathToFileURL } from 'node:url'
-import { comment } from 'tap'
+import t, { comment } from 'tap'
 
 for (const file of JSON.parse(env.TUTTI_TEST_FILES)) {
   comment(`file: ${file}`)
+  // A limit that a file sets is of its own tests, not of those that come after it.
+  t.setTimeout(Number(env.TAP_TIMEOUT) * 1000)
   // oxlint-disable-next-line no-await-in-loop -- the tests of a file end before those of the next begin
   await import(pathToFileURL(resolve(file)).href)
 }

@@ -74,6 +74,15 @@ for (const [name, text] of Object.entries(DEATHS)) {
   })
 }
 
+await test('the time limit that a file sets ends with the file, not the process that it shares', async (t) => {
+  const { lastLine } = await run(t, {
+    'services/x/src/a.test.ts': `import t from 'tap'\nt.setTimeout(2000)\n${PASSING}`,
+    'services/x/src/b.test.ts':
+      "import { test } from 'tap'\nawait test('is slow', (t) => new Promise((done) => setTimeout(() => done(t.ok(true)), 3000)))\n",
+  })
+  t.equal(lastLine, '2 passed, 0 failed')
+})
+
 await test('files that need nothing share a process, and one that dies takes none with it', async (t) => {
   const tell =
     "import { test } from 'tap'\nawait test('pid', async (t) => t.comment(process.pid) ?? t.ok(1))\n"
