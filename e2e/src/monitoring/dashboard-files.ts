@@ -8,6 +8,8 @@ export const FOLDER = join(CHART, 'files', 'dashboards')
 export interface Query {
   readonly expr: string
   readonly legendFormat: string
+  /** Whether Grafana shows the traces that buckets name. */
+  readonly exemplar?: boolean
 }
 
 interface Panel {

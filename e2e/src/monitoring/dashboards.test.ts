@@ -5,16 +5,26 @@ import { until } from '@tutti/chassis/testing'
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { find, render } from '../chart/helm.ts'
+import { checkParts, startCollector } from '../collector.ts'
 import { openClient } from '../grpc-client.ts'
 import { SKIP } from '../processes/harness.ts'
 import { startLoad } from '../processes/load.ts'
 import { mixedQuestion } from '../processes/questions.ts'
-import { fp32 } from '../tensors.ts'
-import { DASHBOARDS, type Dashboard, FOLDER, fillVariables } from './dashboard-files.ts'
+import { fp32, row } from '../tensors.ts'
+import {
+  DASHBOARDS,
+  type Dashboard,
+  FOLDER,
+  fillVariables,
+  panelQueries,
+} from './dashboard-files.ts'
 import { startServed, startServedOperator } from './monitored-system.ts'
 import { type Prometheus, type Sample, startPrometheus, withoutPrometheus } from './prometheus.ts'
 
 t.setTimeout(300_000)
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
+const PARENT_ID = 'b7ad6b7169203331'
 
 const FILES = DASHBOARDS.map(({ file }) => file)
 
@@ -62,7 +72,9 @@ await t.test('the ConfigMap has them as they are', { skip: withoutKube('helm') }
 const skip = SKIP || withoutKube('helm') || withoutPrometheus()
 
 await t.test('every query of every panel shows a real run', { skip }, async (t) => {
-  const [served, operator] = await Promise.all([startServed(t, 'tcp'), startServedOperator(t)])
+  const collector = await startCollector(t)
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_TRACES_SAMPLER_ARG: '0' }
+  const [served, operator] = await Promise.all([startServed(t, 'tcp', env), startServedOperator(t)])
   const prometheus = await startPrometheus(t, {
     targets: [...served.targets, ...operator.targets],
   })
@@ -70,6 +82,9 @@ await t.test('every query of every panel shows a real run', { skip }, async (t) 
   const client = openClient(t, served.router)
   const wrong = { modelName: 'ens_chain', inputs: [fp32('X', [1, 2], [1, 2])] }
   await t.rejects(client.infer(wrong))
+  const traceparent = `00-${TRACE_ID}-${PARENT_ID}-01`
+  const chain = { modelName: 'ens_chain', inputs: [row('X')] }
+  await client.infer(chain, { headers: { traceparent } })
 
   /** Until the expression has a value; the operator has something to do meanwhile. */
   const read = async (expr: string): Promise<readonly Sample[]> => {
@@ -103,6 +118,39 @@ await t.test('every query of every panel shows a real run', { skip }, async (t) 
       }
     })
   }
+
+  await t.test('panels show the trace of a sampled request, which is one trace', async (t) => {
+    for (const part of ['queue', 'transfer', 'computation']) {
+      const title = part === 'queue' ? `in the ${part}` : `of the ${part}`
+      for (const { expr, exemplar } of panelQueries('ensemble.json', `Steps: time ${title}`)) {
+        t.equal(exemplar, true)
+        const found = await until('both steps have one', async () => {
+          const all = await prometheus.exemplars(fillVariables('ensemble.json', expr))
+          return all.length > 1 && all
+        })
+        // All others are of requests that nobody traces.
+        t.same(
+          found.map(({ series, labels }) => `${series['step']} ${labels['trace_id']}`).toSorted(),
+          ['add_one_batch#0', 'add_one_batch#1'].map((step) => `${step} ${TRACE_ID}`),
+        )
+      }
+    }
+    const spans = await until(
+      'all spans came',
+      () => collector.spans.length >= 9 && collector.spans,
+    )
+    t.ok(spans.every(({ traceId }) => traceId === TRACE_ID))
+    const below = (parent: string | undefined) =>
+      spans.filter(({ parentSpanId }) => parentSpanId === parent)
+    const [request] = below(PARENT_ID)
+    t.match(below(PARENT_ID), [{ name: 'infer ens_chain' }])
+    const calls = below(request?.spanId)
+    t.equal(calls.length, 2)
+    for (const call of calls) {
+      t.equal(call.name, 'execute add_one_batch')
+      checkParts(t, call, spans)
+    }
+  })
 })
 
 /** What a variable of the dashboard offers. */

@@ -23,11 +23,16 @@ function targetOf(pod: string, { metricsPort }: Member): ScrapeTarget {
 }
 
 /** A router and two steps around a broker, as processes, and how the PodMonitor of the chart labels them. */
-export async function startServed(t: Test, direct: DirectKind) {
+export async function startServed(
+  t: Test,
+  direct: DirectKind,
+  /** Of the router. */
+  env: Readonly<Record<string, string>> = {},
+) {
   const harness = await startHarness(t, { direct })
   const proxy = await harness.proxy()
   const [router, first, second] = await Promise.all([
-    harness.router({ proxy }),
+    harness.router({ proxy, env }),
     harness.step({ models: MODELS }),
     harness.step({ models: MODELS }),
   ])

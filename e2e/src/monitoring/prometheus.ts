@@ -31,6 +31,12 @@ export interface Sample {
   readonly value: number
 }
 
+/** A request that stands for what a bucket counts. */
+export interface Exemplar {
+  readonly series: Sample['metric']
+  readonly labels: Sample['metric']
+}
+
 /** An alert that is pending or fires. */
 export interface Alert {
   readonly labels: Readonly<Record<string, string>>
@@ -63,6 +69,7 @@ export async function startPrometheus(
       'config.file': config,
       'storage.tsdb.path': join(folder, 'data'),
       'web.listen-address': `127.0.0.1:${free}`,
+      'enable-feature': 'exemplar-storage',
     }
     const started = await startProcess(
       prometheusProgram('prometheus'),
@@ -86,6 +93,18 @@ export async function startPrometheus(
     /** The values of a label of the series that fit. */
     labelValues: async (series: string, label: string): Promise<readonly string[]> =>
       await ask(`label/${label}/values`, { 'match[]': series }),
+    /** Traces that the buckets of an expression name, with the labels of their series, as Grafana asks for them. */
+    exemplars: async (expr: string): Promise<readonly Exemplar[]> => {
+      const [start, end] = [-3600, 60].map((seconds) => String(Date.now() / 1000 + seconds))
+      const found = await ask('query_exemplars', {
+        query: expr,
+        start: start ?? '',
+        end: end ?? '',
+      })
+      return found.flatMap(({ seriesLabels, exemplars }: Data) =>
+        exemplars.map(({ labels }: Data) => ({ series: seriesLabels, labels })),
+      )
+    },
     alerts: async (): Promise<readonly Alert[]> => (await ask('alerts')).alerts,
   }
 }

@@ -63,6 +63,8 @@ function buildPanel({ title, unit, hint, queries }, i) {
       refId: String.fromCodePoint('A'.codePointAt(0) + at),
       expr: expr.replaceAll('$in', 'namespace=~"$namespace"'),
       legendFormat,
+      // The traces of single requests, where buckets name them.
+      ...(/^histogram_quantile\(.*\btutti_step_/.test(expr) && { exemplar: true }),
     })),
   }
 }

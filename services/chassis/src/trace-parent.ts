@@ -1,3 +1,5 @@
+import type { TraceParent } from './call-context.ts'
+
 /** The parts of a W3C `traceparent`. */
 export interface TraceParentParts {
   /** 32 hexadecimal digits, not all 0. */
@@ -22,4 +24,12 @@ export function parseTraceParent(text: string): TraceParentParts | undefined {
   if (version === '00' && rest !== undefined) return undefined
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) }
+}
+
+const SAMPLED = 1
+
+/** Of a trace that its caller has sampled; undefined of others. */
+export function sampledTraceId(trace: TraceParent | undefined): string | undefined {
+  const parts = trace && parseTraceParent(trace.traceparent)
+  return parts !== undefined && (parts.traceFlags & SAMPLED) === SAMPLED ? parts.traceId : undefined
 }

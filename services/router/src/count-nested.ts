@@ -15,7 +15,7 @@ export function countNested(
 ): readonly [ResponseSink, (batchSize: number) => void] {
   const recorder = recorderOf(target)
   const record = new EnsembleRecord({ clock, tracing: undefined }, target, recorder, context)
-  const to = recorder?.watch?.(sink) ?? sink
+  const to = recorder?.watch?.(sink, context.trace) ?? sink
   const counting: ResponseSink = {
     send: (response) => {
       if (response.final) record.succeeded(response.times)

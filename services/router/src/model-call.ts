@@ -84,11 +84,11 @@ class Attempt implements ResponseSink {
       const wait = { error, directory, clock, revision, signal, giveUpAt, again, sink: this }
       return awaitReplica(wait)
     }
-    this.#startedAt = clock.now()
     const { pin } = this.#chosen
     const { replica } = this.#chosen.replica.address
     this.#span =
       tracing && startCallSpan(tracing, { ...this.#call, attempt: this.#number }, replica)
+    this.#startedAt = clock.now()
     const trace = this.#span?.traceParent
     const origin = { requestKey: owner.key, step, attempt: this.#number }
     replicas.executor(pin.target, replica).execute(request, this, {
@@ -150,7 +150,7 @@ class Attempt implements ResponseSink {
     const { ensemble, step, target } = this.#call
     const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
     const labels = { ensemble, step, model: target.entry.name }
-    const parts = this.#o.metrics.observeStep(labels, times, elapsedNs)
+    const parts = this.#o.metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
     // Of a stream of responses the first.
     if (this.#span && !this.#hasResponded) addStepParts(this.#span, parts)
   }

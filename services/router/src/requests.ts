@@ -66,7 +66,7 @@ export class Requests {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
         const record = plan && new EnsembleRecord(this.#o, resolved, recorder, context)
         const { pinned } = this.#o
-        const to = recorder?.watch?.(sink) ?? sink
+        const to = recorder?.watch?.(sink, record?.context.trace) ?? sink
         const owner = new AdmittedRequest({ key, pin, callers, sink: to, record, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
         if (record === undefined) callDirectly(this.#o, call, owner)

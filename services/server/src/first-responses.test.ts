@@ -44,6 +44,30 @@ await t.test('a request counts once, at its first response', async (t) => {
   )
 })
 
+await t.test('a bucket names the last sampled request', (t) => {
+  const clock = createManualClock()
+  const responses = new FirstResponses(clock)
+  const watch = responses.add([['model', 'm']], [5])
+  const [first, last] = ['a'.repeat(32), 'b'.repeat(32)]
+  const traces = [
+    { traceparent: `00-${first}-${'c'.repeat(16)}-01` },
+    { traceparent: `00-${last}-${'c'.repeat(16)}-01` },
+    { traceparent: `00-${first}-${'c'.repeat(16)}-00` },
+    { traceparent: 'none' },
+    undefined,
+  ]
+  for (const trace of traces) {
+    const sink = watch(new RecordedResponses(), trace)
+    clock.advance(7)
+    sink.send(RESPONSE)
+  }
+  const exemplars = responses.family().series.map(({ exemplar }) => exemplar)
+  const atMs = clock.epochMs() - 21
+  const wanted = { traceId: last, value: 7, atMs }
+  t.same(exemplars, [undefined, undefined, undefined, wanted])
+  t.end()
+})
+
 function buckets(text: string) {
   return firstResponseBuckets(parseModelConfig(text, 'config.pbtxt'))
 }

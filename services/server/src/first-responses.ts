@@ -1,7 +1,7 @@
-import { type Clock, systemClock } from '@tutti/chassis'
+import { type Clock, sampledTraceId, systemClock, type TraceParent } from '@tutti/chassis'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import type { ResponseSink } from '@tutti/tensor'
-import type { MetricFamily, MetricSeries } from './metrics-text.ts'
+import type { Exemplar, MetricFamily, MetricSeries } from './metrics-text.ts'
 import { SeriesOfModels } from './series-of-models.ts'
 
 /** As a newer Triton calls it: 2.51 has none. */
@@ -25,15 +25,17 @@ interface ModelTimes {
   readonly buckets: readonly number[]
   /** By bucket, each value once; the last one is what is over all bounds. */
   readonly counts: number[]
+  /** By bucket, the last sampled request. */
+  readonly exemplars: (Exemplar | undefined)[]
   sum: number
 }
 
 /** The histogram of tritonserver's `--metrics-config histogram_latencies=true`: how long decoupled models and ensembles take to their first response. */
 export class FirstResponses {
-  readonly #clock: Pick<Clock, 'now'>
+  readonly #clock: Pick<Clock, 'now' | 'epochMs'>
   readonly #models = new SeriesOfModels<ModelTimes>()
 
-  constructor(clock: Pick<Clock, 'now'> = systemClock) {
+  constructor(clock: Pick<Clock, 'now' | 'epochMs'> = systemClock) {
     this.#clock = clock
   }
 
@@ -41,12 +43,12 @@ export class FirstResponses {
   add(
     labels: MetricSeries['labels'],
     buckets: readonly number[],
-  ): (sink: ResponseSink) => ResponseSink {
+  ): (sink: ResponseSink, trace?: TraceParent) => ResponseSink {
     const times = this.#models.add(labels, () => {
       const counts = [...buckets, Number.POSITIVE_INFINITY].map(() => 0)
-      return { labels, buckets, counts, sum: 0 }
+      return { labels, buckets, counts, exemplars: [], sum: 0 }
     })
-    return (sink) => this.#watch(sink, times)
+    return (sink, trace) => this.#watch(sink, times, trace)
   }
 
   /** Takes back one `add`; series vanish with the last one. */
@@ -63,12 +65,12 @@ export class FirstResponses {
     }
   }
 
-  #watch(sink: ResponseSink, times: ModelTimes): ResponseSink {
+  #watch(sink: ResponseSink, times: ModelTimes, trace: TraceParent | undefined): ResponseSink {
     const startedAt = this.#clock.now()
     let isFirst = true
     return {
       send: (response) => {
-        if (isFirst) observe(times, Math.floor(this.#clock.now() - startedAt))
+        if (isFirst) this.#observe(times, Math.floor(this.#clock.now() - startedAt), trace)
         isFirst = false
         sink.send(response)
       },
@@ -76,23 +78,27 @@ export class FirstResponses {
       ready: () => sink.ready?.(),
     }
   }
+
+  /** @param ms - whole, as in Triton. */
+  #observe(times: ModelTimes, ms: number, trace: TraceParent | undefined): void {
+    const found = times.buckets.findIndex((bound) => ms <= bound)
+    const bucket = found === -1 ? times.buckets.length : found
+    times.counts[bucket] = (times.counts[bucket] ?? 0) + 1
+    times.sum += ms
+    const traceId = sampledTraceId(trace)
+    if (traceId === undefined) return
+    times.exemplars[bucket] = { traceId, value: ms, atMs: this.#clock.epochMs() }
+  }
 }
 
-/** @param ms - whole, as in Triton. */
-function observe(times: ModelTimes, ms: number): void {
-  const found = times.buckets.findIndex((bound) => ms <= bound)
-  const bucket = found === -1 ? times.buckets.length : found
-  times.counts[bucket] = (times.counts[bucket] ?? 0) + 1
-  times.sum += ms
-}
-
-function toSeries({ labels, buckets, counts, sum }: ModelTimes): MetricSeries[] {
+function toSeries({ labels, buckets, counts, exemplars, sum }: ModelTimes): MetricSeries[] {
   let count = 0
   const cumulated = counts.map((counted, i): MetricSeries => {
     count += counted
     const bound = buckets[i] ?? Number.POSITIVE_INFINITY
     const le = ['le', bound === Number.POSITIVE_INFINITY ? '+Inf' : String(bound)] as const
-    return { suffix: '_bucket', labels: [...labels, le], value: count }
+    const exemplar = exemplars[i]
+    return { suffix: '_bucket', labels: [...labels, le], value: count, exemplar }
   })
   return [
     { suffix: '_count', labels, value: count },

@@ -1,5 +1,5 @@
 import type { MetricFamily, MetricSeries } from './metrics-text.ts'
-import type { StepLabels } from './step-labels.ts'
+import type { StepLabels } from './step-measures.ts'
 
 const FAMILIES = [
   ['sent', 'tutti_step_hedges_total', 'Step requests that were sent to a second replica too'],

@@ -51,7 +51,7 @@ export {
 } from './servers.ts'
 export { StatisticsRecorder } from './statistics.ts'
 export type { Execution } from './statistics-snapshot.ts'
-export type { StepLabels, StepParts } from './step-labels.ts'
+export type { StepLabels, StepParts } from './step-measures.ts'
 export type { StepTotals } from './step-totals.ts'
 export { checkTlsFlags } from './tls/secure-options.ts'
 export { openTraces } from './trace/open-traces.ts'

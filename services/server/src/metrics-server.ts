@@ -11,6 +11,7 @@ import {
 import { ServeError } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import { listenOn } from './listen.ts'
+import { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from './open-metrics.ts'
 import { readSecureOptions } from './tls/secure-options.ts'
 import { keepSecure } from './tls/secure-server.ts'
 import type { TlsFiles } from './tls/tls-flags.ts'
@@ -18,7 +19,8 @@ import type { TlsFiles } from './tls/tls-flags.ts'
 /** What the endpoint prints; `ServerMetrics` is one. */
 export interface MetricsSource {
   readonly contentType: string
-  render(): Promise<string>
+  /** Prometheus' text. @param o.hasExemplars - at the ends of lines, as OpenMetrics has them. */
+  render(o?: { readonly hasExemplars?: boolean }): Promise<string>
 }
 
 export interface MetricsServerOptions {
@@ -51,7 +53,7 @@ const JSON_TYPE = 'application/json'
 const LISTENER_FAILED = 'listener failed'
 
 /**
- * Serves Prometheus text over HTTP, for as long as the process lives: also while it drains.
+ * Serves Prometheus text over HTTP, or OpenMetrics for those who ask for it, for as long as the process lives: also while it drains.
  * GET on any path answers with the metrics, as Triton 2.51 does (triton-semantics 9.19); other methods get 405.
  * Only `/livez` and `/readyz` are the process's own (200 `ok`, or 503 with one line for each cause), and the paths of `answers`.
  *
@@ -90,11 +92,27 @@ async function answer(
     if (request.method !== 'GET') send(response, 405, JSON_TYPE, '{"error":"Method Not Allowed"}')
     else if (isProbe) sendHealth(response, o.health, path)
     else if (json !== undefined) send(response, 200, JSON_TYPE, JSON.stringify(await json()))
-    else send(response, 200, o.metrics.contentType, await o.metrics.render())
+    else await sendMetrics(response, o.metrics, request.headers.accept)
   } catch (error) {
     const { message } = ServeError.from(error)
     send(response, 500, JSON_TYPE, JSON.stringify({ error: message }))
   }
+}
+
+async function sendMetrics(
+  response: ServerResponse,
+  metrics: MetricsSource,
+  accept: string | undefined,
+): Promise<void> {
+  if (!prefersOpenMetrics(accept)) {
+    return send(response, 200, metrics.contentType, await metrics.render())
+  }
+  send(
+    response,
+    200,
+    OPEN_METRICS_TYPE,
+    toOpenMetrics(await metrics.render({ hasExemplars: true })),
+  )
 }
 
 function sendHealth(response: ServerResponse, health: HealthReading, path: string): void {

@@ -1,9 +1,21 @@
+/** A request that is an example of what a bucket counts. */
+export interface Exemplar {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string
+  /** What was observed, in the unit of the family. */
+  readonly value: number
+  /** Milliseconds since the epoch. */
+  readonly atMs: number
+}
+
 /** One series of a metric family: its labels in print order, and its value. */
 export interface MetricSeries {
   readonly labels: readonly (readonly [name: string, value: string])[]
   readonly value: number
   /** Which part of a histogram or summary it is; absent for other types. */
   readonly suffix?: '_bucket' | '_sum' | '_count'
+  /** Of a bucket; printed for OpenMetrics alone. */
+  readonly exemplar?: Exemplar | undefined
 }
 
 /** A metric as Prometheus text has it. */
@@ -18,18 +30,27 @@ export interface MetricFamily {
  * Prints families in the Prometheus text format. Written by hand because Triton's series carry labels that differ
  * from model to model (`metric_tags`), which prom-client does not allow.
  *
+ * @param o.hasExemplars - for a text that becomes OpenMetrics: the format itself has none.
  * @see Prometheus exposition formats, text-based format 0.0.4
  */
-export function formatMetrics(families: readonly MetricFamily[]): string {
-  return families.map((family) => formatFamily(family)).join('')
+export function formatMetrics(
+  families: readonly MetricFamily[],
+  { hasExemplars = false }: { readonly hasExemplars?: boolean } = {},
+): string {
+  return families.map((family) => formatFamily(family, hasExemplars)).join('')
 }
 
-function formatFamily({ name, help, type, series }: MetricFamily): string {
+function formatFamily({ name, help, type, series }: MetricFamily, hasExemplars: boolean): string {
   const lines = [`# HELP ${name} ${escapeHelp(help)}`, `# TYPE ${name} ${type}`]
-  for (const { labels, value, suffix = '' } of series) {
-    lines.push(`${name}${suffix}${formatLabels(labels)} ${formatValue(value)}`)
+  for (const { labels, value, suffix = '', exemplar } of series) {
+    const example = hasExemplars && exemplar ? formatExemplar(exemplar) : ''
+    lines.push(`${name}${suffix}${formatLabels(labels)} ${formatValue(value)}${example}`)
   }
   return `${lines.join('\n')}\n`
+}
+
+function formatExemplar({ traceId, value, atMs }: Exemplar): string {
+  return ` # {trace_id="${traceId}"} ${formatValue(value)} ${atMs / 1000}`
 }
 
 function formatLabels(labels: MetricSeries['labels']): string {

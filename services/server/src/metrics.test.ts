@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { createHealth, createMetrics } from '@tutti/chassis'
 import type { Json } from '@tutti/model-config'
+import { NO_TIMES } from '@tutti/tensor'
 import t from 'tap'
 import { ServerMetrics } from './metrics.ts'
 import { startMetricsServer } from './metrics-server.ts'
@@ -259,6 +260,25 @@ await t.test('a process answers JSON on paths of its own', async (t) => {
   const broken = await get('/tutti/v1/broken')
   t.same([broken.status, await broken.json()], [500, { error: 'no answer' }])
   t.match(await (await get('/tutti/v1')).text(), 'nv_cpu_utilization')
+})
+
+await t.test('who asks for OpenMetrics gets it, with exemplars', async (t) => {
+  const metrics = new ServerMetrics()
+  const step = { ensemble: 'e', step: 'detect', model: 'm' }
+  metrics.observeStep(step, { ...NO_TIMES, queueNs: 2e6 }, 2e6, 'ab'.repeat(16))
+  const server = await startMetricsServer({ address: '127.0.0.1', port: 0, metrics })
+  t.teardown(() => server.close())
+  const get = async (accept: string) => {
+    const got = await fetch(`http://127.0.0.1:${server.port}/metrics`, { headers: { accept } })
+    return { type: got.headers.get('content-type'), text: await got.text() }
+  }
+  const open = await get('application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.4')
+  t.equal(open.type, 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+  t.match(open.text, /\nnv_cpu_memory_total_bytes \d+\n[^]*\n# EOF\n$/)
+  t.match(open.text, /_bucket\{le="0.0025",[^}]*\} 1 # \{trace_id="(?:ab){16}"\} 0\.002 \d+/)
+  const plain = await get('text/plain')
+  t.equal(plain.type, metrics.contentType)
+  t.notMatch(plain.text, /trace_id|EOF/)
 })
 
 await t.test('a scrape that fails is a 500 and the endpoint lives on', async (t) => {

@@ -10,7 +10,7 @@ import type { LatencyMetrics } from './metrics-flags.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
 import { type StatisticsRecorder, StepHistograms } from './statistics.ts'
 import { stepFamilies } from './step-families.ts'
-import type { StepLabels } from './step-labels.ts'
+import type { StepLabels } from './step-measures.ts'
 import { type StepTotals, stepTotals } from './step-totals.ts'
 
 /** How a model's series are labelled. */
@@ -143,25 +143,24 @@ export class ServerMetrics {
     this.#added.push(read)
   }
 
-  /** Everything as Prometheus text. */
-  async render(): Promise<string> {
+  /** Everything as Prometheus text. @param o.hasExemplars - see formatMetrics. */
+  async render(o: { readonly hasExemplars?: boolean } = {}): Promise<string> {
     const added = await Promise.all(this.#added.map(async (read) => read()))
     const models = [...this.#models.values()].map((entry) => ({
       ...entry,
       statistics: entry.recorder.snapshot(),
     }))
-    return (
-      formatMetrics([
-        ...modelFamilies(models).filter(({ name }) => this.#hasCounters || !isLatency(name)),
-        ...(this.#summaries?.families() ?? []),
-        ...(this.#firstResponses ? [this.#firstResponses.family()] : []),
-        ...this.#pool,
-        ...this.#host(),
-        ...stepFamilies(this.#steps),
-        ...this.#hedges.families(),
-        ...added.flat(),
-      ]) + (await this.#metrics.render())
-    )
+    const families = [
+      ...modelFamilies(models).filter(({ name }) => this.#hasCounters || !isLatency(name)),
+      ...(this.#summaries?.families() ?? []),
+      ...(this.#firstResponses ? [this.#firstResponses.family()] : []),
+      ...this.#pool,
+      ...this.#host(),
+      ...stepFamilies(this.#steps),
+      ...this.#hedges.families(),
+      ...added.flat(),
+    ]
+    return formatMetrics(families, o) + (await this.#metrics.render())
   }
 }
 

@@ -1,10 +1,11 @@
-import { systemClock } from '@tutti/chassis'
+import { systemClock, type TraceParent } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
-import type { ResponseSink, StepTimes } from '@tutti/tensor'
+import type { ResponseSink } from '@tutti/tensor'
 import type { CacheStatistics } from './cache/cache-statistics.ts'
 import type { FailureReason } from './failure-reasons.ts'
+import type { Exemplar } from './metrics-text.ts'
 import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
-import type { StepLabels, StepParts } from './step-labels.ts'
+import { BUCKETS_S, type ObserveStep, type StepLabels } from './step-measures.ts'
 
 /**
  * Counts what happens to one model version, with Triton's meaning: each successful request adds its batch size to
@@ -32,7 +33,7 @@ export class StatisticsRecorder {
   /** Of a model whose responses are cached. */
   cache: CacheStatistics | undefined
   /** Watches what a request is answered, for histograms. */
-  watch: ((sink: ResponseSink) => ResponseSink) | undefined
+  watch: ((sink: ResponseSink, trace?: TraceParent) => ResponseSink) | undefined
 
   constructor(o: { name: string; version: string; clock?: { epochMs(): number } }) {
     this.name = o.name
@@ -98,12 +99,6 @@ class ComputeSums {
   }
 }
 
-/** 0.1 ms to 30 s: a step in the same process takes less than a millisecond, a heavy model seconds. */
-export const BUCKETS_S = [
-  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-  30,
-] as const
-
 interface Step {
   readonly labels: StepLabels
   readonly parts: Readonly<Record<'queue' | 'transfer' | 'compute', Histogram>>
@@ -121,15 +116,14 @@ export class StepHistograms {
     this.#steps.delete(stepKey(labels))
   }
 
-  /** @param elapsedNs - of the whole call: what it took beyond the step's own queue and compute is the transfer. */
-  readonly observe = (labels: StepLabels, times: StepTimes, elapsedNs: number): StepParts => {
+  readonly observe: ObserveStep = (labels, times, elapsedNs, traceId) => {
     const { queue, transfer, compute } = this.add(labels).parts
     const { queueNs } = times
     const computeNs = times.computeInputNs + times.computeInferNs + times.computeOutputNs
     const transferNs = Math.max(0, elapsedNs - queueNs - computeNs)
-    queue.observe(queueNs / 1e9)
-    transfer.observe(transferNs / 1e9)
-    compute.observe(computeNs / 1e9)
+    queue.observe(queueNs / 1e9, traceId)
+    transfer.observe(transferNs / 1e9, traceId)
+    compute.observe(computeNs / 1e9, traceId)
     return { queueNs, transferNs, computeNs }
   }
 
@@ -159,8 +153,10 @@ class Histogram {
   /** By bucket, each value once; the last one is what is over all bounds. */
   readonly counts = [...BUCKETS_S, Number.POSITIVE_INFINITY].map(() => 0)
   sum = 0
+  /** By bucket, the last sampled request. */
+  exemplars: (Exemplar | undefined)[] | undefined
 
-  observe(value: number): void {
+  observe(value: number, traceId: string | undefined): void {
     let bucket = 0
     for (const bound of BUCKETS_S) {
       if (value <= bound) break
@@ -168,5 +164,8 @@ class Histogram {
     }
     this.counts[bucket] = (this.counts[bucket] ?? 0) + 1
     this.sum += value
+    if (traceId === undefined) return
+    this.exemplars ??= []
+    this.exemplars[bucket] = { traceId, value, atMs: systemClock.epochMs() }
   }
 }

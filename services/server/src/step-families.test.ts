@@ -41,6 +41,33 @@ await t.test('the text is that of prom-client for the same observations', async 
   t.same(sorted(text), sorted(await registry.metrics()))
 })
 
+await t.test('buckets name the last sampled request, for OpenMetrics alone', async (t) => {
+  const steps = new StepHistograms()
+  const labels = { ensemble: 'e', step: 'detect', model: 'm' }
+  const [first, last] = ['a'.repeat(32), 'b'.repeat(32)]
+  steps.observe(labels, { ...NO_TIMES, queueNs: 3e6 }, 3e6)
+  t.notMatch(formatMetrics(stepFamilies(steps), { hasExemplars: true }), /trace_id/)
+  steps.observe(labels, { ...NO_TIMES, queueNs: 2e6 }, 2e6, first)
+  steps.observe(labels, { ...NO_TIMES, queueNs: 4e6 }, 4e6, last)
+  steps.observe(labels, { ...NO_TIMES, queueNs: 5e6 }, 5e6)
+  steps.observe(labels, { ...NO_TIMES, queueNs: 2e6 }, 2e6, last)
+  const [queue, transfer] = stepFamilies(steps)
+  const bucket = (le: string) =>
+    queue?.series.find(({ labels: [one] }) => one?.[1] === le && one[0] === 'le')?.exemplar
+  t.match(bucket('0.0025'), { traceId: last, value: 0.002 })
+  t.match(bucket('0.005'), { traceId: last, value: 0.004 })
+  t.equal(bucket('0.01'), undefined)
+  t.ok(Math.abs((bucket('0.005')?.atMs ?? 0) - Date.now()) < 60_000)
+  const exemplar = { traceId: first, value: 0.0025, atMs: 1_700_000_000_250 }
+  const series = [{ suffix: '_bucket', labels: [['le', '1']], value: 7, exemplar }] as const
+  const family = { name: 'x', help: 'x', type: 'histogram', series } as const
+  const line = 'x_bucket{le="1"} 7'
+  t.match(formatMetrics([family]), `${line}\n`)
+  const example = ` # {trace_id="${first}"} 0.0025 1700000000.25\n`
+  t.match(formatMetrics([family], { hasExemplars: true }), line + example)
+  t.ok(transfer?.series.some((one) => one.exemplar?.traceId === last))
+})
+
 await t.test('a step that is removed starts again at 0', async (t) => {
   const steps = new StepHistograms()
   const step = { ensemble: 'e', step: 'detect', model: 'm' }

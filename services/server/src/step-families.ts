@@ -1,5 +1,6 @@
 import type { MetricFamily, MetricSeries } from './metrics-text.ts'
-import { BUCKETS_S, type StepHistograms } from './statistics.ts'
+import type { StepHistograms } from './statistics.ts'
+import { BUCKETS_S } from './step-measures.ts'
 
 const PARTS = [
   ['queue', 'Time that a step request waited for an instance'],
@@ -26,12 +27,13 @@ function toSeries({ labels: { ensemble, step, model }, parts }: Step, part: Part
     ['step', step],
     ['model', model],
   ] as const
-  const { counts, sum } = parts[part]
+  const { counts, sum, exemplars } = parts[part]
   let count = 0
   const buckets = counts.map((counted, i): MetricSeries => {
     count += counted
     const le = ['le', i < BUCKETS_S.length ? String(BUCKETS_S[i]) : '+Inf'] as const
-    return { suffix: '_bucket', labels: [le, ...labels], value: count }
+    const bucket = { suffix: '_bucket', labels: [le, ...labels], value: count } as const
+    return { ...bucket, exemplar: exemplars?.[i] }
   })
   return [
     ...buckets,

@@ -69,7 +69,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   execute(request: StepRequest, sink: ResponseSink, o: ExecuteOptions): void {
     this.#inFlight += 1
     const { watch } = this.context.statistics
-    const scheduled = new ScheduledRequest(request, watch?.(sink) ?? sink, o, this)
+    const scheduled = new ScheduledRequest(request, watch?.(sink, o.trace) ?? sink, o, this)
     const refusal = this.#enqueue(scheduled)
     if (refusal !== undefined) scheduled.refuse(refusal)
     else if (this.#inFlight === 1 || this.context.config.dynamic_batching === undefined) this.pump()
