@@ -1,3 +1,7 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort, startNatsServer } from '@tutti/chassis/testing'
+import type { ApiServer } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import {
   createNamespace,
@@ -10,6 +14,7 @@ import type { DirectKind } from '../processes/direct-flags.ts'
 import { type Member, startHarness } from '../processes/harness.ts'
 import { untilReady } from '../processes/seen.ts'
 import { parseLine } from '../serving.ts'
+import { tempFolder } from '../temp-repository.ts'
 import type { ScrapeTarget } from './prometheus.ts'
 
 const MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity', 'fail_at_run']
@@ -50,9 +55,31 @@ function leads(line: string): boolean {
   return parseLine(line)['message'] === 'leading'
 }
 
-/** The operator of the chart as a process, at a real API server with one Model. */
+/** A NATS server with what the operator of the chart made for it. */
+async function startServers(t: Test, { plain }: ApiServer, port: number): Promise<void> {
+  const path = '/api/v1/namespaces/tutti-system/secrets/tutti-nats-accounts'
+  const secret = await plain.until(path, (found) => found?.['data'] !== undefined)
+  const folder = await tempFolder(t)
+  const files = Object.entries(secret?.['data'] ?? {}).map(([name, text]) => {
+    return [name, Buffer.from(String(text), 'base64').toString()] as const
+  })
+  for (const [name, text] of files) await writeFile(join(folder, name), text)
+  const config = [
+    'server_name: tutti-nats-accounts-0',
+    `tls { cert_file: "${folder}/tls.crt", key_file: "${folder}/tls.key" }`,
+    `resolver { type: full, dir: "${folder}/accounts", allow_delete: true, hard_delete: true }`,
+    "include 'tenancy.conf'",
+  ]
+  const env = { GOMEMLIMIT: '256MiB' }
+  const options = { port, config: config.join('\n'), files: Object.fromEntries(files), env }
+  const started = await startNatsServer(options)
+  t.teardown(() => started.stop())
+}
+
+/** The operator of the chart as a process, at a real API server with one Model, and the NATS server that it keeps. */
 export async function startServedOperator(t: Test) {
-  const objects = await render({ 'nats.accounts.enabled': false })
+  const objects = await render()
+  const port = await freePort()
   const server = await startChartCluster(t, objects)
   await createNamespace(server, NAMESPACE)
   let changes = 0
@@ -68,7 +95,13 @@ export async function startServedOperator(t: Test) {
     })
   }
   await change()
-  const operator = await startChartPod(t, server, operatorOf(objects), { readyWhen: leads })
+  const workload = operatorOf(objects)
+  const [container] = workload['spec'].template.spec.containers
+  container.args = container.args.map((arg: string) =>
+    arg.replace(/^--nats=.*/, `--nats=tls://localhost:${port}`),
+  )
+  const operator = await startChartPod(t, server, workload, { readyWhen: leads })
+  await startServers(t, server, port)
   const listening = operator.lines.map(parseLine).find(({ message }) => message === MESSAGE)
   return {
     change,

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { connect as connectPlain } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { createMetrics } from '@tutti/chassis'
 import { until, withoutNatsServer } from '@tutti/chassis/testing'
 import { SECRET } from '@tutti/kube'
 import { Empty, type Msg } from 'nats'
@@ -12,6 +13,7 @@ import { parseAccountKeys, toAccountIssuer } from './account-keys.ts'
 import { ACCOUNT_LABEL } from './account-owners.ts'
 import { ACCOUNT_SECRETS } from './account-tenancy.ts'
 import { ROTATION_ANNOTATION } from './own-keys.ts'
+import { createServerMetrics } from './server-metrics.ts'
 import { type AccountWorld, openAccountWorld } from './testing/account-world.ts'
 import { connectTenant, type Teardown } from './testing/tenant-server.ts'
 import { issueCredentials } from './user-credentials.ts'
@@ -93,6 +95,31 @@ await t.test('namespaces come and go while a server runs', WITH_NATS, async (t) 
   await tenancy.ensureServers()
   t.equal(await isLetIn(t, world, 'a'), true)
   t.equal(await isLetIn(t, world, 'b'), true)
+})
+
+await t.test('servers say how they are, to who is connected', WITH_NATS, async (t) => {
+  const world = await openAccountWorld(t, { environment: { GOMEMLIMIT: '64MiB' } })
+  const metrics = createMetrics()
+  createServerMetrics(metrics, () => world.tenancy.readServers())
+  const read = async () => {
+    const text = await metrics.render()
+    const found = text.matchAll(/^tutti_nats_server_(\w+)\{server="s0"\} (\d+)$/gm)
+    return Object.fromEntries([...found].map(([, name, value]) => [name, Number(value)]))
+  }
+  t.same(await read(), {}, 'no server is there yet')
+  await serve(world, 'a')
+  const server = await world.start(0)
+  await world.tenancy.ensureServers()
+  const { connections: before = 0, received_bytes_total: bytes = 0 } = await read()
+  const { connection } = await enter(t, world, 'a')
+  connection.publish('tutti.a.x', 'x'.repeat(1000))
+  await connection.flush()
+  const now = await read()
+  t.match(now, { connections: before + 1, memory_limit_bytes: 2 ** 26, slow_consumers_total: 0 })
+  t.ok((now['received_bytes_total'] ?? 0) >= bytes + 1000)
+  t.ok((now['memory_bytes'] ?? 0) > 2 ** 20)
+  await server.stop()
+  t.same(await read(), {}, 'and no figure is old')
 })
 
 await t.test('a reload does not bring back what was removed', WITH_NATS, async (t) => {

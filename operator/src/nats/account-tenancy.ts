@@ -26,7 +26,7 @@ import {
   TENANCY_FILE,
   type TenantAccount,
 } from './server-config.ts'
-import { openSystemLink, type SystemLink } from './system-link.ts'
+import { openSystemLink, type ServerFigures, type SystemLink } from './system-link.ts'
 import type { SecretTexts } from './tenancy-keys.ts'
 import { findSecret, writeSecret } from './tenancy-secrets.ts'
 import {
@@ -158,6 +158,11 @@ export class AccountTenancy {
       authorities: keys.authority.certificate,
     }
     return await ensureTenantSecret(this.#o, secret, o)
+  }
+
+  /** What the servers say of themselves; nothing while this process is not connected to them, as one that does not lead. */
+  async readServers(): Promise<readonly ServerFigures[]> {
+    return (await this.#link?.readServers(Math.max(1, this.#o.clusterHosts.length))) ?? []
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import { connect, Empty, jwtAuthenticator, type NatsConnection } from 'nats'
+import { connect, Empty, jwtAuthenticator, type NatsConnection, RequestStrategy } from 'nats'
 import { z } from 'zod'
 import { createNkey, type Nkey, signClaims } from './nkey.ts'
 
@@ -12,8 +12,28 @@ export interface SystemLink {
   removeAccounts(removal: string): Promise<void>
   /** Has every server read its configuration and certificates again. @returns how many did. */
   reloadServers(): Promise<number>
+  /** What servers say of themselves. @param most - answers that are waited for, a second at most. */
+  readServers(most: number): Promise<readonly ServerFigures[]>
   close(): Promise<void>
 }
+
+/** What a server says of itself (`/varz`). Totals are since its start. */
+export const ServerFigures = z.object({
+  server_name: z.string(),
+  /** Resident memory, bytes. */
+  mem: z.number(),
+  /** GOMEMLIMIT, bytes; without one, as much as there can be. */
+  gomemlimit: z.number().default(Number.POSITIVE_INFINITY),
+  connections: z.number(),
+  subscriptions: z.number(),
+  /** Connections that were ended because they did not read. */
+  slow_consumers: z.number(),
+  in_msgs: z.number(),
+  out_msgs: z.number(),
+  in_bytes: z.number(),
+  out_bytes: z.number(),
+})
+export type ServerFigures = z.infer<typeof ServerFigures>
 
 export interface SystemLinkOptions {
   /** `tls://HOST:PORT` */
@@ -39,6 +59,7 @@ const SUBJECTS = {
   update: '$SYS.REQ.CLAIMS.UPDATE',
   remove: '$SYS.REQ.CLAIMS.DELETE',
   ping: '$SYS.REQ.SERVER.PING',
+  figures: '$SYS.REQ.SERVER.PING.VARZ',
   reload: (server: string) => `$SYS.REQ.SERVER.${server}.RELOAD`,
 } as const
 
@@ -73,26 +94,39 @@ function toLink(connection: NatsConnection): SystemLink {
     if (answer.error === undefined) return answer
     throw new Error(`the NATS server refused ${subject}: ${answer.error.description}`)
   }
+  /** The answers of all servers. */
+  async function* gather(subject: string, most: number): AsyncGenerator<Answer> {
+    const options = { strategy: RequestStrategy.Count, maxWait: GATHER_MS, maxMessages: most }
+    for await (const { data } of await connection.requestMany(subject, Empty, options)) {
+      yield Answer.parse(JSON.parse(Buffer.from(data).toString()))
+    }
+  }
   return {
     listAccounts: async () => z.array(z.string()).parse((await ask(SUBJECTS.list, '')).data ?? []),
     updateAccount: async (jwt) => void (await ask(SUBJECTS.update, jwt)),
     removeAccounts: async (removal) => void (await ask(SUBJECTS.remove, removal)),
     reloadServers: async () => {
       const servers = new Set<string>()
-      const options = { maxWait: GATHER_MS, maxMessages: 64 }
-      for await (const { data } of await connection.requestMany(SUBJECTS.ping, Empty, options)) {
-        const { server } = Answer.parse(JSON.parse(Buffer.from(data).toString()))
+      for await (const { server } of gather(SUBJECTS.ping, 64)) {
         if (server !== undefined) servers.add(server.id)
       }
       for (const server of servers) await ask(SUBJECTS.reload(server), '')
       return servers.size
+    },
+    readServers: async (most) => {
+      const found: ServerFigures[] = []
+      for await (const { data } of gather(SUBJECTS.figures, most)) {
+        found.push(ServerFigures.parse(data))
+      }
+      return found
     },
     close: async () => await connection.close(),
   }
 }
 
 function userJwt({ system, nowMs }: SystemLinkOptions, sub: string): string {
-  const pub = { allow: ['$SYS.REQ.CLAIMS.*', '$SYS.REQ.SERVER.PING', '$SYS.REQ.SERVER.*.RELOAD'] }
+  const servers = ['PING', 'PING.VARZ', '*.RELOAD'].map((name) => `$SYS.REQ.SERVER.${name}`)
+  const pub = { allow: ['$SYS.REQ.CLAIMS.*', ...servers] }
   const grant = { pub, sub: { allow: ['_INBOX.>'] }, subs: -1, data: -1, payload: -1 }
   return signClaims(system, {
     sub,

@@ -1,6 +1,8 @@
 import { quantile } from './queries.mjs'
 
-/** NATS as routers and steps see it; it works for servers of your own too. */
+const SERVER = 'tutti_nats_server'
+
+/** NATS as routers and steps see it, which works for servers of your own too, and what the chart's servers say of themselves. */
 export const NATS = {
   file: 'nats',
   title: 'Tutti / NATS',
@@ -46,6 +48,36 @@ export const NATS = {
       unit: 'short',
       hint: 'Above 0: pods of a release that shares no version of the protocol. Nothing calls them.',
       queries: [['max by (namespace, pod) (tutti_foreign_members{$in})', '{{pod}}']],
+    },
+    {
+      title: 'Servers: memory',
+      unit: 'bytes',
+      hint: 'Of the chart’s servers. Near the limit (GOMEMLIMIT) a server frees more often; above it clients do not read what it holds for them.',
+      queries: [
+        [`max by (server) (${SERVER}_memory_bytes)`, '{{server}}'],
+        [`max by (server) (${SERVER}_memory_limit_bytes)`, '{{server}} limit'],
+      ],
+    },
+    {
+      title: 'Servers: connections',
+      unit: 'short',
+      hint: 'Two of each router and step. Servers of a cluster share them.',
+      queries: [[`max by (server) (${SERVER}_connections)`, '{{server}}']],
+    },
+    {
+      title: 'Servers: bytes of messages',
+      unit: 'Bps',
+      hint: 'Sent above received: heartbeats, which several processes hear.',
+      queries: [
+        [`sum by (server) (rate(${SERVER}_received_bytes_total[5m]))`, '{{server}} received'],
+        [`sum by (server) (rate(${SERVER}_sent_bytes_total[5m]))`, '{{server}} sent'],
+      ],
+    },
+    {
+      title: 'Servers: connections ended as too slow, in an hour',
+      unit: 'short',
+      hint: 'Processes that did not read what was sent to them: too little processor or memory. The alert is TuttiNatsSlowConsumers.',
+      queries: [[`sum by (server) (increase(${SERVER}_slow_consumers_total[1h]))`, '{{server}}']],
     },
   ],
 }

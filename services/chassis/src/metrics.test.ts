@@ -61,6 +61,19 @@ await t.test('a metric that is read has exactly the series of its owner', async 
   t.same(seriesOf(await metrics.render()), ['count{model="b"} 1', 'level{model="b"} 1'])
 })
 
+await t.test('a metric may be read from afar', async (t) => {
+  const metrics = createMetrics()
+  metrics.readGauge({
+    name: 'far',
+    help: 'f',
+    labels: ['server'],
+    read: () => Promise.resolve([{ labels: { server: 's' }, value: 3 }]),
+  })
+  const [one, other] = await Promise.all([metrics.render(), metrics.render()])
+  t.same(seriesOf(one), ['far{server="s"} 3'])
+  t.same(seriesOf(other), ['far{server="s"} 3'])
+})
+
 await t.test('two sets of metrics know nothing of each other', async (t) => {
   createMetrics().counter({ name: 'x', help: 'x' })
   t.equal((await createMetrics().render()).trim(), '')

@@ -34,6 +34,11 @@ export interface MetricReading<L extends string> {
   readonly value: number
 }
 
+interface ReadOption<L extends string> {
+  /** What waits delays the scrape; what throws fails it. */
+  readonly read: () => Iterable<MetricReading<L>> | Promise<Iterable<MetricReading<L>>>
+}
+
 /** The metrics of one process part; nothing in it is global. A name can be made once. */
 export interface Metrics {
   counter<L extends string = never>(o: MetricOptions<L>): CounterMetric<L>
@@ -43,12 +48,8 @@ export interface Metrics {
     o: MetricOptions<L> & { readonly buckets: readonly number[] },
   ): HistogramMetric<L>
   /** A counter whose series are exactly those that `read` gives at each scrape. */
-  readCounter<L extends string = never>(
-    o: MetricOptions<L> & { readonly read: () => Iterable<MetricReading<L>> },
-  ): void
-  readGauge<L extends string = never>(
-    o: MetricOptions<L> & { readonly read: () => Iterable<MetricReading<L>> },
-  ): void
+  readCounter<L extends string = never>(o: MetricOptions<L> & ReadOption<L>): void
+  readGauge<L extends string = never>(o: MetricOptions<L> & ReadOption<L>): void
   /** Prometheus text, of `contentType`. */
   render(): Promise<string>
   readonly contentType: string
@@ -83,17 +84,19 @@ export function createMetrics(): Metrics {
       }
     },
     readCounter: (o) => {
-      const collect = (): void => {
+      const collect = async (): Promise<void> => {
+        const readings = await o.read()
         // A metric without labels keeps its one series at 0; reset() drops those of the others.
         counter.reset()
-        for (const { labels, value } of o.read()) counter.inc(labels, value)
+        for (const { labels, value } of readings) counter.inc(labels, value)
       }
       const counter = new Counter({ ...toConfig(o), collect })
     },
     readGauge: (o) => {
-      const collect = (): void => {
+      const collect = async (): Promise<void> => {
+        const readings = await o.read()
         gauge.reset()
-        for (const { labels, value } of o.read()) gauge.set(labels, value)
+        for (const { labels, value } of readings) gauge.set(labels, value)
       }
       const gauge = new Gauge({ ...toConfig(o), collect })
     },

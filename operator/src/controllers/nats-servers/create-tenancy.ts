@@ -1,6 +1,7 @@
 import { ACCOUNT_SECRETS, AccountTenancy } from '../../nats/account-tenancy.ts'
 import { toNatsSettings } from '../../nats/nats-flags.ts'
 import { type NatsServers, NatsTenancy } from '../../nats/nats-tenancy.ts'
+import { createServerMetrics } from '../../nats/server-metrics.ts'
 import { referenceSource } from '../../runtime/sources.ts'
 import type { Caches } from '../caches.ts'
 import type { ControllerContext, ControllerSet } from '../context.ts'
@@ -29,6 +30,7 @@ export function createTenancy(o: TenancyOptions): ControllerSet & { readonly ten
     secrets: () => secrets.list(),
     onLost: () => controller.look(),
   })
+  createServerMetrics(o.scrapes, () => tenancy.readServers())
   const controller = createNatsServersController({
     ...common,
     name: 'nats-servers',
