@@ -1,6 +1,6 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
-// reference and the JSON Schemas for editors from the schemas of services/ensemble, the page of conditions from the operator's code, the pages of compatibility from
-// their tables, what the chart has of the CRDs and its values, its dashboards, and the licences of the packages in the images.
+// reference and the JSON Schemas for editors from the schemas of services/ensemble, the page of conditions from the operator's code,
+// that of errors from the catalogue of services/errors, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, and the licences of the packages in the images.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,6 +11,7 @@ import { writeChartFiles } from './gen/chart.mjs'
 import { writeCompatibility } from './gen/compatibility.mjs'
 import { writeConditions } from './gen/conditions.mjs'
 import { writeDashboards } from './gen/dashboards.mjs'
+import { writeErrors } from './gen/errors.mjs'
 import { writeLicences } from './gen/licences.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -27,6 +28,7 @@ const GENERATED = [
   'docs/compatibility.md',
   'docs/compatibility-names.md',
   'docs/conditions.md',
+  'docs/errors.md',
   'docs/start-lines.md',
   'docs/custom-resources.md',
   'charts/tutti/README.md',
@@ -70,7 +72,9 @@ for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) 
 }
 
 const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
-execFileSync(process.execPath, [compiler, '-b', join(root, 'operator')], { stdio: 'inherit' })
+execFileSync(process.execPath, [compiler, '-b', join(root, 'operator'), protocol], {
+  stdio: 'inherit',
+})
 const { buildGeneratedFiles } = await import('../operator/dist/index.js')
 rmSync(join(root, 'crds'), { recursive: true, force: true })
 for (const [path, text] of buildGeneratedFiles()) {
@@ -90,6 +94,14 @@ writeConditions(root, {
   types: { Model: MODEL_CONDITIONS, Ensemble: ENSEMBLE_CONDITIONS, Router: ROUTER_CONDITIONS },
   graph: Object.keys(ACCEPTED_REASONS),
 })
+
+const { REASONS, ServeError } = await import('../services/errors/dist/index.js')
+const { toHttpStatus } = await import('../services/protocol/dist/index.js')
+const withStatus = Object.entries(REASONS).map(([reason, { code, meaning }]) => [
+  reason,
+  { code, meaning, status: toHttpStatus(new ServeError(reason, '')) },
+])
+writeErrors(root, Object.fromEntries(withStatus))
 
 if (isCheck) {
   const after = readGenerated()

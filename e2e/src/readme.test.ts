@@ -22,18 +22,6 @@ async function snippets(page: string): Promise<readonly Snippet[]> {
 }
 
 const DOCS = await readdir(`${ROOT}docs`, { recursive: true })
-/** Beside those of services. */
-const README_FOLDERS = [
-  'bench',
-  'charts/tutti',
-  'e2e',
-  'e2e/cluster',
-  'images',
-  'model_repository',
-  'operator',
-  'operator/src/cases',
-  'scripts',
-]
 const PAGES = [
   ...(await readdir(ROOT)).filter((name) => name.endsWith('.md')),
   ...DOCS.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
@@ -61,23 +49,6 @@ await t.test('the commands of the pages exist', async (t) => {
         ]
         t.ok(script !== undefined && script in manifest.scripts, `${page}: ${line}`)
       }
-    }
-  }
-})
-
-await t.test('the links of the pages and READMEs lead somewhere', async (t) => {
-  const services = (await readdir(`${ROOT}services`)).map((name) => `services/${name}`)
-  const folders = [...services, ...README_FOLDERS].map((folder) => `${folder}/README.md`)
-  for (const page of [...PAGES, ...folders]) {
-    // What a program prints is no link, whatever it looks like.
-    const text = (await readFile(`${ROOT}${page}`, 'utf8')).replace(/^```[^]*?^```$/gm, '')
-    for (const [, link = ''] of text.matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)) {
-      const target = new URL(link, `file://${ROOT}${page}`)
-      const found = await readFile(target).then(
-        () => true,
-        (error: NodeJS.ErrnoException) => error.code === 'EISDIR',
-      )
-      t.ok(found, `${page}: ${link}`)
     }
   }
 })

@@ -1,8 +1,9 @@
+import { SITE } from '@tutti/errors'
 import { z } from 'zod'
 import { KINDS, VERSION } from './crds.ts'
 
 /** Where the files are published, so that they have one address for good. */
-const BASE = `https://tutti.dev/schemas/${VERSION}`
+const BASE = `${SITE}/schemas/${VERSION}`
 
 /**
  * JSON Schemas (draft 7) of the manifests as people write them, for editors: one of each kind, and `manifest.json`, which takes

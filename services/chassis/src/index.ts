@@ -15,6 +15,7 @@ export {
   type ProcessEnvironment,
   processEnvironment,
   reportFailure,
+  reportProblem,
   runExecutable,
   type StartOptions,
 } from './executable/run-executable.ts'

@@ -1,3 +1,4 @@
+export { helpAddress, SITE } from './addresses.ts'
 export { assert, bug } from './assert.ts'
 export type { CancelSignal } from './cancel-signal.ts'
 export { STATUS_CODES, type StatusCode } from './codes.ts'

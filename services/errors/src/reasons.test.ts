@@ -1,22 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
+import { helpAddress } from './addresses.ts'
 import { STATUS_CODES } from './codes.ts'
 import { REASONS } from './reasons.ts'
 
-const README = readFileSync(join(import.meta.dirname, '..', 'README.md'), 'utf8')
-
-await t.test('the table of reasons in the README is the catalogue', async (t) => {
-  const rows = README.split('\n').flatMap((line) => {
-    const match = /^\| `([A-Z_]+)` +\| ([A-Z_]+) +\| (.+?) +\|$/.exec(line)
-    return match === null ? [] : [{ reason: match[1], code: match[2], meaning: match[3] }]
-  })
-  const catalogue = Object.entries(REASONS).map(([reason, { code, meaning }]) => ({
-    reason,
-    code,
-    meaning,
-  }))
-  t.same(rows, catalogue)
+await t.test('the address of a reason is one, whatever the reason', async (t) => {
+  t.equal(helpAddress('QUEUE_FULL'), 'https://tutti.dev/docs/errors/#queue_full')
 })
 
 await t.test('every reason has a code of the closed set and a meaning of its own', async (t) => {

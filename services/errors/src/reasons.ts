@@ -2,7 +2,7 @@ import type { StatusCode } from './codes.ts'
 
 /**
  * Every reason that an error of Tutti can carry, with its usual code and what it means.
- * A reason is never reused for something else. README.md carries the same table; a test holds them equal.
+ * A reason is never reused for something else. docs/errors.md says what to do about each; `npm run gen` writes it.
  */
 export const REASONS = {
   CONFIG_SYNTAX: { code: 'INVALID_ARGUMENT', meaning: 'a config.pbtxt does not parse' },

@@ -40,10 +40,16 @@ interface RetryInfo {
   readonly retry_delay: { readonly seconds: number; readonly nanos: number }
 }
 
+/** A google.rpc.Help. */
+interface Help {
+  readonly links: readonly { readonly description: string; readonly url: string }[]
+}
+
 /** What tells more of an error than its code and text. */
 interface StatusMessages {
   readonly 'google.rpc.Status': MessageTypeDefinition<Status, Status>
   readonly 'google.rpc.ErrorInfo': MessageTypeDefinition<ErrorInfo, ErrorInfo>
+  readonly 'google.rpc.Help': MessageTypeDefinition<Help, Help>
   readonly 'google.rpc.RetryInfo': MessageTypeDefinition<RetryInfo, RetryInfo>
 }
 

@@ -84,7 +84,11 @@ await t.test('what is not understood ends before anything starts', async (t) => 
   }
   const { environment, printed } = rig()
   t.equal(reportFailure('test', new Error('boom\n\u001b[2J'), environment), 1)
-  t.equal(printed.err, 'test: boom\n\\u001b[2J\n', 'no control sequence of the terminal')
+  t.equal(
+    printed.err,
+    'test: boom\n\\u001b[2J\nsee https://tutti.dev/docs/errors/#internal\n',
+    'no control sequence of the terminal, and where to read on',
+  )
 })
 
 await t.test('a flag without effect is logged if it is given', (t) => {

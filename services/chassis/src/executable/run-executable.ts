@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { helpAddress, ServeError } from '@tutti/errors'
 import { renderHelp } from '../flag-help.ts'
 import type { FlagTable, FlagValues } from '../flag-spec.ts'
 import { flagRefusal, parseFlags, type RefusedFlags } from '../flags.ts'
@@ -140,8 +140,19 @@ function openLogger(name: string, settings: LogSettings): Logger {
 
 const USAGE_ERROR = 2
 
+/** Tells the user of an error, in a line that begins with `program`. */
+export function reportProblem(
+  program: string,
+  { message }: Error,
+  environment: ProcessEnvironment,
+): void {
+  // The text may be a server's.
+  const lines = message.split('\n').map(printable)
+  environment.err(`${program}: ${lines.join('\n')}\n`)
+}
+
 /**
- * Tells the user of an error that ended a command before it served.
+ * Tells the user of an error that ended a command before it served, and where to read on. Of a command line the text says all.
  *
  * @param program - what the line begins with.
  * @returns the exit code: 2 if the command line was not understood, else 1.
@@ -151,9 +162,9 @@ export function reportFailure(
   error: unknown,
   environment: ProcessEnvironment,
 ): number {
-  const { message, reason } = ServeError.from(error)
-  // The text may be a server's.
-  const lines = message.split('\n').map(printable)
-  environment.err(`${program}: ${lines.join('\n')}\n`)
-  return reason === 'FLAG_INVALID' ? USAGE_ERROR : 1
+  const failure = ServeError.from(error)
+  reportProblem(program, failure, environment)
+  if (failure.reason === 'FLAG_INVALID') return USAGE_ERROR
+  environment.err(`see ${helpAddress(failure.reason)}\n`)
+  return 1
 }

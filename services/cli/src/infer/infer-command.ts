@@ -4,7 +4,7 @@ import {
   type FlagValues,
   type ProcessEnvironment,
   printable,
-  reportFailure,
+  reportProblem,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { InferResponseParts, ModelMetadata } from '@tutti/protocol'
@@ -115,7 +115,10 @@ async function inferOnce(
   const startedAt = performance.now()
   let index = 0
   let code = 0
-  const report = (problem: Error) => (code = reportFailure('tutti infer', problem, environment))
+  const report = (problem: Error): void => {
+    code = 1
+    reportProblem('tutti infer', problem, environment)
+  }
   const came = new Set<string>()
   for await (const response of client.infer(request, metadata)) {
     index += 1

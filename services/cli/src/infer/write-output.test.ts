@@ -145,7 +145,9 @@ await t.test('names and errors of a server are no control sequences of the termi
   const json = await infer([...answering.argv, '--format=json'])
   t.match(outputsOf(json.out), [{ name }])
   const failed = await infer(failing.argv)
-  t.equal(failed.err, `tutti infer: ${escaped}\n\n`)
+  const [said, reason] = failed.err.split('\nsee https://tutti.dev/docs/errors/#')
+  t.equal(said, `tutti infer: ${escaped}\n`)
+  t.match(reason, /^[a-z_]+\n$/)
   for (const text of [shown.out, json.out, failed.err]) {
     t.notMatch(text.replaceAll('\n', ''), /\p{Cc}/u)
   }

@@ -1,6 +1,7 @@
 import { Metadata } from '@grpc/grpc-js'
 import {
   type ErrorDetails,
+  helpAddress,
   REASONS,
   type Reason,
   ServeError,
@@ -73,7 +74,8 @@ function errorInfo(error: ServeError): ErrorInfo {
 }
 
 /**
- * The one way from our errors to gRPC's: code, text, and google.rpc.ErrorInfo with the reason and where it happened.
+ * The one way from our errors to gRPC's: code, text, google.rpc.ErrorInfo with the reason and where it happened, and
+ * google.rpc.Help with the address of what to do.
  * Texts that would not fit into headers are cut; the log has them whole.
  */
 export function toGrpcStatus(error: ServeError): GrpcStatus {
@@ -86,7 +88,7 @@ export function toGrpcStatus(error: ServeError): GrpcStatus {
       code,
       capText(details, DETAILS_MESSAGE_BYTES, utf8Length),
       errorInfo(error),
-      error,
+      { help: helpAddress(error.reason), retryAfterMs: error.retryAfterMs },
     ),
   )
   // Clients that try again by themselves wait so long (gRFC A6).

@@ -1,4 +1,4 @@
-import type { ServeError, StatusCode } from '@tutti/errors'
+import { helpAddress, type ServeError, type StatusCode } from '@tutti/errors'
 
 const HTTP_STATUS: Readonly<Partial<Record<StatusCode, number>>> = {
   UNAUTHENTICATED: 401,
@@ -33,9 +33,12 @@ function toHeaderValue(text: string): string {
     .trim()
 }
 
-/** What ErrorInfo says in gRPC, as HTTP headers: the reason, and where the error happened as far as known. */
+/** What the details say in gRPC, as HTTP headers: the reason, what to do, and where the error happened as far as known. */
 export function errorHeaders(error: ServeError): Record<string, string> {
-  const headers: Record<string, string> = { 'tutti-error-reason': error.reason }
+  const headers: Record<string, string> = {
+    'tutti-error-reason': error.reason,
+    'tutti-error-help': helpAddress(error.reason),
+  }
   for (const [name, value] of Object.entries(error.details)) {
     if (value !== undefined) headers[`tutti-error-${name}`] = toHeaderValue(value)
   }

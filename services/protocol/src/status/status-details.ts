@@ -1,18 +1,22 @@
 import { type ErrorInfo, inferenceServices } from '../services.ts'
 
 const ERROR_INFO_URL = 'type.googleapis.com/google.rpc.ErrorInfo'
+const HELP_URL = 'type.googleapis.com/google.rpc.Help'
 const RETRY_INFO_URL = 'type.googleapis.com/google.rpc.RetryInfo'
+
+const HELP_TEXT = 'What it means, and what to do'
 
 /**
  * Encodes for `grpc-status-details-bin`.
  *
+ * @param o.help - an address, which becomes a google.rpc.Help; absent: there is none.
  * @param o.retryAfterMs - becomes a google.rpc.RetryInfo; absent: there is none.
  */
 export function encodeStatusDetails(
   code: number,
   message: string,
   info: ErrorInfo,
-  o: { readonly retryAfterMs?: number | undefined } = {},
+  o: { readonly help?: string; readonly retryAfterMs?: number | undefined } = {},
 ): Buffer {
   const {
     'google.rpc.Status': status,
@@ -20,6 +24,10 @@ export function encodeStatusDetails(
     ...more
   } = inferenceServices().statusMessages
   const details = [{ type_url: ERROR_INFO_URL, value: errorInfo.serialize(info) }]
+  if (o.help !== undefined) {
+    const links = [{ description: HELP_TEXT, url: o.help }]
+    details.push({ type_url: HELP_URL, value: more['google.rpc.Help'].serialize({ links }) })
+  }
   if (o.retryAfterMs !== undefined) {
     const ms = Math.ceil(o.retryAfterMs)
     const delay = { seconds: Math.floor(ms / 1000), nanos: (ms % 1000) * 1e6 }

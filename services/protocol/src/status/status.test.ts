@@ -1,6 +1,6 @@
 import { Metadata } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import { REASONS, ServeError, STATUS_CODES } from '@tutti/errors'
+import { helpAddress, REASONS, ServeError, STATUS_CODES } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { PROTO_OPTIONS } from '../services.ts'
@@ -45,6 +45,11 @@ await t.test('the details are a google.rpc.Status with an ErrorInfo', async (t) 
   t.strictSame(rest, { code: 14, message: 'no' })
   const [any] = packed as [{ type_url: string; value: Buffer }]
   t.equal(any.type_url, 'type.googleapis.com/google.rpc.ErrorInfo')
+  const [, help] = packed as readonly { type_url: string; value: Buffer }[]
+  t.equal(help?.type_url, 'type.googleapis.com/google.rpc.Help')
+  t.strictSame(types['google.rpc.Help']?.deserialize(help?.value ?? Buffer.alloc(0)), {
+    links: [{ description: 'What it means, and what to do', url: helpAddress('QUEUE_FULL') }],
+  })
   t.strictSame(types['google.rpc.ErrorInfo']?.deserialize(any.value), {
     reason: 'QUEUE_FULL',
     domain: 'tutti.dev',
@@ -64,7 +69,7 @@ await t.test('a refusal that passes says when to try again, to each kind of clie
     string,
     { deserialize(bytes: Buffer): { readonly details: readonly { readonly value: Buffer }[] } }
   >
-  const [, retry] = types['google.rpc.Status']?.deserialize(bytes as Buffer).details ?? []
+  const [, , retry] = types['google.rpc.Status']?.deserialize(bytes as Buffer).details ?? []
   t.match(types['google.rpc.RetryInfo']?.deserialize(retry?.value ?? Buffer.alloc(0)), {
     retry_delay: { seconds: '1', nanos: 201_000_000 },
   })
@@ -177,6 +182,7 @@ await t.test('HTTP statuses follow the codes, two reasons apart', async (t) => {
 await t.test('HTTP headers say where an error happened', async (t) => {
   t.strictSame(errorHeaders(new ServeError('QUEUE_FULL', 'no', { details })), {
     'tutti-error-reason': 'QUEUE_FULL',
+    'tutti-error-help': helpAddress('QUEUE_FULL'),
     'tutti-error-ensemble': 'e',
     'tutti-error-step': 's',
     'tutti-error-model': 'm',
@@ -189,6 +195,7 @@ await t.test('HTTP headers say where an error happened', async (t) => {
     errorHeaders(new ServeError('QUEUE_FULL', 'no', { details: { model: ' a\r\nb: c' } })),
     {
       'tutti-error-reason': 'QUEUE_FULL',
+      'tutti-error-help': helpAddress('QUEUE_FULL'),
       'tutti-error-model': 'a??b: c',
     },
   )

@@ -98,7 +98,7 @@ export function openApiDocument(routes: readonly RestRoute[]): object {
       title: 'v2 inference protocol over HTTP',
       version: SERVER_IDENTITY.version,
       description:
-        'Errors have a body of the schema Error, and headers that begin with tutti-error-.',
+        'Errors have a body of the schema Error, and headers that begin with tutti-error-: reason, help (an address), and where it happened.',
     },
     paths: Object.fromEntries(offered.map((route) => [toTemplate(route.path), toItem(route)])),
     components: { schemas: OPENAPI_SCHEMAS },
