@@ -14,7 +14,7 @@ const INFER = '/console/api/models/ens_chain/infer'
 
 await t.test('without an access file', async (t) => {
   const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
-  const { consolePort: port } = await serveConsole(t, { repository })
+  const { consolePort: port, httpPort } = await serveConsole(t, { repository })
   const own = { origin: `http://127.0.0.1:${port}`, 'sec-fetch-site': 'same-origin' }
 
   await t.test('other names, other pages and frames are kept out', async (t) => {
@@ -49,6 +49,33 @@ await t.test('without an access file', async (t) => {
     t.equal((await restCall(port, 'POST', OVERVIEW, { body: '{}' })).status, 405)
   })
 
+  await t.test('it catches a request from the one on that a page waits for', async (t) => {
+    const next = async (): Promise<unknown> => {
+      const path = `/console/api/models/ens_chain/next?page=a&turn=1&want=id&id=mine`
+      return (await restCall(port, 'GET', path)).json()
+    }
+    await sendWithId(httpPort, 'mine')
+    t.match(await next(), { seen: 0, caught: undefined }, 'what was before is not known')
+    await sendWithId(httpPort, 'other')
+    t.match(await next(), { seen: 1, caught: undefined })
+    await sendWithId(httpPort, 'mine')
+    t.match(await next(), {
+      caught: {
+        id: 'mine',
+        version: 1,
+        reason: '',
+        leftOut: 0,
+        spans: [{ depth: 0 }, { step: 'add_one_batch#0' }, { step: 'add_one_batch#1' }],
+      },
+    })
+    const wrong = '/console/api/models/ens_chain/next?page=a&turn=2&want=slow'
+    t.match((await restCall(port, 'GET', wrong)).headers, {
+      'tutti-error-reason': 'INVALID_PARAMETER',
+    })
+    const foreign = { headers: { 'sec-fetch-site': 'cross-site' } }
+    t.equal((await restCall(port, 'GET', wrong, foreign)).status, 403)
+  })
+
   await t.test('a model that is not there', async (t) => {
     const answer = await restCall(port, 'GET', '/console/api/models/%3Cb%3E')
     t.equal(answer.status, 404)
@@ -74,6 +101,9 @@ await t.test('with an access file each caller has its own models', async (t) => 
   t.match(detail.json(), { graph: { steps: [{ model: 'add_one_batch', state: 'unknown' }, {}] } })
   t.notMatch(detail.body.toString(), /failures":\d+,"inputs/)
   t.equal((await restCall(port, 'GET', '/console/api/models/labels', { headers })).status, 404)
+  const next = '/console/api/models/ens_chain/next?page=a&turn=1&want=any'
+  const refused = await restCall(port, 'GET', next, { headers })
+  t.equal(refused.headers['tutti-error-reason'], 'ACCESS_DENIED', 'it may not see those of others')
 })
 
 await t.test('a call of the page counts once in a quota', async (t) => {
@@ -119,7 +149,14 @@ await t.test('settings without a port are refused', async (t) => {
 })
 
 await t.test('with --console-infer it sends requests', async (t) => {
-  const repository = await copyModels(t, ['add_one_batch', 'ens_chain', 'ens_nested'])
+  const repository = await copyModels(t, [
+    'add_one_batch',
+    'ens_chain',
+    'ens_nested',
+    'fail_at_run',
+    'ens_fail',
+    'identity_fp32_nonbatch',
+  ])
   const flags = ['--console-infer', '--http-max-input-size=4096']
   const { consolePort: port, httpPort } = await serveConsole(t, { repository, flags })
   const infer = (o: { readonly body?: string; readonly headers?: Record<string, string> }) =>
@@ -159,6 +196,19 @@ await t.test('with --console-infer it sends requests', async (t) => {
       body: CHAIN_REQUEST,
     })
     t.equal(other.headers['tutti-steps'], undefined, 'no other request pays for it')
+    const failed = await restCall(port, 'POST', '/console/api/models/ens_fail/infer', {
+      body: JSON.stringify({
+        inputs: [{ name: 'x', datatype: 'FP32', shape: [4], data: [1, 1, 1, 1] }],
+      }),
+    })
+    const reason = 'ENGINE_FAILED'
+    t.equal(failed.headers['tutti-error-reason'], reason)
+    const ended: unknown = JSON.parse(String(failed.headers['tutti-steps']))
+    t.match(ended, [
+      { step: '', reason },
+      { step: 'identity_fp32_nonbatch', reason: '' },
+      { step: 'fail_at_run', reason },
+    ])
     const path = '/console/api/models/ens_nested/infer'
     const nested = await restCall(port, 'POST', path, { body: CHAIN_REQUEST })
     const depths = [...String(nested.headers['tutti-steps']).matchAll(/"depth":(\d)/g)]
@@ -225,3 +275,8 @@ await t.test('its requests need the identity that they would need over HTTP', as
   t.ok(refused.length > 0)
   t.match(refused[0]?.headers, { 'tutti-error-reason': 'QUOTA_EXCEEDED' })
 })
+
+function sendWithId(port: number, id: string): Promise<unknown> {
+  const body = JSON.stringify({ ...JSON.parse(CHAIN_REQUEST), id })
+  return restCall(port, 'POST', '/v2/models/ens_chain/infer', { body })
+}

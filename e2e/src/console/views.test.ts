@@ -80,6 +80,51 @@ await t.test('the views of a server', { skip }, async (t) => {
     await stop()
   })
 
+  await t.test('a request is caught while it happens, with the step that failed', async (t) => {
+    await page.goto('/console#/models/ens_fail')
+    const panel = page.locator('section', { hasText: 'One request' })
+    await panel.getByRole('button', { name: 'Next failed one' }).click()
+    await panel.getByText('Waiting for a request').waitFor()
+    const body = JSON.stringify({
+      id: HTML,
+      inputs: [{ name: 'x', datatype: 'FP32', shape: [4], data: [1, 1, 1, 1] }],
+    })
+    const stop = callOften(serving.httpPort, 'ens_fail', body)
+    const steps = panel.getByRole('region', { name: 'Steps of this request' })
+    await steps.waitFor()
+    await stop()
+    t.match(await panel.innerText(), /failed in .* ENGINE_FAILED of step fail_at_run/)
+    t.match(await panel.innerText(), `Request id ${HTML}`)
+    t.match(await steps.getByRole('row', { name: 'fail_at_run' }).innerText(), /ENGINE_FAILED/)
+    t.not(await page.title(), 'owned')
+    t.same(await axe(page), [])
+    await panel.scrollIntoViewIfNeeded()
+    await picture(page, 'console-caught')
+  })
+
+  await t.test(
+    'a slow one is awaited until it comes, and no longer than the page wants',
+    async () => {
+      await page.goto('/console#/models/ens_chain')
+      const panel = page.locator('section', { hasText: 'One request' })
+      await panel.getByLabel('of at least').fill('100000')
+      await panel.getByRole('button', { name: 'Next slow one' }).click()
+      await until('it passes others', async () => {
+        await sendChain(serving.httpPort)
+        return /[1-9]\d* were others/.test(await panel.innerText())
+      })
+      await panel.getByRole('button', { name: 'Stop' }).click()
+      await panel.getByText('Waiting').waitFor({ state: 'detached' })
+      await panel.getByLabel('of at least').fill('0')
+      await panel.getByRole('button', { name: 'Next slow one' }).click()
+      await panel.getByText('Waiting').waitFor()
+      await until('it has one', async () => {
+        await sendChain(serving.httpPort)
+        return /critical/.test(await panel.innerText())
+      })
+    },
+  )
+
   await t.test('everything can be reached by keyboard', async (t) => {
     await page.goto('/console#/models/ens_chain')
     await page.locator('.graph .step').first().waitFor()
@@ -214,4 +259,8 @@ function callOften(port: number, model: string, body: string): () => Promise<voi
     ending.abort()
     await calling
   }
+}
+
+function sendChain(port: number): Promise<unknown> {
+  return restCall(port, 'POST', '/v2/models/ens_chain/infer', { body: CHAIN_REQUEST })
 }

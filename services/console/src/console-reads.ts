@@ -8,9 +8,10 @@ import type { ListedModel, Overview, Version } from './api/overview.ts'
 import type { ConsoleModel, ConsoleSource } from './console-source.ts'
 import { NO_COUNTS, readCounts } from './read-counts.ts'
 import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
+import { mayCatch } from './read-next-request.ts'
 
 export interface ConsoleReadsOptions {
-  readonly source: ConsoleSource
+  readonly source: Pick<ConsoleSource, 'find' | 'statisticsOf' | 'stepTotals'>
   readonly server: Omit<Overview['server'], 'isReady'>
   readonly mayInfer: boolean
   readonly http: ModelDetail['http']
@@ -77,6 +78,7 @@ export class ConsoleReads {
       ...(graph && { graph }),
       usedBy: [...versions.keys()].filter((other) => calls(source.find(other), name)),
       mayInfer,
+      mayCatch: mayCatch(backend),
       http,
       atMs: clock.now(),
       nextMs: nextMs(MODEL_MS, versions.size),

@@ -6,6 +6,7 @@ import { checkCaller } from './check-caller.ts'
 import type { ConsoleFlags } from './console-flags.ts'
 import { ConsoleReads } from './console-reads.ts'
 import type { ConsoleSource } from './console-source.ts'
+import { readNextRequest } from './read-next-request.ts'
 
 export interface ConsoleOptions {
   readonly flags: ConsoleFlags & {
@@ -39,7 +40,12 @@ export function openConsole(o: ConsoleOptions): PageServerOptions | undefined {
     address,
     port,
     headers: PAGE_HEADERS,
-    routes: [...assetRoutes(), ...readRoutes(reads), ...(mayInfer ? INFER_ROUTES : [])],
+    routes: [
+      ...assetRoutes(),
+      ...readRoutes(reads),
+      nextRoute(o),
+      ...(mayInfer ? INFER_ROUTES : []),
+    ],
     check: checkCaller,
     isPublic: (route) => PUBLIC_ROUTES.has(route),
   }
@@ -58,6 +64,18 @@ const INFER_ROUTES: readonly RestRoute[] = ['', '/versions/:version(^\\d+$)'].ma
   methods: ['POST'],
   answer: answerPageInfer,
 }))
+
+/** Single requests; see `RequestCaptures` of the server. */
+function nextRoute({ source, clock }: Pick<ConsoleOptions, 'source' | 'clock'>): RestRoute {
+  return {
+    path: '/console/api/models/:model/next',
+    methods: ['GET'],
+    answer: async ({ backend, parameters, query }) => {
+      const model = parameters['model'] ?? ''
+      return jsonReply(await readNextRequest({ source, backend, model, query, clock }))
+    },
+  }
+}
 
 function readRoutes(reads: ConsoleReads): readonly RestRoute[] {
   return [

@@ -1,4 +1,4 @@
-import type { ConsoleModel, ConsoleSource } from '@tutti/console'
+import type { ConsoleModel, ConsoleSource, WaitOptions } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import {
   type ModelConfig,
@@ -11,6 +11,7 @@ import {
 } from '@tutti/model-config'
 import { checkModelName, type ModelRepository } from '@tutti/repository'
 import {
+  type CaptureState,
   type IndexEntry,
   type InferenceBackend,
   type LoadParameters,
@@ -108,6 +109,15 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
   stepTotals(ensemble: string): readonly StepTotals[] {
     const [only, ...others] = this.#qualified(ensemble)
     return only === undefined || others.length > 0 ? [] : this.#router.stepTotals(only)
+  }
+
+  waitForRequest({ wanted, ...o }: WaitOptions): CaptureState {
+    const model = this.#find(wanted.model)
+    return this.#router.waitForRequest({ ...o, wanted: { ...wanted, model } })
+  }
+
+  stopWaiting(o: Pick<WaitOptions, 'page' | 'turn'>): void {
+    this.#router.stopWaiting(o)
   }
 
   async statisticsOf(names: ReadonlySet<string>): Promise<readonly ModelStatistics[]> {

@@ -1,11 +1,14 @@
 import type { Tracing } from '@tutti/chassis'
-import type { ConsoleModel, ConsoleSource } from '@tutti/console'
+import type { ConsoleModel, ConsoleSource, WaitOptions } from '@tutti/console'
 import { mergeStatistics, type PinnedVersion } from '@tutti/ensemble'
 import { type ModelMetadata, type ModelStatistics, modelMetadata } from '@tutti/model-config'
 import {
+  type CaptureState,
   type IndexEntry,
   type InferenceBackend,
   type ModelControl,
+  RequestCaptures,
+  type ResolvedModel,
   type ResponseCache,
   readyVersions,
   type ServerMetrics,
@@ -57,7 +60,8 @@ export class Router implements InferenceBackend, ConsoleSource {
   readonly sequences: SequenceRoutes
   /** What is served; it takes the changes of steps, ensembles and accepted resources. */
   readonly view: ServedView
-  readonly resolve: Requests['resolve']
+  /** The way of all requests; another one while pages wait for some of them. */
+  resolve: (name: string, version: string) => ResolvedModel
   /** Executes the requests that models in steps make to other models. */
   readonly nested: FindExecutor
   /** Answers the other questions of steps. */
@@ -66,6 +70,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   readonly #o: RouterOptions
   readonly #recorders: EnsembleRecorders
   readonly #pinned = new PinnedRequests()
+  readonly #captures: RequestCaptures
   #isLive = true
   #control: ModelControl | undefined
 
@@ -75,6 +80,11 @@ export class Router implements InferenceBackend, ConsoleSource {
     this.#recorders = new EnsembleRecorders(o)
     const requests = this.#openRequests()
     this.resolve = requests.resolve
+    const watched: Router['resolve'] = (name, version) =>
+      this.#captures.watch(requests.resolve(name, version), name)
+    this.#captures = new RequestCaptures(o.clock, (isWaiting) => {
+      this.resolve = isWaiting ? watched : requests.resolve
+    })
     this.view = new ServedView(o, (catalog) => {
       requests.forget()
       this.#recorders.follow(catalog)
@@ -150,6 +160,16 @@ export class Router implements InferenceBackend, ConsoleSource {
     // It lacks what its models would say, and shows its steps all the same.
     const config = this.view.ensembles.find((one) => one.name === name)?.config
     return config === undefined ? found : { ...found, config }
+  }
+
+  /** For the console: the next request of a model that is as it wants, whichever way it comes. */
+  waitForRequest(o: WaitOptions): CaptureState {
+    const { page, turn, wanted } = o
+    return this.#captures.wait(page, turn, wanted)
+  }
+
+  stopWaiting({ page, turn }: Pick<WaitOptions, 'page' | 'turn'>): void {
+    this.#captures.stop(page, turn)
   }
 
   /** For the console: what was counted of each step of an ensemble. */

@@ -55,5 +55,12 @@ export type { StepLabels, StepParts } from './step-measures.ts'
 export type { StepTotals } from './step-totals.ts'
 export { checkTlsFlags } from './tls/secure-options.ts'
 export { openTraces } from './trace/open-traces.ts'
+export {
+  type CaptureState,
+  type CaughtRequest,
+  RequestCaptures,
+  type WantedRequest,
+} from './trace/request-captures.ts'
+export { withoutInner } from './trace/step-spans.ts'
 export { readTraceFlags, TRACE_FLAGS, withTraceFlags } from './trace/trace-flags.ts'
 export { traceRequests } from './trace/traced-backend.ts'

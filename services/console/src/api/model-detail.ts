@@ -59,6 +59,8 @@ export const ModelDetail = z.object({
   usedBy: z.array(z.string()).readonly(),
   /** Whether the page may send requests to it. */
   mayInfer: z.boolean(),
+  /** Whether it may show single requests of others. */
+  mayCatch: z.boolean(),
   /** Of the HTTP API, for other clients; port 0 if it is any free one. Absent if it is not served. */
   http: z.object({ port: z.number(), isSecure: z.boolean() }).optional(),
   atMs: z.number(),

@@ -9,5 +9,13 @@ export const StepSpan = z.object({
   endMs: z.number(),
   queueMs: z.number(),
   computeMs: z.number(),
+  reason: z.string(),
 })
 export type StepSpan = Readonly<z.infer<typeof StepSpan>>
+
+/** The steps of a request, and how many of them are not told. */
+export const RecordedSteps = z.object({
+  spans: z.array(StepSpan).readonly(),
+  leftOut: z.number(),
+})
+export type RecordedSteps = Readonly<z.infer<typeof RecordedSteps>>

@@ -8,11 +8,14 @@ export class CallFailure extends Error {
   readonly status: number
   /** Of the catalogue of errors; '' where the server names none. */
   readonly reason: string
+  /** Of the answer; none if there was none. */
+  readonly headers: Headers
 
-  constructor(status: number, message: string, reason = '') {
+  constructor(status: number, message: string, headers = new Headers()) {
     super(message)
     this.status = status
-    this.reason = reason
+    this.headers = headers
+    this.reason = headers.get('tutti-error-reason') ?? ''
   }
 }
 
@@ -36,8 +39,7 @@ export async function call(path: string, o: RequestInit): Promise<Response> {
     throw new CallFailure(0, 'The server does not answer.')
   })
   if (response.ok) return response
-  const reason = response.headers.get('tutti-error-reason') ?? ''
-  throw new CallFailure(response.status, await readError(response), reason)
+  throw new CallFailure(response.status, await readError(response), response.headers)
 }
 
 /** @throws CallFailure as `call`; also for an answer that is not of this page's version. */

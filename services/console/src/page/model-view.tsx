@@ -3,6 +3,7 @@ import { GraphView } from './graph-view.tsx'
 import { linkTo } from './links.ts'
 import { MissingFigures, Panel, Reasons, shapeOf, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates, stepRates } from './rates.ts'
+import { RequestPanel } from './request/request-panel.tsx'
 import { StepsTable } from './steps-table.tsx'
 import { TryPanel } from './try/try-panel.tsx'
 import { usePoll } from './use-poll.ts'
@@ -53,6 +54,7 @@ function Body({
         </Panel>
       )}
       <TryPanel detail={detail} />
+      <RequestPanel detail={detail} />
       <Panel title="Signature">
         <Signature detail={detail} />
       </Panel>

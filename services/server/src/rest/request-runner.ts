@@ -100,6 +100,7 @@ export class RequestRunner {
     const turns = this.#turns
     const call = new RestCall({
       request,
+      response,
       parameters,
       backend,
       context,

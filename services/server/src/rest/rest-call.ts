@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CallContext } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { RestBody } from '@tutti/protocol'
@@ -25,6 +25,7 @@ const MAX_TURN_BYTES = 64 * 1024
 
 export interface RestCallOptions {
   readonly request: IncomingMessage
+  readonly response: ServerResponse
   /** Names from the path, percent-decoded. */
   readonly parameters: Readonly<Record<string, string | undefined>>
   /** Which models the call reaches. */
@@ -71,6 +72,17 @@ export class RestCall {
   get caller(): Pick<ControlCall, 'headers' | 'socket' | 'backend'> {
     const { headers, socket } = this.#o.request
     return { headers, socket, backend: this.backend }
+  }
+
+  /** What follows `?` in the address. */
+  get query(): URLSearchParams {
+    const [, query = ''] = (this.#o.request.url ?? '').split('?', 2)
+    return new URLSearchParams(query)
+  }
+
+  /** Sets a header of the answer, also of one that says an error. */
+  setHeader(name: string, value: string): void {
+    if (!this.#o.response.headersSent) this.#o.response.setHeader(name, value)
   }
 
   /** A header's value; the first one if it came several times. */

@@ -18,7 +18,7 @@ function step(name: string, inputs: readonly string[], outputs: readonly string[
 }
 
 function span(name: string, startMs: number, endMs: number, depth = 1) {
-  return { step: name, model: name, depth, startMs, endMs, queueMs: 0, computeMs: 0 }
+  return { step: name, model: name, depth, startMs, endMs, queueMs: 0, computeMs: 0, reason: '' }
 }
 
 const DIAMOND = [

@@ -143,9 +143,12 @@ function OutcomeView(o: { readonly outcome: Outcome; readonly steps: readonly St
     if (outcome.kind === 'failure') {
       const { message, reason } = outcome.failure
       return (
-        <p class="trouble" role="alert">
-          {message} {reason !== '' && <span class="mono">{reason}</span>}
-        </p>
+        <>
+          <p class="trouble" role="alert">
+            {message} {reason !== '' && <span class="mono">{reason}</span>}
+          </p>
+          <Waterfall recorded={outcome.recorded} steps={steps} />
+        </>
       )
     }
     return (
@@ -156,9 +159,7 @@ function OutcomeView(o: { readonly outcome: Outcome; readonly steps: readonly St
             `Version ${outcome.answer.modelVersion} answered in ${formatMs(outcome.elapsedMs)}.`}
         </p>
         {outcome.kind === 'answer' && <AnswerView answer={outcome.answer} />}
-        {outcome.kind === 'answer' && outcome.spans.length > 0 && (
-          <Waterfall spans={outcome.spans} steps={steps} />
-        )}
+        {outcome.kind === 'answer' && <Waterfall recorded={outcome.recorded} steps={steps} />}
       </>
     )
   }, [outcome])

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { z } from 'zod'
-import { StepSpan } from '../../api/step-span.ts'
+import { type RecordedSteps, StepSpan } from '../../api/step-span.ts'
 import { CallFailure, call } from '../api-client.ts'
 import { type Answer, HEADER_LENGTH, inferBytes, inferJson, parseAnswer } from './infer-body.ts'
 import { toBlob } from './load-file.ts'
@@ -9,12 +9,16 @@ import type { RequestInput } from './request-input.ts'
 export type Outcome =
   | { readonly kind: 'none' }
   | { readonly kind: 'sending' }
-  | { readonly kind: 'failure'; readonly failure: CallFailure }
+  | {
+      readonly kind: 'failure'
+      readonly failure: CallFailure
+      readonly recorded: RecordedSteps
+    }
   | {
       readonly kind: 'answer'
       readonly answer: Answer
       readonly elapsedMs: number
-      readonly spans: readonly StepSpan[]
+      readonly recorded: RecordedSteps
     }
 
 export interface RequestState {
@@ -62,17 +66,18 @@ async function infer(
     const bytes = new Uint8Array(await response.arrayBuffer())
     const elapsedMs = performance.now() - startedAt
     const answer = parseAnswer(bytes, response.headers.get(HEADER_LENGTH))
-    return { kind: 'answer', answer, elapsedMs, spans: readSpans(response) }
+    return { kind: 'answer', answer, elapsedMs, recorded: readSteps(response.headers) }
   } catch (error) {
     const failure =
       error instanceof CallFailure ? error : new CallFailure(0, `${problem}: ${toText(error)}`)
-    return { kind: 'failure', failure }
+    return { kind: 'failure', failure, recorded: readSteps(failure.headers) }
   }
 }
 
 /** What each step took; none without the header. */
-function readSpans({ headers }: Response): readonly StepSpan[] {
-  return z.array(StepSpan).parse(JSON.parse(headers.get('tutti-steps') ?? '[]'))
+function readSteps(headers: Headers): RecordedSteps {
+  const spans = z.array(StepSpan).parse(JSON.parse(headers.get('tutti-steps') ?? '[]'))
+  return { spans, leftOut: Number(headers.get('tutti-steps-left-out') ?? 0) }
 }
 
 function toText(error: unknown): string {

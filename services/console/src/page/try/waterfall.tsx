@@ -1,18 +1,24 @@
 import { useMemo } from 'preact/hooks'
 import type { Step } from '../../api/model-detail.ts'
-import type { StepSpan } from '../../api/step-span.ts'
+import type { RecordedSteps, StepSpan } from '../../api/step-span.ts'
 import { formatMs } from '../rates.ts'
 import { criticalPath } from './critical-path.ts'
 
 interface WaterfallProps {
-  readonly spans: readonly StepSpan[]
+  readonly recorded: RecordedSteps
   /** Of the ensemble; none of a model. */
   readonly steps: readonly Step[]
 }
 
 /** When the steps of one request ran, and what each waited for. */
-export function Waterfall({ spans, steps }: WaterfallProps) {
-  const path = useMemo(() => new Set(criticalPath(spans, steps)), [spans, steps])
+export function Waterfall({ recorded, steps }: WaterfallProps) {
+  const { spans, leftOut } = recorded
+  // Of some steps alone it would be another one.
+  const path = useMemo(
+    () => new Set(leftOut === 0 ? criticalPath(spans, steps) : []),
+    [recorded, steps],
+  )
+  if (spans.length === 0) return null
   const endMs = Math.max(...spans.map((span) => span.endMs))
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Steps of this request">
@@ -34,6 +40,12 @@ export function Waterfall({ spans, steps }: WaterfallProps) {
           ))}
         </tbody>
       </table>
+      {leftOut > 0 && (
+        <p class="reason">
+          {leftOut.toLocaleString('en')} further steps are not shown, because there are too many. So
+          it is not known which were critical.
+        </p>
+      )}
     </div>
   )
 }
@@ -47,7 +59,7 @@ function Row({
   readonly endMs: number
   readonly isCritical: boolean
 }) {
-  const { step, model, depth, startMs, queueMs, computeMs } = span
+  const { step, model, depth, startMs, queueMs, computeMs, reason } = span
   const allMs = span.endMs - startMs
   // Of an ensemble, those of its steps, which may run at the same time.
   const isSum = queueMs + computeMs > allMs
@@ -58,6 +70,7 @@ function Row({
         {'\u00a0\u00a0'.repeat(depth)}
         {depth === 0 ? 'request' : step || model}
         {isCritical && <span class="quiet"> critical</span>}
+        {reason !== '' && <span class="mono bad"> {reason}</span>}
       </th>
       <td class="bars">
         <Bar span={span} endMs={endMs} />

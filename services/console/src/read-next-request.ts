@@ -1,0 +1,74 @@
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { type InferenceBackend, type WantedRequest, withoutInner } from '@tutti/server'
+import { z } from 'zod'
+import { NextQuery, type NextRequest } from './api/next-request.ts'
+import type { ConsoleSource } from './console-source.ts'
+
+/** Milliseconds between two questions of a page that waits. */
+const NEXT_MS = 500
+
+export interface NextRequestOptions {
+  readonly source: Pick<ConsoleSource, 'waitForRequest' | 'stopWaiting'>
+  readonly backend: InferenceBackend
+  readonly model: string
+  readonly query: URLSearchParams
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** Whether a caller may see single requests, which may be those of others: with identities only one that may change the server. */
+export function mayCatch({ identity }: Pick<InferenceBackend, 'identity'>): boolean {
+  return identity?.mayControl ?? true
+}
+
+/**
+ * The next request of a model that is as the page wants, or that there is none yet.
+ *
+ * @throws ServeError ACCESS_DENIED, MODEL_NOT_FOUND for a model that the caller's index does not name, INVALID_PARAMETER, OVERLOADED
+ */
+export async function readNextRequest(o: NextRequestOptions): Promise<NextRequest> {
+  const { source, backend, model, clock } = o
+  const { identity } = backend
+  if (!mayCatch(backend)) {
+    const name = identity?.name ?? ''
+    throw new ServeError('ACCESS_DENIED', `identity '${name}' may not see requests of others`)
+  }
+  const index = await backend.repositoryIndex(false)
+  if (!index.some(({ name }) => name === model)) {
+    throw new ServeError('MODEL_NOT_FOUND', `model '${model}' is not found`)
+  }
+  const query = parseQuery(o.query)
+  // A name that another identity's page has too is not its capture.
+  const page = `${identity?.name ?? ''} ${query.page}`
+  const { turn } = query
+  const atMs = clock.now()
+  if (query.want === undefined) {
+    source.stopWaiting({ page, turn })
+    return { atMs, nextMs: NEXT_MS, seen: 0 }
+  }
+  const wanted = toWanted(model, query)
+  const { seen, caught } = source.waitForRequest({ page, turn, wanted })
+  const shown = caught && identity ? { ...caught, ...withoutInner(caught) } : caught
+  return { atMs, nextMs: NEXT_MS, seen, ...(shown && { caught: shown }) }
+}
+
+function parseQuery(written: URLSearchParams): NextQuery {
+  const parsed = NextQuery.safeParse(Object.fromEntries(written))
+  if (!parsed.success) throw invalid(z.prettifyError(parsed.error))
+  return parsed.data
+}
+
+function toWanted(model: string, { want, slowerThanMs, id }: NextQuery): WantedRequest {
+  if (want === 'failed') return { model, isFailed: true }
+  if (want === 'slow') {
+    if (slowerThanMs === undefined) throw invalid("got want 'slow' without slowerThanMs")
+    return { model, slowerThanMs }
+  }
+  if (want !== 'id') return { model }
+  if (id === undefined) throw invalid("got want 'id' without id")
+  return { model, id }
+}
+
+function invalid(text: string): ServeError {
+  return new ServeError('INVALID_PARAMETER', `the next request: ${text}`)
+}

@@ -1,0 +1,166 @@
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { ExecuteOptions, InferRequest } from '@tutti/tensor'
+import type { ResolvedModel } from '../inference-backend.ts'
+import { decorateModel } from '../request/decorate.ts'
+import { type RecordedSteps, SpanBudget, StepSpans } from './step-spans.ts'
+
+/** Of all pages. */
+const MAX_CAPTURES = 16
+/** After the last question of its page, which may be in the background meanwhile. */
+const KEPT_MS = 5 * 60_000
+/** A page that asks no more for so long gives way to another one. */
+const IDLE_MS = 10_000
+
+/** The request that a page waits for: the next one of a model that has all that is given here. */
+export interface WantedRequest {
+  readonly model: string
+  readonly isFailed?: boolean
+  /** In milliseconds. */
+  readonly slowerThanMs?: number
+  /** That its client gave it, or its trace id. */
+  readonly id?: string
+}
+
+/** What a request did. Nothing of what it has sent or got, nor the text of its error, which may quote that. */
+export interface CaughtRequest extends RecordedSteps {
+  readonly id: string
+  /** '' if it was not traced. */
+  readonly traceId: string
+  readonly version: number
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number
+  readonly elapsedMs: number
+  /** Of its failure; '' if it was answered. */
+  readonly reason: string
+}
+
+export interface CaptureState {
+  /** Requests of the model that have ended since the page waits. */
+  readonly seen: number
+  readonly caught: CaughtRequest | undefined
+}
+
+interface Capture {
+  readonly turn: string
+  readonly wanted: WantedRequest
+  askedAt: number
+  seen: number
+  caught: CaughtRequest | undefined
+}
+
+/**
+ * Catches requests for people who look at a server: while somebody waits for one of a model, the steps of its requests are
+ * recorded. Requests that began before are not caught. Nothing is recorded, and no timer runs, while no page waits.
+ */
+export class RequestCaptures {
+  readonly #clock: Clock
+  readonly #changed: (isWaiting: boolean) => void
+  readonly #budget = new SpanBudget()
+  /** By page. */
+  readonly #captures = new Map<string, Capture>()
+  /** Those that have caught nothing yet. */
+  #waiting: readonly Capture[] = []
+
+  /** @param changed - whether requests have to be watched from now on. */
+  constructor(clock: Clock, changed: (isWaiting: boolean) => void = () => {}) {
+    this.#clock = clock
+    this.#changed = changed
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /**
+   * What a page waits for; another request in place of the one before.
+   *
+   * @param page - its own name.
+   * @param turn - names what it waits for: with another one it waits anew.
+   * @throws ServeError OVERLOADED if too many pages wait.
+   */
+  wait(page: string, turn: string, wanted: WantedRequest): CaptureState {
+    const found = this.#captures.get(page)
+    const capture = found?.turn === turn ? found : this.#add(page, turn, wanted)
+    capture.askedAt = this.#clock.now()
+    const { seen, caught } = capture
+    return { seen, caught }
+  }
+
+  /** A page waits no more, unless it waits in another turn by now. */
+  stop(page: string, turn: string): void {
+    if (this.#captures.get(page)?.turn === turn) this.#captures.delete(page)
+    this.#update()
+  }
+
+  /** @returns the model whose requests are recorded, or the same one if no page waits for one of it. */
+  watch<M extends ResolvedModel>(model: M, name: string): M | ResolvedModel {
+    const now = this.#clock.now()
+    if (this.#waiting.some(({ askedAt }) => now - askedAt > KEPT_MS)) this.#dropIdle(KEPT_MS)
+    if (!this.#waiting.some(({ wanted }) => wanted.model === name)) return model
+    return decorateModel(model, (request, sink, o) => {
+      const startedAt = this.#clock.epochMs()
+      const spans = new StepSpans(this.#clock, this.#budget)
+      spans.execute(model, [request, sink, o], (reason) => {
+        const { id, traceId } = idsOf(request, o)
+        const recorded = (): CaughtRequest => {
+          const steps = spans.read()
+          const [whole] = steps.spans
+          const elapsedMs = whole?.endMs ?? 0
+          const { version } = model
+          return { ...steps, id, traceId, version, startedAt, elapsedMs, reason }
+        }
+        this.#ended(name, recorded)
+      })
+    })
+  }
+
+  #ended(model: string, recorded: () => CaughtRequest): void {
+    const waiting = this.#waiting.filter(({ wanted }) => wanted.model === model)
+    if (waiting.length === 0) return
+    const request = recorded()
+    for (const capture of waiting) {
+      capture.seen += 1
+      if (isWanted(request, capture.wanted)) capture.caught = request
+    }
+    this.#update()
+  }
+
+  #add(page: string, turn: string, wanted: WantedRequest): Capture {
+    this.#captures.delete(page)
+    if (this.#captures.size >= MAX_CAPTURES) this.#dropIdle(IDLE_MS)
+    if (this.#captures.size >= MAX_CAPTURES) {
+      const text = `${MAX_CAPTURES} pages wait for requests of this server, which is its bound`
+      throw new ServeError('OVERLOADED', text)
+    }
+    const capture = { turn, wanted, askedAt: this.#clock.now(), seen: 0, caught: undefined }
+    this.#captures.set(page, capture)
+    this.#update()
+    return capture
+  }
+
+  #dropIdle(idleMs: number): void {
+    const now = this.#clock.now()
+    for (const [page, { askedAt }] of this.#captures) {
+      if (now - askedAt > idleMs) this.#captures.delete(page)
+    }
+    this.#update()
+  }
+
+  #update(): void {
+    this.#waiting = [...this.#captures.values()].filter(({ caught }) => caught === undefined)
+    this.#changed(this.isWaiting)
+  }
+}
+
+function idsOf({ context }: InferRequest, { trace }: ExecuteOptions) {
+  // version-traceid-spanid-flags
+  return { id: context.id, traceId: trace?.traceparent.split('-')[1] ?? '' }
+}
+
+function isWanted(request: CaughtRequest, wanted: WantedRequest): boolean {
+  const { isFailed = false, slowerThanMs = 0, id } = wanted
+  if (isFailed && request.reason === '') return false
+  if (id !== undefined && id !== request.id && id !== request.traceId) return false
+  return request.elapsedMs >= slowerThanMs
+}

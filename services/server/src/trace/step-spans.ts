@@ -1,0 +1,164 @@
+import type { Clock } from '@tutti/chassis'
+import { plainName } from '@tutti/model-config'
+import type { Executor, ResponseSink, StepTimes, StepTraces } from '@tutti/tensor'
+import type { ResolvedModel } from '../inference-backend.ts'
+
+/** Of one request. */
+const MAX_SPANS = 500
+/** Of all requests that are recorded at the same time: some megabytes. */
+const MAX_OPEN_SPANS = 20_000
+
+/** Where the time of one execution went, in milliseconds. What is neither queue nor compute is transfer. */
+export interface StepSpan {
+  /** Of the ensemble; '' for the request itself, and for what a model calls. */
+  readonly step: string
+  readonly model: string
+  /** 0 for the request itself, 1 for its steps, and so on. */
+  readonly depth: number
+  /** Both from the begin of the request. */
+  readonly startMs: number
+  readonly endMs: number
+  readonly queueMs: number
+  readonly computeMs: number
+  /** Of the error that it ended with, in words of the catalogue; '' if it answered, or has not ended. */
+  readonly reason: string
+}
+
+/** What can be said of a request. */
+export interface RecordedSteps {
+  /** In the order in which they began. */
+  readonly spans: readonly StepSpan[]
+  /** Executions that are not among them, because there were too many. */
+  readonly leftOut: number
+}
+
+/** The spans that all recorded requests may have together; they are given back when their request ends. */
+export class SpanBudget {
+  #left = MAX_OPEN_SPANS
+
+  take(): boolean {
+    if (this.#left === 0) return false
+    this.#left -= 1
+    return true
+  }
+
+  giveBack(spans: number): void {
+    this.#left += spans
+  }
+}
+
+type OpenSpan = { -readonly [K in keyof StepSpan]: StepSpan[K] } & { isOpen: boolean }
+type Begun = Pick<StepSpan, 'step' | 'model' | 'depth'>
+type Execute = Parameters<Executor['execute']>
+
+/** Records what one request does, as its steps begin and end. */
+export class StepSpans {
+  readonly #spans: OpenSpan[] = []
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #budget: SpanBudget
+  readonly #startedAt: number
+  #leftOut = 0
+  #isOver = false
+
+  constructor(clock: Pick<Clock, 'now'>, budget = new SpanBudget()) {
+    this.#clock = clock
+    this.#budget = budget
+    this.#startedAt = clock.now()
+  }
+
+  /**
+   * Executes the request; once.
+   *
+   * @param ended - called with the reason of its failure or '', before that or the final response goes on.
+   */
+  execute(
+    model: ResolvedModel,
+    [request, sink, o]: Execute,
+    ended: (reason: string) => void = () => {},
+  ): void {
+    const span = this.#open({ step: '', model: plainName(model.name), depth: 0 })
+    const to = this.#watch(span, sink, (reason) => {
+      this.#isOver = true
+      this.#budget.giveBack(this.#spans.length - 1)
+      ended(reason)
+    })
+    model.execute(request, to, { ...o, stepTraces: this.#under(1, o.stepTraces) })
+  }
+
+  /** What has not ended lasts until now. */
+  read(): RecordedSteps {
+    const nowMs = this.#elapsedMs()
+    const spans = this.#spans.map(({ isOpen, ...span }) =>
+      isOpen ? { ...span, endMs: nowMs } : span,
+    )
+    return { spans, leftOut: this.#leftOut }
+  }
+
+  /** @param outer - traces the same request into a file. */
+  #under(depth: number, outer: StepTraces | undefined): StepTraces {
+    return {
+      begin: (model, request, sink) => {
+        const [to, inner] = outer?.begin(model, request, sink) ?? [sink, undefined]
+        const traces = this.#under(depth + 1, inner)
+        const { name, step = '' } = model
+        // What a request that has failed left behind.
+        if (this.#isOver) return [to, traces]
+        if (this.#spans.length === MAX_SPANS || !this.#budget.take()) {
+          this.#leftOut += 1
+          return [to, traces]
+        }
+        const span = this.#open({ step: plainName(step), model: plainName(name), depth })
+        return [this.#watch(span, to), traces]
+      },
+    }
+  }
+
+  #open(begun: Begun): OpenSpan {
+    const startMs = this.#elapsedMs()
+    const span = { ...begun, startMs, endMs: startMs, queueMs: 0, computeMs: 0, reason: '' }
+    const open = { ...span, isOpen: true }
+    this.#spans.push(open)
+    return open
+  }
+
+  #watch(
+    span: OpenSpan,
+    sink: ResponseSink,
+    ended: (reason: string) => void = () => {},
+  ): ResponseSink {
+    const end = (times: StepTimes | undefined, reason: string): void => {
+      span.isOpen = false
+      span.endMs = this.#elapsedMs()
+      span.reason = reason
+      if (times !== undefined) {
+        span.queueMs = times.queueNs / 1e6
+        span.computeMs = (times.computeInputNs + times.computeInferNs + times.computeOutputNs) / 1e6
+      }
+      ended(reason)
+    }
+    return {
+      send: (response) => {
+        if (response.final) end(response.times, '')
+        sink.send(response)
+      },
+      fail: (error, executed, times) => {
+        end(times, error.reason)
+        sink.fail(error, executed, times)
+      },
+      ready: () => sink.ready?.(),
+    }
+  }
+
+  #elapsedMs(): number {
+    return this.#clock.now() - this.#startedAt
+  }
+}
+
+/** What one who may not know what models call inside sees: the graph of its own ensemble. */
+export function withoutInner({ spans, leftOut }: RecordedSteps): RecordedSteps {
+  return { spans: spans.filter(isOfGraph), leftOut }
+}
+
+function isOfGraph({ depth, step }: StepSpan): boolean {
+  return depth === 0 || (depth === 1 && step !== '')
+}
