@@ -26,6 +26,11 @@ t.setTimeout(300_000)
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const PARENT_ID = 'b7ad6b7169203331'
 
+const TELEMETRY = {
+  'telemetry.otlpEndpoint': 'http://c:4318',
+  'telemetry.headersSecret': 'otlp',
+}
+
 const FILES = DASHBOARDS.map(({ file }) => file)
 
 /** Units that an expression can have, by what its metrics count and whether it is a rate. */
@@ -74,7 +79,10 @@ const skip = SKIP || withoutKube('helm') || withoutPrometheus()
 await t.test('every query of every panel shows a real run', { skip }, async (t) => {
   const collector = await startCollector(t)
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_TRACES_SAMPLER_ARG: '0' }
-  const [served, operator] = await Promise.all([startServed(t, 'tcp', env), startServedOperator(t)])
+  const [served, operator] = await Promise.all([
+    startServed(t, 'tcp', env),
+    startServedOperator(t, TELEMETRY),
+  ])
   const prometheus = await startPrometheus(t, {
     targets: [...served.targets, ...operator.targets],
   })
@@ -149,6 +157,26 @@ await t.test('every query of every panel shows a real run', { skip }, async (t) 
     for (const call of calls) {
       t.equal(call.name, 'execute add_one_batch')
       checkParts(t, call, spans)
+    }
+  })
+
+  await t.test('the collector of the chart reaches the pods of routers and steps', async (t) => {
+    for (const [deployment, service] of [
+      ['tutti-router', 'tutti-router'],
+      ['adder-step', 'tutti-step'],
+    ] as const) {
+      t.match(await operator.environmentOf(deployment), [
+        { name: 'HOME' },
+        { name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+        { name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'http://c:4318' },
+        {
+          name: 'OTEL_EXPORTER_OTLP_HEADERS',
+          valueFrom: { secretKeyRef: { name: 'otlp', key: 'headers', optional: true } },
+        },
+        { name: 'OTEL_RESOURCE_ATTRIBUTES', value: /^k8s\.namespace\.name=team-a,/ },
+        { name: 'OTEL_SERVICE_NAME', value: service },
+        { name: 'OTEL_TRACES_SAMPLER_ARG', value: '1' },
+      ])
     }
   })
 })

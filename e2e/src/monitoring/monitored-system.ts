@@ -9,7 +9,7 @@ import {
   startChartCluster,
   startChartPod,
 } from '../chart/chart-pods.ts'
-import { render } from '../chart/helm.ts'
+import { render, type Values } from '../chart/helm.ts'
 import type { DirectKind } from '../processes/direct-flags.ts'
 import { type Member, startHarness } from '../processes/harness.ts'
 import { untilReady } from '../processes/seen.ts'
@@ -77,8 +77,8 @@ async function startServers(t: Test, { plain }: ApiServer, port: number): Promis
 }
 
 /** The operator of the chart as a process, at a real API server with one Model, and the NATS server that it keeps. */
-export async function startServedOperator(t: Test) {
-  const objects = await render()
+export async function startServedOperator(t: Test, values: Values = {}) {
+  const objects = await render(values)
   const port = await freePort()
   const server = await startChartCluster(t, objects)
   await createNamespace(server, NAMESPACE)
@@ -105,6 +105,12 @@ export async function startServedOperator(t: Test) {
   const listening = operator.lines.map(parseLine).find(({ message }) => message === MESSAGE)
   return {
     change,
+    /** The variables of the pods of a Deployment of the namespace, as the API server has them. */
+    environmentOf: async (deployment: string) => {
+      const path = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${deployment}`
+      const found = await server.plain.until(path, (one) => one !== undefined)
+      return found?.['spec'].template.spec.containers[0].env
+    },
     /** Deletes the Model. */
     remove: () => server.plain.send('DELETE', MODEL_PATH, {}),
     targets: [
