@@ -1,7 +1,8 @@
-// Makes the npm package `tutti`, tutti-VERSION.tgz, in a folder: npm run package -- [FOLDER]. Default: out.
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+// Makes the npm package `tutti`, tutti-VERSION.tgz, and its SBOM in a folder: npm run package -- [FOLDER]. Default: out.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { packageSbom } from './package/sbom.mjs'
 import { stagePackage } from './package/stage.mjs'
 import { runQuietly } from './setup/child.mjs'
 import { runScript } from './setup/failure.mjs'
@@ -19,6 +20,7 @@ await runScript(async () => {
     const { command, args } = findNpm()
     const pack = ['pack', '--ignore-scripts', '--pack-destination', out]
     await runQuietly('npm pack', command, [...args, ...pack], { cwd: stage })
+    writeFileSync(join(out, `${name}-${version}.cdx.json`), await packageSbom(root))
     console.log(join(out, `${name}-${version}.tgz`))
   } finally {
     rmSync(stage, { recursive: true, force: true })

@@ -1,5 +1,5 @@
 // needs: python
-import { lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import t from 'tap'
@@ -60,6 +60,25 @@ await t.test('the package installs into an empty folder, without install scripts
     t.same(testing, [], `${name} has no helpers of tests`)
   }
   t.notOk((await readdir(join(installed, 'node_modules'))).includes('onnxruntime-node'))
+  const runtime = await readdir(join(workspaces, '..', 'onnxruntime-node'))
+  for (const name of ['LICENSE', 'ThirdPartyNotices.txt']) t.ok(runtime.includes(name), name)
+})
+
+await t.test('beside the package is an SBOM of what it installs', async (t) => {
+  const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
+  const sbom = JSON.parse(await readFile(join(folder, `tutti-${version}.cdx.json`), 'utf8'))
+  t.match(sbom.metadata.component, { name: 'tutti', version, purl: `pkg:npm/tutti@${version}` })
+  const purls: string[] = sbom.components.map(({ purl }: { purl: string }) => purl)
+  t.notOk(
+    purls.some((purl) => /esbuild|typescript|biome/.test(purl)),
+    'nothing of development',
+  )
+  const manifest = join(installed, 'node_modules/tutti/package.json')
+  const { dependencies } = JSON.parse(await readFile(manifest, 'utf8'))
+  for (const [name, wanted] of Object.entries(dependencies)) {
+    if (name.startsWith('@tutti/')) continue
+    t.ok(purls.includes(`pkg:npm/${name.replace('@', '%40')}@${String(wanted)}`), name)
+  }
 })
 
 await t.test('it serves an ensemble of ONNX models, a Python model, and the console', async (t) => {

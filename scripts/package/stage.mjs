@@ -7,6 +7,8 @@ const RUNS = ['dist', 'proto', 'python']
 const LEFT_OUT =
   /^(testing|tests|__pycache__)$|\.(test|soak|nightly)\.|\.([cm]?ts|map|tsbuildinfo)$/
 const RUNTIME = 'onnxruntime-node'
+/** Its licence and those of what is linked into its library, which its package lacks: from PyPI's wheel onnxruntime of that version. */
+const NOTICES = { version: '1.30.0', files: ['LICENSE', 'ThirdPartyNotices.txt'] }
 /** Where Tutti runs. */
 const PLATFORMS = ['linux/x64', 'linux/arm64', 'darwin/arm64']
 
@@ -123,6 +125,14 @@ function copyRuntime(root, stage, dependencies) {
   }
   writeJson(join(to, 'package.json'), { name, version, license, repository, main })
   for (const file of [main, 'README.md']) cpSync(join(from, file), join(to, file))
+  if (version !== NOTICES.version) {
+    throw new Error(
+      `scripts/package/onnxruntime has licences of ${NOTICES.version}, want ${version}`,
+    )
+  }
+  for (const file of NOTICES.files) {
+    cpSync(join(import.meta.dirname, 'onnxruntime', file), join(to, file))
+  }
   for (const platform of PLATFORMS) {
     for (const library of globSync(`bin/napi-v6/${platform}/libonnxruntime.{so.1,1.dylib}`, {
       cwd: from,
