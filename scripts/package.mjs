@@ -20,7 +20,7 @@ await runScript(async () => {
     const { command, args } = findNpm()
     const pack = ['pack', '--ignore-scripts', '--pack-destination', out]
     await runQuietly('npm pack', command, [...args, ...pack], { cwd: stage })
-    writeFileSync(join(out, `${name}-${version}.cdx.json`), await packageSbom(root))
+    writeFileSync(join(out, `${name}-${version}.cdx.json`), packageSbom(root))
     console.log(join(out, `${name}-${version}.tgz`))
   } finally {
     rmSync(stage, { recursive: true, force: true })

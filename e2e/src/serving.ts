@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
@@ -6,6 +7,11 @@ import type { Test } from 'tap'
 
 /** The root of the checkout, for paths that tests hand to processes. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+/** That of the checkout, which its images and its chart have too. */
+export const { version: VERSION }: { readonly version: string } = JSON.parse(
+  readFileSync(`${ROOT}package.json`, 'utf8'),
+)
 
 /** The built command, for `node`. */
 const TUTTI = `${ROOT}services/cli/dist/main.js`

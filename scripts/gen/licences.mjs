@@ -54,7 +54,7 @@ function isAllowed(expression = '') {
 }
 
 /** Paths of the packages that `npm ci --omit=dev --workspace` may install for a workspace, on any platform. */
-function installedFor(packages, workspace) {
+export function installedFor(packages, workspace) {
   const seen = new Set()
   const visit = (path) => {
     if (seen.has(path)) return

@@ -21,8 +21,8 @@ const PYPI = 'opt/python/lib/python3*/site-packages/*.dist-info/METADATA'
  * @see https://in-toto.io/Statement/v1, https://cyclonedx.org/docs/1.5/json
  */
 export function attest(archive, name) {
-  const [{ digest }] = readJson(archive, 'index.json').manifests
-  const { layers } = readJson(archive, blobOf(digest))
+  const [{ digest }] = readFromArchive(archive, 'index.json').manifests
+  const { layers } = readFromArchive(archive, blobOf(digest))
   const folder = mkdtempSync(join(tmpdir(), 'tutti-image-'))
   try {
     for (const layer of layers) extractLists(archive, blobOf(layer.digest), folder)
@@ -49,7 +49,8 @@ function blobOf(digest) {
   return `blobs/${digest.replace(':', '/')}`
 }
 
-function readJson(archive, entry) {
+/** JSON of an OCI archive. @throws SetupFailure if the entry is not there. */
+export function readFromArchive(archive, entry) {
   const { status, stdout, stderr } = spawnSync('tar', ['-xOf', archive, entry], {
     encoding: 'utf8',
     maxBuffer: 1 << 26,

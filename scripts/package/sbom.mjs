@@ -1,29 +1,51 @@
-import { text } from 'node:stream/consumers'
-import { runChild } from '../setup/child.mjs'
-import { SetupFailure } from '../setup/failure.mjs'
-import { findNpm } from '../setup/install.mjs'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { installedFor } from '../gen/licences.mjs'
 
 /**
- * The packages of npm that `tutti` runs with, in the versions that the tests have: an SBOM of CycloneDX 1.5. Equal checkouts give
- * equal text.
+ * What `tutti` and its packages of npm are, in the versions that the tests have: an SBOM of CycloneDX 1.5, from package-lock.json. Equal
+ * checkouts give equal text. `npm sbom --omit=dev` leaves out packages that a tool of the checkout needs too.
  *
- * @param {string} root - of the checkout, installed.
+ * @param {string} root - of the checkout.
+ * @see https://cyclonedx.org/docs/1.5/json
  */
-export async function packageSbom(root) {
-  const { command, args } = findNpm()
-  const flags = ['--workspace=@tutti/cli', '--omit=dev', '--sbom-format=cyclonedx']
-  const written = Promise.withResolvers()
-  const code = await runChild(
-    command,
-    [...args, 'sbom', ...flags, '--sbom-type=application'],
-    { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] },
-    ({ stdout }) => written.resolve(text(stdout)),
-  )
-  if (code !== 0) throw new SetupFailure(`npm sbom failed with exit code ${code}.`)
-  // The number and the time are others in each run.
-  const { serialNumber: _, ...sbom } = JSON.parse(await written.promise)
-  const { timestamp: __, ...metadata } = sbom.metadata
-  // npm takes the name of the folder.
-  const component = { ...metadata.component, name: 'tutti' }
-  return `${JSON.stringify({ ...sbom, metadata: { ...metadata, component } }, undefined, 2)}\n`
+export function packageSbom(root) {
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const found = installedFor(lock.packages, 'services/cli').map((path) => {
+    const { version, license, integrity, resolved } = lock.packages[path]
+    return component('library', { name: nameOf(path), version, license, integrity, resolved })
+  })
+  // A package may be installed in two places.
+  const components = [...new Map(found.map((one) => [one.purl, one])).values()]
+  const { name, version, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const sbom = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    version: 1,
+    metadata: { component: component('application', { name, version, license }) },
+    components: components.toSorted((one, other) => (one.purl < other.purl ? -1 : 1)),
+  }
+  return `${JSON.stringify(sbom, undefined, 2)}\n`
+}
+
+function nameOf(path) {
+  return path.split('node_modules/').at(-1)
+}
+
+function component(type, { name, version, license, integrity, resolved }) {
+  const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
+  const [, content] = /^sha512-(.*)$/.exec(integrity ?? '') ?? []
+  return {
+    'bom-ref': purl,
+    type,
+    name,
+    version,
+    purl,
+    // One licence, or a choice of several.
+    licenses: [/ (OR|AND) /.test(license) ? { expression: license } : { license: { id: license } }],
+    ...(content !== undefined && {
+      hashes: [{ alg: 'SHA-512', content: Buffer.from(content, 'base64').toString('hex') }],
+    }),
+    ...(resolved !== undefined && { externalReferences: [{ type: 'distribution', url: resolved }] }),
+  }
 }

@@ -15,3 +15,16 @@ export async function runScript(main) {
     process.exitCode = 1
   }
 }
+
+/**
+ * For tests: the variable `name` with what `ensure` gives, or `<name>_MISSING` with the reason why it cannot be had. A machine
+ * without network tests everything else.
+ */
+export async function orMissing(name, ensure) {
+  try {
+    return { [name]: await ensure() }
+  } catch (error) {
+    if (!(error instanceof SetupFailure)) throw error
+    return { [`${name}_MISSING`]: error.message.trim().split('\n').at(-1) }
+  }
+}

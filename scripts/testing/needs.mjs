@@ -10,6 +10,7 @@ import { findPerfAnalyzer } from '../setup/perf-analyzer.mjs'
 import { findPrometheus } from '../setup/prometheus.mjs'
 import { ensurePython } from '../setup/python.mjs'
 import { findRedisServer } from '../setup/redis.mjs'
+import { findCosign, findReleasePrograms } from '../setup/release-programs.mjs'
 import { findTorch } from '../setup/torch.mjs'
 import { findTriton } from '../setup/triton.mjs'
 
@@ -72,6 +73,15 @@ export const NEEDS = {
   buckets: {
     names: ['TUTTI_FAKE_GCS', 'TUTTI_AZURITE'],
     provide: () => findBucketServers(),
+  },
+  /** A registry of images, what pushes to it, and what checks workflows. */
+  registry: {
+    names: ['TUTTI_REGISTRY', 'TUTTI_ORAS', 'TUTTI_ACTIONLINT'],
+    provide: () => findReleasePrograms(),
+  },
+  cosign: {
+    names: ['TUTTI_COSIGN'],
+    provide: () => findCosign(),
   },
   /** NVIDIA's perf_analyzer. */
   'perf-analyzer': {

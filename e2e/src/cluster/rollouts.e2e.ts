@@ -5,7 +5,7 @@ import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { EARLIER_CHART } from '../chart/helm.ts'
-import { ROOT } from '../serving.ts'
+import { ROOT, VERSION } from '../serving.ts'
 import { fp32, int64 } from '../tensors.ts'
 import { adder, chain, INPUT, makeAdders, SPACE, slowEnsemble, slowModel, sumOf } from './adders.ts'
 import { createClaim } from './claim.ts'
@@ -22,7 +22,7 @@ const HOSTS = { sum: 'sum.test', slow: 'slow.test' } as const
 const STEPS = { first: 'tutti.dev/model=first', second: 'tutti.dev/model=second' } as const
 const ROUTERS = 'app.kubernetes.io/component=router'
 /** Another chart to upgrade from, and the tag of its images, which are loaded: e2e/cluster/README.md. */
-const { TUTTI_EARLIER_CHART: otherChart, TUTTI_EARLIER_TAG: otherTag } = process.env
+const { TUTTI_EARLIER_CHART: otherChart, TUTTI_EARLIER_TAG: earlierTag = VERSION } = process.env
 const imagesOf = (tag: string): readonly string[] =>
   ['operator', 'router', 'step'].map((name) => `--set=${name}.image.tag=${tag}`)
 /** An error that says: it was not done, try again. 502 is the ingress controller's, whose server has gone. */
@@ -106,8 +106,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   await createClaim(t, SPACE, folder)
   await edge.createSecret(SPACE)
   if (otherChart === undefined) await prepareForRouters(t)
-  const flags = otherTag === undefined ? [] : imagesOf(otherTag)
-  await install({ chart: otherChart ?? EARLIER_CHART, flags })
+  await install({ chart: otherChart ?? EARLIER_CHART, flags: imagesOf(earlierTag) })
   await apply(
     adder('first', 'plus-one'),
     adder('second', 'plus-one'),
@@ -170,7 +169,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
 
   await show('helm rollback to the earlier chart and its images', async () => {
     await rollBack(1)
-    await allHave(otherTag ?? '0.1.0', SHARED)
+    await allHave(earlierTag, SHARED)
   })
 
   await show('helm upgrade after the rollback', async () => {
@@ -189,13 +188,13 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   })
 
   await show('another image and other resources of a Model', async () => {
-    const containers = [{ name: 'main', image: 'tutti/step:0.1.0' }]
+    const containers = [{ name: 'main', image: `tutti/step:${VERSION}` }]
     const resources = { requests: { memory: '96Mi' } }
     await steps.change('model', 'first', { podTemplate: { spec: { containers } }, resources })
     await steps.settled(
       STEPS.first,
       2,
-      (pod) => imageIs('0.1.0')(pod) && mainOf(pod)['resources'].requests?.memory === '96Mi',
+      (pod) => imageIs(VERSION)(pod) && mainOf(pod)['resources'].requests?.memory === '96Mi',
     )
   })
 

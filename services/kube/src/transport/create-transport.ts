@@ -26,7 +26,7 @@ export interface TransportOptions {
   readonly log: Logger
   /** Gets client-go's `rest_client_*`; none if absent. */
   readonly metrics?: Metrics
-  /** `tutti-operator/0.1.0` say; priorities of the API server can match it. */
+  /** `tutti-operator/1.2.3` say; priorities of the API server can match it. */
   readonly userAgent: string
   /** From 0 up to 1, not 1; Math.random if absent. */
   readonly random?: () => number
