@@ -68,7 +68,8 @@ await t.test('beside the package is an SBOM of what it installs', async (t) => {
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
   const sbom = JSON.parse(await readFile(join(folder, `tutti-${version}.cdx.json`), 'utf8'))
   t.match(sbom.metadata.component, { name: 'tutti', version, purl: `pkg:npm/tutti@${version}` })
-  for (const { licenses, purl } of sbom.components) t.match(JSON.stringify(licenses), /id|expr/, purl)
+  for (const { licenses, purl } of sbom.components)
+    t.match(JSON.stringify(licenses), /id|expr/, purl)
   const purls: string[] = sbom.components.map(({ purl }: { purl: string }) => purl)
   t.notOk(
     purls.some((purl) => /esbuild|typescript|biome/.test(purl)),

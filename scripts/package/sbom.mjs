@@ -12,8 +12,8 @@ import { installedFor } from '../gen/licences.mjs'
 export function packageSbom(root) {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
   const found = installedFor(lock.packages, 'services/cli').map((path) => {
-    const { version, license, integrity, resolved } = lock.packages[path]
-    return component('library', { name: nameOf(path), version, license, integrity, resolved })
+    const { version, license, integrity } = lock.packages[path]
+    return component('library', { name: nameOf(path), version, license, integrity })
   })
   // A package may be installed in two places.
   const components = [...new Map(found.map((one) => [one.purl, one])).values()]
@@ -32,7 +32,7 @@ function nameOf(path) {
   return path.split('node_modules/').at(-1)
 }
 
-function component(type, { name, version, license, integrity, resolved }) {
+function component(type, { name, version, license, integrity }) {
   const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
   const [, content] = /^sha512-(.*)$/.exec(integrity ?? '') ?? []
   return {
@@ -46,6 +46,5 @@ function component(type, { name, version, license, integrity, resolved }) {
     ...(content !== undefined && {
       hashes: [{ alg: 'SHA-512', content: Buffer.from(content, 'base64').toString('hex') }],
     }),
-    ...(resolved !== undefined && { externalReferences: [{ type: 'distribution', url: resolved }] }),
   }
 }
