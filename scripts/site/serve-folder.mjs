@@ -1,0 +1,50 @@
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { extname, join, normalize } from 'node:path'
+
+const TYPES = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.woff2': 'font/woff2',
+}
+
+/**
+ * Serves the files of a folder on this machine alone, below a path.
+ *
+ * @param {string} base - begins and ends with /.
+ * @param {number} port - 0 for a free one.
+ * @returns {Promise<import('node:http').Server>} listens.
+ */
+export async function serveFolder(folder, base, port) {
+  const server = createServer((request, response) => {
+    void answerTo(folder, base, request.url ?? '/').then((answer) =>
+      response.writeHead(answer.status, answer.headers).end(answer.body),
+    )
+  })
+  await new Promise((settle, fail) => server.once('error', fail).listen(port, '127.0.0.1', settle))
+  return server
+}
+
+async function answerTo(folder, base, url) {
+  const none = { status: 404, headers: {}, body: '' }
+  const path = decode(new URL(url, 'http://localhost').pathname)
+  if (path === undefined || !path.startsWith(base)) return none
+  const name = normalize(path.slice(base.length - 1))
+  const file = join(folder, name.endsWith('/') ? `${name}index.html` : name)
+  const body = await readFile(file).catch(() => undefined)
+  if (body === undefined) return none
+  return { status: 200, headers: { 'content-type': TYPES[extname(file)] ?? 'text/plain' }, body }
+}
+
+function decode(path) {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return undefined
+  }
+}
