@@ -11,6 +11,7 @@ import { findPrometheus } from '../setup/prometheus.mjs'
 import { ensurePython } from '../setup/python.mjs'
 import { findRedisServer } from '../setup/redis.mjs'
 import { findCosign, findReleasePrograms } from '../setup/release-programs.mjs'
+import { findShells } from '../setup/shells.mjs'
 import { findTorch } from '../setup/torch.mjs'
 import { findTriton } from '../setup/triton.mjs'
 
@@ -58,6 +59,11 @@ export const NEEDS = {
   chromium: {
     names: ['TUTTI_CHROMIUM'],
     provide: () => findChromium(),
+  },
+  /** zsh and fish, for completion. */
+  shells: {
+    names: ['TUTTI_ZSH', 'TUTTI_FISH'],
+    provide: () => findShells(),
   },
   /** libfaketime. */
   faketime: {

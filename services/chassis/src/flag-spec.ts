@@ -16,6 +16,8 @@ export type FlagSpec = FlagBase &
         readonly default?: string
         /** Each occurrence adds one. */
         readonly repeatable?: boolean
+        /** The value is the path of one, or ends with it (NAME=PATH): shells complete it. */
+        readonly path?: 'file' | 'folder'
       }
     | {
         /** A whole number in decimal, from `min` to `max`; default: the exact integers. */

@@ -21,7 +21,7 @@ export {
 } from './executable/run-executable.ts'
 export { loadTracingSettings, TracingSettings } from './executable/tracing-settings.ts'
 export { renderFlagTable, renderHelp } from './flag-help.ts'
-export type { FlagTable, FlagValues } from './flag-spec.ts'
+export { type FlagSpec, type FlagTable, type FlagValues, withDashes } from './flag-spec.ts'
 export { flagRefusal, parseFlags, readPairs } from './flags.ts'
 export { type FollowedFiles, followFiles, readFiles } from './follow-files.ts'
 export { createHealth, type Health, withCauses } from './health.ts'

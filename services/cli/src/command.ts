@@ -6,11 +6,19 @@ import {
   renderHelp,
 } from '@tutti/chassis'
 
-/** A command of `tutti`. */
+/** What a shell offers for an operand: files, folders, the models of a running server, or certain words. */
+export type Choices = 'file' | 'folder' | 'model' | readonly string[]
+
+/** A command of `tutti`: plain data, from which `--help` and completion come, and what it does. */
 export interface Command {
   readonly name: string
   /** One line for the list of commands. */
   readonly description: string
+  /** First line of `--help`. */
+  readonly usage: string
+  readonly flags: FlagTable
+  /** What stands beside the flags, in order. */
+  readonly operands?: readonly Choices[]
   /** @returns the exit code. @throws ServeError; FLAG_INVALID for what was not understood. */
   run(argv: readonly string[], environment: ProcessEnvironment): Promise<number>
 }
@@ -23,18 +31,21 @@ export const FORMAT_FLAG = {
   description: 'Output format: text for people, JSON for scripts.',
 } as const satisfies FlagTable[string]
 
-/** The `run` of a command that does one thing with its flags and ends; --help prints them. */
+/** A command that does one thing with its flags and ends, but for its name and description; --help prints the flags. */
 export function withFlags<T extends FlagTable>(
-  o: { readonly usage: string; readonly flags: T },
+  o: { readonly usage: string; readonly flags: T; readonly operands?: readonly Choices[] },
   run: (
     given: { readonly flags: FlagValues<T>; readonly positionals: readonly string[] },
     environment: ProcessEnvironment,
   ) => Promise<number>,
-): Command['run'] {
-  return async (argv, environment) => {
-    const { values, positionals, help } = parseFlags(o.flags, argv)
-    if (!help) return await run({ flags: values, positionals }, environment)
-    environment.out(renderHelp(o))
-    return 0
+): Omit<Command, 'name' | 'description'> {
+  return {
+    ...o,
+    run: async (argv, environment) => {
+      const { values, positionals, help } = parseFlags(o.flags, argv)
+      if (!help) return await run({ flags: values, positionals }, environment)
+      environment.out(renderHelp(o))
+      return 0
+    },
   }
 }

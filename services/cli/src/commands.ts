@@ -1,7 +1,8 @@
 import { runExecutable } from '@tutti/chassis'
 import { routerExecutable } from '@tutti/router'
-import { runFetch, stepExecutable } from '@tutti/step'
+import { FETCH_FLAGS, FETCH_USAGE, runFetch, stepExecutable } from '@tutti/step'
 import type { Command } from './command.ts'
+import { completionCommand } from './completion/completion-command.ts'
 import { configCommand } from './config/config-command.ts'
 import { doctorCommand } from './doctor/doctor-command.ts'
 import { explainCommand } from './explain/explain-command.ts'
@@ -21,16 +22,23 @@ export const COMMANDS: readonly Command[] = [
   {
     name: 'step',
     description: 'Serves models as a microservice, to routers over NATS and to clients.',
+    usage: stepExecutable.usage,
+    flags: stepExecutable.flags,
     run: (argv, environment) => runExecutable(stepExecutable, argv, environment),
   },
   {
     name: 'router',
     description: 'Serves ensembles over the steps of a NATS server.',
+    usage: routerExecutable.usage,
+    flags: routerExecutable.flags,
     run: (argv, environment) => runExecutable(routerExecutable, argv, environment),
   },
   {
     name: 'fetch',
     description: 'Fetches a model from where it is stored, or checks its digest.',
+    usage: FETCH_USAGE,
+    flags: FETCH_FLAGS,
     run: (argv, environment) => runFetch('tutti fetch', argv, environment),
   },
+  completionCommand(() => COMMANDS),
 ]

@@ -10,10 +10,19 @@ if (SERVING.includes(argv[0] ?? '')) runWithFlags(SERVING_FLAGS, process)
 else process.stdout.on('error', endQuietly)
 
 const { processEnvironment } = await import('@tutti/chassis')
-const { run } = await import('./run.ts')
 
 const environment = { ...processEnvironment(process), input: process.stdin }
-process.exitCode = await run(argv, environment)
+process.exitCode = await runCommand()
+
+/** Behind a Tab only what asks for the models is loaded: all commands take three times as long. */
+async function runCommand(): Promise<number> {
+  if (argv[0] === 'completion' && argv[1] === 'models') {
+    const { printModels } = await import('./completion/list-models.ts')
+    return await printModels(argv.slice(2), environment)
+  }
+  const { run } = await import('./run.ts')
+  return await run(argv, environment)
+}
 
 /** `| head` ends a command as it ends any program, as if by SIGPIPE, which Node ignores. */
 function endQuietly(error: NodeJS.ErrnoException): void {

@@ -10,6 +10,7 @@ import { ServeError } from '@tutti/errors'
 import type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
 import type { ModelConfigResponse__Output } from './gen/inference/ModelConfigResponse.ts'
 import type { ModelMetadataResponse__Output } from './gen/inference/ModelMetadataResponse.ts'
+import type { RepositoryIndexResponse__Output } from './gen/inference/RepositoryIndexResponse.ts'
 import { decodeInferResponse, encodeInferRequest } from './infer/client-codec.ts'
 import type { InferRequestParts, InferResponseParts } from './infer/infer-message.ts'
 import { InferStream } from './infer-stream.ts'
@@ -147,6 +148,15 @@ export class InferenceClient {
     })
     const isDecoupled = told?.config?.model_transaction_policy?.decoupled === true
     return { ...readMetadata(answer), isDecoupled }
+  }
+
+  /** RepositoryIndex: the names of the models that are ready, each once for a version. */
+  async readyModels(o: InferCallOptions = {}): Promise<readonly string[]> {
+    const headers = toMetadata(o.headers)
+    const { models } = await callObject<RepositoryIndexResponse__Output>((settle) =>
+      this.objects.RepositoryIndex({ ready: true }, headers, toCallOptions(o), settle),
+    )
+    return models.map(({ name }) => name)
   }
 
   /** Opens a ModelStreamInfer. */

@@ -34,16 +34,33 @@ export const BROKER_FLAGS = {
     type: 'string',
     description: 'User name. The password is in --nats-password-file.',
   },
-  'nats-password-file': { type: 'string', description: 'File with the password of the user.' },
-  'nats-token-file': { type: 'string', description: 'File with an authentication token.' },
-  'nats-nkey-file': { type: 'string', description: 'File with the seed of an nkey.' },
+  'nats-password-file': {
+    type: 'string',
+    path: 'file',
+    description: 'File with the password of the user.',
+  },
+  'nats-token-file': {
+    type: 'string',
+    path: 'file',
+    description: 'File with an authentication token.',
+  },
+  'nats-nkey-file': { type: 'string', path: 'file', description: 'File with the seed of an nkey.' },
   'nats-creds-file': {
     type: 'string',
+    path: 'file',
     description: 'Credentials file (JWT and seed). It is read again at every connect.',
   },
-  'nats-tls-ca': { type: 'string', description: 'PEM file of the trusted authorities.' },
-  'nats-tls-cert': { type: 'string', description: 'PEM file of the client certificate, for mTLS.' },
-  'nats-tls-key': { type: 'string', description: 'PEM file of its key.' },
+  'nats-tls-ca': {
+    type: 'string',
+    path: 'file',
+    description: 'PEM file of the trusted authorities.',
+  },
+  'nats-tls-cert': {
+    type: 'string',
+    path: 'file',
+    description: 'PEM file of the client certificate, for mTLS.',
+  },
+  'nats-tls-key': { type: 'string', path: 'file', description: 'PEM file of its key.' },
   'nats-former-servers': {
     type: 'string',
     repeatable: true,
@@ -52,10 +69,12 @@ export const BROKER_FLAGS = {
   },
   'nats-former-credentials-file': {
     type: 'string',
+    path: 'file',
     description: 'Credentials file for the former servers. It is read again at every connect.',
   },
   'nats-former-tls-ca': {
     type: 'string',
+    path: 'file',
     description: 'PEM file of the trusted authorities of the former servers.',
   },
   direct: {
@@ -67,6 +86,7 @@ export const BROKER_FLAGS = {
   },
   'direct-directory': {
     type: 'string',
+    path: 'folder',
     description:
       'With --direct unix: the directory of the sockets, an absolute path. It is made if it is not there, and only its user may enter it.',
   },

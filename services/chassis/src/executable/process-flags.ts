@@ -30,6 +30,7 @@ export const PROCESS_FLAGS = {
   },
   'log-file': {
     type: 'string',
+    path: 'file',
     default: '',
     description: 'File that log lines are appended to, in place of standard output.',
   },

@@ -26,7 +26,7 @@ const CONFIG_FLAGS = {
 export const configCommand: Command = {
   name: 'config',
   description: 'Prints the configuration with which a model would be served.',
-  run: withFlags(
+  ...withFlags(
     { usage: 'tutti config MODEL --model-repository DIR [FLAGS]', flags: CONFIG_FLAGS },
     async ({ flags, positionals }, environment) => {
       const [name, ...more] = positionals

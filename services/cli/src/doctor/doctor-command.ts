@@ -19,6 +19,7 @@ import { readModelNeeds } from './model-needs.ts'
 export const DOCTOR_FLAGS = {
   'model-repository': {
     type: 'string',
+    path: 'folder',
     repeatable: true,
     description:
       'Folder of models to check for. What they need and this machine lacks is `missing`; what no model needs is a `note`. Repeat the flag for more.',
@@ -41,7 +42,7 @@ type Flags = FlagValues<typeof DOCTOR_FLAGS>
 export const doctorCommand: Command = {
   name: 'doctor',
   description: 'Tells what this machine lacks for tutti serve, and how to mend it.',
-  run: withFlags(
+  ...withFlags(
     { usage: 'tutti doctor [--model-repository DIR] [FLAGS]', flags: DOCTOR_FLAGS },
     async ({ flags, positionals }, environment) => {
       if (positionals.length > 0) {

@@ -31,7 +31,7 @@ export const explainCommand: Command = {
   name: 'explain',
   description:
     'Shows the plan of an ensemble: its steps in order, their tensors, and what executes.',
-  run: withFlags(
+  ...withFlags(
     {
       usage: 'tutti explain ENSEMBLE -f FILE|DIR|- | --model-repository DIR [FLAGS]',
       flags: EXPLAIN_FLAGS,

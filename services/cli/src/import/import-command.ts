@@ -9,6 +9,7 @@ import { renderManifest } from './render-manifest.ts'
 export const IMPORT_FLAGS = {
   'output-dir': {
     type: 'string',
+    path: 'folder',
     description:
       'Folder for the manifests, a file each. Default: all manifests go to standard output.',
   },
@@ -22,8 +23,12 @@ export const IMPORT_FLAGS = {
 export const importCommand: Command = {
   name: 'import',
   description: 'Writes a model repository of Triton as manifests of Models and Ensembles.',
-  run: withFlags(
-    { usage: 'tutti import triton DIR [FLAGS]', flags: IMPORT_FLAGS },
+  ...withFlags(
+    {
+      usage: 'tutti import triton DIR [FLAGS]',
+      flags: IMPORT_FLAGS,
+      operands: [['triton'], 'folder'],
+    },
     async ({ flags, positionals }, environment) => {
       const [format, directory, ...more] = positionals
       if (format !== 'triton' || directory === undefined || more.length > 0) {

@@ -27,6 +27,7 @@ export function openGrpcClient({ url, tls, headers, timeoutMs }: ModelClientOpti
         if (response !== undefined) yield response
       }
     },
+    models: () => client.readyModels(options),
     close: () => client.close(),
   }
 }

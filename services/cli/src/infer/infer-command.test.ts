@@ -1,22 +1,13 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Engine } from '@tutti/backends'
-import {
-  createHealth,
-  createLogger,
-  loadTracingSettings,
-  parseFlags,
-  renderFlagTable,
-} from '@tutti/chassis'
+import { renderFlagTable } from '@tutti/chassis'
 import { createTestCertificates } from '@tutti/chassis/testing'
-import { ServeError } from '@tutti/errors'
 import { PNG } from 'pngjs'
 import t, { type Test } from 'tap'
-import { startServe } from '../serve/serve.ts'
-import { SERVE_FLAGS } from '../serve/serve-flags.ts'
+import { echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
-import { INFER_FLAGS } from './infer-command.ts'
+import { INFER_FLAGS } from './infer-flags.ts'
 
 /** Runs `tutti infer`. */
 const infer = (argv: readonly string[], o: Parameters<typeof runCommand>[1] = {}) =>
@@ -25,12 +16,6 @@ const infer = (argv: readonly string[], o: Parameters<typeof runCommand>[1] = {}
 /*
  * Requests of `tutti infer` to real servers over gRPC and REST, whose models give back what they get.
  */
-
-const tensor = (name: string, datatype: string, dims: readonly number[]): string =>
-  `{ name: "${name}" data_type: TYPE_${datatype} dims: [ ${dims.join(', ')} ] }`
-const echo = (datatype: string, dims: readonly number[], more = ''): string =>
-  `backend: "echo" input [ ${tensor('a=b', datatype, dims)} ] output [ ${tensor('out', datatype, dims)} ]
-   instance_group { kind: KIND_CPU } ${more}`
 
 const MODELS = {
   numbers: echo('FP32', [3], 'max_batch_size: 8'),
@@ -44,80 +29,9 @@ const MODELS = {
   failing: echo('INT32', [1], 'parameters { key: "fails" value { string_value: "yes" } }'),
 }
 
-const engine: Engine = {
-  backend: 'echo',
-  inspect: () => Promise.reject(new Error('everything is declared')),
-  load: async ({ config }) => ({
-    signature: { inputs: [], outputs: [] },
-    execute: async (batch) => {
-      for (const { request, sink } of batch) {
-        const outputs = request.inputs.map((input) => ({
-          ...input,
-          name: 'out',
-          data: Uint8Array.from(input.data),
-        }))
-        if (config.parameters['fails'] !== undefined) {
-          sink.fail(new ServeError('INVALID_REQUEST', 'it does not like that'), 'maybe')
-          continue
-        }
-        const count = config.model_transaction_policy?.decoupled === true ? 3 : 1
-        for (let index = 0; index < count; index += 1) {
-          sink.send({ index, final: index === count - 1, outputs, parameters: new Map() })
-        }
-      }
-      return { computeInputNs: 1, computeInferNs: 1, computeOutputNs: 1 }
-    },
-    close: async () => {},
-  }),
-}
-
-interface Serving {
-  readonly grpc: string
-  readonly rest: string
-}
-
-async function serve(
-  t: Test,
-  argv: readonly string[] = [],
-  folder = t.testdir(),
-): Promise<Serving> {
-  const path = join(folder, 'models')
-  for (const [name, config] of Object.entries(MODELS)) {
-    await mkdir(join(path, name, '1'), { recursive: true })
-    await writeFile(join(path, name, 'config.pbtxt'), config)
-  }
-  const lines: string[] = []
-  const log = createLogger({
-    level: 'info',
-    name: 'test',
-    destination: { write: (line: string) => lines.push(line) },
-  })
-  const loopback = ['grpc', 'http', 'metrics'].flatMap((server) => [
-    `--${server}-address=127.0.0.1`,
-    `--${server}-port=0`,
-  ])
-  const { values: flags } = parseFlags(SERVE_FLAGS, [
-    ...loopback,
-    `--model-repository=${path}`,
-    ...argv,
-  ])
-  const running = await startServe({
-    flags,
-    log,
-    health: createHealth(),
-    settings: loadTracingSettings({}),
-    signal: new AbortController().signal,
-    engines: [engine],
-  })
-  t.teardown(() => running.close())
-  const ready = lines
-    .map((line) => JSON.parse(line))
-    .find((line) => line.message === 'server ready')
-  return {
-    grpc: `grpc://127.0.0.1:${ready.grpcPort}`,
-    rest: `http://127.0.0.1:${ready.httpPort}`,
-  }
-}
+/** Serves the models. */
+const serve = (t: Test, argv?: readonly string[], folder?: string) =>
+  serveEcho(t, MODELS, argv, folder)
 
 const outputsOf = (out: string) => JSON.parse(out).outputs
 

@@ -1,97 +1,36 @@
-import { readFile } from 'node:fs/promises'
-import {
-  type FlagTable,
-  type FlagValues,
-  type ProcessEnvironment,
-  printable,
-  reportProblem,
-} from '@tutti/chassis'
+import { type ProcessEnvironment, printable, reportProblem } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { InferResponseParts, ModelMetadata } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
-import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
-import { openGrpcClient } from './grpc-client.ts'
-import { type ModelClient, parseServerUrl } from './model-client.ts'
+import { type Command, withFlags } from '../command.ts'
+import { INFER_FLAGS, type InferFlags } from './infer-flags.ts'
+import type { ModelClient } from './model-client.ts'
 import { readNamed } from './named-flags.ts'
+import { openClient, readGiven } from './open-client.ts'
 import { parseShape } from './parse-shape.ts'
 import { type InputSource, readInput } from './read-input.ts'
-import { openRestClient } from './rest-client.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
 import { missingOutputs, readOutputFiles, storeOutputs } from './write-output.ts'
-
-export const INFER_FLAGS = {
-  input: {
-    type: 'string',
-    aliases: ['i'],
-    repeatable: true,
-    description:
-      'NAME=VALUE, a number, JSON or text; NAME=@FILE; NAME=@- for standard input. Files: .npy, .json, .png for UINT8 pictures, text or any file for BYTES, or the bytes of the tensor. Repeat the flag for more.',
-  },
-  shape: {
-    type: 'string',
-    repeatable: true,
-    description:
-      'NAME=1,3,224: the shape of an input, where its values leave several. Repeat the flag for more.',
-  },
-  output: {
-    type: 'string',
-    aliases: ['o'],
-    repeatable: true,
-    description:
-      'NAME=FILE: write an output to a file, by its extension as .npy, .json, .png, or as bytes. In a stream the second response goes to FILE.2, before the extension. What cannot be written is an error, and the rest is written. Repeat the flag for more.',
-  },
-  url: {
-    type: 'string',
-    default: 'grpc://127.0.0.1:8001',
-    description:
-      'Address of the server: grpc://, grpcs://, http:// or https://. Streams need gRPC.',
-  },
-  'model-version': {
-    type: 'string',
-    default: '',
-    description: 'Version of the model. Default: the one that the server chooses.',
-  },
-  'token-file': {
-    type: 'string',
-    description:
-      'File with a bearer token for the server. Without it, TUTTI_TOKEN of the environment.',
-  },
-  'tls-ca': {
-    type: 'string',
-    description: 'File with the authorities of the server, in PEM. Default: those of Node.',
-  },
-  'tls-cert': { type: 'string', description: "File with the client's certificate, in PEM." },
-  'tls-key': { type: 'string', description: "File with the client's key, in PEM." },
-  'timeout-secs': {
-    type: 'int',
-    min: 1,
-    max: 86_400,
-    unit: 's',
-    description: 'Time for each call of the server. Default: no limit.',
-  },
-  format: FORMAT_FLAG,
-} as const satisfies FlagTable
-
-type Flags = FlagValues<typeof INFER_FLAGS>
 
 export const inferCommand: Command = {
   name: 'infer',
   description: 'Sends a request to a model of a running server, and shows or stores the answer.',
-  run: withFlags(
-    { usage: 'tutti infer MODEL --input NAME=VALUE [FLAGS]', flags: INFER_FLAGS },
+  ...withFlags(
+    {
+      usage: 'tutti infer MODEL --input NAME=VALUE [FLAGS]',
+      flags: INFER_FLAGS,
+      operands: ['model'],
+    },
     async ({ flags, positionals }, environment) => {
       const [model, ...more] = positionals
       if (model === undefined || more.length > 0) {
         throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
       }
-      const url = parseServerUrl(flags.url)
-      const open = url.protocol.startsWith('grpc') ? openGrpcClient : openRestClient
-      const client = open({
-        url,
-        tls: await readTls(flags),
-        headers: await readToken(flags, environment),
-        ...(flags['timeout-secs'] !== undefined && { timeoutMs: flags['timeout-secs'] * 1000 }),
-      })
+      const client = await openClient(
+        flags,
+        environment,
+        flags['timeout-secs'] && flags['timeout-secs'] * 1000,
+      )
       try {
         return await inferOnce(client, { model, flags, environment })
       } finally {
@@ -104,7 +43,11 @@ export const inferCommand: Command = {
 /** @returns the exit code. */
 async function inferOnce(
   client: ModelClient,
-  o: { readonly model: string; readonly flags: Flags; readonly environment: ProcessEnvironment },
+  o: {
+    readonly model: string
+    readonly flags: InferFlags
+    readonly environment: ProcessEnvironment
+  },
 ): Promise<number> {
   const { flags, environment } = o
   const version = flags['model-version']
@@ -138,7 +81,7 @@ async function inferOnce(
 
 async function readInputs(
   metadata: ModelMetadata,
-  flags: Flags,
+  flags: InferFlags,
   environment: ProcessEnvironment,
 ): Promise<readonly NamedTensor[]> {
   const shapes = readNamed('shape', flags.shape, metadata.inputs)
@@ -170,42 +113,6 @@ async function openSource(text: string, { input }: ProcessEnvironment): Promise<
   const parts: Buffer[] = []
   for await (const part of input ?? []) parts.push(Buffer.from(part))
   return { kind: 'file', name, bytes: Buffer.concat(parts) }
-}
-
-async function readGiven(flag: string, file: string): Promise<Buffer> {
-  try {
-    return await readFile(file)
-  } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause)
-    throw new ServeError('FLAG_INVALID', `--${flag} ${file}: it cannot be read: ${problem}`, {
-      details: { field: flag },
-      cause,
-    })
-  }
-}
-
-async function readTls(flags: Flags) {
-  const read = async (flag: 'tls-ca' | 'tls-cert' | 'tls-key') => {
-    const file = flags[flag]
-    return file === undefined ? undefined : (await readGiven(flag, file)).toString('utf8')
-  }
-  const [ca, cert, key] = await Promise.all([read('tls-ca'), read('tls-cert'), read('tls-key')])
-  if ((cert === undefined) !== (key === undefined)) {
-    throw new ServeError('FLAG_INVALID', '--tls-cert and --tls-key: got one, want both or none')
-  }
-  return {
-    ...(ca !== undefined && { ca }),
-    ...(cert !== undefined && { cert }),
-    ...(key !== undefined && { key }),
-  }
-}
-
-async function readToken(flags: Flags, { env }: ProcessEnvironment) {
-  const file = flags['token-file']
-  const token =
-    file === undefined ? env['TUTTI_TOKEN'] : (await readGiven('token-file', file)).toString('utf8')
-  const trimmed = token?.trim() ?? ''
-  return trimmed === '' ? {} : { authorization: `Bearer ${trimmed}` }
 }
 
 function renderText(

@@ -6,6 +6,8 @@ export interface ModelClient {
   metadata(model: string, version: string): Promise<ModelMetadata>
   /** The responses of one request, as they come. */
   infer(request: InferRequestParts, metadata: ModelMetadata): AsyncIterable<InferResponseParts>
+  /** The names of those that are ready, each once for a version. */
+  models(): Promise<readonly string[]>
   close(): void
 }
 

@@ -27,6 +27,7 @@ const Metadata = z.object({
   inputs: z.array(TensorMetadata),
   outputs: z.array(TensorMetadata),
 })
+const Index = z.array(z.object({ name: z.string() }))
 const Response = z.object({
   model_name: z.string(),
   model_version: z.string().default(''),
@@ -53,6 +54,11 @@ export function openRestClient(o: ModelClientOptions): ModelClient {
       const { parts, headers } = encodeRequest(request)
       const path = `${pathOf(request.modelName, request.modelVersion)}/infer`
       yield decodeResponse(await call(o, { method: 'POST', path, parts, headers }))
+    },
+    async models() {
+      const parts = [Buffer.from('{"ready":true}')]
+      const { body } = await call(o, { method: 'POST', path: '/v2/repository/index', parts })
+      return parse(Index, body).map(({ name }) => name)
     },
     close: () => {},
   }

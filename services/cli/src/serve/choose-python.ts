@@ -13,6 +13,7 @@ import { type BackendConfig, readBackendConfig } from '@tutti/step'
 export const PYTHON_FLAGS = {
   python: {
     type: 'string',
+    path: 'file',
     description:
       'Interpreter of Python and TorchScript models: a path, a program on PATH, or auto, which takes the first Python on PATH that can run them and else makes an environment with NumPy, or PyTorch for the CPU, in tutti/environments in XDG_CACHE_HOME or ~/.cache. Default: python3.',
   },

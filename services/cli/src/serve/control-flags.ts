@@ -20,6 +20,7 @@ export const CONTROL_FLAGS = {
   },
   'model-control-token-file': {
     type: 'string',
+    path: 'file',
     description:
       'File with a bearer token that clients must send to load and unload models, in the mode explicit. It is read at each call.',
   },

@@ -4,6 +4,7 @@ import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 export const MANIFEST_FLAGS = {
   filename: {
     type: 'string',
+    path: 'file',
     aliases: ['f'],
     repeatable: true,
     description:
@@ -11,18 +12,21 @@ export const MANIFEST_FLAGS = {
   },
   'storage-map': {
     type: 'string',
+    path: 'folder',
     repeatable: true,
     description:
       'URI=DIR: read models whose storageUri begins with URI from the folder DIR, e.g. pvc://models=./models. hostPath:// needs no map.',
   },
   'secret-map': {
     type: 'string',
+    path: 'folder',
     repeatable: true,
     description:
       'NAME=DIR: read the Secret NAME of a storage.secretRef from the folder DIR, with a file for each key.',
   },
   'model-cache': {
     type: 'string',
+    path: 'folder',
     description:
       'Folder for models that are fetched over http(s):// and s3://. Default: tutti/models in XDG_CACHE_HOME or ~/.cache.',
   },

@@ -26,12 +26,14 @@ import { SERVE_FLAGS, type ServeFlags } from './serve-flags.ts'
 import { readStorageMaps } from './storage-places.ts'
 import { checkTritonFlags } from './triton-flags.ts'
 
+const USAGE = 'tutti serve --model-repository DIR | -f FILE|DIR|- [FLAGS]'
+
 /** @param environment - manifests may come from standard input, and why they are refused is for people. */
 function serveExecutable(environment: ProcessEnvironment): Executable<typeof SERVE_FLAGS> {
   return {
     name: 'tutti',
     version: manifest.version,
-    usage: 'tutti serve --model-repository DIR | -f FILE|DIR|- [FLAGS]',
+    usage: USAGE,
     flags: SERVE_FLAGS,
     processFlags: (flags) => flags,
     check: checkServeFlags,
@@ -87,5 +89,7 @@ export function settleDeprecated(flags: ServeFlags): ServeFlags {
 export const serveCommand: Command = {
   name: 'serve',
   description: 'Serves model repositories, or manifests, in one process.',
+  usage: USAGE,
+  flags: SERVE_FLAGS,
   run: (argv, environment) => runExecutable(serveExecutable(environment), argv, environment),
 }

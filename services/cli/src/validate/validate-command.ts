@@ -19,12 +19,14 @@ import { type Report, renderReport } from './report.ts'
 export const VALIDATE_FLAGS = {
   filename: {
     type: 'string',
+    path: 'file',
     aliases: ['f'],
     repeatable: true,
     description: 'File or folder of manifests, or - for standard input. Repeat the flag for more.',
   },
   'model-repository': {
     type: 'string',
+    path: 'folder',
     repeatable: true,
     description:
       'Folder that holds the models, each in a folder of its served name. Repeat the flag for more. With it, an unknown model is an error.',
@@ -35,7 +37,7 @@ export const VALIDATE_FLAGS = {
 export const validateCommand: Command = {
   name: 'validate',
   description: 'Checks manifests of Models and Ensembles as the operator does, without a cluster.',
-  run: withFlags(
+  ...withFlags(
     { usage: 'tutti validate -f FILE|DIR|- [FLAGS]', flags: VALIDATE_FLAGS },
     async ({ flags, positionals }, environment) => {
       if (flags.filename.length === 0 || positionals.length > 0) {

@@ -6,6 +6,7 @@ const PORT = { type: 'int', min: 0, max: 65_535 } as const
 export const EDGE_FLAGS = {
   'edge-file': {
     type: 'string',
+    path: 'file',
     description:
       'Also listen for requests from outside. This JSON file maps each host to its models and its bearer token. It is read again when it changes.',
   },

@@ -17,6 +17,7 @@ import { NESTING_FLAGS } from './nesting-flags.ts'
 export const ROUTER_FLAGS = {
   'model-repository': {
     type: 'string',
+    path: 'folder',
     repeatable: true,
     aliases: ['model-store'],
     description:

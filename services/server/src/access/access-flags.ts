@@ -4,6 +4,7 @@ import type { FlagTable } from '@tutti/chassis'
 export const ACCESS_FLAGS = {
   'access-file': {
     type: 'string',
+    path: 'file',
     description:
       'YAML file of identities: their tokens or certificates, models and quotas. Calls of all others are refused, health apart. It is read again when it changes. Default: everybody may call everything.',
   },

@@ -11,7 +11,10 @@ type TlsFlagTable<L extends TlsListener> = Readonly<
     SwitchName<L>,
     { readonly type: 'bool'; readonly default: false; readonly description: string }
   > &
-    Record<FileName<L>, { readonly type: 'string'; readonly description: string }>
+    Record<
+      FileName<L>,
+      { readonly type: 'string'; readonly path: 'file'; readonly description: string }
+    >
 >
 
 export type TlsFlagValues = Readonly<
@@ -31,7 +34,7 @@ export interface TlsFiles {
 /** The flags of one listener. Those of gRPC are tritonserver's, which has none for the others. @param name - for people. */
 export function tlsFlags<const L extends TlsListener>(listener: L, name: string): TlsFlagTable<L> {
   const bool = { type: 'bool', default: false } as const
-  const file = { type: 'string' } as const
+  const file = { type: 'string', path: 'file' } as const
   const flags = {
     'use-ssl': { ...bool, description: `Serve ${name} over TLS, 1.2 or newer.` },
     'use-ssl-mutual': {

@@ -13,6 +13,7 @@ export const TRACE_FLAGS = {
   },
   'trace-file': {
     type: 'string',
+    path: 'file',
     description: 'Deprecated name of --trace-config triton,file=PATH.',
   },
   'trace-level': {

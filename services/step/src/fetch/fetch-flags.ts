@@ -12,10 +12,12 @@ export const FETCH_FLAGS = {
   },
   to: {
     type: 'string',
+    path: 'folder',
     description: 'Folder for the model. It appears when the fetch is complete.',
   },
   verify: {
     type: 'string',
+    path: 'folder',
     description: 'Check the digest of this folder, and fetch nothing.',
   },
   digest: {
@@ -30,6 +32,7 @@ export const FETCH_FLAGS = {
   },
   'secret-dir': {
     type: 'string',
+    path: 'folder',
     description: 'Folder of a Secret, with a file for each key.',
   },
   'max-bytes': {
@@ -64,6 +67,7 @@ export const FETCH_FLAGS = {
   },
   'termination-log': {
     type: 'string',
+    path: 'file',
     default: '/dev/termination-log',
     description: 'File for the message of a failure, if it exists.',
   },

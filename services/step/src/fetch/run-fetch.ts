@@ -35,7 +35,9 @@ export const FETCH_EXIT_CODES = {
   ARTIFACT_NOT_STORED: 17,
 } as const satisfies Partial<Record<Reason, number>>
 
-const USAGE = 'tutti fetch --uri URI --to DIR [FLAGS], or tutti fetch --verify DIR --digest DIGEST'
+/** First line of `--help`. */
+export const FETCH_USAGE =
+  'tutti fetch --uri URI --to DIR [FLAGS], or tutti fetch --verify DIR --digest DIGEST'
 /** Kubernetes reads no more of a termination log. */
 const MAX_MESSAGE_BYTES = 4096
 
@@ -55,7 +57,7 @@ export async function runFetch(
     const { values: flags, positionals, help } = parseFlags(FETCH_FLAGS, argv)
     terminationLog = flags['termination-log']
     if (help) {
-      environment.out(renderHelp({ usage: USAGE, flags: FETCH_FLAGS }))
+      environment.out(renderHelp({ usage: FETCH_USAGE, flags: FETCH_FLAGS }))
       return 0
     }
     if (positionals[0] !== undefined)

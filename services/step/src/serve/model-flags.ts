@@ -26,6 +26,7 @@ import { HOST_POLICY_FLAGS, readHostPolicies } from './host-policies.ts'
 export const MODEL_FLAGS = {
   'model-repository': {
     type: 'string',
+    path: 'folder',
     repeatable: true,
     aliases: ['model-store'],
     description:
@@ -66,6 +67,7 @@ export const MODEL_FLAGS = {
   },
   'backend-directory': {
     type: 'string',
+    path: 'folder',
     default: '/opt/tritonserver/backends',
     description:
       'Folder of python-based backends: NAME/model.py serves the models of backend NAME.',

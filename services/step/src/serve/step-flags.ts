@@ -10,6 +10,7 @@ export const STEP_FLAGS = {
   'model-repository': repository,
   'model-directory': {
     type: 'string',
+    path: 'folder',
     repeatable: true,
     description:
       'NAME=DIR: serve the model folder DIR (with config.pbtxt and 1/) as NAME, beside or instead of repositories. Repeat the flag for more.',

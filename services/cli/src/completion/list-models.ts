@@ -1,0 +1,41 @@
+import { type ProcessEnvironment, parseFlags, printable } from '@tutti/chassis'
+import { INFER_FLAGS } from '../infer/infer-flags.ts'
+import { openClient } from '../infer/open-client.ts'
+
+/** Milliseconds that a user who presses Tab waits at most for a server. */
+const TIMEOUT_MS = 2000
+
+/**
+ * Prints the models that the server of a command line can be asked for, a line each, in order. None if there is no server or the
+ * line is not complete: a shell has no place for errors.
+ *
+ * @param argv - of `tutti infer`, the words before the cursor, behind `--`.
+ * @returns the exit code.
+ */
+export async function printModels(
+  argv: readonly string[],
+  environment: ProcessEnvironment,
+): Promise<number> {
+  const names = await listModels(argv[0] === '--' ? argv.slice(1) : argv, environment)
+  environment.out(names.map((name) => `${name}\n`).join(''))
+  return 0
+}
+
+async function listModels(
+  words: readonly string[],
+  environment: ProcessEnvironment,
+): Promise<readonly string[]> {
+  try {
+    const { values } = parseFlags(INFER_FLAGS, words)
+    const client = await openClient(values, environment, TIMEOUT_MS)
+    try {
+      const names = await client.models()
+      // A name in a script's output is a line, and nothing that a terminal obeys.
+      return [...new Set(names)].filter((name) => printable(name) === name).toSorted()
+    } finally {
+      client.close()
+    }
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,66 @@
+import type { FlagTable, FlagValues } from '@tutti/chassis'
+import { FORMAT_FLAG } from '../command.ts'
+
+/** The flags of `tutti infer`. */
+export const INFER_FLAGS = {
+  input: {
+    type: 'string',
+    path: 'file',
+    aliases: ['i'],
+    repeatable: true,
+    description:
+      'NAME=VALUE, a number, JSON or text; NAME=@FILE; NAME=@- for standard input. Files: .npy, .json, .png for UINT8 pictures, text or any file for BYTES, or the bytes of the tensor. Repeat the flag for more.',
+  },
+  shape: {
+    type: 'string',
+    repeatable: true,
+    description:
+      'NAME=1,3,224: the shape of an input, where its values leave several. Repeat the flag for more.',
+  },
+  output: {
+    type: 'string',
+    path: 'file',
+    aliases: ['o'],
+    repeatable: true,
+    description:
+      'NAME=FILE: write an output to a file, by its extension as .npy, .json, .png, or as bytes. In a stream the second response goes to FILE.2, before the extension. What cannot be written is an error, and the rest is written. Repeat the flag for more.',
+  },
+  url: {
+    type: 'string',
+    default: 'grpc://127.0.0.1:8001',
+    description:
+      'Address of the server: grpc://, grpcs://, http:// or https://. Streams need gRPC.',
+  },
+  'model-version': {
+    type: 'string',
+    default: '',
+    description: 'Version of the model. Default: the one that the server chooses.',
+  },
+  'token-file': {
+    type: 'string',
+    path: 'file',
+    description:
+      'File with a bearer token for the server. Without it, TUTTI_TOKEN of the environment.',
+  },
+  'tls-ca': {
+    type: 'string',
+    path: 'file',
+    description: 'File with the authorities of the server, in PEM. Default: those of Node.',
+  },
+  'tls-cert': {
+    type: 'string',
+    path: 'file',
+    description: "File with the client's certificate, in PEM.",
+  },
+  'tls-key': { type: 'string', path: 'file', description: "File with the client's key, in PEM." },
+  'timeout-secs': {
+    type: 'int',
+    min: 1,
+    max: 86_400,
+    unit: 's',
+    description: 'Time for each call of the server. Default: no limit.',
+  },
+  format: FORMAT_FLAG,
+} as const satisfies FlagTable
+
+export type InferFlags = FlagValues<typeof INFER_FLAGS>

@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises'
+import type { ProcessEnvironment } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { openGrpcClient } from './grpc-client.ts'
+import type { InferFlags } from './infer-flags.ts'
+import { type ModelClient, parseServerUrl } from './model-client.ts'
+import { openRestClient } from './rest-client.ts'
+
+/**
+ * A client of the server that the flags name; the caller closes it.
+ *
+ * @param timeoutMs - for each call; no limit if absent.
+ * @throws ServeError FLAG_INVALID for an address, or a file that cannot be read.
+ */
+export async function openClient(
+  flags: InferFlags,
+  environment: ProcessEnvironment,
+  timeoutMs?: number,
+): Promise<ModelClient> {
+  const url = parseServerUrl(flags.url)
+  const open = url.protocol.startsWith('grpc') ? openGrpcClient : openRestClient
+  return open({
+    url,
+    tls: await readTls(flags),
+    headers: await readToken(flags, environment),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  })
+}
+
+/** @throws ServeError FLAG_INVALID that names the flag and the file. */
+export async function readGiven(flag: string, file: string): Promise<Buffer> {
+  try {
+    return await readFile(file)
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause)
+    throw new ServeError('FLAG_INVALID', `--${flag} ${file}: it cannot be read: ${problem}`, {
+      details: { field: flag },
+      cause,
+    })
+  }
+}
+
+async function readTls(flags: InferFlags) {
+  const read = async (flag: 'tls-ca' | 'tls-cert' | 'tls-key') => {
+    const file = flags[flag]
+    return file === undefined ? undefined : (await readGiven(flag, file)).toString('utf8')
+  }
+  const [ca, cert, key] = await Promise.all([read('tls-ca'), read('tls-cert'), read('tls-key')])
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new ServeError('FLAG_INVALID', '--tls-cert and --tls-key: got one, want both or none')
+  }
+  return {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert }),
+    ...(key !== undefined && { key }),
+  }
+}
+
+async function readToken(flags: InferFlags, { env }: ProcessEnvironment) {
+  const file = flags['token-file']
+  const token =
+    file === undefined ? env['TUTTI_TOKEN'] : (await readGiven('token-file', file)).toString('utf8')
+  const trimmed = token?.trim() ?? ''
+  return trimmed === '' ? {} : { authorization: `Bearer ${trimmed}` }
+}
