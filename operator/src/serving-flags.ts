@@ -1,4 +1,5 @@
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import { ROUTER_CONSOLES } from '@tutti/ensemble'
 
 const PULL_POLICY = {
   type: 'enum',
@@ -61,6 +62,12 @@ export const SERVING_FLAGS = {
     type: 'bool',
     default: false,
     description: 'Routers may choose their image (`spec.image`).',
+  },
+  'router-console': {
+    type: 'enum',
+    values: ROUTER_CONSOLES,
+    default: 'None',
+    description: 'Console of a router whose Router sets none.',
   },
   'image-pull-secret': {
     type: 'string',

@@ -74,6 +74,7 @@ export function toRouterDefaults(
     imagePullSecrets,
     allowsImage: flags['allow-router-image'],
     replicas: flags['router-replicas'],
+    console: flags['router-console'],
     nats,
     metricsConfig,
     telemetry,

@@ -16,6 +16,9 @@
   (printf "--nats-credential-lifetime=%d" (int .Values.nats.credentialLifetimeSeconds))
   "--leader-elect-resource-name=tutti-operator"
 -}}
+{{- if ne .Values.router.console "None" -}}
+{{- $flags = append $flags (printf "--router-console=%s" .Values.router.console) -}}
+{{- end -}}
 {{- range $flag, $image := dict "step-cuda-image" .Values.step.cudaImage "step-python-cuda-image" .Values.step.pythonCudaImage -}}
 {{- if $image.repository -}}
 {{- $flags = append $flags (printf "--%s=%s" $flag (include "tutti.image" (dict "context" $ "image" $image))) -}}

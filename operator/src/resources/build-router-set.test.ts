@@ -22,6 +22,11 @@ const TEMPLATE = '369d6df22924f8d9fabe6cae95637464'
 
 const specOf = (built: RouterParts, kind: string): PlainObject => find(built, kind)?.['spec'] ?? {}
 
+function consoleArgsOf(o: Partial<RouterParts>): readonly string[] {
+  const [main] = specOf(parts(o), 'Deployment')['template'].spec.containers
+  return main.args.filter((arg: string) => /console|^8003$/.test(arg))
+}
+
 /** As the API server gets it. */
 function find(built: RouterParts, kind: string): PlainObject | undefined {
   const found = buildRouterSet(built, { ensembles: [] }).find(
@@ -141,6 +146,7 @@ await t.test('no field of a Router is without effect', async (t) => {
     logVerbose: 1,
     clientNamespaces: ['apps'],
     stepTransport: 'TLS',
+    console: 'Show',
   }
   t.same(Object.keys(spec).toSorted(), Object.keys(RouterSpec.shape).toSorted())
   const before = digestOf(buildRouterSet(parts(), { ensembles: [] }))
@@ -151,6 +157,21 @@ await t.test('no field of a Router is without effect', async (t) => {
     t.not(digestOf(built), before, field)
   }
 })
+
+await t.test(
+  'the console is there if it is wanted, on the loopback of the pods alone',
+  async (t) => {
+    const shown = routerDefaults({ console: 'Show' })
+    t.same(consoleArgsOf({}), [])
+    t.same(consoleArgsOf({ defaults: shown }), ['--console-port', '8003'])
+    t.same(consoleArgsOf({ defaults: shown, spec: { console: 'None' } }), [])
+    const spec: RouterSpec = { console: 'Infer' }
+    t.same(consoleArgsOf({ spec }), ['--console-port', '8003', '--console-infer'])
+    for (const kind of ['NetworkPolicy', 'Service']) {
+      t.same(find(parts({ spec }), kind), find(parts(), kind), 'no pod and no ingress reaches it')
+    }
+  },
+)
 
 await t.test('one pod has no disruption budget, and policies can be left out', async (t) => {
   t.notOk(find(parts({ spec: { replicas: 1 } }), 'PodDisruptionBudget'))

@@ -1,4 +1,4 @@
-import { type RouterSpec, toMilliseconds } from '@tutti/ensemble'
+import { type RouterConsole, type RouterSpec, toMilliseconds } from '@tutti/ensemble'
 import type { Container, Deployment, Desired, PodSpec } from '@tutti/kube'
 import { toPlain } from './plain.ts'
 import { EDGE_FILE } from './router-edge.ts'
@@ -28,6 +28,8 @@ export interface RouterDefaults {
   /** Whether a Router may name another image. */
   readonly allowsImage: boolean
   readonly replicas: number
+  /** Of a Router that sets none. */
+  readonly console: RouterConsole
   readonly nats: NatsSettings
   /** See StepSettings. */
   readonly metricsConfig: readonly string[]
@@ -42,6 +44,8 @@ export interface RouterParts {
   readonly spec: RouterSpec
 }
 
+/** Of the console, on the loopback of a pod: who may forward ports of pods reaches it, and no pod, Service or ingress does. */
+const CONSOLE_PORT = 8003
 const EDGE_DIRECTORY = '/var/run/tutti/edge'
 const DRAIN = '30s'
 /** Until Services and ingresses know that a pod ends; it takes requests as before meanwhile. */
@@ -147,7 +151,16 @@ function toArgs(parts: RouterParts): readonly string[] {
     ...numberFlag('--max-inflight-requests', maxInFlightRequests),
     ...numberFlag('--max-inflight-bytes', maxInFlightBytes),
     ...numberFlag('--log-verbose', logVerbose),
+    ...consoleArgs(spec.console ?? defaults.console),
     ...defaults.metricsConfig.map((one) => `--metrics-config=${one}`),
+  ]
+}
+
+function consoleArgs(console: RouterConsole): readonly string[] {
+  if (console === 'None') return []
+  return [
+    ...numberFlag('--console-port', CONSOLE_PORT),
+    ...(console === 'Infer' ? ['--console-infer'] : []),
   ]
 }
 

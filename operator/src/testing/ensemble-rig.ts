@@ -29,6 +29,7 @@ export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults 
     imagePullSecrets,
     allowsImage,
     replicas: 2,
+    console: 'None',
     nats,
     network,
     metricsConfig,

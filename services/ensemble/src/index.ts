@@ -62,7 +62,7 @@ export {
 export { ModelSpec } from './manifest/model-spec.ts'
 export { findRouterProblems, parseManifest } from './manifest/parse-manifest.ts'
 export { resourceNames } from './manifest/resource-names.ts'
-export { RouterSpec } from './manifest/router-spec.ts'
+export { ROUTER_CONSOLES, type RouterConsole, RouterSpec } from './manifest/router-spec.ts'
 export {
   describeIssue,
   type SchemaProblem,

@@ -41,6 +41,10 @@ const ClientNamespaces = cel(listSet(ClientNamespace, { max: 64 }), {
   'Namespaces whose pods may call the router beside those of its own; * for all. Default none.',
 )
 
+/** What the page of a router's pods does; `None` for no page. */
+export const ROUTER_CONSOLES = ['None', 'Show', 'Infer'] as const
+export type RouterConsole = (typeof ROUTER_CONSOLES)[number]
+
 /** What a Router says; the operator's flags give the defaults of `replicas` and `image`. */
 export const RouterSpec = z
   .strictObject({
@@ -82,6 +86,12 @@ export const RouterSpec = z
       .optional()
       .describe(
         'What requests and tensors travel over between the router and steps: NATS, or connections from its pods to those of the Models, encrypted (TLS) or not (TCP, for a network that encrypts itself). Another value replaces these pods. Default NATS.',
+      ),
+    console: z
+      .enum(ROUTER_CONSOLES)
+      .optional()
+      .describe(
+        'The console, a web page on port 8003 of the loopback of each pod, which kubectl port-forward reaches: None, Show, or Infer to send requests from it too. Another value replaces the pods of the router. Default: --router-console of the operator.',
       ),
   })
   .describe("Settings of the namespace's router. Absent fields have their defaults.")
