@@ -31,6 +31,7 @@ const SECTIONS = {
       'nats',
       'scaling',
       'upgrade',
+      'kubectl',
     ],
   },
   Reference: {

@@ -60,6 +60,10 @@ await t.test('the package installs into an empty folder, without install scripts
     t.same(testing, [], `${name} has no helpers of tests`)
   }
   t.notOk((await readdir(join(installed, 'node_modules'))).includes('onnxruntime-node'))
+  const plugin = await runProgram(join(installed, 'node_modules/.bin/kubectl-tutti'), ['--help'], {
+    env: { ...process.env, PATH },
+  })
+  t.match(plugin, { code: 0, out: /^Usage: kubectl tutti COMMAND/ })
   const runtime = await readdir(join(workspaces, '..', 'onnxruntime-node'))
   for (const name of ['LICENSE', 'ThirdPartyNotices.txt']) t.ok(runtime.includes(name), name)
 })

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { CONDITIONS, REASONS } from './condition-texts.mjs'
 import { renderTable } from './table.mjs'
 
-const SOURCES = 'operator/src/controllers/**/*.ts'
+/** Of the operator, and where the reasons of pods are. */
+const SOURCES = ['operator/src/controllers/**/*.ts', 'services/kube/src/pods/*.ts']
 /** Reasons of events, and what is no source of the operator. */
 const IS_OTHER = /(\.test|\/events)\.ts$/
 /** A first argument of a call, a field or a default called reason, and the words for refused children. */

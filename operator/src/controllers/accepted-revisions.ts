@@ -1,4 +1,5 @@
 import {
+  ACCEPTED_LABEL,
   type AcceptedEnsemble,
   type AcceptedModel,
   parseAcceptedJson,
@@ -7,9 +8,6 @@ import {
 import type { ControllerRevision, JsonObject, Stored } from '@tutti/kube'
 import { digestOf, toCanonicalJson } from '../runtime/canonical.ts'
 import { once } from './read-spec.ts'
-
-/** On every ControllerRevision of ours: what was accepted, `model` or `ensemble`. */
-export const ACCEPTED_LABEL = 'tutti.dev/accepted'
 
 /** Of a name: what tells two accepted states of one resource apart. */
 const DIGEST = 10

@@ -1,4 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
+import { MODEL_LABEL } from '@tutti/ensemble'
 import {
   type Client,
   CONTROLLER_REVISION,
@@ -23,7 +24,6 @@ import {
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject, ROUTER } from '../api/kinds.ts'
 import type { PodState } from '../pods/pod-state.ts'
 import { isOfRouter, ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
-import { MODEL_LABEL } from '../resources/step-labels.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
 import type { ChildRecord } from '../runtime/child-record.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'

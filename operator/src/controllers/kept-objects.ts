@@ -1,4 +1,4 @@
-import type { ModelStatus } from '@tutti/ensemble'
+import { COMPONENT, MODEL_LABEL, type ModelStatus } from '@tutti/ensemble'
 import {
   type Deployment,
   type HorizontalPodAutoscaler,
@@ -13,7 +13,6 @@ import {
 import type { ModelObject } from '../api/kinds.ts'
 import type { PodContainer, PodState } from '../pods/pod-state.ts'
 import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
-import { COMPONENT, MODEL_LABEL } from '../resources/step-labels.ts'
 import { type ChildRecord, toChildRecord } from '../runtime/child-record.ts'
 import { intern } from '../runtime/intern.ts'
 

@@ -1,3 +1,4 @@
+import { ACCEPTED_LABEL } from '@tutti/ensemble'
 import {
   type Client,
   CONTROLLER_REVISION,
@@ -18,7 +19,6 @@ import {
 import { OwnerCheck } from '../runtime/owner-check.ts'
 import { isRefusal } from '../runtime/refusal.ts'
 import {
-  ACCEPTED_LABEL,
   acceptedOf,
   byRevision,
   planAccepted,

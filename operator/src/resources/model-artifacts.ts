@@ -1,4 +1,4 @@
-import type { ModelSpec } from '@tutti/ensemble'
+import { FETCH, type ModelSpec, VERIFY } from '@tutti/ensemble'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
@@ -11,11 +11,6 @@ const CREDENTIALS = '/var/run/tutti/credentials'
 /** Where an image, which may have its model anywhere, gets the volume. */
 const COPIED = '/var/run/tutti/model'
 const VOLUME = 'model'
-
-/** The init container that brings the model's directory, or checks what is mounted; the failure of a fetch is found by it. */
-export const FETCH = 'fetch'
-/** The one that checks what another image has brought. */
-export const VERIFY = 'verify'
 
 /** What a pod needs so that `main` finds the model. */
 export interface ArtifactParts {

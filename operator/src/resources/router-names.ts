@@ -1,6 +1,6 @@
+import { COMPONENT } from '@tutti/ensemble'
 import type { KubeObject } from '@tutti/kube'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
-import { COMPONENT } from './step-labels.ts'
 
 /** Names of the objects of a router. */
 export const ROUTER_NAMES = {

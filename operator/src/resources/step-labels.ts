@@ -1,9 +1,5 @@
+import { COMPONENT, MODEL_LABEL } from '@tutti/ensemble'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
-
-/** The label of each pod of Tutti that names its program: `step` or `router`. */
-export const COMPONENT = 'app.kubernetes.io/component'
-/** The label of each object of a Model, with the Model's metadata.name. */
-export const MODEL_LABEL = 'tutti.dev/model'
 
 type Labels = Readonly<Record<string, string>>
 

@@ -1,8 +1,7 @@
-import { type AcceptedModel, toAcceptedJson } from '@tutti/ensemble'
+import { ACCEPTED_LABEL, type AcceptedModel, toAcceptedJson } from '@tutti/ensemble'
 import type { JsonObject, OwnerReference } from '@tutti/kube'
 import type { PlainClient } from '@tutti/kube/testing'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
-import { ACCEPTED_LABEL } from '../controllers/accepted-revisions.ts'
 import { MANAGED_BY } from '../runtime/children.ts'
 import type { Paths } from './namespaced.ts'
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 import { runWithFlags, SERVING_FLAGS } from '@tutti/chassis/runtime'
+import { endQuietly } from './broken-pipe.ts'
 
 const SERVING = ['serve', 'step', 'router']
-/** What a shell says of a program that SIGPIPE (13) ended. */
-const BROKEN_PIPE = 128 + 13
 
 const argv = process.argv.slice(2)
 if (SERVING.includes(argv[0] ?? '')) runWithFlags(SERVING_FLAGS, process)
@@ -22,10 +21,4 @@ async function runCommand(): Promise<number> {
   }
   const { run } = await import('./run.ts')
   return await run(argv, environment)
-}
-
-/** `| head` ends a command as it ends any program, as if by SIGPIPE, which Node ignores. */
-function endQuietly(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(BROKEN_PIPE)
 }

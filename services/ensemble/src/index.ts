@@ -61,6 +61,14 @@ export {
 } from './manifest/model-pods.ts'
 export { ModelSpec } from './manifest/model-spec.ts'
 export { findRouterProblems, parseManifest } from './manifest/parse-manifest.ts'
+export {
+  ACCEPTED_LABEL,
+  COMPONENT,
+  FETCH,
+  FETCH_REASONS,
+  MODEL_LABEL,
+  VERIFY,
+} from './manifest/pod-names.ts'
 export { resourceNames } from './manifest/resource-names.ts'
 export { ROUTER_CONSOLES, type RouterConsole, RouterSpec } from './manifest/router-spec.ts'
 export {

@@ -85,6 +85,12 @@ export {
   type Stored,
   toKeyString,
 } from './object.ts'
+export {
+  type ContainerReasons,
+  type Failure,
+  failureOfPod,
+  toFailureText,
+} from './pods/pod-failure.ts'
 export { apiVersionOf, defineResource, type Resource } from './resource.ts'
 export type { ClusterAccess, Credentials } from './transport/cluster-access.ts'
 export { createTransport } from './transport/create-transport.ts'

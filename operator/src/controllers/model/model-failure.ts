@@ -1,8 +1,8 @@
-import type { ModelSpec } from '@tutti/ensemble'
+import { FETCH_REASONS, type ModelSpec } from '@tutti/ensemble'
+import { type Failure, failureOfPod } from '@tutti/kube'
 import { isAlive, type PodState, statusOf } from '../../pods/pod-state.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
-import { type Failure, failureOfPod } from '../pod-failure.ts'
 import { isObserved, numbersOf } from './deployment-state.ts'
 import { withLoadHint } from './load-hint.ts'
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
@@ -50,7 +50,7 @@ function hasFailed({ metadata, status }: PodState): boolean {
 }
 
 function failureOf(modelPod: ModelPod): Failure | undefined {
-  return failureOfPod(modelPod.pod) ?? ofLoad(modelPod)
+  return failureOfPod(modelPod.pod, FETCH_REASONS) ?? ofLoad(modelPod)
 }
 
 /** The model's own error, while the process lives: it may be ready without the model. */

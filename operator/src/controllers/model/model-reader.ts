@@ -1,7 +1,7 @@
+import { COMPONENT } from '@tutti/ensemble'
 import type { Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import type { PodState } from '../../pods/pod-state.ts'
-import { COMPONENT } from '../../resources/step-labels.ts'
 import { isOrphanOf, type Revision } from '../accepted-revisions.ts'
 import { type Caches, INDEX, rivalOf, secretKeysOf } from '../caches.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'

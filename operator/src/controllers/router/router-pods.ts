@@ -1,8 +1,8 @@
+import { type Failure, failureOfPod, toFailureText } from '@tutti/kube'
 import { isAlive, type PodContainer, type PodState } from '../../pods/pod-state.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
-import { type Failure, failureOfPod, toFailureText } from '../pod-failure.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
 /** Why a router has no pod, or not those that are wanted: none can be made, none can run. Pure. */

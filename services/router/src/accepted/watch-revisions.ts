@@ -1,4 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
+import { ACCEPTED_LABEL } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   type ClusterAccess,
@@ -11,9 +12,6 @@ import {
   inClusterAccess,
 } from '@tutti/kube'
 import type { WatchRevisions } from './accepted-link.ts'
-
-/** Has the value `model` or `ensemble`; the data says the same. */
-const LABEL = 'tutti.dev/accepted'
 
 /**
  * The API server of the pod's cluster.
@@ -43,7 +41,7 @@ export function watchRevisions(o: {
       client: createClient(transport),
       resource: CONTROLLER_REVISION,
       namespace,
-      labelSelector: LABEL,
+      labelSelector: ACCEPTED_LABEL,
       clock,
       log,
       onEvent,

@@ -1,10 +1,14 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { chmod, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Clock } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import t from 'tap'
-import { kubeConfigAccess } from './kube-config.ts'
+import { stringify } from 'yaml'
+import { openKubeConfig } from './open-kubeconfig.ts'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
+const kubeConfigAccess = ({ file, ...more }: { file: string; clock?: Clock }) =>
+  openKubeConfig({ files: [file], env: {}, ...more }).access
 
 function kubeconfig(o: {
   readonly cluster?: object
@@ -53,7 +57,7 @@ await t.test('a token file is read again after a while, and when the server refu
   const dir = t.testdir({ token: 'one' })
   const token = join(dir, 'token')
   const file = join(dir, 'config')
-  await writeFile(file, kubeconfig({ user: { 'token-file': token } }))
+  await writeFile(file, kubeconfig({ user: { tokenFile: token } }))
   const clock = createManualClock()
   const access = kubeConfigAccess({ file, clock })
   const header = async () => (await access.credentials()).authorization
@@ -100,6 +104,8 @@ await t.test('what cannot be used is refused with the reason', async (t) => {
     [kubeconfig({ context: 'none' }), /current-context is "none", want a context with a cluster/],
     [kubeconfig({ cluster: { 'proxy-url': 'http://p' } }), /cluster "c" has a proxy-url/],
     [kubeconfig({ user: { as: 'other' } }), /has "as", which is not offered/],
+    [kubeconfig({ user: { 'auth-provider': { name: 'oidc' } } }), /has "auth-provider"/],
+    [kubeconfig({ user: { token: 5 } }), /cannot be read as a kubeconfig: .*expected string/],
     ['{', /cannot be read as a kubeconfig/],
   ] as const
   for (const [text, message] of cases) {
@@ -107,4 +113,85 @@ await t.test('what cannot be used is refused with the reason', async (t) => {
     t.throws(() => kubeConfigAccess({ file }), message)
   }
   t.throws(() => kubeConfigAccess({ file: `${file}.none` }), /cannot be read/)
+})
+
+/** A kubeconfig with one context, and a cluster and a user of its name. */
+const named = (o: { name: string; server: string; user: object; namespace?: string }) => ({
+  clusters: [{ name: o.name, cluster: { server: o.server, 'certificate-authority': 'ca.pem' } }],
+  users: [{ name: o.name, user: o.user }],
+  contexts: [
+    {
+      name: o.name,
+      context: {
+        cluster: o.name,
+        user: o.name,
+        ...(o.namespace !== undefined && { namespace: o.namespace }),
+      },
+    },
+  ],
+})
+
+await t.test('several files are merged, and a context is chosen by name', async (t) => {
+  const blue = named({ name: 'blue', server: 'https://b', user: { token: 'b' }, namespace: 'sea' })
+  const red = named({ name: 'red', server: 'https://r', user: { tokenFile: 'token' } })
+  const hidden = named({ name: 'red', server: 'https://other', user: {} })
+  const dir = t.testdir({
+    // As kubectl writes what is empty.
+    none: stringify({ 'current-context': '', clusters: null, users: null, contexts: null }),
+    first: { config: stringify({ ...red, 'current-context': 'red' }), token: 'r', 'ca.pem': 'CA' },
+    second: stringify({
+      ...blue,
+      contexts: [...blue.contexts, ...hidden.contexts],
+      clusters: [...blue.clusters, ...hidden.clusters],
+      'current-context': 'blue',
+    }),
+    'ca.pem': 'other CA',
+  })
+  const files = ['missing', 'none', 'first/config', 'second'].map((file) => join(dir, file))
+  const current = openKubeConfig({ files, env: {} })
+  t.match(current, {
+    context: 'red',
+    namespace: undefined,
+    access: { server: new URL('https://r') },
+  })
+  t.match(await current.access.credentials(), { authorization: 'Bearer r', ca: 'CA' })
+  const chosen = openKubeConfig({ files, context: 'blue', env: {} })
+  t.match(chosen, { context: 'blue', namespace: 'sea' })
+  t.match(await chosen.access.credentials(), { authorization: 'Bearer b', ca: 'other CA' })
+  t.throws(() => openKubeConfig({ files, context: 'x', env: {} }), /: context is "x", want/)
+})
+
+await t.test('a plugin gets its environment, and certificates until it says', async (t) => {
+  const dir = t.testdir({
+    plugin: `#!${process.execPath}
+      const { spec } = JSON.parse(process.env.KUBERNETES_EXEC_INFO)
+      const expirationTimestamp = new Date(5000).toISOString()
+      const clientCertificateData = process.env.MINE + process.env.GIVEN + spec.cluster.server
+      console.log(JSON.stringify({ status: { clientCertificateData, clientKeyData: 'K' + process.pid, expirationTimestamp } }))`,
+  })
+  await chmod(join(dir, 'plugin'), 0o755)
+  const exec = {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    command: './plugin',
+    env: [{ name: 'MINE', value: 'a' }],
+    provideClusterInfo: true,
+    interactiveMode: 'Never',
+  }
+  const file = join(dir, 'config')
+  await writeFile(file, kubeconfig({ user: { exec } }))
+  const clock = createManualClock()
+  const { access } = openKubeConfig({ files: [file], env: { GIVEN: 'b' }, clock })
+  const first = await access.credentials()
+  t.match(first, { cert: 'abhttps://127.0.0.1:6443', key: /^K\d/ })
+  t.same(await access.credentials(), first)
+  clock.advance(5_000)
+  t.not((await access.credentials()).key, first.key)
+  await writeFile(
+    file,
+    kubeconfig({
+      user: { exec: { ...exec, command: process.execPath, args: ['-e', 'process.exit(3)'] } },
+    }),
+  )
+  access.refresh()
+  await t.rejects(access.credentials(), /the plugin .* ended with 3/)
 })

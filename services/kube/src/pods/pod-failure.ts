@@ -1,11 +1,32 @@
-import type { LastFailure } from '@tutti/ensemble'
-import type { StatusCondition } from '@tutti/kube'
-import type { PodContainer, PodState } from '../pods/pod-state.ts'
-import { FETCH, VERIFY } from '../resources/model-artifacts.ts'
+import type { ContainerStatus, PodSpec, PodStatus } from '../kinds/pod.ts'
+import type { StatusCondition } from '../object.ts'
 import { causeInLog } from './log-tail.ts'
 
-/** What went wrong, without the time when it was seen. */
-export type Failure = Omit<LastFailure, 'time'>
+/** What went wrong. */
+export interface Failure {
+  /** One CamelCase word. */
+  readonly reason: string
+  readonly message: string
+  readonly pod?: string | undefined
+  readonly container?: string | undefined
+  readonly exitCode?: number | undefined
+}
+
+/** What is read of a container. */
+type PodContainer = Pick<ContainerStatus, 'name' | 'ready' | 'state' | 'lastState'>
+
+/** What is read of a pod. */
+interface PodState {
+  readonly metadata: { readonly name: string }
+  readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates'>
+  readonly status?: Pick<PodStatus, 'phase' | 'reason' | 'message' | 'conditions'> & {
+    readonly containerStatuses?: readonly PodContainer[]
+    readonly initContainerStatuses?: readonly PodContainer[]
+  }
+}
+
+/** Reasons of containers whose failures have one of their own, by the containers' names. */
+export type ContainerReasons = Readonly<Record<string, string>>
 
 /** What is in the way of a container, of those things that Kubernetes calls waiting. */
 const WAITING: ReadonlySet<string> = new Set([
@@ -19,13 +40,14 @@ const WAITING: ReadonlySet<string> = new Set([
 ])
 
 /** What Kubernetes says is wrong with a pod now; undefined if nothing is. Pure. */
-export function failureOfPod(pod: PodState): Failure | undefined {
+export function failureOfPod(pod: PodState, reasons: ContainerReasons = {}): Failure | undefined {
+  const ofStatus = (status: PodContainer) => ofContainer(pod, status, reasons)
   return (
     unscheduled(pod) ??
     failed(pod) ??
     lost(pod) ??
-    first(pod.status?.initContainerStatuses, (status) => ofContainer(pod, status)) ??
-    first(pod.status?.containerStatuses, (status) => ofContainer(pod, status))
+    first(pod.status?.initContainerStatuses, ofStatus) ??
+    first(pod.status?.containerStatuses, ofStatus)
   )
 }
 
@@ -83,7 +105,11 @@ function isEarlier(one: StatusCondition, other: StatusCondition): boolean {
 }
 
 /** A container that cannot start, or that ended and is not well again. */
-function ofContainer(pod: PodState, status: PodContainer): Failure | undefined {
+function ofContainer(
+  pod: PodState,
+  status: PodContainer,
+  reasons: ContainerReasons,
+): Failure | undefined {
   const place = { pod: pod.metadata.name, container: status.name }
   const { reason, message = '' } = status.state?.waiting ?? {}
   if (reason !== undefined && WAITING.has(reason)) {
@@ -92,9 +118,10 @@ function ofContainer(pod: PodState, status: PodContainer): Failure | undefined {
   const ended = findEnd(status)
   if (ended === undefined || ended.exitCode === 0) return undefined
   const { exitCode } = ended
+  const ownReason = reasons[status.name] ?? (reason === 'CrashLoopBackOff' ? reason : undefined)
   return {
     ...place,
-    reason: reasonOf(status, ended.reason, reason === 'CrashLoopBackOff'),
+    reason: reasonOf(ended.reason, ownReason),
     // The text of the back-off counts up; what the process said does not.
     message:
       (ended.message && causeInLog(ended.message)) ??
@@ -107,8 +134,7 @@ function findEnd({ ready, state, lastState }: PodContainer) {
   return state?.terminated ?? (ready ? undefined : lastState?.terminated)
 }
 
-function reasonOf(status: PodContainer, reason: string | undefined, isOver: boolean): string {
-  if (reason === 'OOMKilled') return reason
-  if (status.name === FETCH || status.name === VERIFY) return 'FetchFailed'
-  return isOver ? 'CrashLoopBackOff' : (reason ?? 'Error')
+/** That memory was short says more than which container ended. */
+function reasonOf(ended = 'Error', own?: string): string {
+  return ended === 'OOMKilled' ? ended : (own ?? ended)
 }

@@ -1,0 +1,226 @@
+// needs: apiserver
+import { type PlainObject, withoutKube } from '@tutti/kube/testing'
+import t, { type Test } from 'tap'
+import { type CasePlace, openCaseRig } from '../testing/case-rig.ts'
+import { FETCH_FAILED } from '../testing/model-looks.ts'
+import { runKubectlTutti } from '../testing/run-kubectl-tutti.ts'
+import { sideBySide } from '../testing/side-by-side.ts'
+
+const skip = withoutKube('kube-controller-manager', 'kube-scheduler')
+
+/** A container `main` in this state, whatever it was before. */
+function statusOf(state: PlainObject, lastState: PlainObject = {}): PlainObject {
+  const image = { image: 'x', imageID: 'x', ready: false, restartCount: 3, started: false }
+  const containerStatuses = [{ name: 'main', ...image, state, lastState }]
+  return { phase: 'Pending', containerStatuses }
+}
+
+const PULL = { reason: 'ImagePullBackOff', message: 'Back-off pulling image "x"' }
+/** What is wrong with the pods of a Model, by its name: what the status of a pod says. */
+const BROKEN: Readonly<Record<string, PlainObject>> = {
+  'no-image': statusOf({ waiting: PULL }),
+  crashing: statusOf(
+    { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 5m0s' } },
+    { terminated: { exitCode: 3, reason: 'Error', message: 'cannot read model.onnx' } },
+  ),
+  'no-memory': statusOf(
+    { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 5m0s' } },
+    { terminated: { exitCode: 137, reason: 'OOMKilled' } },
+  ),
+  'no-files': FETCH_FAILED,
+  probed: statusOf({ running: { startedAt: new Date().toISOString() } }),
+}
+
+/** What a user sees in a namespace. */
+async function statusIn(kubeconfig: string, place: CasePlace, ...args: readonly string[]) {
+  const said = await runKubectlTutti(kubeconfig, 'status', '-n', place.namespace, ...args)
+  if (said.out === '') throw new Error(said.err)
+  return said
+}
+
+async function causesIn(kubeconfig: string, place: CasePlace): Promise<Record<string, unknown>> {
+  const { code, out } = await statusIn(kubeconfig, place, '--output=json')
+  const { namespaces } = JSON.parse(out)
+  const found = namespaces[0].resources.map(({ kind, name, state, cause }: PlainObject) => [
+    `${kind} ${name}`,
+    [state, cause?.reason, cause?.message].filter((text) => text !== undefined).join(' '),
+  ])
+  return { code, ...Object.fromEntries(found) }
+}
+
+/** An event of the kubelet about the only pod of a Model. */
+async function warn(place: CasePlace, model: string, o: { reason: string; message: string }) {
+  const pods = await place.plain.list(
+    `${place.path('pods')}?labelSelector=tutti.dev%2Fmodel%3D${model}`,
+  )
+  const { name, uid } = pods[0]?.['metadata'] ?? {}
+  const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z')
+  await place.plain.create(`/api/v1/namespaces/${place.namespace}/events`, {
+    metadata: { name: `${model}-warning`, namespace: place.namespace },
+    involvedObject: { kind: 'Pod', namespace: place.namespace, name, uid },
+    ...o,
+    type: 'Warning',
+    source: { component: 'kubelet' },
+    firstTimestamp: now,
+    lastTimestamp: now,
+    count: 1,
+  })
+}
+
+await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
+  const users = [{ token: 'reader-token', user: 'reader' }]
+  const rig = await openCaseRig(t, { users })
+  const { server, plays } = rig
+  const kubeconfig = await server.kubeconfig()
+  for (const [model, status] of Object.entries(BROKEN)) {
+    plays.set(model, { kind: 'status', status })
+  }
+
+  await sideBySide(t, {
+    'status shows a tree of what is well, and ends with 0': async (t: Test) => {
+      const place = await rig.openPlace()
+      t.match(await statusIn(kubeconfig, place), { code: 0, out: /no Ensembles or Models in/ })
+      await place.startOperator(t)
+      await place.applyModel('yolo', { modelName: 'yolo_v8.1' })
+      await place.applyEnsemble('ens', 'yolo_v8.1')
+      await place.ready('ensembles', 'ens')
+      await place.ready('models', 'yolo')
+      const { code, out } = await statusIn(kubeconfig, place)
+      t.equal(code, 0, out)
+      t.match(
+        out,
+        new RegExp(
+          [
+            `namespace ${place.namespace}`,
+            'Ensemble ens +Ready +1/1 steps',
+            '└─ detect: Model yolo +Ready +1/1 pod',
+            '   └─ Pod yolo-step-\\S+ +Ready',
+            'Router default +Ready +1/1 pod',
+            '└─ Pod tutti-router-\\S+ +Ready',
+          ].join('\\n'),
+        ),
+      )
+      t.match(await statusIn(kubeconfig, place, 'yolo_v8.1'), { out: /\nModel yolo +Ready/ })
+      const none = await runKubectlTutti(kubeconfig, 'status', 'other', '-n', place.namespace)
+      t.match(none, { code: 1, err: /no Ensemble or Model 'other' in namespace case-/ })
+      const all = await runKubectlTutti(kubeconfig, 'status', '-A')
+      t.match(all.out, `namespace ${place.namespace}\nEnsemble ens`)
+    },
+
+    'status names the cause of what is broken': async (t: Test) => {
+      const place = await rig.openPlace()
+      await place.startOperator(t)
+      for (const model of Object.keys(BROKEN)) await place.applyModel(model)
+      await place.applyModel('too-big', { resources: { requests: { cpu: '1000' } } })
+      for (const model of [...Object.keys(BROKEN), 'too-big', 'absent']) {
+        await place.applyEnsemble(`of-${model}`, model)
+      }
+      for (const [model, reason] of Object.entries({
+        'no-image': 'ImagePullBackOff',
+        crashing: 'CrashLoopBackOff',
+        'no-memory': 'OOMKilled',
+        'no-files': 'FetchFailed',
+        'too-big': 'Unschedulable',
+        probed: 'PodsNotReady',
+      })) {
+        await place.condition('models', model, `Ready=False/${reason}`)
+      }
+      await warn(place, 'probed', { reason: 'Unhealthy', message: 'Startup probe failed: 503' })
+      t.match(await causesIn(kubeconfig, place), {
+        code: 1,
+        'Ensemble of-no-image':
+          /^NotReady ImagePullBackOff step "detect", Model "no-image": pod ".*", container "main": Back-off pulling image "x"$/,
+        'Ensemble of-crashing':
+          /^NotReady CrashLoopBackOff step "detect", .*container "main": cannot read model.onnx/,
+        'Ensemble of-no-memory': /^NotReady OOMKilled .* exit code 137/,
+        'Ensemble of-no-files': /^NotReady FetchFailed .*Model "no-files": digest differs/,
+        'Ensemble of-too-big': /^NotReady Unschedulable .* 1 Insufficient cpu/,
+        'Ensemble of-probed': /^NotReady Unhealthy .*pod "probed-.*": Startup probe failed: 503$/,
+        'Ensemble of-absent':
+          /^NotReady NotFound step "detect", Model "absent": no Model or Ensemble serves 'absent' yet/,
+        'Router default': 'Ready',
+      })
+      const { out } = await statusIn(kubeconfig, place, 'of-no-image')
+      t.match(
+        out,
+        new RegExp(
+          [
+            'Ensemble of-no-image +NotReady +0/1 steps +ImagePullBackOff: step "detect", .*',
+            '└─ detect: Model no-image +NotReady +0/1 pod +ImagePullBackOff',
+            '   └─ Pod no-image-step-\\S+ +NotReady +3 restarts +ImagePullBackOff: container "main": .*',
+            'Router default +Ready',
+          ].join('\\n'),
+        ),
+        'the cause is told where it is and on top, and not between',
+      )
+    },
+
+    'status names a quota, a router that cannot start, and no operator': async (t: Test) => {
+      const place = await rig.openPlace()
+      const quota = place.path('resourcequotas', 'few')
+      await place.plain.apply(quota, {
+        apiVersion: 'v1',
+        kind: 'ResourceQuota',
+        metadata: { name: 'few' },
+        spec: { hard: { pods: '0' } },
+      })
+      await place.plain.until(quota, (found) => found?.['status']?.hard?.pods === '0')
+      await place.applyModel('yolo')
+      t.match(await causesIn(kubeconfig, place), {
+        code: 1,
+        'Model yolo': /^NotReady NotObserved the operator has not looked at generation 1 yet/,
+      })
+      await place.startOperator(t)
+      await place.applyEnsemble('ens', 'yolo')
+      await place.condition('models', 'yolo', 'Ready=False/FailedCreate')
+      await place.condition('ensembles', 'ens', 'RouterReady=False/FailedCreate')
+      t.match(await causesIn(kubeconfig, place), {
+        code: 1,
+        'Ensemble ens': /^NotReady FailedCreate step "detect", Model "yolo": .*exceeded quota: few/,
+        'Router default': /^NotReady FailedCreate .*exceeded quota: few/,
+      })
+    },
+
+    'status shows what a user may read, and says what not': async (t: Test) => {
+      const place = await rig.openPlace()
+      await place.startOperator(t)
+      await place.applyModel('no-image')
+      await place.applyEnsemble('ens', 'no-image')
+      await place.condition('models', 'no-image', 'Ready=False/ImagePullBackOff')
+      const reader = await server.kubeconfig('reader-token')
+      const nothing = await statusIn(reader, place)
+      t.equal(nothing.code, 1)
+      t.match(nothing.out, /not shown: you may not list ensembles \(.*User "reader" cannot list/)
+      await allow(place, ['ensembles'])
+      t.match(await causesIn(reader, place), {
+        code: 1,
+        'Ensemble ens': /^NotReady ImagePullBackOff step "detect", Model "no-image": pod /,
+      })
+      await allow(place, ['ensembles', 'models', 'routers'])
+      t.match(await causesIn(reader, place), {
+        code: 1,
+        'Ensemble ens': /ImagePullBackOff step "detect", Model "no-image": pod ".*Back-off pulling/,
+      })
+      t.match((await statusIn(reader, place)).out, /\nnot shown: you may not list pods \(/)
+    },
+  })
+})
+
+/** Lets the user `reader` list these kinds of Tutti, and nothing else. */
+async function allow({ plain, namespace }: CasePlace, resources: readonly string[]): Promise<void> {
+  const group = 'rbac.authorization.k8s.io'
+  const path = (plural: string) => `/apis/${group}/v1/namespaces/${namespace}/${plural}/reader`
+  await plain.apply(path('roles'), {
+    apiVersion: `${group}/v1`,
+    kind: 'Role',
+    metadata: { name: 'reader' },
+    rules: [{ apiGroups: ['tutti.dev'], resources, verbs: ['list'] }],
+  })
+  await plain.apply(path('rolebindings'), {
+    apiVersion: `${group}/v1`,
+    kind: 'RoleBinding',
+    metadata: { name: 'reader' },
+    roleRef: { apiGroup: group, kind: 'Role', name: 'reader' },
+    subjects: [{ kind: 'User', apiGroup: group, name: 'reader' }],
+  })
+}

@@ -1,0 +1,132 @@
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { type FlagTable, type ProcessEnvironment, silentLogger, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  type Client,
+  createClient,
+  createTransport,
+  isForbidden,
+  isNotFound,
+  KubeError,
+  type KubeObject,
+  type Resource,
+  type Stored,
+} from '@tutti/kube'
+import { openKubeConfig } from '@tutti/kube/kubeconfig'
+import manifest from '../../package.json' with { type: 'json' }
+
+/** As kubectl has them; kubectl passes what stands behind the plugin's name. */
+export const CLUSTER_FLAGS = {
+  namespace: {
+    type: 'string',
+    aliases: ['n'],
+    description: 'Namespace. Default: that of the context.',
+  },
+  context: { type: 'string', description: 'Context of the kubeconfig. Default: the current one.' },
+  kubeconfig: {
+    type: 'string',
+    description: 'Kubeconfig file. Default: KUBECONFIG, else ~/.kube/config.',
+  },
+} as const satisfies FlagTable
+
+export interface ClusterFlags {
+  readonly namespace?: string | undefined
+  readonly context?: string | undefined
+  readonly kubeconfig?: string | undefined
+}
+
+/** The cluster that a command works with. */
+export interface Cluster {
+  readonly client: Client
+  readonly transport: ReturnType<typeof createTransport>
+  /** That the command is about, unless it is about all. */
+  readonly namespace: string
+}
+
+/**
+ * Runs a command with the cluster of a kubeconfig, and gives the connection up behind it.
+ *
+ * @throws ServeError SETTING_INVALID for the kubeconfig, and with the words of the API server for what it refuses.
+ */
+export async function withCluster<T>(
+  flags: ClusterFlags,
+  { env }: Pick<ProcessEnvironment, 'env'>,
+  run: (cluster: Cluster) => Promise<T>,
+): Promise<T> {
+  const { access, namespace } = openKubeConfig({
+    files: filesOf(flags, env),
+    context: flags.context,
+    env,
+  })
+  const userAgent = `kubectl-tutti/${manifest.version}`
+  const transport = createTransport(access, { clock: systemClock, log: silentLogger, userAgent })
+  const client = createClient(transport)
+  try {
+    return await run({ client, transport, namespace: flags.namespace ?? namespace ?? 'default' })
+  } catch (error) {
+    throw error instanceof KubeError ? toServeError(error, access.server) : error
+  } finally {
+    await transport.close()
+  }
+}
+
+function filesOf(flags: ClusterFlags, env: ProcessEnvironment['env']): readonly string[] {
+  if (flags.kubeconfig !== undefined) return [flags.kubeconfig]
+  const listed = (env['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '')
+  return listed.length > 0 ? listed : [join(env['HOME'] ?? homedir(), '.kube', 'config')]
+}
+
+function toServeError(error: KubeError, server: URL): ServeError {
+  const { message } = error
+  if (error.status === 0) {
+    return new ServeError('SERVER_NOT_READY', `${server.origin}: ${message}`, { cause: error })
+  }
+  return new ServeError(isForbidden(error) ? 'ACCESS_DENIED' : 'INTERNAL', message, {
+    cause: error,
+  })
+}
+
+/** Which objects of a kind; all namespaces if it names none. */
+export interface Listed {
+  readonly namespace?: string | undefined
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+}
+
+/** Lists objects, and remembers what the user may not list. */
+export class Reader {
+  readonly #client: Client
+  readonly #refused = new Map<string, string>()
+
+  constructor(client: Client) {
+    this.#client = client
+  }
+
+  /** Kinds that the user may not list, by their plural, each with the words of the API server. */
+  get refused(): ReadonlyMap<string, string> {
+    return this.#refused
+  }
+
+  /** @returns undefined if the user may not list them. */
+  async list<T extends KubeObject>(
+    resource: Resource<T>,
+    o: Listed,
+  ): Promise<readonly Stored<T>[] | undefined> {
+    try {
+      return (await this.#client.list(resource, o)).items
+    } catch (error) {
+      if (isForbidden(error)) {
+        this.#refused.set(resource.plural, error.message)
+        return undefined
+      }
+      if (isNotFound(error)) throw withoutKind(resource)
+      throw error
+    }
+  }
+}
+
+function withoutKind({ plural, group, kind }: Resource): ServeError {
+  const what = group === '' ? plural : `${plural}.${group}`
+  return new ServeError('NOT_FOUND', `the cluster knows no ${kind} (${what}): install Tutti first`)
+}

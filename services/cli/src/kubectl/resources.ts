@@ -1,0 +1,40 @@
+import {
+  API_VERSION,
+  type EnsembleStatus,
+  type ModelStatus,
+  type RouterStatus,
+} from '@tutti/ensemble'
+import { defineResource, type KubeObject, type Stored } from '@tutti/kube'
+
+/*
+ * Tutti's kinds, as they come from the cluster. The operator there may be of another release: no field is certain.
+ */
+
+export interface ModelObject extends KubeObject {
+  readonly spec?: { readonly modelName?: string; readonly paused?: boolean }
+  readonly status?: ModelStatus
+}
+export const MODEL = defineResource<ModelObject>(API_VERSION, 'models', 'Model')
+
+export interface EnsembleObject extends KubeObject {
+  readonly spec?: {
+    readonly modelName?: string
+    readonly steps?: readonly {
+      readonly name: string
+      readonly modelRef?: { readonly name: string }
+      readonly ensembleRef?: { readonly name: string }
+    }[]
+  }
+  readonly status?: EnsembleStatus
+}
+export const ENSEMBLE = defineResource<EnsembleObject>(API_VERSION, 'ensembles', 'Ensemble')
+
+export interface RouterObject extends KubeObject {
+  readonly status?: RouterStatus
+}
+export const ROUTER = defineResource<RouterObject>(API_VERSION, 'routers', 'Router')
+
+/** What clients, and steps, call a Model or an Ensemble. */
+export function servedNameOf({ metadata, spec }: Stored<ModelObject | EnsembleObject>): string {
+  return spec?.modelName ?? metadata.name
+}

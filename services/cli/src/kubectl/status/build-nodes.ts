@@ -1,0 +1,160 @@
+import { notServedText } from '@tutti/ensemble'
+import type { Pod, Stored } from '@tutti/kube'
+import { type EnsembleObject, type ModelObject, servedNameOf } from '../resources.ts'
+import { type OwnState, stateOf, WAITING } from './condition-cause.ts'
+import { isLeaving, toPodNode } from './pod-node.ts'
+import { isRouterPod, modelOfPod, type NamespaceState } from './read-state.ts'
+import { type Cause, isBroken, type StatusNode } from './tree.ts'
+
+type Step = NonNullable<NonNullable<EnsembleObject['spec']>['steps']>[number]
+
+/**
+ * The Ensembles of a namespace, the Models that no Ensemble runs, and the Router, each with what it stands on. Pure.
+ *
+ * @param name - of an Ensemble or a Model, in the cluster or to clients; absent for all.
+ * @param nowMs - since the epoch.
+ */
+export function buildNodes(
+  state: NamespaceState,
+  o: { readonly name?: string | undefined; readonly nowMs: number },
+): readonly StatusNode[] {
+  const { ensembles = [], models = [] } = state
+  const builder = new NodeBuilder(state, o.nowMs)
+  const isChosen = (object: Stored<ModelObject | EnsembleObject>): boolean =>
+    o.name === undefined || object.metadata.name === o.name || servedNameOf(object) === o.name
+  const used = new Set(ensembles.flatMap(({ spec }) => (spec?.steps ?? []).map(targetOf)))
+  const nodes = [
+    ...ensembles.filter(isChosen).map((one) => builder.ensemble(one)),
+    ...models
+      .filter((one) => isChosen(one) && (o.name !== undefined || !used.has(servedNameOf(one))))
+      .map((one) => builder.model(one)),
+  ]
+  return nodes.length === 0 && o.name !== undefined ? [] : [...nodes, ...builder.routers]
+}
+
+function targetOf({ modelRef, ensembleRef }: Step): string {
+  return modelRef?.name ?? ensembleRef?.name ?? ''
+}
+
+class NodeBuilder {
+  readonly #state: NamespaceState
+  readonly #nowMs: number
+  readonly routers: readonly StatusNode[]
+
+  constructor(state: NamespaceState, nowMs: number) {
+    this.#state = state
+    this.#nowMs = nowMs
+    this.routers = this.#routers()
+  }
+
+  model(model: Stored<ModelObject>): StatusNode {
+    const { name } = model.metadata
+    const { readyReplicas, desiredReplicas } = model.status ?? {}
+    const pods = this.#pods((pod) => modelOfPod(pod) === name)
+    return {
+      kind: 'Model',
+      name,
+      ...withPodCause(stateOf(model, this.#nowMs), pods),
+      ...podCount(readyReplicas, desiredReplicas),
+      children: pods,
+    }
+  }
+
+  /** @param above - Ensembles that run this one: a circle ends. */
+  ensemble(ensemble: Stored<EnsembleObject>, above: ReadonlySet<string> = new Set()): StatusNode {
+    const { metadata, spec, status } = ensemble
+    const path = new Set([...above, metadata.name])
+    const steps = (spec?.steps ?? []).map((step) => this.#step(step, ensemble, path))
+    const own = stateOf(ensemble, this.#nowMs)
+    const cause = own.cause && (this.#causeBelow(own.cause, steps) ?? own.cause)
+    return {
+      kind: 'Ensemble',
+      name: metadata.name,
+      state: own.state,
+      ...(status?.stepsReady !== undefined && { detail: `${status.stepsReady} steps` }),
+      ...(cause !== undefined && { cause }),
+      children: steps,
+    }
+  }
+
+  #step(step: Step, ensemble: Stored<EnsembleObject>, above: ReadonlySet<string>): StatusNode {
+    const served = targetOf(step)
+    const { models, ensembles } = this.#state
+    const model = models?.find((one) => servedNameOf(one) === served)
+    if (model !== undefined) return { ...this.model(model), step: step.name }
+    const nested = ensembles?.find((one) => servedNameOf(one) === served)
+    if (nested !== undefined && !above.has(nested.metadata.name)) {
+      return { ...this.ensemble(nested, above), step: step.name }
+    }
+    const kind = step.ensembleRef === undefined ? 'Model' : 'Ensemble'
+    const node = { kind, name: served, step: step.name, children: [] } as const
+    if (models === undefined || nested !== undefined) {
+      return { ...node, ...toldByEnsemble(ensemble, step.name) }
+    }
+    const named = models.find(({ metadata }) => metadata.name === served)
+    const meant = named && { kind: 'Model', servedName: servedNameOf(named) }
+    const cause = { reason: 'NotFound', message: notServedText(served, meant) }
+    return { ...node, state: 'Missing', cause }
+  }
+
+  #causeBelow({ reason }: Cause, steps: readonly StatusNode[]): Cause | undefined {
+    if (!WAITING.has(reason)) return undefined
+    const broken = [...steps, ...this.routers].find((one) => one.cause && isBroken(one))
+    if (broken?.cause === undefined) return undefined
+    const { step, kind, name, cause } = broken
+    const own = `${kind} "${name}": `
+    // The status of an Ensemble already says which Model it speaks of.
+    const text = cause.message.startsWith(own) ? cause.message : `${own}${cause.message}`
+    const message = step === undefined ? text : `step "${step}", ${text}`
+    return { reason: cause.reason, message }
+  }
+
+  #routers(): readonly StatusNode[] {
+    return (this.#state.routers ?? []).map((router) => {
+      const pods = this.#pods(isRouterPod)
+      const { readyReplicas, replicas } = router.status ?? {}
+      return {
+        kind: 'Router',
+        name: router.metadata.name,
+        ...withPodCause(stateOf(router, this.#nowMs), pods),
+        ...podCount(readyReplicas, replicas),
+        children: pods,
+      }
+    })
+  }
+
+  #pods(isWanted: (pod: Stored<Pod>) => boolean): readonly StatusNode[] {
+    const { pods = [], events = [] } = this.#state
+    return pods
+      .filter(isWanted)
+      .toSorted((one, other) => rankOf(one).localeCompare(rankOf(other), 'en'))
+      .map((pod) => toPodNode(pod, events))
+  }
+}
+
+/** Pods that are going come last. */
+function rankOf(pod: Stored<Pod>): string {
+  return `${isLeaving(pod) ? 1 : 0} ${pod.metadata.name}`
+}
+
+function podCount(ready: number | undefined, all: number | undefined): Pick<StatusNode, 'detail'> {
+  return all === undefined ? {} : { detail: `${ready ?? 0}/${all} pod${all === 1 ? '' : 's'}` }
+}
+
+/** What a resource waits for is often in a pod, which says more than "not ready". */
+function withPodCause(own: OwnState, pods: readonly StatusNode[]): OwnState {
+  if (own.cause === undefined || !WAITING.has(own.cause.reason)) return own
+  const broken = pods.find(({ cause }) => cause !== undefined && cause.reason !== 'Terminating')
+  if (broken?.cause === undefined) return own
+  const { reason, message } = broken.cause
+  return { ...own, cause: { reason, message: `pod "${broken.name}": ${message}` } }
+}
+
+/** What the status of an Ensemble says of a step, where its Model cannot be read. */
+function toldByEnsemble({ status }: Stored<EnsembleObject>, name: string): OwnState {
+  const told = status?.steps?.find((step) => step.name === name)
+  if (told === undefined) return { state: 'Unknown' }
+  if (told.ready) return { state: 'Ready' }
+  const { reason = 'NotReady', message = 'it is not ready' } = told
+  return { state: 'NotReady', cause: { reason, message } }
+}

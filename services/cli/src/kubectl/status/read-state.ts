@@ -1,0 +1,87 @@
+import { COMPONENT, MODEL_LABEL } from '@tutti/ensemble'
+import { EVENT, type Event, POD, type Pod, type Stored } from '@tutti/kube'
+import type { Listed, Reader } from '../cluster.ts'
+import {
+  ENSEMBLE,
+  type EnsembleObject,
+  MODEL,
+  type ModelObject,
+  ROUTER,
+  type RouterObject,
+} from '../resources.ts'
+
+/** What there is of Tutti in a namespace. What the user may not list is undefined. */
+export interface NamespaceState {
+  readonly namespace: string
+  readonly ensembles: readonly Stored<EnsembleObject>[] | undefined
+  readonly models: readonly Stored<ModelObject>[] | undefined
+  readonly routers: readonly Stored<RouterObject>[] | undefined
+  /** Of steps and routers. */
+  readonly pods: readonly Stored<Pod>[] | undefined
+  /** Warnings about pods. */
+  readonly events: readonly Stored<Event>[] | undefined
+}
+
+const PODS = `${COMPONENT} in (step,router)`
+/** Of what an operator of Tutti makes. */
+const OURS = 'app.kubernetes.io/managed-by=tutti-operator'
+
+/** Reads what there is. @param where - one namespace, or all. */
+export async function readState(
+  reader: Reader,
+  where: Pick<Listed, 'namespace'>,
+): Promise<readonly NamespaceState[]> {
+  const [ensembles, models, routers, pods] = await Promise.all([
+    reader.list(ENSEMBLE, where),
+    reader.list(MODEL, where),
+    reader.list(ROUTER, where),
+    reader.list(POD, { ...where, labelSelector: `${OURS},${PODS}` }),
+  ])
+  const isEventful = pods?.some((pod) => !isPodReady(pod)) === true
+  const events = isEventful ? await readWarnings(reader, where) : []
+  const all = { ensembles, models, routers, pods, events }
+  const namespaces = new Set(
+    [ensembles, models, routers].flatMap((objects) => objects?.map(namespaceOf) ?? []),
+  )
+  if (where.namespace !== undefined) namespaces.add(where.namespace)
+  return [...namespaces].toSorted().map((namespace) => {
+    const of = <T extends { readonly metadata: { readonly namespace?: string } }>(
+      objects: readonly T[] | undefined,
+    ) => objects?.filter((object) => namespaceOf(object) === namespace)
+    return {
+      namespace,
+      ensembles: of(all.ensembles),
+      models: of(all.models),
+      routers: of(all.routers),
+      pods: of(all.pods),
+      events: of(all.events),
+    }
+  })
+}
+
+async function readWarnings(
+  reader: Reader,
+  where: Pick<Listed, 'namespace'>,
+): Promise<readonly Stored<Event>[] | undefined> {
+  const warnings = await reader.list(EVENT, { ...where, fieldSelector: 'type=Warning' })
+  return warnings?.filter(({ regarding }) => regarding?.kind === 'Pod')
+}
+
+function namespaceOf({ metadata }: { readonly metadata: { readonly namespace?: string } }): string {
+  return metadata.namespace ?? ''
+}
+
+export function isPodReady({ status }: Pod): boolean {
+  return (
+    status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true
+  )
+}
+
+/** The Model of a pod of a step. */
+export function modelOfPod({ metadata }: Pod): string | undefined {
+  return metadata.labels?.[COMPONENT] === 'step' ? metadata.labels[MODEL_LABEL] : undefined
+}
+
+export function isRouterPod({ metadata }: Pod): boolean {
+  return metadata.labels?.[COMPONENT] === 'router'
+}

@@ -1,0 +1,56 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { renderFlagTable } from '@tutti/chassis'
+import t from 'tap'
+import { runProgram } from '../../run-program.ts'
+import { KUBECTL_PROGRAM } from '../kubectl-program.ts'
+import { STATUS_FLAGS } from './status-command.ts'
+
+async function kubectlTutti(argv: readonly string[], env: Record<string, string> = {}) {
+  const printed = { out: '', err: '' }
+  const code = await runProgram(KUBECTL_PROGRAM, argv, {
+    env,
+    out: (text) => (printed.out += text),
+    err: (text) => (printed.err += text),
+    signals: { listen: () => () => {} },
+    exit: () => {},
+  })
+  return { code, ...printed }
+}
+
+await t.test('it lists its commands as kubectl users write them', async (t) => {
+  t.match(await kubectlTutti(['--help']), {
+    code: 0,
+    out: /^Usage: kubectl tutti COMMAND[^]*status /,
+  })
+  t.match(await kubectlTutti(['status', '--help']), {
+    out: /--namespace, -n .*[^]*--format, --output, -o/,
+  })
+  t.match(await kubectlTutti(['status', 'a', 'b']), {
+    code: 2,
+    err: /got 2 names, want at most one/,
+  })
+})
+
+await t.test('a cluster that cannot be reached is named with what it said', async (t) => {
+  const dir = t.testdir({ '.kube': {} })
+  const env = { HOME: dir, KUBECONFIG: '' }
+  const missing = await kubectlTutti(['status'], env)
+  t.match(missing, { code: 1, err: /\.kube\/config cannot be read as a kubeconfig/ })
+  const config = {
+    'current-context': 'x',
+    // A port on which nothing listens.
+    clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
+    contexts: [{ name: 'x', context: { cluster: 'c' } }],
+  }
+  const file = join(t.testdir({ config: JSON.stringify(config) }), 'config')
+  const away = await kubectlTutti(['status', `--kubeconfig=${file}`], env)
+  t.match(away, { code: 1, err: /^kubectl tutti status: https:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/ })
+  const other = await kubectlTutti(['status', `--kubeconfig=${file}`, '--context=y'], env)
+  t.match(other, { code: 1, err: /context is "y", want a context with a cluster/ })
+})
+
+await t.test('the table of flags in the README is that of the flags', async (t) => {
+  const readme = await readFile(join(import.meta.dirname, '../../../README.md'), 'utf8')
+  t.ok(readme.includes(renderFlagTable(STATUS_FLAGS)))
+})

@@ -1,0 +1,1 @@
+export { type OpenedKubeConfig, openKubeConfig } from './open-kubeconfig.ts'
