@@ -32,7 +32,7 @@ export const statusCommand: Command = {
   name: 'status',
   description:
     'Shows Ensembles, their steps and pods as a tree, with the cause of what is not ready.',
-  run: withFlags(
+  ...withFlags(
     { usage: 'kubectl tutti status [NAME] [FLAGS]', flags: STATUS_FLAGS },
     async ({ flags, positionals }, environment) => {
       const [name, ...more] = positionals
