@@ -1,4 +1,4 @@
-// needs: nats, redis
+// needs: nats, python, redis
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { DIRECT_KINDS } from './direct-flags.ts'
