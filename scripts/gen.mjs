@@ -1,6 +1,7 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
 // reference and the JSON Schemas for editors from the schemas of services/ensemble, the page of conditions from the operator's code,
-// that of errors from the catalogue of services/errors, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, and the licences of the packages in the images.
+// that of errors from the catalogue of services/errors, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, the licences of the packages in the
+// images, and the graphs of the examples.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,6 +13,7 @@ import { writeCompatibility } from './gen/compatibility.mjs'
 import { writeConditions } from './gen/conditions.mjs'
 import { writeDashboards } from './gen/dashboards.mjs'
 import { writeErrors } from './gen/errors.mjs'
+import { writeExampleGraphs } from './gen/examples.mjs'
 import { writeLicences } from './gen/licences.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -34,6 +36,7 @@ const GENERATED = [
   'charts/tutti/README.md',
   'charts/tutti/files/**/*.*',
   'images/licences.md',
+  'examples/*/graph.svg',
 ]
 const isCheck = argv.includes('--check')
 const before = readGenerated()
@@ -72,9 +75,8 @@ for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) 
 }
 
 const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
-execFileSync(process.execPath, [compiler, '-b', join(root, 'operator'), protocol], {
-  stdio: 'inherit',
-})
+const built = ['operator', 'services/protocol', 'services/cli'].map((folder) => join(root, folder))
+execFileSync(process.execPath, [compiler, '-b', ...built], { stdio: 'inherit' })
 const { buildGeneratedFiles } = await import('../operator/dist/index.js')
 rmSync(join(root, 'crds'), { recursive: true, force: true })
 for (const [path, text] of buildGeneratedFiles()) {
@@ -86,6 +88,7 @@ writeChartFiles(root)
 writeDashboards(root)
 writeCompatibility(root)
 writeLicences(root)
+writeExampleGraphs(root)
 
 const { ACCEPTED_REASONS, ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(
   '../services/ensemble/dist/index.js'

@@ -33,7 +33,7 @@ await t.test('both systems as manifests answer as from their repository', async 
 
 await t.test('the example of Kubernetes in one process, as docs/kubernetes.md says', async (t) => {
   const map = `--storage-map=image://tutti/samples:0.1.0/model_repository=${OCR}`
-  const flags = [`-f=${ROOT}examples/face/kubernetes.yaml`, map]
+  const flags = [`-f=${ROOT}examples/face/manifest.yaml`, map]
   const example = await serve(t, { repositories: [], flags })
   const face = await copyModels(t, FACE_MODELS, { from: OCR })
   const repository = await serve(t, { repositories: [face] })

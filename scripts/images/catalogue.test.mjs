@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { DEFAULT_IMAGES, IMAGES, referenceOf } from './catalogue.mjs'
@@ -29,14 +29,17 @@ await test('images are named as the operator and the chart name them', async (t)
   t.match(textOf('charts/tutti/Chart.yaml'), `appVersion: ${version}\n`)
 })
 
-await test('the example has its models from the image of this version', async (t) => {
-  const uris = textOf('examples/face/kubernetes.yaml').match(/(?<=storageUri: ).*/g)
-  t.equal(uris.length, 3)
-  for (const uri of uris) {
+await test('the examples have their models from the image of this version', async (t) => {
+  const samples = referenceOf('samples', { registry: 'docker.io', tag: version })
+  const files = globSync('examples/*/manifest.yaml', { cwd: root })
+  t.equal(files.length, 5)
+  for (const uri of files.flatMap((file) => textOf(file).match(/(?<=storageUri: ).*/g))) {
     const [, image, folder] = /^image:\/\/(.+?:[^/]+)\/(.*)$/.exec(uri)
-    t.equal(`docker.io/${image}`, referenceOf('samples', { registry: 'docker.io', tag: version }))
+    t.equal(`docker.io/${image}`, samples)
     t.ok(readdirSync(join(root, folder)).includes('config.pbtxt'), uri)
   }
+  const [, image] = /image: (tutti\/.*)/.exec(textOf('examples/batch/job.yaml'))
+  t.equal(`docker.io/${image}`, samples)
 })
 
 await test('the pods have the user of the images', async (t) => {

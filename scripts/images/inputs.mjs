@@ -5,8 +5,8 @@ import { join } from 'node:path'
 
 const DOCKERFILE = 'images/Dockerfile'
 const IGNORE_FILE = `${DOCKERFILE}.dockerignore`
-/** Change no image: those that the build is shown, and the folders of model_repository that it is not. */
-const NOT_KEPT = /^model_repository\/\.|\.(test|soak|nightly)\.[a-z]+$|(^|\/)README\.md$/
+/** Change no image: those that the build is shown, and the folders of model_repository and examples that it is not. */
+const NOT_KEPT = /^(model_repository|examples)\/\.|\.(test|soak|nightly)\.[a-z]+$|(^|\/)README\.md$/
 
 /**
  * A digest of an image's inputs: the Dockerfile, and the files that it is shown. The base is not in it, nor packages of

@@ -75,6 +75,7 @@ await test('of this checkout: sources and manifests, nothing that is built', asy
   const files = inputFiles(root)
   for (const wanted of [
     'model_repository/pre_gfpgan/config.pbtxt',
+    'examples/classifier/models/shape_classifier/labels.txt',
     'package-lock.json',
     'operator/src/main.ts',
     'bench/package.json',
@@ -93,7 +94,7 @@ await test('of this checkout: sources and manifests, nothing that is built', asy
   )
   t.notOk(
     files.some((path) =>
-      /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts\/(?!bundle-console)|^model_repository\/\./.test(
+      /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts\/(?!bundle-console)|^(model_repository|examples)\/\./.test(
         path,
       ),
     ),

@@ -76,7 +76,7 @@ export function chartPackage({ out, version }) {
 
 /** Writes the face system with the images of the release, for `kubectl apply -f`. @param {Release} release */
 export function writeExample({ root, out, ...release }) {
-  const text = readFileSync(join(root, 'examples', 'face', 'kubernetes.yaml'), 'utf8')
+  const text = readFileSync(join(root, 'examples', 'face', 'manifest.yaml'), 'utf8')
   mkdirSync(out, { recursive: true })
   writeFileSync(join(out, 'face.yaml'), published(text, release))
 }

@@ -62,7 +62,7 @@ await t.test('Models from an image', { skip: withoutTuttiImages() }, async (t) =
   await install()
 
   await t.test('the example is one command, and answers as one process does', async (t) => {
-    await kubectl('apply', `--filename=${ROOT}examples/face/kubernetes.yaml`, IN_SPACE)
+    await kubectl('apply', `--filename=${ROOT}examples/face/manifest.yaml`, IN_SPACE)
     await kubectl(...READY, 'models,ensembles', '--all')
     const repository = await copyModels(t, FACE_MODELS, { from: OCR })
     const { grpcPort } = await serve(t, { repositories: [repository] })

@@ -1,5 +1,5 @@
 // needs: apiserver
-import { readdir, readFile } from 'node:fs/promises'
+import { glob, readdir, readFile } from 'node:fs/promises'
 import { Agent, request } from 'node:https'
 import { availableParallelism } from 'node:os'
 import { parseManifest, toProblemText } from '@tutti/ensemble'
@@ -7,7 +7,7 @@ import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { renderManifest } from '../import/render-manifest.ts'
 import { parseManifests } from '../manifests/parse-manifests.ts'
 
@@ -17,6 +17,7 @@ import { parseManifests } from '../manifests/parse-manifests.ts'
  */
 
 const CRDS = new URL('../../../../crds/', import.meta.url)
+const EXAMPLES = new URL('../../../../examples/', import.meta.url)
 const MANIFESTS = 2000
 const AT_ONCE = 8 * availableParallelism()
 
@@ -391,6 +392,13 @@ await t.test('zod, the API server and tutti validate agree on every manifest', S
   for (const manifest of WHOLE) {
     t.equal(await ask(manifest), '', 'the server accepts it')
     t.equal(zodResult(manifest), '')
+  }
+
+  for await (const file of glob('*/manifest.yaml', { cwd: EXAMPLES })) {
+    const text = await readFile(new URL(file, EXAMPLES), 'utf8')
+    for (const manifest of parseAllDocuments(text).map((one): Manifest => one.toJS())) {
+      if (manifest['kind'] !== 'Router') t.equal(await ask(manifest), '', file)
+    }
   }
 
   await checkChanges(t, server)
