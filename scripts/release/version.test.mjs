@@ -14,7 +14,7 @@ const files = textFiles(root)
 
 /** Have versions of their own, tell of earlier ones, or only show what a version looks like. */
 const OTHER =
-  /^(package-lock\.json|CHANGELOG\.md|bench\/.*|.*\/go\.(mod|sum)|.*requirements\.txt|e2e\/src\/chart\/helm\.ts|e2e\/cluster\/README\.md|charts\/tutti\/ci\/.*)$/
+  /^(package-lock\.json|CHANGELOG\.md|bench\/.*|.*\/go\.(mod|sum)|.*requirements\.txt|e2e\/src\/chart\/helm\.ts|e2e\/cluster\/README\.md|charts\/tutti\/ci\/.*|scripts\/site\/versions\.test\.mjs)$/
 
 const entries = (text) =>
   Object.entries(JSON.parse(text).packages).filter(([path]) => path.includes('node_modules/'))
