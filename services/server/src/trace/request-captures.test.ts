@@ -185,6 +185,18 @@ await t.test('each page waits for itself, and for one request at a time', async 
   t.notOk(captures.isWaiting)
 })
 
+await t.test('a page gets no request that began before it waited', async (t) => {
+  const { call, wait } = setup()
+  wait({ isFailed: true }, 'p')
+  const { sink } = call('m')
+  wait({}, 'q')
+  sink.fail(FAILURE, 'no')
+  t.equal(wait({ isFailed: true }, 'p').caught?.reason, 'ENGINE_FAILED')
+  t.match(wait({}, 'q'), { seen: 0, caught: undefined })
+  call('m').sink.send(FINAL)
+  t.match(wait({}, 'q'), { seen: 1, caught: { reason: '' } })
+})
+
 await t.test('a page that is gone is forgotten', async (t) => {
   const { clock, call, captures, wait } = setup()
   wait()
@@ -205,21 +217,19 @@ await t.test('there is room for 16 pages that ask, and idle ones give way', asyn
 
 await t.test('all that is recorded at a time is bounded, and given back', async (t) => {
   const { call, wait } = setup()
-  wait({ id: 'none' })
-  const open = (): ReturnType<typeof call> => {
-    const one = call('m', { id: 'last' })
+  wait({ id: 'last' })
+  const open = (id: string): ReturnType<typeof call> => {
+    const one = call('m', { id })
     for (let i = 0; i < 600; i++) one.begin(`s${i}`, new RecordedResponses())
     return one
   }
-  const many = Array.from({ length: 60 }, open)
-  wait({ id: 'last' }, 'p', '2')
-  many.pop()?.sink.send(FINAL)
-  t.match(wait({ id: 'last' }, 'p', '2').caught, { spans: { length: 1 }, leftOut: 600 })
-  wait({ id: 'last' }, 'p', '3')
+  const many = Array.from({ length: 59 }, () => open('earlier'))
+  open('last').sink.send(FINAL)
+  t.match(wait({ id: 'last' }).caught, { spans: { length: 1 }, leftOut: 600 })
   for (const { sink } of many) sink.send(FINAL)
-  wait({ id: 'last' }, 'p', '4')
-  open().sink.send(FINAL)
-  t.match(wait({ id: 'last' }, 'p', '4').caught, { spans: { length: 500 }, leftOut: 101 })
+  wait({ id: 'last' }, 'p', '2')
+  open('last').sink.send(FINAL)
+  t.match(wait({ id: 'last' }, 'p', '2').caught, { spans: { length: 500 }, leftOut: 101 })
 })
 
 await t.test('the header of an answer holds what browsers take, whatever names say', async (t) => {

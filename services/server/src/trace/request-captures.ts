@@ -25,7 +25,7 @@ export interface WantedRequest {
 /** What a request did. Nothing of what it has sent or got, nor the text of its error, which may quote that. */
 export interface CaughtRequest extends RecordedSteps {
   readonly id: string
-  /** '' if it was not traced. */
+  /** Of the trace that its client began; '' if it began none, also where the server began one. */
   readonly traceId: string
   readonly version: number
   /** Milliseconds since the epoch. */
@@ -50,8 +50,8 @@ interface Capture {
 }
 
 /**
- * Catches requests for people who look at a server: while somebody waits for one of a model, the steps of its requests are
- * recorded. Requests that began before are not caught. Nothing is recorded, and no timer runs, while no page waits.
+ * Catches requests for people who look at a server: while a page waits for one of a model, the steps of its requests are
+ * recorded. A page never gets a request that began before it waited. Nothing is recorded, and no timer runs, while no page waits.
  */
 export class RequestCaptures {
   readonly #clock: Clock
@@ -59,7 +59,7 @@ export class RequestCaptures {
   readonly #budget = new SpanBudget()
   /** By page. */
   readonly #captures = new Map<string, Capture>()
-  /** Those that have caught nothing yet. */
+  /** Those that have caught nothing yet; another array with each change. */
   #waiting: readonly Capture[] = []
 
   /** @param changed - whether requests have to be watched from now on. */
@@ -100,6 +100,7 @@ export class RequestCaptures {
     if (!this.#waiting.some(({ wanted }) => wanted.model === name)) return model
     return decorateModel(model, (request, sink, o) => {
       const startedAt = this.#clock.epochMs()
+      const waiting = this.#waiting
       const spans = new StepSpans(this.#clock, this.#budget)
       spans.execute(model, [request, sink, o], (reason) => {
         const { id, traceId } = idsOf(request, o)
@@ -110,13 +111,15 @@ export class RequestCaptures {
           const { version } = model
           return { ...steps, id, traceId, version, startedAt, elapsedMs, reason }
         }
-        this.#ended(name, recorded)
+        this.#ended(name, waiting, recorded)
       })
     })
   }
 
-  #ended(model: string, recorded: () => CaughtRequest): void {
-    const waiting = this.#waiting.filter(({ wanted }) => wanted.model === model)
+  /** @param before - what waited when the request began. */
+  #ended(model: string, before: readonly Capture[], recorded: () => CaughtRequest): void {
+    const isFor = (one: Capture): boolean => one.wanted.model === model && before.includes(one)
+    const waiting = this.#waiting.filter(isFor)
     if (waiting.length === 0) return
     const request = recorded()
     for (const capture of waiting) {
