@@ -6,6 +6,7 @@ import type { Counts } from './api/counts.ts'
 import type { ModelDetail } from './api/model-detail.ts'
 import type { ListedModel, Overview, Version } from './api/overview.ts'
 import type { ConsoleModel, ConsoleSource } from './console-source.ts'
+import { nextMs } from './next-ms.ts'
 import { NO_COUNTS, readCounts } from './read-counts.ts'
 import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
 import { mayCatch } from './read-next-request.ts'
@@ -21,8 +22,6 @@ export interface ConsoleReadsOptions {
 /** Milliseconds between two readings of the list, and of a model. */
 const LIST_MS = 2000
 const MODEL_MS = 1000
-/** Rarer where a server has many models: a reading takes it about 0.04 ms for each, and a page may cost 1 % of a core. */
-const MS_FOR_MODEL = 5
 
 /** What the page reads, each time what one caller's index names: nothing is kept, and nothing runs while no page is open. */
 export class ConsoleReads {
@@ -101,10 +100,6 @@ export class ConsoleReads {
       return { countsOf: () => undefined, countsFailure: ServeError.from(error).message }
     }
   }
-}
-
-function nextMs(leastMs: number, models: number): number {
-  return Math.max(leastMs, MS_FOR_MODEL * models)
 }
 
 function described(name: string, found: ConsoleModel | undefined) {

@@ -6,9 +6,11 @@ import { NextRequest } from './api/next-request.ts'
 import type { ConsoleSource } from './console-source.ts'
 import { readNextRequest } from './read-next-request.ts'
 
+const ENTRY = { name: 'm', version: '1', state: 'READY', reason: '' } as const
+
 function setup(o: { readonly mayControl?: boolean } = {}) {
   const backend = new ScriptedBackend({})
-  backend.index = [{ name: 'm', version: '1', state: 'READY', reason: '' }]
+  backend.index = [ENTRY]
   const { mayControl } = o
   if (mayControl !== undefined) {
     Object.assign(backend, { identity: { name: 'ci', mayControl } })
@@ -30,7 +32,7 @@ function setup(o: { readonly mayControl?: boolean } = {}) {
       query: new URLSearchParams(query),
       clock: systemClock,
     })
-  return { read, asked, captures }
+  return { read, asked, captures, backend }
 }
 
 await t.test('what a page may want', async (t) => {
@@ -52,7 +54,15 @@ await t.test('what a page may want', async (t) => {
   )
   t.ok(captures.isWaiting)
   await read('page=p&turn=3')
-  t.notOk(captures.isWaiting, 'without a wish it waits no more')
+  t.notOk(captures.isWaiting, 'a page that wants none waits no more')
+})
+
+await t.test('a page asks rarely where the index is long', async (t) => {
+  const { read, backend } = setup()
+  t.equal((await read('page=p&turn=1&want=any')).nextMs, 500)
+  const others = Array.from({ length: 999 }, (_, i) => ({ ...ENTRY, name: `m${i}` }))
+  backend.index = [ENTRY, ...others]
+  t.equal((await read('page=p&turn=1&want=any')).nextMs, 5000)
 })
 
 await t.test('what it may not', async (t) => {

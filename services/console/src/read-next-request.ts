@@ -4,9 +4,10 @@ import { type InferenceBackend, type WantedRequest, withoutInner } from '@tutti/
 import { z } from 'zod'
 import { NextQuery, type NextRequest } from './api/next-request.ts'
 import type { ConsoleSource } from './console-source.ts'
+import { nextMs } from './next-ms.ts'
 
 /** Milliseconds between two questions of a page that waits. */
-const NEXT_MS = 500
+const WAIT_MS = 500
 
 export interface NextRequestOptions {
   readonly source: Pick<ConsoleSource, 'waitForRequest' | 'stopWaiting'>
@@ -41,15 +42,15 @@ export async function readNextRequest(o: NextRequestOptions): Promise<NextReques
   // A name that another identity's page has too is not its capture.
   const page = `${identity?.name ?? ''} ${query.page}`
   const { turn } = query
-  const atMs = clock.now()
+  const times = { atMs: clock.now(), nextMs: nextMs(WAIT_MS, index.length) }
   if (query.want === undefined) {
     source.stopWaiting({ page, turn })
-    return { atMs, nextMs: NEXT_MS, seen: 0 }
+    return { ...times, seen: 0 }
   }
   const wanted = toWanted(model, query)
   const { seen, caught } = source.waitForRequest({ page, turn, wanted })
   const shown = caught && identity ? { ...caught, ...withoutInner(caught) } : caught
-  return { atMs, nextMs: NEXT_MS, seen, ...(shown && { caught: shown }) }
+  return { ...times, seen, ...(shown && { caught: shown }) }
 }
 
 function parseQuery(written: URLSearchParams): NextQuery {
