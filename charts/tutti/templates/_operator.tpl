@@ -16,8 +16,10 @@
   (printf "--nats-credential-lifetime=%d" (int .Values.nats.credentialLifetimeSeconds))
   "--leader-elect-resource-name=tutti-operator"
 -}}
-{{- if ne .Values.router.console "None" -}}
-{{- $flags = append $flags (printf "--router-console=%s" .Values.router.console) -}}
+{{- with .Values.router.console -}}
+{{- if ne . "None" -}}
+{{- $flags = append $flags (printf "--router-console=%s" .) -}}
+{{- end -}}
 {{- end -}}
 {{- range $flag, $image := dict "step-cuda-image" .Values.step.cudaImage "step-python-cuda-image" .Values.step.pythonCudaImage -}}
 {{- if $image.repository -}}

@@ -292,6 +292,8 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     t.ok(args.includes(wanted), wanted)
   }
   t.notOk(args.some((arg) => /^--(?:otlp|router-console)/.test(arg)))
+  // As with `helm upgrade --reuse-values` from a chart that had neither.
+  t.same(operatorArgsOf(await render({ 'router.console': null, telemetry: null })), args)
   const digest = `sha256:${'0'.repeat(64)}`
   const values = {
     'step.image.digest': digest,
@@ -338,8 +340,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
 })
 
 await t.test('the operator takes the flags of the earlier chart', WITH_HELM, async (t) => {
-  const values = ['step.allowHostPath=true', 'operator.logLevel=error']
-  const args = values.map((value) => `--set=${value}`)
+  const args = ['--set=step.allowHostPath=true', '--set=operator.logLevel=error']
   const { out } = await helm('template', 'tutti', EARLIER_CHART, '--kube-version=1.34.4', ...args)
   const flags = operatorArgsOf(parseAll(out))
   t.ok(flags.includes('--allow-host-path=true'))
