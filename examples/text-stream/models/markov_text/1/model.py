@@ -12,6 +12,7 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 
 MOST = 1024  # words of an answer
+MOST_ANSWERS = 64  # at the same time
 END = ""  # follows the last word of a paragraph
 
 
@@ -23,12 +24,17 @@ class TritonPythonModel:
             for i in range(1, len(words)):
                 self.followers[(words[i - 1],)].append(words[i])
                 self.followers[tuple(words[max(0, i - 2) : i])].append(words[i])
+        self.free = threading.Semaphore(MOST_ANSWERS)
         self.starts = [words[0] for words in self.followers if len(words) == 2]
 
     def execute(self, requests):
         # Each in a thread of its own, so that one does not wait for another to end.
         for request in requests:
-            threading.Thread(target=self.answer, args=(request,), daemon=True).start()
+            if self.free.acquire(blocking=False):
+                threading.Thread(target=self.answer, args=(request,), daemon=True).start()
+            else:
+                text = f"{MOST_ANSWERS} texts are continued now, try again later"
+                end(request.get_response_sender(), pb_utils.TritonError(text, pb_utils.TritonError.UNAVAILABLE))
 
     def answer(self, request):
         sender = request.get_response_sender()
@@ -37,10 +43,11 @@ class TritonPythonModel:
                 if sender.is_cancelled():  # the client has left
                     break
                 sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("word", np.array([word.encode()], np.object_))]))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
         except Exception as error:
-            refused = pb_utils.TritonError(str(error), pb_utils.TritonError.INVALID_ARG)
-            sender.send(pb_utils.InferenceResponse(error=refused))
-        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+            end(sender, pb_utils.TritonError(str(error), pb_utils.TritonError.INVALID_ARG))
+        finally:
+            self.free.release()
 
     def continue_text(self, prompt, max_words, seed):
         chance = random.Random(seed)
@@ -52,6 +59,10 @@ class TritonPythonModel:
                 return
             yield word
             last = (*last[-1:], word)
+
+
+def end(sender, error):
+    sender.send(pb_utils.InferenceResponse(error=error), pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
 
 def read(request):
