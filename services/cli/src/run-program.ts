@@ -1,7 +1,8 @@
-import { type ProcessEnvironment, reportFailure } from '@tutti/chassis'
+import { type ProcessEnvironment, reportFailure, reportProblem } from '@tutti/chassis'
 import manifest from '../package.json' with { type: 'json' }
 import type { Command } from './command.ts'
 
+const FAILED = 1
 const USAGE_ERROR = 2
 
 /** A program of commands. */
@@ -9,6 +10,8 @@ export interface Program {
   /** As a user writes it. */
   readonly name: string
   readonly commands: readonly Command[]
+  /** Whether an error is that of another program, so that Tutti has no page about it. */
+  readonly isOfOthers?: (error: unknown) => boolean
 }
 
 /**
@@ -38,7 +41,12 @@ export async function runProgram(
   try {
     return await command.run(rest, environment)
   } catch (error) {
-    return reportFailure(`${program.name} ${name}`, error, environment)
+    const running = `${program.name} ${name}`
+    if (error instanceof Error && program.isOfOthers?.(error)) {
+      reportProblem(running, error, environment)
+      return FAILED
+    }
+    return reportFailure(running, error, environment)
   }
 }
 

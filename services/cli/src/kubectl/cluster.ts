@@ -1,7 +1,7 @@
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { type FlagTable, type ProcessEnvironment, silentLogger, systemClock } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type Reason, ServeError } from '@tutti/errors'
 import {
   type Client,
   createClient,
@@ -35,6 +35,12 @@ export interface ClusterFlags {
   readonly context?: string | undefined
   readonly kubeconfig?: string | undefined
 }
+
+/** Of what the API server refuses, by status. */
+const REASONS: ReadonlyMap<number, Reason> = new Map([
+  [401, 'UNAUTHENTICATED'],
+  [403, 'ACCESS_DENIED'],
+])
 
 /** The cluster that a command works with. */
 export interface Cluster {
@@ -82,9 +88,12 @@ function toServeError(error: KubeError, server: URL): ServeError {
   if (error.status === 0) {
     return new ServeError('SERVER_NOT_READY', `${server.origin}: ${message}`, { cause: error })
   }
-  return new ServeError(isForbidden(error) ? 'ACCESS_DENIED' : 'INTERNAL', message, {
-    cause: error,
-  })
+  return new ServeError(REASONS.get(error.status) ?? 'INTERNAL', message, { cause: error })
+}
+
+/** Whether it is of the API server, or of the way to it: its text says all that is known. */
+export function isOfCluster(error: unknown): boolean {
+  return error instanceof ServeError && error.cause instanceof KubeError
 }
 
 /** Which objects of a kind; all namespaces if it names none. */

@@ -1,9 +1,14 @@
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { renderFlagTable } from '@tutti/chassis'
 import t from 'tap'
 import { runProgram } from '../../run-program.ts'
+import { withCluster } from '../cluster.ts'
 import { KUBECTL_PROGRAM } from '../kubectl-program.ts'
+import { MODEL } from '../resources.ts'
 import { STATUS_FLAGS } from './status-command.ts'
 
 async function kubectlTutti(argv: readonly string[], env: Record<string, string> = {}) {
@@ -48,6 +53,30 @@ await t.test('a cluster that cannot be reached is named with what it said', asyn
   t.match(away, { code: 1, err: /^kubectl tutti status: https:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/ })
   const other = await kubectlTutti(['status', `--kubeconfig=${file}`, '--context=y'], env)
   t.match(other, { code: 1, err: /context is "y", want a context with a cluster/ })
+})
+
+await t.test('what the API server refuses is said in its words alone', async (t) => {
+  const server = createServer((_request, response) => {
+    response.writeHead(401, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ kind: 'Status', code: 401, message: 'Unauthorized' }))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const cluster = { server: `http://127.0.0.1:${port}` }
+  const config = {
+    'current-context': 'x',
+    clusters: [{ name: 'c', cluster }],
+    contexts: [{ name: 'x', context: { cluster: 'c' } }],
+  }
+  const file = join(t.testdir({ config: JSON.stringify(config) }), 'config')
+  const { code, err } = await kubectlTutti(['status', `--kubeconfig=${file}`])
+  t.equal(code, 1)
+  t.match(err, /^kubectl tutti status: .*Unauthorized\n$/)
+  const refused = withCluster({ kubeconfig: file }, { env: {} }, ({ client }) =>
+    client.list(MODEL, {}),
+  )
+  await t.rejects(refused, { reason: 'UNAUTHENTICATED', message: /Unauthorized/ })
 })
 
 await t.test('the table of flags in the README is that of the flags', async (t) => {
