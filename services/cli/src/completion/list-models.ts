@@ -2,7 +2,7 @@ import { type ProcessEnvironment, parseFlags, printable } from '@tutti/chassis'
 import { INFER_FLAGS } from '../infer/infer-flags.ts'
 import { openClient } from '../infer/open-client.ts'
 
-/** Milliseconds that a user who presses Tab waits at most for a server. */
+/** Milliseconds that a user who presses Tab waits at most for a server, unless TUTTI_COMPLETION_MS says otherwise. */
 const TIMEOUT_MS = 2000
 
 /**
@@ -27,7 +27,8 @@ async function listModels(
 ): Promise<readonly string[]> {
   try {
     const { values } = parseFlags(INFER_FLAGS, words)
-    const client = await openClient(values, environment, TIMEOUT_MS)
+    const limitMs = Number(environment.env['TUTTI_COMPLETION_MS']) || TIMEOUT_MS
+    const client = await openClient(values, environment, limitMs)
     try {
       const names = await client.models()
       // A name in a script's output is a line, and nothing that a terminal obeys.

@@ -18,7 +18,12 @@ printf 'ran'; printf ' <%s>' "$@"; printf '\\n'
 `
   await writeFile(join(folder, 'tutti'), program)
   await chmod(join(folder, 'tutti'), 0o755)
-  return { ...env, PATH: `${folder}:${env['PATH'] ?? ''}`, TERM: 'dumb' }
+  return {
+    ...env,
+    PATH: `${folder}:${env['PATH'] ?? ''}`,
+    TERM: 'dumb',
+    TUTTI_COMPLETION_MS: '30000',
+  }
 }
 
 /** Runs a program. @returns what it printed. */
@@ -47,6 +52,7 @@ export function openTerminal(
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const text = collect(child.stdout)
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null
   return {
     /** Types, and waits for a text behind all that came before. @returns what came, up to the text. */
     async type(keys: string, wanted: RegExp): Promise<string> {
@@ -56,12 +62,12 @@ export function openTerminal(
         const seen = text.all.slice(from)
         const found = wanted.exec(seen)
         if (found !== null) return found[0]
-        if (child.exitCode !== null) throw new Error(`the shell ended: ${JSON.stringify(seen)}`)
+        if (hasEnded()) throw new Error(`the shell ended: ${JSON.stringify(seen)}`)
         await text.more()
       }
     },
     async close(): Promise<void> {
-      if (child.exitCode !== null) return
+      if (hasEnded()) return
       child.kill('SIGKILL')
       await once(child, 'close')
     },
