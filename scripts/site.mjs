@@ -8,7 +8,7 @@ import { runScript, SetupFailure } from './setup/failure.mjs'
 import { ensureInstalled } from './setup/install.mjs'
 import { withLock } from './setup/lock.mjs'
 import { serveFolder } from './site/serve-folder.mjs'
-import { addVersion, forwardingPages } from './site/versions.mjs'
+import { addVersion, forwardingPages, newestOf } from './site/versions.mjs'
 
 const root = resolve(import.meta.dirname, '..')
 const site = join(root, 'site')
@@ -38,7 +38,6 @@ function readFlags() {
   return { out: folder, base: String(base), port: serve === undefined ? undefined : Number(serve) }
 }
 
-/** The version's folder is built beside and then put in place: what is published is whole at any moment. */
 async function build({ out, base, version }) {
   await ensureInstalled(site)
   const folder = join(out, version)
@@ -61,7 +60,7 @@ async function build({ out, base, version }) {
     version,
   )
   writeFileSync(list, `${JSON.stringify(versions)}\n`)
-  for (const [path, text] of forwardingPages(versions[0])) {
+  for (const [path, text] of forwardingPages(newestOf(versions))) {
     mkdirSync(join(out, path, '..'), { recursive: true })
     writeFileSync(join(out, path), text)
   }

@@ -4,6 +4,11 @@ export function addVersion(versions, version) {
   return [...new Set([...versions, version])].toSorted(compare)
 }
 
+/** @returns the version that readers want: the newest release, or the newest prerelease while there is none. */
+export function newestOf(versions) {
+  return versions.find((version) => parse(version)[1] === '') ?? versions[0]
+}
+
 function compare(one, other) {
   const [[numbersA, preA], [numbersB, preB]] = [one, other].map(parse)
   const differing = numbersA.findIndex((number, i) => number !== numbersB[i])

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { addVersion, forwardingPages } from './versions.mjs'
+import { addVersion, forwardingPages, newestOf } from './versions.mjs'
 
 await t.test('versions are listed once, the newest first', async (test) => {
   const versions = ['0.1.0', '1.0.0-rc.2', '1.0.0-rc.10', '1.0.0', '0.10.0', '0.9.3']
@@ -20,6 +20,11 @@ await t.test('the order in which versions are added does not matter', async (tes
       test.same(new Set(forth), new Set(versions))
     }),
   )
+})
+
+await t.test('readers get the newest release', async (test) => {
+  test.equal(newestOf(['2.0.0-rc.1', '1.2.0', '1.1.0']), '1.2.0')
+  test.equal(newestOf(['0.1.0-rc.2', '0.1.0-rc.1']), '0.1.0-rc.2')
 })
 
 await t.test('the address of errors forwards to the newest version', async (test) => {
