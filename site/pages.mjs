@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
-/** What is no page of the site: generated lists that nobody reads through, and notes within the sources of tests. */
+/** What is no page of the site: generated lists, and notes within the sources of tests. */
 const LEFT_OUT = /(^|\/)(node_modules|dist|out|site)\/|^model_repository\/\.|^images\/licences\.md$/
 
 /** The Markdown files of a checkout that are pages, sorted, by path from its root. */

@@ -15,7 +15,7 @@ The steps of a release; .github/workflows/release.yaml runs them on a tag. docs/
   publish-npm            the package that npm run package has left
 
   --out FOLDER           files of the release (default out/release)
-  --registry REGISTRY    (default ${HOME.registry}, which is nobody's)
+  --registry REGISTRY    (default ${HOME.registry}, a placeholder: name your own)
   --source URL           of the repository (default ${HOME.source})
   --images FOLDER        push: where npm run images has left its archives; one for each platform
   --plain-http           push, sign: the registry speaks HTTP

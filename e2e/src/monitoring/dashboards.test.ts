@@ -136,7 +136,7 @@ await t.test('every query of every panel shows a real run', { skip }, async (t) 
           const all = await prometheus.exemplars(fillVariables('ensemble.json', expr))
           return all.length > 1 && all
         })
-        // All others are of requests that nobody traces.
+        // All other requests are not traced.
         t.same(
           found.map(({ series, labels }) => `${series['step']} ${labels['trace_id']}`).toSorted(),
           ['add_one_batch#0', 'add_one_batch#1'].map((step) => `${step} ${TRACE_ID}`),
