@@ -170,7 +170,7 @@ function CaughtView({ request, steps }: Caught) {
           {id !== '' && traceId !== '' && ', '}
           {traceId !== '' && (
             <>
-              trace <span class="mono">{traceId}</span>
+              trace of its client <span class="mono">{traceId}</span>
             </>
           )}
         </p>
