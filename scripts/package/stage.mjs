@@ -23,9 +23,10 @@ const PLATFORMS = ['linux/x64', 'linux/arm64', 'darwin/arm64']
  *
  * @param {string} root - of the checkout, built.
  * @param {string} stage - an empty folder.
+ * @param {string} source - address of the repository; npm gives no provenance to a package that does not name the one that built it.
  * @returns the manifest.
  */
-export function stagePackage(root, stage) {
+export function stagePackage(root, stage, source) {
   const workspaces = readWorkspaces(root)
   const bundled = closureOf('@tutti/cli', workspaces)
   const dependencies = registryDependencies(bundled)
@@ -41,6 +42,7 @@ export function stagePackage(root, stage) {
     version,
     description,
     license,
+    repository: { type: 'git', url: `git+${source}.git` },
     type: 'module',
     // With a Node before 24 `bin/` gets this one.
     engines: { node: '>=20' },
