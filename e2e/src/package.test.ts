@@ -42,7 +42,11 @@ function dataOf({ out, err }: Ended): unknown {
 }
 
 await t.test('the package installs into an empty folder, without install scripts', async (t) => {
-  const packed = await runProgram(process.execPath, [join(ROOT, 'scripts/package.mjs'), folder])
+  const packed = await runProgram(process.execPath, [
+    join(ROOT, 'scripts/package.mjs'),
+    folder,
+    '--source=https://git.example/some/tutti',
+  ])
   t.equal(packed.code, 0, packed.err)
   const tarball = packed.out.trim()
   t.match(tarball, /tutti-\d+\.\d+\.\d+\.tgz$/)
@@ -54,6 +58,9 @@ await t.test('the package installs into an empty folder, without install scripts
   })
   t.equal(npm.code, 0, npm.err)
   const workspaces = join(installed, 'node_modules/tutti/node_modules/@tutti')
+  const own = await readFile(join(workspaces, '../../package.json'), 'utf8')
+  const repository = { type: 'git', url: 'git+https://git.example/some/tutti.git' }
+  t.same(JSON.parse(own).repository, repository, 'npm wants it for the provenance')
   for (const name of await readdir(workspaces)) {
     t.ok((await lstat(join(workspaces, name))).isDirectory(), `${name} is a copy`)
     const testing = await readdir(join(workspaces, name, 'dist', 'testing')).catch(() => [])
@@ -128,11 +135,13 @@ await t.test('a Node that is too old installs a newer one, once', async (t) => {
   for (const { code, out, err } of [first, other]) {
     t.equal(code, 0, err)
     t.match(out, /\d+\.\d+\.\d+/)
+    // The other one may be done before it begins.
     t.match(
       err,
-      /^tutti: got Node 20\.1\.0; installing Node 24\.\d+\.\d+ into \S+ \(once\) \.\.\.\n$/,
+      /^$|^tutti: got Node 20\.1\.0; installing Node 24\.\d+\.\d+ into \S+ \(once\) \.\.\.\n$/,
     )
   }
+  t.ok(first.err || other.err, 'one of them says that it installs')
   t.equal((await readdir(join(cache, 'tutti'))).length, 1)
   const second = await ask('infer', 'none', '--url=grpc://127.0.0.1:1', '-i', 'x=[1]')
   t.equal(second.code, 1)
@@ -144,7 +153,7 @@ await t.test('it says what is wanted where npm gives none', async (t) => {
     ...process.env,
     PATH,
     XDG_CACHE_HOME: join(folder, 'none'),
-    npm_execpath: '/dev/null/npm',
+    npm_execpath: '/dev/null/npm-cli.js',
   }
   const { code, err } = await runProgram(
     process.execPath,

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { basename, isAbsolute, join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
 
@@ -60,10 +60,10 @@ async function install(what, folder, program) {
   }
 }
 
-/** npx says where its npm is; else the one that is found first. */
+/** npx says where its npm is; else the one that is found first. Yarn and pnpm name themselves there. */
 function npmCommand() {
-  const { npm_execpath: npm } = process.env
-  return npm === undefined ? ['npm'] : [process.execPath, npm]
+  const { npm_execpath: npm = '' } = process.env
+  return basename(npm) === 'npm-cli.js' ? [process.execPath, npm] : ['npm']
 }
 
 /** As `cacheFolder` of the command line. */
