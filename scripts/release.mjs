@@ -4,11 +4,11 @@ import { join, resolve } from 'node:path'
 import { releaseNotes } from './release/check.mjs'
 import { parseOptions, USAGE } from './release/options.mjs'
 import { packChart, writeExample } from './release/pack.mjs'
+import { publishPackage } from './release/publish.mjs'
 import { notePublished, pushChart, pushImages } from './release/push.mjs'
 import { signRelease } from './release/sign.mjs'
 import { setVersion } from './release/version.mjs'
-import { runChild } from './setup/child.mjs'
-import { runScript, SetupFailure } from './setup/failure.mjs'
+import { runScript } from './setup/failure.mjs'
 import { findNpm } from './setup/install.mjs'
 import { ensureReleaseProgram, findHelm } from './setup/release-programs.mjs'
 
@@ -39,7 +39,7 @@ const COMMANDS = {
     for (const { reference } of all) console.log(reference)
   },
   sign: async (release) => signRelease(release, await ensureReleaseProgram('cosign')),
-  'publish-npm': publishPackage,
+  'publish-npm': (release) => publishPackage(release, findNpm()),
 }
 
 await runScript(async () => {
@@ -48,17 +48,3 @@ await runScript(async () => {
   await COMMANDS[options.command]({ ...options, root, version })
   return 0
 })
-
-/** A version like 1.0.0-rc.1 does not become what `npm install` takes by itself. */
-async function publishPackage({ version, out, isDryRun }) {
-  const { command, args } = findNpm()
-  const tarball = join(out, `tutti-${version}.tgz`)
-  const tag = version.includes('-') ? 'next' : 'latest'
-  const flags = [
-    '--access=public',
-    `--tag=${tag}`,
-    ...(isDryRun ? ['--dry-run'] : ['--provenance']),
-  ]
-  const code = await runChild(command, [...args, 'publish', tarball, ...flags])
-  if (code !== 0) throw new SetupFailure(`npm publish failed with exit code ${code}.`)
-}
