@@ -7,7 +7,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { IMAGES } from '../images/catalogue.mjs'
 import { runQuietly } from '../setup/child.mjs'
 import { HOME } from './home.mjs'
@@ -39,6 +39,7 @@ export function published(text, { registry, source }) {
     .replace(IMAGE, `${registry}/tutti/`)
     .replaceAll(HOME.registry, registry)
     .replaceAll(HOME.source, source)
+    .replaceAll(dirname(HOME.source), dirname(source))
 }
 
 /**

@@ -63,7 +63,9 @@ await t.test('a release in a registry', { skip }, async (t) => {
       t.ok(flags.includes(`--${name}-image=${prefix}/tutti/${name}:${VERSION}`), name)
     }
     t.match(find(objects, 'StatefulSet')['spec'].template.spec.containers[0].image, /^nats:/)
-    const chart = parse((await helm('show', 'chart')).out)
+    const metadata = (await helm('show', 'chart')).out
+    t.notMatch(metadata, /OWNER/)
+    const chart = parse(metadata)
     t.match(chart, { version: VERSION, home: 'https://git.example/some/tutti' })
     t.match(chart.annotations['artifacthub.io/images'], `image: ${prefix}/tutti/step:${VERSION}`)
     const readme = (await helm('show', 'readme')).out
