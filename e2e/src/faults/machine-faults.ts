@@ -120,7 +120,8 @@ export const MACHINE_FAULTS: readonly Fault[] = [
   {
     name: 'server has no file descriptors left for 4 s',
     ways: BOTH_WAYS,
-    errors: CONNECTION_ERRORS,
+    // A thread of a model that begins meanwhile needs some.
+    errors: [...CONNECTION_ERRORS, 'UNAVAILABLE ENGINE_STOPPED'],
     withinMs: 30_000,
     heldMs: 4000,
     strike: (system) => limitDescriptors(system, serverAt(system), NO_DESCRIPTORS),
