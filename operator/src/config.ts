@@ -5,7 +5,7 @@ import { z } from 'zod'
 export const OperatorConfig = z.object({
   kubeconfig: z.string().optional().meta({
     env: 'KUBECONFIG',
-    description: 'A kubeconfig file, for an operator outside the cluster.',
+    description: 'Kubeconfig files, with `:` between them, for an operator outside the cluster.',
   }),
   serviceHost: z.string().optional().meta({
     env: 'KUBERNETES_SERVICE_HOST',

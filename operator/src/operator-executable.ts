@@ -31,16 +31,7 @@ export function operatorExecutable(
         exit(1)
       })
       const config = loadOperatorConfig(environment.env)
-      return await startOperator({
-        ...o,
-        flags,
-        env: environment.env,
-        log,
-        health,
-        signal,
-        config,
-        exit,
-      })
+      return await startOperator({ ...o, flags, log, health, signal, config, exit })
     },
   }
 }

@@ -43,7 +43,7 @@ export async function startOperator(
   const { flags, config, log, clock = systemClock } = o
   const metrics = createMetrics()
   const runtimeMetrics = createRuntimeMetrics(metrics)
-  const access = await toAccess(o, clock)
+  const access = await toAccess(config, clock)
   const transport = createTransport(access, { clock, log, metrics, userAgent: USER_AGENT })
   const client = createClient(transport)
   const common = { clock, log, metrics: runtimeMetrics }
@@ -120,13 +120,11 @@ function toListen(flags: OperatorFlags) {
 }
 
 /** KUBECONFIG wins, in a pod too. */
-async function toAccess(
-  { config, env = {} }: OperatorOptions,
-  clock: Clock,
-): Promise<ClusterAccess> {
+async function toAccess(config: OperatorConfig, clock: Clock): Promise<ClusterAccess> {
   if (config.kubeconfig !== undefined) {
-    const { openKubeConfig } = await import('@tutti/kube/kubeconfig')
-    return openKubeConfig({ files: [config.kubeconfig], env, clock }).access
+    // Half of the operator's memory, which a pod can do without.
+    const { filesOf, openKubeConfig } = await import('@tutti/kube/kubeconfig')
+    return openKubeConfig({ files: filesOf(config.kubeconfig), clock }).access
   }
   return inClusterAccess(
     {

@@ -1,5 +1,5 @@
 import { homedir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { type FlagTable, type ProcessEnvironment, silentLogger, systemClock } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import {
@@ -13,7 +13,7 @@ import {
   type Resource,
   type Stored,
 } from '@tutti/kube'
-import { openKubeConfig } from '@tutti/kube/kubeconfig'
+import { filesOf, openKubeConfig } from '@tutti/kube/kubeconfig'
 import manifest from '../../package.json' with { type: 'json' }
 
 /** As kubectl has them; kubectl passes what stands behind the plugin's name. */
@@ -61,9 +61,8 @@ export async function withCluster<T>(
   run: (cluster: Cluster) => Promise<T>,
 ): Promise<T> {
   const { access, namespace } = openKubeConfig({
-    files: filesOf(flags, env),
+    files: chosenFiles(flags, env),
     context: flags.context,
-    env,
   })
   const userAgent = `kubectl-tutti/${manifest.version}`
   const transport = createTransport(access, { clock: systemClock, log: silentLogger, userAgent })
@@ -77,9 +76,9 @@ export async function withCluster<T>(
   }
 }
 
-function filesOf(flags: ClusterFlags, env: ProcessEnvironment['env']): readonly string[] {
+function chosenFiles(flags: ClusterFlags, env: ProcessEnvironment['env']): readonly string[] {
   if (flags.kubeconfig !== undefined) return [flags.kubeconfig]
-  const listed = (env['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '')
+  const listed = filesOf(env['KUBECONFIG'] ?? '')
   return listed.length > 0 ? listed : [join(env['HOME'] ?? homedir(), '.kube', 'config')]
 }
 

@@ -8,19 +8,21 @@ import { openKubeConfig } from './open-kubeconfig.ts'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 const kubeConfigAccess = ({ file, ...more }: { file: string; clock?: Clock }) =>
-  openKubeConfig({ files: [file], env: {}, ...more }).access
+  openKubeConfig({ files: [file], ...more }).access
 
 function kubeconfig(o: {
   readonly cluster?: object
   readonly user?: object
   readonly context?: string
+  /** Name of the context's user. */
+  readonly of?: string
 }) {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
     clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:6443', ...o.cluster } }],
     users: [{ name: 'u', user: o.user ?? {} }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: o.of ?? 'u' } }],
     'current-context': o.context ?? 'x',
   })
 }
@@ -104,8 +106,7 @@ await t.test('what cannot be used is refused with the reason', async (t) => {
     [kubeconfig({ context: 'none' }), /current-context is "none", want a context with a cluster/],
     [kubeconfig({ cluster: { 'proxy-url': 'http://p' } }), /cluster "c" has a proxy-url/],
     [kubeconfig({ user: { as: 'other' } }), /has "as", which is not offered/],
-    [kubeconfig({ user: { 'auth-provider': { name: 'oidc' } } }), /has "auth-provider"/],
-    [kubeconfig({ user: { token: 5 } }), /cannot be read as a kubeconfig: .*expected string/],
+    [kubeconfig({ of: 'other' }), /context "x" has the user "other", which is missing/],
     ['{', /cannot be read as a kubeconfig/],
   ] as const
   for (const [text, message] of cases) {
@@ -148,50 +149,74 @@ await t.test('several files are merged, and a context is chosen by name', async 
     'ca.pem': 'other CA',
   })
   const files = ['missing', 'none', 'first/config', 'second'].map((file) => join(dir, file))
-  const current = openKubeConfig({ files, env: {} })
+  const current = openKubeConfig({ files })
   t.match(current, {
     context: 'red',
     namespace: undefined,
     access: { server: new URL('https://r') },
   })
   t.match(await current.access.credentials(), { authorization: 'Bearer r', ca: 'CA' })
-  const chosen = openKubeConfig({ files, context: 'blue', env: {} })
+  const chosen = openKubeConfig({ files, context: 'blue' })
   t.match(chosen, { context: 'blue', namespace: 'sea' })
   t.match(await chosen.access.credentials(), { authorization: 'Bearer b', ca: 'other CA' })
-  t.throws(() => openKubeConfig({ files, context: 'x', env: {} }), /: context is "x", want/)
+  t.throws(() => openKubeConfig({ files, context: 'x' }), /: context is "x", want/)
 })
 
-await t.test('a plugin gets its environment, and certificates until it says', async (t) => {
-  const dir = t.testdir({
-    plugin: `#!${process.execPath}
-      const { spec } = JSON.parse(process.env.KUBERNETES_EXEC_INFO)
-      const expirationTimestamp = new Date(5000).toISOString()
-      const clientCertificateData = process.env.MINE + process.env.GIVEN + spec.cluster.server
-      console.log(JSON.stringify({ status: { clientCertificateData, clientKeyData: 'K' + process.pid, expirationTimestamp } }))`,
-  })
-  await chmod(join(dir, 'plugin'), 0o755)
-  const exec = {
+/** A user with a plugin that runs a script of Node. */
+const pluginUser = (script: string, more = {}) => ({
+  exec: {
     apiVersion: 'client.authentication.k8s.io/v1',
-    command: './plugin',
-    env: [{ name: 'MINE', value: 'a' }],
-    provideClusterInfo: true,
+    command: process.execPath,
+    args: ['-e', script],
     interactiveMode: 'Never',
-  }
-  const file = join(dir, 'config')
-  await writeFile(file, kubeconfig({ user: { exec } }))
-  const clock = createManualClock()
-  const { access } = openKubeConfig({ files: [file], env: { GIVEN: 'b' }, clock })
-  const first = await access.credentials()
-  t.match(first, { cert: 'abhttps://127.0.0.1:6443', key: /^K\d/ })
-  t.same(await access.credentials(), first)
-  clock.advance(5_000)
-  t.not((await access.credentials()).key, first.key)
+    ...more,
+  },
+})
+
+await t.test(
+  'a plugin gets its environment, and is asked again when its time is over',
+  async (t) => {
+    const dir = t.testdir({
+      plugin: `#!${process.execPath}
+      const { apiVersion } = JSON.parse(process.env.KUBERNETES_EXEC_INFO)
+      const expirationTimestamp = new Date(Date.now() - 1).toISOString()
+      const clientCertificateData = process.env.MINE + apiVersion
+      console.log(JSON.stringify({ status: { clientCertificateData, clientKeyData: 'K' + process.pid, expirationTimestamp } }))`,
+    })
+    await chmod(join(dir, 'plugin'), 0o755)
+    const env = [{ name: 'MINE', value: 'a/' }]
+    const file = join(dir, 'config')
+    await writeFile(
+      file,
+      kubeconfig({ user: pluginUser('', { command: './plugin', args: [], env }) }),
+    )
+    const clock = createManualClock()
+    const { access } = openKubeConfig({ files: [file], clock })
+    const first = await access.credentials()
+    t.match(first, { cert: 'a/client.authentication.k8s.io/v1', key: /^K\d/ })
+    t.same(await access.credentials(), first)
+    clock.advance(60_000)
+    t.not((await access.credentials()).key, first.key)
+  },
+)
+
+await t.test('requests at once ask a plugin once', async (t) => {
+  const file = join(t.testdir({}), 'config')
+  const script = "console.log(JSON.stringify({ status: { token: 't' + process.pid } }))"
+  await writeFile(file, kubeconfig({ user: pluginUser(script) }))
+  const { access } = openKubeConfig({ files: [file] })
+  const all = await Promise.all([1, 2, 3].map(() => access.credentials()))
+  t.equal(new Set(all.map(({ authorization }) => authorization)).size, 1)
+})
+
+await t.test('a plugin that fails or hangs fails the request', async (t) => {
+  const file = join(t.testdir({}), 'config')
   await writeFile(
     file,
-    kubeconfig({
-      user: { exec: { ...exec, command: process.execPath, args: ['-e', 'process.exit(3)'] } },
-    }),
+    kubeconfig({ user: pluginUser("console.error('log in'); process.exit(3)") }),
   )
-  access.refresh()
-  await t.rejects(access.credentials(), /the plugin .* ended with 3/)
+  await t.rejects(openKubeConfig({ files: [file] }).access.credentials(), /log in/)
+  await writeFile(file, kubeconfig({ user: pluginUser('setTimeout(() => {}, 3000)') }))
+  const { access } = openKubeConfig({ files: [file], pluginMs: 50 })
+  await t.rejects(access.credentials(), /the plugin .* did not answer within 0.05 s/)
 })

@@ -1,20 +1,18 @@
-import { readFile } from 'node:fs/promises'
+import type { RequestOptions } from 'node:https'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Clock, systemClock } from '@tutti/chassis'
 import type { ClusterAccess, Credentials } from '../transport/cluster-access.ts'
-import { askPlugin, type PluginCredential } from './exec-credential.ts'
-import { type KubeContext, readKubeContext } from './kubeconfig-file.ts'
+import { type KubeConfigChoice, loadKubeConfig } from './load-kubeconfig.ts'
 
-/** Files are read again after this time. */
+/** Files, tokens and exec plugins are asked again after this time. */
 const REREAD_MS = 60_000
+/** A plugin that asks a person takes long; one that hangs must not hold up all requests for ever. */
+const PLUGIN_MS = 60_000
 
-export interface KubeConfigOptions {
-  /** Kubeconfig files, merged as kubectl merges those of KUBECONFIG. */
-  readonly files: readonly string[]
-  /** Name of a context; default: the current one. */
-  readonly context?: string | undefined
-  /** That plugins get. */
-  readonly env: Readonly<Record<string, string | undefined>>
+export interface KubeConfigOptions extends KubeConfigChoice {
   readonly clock?: Clock
+  /** How long a plugin may take. */
+  readonly pluginMs?: number
 }
 
 export interface OpenedKubeConfig {
@@ -26,67 +24,79 @@ export interface OpenedKubeConfig {
 }
 
 /**
- * The API server of a context, with the certificates, tokens, plugins and passwords of its user.
+ * The API server of a context, with the certificates, tokens, exec plugins and passwords of its user.
  *
- * @throws ServeError SETTING_INVALID if a file cannot be read, has no such context, or asks for what is not offered: a proxy,
- *   impersonation, an auth-provider.
+ * @throws ServeError SETTING_INVALID as `loadKubeConfig` does.
  */
 export function openKubeConfig(o: KubeConfigOptions): OpenedKubeConfig {
-  const { clock = systemClock } = o
-  const context = readKubeContext(o.files, o.context)
-  const { cluster } = context
-  let read: { readonly credentials: Credentials; readonly untilMs: number } | undefined
+  const { clock = systemClock, pluginMs = PLUGIN_MS } = o
+  let config = loadKubeConfig(o)
+  const context = config.getCurrentContext()
+  const namespace = config.getContextObject(context)?.namespace
+  const cluster = config.getCurrentCluster()
+  let read: { readonly credentials: Credentials; readonly at: number } | undefined
+  let asking: Promise<Credentials> | undefined
+  let isRefused = false
+
+  const ask = async (): Promise<Credentials> => {
+    // It reads token files when it is loaded. A plugin it keeps asking by itself, and to load it anew would ask each time; but its
+    // token is kept inside for as long as the plugin said, which a refusal has proved wrong.
+    const { exec } = config.getCurrentUser() ?? {}
+    if (isRefused || (read !== undefined && !exec)) config = loadKubeConfig(o)
+    isRefused = false
+    const options: RequestOptions = { headers: {} }
+    await withLimit(config.applyToHTTPSOptions(options), pluginMs, exec?.command)
+    read = { credentials: toCredentials(options), at: clock.now() }
+    return read.credentials
+  }
+
   const access: ClusterAccess = {
-    server: new URL(cluster.server),
-    serverName: cluster['tls-server-name'],
-    isServerUnverified: cluster['insecure-skip-tls-verify'],
+    server: new URL(cluster?.server ?? ''),
+    serverName: cluster?.tlsServerName,
+    isServerUnverified: cluster?.skipTLSVerify,
     credentials: async () => {
-      if (read !== undefined && clock.now() < read.untilMs) return read.credentials
-      // A file may have been rewritten; the server stays the same.
-      const latest = read === undefined ? context : readKubeContext(o.files, o.context)
-      const plugin = await askPlugin(latest, o.env)
-      const credentials = await toCredentials(latest, plugin)
-      read = { credentials, untilMs: plugin?.expiresMs ?? untilOf(latest, clock.now()) }
-      return credentials
+      if (!isRefused && read !== undefined && clock.now() - read.at < REREAD_MS) {
+        return read.credentials
+      }
+      // Of all requests that begin meanwhile one asks: a plugin may open a window.
+      asking ??= ask().finally(() => {
+        asking = undefined
+      })
+      return await asking
     },
     refresh: () => {
-      if (read !== undefined) read = { ...read, untilMs: 0 }
+      isRefused = true
     },
   }
-  return { access, context: context.name, namespace: context.namespace }
+  return { access, context, namespace }
 }
 
-/** A plugin without a time is asked once. */
-function untilOf({ user }: KubeContext, nowMs: number): number {
-  return user.exec === undefined ? nowMs + REREAD_MS : Number.POSITIVE_INFINITY
+async function withLimit(work: Promise<void>, ms: number, plugin = ''): Promise<void> {
+  const done = new AbortController()
+  const limit = async (): Promise<never> => {
+    await delay(ms, undefined, { signal: done.signal })
+    throw new Error(`the plugin ${plugin} of the kubeconfig did not answer within ${ms / 1000} s`)
+  }
+  try {
+    await Promise.race([work, limit()])
+  } finally {
+    done.abort()
+  }
 }
 
-async function toCredentials(
-  { cluster, user }: KubeContext,
-  plugin: PluginCredential | undefined,
-): Promise<Credentials> {
-  const [ca, cert, key] = await Promise.all([
-    readPem(cluster['certificate-authority-data'], cluster['certificate-authority']),
-    readPem(user['client-certificate-data'], user['client-certificate']),
-    readPem(user['client-key-data'], user['client-key']),
-  ])
-  const authorization = await authorizationOf(user, plugin)
-  return { authorization, ca, cert: plugin?.cert ?? cert, key: plugin?.key ?? key }
+function toCredentials(o: RequestOptions): Credentials {
+  const [ca, cert, key] = [o.ca, o.cert, o.key].map(toText)
+  return { authorization: authorizationOf(o), ca, cert, key }
 }
 
-/** @param data - base64; it goes before the file. */
-async function readPem(data = '', file = ''): Promise<string | undefined> {
-  if (data !== '') return Buffer.from(data, 'base64').toString('utf8')
-  return file === '' ? undefined : await readFile(file, 'utf8')
+function authorizationOf({ headers, auth }: RequestOptions): string | undefined {
+  if (typeof auth === 'string') return `Basic ${Buffer.from(auth).toString('base64')}`
+  const value: unknown = headers === undefined ? undefined : Reflect.get(headers, 'Authorization')
+  // A token's file ends with a new line.
+  return typeof value === 'string' ? value.trim() : undefined
 }
 
-async function authorizationOf(
-  { token = '', tokenFile = '', username = '', password = '' }: KubeContext['user'],
-  plugin: PluginCredential | undefined,
-): Promise<string | undefined> {
-  if (plugin?.token !== undefined) return `Bearer ${plugin.token}`
-  if (tokenFile !== '') return `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}`
-  if (token !== '') return `Bearer ${token}`
-  if (username === '') return undefined
-  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+function toText(pem: unknown): string | undefined {
+  if (typeof pem === 'string') return pem
+  return Buffer.isBuffer(pem) ? pem.toString('utf8') : undefined
 }
