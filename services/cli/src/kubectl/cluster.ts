@@ -68,7 +68,7 @@ export async function withCluster<T>(
   const transport = createTransport(access, { clock: systemClock, log: silentLogger, userAgent })
   const client = createClient(transport)
   try {
-    return await run({ client, transport, namespace: flags.namespace ?? namespace ?? 'default' })
+    return await run({ client, transport, namespace: flags.namespace || namespace || 'default' })
   } catch (error) {
     throw error instanceof KubeError ? toServeError(error, access.server) : error
   } finally {

@@ -51,6 +51,11 @@ function check(config: KubeConfig, where: string, what: string): void {
   if (context.user && user === null) {
     throw refusal(`${where}: context "${name}" has the user "${context.user}", which is missing`)
   }
+  const { protocol, hostname } = URL.parse(cluster.server) ?? {}
+  if (!/^https?:$/.test(protocol ?? '') || !hostname) {
+    const got = `the server "${cluster.server}"`
+    throw refusal(`${where}: cluster "${cluster.name}" has ${got}, want https://HOST:PORT`)
+  }
   if (cluster.proxyUrl !== undefined) {
     throw refusal(`${where}: cluster "${cluster.name}" has a proxy-url, which is not offered`)
   }
@@ -71,7 +76,7 @@ function readFile(file: string, mayBeMissing: boolean): KubeConfig | [] {
     for (const user of config.users) completeUser(user, rawUser(content, user.name), folder)
     return config
   } catch (error) {
-    throw refusal(`${file} cannot be read as a kubeconfig`, error)
+    throw refusal(`${file} cannot be read as a kubeconfig: ${Object(error).message}`, error)
   }
 }
 

@@ -55,6 +55,15 @@ await t.test('what a kubeconfig says of server and user', async (t) => {
   t.match(kubeConfigAccess({ file }), { serverName: 'api', isServerUnverified: true })
 })
 
+await t.test('a server that is no address is refused', async (t) => {
+  const file = join(t.testdir({}), 'config')
+  for (const server of ['localhost:8080', 'not an address', 'ftp://x']) {
+    await writeFile(file, kubeconfig({ cluster: { server } }))
+    const message = `${file}: cluster "c" has the server "${server}", want https://HOST:PORT`
+    t.throws(() => kubeConfigAccess({ file }), { reason: 'SETTING_INVALID', message })
+  }
+})
+
 await t.test('a token file is read again after a while, and when the server refuses', async (t) => {
   const dir = t.testdir({ token: 'one' })
   const token = join(dir, 'token')
@@ -216,7 +225,9 @@ await t.test('a plugin that fails or hangs fails the request', async (t) => {
     kubeconfig({ user: pluginUser("console.error('log in'); process.exit(3)") }),
   )
   await t.rejects(openKubeConfig({ files: [file] }).access.credentials(), /log in/)
+  await writeFile(file, kubeconfig({ user: pluginUser("console.log('no JSON')") }))
+  await t.rejects(openKubeConfig({ files: [file] }).access.credentials(), /the plugin .* failed: /)
   await writeFile(file, kubeconfig({ user: pluginUser('setTimeout(() => {}, 3000)') }))
   const { access } = openKubeConfig({ files: [file], pluginMs: 50 })
-  await t.rejects(access.credentials(), /the plugin .* did not answer within 0.05 s/)
+  await t.rejects(access.credentials(), /the plugin .* failed: no answer within 0.05 s/)
 })

@@ -45,7 +45,8 @@ export function openKubeConfig(o: KubeConfigOptions): OpenedKubeConfig {
     if (isRefused || (read !== undefined && !exec)) config = loadKubeConfig(o)
     isRefused = false
     const options: RequestOptions = { headers: {} }
-    await withLimit(config.applyToHTTPSOptions(options), pluginMs, exec?.command)
+    const applied = config.applyToHTTPSOptions(options)
+    await (exec ? fromPlugin(applied, pluginMs, exec.command) : applied)
     read = { credentials: toCredentials(options), at: clock.now() }
     return read.credentials
   }
@@ -71,14 +72,17 @@ export function openKubeConfig(o: KubeConfigOptions): OpenedKubeConfig {
   return { access, context, namespace }
 }
 
-async function withLimit(work: Promise<void>, ms: number, plugin = ''): Promise<void> {
+async function fromPlugin(work: Promise<void>, ms: number, plugin: string): Promise<void> {
   const done = new AbortController()
   const limit = async (): Promise<never> => {
     await delay(ms, undefined, { signal: done.signal })
-    throw new Error(`the plugin ${plugin} of the kubeconfig did not answer within ${ms / 1000} s`)
+    throw new Error(`no answer within ${ms / 1000} s`)
   }
   try {
     await Promise.race([work, limit()])
+  } catch (cause) {
+    const { message } = Object(cause)
+    throw new Error(`the plugin ${plugin} of the kubeconfig failed: ${message}`, { cause })
   } finally {
     done.abort()
   }

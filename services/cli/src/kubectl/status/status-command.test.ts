@@ -1,15 +1,17 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { renderFlagTable } from '@tutti/chassis'
 import t from 'tap'
+import { z } from 'zod'
 import { runProgram } from '../../run-program.ts'
 import { withCluster } from '../cluster.ts'
 import { KUBECTL_PROGRAM } from '../kubectl-program.ts'
 import { MODEL } from '../resources.ts'
 import { STATUS_FLAGS } from './status-command.ts'
+
+const AddressInfo = z.object({ port: z.number() })
 
 async function kubectlTutti(argv: readonly string[], env: Record<string, string> = {}) {
   const printed = { out: '', err: '' }
@@ -62,7 +64,7 @@ await t.test('what the API server refuses is said in its words alone', async (t)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const { port } = AddressInfo.parse(server.address())
   const cluster = { server: `http://127.0.0.1:${port}` }
   const config = {
     'current-context': 'x',
@@ -78,6 +80,34 @@ await t.test('what the API server refuses is said in its words alone', async (t)
   )
   await t.rejects(refused, { reason: 'UNAUTHENTICATED', message: /Unauthorized/ })
 })
+
+await t.test(
+  'an API server is asked for the default namespace, and its words are shown as text',
+  async (t) => {
+    const paths: string[] = []
+    const server = createServer((request, response) => {
+      paths.push(request.url ?? '')
+      response.writeHead(403, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ kind: 'Status', message: 'no\u001b[2J', code: 403 }))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const { port } = AddressInfo.parse(server.address())
+    const config = {
+      'current-context': 'x',
+      clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${port}` } }],
+      contexts: [{ name: 'x', context: { cluster: 'c', namespace: '' } }],
+    }
+    const file = join(t.testdir({ config: JSON.stringify(config) }), 'config')
+    const argv = ['status', `--kubeconfig=${file}`, '--namespace=']
+    const refused = await kubectlTutti(argv)
+    t.match(refused, { code: 1, out: /you may not list pods \(no\\u001b\[2J\)/ })
+    t.ok(
+      paths.every((path) => path.includes('/namespaces/default/')),
+      paths.join(' '),
+    )
+  },
+)
 
 await t.test('the table of flags in the README is that of the flags', async (t) => {
   const readme = await readFile(join(import.meta.dirname, '../../../README.md'), 'utf8')

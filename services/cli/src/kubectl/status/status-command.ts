@@ -1,4 +1,4 @@
-import type { FlagTable } from '@tutti/chassis'
+import { type FlagTable, printable } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Command, FORMAT_FLAG, withFlags } from '../../command.ts'
 import { CLUSTER_FLAGS, Reader, withCluster } from '../cluster.ts'
@@ -78,7 +78,7 @@ function render({ namespaces, refused }: StatusReport): string {
   )
   if (blocks.length === 0 && refused.length === 0) blocks.push('no Ensembles or Models\n')
   const notes = refused.map(
-    ({ resource, message }) => `not shown: you may not list ${resource} (${message})\n`,
+    ({ resource, message }) => `not shown: you may not list ${resource} (${printable(message)})\n`,
   )
   return [...blocks, ...(notes.length > 0 ? [notes.join('')] : [])].join('\n')
 }
