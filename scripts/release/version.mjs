@@ -3,7 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SetupFailure } from '../setup/failure.mjs'
 
-const SEMVER = /^\d+\.\d+\.\d+(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$/
+/** Numbers have no zeros before them: npm and Helm refuse them. */
+const SEMVER =
+  /^(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}(-(?!0\d+(\.|$))[0-9A-Za-z-]+(\.(?!0\d+(\.|$))[0-9A-Za-z-]+)*)?$/
 /** Tells of earlier versions. */
 const HISTORY = /^CHANGELOG\.md$|^bench\//
 

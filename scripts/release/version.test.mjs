@@ -50,7 +50,7 @@ await test('chart, packages, lockfile, server and images follow', async (t) => {
 })
 
 await test('what is no version is refused', async (t) => {
-  for (const text of ['', 'v1.2.3', '1.2', '1.2.3-', '1.2.3+4']) {
+  for (const text of ['', 'v1.2.3', '1.2', '1.2.3-', '1.2.3+4', '01.2.3', '1.2.3-rc.01']) {
     t.throws(() => setVersion(root, text), { message: /want X\.Y\.Z/ }, text)
   }
 })
