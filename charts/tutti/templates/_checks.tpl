@@ -37,10 +37,10 @@
 {{- end -}}
 {{- end -}}
 {{- with .Values.telemetry -}}
-{{- if regexMatch "/v1/traces/?$" .otlpEndpoint -}}
+{{- if regexMatch "/v1/traces/?$" (.otlpEndpoint | default "") -}}
 {{- $problems = append $problems (printf "telemetry.otlpEndpoint: got %s, want it without /v1/traces" .otlpEndpoint) -}}
 {{- end -}}
-{{- if and (not .otlpEndpoint) (or .headersSecret (ne (float64 .sampleRatio) 1.0)) -}}
+{{- if and (not .otlpEndpoint) (or .headersSecret (ne (include "tutti.sampleRatio" . | float64) 1.0)) -}}
 {{- $problems = append $problems "telemetry.otlpEndpoint: got none, want the collector: telemetry.headersSecret or telemetry.sampleRatio is set" -}}
 {{- end -}}
 {{- end -}}

@@ -49,7 +49,7 @@
 {{- with .Values.telemetry -}}
 {{- if .otlpEndpoint -}}
 {{- $flags = append $flags (printf "--otlp-endpoint=%s" .otlpEndpoint) -}}
-{{- $flags = append $flags (printf "--otlp-sample-ratio=%s" (toString .sampleRatio)) -}}
+{{- $flags = append $flags (printf "--otlp-sample-ratio=%s" (include "tutti.sampleRatio" .)) -}}
 {{- with .headersSecret -}}
 {{- $flags = append $flags (printf "--otlp-headers-secret=%s" .) -}}
 {{- end -}}
@@ -68,4 +68,9 @@
 {{- range concat $flags .Values.operator.extraArgs }}
 - {{ . | quote }}
 {{- end }}
+{{- end -}}
+
+{{/* The share of the requests that are traced; null is the default, as for all values. */}}
+{{- define "tutti.sampleRatio" -}}
+{{- if kindIs "invalid" .sampleRatio }}1{{ else }}{{ toString .sampleRatio }}{{ end -}}
 {{- end -}}
