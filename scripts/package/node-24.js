@@ -7,6 +7,7 @@ import process from 'node:process'
 import { promisify } from 'node:util'
 
 const WANTED_MAJOR = 24
+const STOPS = ['SIGINT', 'SIGTERM', 'SIGHUP']
 const run = promisify(execFile)
 
 /** Whether Tutti runs on a version of Node, such as '24.1.0'. */
@@ -45,18 +46,26 @@ export async function ensureNode() {
 async function install(what, folder, program) {
   mkdirSync(join(folder, '..'), { recursive: true })
   const made = mkdtempSync(`${folder}-`)
+  // Ctrl-C ends npm, and nothing that is half made stays.
+  const stop = new AbortController()
+  const onStop = () => stop.abort()
+  for (const signal of STOPS) process.on(signal, onStop)
   try {
     const [npm, ...args] = npmCommand()
     const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--loglevel=error']
     await run(npm, [...args, 'install', `--prefix=${made}`, '--prefer-offline', ...quiet, what], {
       env: { ...process.env, npm_config_global: 'false' },
+      signal: stop.signal,
     })
     await run(join(made, program), ['--version'])
     renameSync(made, folder)
   } catch (error) {
+    if (stop.signal.aborted) throw new Error('it was stopped', { cause: error })
     if (!existsSync(join(folder, program))) throw error
   } finally {
-    rmSync(made, { recursive: true, force: true })
+    for (const signal of STOPS) process.off(signal, onStop)
+    // npm may still be writing as it ends.
+    rmSync(made, { recursive: true, force: true, maxRetries: 5 })
   }
 }
 
