@@ -33,6 +33,10 @@ export function loadKubeConfig({ files, context }: KubeConfigChoice): KubeConfig
     currentContext: context ?? read.map((one) => one.currentContext).find(Boolean) ?? '',
   })
   check(config, files.join(':'), context === undefined ? 'current-context' : 'context')
+  // The library takes a server without TLS, such as that of `kubectl proxy`, only so.
+  for (const cluster of config.clusters) {
+    if (cluster.server.startsWith('http://')) Object.assign(cluster, { skipTLSVerify: true })
+  }
   return config
 }
 
