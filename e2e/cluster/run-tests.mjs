@@ -29,7 +29,6 @@ export async function runClusterTests(cluster, filters, { signal } = {}) {
     provide: async () => env,
     jobs: 1,
     timeoutS: LONGEST_FILE_S,
-    lock: 'cluster-test.lock',
     signal,
   })
 }

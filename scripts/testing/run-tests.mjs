@@ -19,17 +19,17 @@ const BUSY_FACTOR = 1.5
  * fails runs once more, alone, after all others; if it passes then, it is printed as flaky.
  *
  * @param {{ root: string, files: readonly string[], env?: NodeJS.ProcessEnv, jobs?: number, timeoutS?: number,
- *   isOnce?: boolean, lock?: string, signal?: AbortSignal, print?: (text: string) => void,
+ *   isOnce?: boolean, signal?: AbortSignal, print?: (text: string) => void,
  *   atEnd?: () => Promise<string | undefined>, provide?: (needs: readonly string[]) => Promise<NodeJS.ProcessEnv> }} o -
  *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take;
- *   `isOnce`: what fails does not run again; `lock`: runs of that name in a checkout wait for each other; `print` takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
+ *   `isOnce`: what fails does not run again; `print` takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
  *   `provide` gives a file's environment by its needs.
  * @returns {Promise<number>} the exit code: 0 only if something ran and nothing failed in the end.
  */
 export async function runTests(o) {
   return await withLock(
-    // Two runs of the same tests in one checkout would mix their coverage and the files that they write.
-    join(o.root, '.tap', o.lock ?? 'test.lock'),
+    // Two runs in one checkout would mix their coverage and the files that they write.
+    join(o.root, '.tap', 'test.lock'),
     () => withSignals((own) => runAll({ ...o, signal: AbortSignal.any([own, o.signal ?? own]) })),
     () => console.error('Waiting for another test run in this checkout to end ...'),
     o.signal,
