@@ -75,7 +75,7 @@ await t.test('the package installs into an empty folder, without install scripts
   for (const name of ['LICENSE', 'ThirdPartyNotices.txt']) t.ok(runtime.includes(name), name)
 })
 
-await t.test('beside the package is an SBOM of what it installs', async (t) => {
+await t.test('the package comes with an SBOM of all that it installs', async (t) => {
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
   const sbom = JSON.parse(await readFile(join(folder, `tutti-${version}.cdx.json`), 'utf8'))
   t.match(sbom.metadata.component, { name: 'tutti', version, purl: `pkg:npm/tutti@${version}` })

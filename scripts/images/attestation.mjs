@@ -45,7 +45,8 @@ export function attest(archive, name) {
   }
 }
 
-function blobOf(digest) {
+/** The entry of an OCI archive that has a digest. */
+export function blobOf(digest) {
   return `blobs/${digest.replace(':', '/')}`
 }
 

@@ -7,7 +7,10 @@ const RUNS = ['dist', 'proto', 'python']
 const LEFT_OUT =
   /^(testing|tests|__pycache__)$|\.(test|soak|nightly)\.|\.([cm]?ts|map|tsbuildinfo)$/
 const RUNTIME = 'onnxruntime-node'
-/** Its licence and those of what is linked into its library, which its package lacks: from PyPI's wheel onnxruntime of that version. */
+/**
+ * The package of ONNX Runtime has no licence texts. These are its own and those of the libraries that are linked into it, from the
+ * wheel of that version on PyPI.
+ */
 const NOTICES = { version: '1.30.0', files: ['LICENSE', 'ThirdPartyNotices.txt'] }
 /** What npm links, and the file below `@tutti/cli/dist` that each runs. */
 const PROGRAMS = { tutti: 'main.js', 'kubectl-tutti': 'kubectl/main.js' }

@@ -24,9 +24,10 @@ if (isWanted(process.versions.node)) {
 function runWith(node) {
   const args = [fileURLToPath(MAIN), ...process.argv.slice(2)]
   const child = spawn(node, args, { stdio: 'inherit' })
+  const isAtTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)
   // A terminal's Ctrl-C reaches the child by itself: here the signal only must not end this process before it.
   const forward = (signal) => {
-    if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+    if (signal !== 'SIGINT' || !isAtTerminal) child.kill(signal)
   }
   for (const signal of SIGNALS) process.on(signal, forward)
   child.once('error', (error) => {

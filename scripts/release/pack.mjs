@@ -26,7 +26,7 @@ const NAMING = ['Chart.yaml', 'values.yaml', 'README.md']
  * @property {string} version
  * @property {string} registry - `ghcr.io/OWNER`, where images and chart are published.
  * @property {string} source - address of the repository.
- * @property {string} out - folder of what is published.
+ * @property {string} out - folder with the files of the release.
  */
 
 /**

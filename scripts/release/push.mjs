@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { readFromArchive } from '../images/attestation.mjs'
+import { blobOf, readFromArchive } from '../images/attestation.mjs'
 import { IMAGES } from '../images/catalogue.mjs'
 import { runCaptured } from '../setup/child.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
@@ -14,7 +14,7 @@ const ARTIFACT_HUB = 'application/vnd.cncf.artifacthub'
 /**
  * @typedef {object} Published - an image, an index of images or a chart in the registry.
  * @property {string} reference - by digest: `ghcr.io/OWNER/tutti/step@sha256:...`.
- * @property {string} [sbom] - name of the file, in the folder of the release, with the statement of what an image holds.
+ * @property {string} [sbom] - file name of the image's SBOM, in the folder of the release.
  */
 
 /**
@@ -68,15 +68,11 @@ function archiveOf(folder, name) {
 /** The digest of the image of an archive, and its platform: `amd64`. */
 function describe(archive) {
   const [manifest] = readFromArchive(archive, 'index.json').manifests
-  const { config } = readFromArchive(archive, blobOf(manifest))
+  const { config } = readFromArchive(archive, blobOf(manifest.digest))
   return {
     digest: manifest.digest,
-    platform: readFromArchive(archive, blobOf(config)).architecture,
+    platform: readFromArchive(archive, blobOf(config.digest)).architecture,
   }
-}
-
-function blobOf({ digest }) {
-  return `blobs/${digest.replace(':', '/')}`
 }
 
 /**

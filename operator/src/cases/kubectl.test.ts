@@ -77,7 +77,7 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
   }
 
   await sideBySide(t, {
-    'status shows a tree of what is well, and ends with 0': async (t: Test) => {
+    'status shows a tree, and exits with 0, when all is ready': async (t: Test) => {
       const place = await rig.openPlace()
       t.match(await statusIn(kubeconfig, place), { code: 0, out: /no Ensembles or Models in/ })
       await place.startOperator(t)
@@ -107,7 +107,7 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       t.match(all.out, `namespace ${place.namespace}\nEnsemble ens`)
     },
 
-    'status names the cause of what is broken': async (t: Test) => {
+    'status names the cause for each broken resource': async (t: Test) => {
       const place = await rig.openPlace()
       await place.startOperator(t)
       for (const model of Object.keys(BROKEN)) await place.applyModel(model)

@@ -36,7 +36,7 @@ export interface ClusterFlags {
   readonly kubeconfig?: string | undefined
 }
 
-/** Of what the API server refuses, by status. */
+/** The reason for each HTTP status with which the API server refuses a request. */
 const REASONS: ReadonlyMap<number, Reason> = new Map([
   [401, 'UNAUTHENTICATED'],
   [403, 'ACCESS_DENIED'],

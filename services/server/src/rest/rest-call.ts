@@ -76,8 +76,8 @@ export class RestCall {
 
   /** What follows `?` in the address. */
   get query(): URLSearchParams {
-    const [, query = ''] = (this.#o.request.url ?? '').split('?', 2)
-    return new URLSearchParams(query)
+    const [, ...query] = (this.#o.request.url ?? '').split('?')
+    return new URLSearchParams(query.join('?'))
   }
 
   /** Sets a header of the answer, also of one that says an error. */

@@ -214,7 +214,7 @@ await t.test('what a resource says of itself goes before what it waits for', (t)
   t.end()
 })
 
-await t.test('an Ensemble has the cause of what it runs, at any depth', (t) => {
+await t.test('an Ensemble shows the cause that its steps have, at any depth', (t) => {
   const waits = notReady('NotReady', 'step "s" is not ready')
   const below = {
     ensembles: [

@@ -1,7 +1,7 @@
 import { type FlagTable, printable } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Command, FORMAT_FLAG, withFlags } from '../../command.ts'
-import { CLUSTER_FLAGS, Reader, withCluster } from '../cluster.ts'
+import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { buildNodes } from './build-nodes.ts'
 import { readState } from './read-state.ts'
 import { renderNodes } from './render-nodes.ts'
@@ -30,8 +30,7 @@ interface StatusReport {
 
 export const statusCommand: Command = {
   name: 'status',
-  description:
-    'Shows Ensembles, their steps and pods as a tree, with the cause of what is not ready.',
+  description: 'Shows Ensembles, their steps and pods as a tree, and why something is not ready.',
   ...withFlags(
     { usage: 'kubectl tutti status [NAME] [FLAGS]', flags: STATUS_FLAGS },
     async ({ flags, positionals }, environment) => {
@@ -39,23 +38,9 @@ export const statusCommand: Command = {
       if (more.length > 0) {
         throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want at most one`)
       }
-      const report = await withCluster(flags, environment, async ({ client, namespace }) => {
-        const reader = new Reader(client)
-        const where = { namespace: flags['all-namespaces'] ? undefined : namespace }
-        const states = await readState(reader, where)
-        const nowMs = Date.now()
-        const namespaces = states.map((state) => ({
-          namespace: state.namespace,
-          resources: buildNodes(state, { name, nowMs }),
-        }))
-        const found = namespaces.filter(({ resources }) => resources.length > 0)
-        if (found.length === 0 && name !== undefined && reader.refused.size === 0) {
-          const place = where.namespace === undefined ? 'any namespace' : `namespace ${namespace}`
-          throw new ServeError('NOT_FOUND', `no Ensemble or Model '${name}' in ${place}`)
-        }
-        const refused = [...reader.refused].map(([resource, message]) => ({ resource, message }))
-        return { namespaces: name === undefined ? namespaces : found, refused }
-      })
+      const report = await withCluster(flags, environment, (cluster) =>
+        readReport(cluster, { name, isOfAll: flags['all-namespaces'] }),
+      )
       environment.out(
         flags.format === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : render(report),
       )
@@ -64,6 +49,28 @@ export const statusCommand: Command = {
       return isWrong || (isUnseen && report.namespaces.every(isEmpty)) ? 1 : 0
     },
   ),
+}
+
+/** @throws ServeError NOT_FOUND for a name that the user may look for, and that is not there. */
+async function readReport(
+  { client, namespace }: Cluster,
+  { name, isOfAll }: { readonly name: string | undefined; readonly isOfAll: boolean },
+): Promise<StatusReport> {
+  const reader = new Reader(client)
+  const states = await readState(reader, { namespace: isOfAll ? undefined : namespace })
+  const nowMs = Date.now()
+  const namespaces = states.map((state) => ({
+    namespace: state.namespace,
+    resources: buildNodes(state, { name, nowMs }),
+  }))
+  const refused = [...reader.refused].map(([resource, message]) => ({ resource, message }))
+  if (name === undefined) return { namespaces, refused }
+  const found = namespaces.filter((one) => !isEmpty(one))
+  if (found.length === 0 && refused.length === 0) {
+    const place = isOfAll ? 'any namespace' : `namespace ${namespace}`
+    throw new ServeError('NOT_FOUND', `no Ensemble or Model '${name}' in ${place}`)
+  }
+  return { namespaces: found, refused }
 }
 
 function isEmpty({ resources }: StatusReport['namespaces'][number]): boolean {

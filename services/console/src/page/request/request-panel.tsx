@@ -1,13 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { ModelDetail, Step } from '../../api/model-detail.ts'
-import { type CaughtRequest, type NextQuery, NextRequest } from '../../api/next-request.ts'
+import type { ModelDetail } from '../../api/model-detail.ts'
+import { type CaughtRequest, NextRequest } from '../../api/next-request.ts'
 import { call } from '../api-client.ts'
 import { Panel, Trouble } from '../parts.tsx'
-import { formatMs } from '../rates.ts'
-import { Waterfall } from '../try/waterfall.tsx'
 import { usePoll } from '../use-poll.ts'
-
-type Wanted = Pick<NextQuery, 'want' | 'slowerThanMs' | 'id'>
+import { type Caught, CaughtView } from './caught-view.tsx'
+import { type Wanted, WantedForm } from './wanted-form.tsx'
 
 /** Of this tab, as long as it is not loaded anew. */
 const PAGE = crypto.getRandomValues(new Uint32Array(4)).join('-')
@@ -57,63 +55,6 @@ export function RequestPanel({ detail }: { readonly detail: ModelDetail }) {
   )
 }
 
-interface Caught {
-  readonly request: CaughtRequest
-  /** Of when it was caught: they are read anew each second. */
-  readonly steps: readonly Step[]
-}
-
-function WantedForm({ wait }: { readonly wait: (wanted: Wanted) => void }) {
-  const [slowerThanMs, setSlower] = useState('100')
-  const [id, setId] = useState('')
-  return (
-    <div class="wanted">
-      <button type="button" onClick={() => wait({ want: 'any' })}>
-        Next request
-      </button>
-      <button type="button" onClick={() => wait({ want: 'failed' })}>
-        Next failed one
-      </button>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          wait({ want: 'slow', slowerThanMs: Number(slowerThanMs) })
-        }}
-      >
-        <button type="submit">Next slow one</button>
-        <label>
-          of at least{' '}
-          <input
-            type="number"
-            min="0"
-            step="any"
-            required
-            value={slowerThanMs}
-            onInput={({ currentTarget: { value } }) => setSlower(value)}
-          />{' '}
-          ms
-        </label>
-      </form>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          wait({ want: 'id', id })
-        }}
-      >
-        <button type="submit">Next with this id</button>
-        <input
-          type="text"
-          aria-label="Request id or trace id"
-          placeholder="request id or trace id"
-          required
-          value={id}
-          onInput={({ currentTarget: { value } }) => setId(value)}
-        />
-      </form>
-    </div>
-  )
-}
-
 function Waiting(o: {
   readonly wait: Wait
   readonly found: (request: CaughtRequest) => void
@@ -136,47 +77,6 @@ function Waiting(o: {
         Stop
       </button>
     </div>
-  )
-}
-
-function CaughtView({ request, steps }: Caught) {
-  const { id, traceId, version, startedAt, elapsedMs, reason, spans } = request
-  const failed = spans.findLast((span) => span.depth > 0 && span.reason === reason)
-  return (
-    <>
-      <p role="status">
-        Version {version} {reason === '' ? 'answered' : 'failed'} in {formatMs(elapsedMs)} at{' '}
-        {new Date(startedAt).toLocaleTimeString('en-GB')}
-        {reason !== '' && (
-          <>
-            : <span class="mono bad">{reason}</span>
-            {failed && (
-              <>
-                {' '}
-                of step <span class="mono">{failed.step || failed.model}</span>
-              </>
-            )}
-          </>
-        )}
-        .
-      </p>
-      {(id !== '' || traceId !== '') && (
-        <p class="quiet">
-          {id !== '' && (
-            <>
-              Request id <span class="mono">{id}</span>
-            </>
-          )}
-          {id !== '' && traceId !== '' && ', '}
-          {traceId !== '' && (
-            <>
-              trace of its client <span class="mono">{traceId}</span>
-            </>
-          )}
-        </p>
-      )}
-      <Waterfall recorded={request} steps={steps} />
-    </>
   )
 }
 
