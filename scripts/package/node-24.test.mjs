@@ -10,7 +10,7 @@ await test('an installation that is stopped leaves nothing in the cache', async 
     cache: {},
     'package.json': JSON.stringify({ type: 'module', config: { node: '24.0.0' } }),
     // Says that it has begun, and goes on for ever.
-    'npm.mjs': `
+    'npm-cli.js': `
       import { mkdirSync, writeFileSync } from 'node:fs'
       const folder = process.argv.find((one) => one.startsWith('--prefix=')).slice('--prefix='.length)
       mkdirSync(folder + '/node_modules')
@@ -23,7 +23,7 @@ await test('an installation that is stopped leaves nothing in the cache', async 
   const env = {
     ...process.env,
     XDG_CACHE_HOME: join(folder, 'cache'),
-    npm_execpath: join(folder, 'npm.mjs'),
+    npm_execpath: join(folder, 'npm-cli.js'),
   }
   const child = spawn(process.execPath, ['-e', script], { cwd: folder, env })
   let said = ''
