@@ -123,7 +123,7 @@ function toListen(flags: OperatorFlags) {
 async function toAccess(config: OperatorConfig, clock: Clock): Promise<ClusterAccess> {
   if (config.kubeconfig !== undefined) {
     // Half of the operator's memory, which a pod can do without.
-    const { filesOf, openKubeConfig } = await import('@tutti/kube/kubeconfig')
+    const { filesOf, openKubeConfig } = await import('@tutti/kubeconfig')
     return openKubeConfig({ files: filesOf(config.kubeconfig), clock }).access
   }
   return inClusterAccess(

@@ -13,7 +13,7 @@ import {
   type Resource,
   type Stored,
 } from '@tutti/kube'
-import { filesOf, openKubeConfig } from '@tutti/kube/kubeconfig'
+import { filesOf, openKubeConfig } from '@tutti/kubeconfig'
 import manifest from '../../package.json' with { type: 'json' }
 
 /** As kubectl has them; kubectl passes what stands behind the plugin's name. */

@@ -1,7 +1,7 @@
 import type { RequestOptions } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Clock, systemClock } from '@tutti/chassis'
-import type { ClusterAccess, Credentials } from '../transport/cluster-access.ts'
+import type { ClusterAccess, Credentials } from '@tutti/kube'
 import { type KubeConfigChoice, loadKubeConfig } from './load-kubeconfig.ts'
 
 /** Files, tokens and exec plugins are asked again after this time. */
