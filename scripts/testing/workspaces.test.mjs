@@ -15,8 +15,8 @@ const read = (path) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 
 /** The end of an import or export of names, as the formatter writes it. */
 const IMPORT = /^(?:import|export|\})(?:[^'\n]*\bfrom)? '([^'.][^']*)'$/gm
-/** Asks where a package is, to use its files. */
-const RESOLVE = /\.resolve\('([^'.][^']*)'\)/g
+/** Imports a package only when it is wanted, or asks where it is, to use its files. */
+const RESOLVE = /(?:\bimport|\.resolve)\('([^'.][^']*)'\)/g
 
 /** Names of packages that the sources of a package import or resolve, tests and their helpers apart. */
 function importedPackages(folder) {
