@@ -9,12 +9,14 @@ import { explainCommand } from './explain/explain-command.ts'
 import { importCommand } from './import/import-command.ts'
 import { inferCommand } from './infer/infer-command.ts'
 import { serveCommand } from './serve/serve-command.ts'
+import { traceCommand } from './trace/trace-command.ts'
 import { validateCommand } from './validate/validate-command.ts'
 
 export const COMMANDS: readonly Command[] = [
   serveCommand,
   configCommand,
   inferCommand,
+  traceCommand,
   validateCommand,
   explainCommand,
   importCommand,

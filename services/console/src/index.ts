@@ -1,3 +1,11 @@
+export { parseSteps, type RecordedSteps, STEPS_PARAMETER } from './api/step-span.ts'
 export { CONSOLE_FLAGS, checkConsoleFlags } from './console-flags.ts'
 export type { ConsoleModel, ConsoleSource, WaitOptions } from './console-source.ts'
 export { openConsole } from './open-console.ts'
+export { formatMs, formatRate } from './page/rates.ts'
+export {
+  type RequestTimes,
+  requestTimes,
+  type WaterfallRow,
+  waterfallRows,
+} from './waterfall/waterfall-rows.ts'

@@ -193,7 +193,7 @@ class EnsembleExecution {
       else callModel(this.#o, to, inner)
     }
     const { stepTraces } = this.#call.context
-    const begin = stepTraces === undefined ? execute : traceStep(stepTraces, call, execute)
+    const begin = stepTraces ? traceStep(stepTraces, [call, this.#plan], execute) : execute
     const slots = this.#slots?.[step]
     if (slots === undefined) return begin(sink)
     // The model that called may have the slot that this would wait for.

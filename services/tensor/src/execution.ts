@@ -141,9 +141,11 @@ export interface TracedModel {
   readonly isEnsemble: boolean
   /** The step of an ensemble that it is; absent for a model that another one calls. */
   readonly step?: string
+  /** Names of the steps of its ensemble that it waits for. */
+  readonly waitsFor?: readonly string[]
 }
 
-/** Traces the steps of one request to an ensemble, and what its model calls, where a client's request is traced into a file. */
+/** Traces the steps of one request to an ensemble, and what its model calls: for a file, or for the client itself. */
 export interface StepTraces {
   /** Begins the trace of a step or call. @returns where its responses are to go, and what traces its own steps and calls. */
   begin(
@@ -162,7 +164,7 @@ export interface ExecuteOptions {
   readonly trace?: TraceContext
   /** Absent for a client's request before it is admitted. */
   readonly origin?: RequestOrigin
-  /** Of a request that is traced into a file; absent for all others. */
+  /** Of a request whose steps are traced; absent for all others. */
   readonly stepTraces?: StepTraces
 }
 

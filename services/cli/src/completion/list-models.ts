@@ -27,8 +27,8 @@ async function listModels(
 ): Promise<readonly string[]> {
   try {
     const { values } = parseFlags(INFER_FLAGS, words)
-    const limitMs = Number(environment.env['TUTTI_COMPLETION_MS']) || TIMEOUT_MS
-    const client = await openClient(values, environment, limitMs)
+    const timeoutMs = Number(environment.env['TUTTI_COMPLETION_MS']) || TIMEOUT_MS
+    const client = await openClient(values, environment, { timeoutMs })
     try {
       const names = await client.models()
       // A name in a script's output is a line, and nothing that a terminal obeys.

@@ -1,14 +1,10 @@
 import { type ProcessEnvironment, printable, reportProblem } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
-import type { InferResponseParts, ModelMetadata } from '@tutti/protocol'
-import type { NamedTensor } from '@tutti/tensor'
+import type { InferResponseParts } from '@tutti/protocol'
 import { type Command, withFlags } from '../command.ts'
 import { INFER_FLAGS, type InferFlags } from './infer-flags.ts'
 import type { ModelClient } from './model-client.ts'
-import { readNamed } from './named-flags.ts'
-import { openClient, readGiven } from './open-client.ts'
-import { parseShape } from './parse-shape.ts'
-import { type InputSource, readInput } from './read-input.ts'
+import { openClient } from './open-client.ts'
+import { readInputs, readModelName } from './read-inputs.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
 import { missingOutputs, readOutputFiles, storeOutputs } from './write-output.ts'
 
@@ -22,15 +18,8 @@ export const inferCommand: Command = {
       operands: ['model'],
     },
     async ({ flags, positionals }, environment) => {
-      const [model, ...more] = positionals
-      if (model === undefined || more.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
-      }
-      const client = await openClient(
-        flags,
-        environment,
-        flags['timeout-secs'] && flags['timeout-secs'] * 1000,
-      )
+      const model = readModelName(positionals)
+      const client = await openClient(flags, environment)
       try {
         return await inferOnce(client, { model, flags, environment })
       } finally {
@@ -77,42 +66,6 @@ async function inferOnce(
   if (index === 0 && flags.format === 'text') environment.out('no responses\n')
   missingOutputs(files, came).forEach(report)
   return code
-}
-
-async function readInputs(
-  metadata: ModelMetadata,
-  flags: InferFlags,
-  environment: ProcessEnvironment,
-): Promise<readonly NamedTensor[]> {
-  const shapes = readNamed('shape', flags.shape, metadata.inputs)
-  const given = readNamed('input', flags.input, metadata.inputs)
-  for (const tensor of shapes.keys()) {
-    if (given.has(tensor)) continue
-    const problem = `'${tensor.name}' has no value, want --input ${tensor.name}=VALUE too`
-    throw new ServeError('FLAG_INVALID', `--shape: ${problem}`, { details: { field: 'shape' } })
-  }
-  if ([...given.values()].filter((text) => text === '@-').length > 1) {
-    throw new ServeError('FLAG_INVALID', '--input: got @- twice, and there is one standard input')
-  }
-  return await Promise.all(
-    [...given].map(async ([tensor, text]) => {
-      const shape = shapes.get(tensor)
-      const declared =
-        shape === undefined
-          ? tensor
-          : { ...tensor, shape: parseShape(tensor.name, shape, tensor.shape) }
-      return readInput(declared, await openSource(text, environment))
-    }),
-  )
-}
-
-async function openSource(text: string, { input }: ProcessEnvironment): Promise<InputSource> {
-  if (!text.startsWith('@')) return { kind: 'literal', text }
-  const name = text.slice(1)
-  if (name !== '-') return { kind: 'file', name, bytes: await readGiven('input', name) }
-  const parts: Buffer[] = []
-  for await (const part of input ?? []) parts.push(Buffer.from(part))
-  return { kind: 'file', name, bytes: Buffer.concat(parts) }
 }
 
 function renderText(

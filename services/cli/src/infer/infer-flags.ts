@@ -1,8 +1,8 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { FORMAT_FLAG } from '../command.ts'
 
-/** The flags of `tutti infer`. */
-export const INFER_FLAGS = {
+/** The model of a request and what it sends. */
+export const REQUEST_FLAGS = {
   input: {
     type: 'string',
     path: 'file',
@@ -17,25 +17,21 @@ export const INFER_FLAGS = {
     description:
       'NAME=1,3,224: the shape of an input, where its values leave several. Repeat the flag for more.',
   },
-  output: {
-    type: 'string',
-    path: 'file',
-    aliases: ['o'],
-    repeatable: true,
-    description:
-      'NAME=FILE: write an output to a file, by its extension as .npy, .json, .png, or as bytes. In a stream the second response goes to FILE.2, before the extension. What cannot be written is an error, and the rest is written. Repeat the flag for more.',
-  },
-  url: {
-    type: 'string',
-    default: 'grpc://127.0.0.1:8001',
-    description:
-      'Address of the server: grpc://, grpcs://, http:// or https://. Streams need gRPC.',
-  },
   'model-version': {
     type: 'string',
     default: '',
     description: 'Version of the model. Default: the one that the server chooses.',
   },
+} as const satisfies FlagTable
+
+export const URL_FLAG = {
+  type: 'string',
+  default: 'grpc://127.0.0.1:8001',
+  description: 'Address of the server: grpc://, grpcs://, http:// or https://. Streams need gRPC.',
+} as const satisfies FlagTable[string]
+
+/** How servers are reached, their address apart. */
+export const CONNECTION_FLAGS = {
   'token-file': {
     type: 'string',
     path: 'file',
@@ -60,6 +56,25 @@ export const INFER_FLAGS = {
     unit: 's',
     description: 'Time for each call of the server. Default: no limit.',
   },
+} as const satisfies FlagTable
+
+export type ConnectionFlags = FlagValues<typeof CONNECTION_FLAGS>
+
+/** The flags of `tutti infer`. */
+export const INFER_FLAGS = {
+  input: REQUEST_FLAGS.input,
+  shape: REQUEST_FLAGS.shape,
+  output: {
+    type: 'string',
+    path: 'file',
+    aliases: ['o'],
+    repeatable: true,
+    description:
+      'NAME=FILE: write an output to a file, by its extension as .npy, .json, .png, or as bytes. In a stream the second response goes to FILE.2, before the extension. What cannot be written is an error, and the rest is written. Repeat the flag for more.',
+  },
+  url: URL_FLAG,
+  'model-version': REQUEST_FLAGS['model-version'],
+  ...CONNECTION_FLAGS,
   format: FORMAT_FLAG,
 } as const satisfies FlagTable
 

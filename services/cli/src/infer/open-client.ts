@@ -2,27 +2,29 @@ import { readFile } from 'node:fs/promises'
 import type { ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { openGrpcClient } from './grpc-client.ts'
-import type { InferFlags } from './infer-flags.ts'
+import type { ConnectionFlags } from './infer-flags.ts'
 import { type ModelClient, parseServerUrl } from './model-client.ts'
 import { openRestClient } from './rest-client.ts'
 
 /**
- * A client of the server that the flags name; the caller closes it.
+ * A client of a server; the caller closes it.
  *
+ * @param headers - sent with each call, beside those of the flags.
  * @param timeoutMs - for each call; no limit if absent.
  * @throws ServeError FLAG_INVALID for an address, or a file that cannot be read.
  */
 export async function openClient(
-  flags: InferFlags,
+  flags: ConnectionFlags & { readonly url: string },
   environment: ProcessEnvironment,
-  timeoutMs?: number,
+  o: { readonly headers?: Readonly<Record<string, string>>; readonly timeoutMs?: number } = {},
 ): Promise<ModelClient> {
   const url = parseServerUrl(flags.url)
+  const timeoutMs = o.timeoutMs ?? (flags['timeout-secs'] && flags['timeout-secs'] * 1000)
   const open = url.protocol.startsWith('grpc') ? openGrpcClient : openRestClient
   return open({
     url,
     tls: await readTls(flags),
-    headers: await readToken(flags, environment),
+    headers: { ...(await readToken(flags, environment)), ...o.headers },
     ...(timeoutMs !== undefined && { timeoutMs }),
   })
 }
@@ -40,7 +42,7 @@ export async function readGiven(flag: string, file: string): Promise<Buffer> {
   }
 }
 
-async function readTls(flags: InferFlags) {
+async function readTls(flags: ConnectionFlags) {
   const read = async (flag: 'tls-ca' | 'tls-cert' | 'tls-key') => {
     const file = flags[flag]
     return file === undefined ? undefined : (await readGiven(flag, file)).toString('utf8')
@@ -56,7 +58,7 @@ async function readTls(flags: InferFlags) {
   }
 }
 
-async function readToken(flags: InferFlags, { env }: ProcessEnvironment) {
+async function readToken(flags: ConnectionFlags, { env }: ProcessEnvironment) {
   const file = flags['token-file']
   const token =
     file === undefined ? env['TUTTI_TOKEN'] : (await readGiven('token-file', file)).toString('utf8')

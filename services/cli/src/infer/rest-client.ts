@@ -5,10 +5,9 @@ import {
   HEADER_LENGTH_HEADER,
   type InferRequestParts,
   type InferResponseParts,
-  NO_PARAMETERS,
   readMetadata,
 } from '@tutti/protocol'
-import { isDatatype, type NamedTensor } from '@tutti/tensor'
+import { isDatatype, type NamedTensor, type Parameters } from '@tutti/tensor'
 import { z } from 'zod'
 import type { ModelClient, ModelClientOptions } from './model-client.ts'
 
@@ -32,6 +31,7 @@ const Response = z.object({
   model_name: z.string(),
   model_version: z.string().default(''),
   id: z.string().default(''),
+  parameters: z.record(z.string(), z.unknown()).default({}),
   outputs: z.array(
     TensorMetadata.extend({ parameters: z.object({ binary_data_size: z.int().min(0) }) }),
   ),
@@ -97,7 +97,16 @@ function decodeResponse({ body, headers }: Answer): InferResponseParts {
     return { name, datatype, shape, data }
   })
   const { model_name: modelName, model_version: modelVersion, id } = response
-  return { modelName, modelVersion, id, parameters: NO_PARAMETERS, outputs }
+  return { modelName, modelVersion, id, parameters: textsOf(response.parameters), outputs }
+}
+
+/** The parameters that are texts: numbers of JSON have lost their kind. */
+function textsOf(parameters: Readonly<Record<string, unknown>>): Parameters {
+  return new Map(
+    Object.entries(parameters).flatMap(([name, value]) =>
+      typeof value === 'string' ? [[name, { kind: 'string', value }] as const] : [],
+    ),
+  )
 }
 
 function parse<T>(schema: z.ZodType<T>, body: Buffer): T {

@@ -14,6 +14,16 @@ export const echo = (datatype: string, dims: readonly number[], more = ''): stri
   `backend: "echo" input [ ${tensor('a=b', datatype, dims)} ] output [ ${tensor('out', datatype, dims)} ]
    instance_group { kind: KIND_CPU } ${more}`
 
+/** The configuration of an ensemble that executes a model `numbers`, of FP32 [3], twice. */
+export const ECHO_CHAIN = `platform: "ensemble" max_batch_size: 8
+  input [ ${tensor('x', 'FP32', [3])} ] output [ ${tensor('y', 'FP32', [3])} ]
+  ensemble_scheduling {
+    step { model_name: "numbers" model_version: -1
+      input_map { key: "a=b" value: "x" } output_map { key: "out" value: "between" } }
+    step { model_name: "numbers" model_version: -1
+      input_map { key: "a=b" value: "between" } output_map { key: "out" value: "y" } }
+  }`
+
 const engine: Engine = {
   backend: 'echo',
   inspect: () => Promise.reject(new Error('everything is declared')),
@@ -45,6 +55,7 @@ const engine: Engine = {
 export interface Serving {
   readonly grpc: string
   readonly rest: string
+  readonly metrics: string
 }
 
 /**
@@ -93,5 +104,6 @@ export async function serveEcho(
   return {
     grpc: `grpc://127.0.0.1:${ready.grpcPort}`,
     rest: `http://127.0.0.1:${ready.httpPort}`,
+    metrics: `http://127.0.0.1:${ready.metricsPort}`,
   }
 }

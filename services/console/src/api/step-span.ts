@@ -5,6 +5,7 @@ export const StepSpan = z.object({
   step: z.string(),
   model: z.string(),
   depth: z.number(),
+  waitsFor: z.array(z.string()).readonly(),
   startMs: z.number(),
   endMs: z.number(),
   queueMs: z.number(),
@@ -19,3 +20,11 @@ export const RecordedSteps = z.object({
   leftOut: z.number(),
 })
 export type RecordedSteps = Readonly<z.infer<typeof RecordedSteps>>
+
+/** The parameter of an answer that has the steps of its request. */
+export const STEPS_PARAMETER = 'tutti_steps'
+
+/** @param json - of the parameter. @throws Error if it is of another version. */
+export function parseSteps(json: string): RecordedSteps {
+  return RecordedSteps.parse(JSON.parse(json))
+}

@@ -46,6 +46,8 @@ async function startRest(t: Test, flags: Partial<HeaderFlags>) {
   return { ask, backend }
 }
 
+const X = { name: 'x', datatype: 'FP32', shape: [1, 1], data: [1] }
+
 await t.test('a restricted API wants its header, however its path is written', async (t) => {
   const { ask } = await startRest(t, { 'http-restricted-api': ['logging,trace:Admin-Key=a=b'] })
   for (const path of ['/v2/logging', '/v2/%6cogging', '/v2/logging?x=1', '/v2/trace/setting']) {
@@ -56,9 +58,12 @@ await t.test('a restricted API wants its header, however its path is written', a
     t.equal((await ask(path, { 'admin-key': 'a' })).status, 403, path)
   }
   t.equal((await ask('/v2/health/live')).status, 200)
+  const infer = (headers: Record<string, string>) =>
+    ask('/v2/models/echo/infer', headers, { inputs: [X] })
+  t.equal((await infer({})).status, 200)
+  t.equal((await infer({ 'tutti-steps': '1' })).status, 403, 'what steps take is a trace')
+  t.equal((await infer({ 'tutti-steps': '1', 'admin-key': 'a=b' })).status, 200)
 })
-
-const X = { name: 'x', datatype: 'FP32', shape: [1, 1], data: [1] }
 
 await t.test('headers that the pattern matches become parameters', async (t) => {
   const { ask, backend } = await startRest(t, { 'http-header-forward-pattern': '(?i)X-Fw-.*' })

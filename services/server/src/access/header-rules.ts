@@ -4,6 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { Parameter } from '@tutti/tensor'
 import type { InferenceBackend, Protocol, SelectorDecorator } from '../inference-backend.ts'
 import { decorateModels } from '../request/decorate.ts'
+import { STEPS_HEADER } from '../request/tell-steps.ts'
 import { API_GROUPS, type ApiGroup, groupOf } from './api-groups.ts'
 import type { Caller } from './caller.ts'
 
@@ -89,12 +90,18 @@ function toPattern(flag: string, pattern: string | undefined): RegExp | undefine
 
 function refuseRestricted({ protocol, wanted }: HeaderRules, caller: Caller): void {
   const group = groupOf(caller.route ?? caller.path ?? '')
-  const want = group && wanted.get(group)
-  if (want === undefined || isSame(caller.headers[want.name], want.value)) return
+  // What the steps of a request take is a trace of it.
+  const groups = caller.headers[STEPS_HEADER] === undefined ? [group] : [group, 'trace' as const]
+  const missing = groups.map((one) => one && wanted.get(one)).find((want) => lacks(caller, want))
+  if (missing === undefined) return
   const what = protocol === 'grpc' ? 'protocol' : 'API'
-  const text = `This ${what} is restricted, expecting header '${want.name}'`
+  const text = `This ${what} is restricted, expecting header '${missing.name}'`
   const code = protocol === 'grpc' ? 'UNAVAILABLE' : 'PERMISSION_DENIED'
   throw new ServeError('ACCESS_DENIED', text, { code })
+}
+
+function lacks({ headers }: Caller, want: WantedHeader | undefined): boolean {
+  return want !== undefined && !isSame(headers[want.name], want.value)
 }
 
 function isSame(got: unknown, want: string): boolean {

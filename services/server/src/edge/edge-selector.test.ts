@@ -108,6 +108,14 @@ await t.test('over REST a host leads to its models and to no others', async (t) 
   t.equal((await call('/v2', { host: 'closed.example' })).status, 401)
 })
 
+await t.test('what steps take is not told to the outside', async (t) => {
+  const select = selectBy(scripted(), ROUTES)
+  t.throws(() => select({ host: 'open.example', 'tutti-steps': '1' }), {
+    reason: 'ACCESS_DENIED',
+    message: /'tutti-steps' is not taken from outside/,
+  })
+})
+
 await t.test('over REST nothing can be loaded, unloaded or set from outside', async (t) => {
   const call = await openRest(t)
   const host = 'open.example'

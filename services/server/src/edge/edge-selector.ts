@@ -8,6 +8,7 @@ import { Credentials, type Grant, type Proof, type ServiceAccount } from '../acc
 import { type Quota, QuotaMeters } from '../access/quota-meter.ts'
 import { ServiceAccountTokens, type TokenIssuer } from '../access/service-account-tokens.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
+import { STEPS_HEADER } from '../request/tell-steps.ts'
 
 /** Models that hosts lead to. Several routes may name one host. */
 export interface EdgeRoute {
@@ -141,6 +142,10 @@ export function createEdgeSelector(o: {
 }): BackendSelector {
   const { backend, rules, log } = o
   return (caller) => {
+    if (caller.headers[STEPS_HEADER] !== undefined) {
+      const text = `header '${STEPS_HEADER}' is not taken from outside the cluster`
+      throw new ServeError('ACCESS_DENIED', text, { details: { field: STEPS_HEADER } })
+    }
     const host = hostOf(caller)
     const read = (): HostRules => {
       const found = rules.find(host)

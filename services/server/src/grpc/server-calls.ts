@@ -4,6 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { ServerStream } from '@tutti/http2'
 import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
+import { STEPS_HEADER, tellSteps } from '../request/tell-steps.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { respondNoGrpc, respondOnlyTrailers } from './answer-headers.ts'
 import { MAX_HEADER_BYTES, tooLargeHeaders } from './grpc-caller.ts'
@@ -47,15 +48,15 @@ export class ServerCalls implements Iterable<ServerCall> {
   /** Opens the call of a stream and has its method serve it, or refuses it at once. */
   readonly accept = (stream: ServerStream, socket: Socket): void => {
     const { headers } = stream
-    if (!String(headers['content-type']).startsWith('application/grpc')) {
-      return respondNoGrpc(stream)
-    }
+    const isGrpc = String(headers['content-type']).startsWith('application/grpc')
+    if (!isGrpc) return respondNoGrpc(stream)
     try {
       if (stream.headerBytes > MAX_HEADER_BYTES) throw tooLargeHeaders(stream)
-      const caller = { headers, path: headers[':path'], socket }
-      const backend = this.#o.select?.(caller) ?? this.#o.backend
-      const method = this.#methods.get(headers[':path'])
-      if (method === undefined) throw unknownMethod(headers[':path'])
+      const path = headers[':path']
+      const selected = this.#o.select?.({ headers, path, socket }) ?? this.#o.backend
+      const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
+      const method = this.#methods.get(path)
+      if (method === undefined) throw unknownMethod(path)
       const call = this.#open({ stream, socket, backend }, method)
       method.serve(call, method.definition)
       if (this.#isStopping) call.stop()
@@ -102,8 +103,7 @@ export class ServerCalls implements Iterable<ServerCall> {
     of.stream.handler = call
     call.number = this.#opened++
     call.place = this.#calls.push(call) - 1
-    if (this.#calls.length > MAX_WAITING + admission.bounds.maxRequests)
-      endLongestWaiting(this.#calls)
+    if (call.place >= MAX_WAITING + admission.bounds.maxRequests) endLongestWaiting(this.#calls)
     if (timeout !== undefined) call.watchDeadline()
     return call
   }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { type CallScope, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { STEPS_HEADER, tellSteps } from '../request/tell-steps.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { JsonThread } from './json-thread.ts'
 import { LoopTurns } from './loop-turns.ts'
@@ -89,7 +90,8 @@ export class RequestRunner {
   ): RestCall {
     const { clock, select, admission, maxInputBytes } = this.#o
     const { headers, url: path, socket } = request
-    const backend = select({ headers, path, route, socket })
+    const selected = select({ headers, path, route, socket })
+    const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
     const scope = openCallScope({
       clock,
       remainingMs: parseTimeout(request),

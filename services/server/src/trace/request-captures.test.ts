@@ -242,6 +242,7 @@ await t.test('the header of an answer holds what browsers take, whatever names s
     queueMs: constant(0),
     computeMs: constant(0),
     reason: constant(''),
+    waitsFor: constant([]),
   })
   const holds = property(array(span, { maxLength: 60 }), nat(3), (spans, leftOut) => {
     const headers = toHeaders({ spans, leftOut })

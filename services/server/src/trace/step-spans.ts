@@ -15,6 +15,8 @@ export interface StepSpan {
   readonly model: string
   /** 0 for the request itself, 1 for its steps, and so on. */
   readonly depth: number
+  /** Names of the steps of the same ensemble that it waits for. */
+  readonly waitsFor: readonly string[]
   /** Both from the begin of the request. */
   readonly startMs: number
   readonly endMs: number
@@ -48,7 +50,7 @@ export class SpanBudget {
 }
 
 type OpenSpan = { -readonly [K in keyof StepSpan]: StepSpan[K] } & { isOpen: boolean }
-type Begun = Pick<StepSpan, 'step' | 'model' | 'depth'>
+type Begun = Pick<StepSpan, 'step' | 'model' | 'depth' | 'waitsFor'>
 type Execute = Parameters<Executor['execute']>
 
 /** Records what one request does, as its steps begin and end. */
@@ -76,7 +78,7 @@ export class StepSpans {
     [request, sink, o]: Execute,
     ended: (reason: string) => void = () => {},
   ): void {
-    const span = this.#open({ step: '', model: plainName(model.name), depth: 0 })
+    const span = this.#open({ step: '', model: plainName(model.name), depth: 0, waitsFor: [] })
     const to = this.#watch(span, sink, (reason) => {
       this.#isOver = true
       this.#budget.giveBack(this.#spans.length - 1)
@@ -100,14 +102,15 @@ export class StepSpans {
       begin: (model, request, sink) => {
         const [to, inner] = outer?.begin(model, request, sink) ?? [sink, undefined]
         const traces = this.#under(depth + 1, inner)
-        const { name, step = '' } = model
+        const { name, step = '', waitsFor: before = [] } = model
         // What a request that has failed left behind.
         if (this.#isOver) return [to, traces]
         if (this.#spans.length === MAX_SPANS || !this.#budget.take()) {
           this.#leftOut += 1
           return [to, traces]
         }
-        const span = this.#open({ step: plainName(step), model: plainName(name), depth })
+        const waitsFor = before.map(plainName)
+        const span = this.#open({ step: plainName(step), model: plainName(name), depth, waitsFor })
         return [this.#watch(span, to), traces]
       },
     }

@@ -1,16 +1,13 @@
-import type { Step } from '../../api/model-detail.ts'
 import type { CaughtRequest } from '../../api/next-request.ts'
 import { formatMs } from '../rates.ts'
 import { Waterfall } from '../try/waterfall.tsx'
 
 export interface Caught {
   readonly request: CaughtRequest
-  /** Of when it was caught: they are read anew each second. */
-  readonly steps: readonly Step[]
 }
 
 /** A request that has ended: how, and its steps in time. */
-export function CaughtView({ request, steps }: Caught) {
+export function CaughtView({ request }: Caught) {
   const { id, traceId, version, startedAt, elapsedMs, reason, spans } = request
   const failed = spans.findLast((span) => span.depth > 0 && span.reason === reason)
   return (
@@ -46,7 +43,7 @@ export function CaughtView({ request, steps }: Caught) {
           )}
         </p>
       )}
-      <Waterfall recorded={request} steps={steps} />
+      <Waterfall recorded={request} />
     </>
   )
 }

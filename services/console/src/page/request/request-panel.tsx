@@ -45,7 +45,7 @@ export function RequestPanel({ detail }: { readonly detail: ModelDetail }) {
           wait={waits}
           found={(request) => {
             setWaits(undefined)
-            setCaught({ request, steps: detail.graph?.steps ?? [] })
+            setCaught({ request })
           }}
           stop={() => setWaits(undefined)}
         />

@@ -1,5 +1,5 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
-import type { ModelDetail, Step, Tensor } from '../../api/model-detail.ts'
+import type { ModelDetail, Tensor } from '../../api/model-detail.ts'
 import { hasToken } from '../api-client.ts'
 import { Panel } from '../parts.tsx'
 import { formatMs } from '../rates.ts'
@@ -82,7 +82,7 @@ function TryForm({ detail }: { readonly detail: ModelDetail }) {
         )}
         <VersionField detail={detail} version={version} change={setVersion} />
       </div>
-      <OutcomeView outcome={outcome} steps={detail.graph?.steps ?? NO_STEPS} />
+      <OutcomeView outcome={outcome} />
       {isWhole && detail.http && (
         <SnippetsView
           source={snippetSource({ detail, http: detail.http, version, inputs, outcome })}
@@ -132,12 +132,7 @@ function VersionField(o: {
   )
 }
 
-const NO_STEPS: readonly Step[] = []
-
-function OutcomeView(o: { readonly outcome: Outcome; readonly steps: readonly Step[] }) {
-  const { outcome } = o
-  // Those of when the answer came: they are read anew each second.
-  const steps = useMemo(() => o.steps, [outcome])
+function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
   // The views around it are drawn each second.
   return useMemo(() => {
     if (outcome.kind === 'failure') {
@@ -147,7 +142,7 @@ function OutcomeView(o: { readonly outcome: Outcome; readonly steps: readonly St
           <p class="trouble" role="alert">
             {message} {reason !== '' && <span class="mono">{reason}</span>}
           </p>
-          <Waterfall recorded={outcome.recorded} steps={steps} />
+          <Waterfall recorded={outcome.recorded} />
         </>
       )
     }
@@ -159,7 +154,7 @@ function OutcomeView(o: { readonly outcome: Outcome; readonly steps: readonly St
             `Version ${outcome.answer.modelVersion} answered in ${formatMs(outcome.elapsedMs)}.`}
         </p>
         {outcome.kind === 'answer' && <AnswerView answer={outcome.answer} />}
-        {outcome.kind === 'answer' && <Waterfall recorded={outcome.recorded} steps={steps} />}
+        {outcome.kind === 'answer' && <Waterfall recorded={outcome.recorded} />}
       </>
     )
   }, [outcome])

@@ -1,25 +1,13 @@
 import { useMemo } from 'preact/hooks'
-import type { Step } from '../../api/model-detail.ts'
-import type { RecordedSteps, StepSpan } from '../../api/step-span.ts'
+import type { RecordedSteps } from '../../api/step-span.ts'
+import { type WaterfallRow, waterfallRows } from '../../waterfall/waterfall-rows.ts'
 import { formatMs } from '../rates.ts'
-import { criticalPath } from './critical-path.ts'
-
-interface WaterfallProps {
-  readonly recorded: RecordedSteps
-  /** Of the ensemble; none of a model. */
-  readonly steps: readonly Step[]
-}
 
 /** When the steps of one request ran, and what each waited for. */
-export function Waterfall({ recorded, steps }: WaterfallProps) {
-  const { spans, leftOut } = recorded
-  // Of some steps alone it would be another one.
-  const path = useMemo(
-    () => new Set(leftOut === 0 ? criticalPath(spans, steps) : []),
-    [recorded, steps],
-  )
-  if (spans.length === 0) return null
-  const endMs = Math.max(...spans.map((span) => span.endMs))
+export function Waterfall({ recorded }: { readonly recorded: RecordedSteps }) {
+  const { leftOut } = recorded
+  const rows = useMemo(() => waterfallRows(recorded), [recorded])
+  if (rows.length === 0) return null
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Steps of this request">
       <table class="waterfall">
@@ -35,8 +23,8 @@ export function Waterfall({ recorded, steps }: WaterfallProps) {
           </tr>
         </thead>
         <tbody>
-          {spans.map((span, i) => (
-            <Row key={i} span={span} endMs={endMs} isCritical={path.has(span)} />
+          {rows.map((row, i) => (
+            <Row key={i} row={row} />
           ))}
         </tbody>
       </table>
@@ -50,53 +38,34 @@ export function Waterfall({ recorded, steps }: WaterfallProps) {
   )
 }
 
-function Row({
-  span,
-  endMs,
-  isCritical,
-}: {
-  readonly span: StepSpan
-  readonly endMs: number
-  readonly isCritical: boolean
-}) {
-  const { step, model, depth, startMs, queueMs, computeMs, reason } = span
-  const allMs = span.endMs - startMs
-  // Of an ensemble, those of its steps, which may run at the same time.
-  const isSum = queueMs + computeMs > allMs
-  const transferMs = isSum ? Number.NaN : allMs - queueMs - computeMs
+function Row({ row }: { readonly row: WaterfallRow }) {
+  const { label, depth, isCritical, reason, startMs, times } = row
   return (
     <tr class={isCritical ? 'critical' : ''}>
       <th scope="row">
         {'\u00a0\u00a0'.repeat(depth)}
-        {depth === 0 ? 'request' : step || model}
+        {label}
         {isCritical && <span class="quiet"> critical</span>}
         {reason !== '' && <span class="mono bad"> {reason}</span>}
       </th>
       <td class="bars">
-        <Bar span={span} endMs={endMs} />
+        <Bar bar={row.bar} />
       </td>
       <td class="number">{formatMs(startMs)}</td>
-      <td class="number">{formatMs(queueMs)}</td>
-      <td class="number">{formatMs(computeMs)}</td>
-      <td class="number">{formatMs(transferMs)}</td>
-      <td class="number">{formatMs(allMs)}</td>
+      <td class="number">{formatMs(times.queueMs)}</td>
+      <td class="number">{formatMs(times.computeMs)}</td>
+      <td class="number">{formatMs(times.transferMs)}</td>
+      <td class="number">{formatMs(times.allMs)}</td>
     </tr>
   )
 }
 
-/** The parts of a bar are shares of it: which came first is not known. */
-function Bar({ span, endMs }: { readonly span: StepSpan; readonly endMs: number }) {
-  const { startMs, depth } = span
-  const scale = 100 / (endMs || 1)
-  const width = (span.endMs - startMs) * scale
-  const queue = depth === 0 ? 0 : Math.min(width, span.queueMs * scale)
-  const compute = depth === 0 ? 0 : Math.min(width - queue, span.computeMs * scale)
-  const at = startMs * scale
+function Bar({ bar: { from, queue, compute, all } }: Pick<WaterfallRow, 'bar'>) {
   return (
-    <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-      <rect class="whole" x={at} y="1" width={Math.max(width, 0.3)} height="8" />
-      <rect class="queue" x={at} y="1" width={queue} height="8" />
-      <rect class="compute" x={at + queue} y="1" width={compute} height="8" />
+    <svg viewBox="0 0 1 10" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="whole" x={from} y="1" width={Math.max(all, 0.003)} height="8" />
+      <rect class="queue" x={from} y="1" width={queue} height="8" />
+      <rect class="compute" x={from + queue} y="1" width={compute} height="8" />
     </svg>
   )
 }

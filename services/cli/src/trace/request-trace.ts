@@ -1,0 +1,46 @@
+import { type RecordedSteps, type RequestTimes, requestTimes } from '@tutti/console'
+
+/** One request, as its client and the server measured it. */
+export interface RequestTrace extends RecordedSteps {
+  readonly model: string
+  readonly version: string
+  readonly clientMs: number
+}
+
+/** A part of the time that the client waited. */
+export interface TimePart {
+  readonly name: string
+  readonly ms: number
+  /** Of `clientMs`, from 0 to 1. */
+  readonly share: number
+}
+
+/** Where the time of the request went, the longest first; parts that are not known are left out. */
+export function timeParts(trace: RequestTrace): readonly TimePart[] {
+  const { clientMs } = trace
+  const times = requestTimes(trace)
+  if (times === undefined) return []
+  const steps = times.path.length > 0 ? ' of the critical path' : ''
+  const parts: readonly (readonly [string, number])[] = [
+    [`queue${steps}`, times.queueMs],
+    [`compute${steps}`, times.computeMs],
+    [`transfer${steps}`, times.transferMs],
+    ['server, between the steps', times.betweenMs],
+    ['client, network and codecs', Math.max(0, clientMs - times.allMs)],
+  ]
+  return parts
+    .filter(([, ms]) => Number.isFinite(ms) && ms > 0)
+    .map(([name, ms]) => ({ name, ms, share: ms / clientMs }))
+    .toSorted((a, b) => b.ms - a.ms)
+}
+
+/** The steps that the request waited for, the first one first. */
+export function pathOf(trace: RequestTrace): RequestTimes['path'] {
+  return requestTimes(trace)?.path ?? []
+}
+
+/** What is missing in the trace; undefined for nothing. */
+export function cutOf({ leftOut }: RequestTrace): string | undefined {
+  if (leftOut === 0) return undefined
+  return `${leftOut} further steps are not told: it is not known which were critical.`
+}

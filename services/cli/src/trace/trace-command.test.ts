@@ -1,0 +1,132 @@
+// needs: python
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { renderFlagTable } from '@tutti/chassis'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { ECHO_CHAIN, echo, serveEcho } from '../testing/echo-server.ts'
+import { runCommand } from '../testing/run-command.ts'
+import { readXmlTexts } from '../testing/well-formed.ts'
+import { TRACE_FLAGS } from './trace-command.ts'
+import { drawTrace } from './trace-svg.ts'
+import { renderTrace } from './trace-text.ts'
+
+const MODELS = {
+  numbers: echo('FP32', [3], 'max_batch_size: 8'),
+  stream: echo('INT32', [1], 'model_transaction_policy { decoupled: true }'),
+  failing: echo('INT32', [1], 'parameters { key: "fails" value { string_value: "yes" } }'),
+  chain: ECHO_CHAIN,
+}
+const INPUT = '-i=x=[1,2,3]'
+const trace = (...argv: readonly string[]) => runCommand(['trace', ...argv])
+
+await t.test('one request, over both protocols', async (t) => {
+  const folder = t.testdir()
+  const file = join(folder, 'trace.json')
+  const argv = [`--trace-config=triton,file=${file}`, '--trace-config=level=TIMESTAMPS']
+  argv.push('--trace-config=rate=1', '--trace-config=triton,log-frequency=1')
+  const serving = await serveEcho(t, MODELS, argv, folder)
+  for (const url of [serving.grpc, serving.rest]) {
+    await t.test(`${new URL(url).protocol} an ensemble`, async (t) => {
+      const told = await trace('chain', INPUT, `--url=${url}`, '--format=json')
+      t.equal(told.code, 0, told.err)
+      const { clientMs, criticalPath, parts, spans, ...rest } = JSON.parse(told.out)
+      t.same(rest, { model: 'chain', version: '1', leftOut: 0 })
+      t.same(criticalPath, ['numbers#0', 'numbers#1'])
+      t.match(spans, [
+        { step: '', model: 'chain', depth: 0, waitsFor: [], isCritical: false },
+        { step: 'numbers#0', model: 'numbers', depth: 1, waitsFor: [], isCritical: true },
+        { step: 'numbers#1', depth: 1, waitsFor: ['numbers#0'], isCritical: true },
+      ])
+      const [whole, first, second] = spans
+      t.ok(whole.startMs <= first.startMs && first.endMs <= second.startMs)
+      t.ok(second.endMs <= whole.endMs && whole.endMs <= clientMs)
+      const sum = parts.reduce((total: number, { ms }: { ms: number }) => total + ms, 0)
+      t.ok(Math.abs(sum - clientMs) < 1e-6 * clientMs + 1e-6, 'the parts are the whole')
+    })
+    await t.test(`${new URL(url).protocol} as text and as a picture`, async (t) => {
+      const svg = join(folder, 'trace.svg')
+      const { code, out } = await trace('chain', INPUT, `--url=${url}`, `--svg=${svg}`)
+      t.equal(code, 0)
+      t.match(out, /^chain, version 1: [0-9.]+ (ms|µs)\n/)
+      t.match(out, /^\* {3}numbers#0 .*█|▒/m)
+      t.match(out, /^critical path: numbers#0 -> numbers#1$/m)
+      const [texts = ''] = readXmlTexts([await readFile(svg, 'utf8')])
+      t.match(texts, /chain, version 1.*numbers#0.*Critical path: numbers#0 → numbers#1/s)
+    })
+    await t.test(`${new URL(url).protocol} a model alone`, async (t) => {
+      const { code, out } = await trace('numbers', '-i=a=b=[1,2,3]', `--url=${url}`)
+      t.equal(code, 0)
+      t.match(out, / {2}request /)
+      t.notMatch(out, /critical/)
+    })
+  }
+  await t.test('a file of traces has the steps of such a request too', async (t) => {
+    const events: readonly { model_name?: string }[] = JSON.parse(
+      `${(await readFile(`${file}.0`, 'utf8')).replace(/,?\s*\]?\s*$/, '')}]`,
+    )
+    t.same(
+      new Set(events.flatMap(({ model_name: name }) => name ?? [])),
+      new Set(['chain', 'numbers']),
+    )
+  })
+  await t.test('a stream, whose last response says it', async (t) => {
+    const { code, out } = await trace('stream', '-i=a=b=5', `--url=${serving.grpc}`)
+    t.equal(code, 0)
+    t.match(out, /^stream, version 1/)
+  })
+  await t.test('what fails', async (t) => {
+    const at = `--url=${serving.rest}`
+    t.match(await trace('failing', '-i=a=b=1', at), { code: 1, err: /does not like/, out: '' })
+    t.match(await trace(at), { code: 2, err: /got 0 model names/ })
+    const nowhere = `--svg=${join(folder, 'none', 'x.svg')}`
+    t.match(await trace('chain', INPUT, at, nowhere), {
+      code: 2,
+      err: /--svg: .* cannot be written/,
+    })
+  })
+})
+
+await t.test('a server that does not say it, or where a header keeps it', async (t) => {
+  const argv = ['--http-restricted-api=trace:key=1', '--grpc-restricted-protocol=trace:key=1']
+  const { grpc, rest } = await serveEcho(t, MODELS, argv)
+  for (const url of [grpc, rest]) {
+    t.match(await trace('chain', INPUT, `--url=${url}`), { code: 1, err: /is restricted/, out: '' })
+  }
+})
+
+await t.test('names of any kind make a picture, and no control sequence', async () => {
+  const name = fc.oneof(fc.string({ unit: 'binary', maxLength: 60 }), fc.constant('<a href="&">'))
+  const ms = fc.double({ min: 0, max: 1e4, noNaN: true })
+  const span = fc.record({
+    step: name,
+    model: name,
+    depth: fc.integer({ min: 0, max: 3 }),
+    waitsFor: fc.array(name, { maxLength: 3 }),
+    startMs: ms,
+    endMs: ms,
+    queueMs: ms,
+    computeMs: ms,
+    reason: fc.constantFrom('', 'ENGINE_FAILED'),
+  })
+  const spans = fc.array(
+    span.map((one) => ({ ...one, endMs: one.startMs + one.endMs })),
+    { minLength: 1, maxLength: 12 },
+  )
+  const pictures: string[] = []
+  fc.assert(
+    fc.property(spans, name, ms, (spans, model, clientMs) => {
+      const traced = { model, version: model, clientMs, spans, leftOut: spans.length % 2 }
+      pictures.push(drawTrace(traced))
+      const lines = renderTrace(traced)
+      return !/[\p{Cc}\p{Cf}]/u.test(lines.replaceAll('\n', ''))
+    }),
+    { numRuns: 60 },
+  )
+  readXmlTexts(pictures)
+})
+
+await t.test('the README has the flags', async (t) => {
+  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
+  t.ok(readme.includes(renderFlagTable(TRACE_FLAGS)))
+})

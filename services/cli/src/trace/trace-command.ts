@@ -1,0 +1,126 @@
+import { writeFile } from 'node:fs/promises'
+import { type FlagTable, flagRefusal, printable } from '@tutti/chassis'
+import { parseSteps, type RecordedSteps, STEPS_PARAMETER, waterfallRows } from '@tutti/console'
+import { ServeError } from '@tutti/errors'
+import type { InferRequestParts, InferResponseParts, ModelMetadata } from '@tutti/protocol'
+import type { Parameters } from '@tutti/tensor'
+import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
+import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '../infer/infer-flags.ts'
+import type { ModelClient } from '../infer/model-client.ts'
+import { openClient } from '../infer/open-client.ts'
+import { readInputs, readModelName } from '../infer/read-inputs.ts'
+import { pathOf, type RequestTrace, timeParts } from './request-trace.ts'
+import { drawTrace } from './trace-svg.ts'
+import { renderTrace } from './trace-text.ts'
+
+export const TRACE_FLAGS = {
+  ...REQUEST_FLAGS,
+  url: URL_FLAG,
+  svg: { type: 'string', path: 'file', description: 'File for the trace as a picture, in SVG.' },
+  ...CONNECTION_FLAGS,
+  format: FORMAT_FLAG,
+} as const satisfies FlagTable
+
+/** What a server is asked to say. */
+const ASK_FOR_STEPS = { 'tutti-steps': '1' }
+
+/** Has a stream end with a response, which carries what the steps took, even if its model ends it without one. */
+const FINAL_RESPONSE: Parameters = new Map([
+  ['triton_enable_empty_final_response', { kind: 'bool', value: true }],
+])
+
+export const traceCommand: Command = {
+  name: 'trace',
+  description: 'Sends a request to a model of a running server, and shows where its time went.',
+  ...withFlags(
+    {
+      usage: 'tutti trace MODEL --input NAME=VALUE [FLAGS]',
+      flags: TRACE_FLAGS,
+      operands: ['model'],
+    },
+    async ({ flags, positionals }, environment) => {
+      const model = readModelName(positionals)
+      const client = await openClient(flags, environment, { headers: ASK_FOR_STEPS })
+      try {
+        const version = flags['model-version']
+        const metadata = await client.metadata(model, version)
+        const inputs = await readInputs(metadata, flags, environment)
+        const request = { modelName: model, modelVersion: version, inputs }
+        const trace = await traceRequest(client, request, metadata)
+        if (flags.svg !== undefined) await writeSvg(flags.svg, drawTrace(trace))
+        environment.out(flags.format === 'json' ? renderJson(trace) : renderTrace(trace))
+        return 0
+      } finally {
+        client.close()
+      }
+    },
+  ),
+}
+
+async function traceRequest(
+  client: ModelClient,
+  request: InferRequestParts,
+  metadata: ModelMetadata,
+): Promise<RequestTrace> {
+  const asked = metadata.isDecoupled ? { ...request, parameters: FINAL_RESPONSE } : request
+  const startedAt = performance.now()
+  let last: InferResponseParts | undefined
+  for await (const response of client.infer(asked, metadata)) last = response
+  const clientMs = performance.now() - startedAt
+  return {
+    model: last?.modelName || request.modelName,
+    version: last?.modelVersion ?? '',
+    clientMs,
+    ...readSteps(last),
+  }
+}
+
+/** @throws ServeError UNSUPPORTED if the server does not say it. */
+function readSteps(response: InferResponseParts | undefined): RecordedSteps {
+  const told = response?.parameters.get(STEPS_PARAMETER)
+  if (told?.kind !== 'string') {
+    const text =
+      "the model answered, but the server did not say what its steps took: want 'tutti serve' or 'tutti router' of this version"
+    throw new ServeError('UNSUPPORTED', text)
+  }
+  try {
+    return parseSteps(told.value)
+  } catch (cause) {
+    const text = `the server says what its steps took in a form of another version: ${printable(told.value.slice(0, 80))}`
+    throw new ServeError('MALFORMED_MESSAGE', text, { cause })
+  }
+}
+
+async function writeSvg(file: string, svg: string): Promise<void> {
+  try {
+    await writeFile(file, svg)
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause)
+    throw flagRefusal('--svg', `${file} cannot be written: ${problem}`, cause)
+  }
+}
+
+/** One line; what is not known is null. */
+function renderJson(trace: RequestTrace): string {
+  const { model, version, clientMs, spans, leftOut } = trace
+  const rows = waterfallRows(trace)
+  const steps = spans.map(({ queueMs, computeMs, startMs, endMs, ...names }, i) => ({
+    ...names,
+    startMs,
+    endMs,
+    queueMs,
+    computeMs,
+    transferMs: rows[i]?.times.transferMs,
+    isCritical: rows[i]?.isCritical,
+  }))
+  const json = {
+    model,
+    version,
+    clientMs,
+    criticalPath: pathOf(trace),
+    parts: timeParts(trace),
+    spans: steps,
+    leftOut,
+  }
+  return `${printable(JSON.stringify(json))}\n`
+}

@@ -1,0 +1,32 @@
+import { systemClock } from '@tutti/chassis'
+import type { StepResponse } from '@tutti/tensor'
+import type { InferenceBackend } from '../inference-backend.ts'
+import { StepSpans, withoutInner } from '../trace/step-spans.ts'
+import { decorateModels } from './decorate.ts'
+
+/** Header of a request whose answer shall say what its steps took; any value does. */
+export const STEPS_HEADER = 'tutti-steps'
+
+/** Parameter of that answer, the final one of a stream: the `RecordedSteps`, as JSON. */
+const STEPS_PARAMETER = 'tutti_steps'
+
+/** The backend of a call whose answers say what the steps took. Other calls pay nothing for it. */
+export function tellSteps(backend: InferenceBackend): InferenceBackend {
+  // Such a caller may not know what models call inside, but sees the graph of its ensemble.
+  const isHidden = backend.identity !== undefined
+  return decorateModels(backend, (model) => (request, sink, o) => {
+    const spans = new StepSpans(systemClock)
+    const withSteps = (response: StepResponse): StepResponse => {
+      const recorded = spans.read()
+      const value = JSON.stringify(isHidden ? withoutInner(recorded) : recorded)
+      const told = [STEPS_PARAMETER, { kind: 'string', value }] as const
+      return { ...response, parameters: new Map([...response.parameters, told]) }
+    }
+    const to = {
+      send: (response: StepResponse) => sink.send(response.final ? withSteps(response) : response),
+      fail: sink.fail.bind(sink),
+      ready: () => sink.ready?.(),
+    }
+    spans.execute(model, [request, to, o])
+  })
+}
