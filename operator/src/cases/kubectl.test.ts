@@ -181,6 +181,76 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       })
     },
 
+    'restart replaces the pods of an Ensemble, and waits for the new ones': async (t: Test) => {
+      const place = await rig.openPlace()
+      const operator = await place.startOperator(t)
+      await place.applyModel('yolo')
+      await place.applyEnsemble('ens', 'yolo')
+      await place.ready('models', 'yolo')
+      await place.ready('ensembles', 'ens')
+      const before = await podsIn(place)
+      t.match(await restart(kubeconfig, place, 'ens'), {
+        code: 0,
+        err: '',
+        out: /^Model yolo: restart of Deployment yolo-step\n[^]*\nModel yolo: restarted, 1 pod\n$/,
+      })
+      const after = await podsIn(place)
+      t.notSame(after.get('step'), before.get('step'), 'another pod')
+      t.same(after.get('router'), before.get('router'), 'the router is not touched')
+      t.match(await restart(kubeconfig, place, 'router'), {
+        code: 0,
+        out: /\nRouter: restarted, 1 pod/,
+      })
+      t.notSame((await podsIn(place)).get('router'), before.get('router'))
+      await operator.atRest()
+      await place.applyModel('yolo', { maxBatchSize: 2 })
+      await place.ready('models', 'yolo')
+      const { spec } = await place.plain.get(place.path('deployments', 'yolo-step'))
+      const { annotations } = spec.template.metadata
+      t.match(
+        annotations,
+        { 'kubectl.kubernetes.io/restartedAt': String },
+        'the operator leaves it',
+      )
+    },
+
+    'restart says why new pods do not become ready, and touches nothing that it may not': async (
+      t: Test,
+    ) => {
+      const place = await rig.openPlace()
+      await place.startOperator(t)
+      await place.applyModel('breaks')
+      await place.applyModel('yolo')
+      await place.ready('models', 'breaks')
+      plays.set('breaks', { kind: 'status', status: statusOf({ waiting: PULL }) })
+      const broken = await restart(kubeconfig, place, 'model/breaks', '--timeout=4s')
+      t.match(broken, {
+        code: 1,
+        out: /\nModel breaks: 0 of 1 new pod ready, 1 old pod left; ImagePullBackOff: pod "breaks-step-.*": container "main": Back-off pulling/,
+        err: /^kubectl tutti restart: not in time: Model breaks: 0 of 1 new pod ready, 1 old pod left; ImagePullBackOff/,
+      })
+      const generation = async () =>
+        (await place.plain.get(place.path('deployments', 'breaks-step')))['metadata'].generation
+      const count = await generation()
+      await place.applyModel('breaks', { paused: true })
+      t.match(await restart(kubeconfig, place, 'breaks'), {
+        code: 1,
+        err: /Model breaks is paused/,
+      })
+      await place.plain.patch(place.path('deployments', 'yolo-step'), { spec: { paused: true } })
+      t.match(await restart(kubeconfig, place, 'yolo'), {
+        code: 1,
+        err: /is paused, kubectl rollout resume deployment\/yolo-step lets it go on/,
+      })
+      t.match(await restart(kubeconfig, place, 'yoloo'), {
+        code: 1,
+        err: /no Ensemble or Model 'yoloo' in namespace .*; did you mean yolo\?/,
+      })
+      const reader = await server.kubeconfig('reader-token')
+      t.match(await restart(reader, place, 'breaks'), { code: 1, err: /cannot list resource/ })
+      t.equal(await generation(), count)
+    },
+
     'status shows what a user may read, and says what not': async (t: Test) => {
       const place = await rig.openPlace()
       await place.startOperator(t)
@@ -205,6 +275,21 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
     },
   })
 })
+
+function restart(kubeconfig: string, { namespace }: CasePlace, ...args: readonly string[]) {
+  return runKubectlTutti(kubeconfig, 'restart', '-n', namespace, ...args)
+}
+
+/** Uids of the pods that are not being deleted, by component. */
+async function podsIn({ plain, path }: CasePlace): Promise<ReadonlyMap<string, readonly string[]>> {
+  const pods = (await plain.list(path('pods'))).filter(
+    ({ metadata }) => metadata.deletionTimestamp === undefined,
+  )
+  const groups = Map.groupBy(pods, ({ metadata }) =>
+    String(metadata.labels['app.kubernetes.io/component']),
+  )
+  return new Map([...groups].map(([of, list]) => [of, list.map(({ metadata }) => metadata.uid)]))
+}
 
 /** Lets the user `reader` list these kinds of Tutti, and nothing else. */
 async function allow({ plain, namespace }: CasePlace, resources: readonly string[]): Promise<void> {

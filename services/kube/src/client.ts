@@ -4,7 +4,7 @@ import type { Resource } from './resource.ts'
 
 export interface CallOptions {
   readonly signal?: CancelSignal | undefined
-  /** Default 30000. */
+  /** Default: that of the transport. */
   readonly timeoutMs?: number | undefined
 }
 

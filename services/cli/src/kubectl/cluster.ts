@@ -1,6 +1,12 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { type FlagTable, type ProcessEnvironment, silentLogger, systemClock } from '@tutti/chassis'
+import {
+  type FlagTable,
+  flagRefusal,
+  type ProcessEnvironment,
+  silentLogger,
+  systemClock,
+} from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import {
   type Client,
@@ -15,6 +21,9 @@ import {
 } from '@tutti/kube'
 import { filesOf, openKubeConfig } from '@tutti/kubeconfig'
 import manifest from '../../package.json' with { type: 'json' }
+import { parseDuration } from './duration.ts'
+
+const TIMEOUT_FLAG = '--request-timeout'
 
 /** As kubectl has them; kubectl passes what stands behind the plugin's name. */
 export const CLUSTER_FLAGS = {
@@ -27,6 +36,12 @@ export const CLUSTER_FLAGS = {
   kubeconfig: {
     type: 'string',
     description: 'Kubeconfig file. Default: KUBECONFIG, else ~/.kube/config.',
+    path: 'file',
+  },
+  'request-timeout': {
+    type: 'string',
+    default: '30s',
+    description: 'How long to wait for each answer of the API server, such as 5s or 1m.',
   },
 } as const satisfies FlagTable
 
@@ -34,6 +49,7 @@ export interface ClusterFlags {
   readonly namespace?: string | undefined
   readonly context?: string | undefined
   readonly kubeconfig?: string | undefined
+  readonly 'request-timeout'?: string
 }
 
 /** The reason for each HTTP status with which the API server refuses a request. */
@@ -65,7 +81,12 @@ export async function withCluster<T>(
     context: flags.context,
   })
   const userAgent = `kubectl-tutti/${manifest.version}`
-  const transport = createTransport(access, { clock: systemClock, log: silentLogger, userAgent })
+  const transport = createTransport(access, {
+    clock: systemClock,
+    log: silentLogger,
+    userAgent,
+    timeoutMs: readTimeout(flags['request-timeout']),
+  })
   const client = createClient(transport)
   try {
     return await run({ client, transport, namespace: flags.namespace || namespace || 'default' })
@@ -74,6 +95,13 @@ export async function withCluster<T>(
   } finally {
     await transport.close()
   }
+}
+
+/** @throws ServeError FLAG_INVALID; kubectl's 0 for no limit too, since each command ends. */
+function readTimeout(text: string = CLUSTER_FLAGS['request-timeout'].default): number {
+  const timeoutMs = parseDuration(TIMEOUT_FLAG, text)
+  if (timeoutMs === 0) throw flagRefusal(TIMEOUT_FLAG, `"${text}", want more than 0s`)
+  return timeoutMs
 }
 
 function chosenFiles(flags: ClusterFlags, env: ProcessEnvironment['env']): readonly string[] {

@@ -16,15 +16,14 @@ export interface ModelObject extends KubeObject {
 }
 export const MODEL = defineResource<ModelObject>(API_VERSION, 'models', 'Model')
 
+export interface EnsembleStep {
+  readonly name: string
+  readonly modelRef?: { readonly name: string }
+  readonly ensembleRef?: { readonly name: string }
+}
+
 export interface EnsembleObject extends KubeObject {
-  readonly spec?: {
-    readonly modelName?: string
-    readonly steps?: readonly {
-      readonly name: string
-      readonly modelRef?: { readonly name: string }
-      readonly ensembleRef?: { readonly name: string }
-    }[]
-  }
+  readonly spec?: { readonly modelName?: string; readonly steps?: readonly EnsembleStep[] }
   readonly status?: EnsembleStatus
 }
 export const ENSEMBLE = defineResource<EnsembleObject>(API_VERSION, 'ensembles', 'Ensemble')
@@ -37,4 +36,9 @@ export const ROUTER = defineResource<RouterObject>(API_VERSION, 'routers', 'Rout
 /** What clients, and steps, call a Model or an Ensemble. */
 export function servedNameOf({ metadata, spec }: Stored<ModelObject | EnsembleObject>): string {
   return spec?.modelName ?? metadata.name
+}
+
+/** The served name of what a step runs. */
+export function targetOf({ modelRef, ensembleRef }: EnsembleStep): string {
+  return modelRef?.name ?? ensembleRef?.name ?? ''
 }

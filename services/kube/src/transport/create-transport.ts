@@ -30,6 +30,8 @@ export interface TransportOptions {
   readonly userAgent: string
   /** From 0 up to 1, not 1; Math.random if absent. */
   readonly random?: () => number
+  /** Of requests that set no limit of their own; default 30000. */
+  readonly timeoutMs?: number
 }
 
 /** Makes a transport; it connects when it is first used. */
@@ -132,7 +134,7 @@ class HttpTransport implements Transport {
     )
     const exchange = createExchange(request, { title, clock, signal: o.signal })
     this.#open.add(exchange)
-    const timeoutMs = o.timeoutMs ?? DEFAULT_TIMEOUT_MS
+    const timeoutMs = o.timeoutMs ?? this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS
     exchange.limit(timeoutMs, () =>
       noAnswer('Timeout', `${title}: no answer within ${timeoutMs} ms`),
     )

@@ -17,7 +17,7 @@ export interface TransportRequest {
   /** Of the answer, which is JSON in any case; `application/json` if absent. */
   readonly accept?: string
   readonly signal?: CancelSignal | undefined
-  /** Of each try: for a request until all has come, for a stream until its head has. Default 30000. */
+  /** Of each try: for a request until all has come, for a stream until its head has. Default: that of the transport. */
   readonly timeoutMs?: number | undefined
   /**
    * True if carrying it out twice does no harm: then, and only then, it is sent again after 429, 503 or a connection that

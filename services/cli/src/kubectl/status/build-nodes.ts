@@ -1,12 +1,16 @@
 import { notServedText } from '@tutti/ensemble'
 import type { Pod, Stored } from '@tutti/kube'
-import { type EnsembleObject, type ModelObject, servedNameOf } from '../resources.ts'
+import {
+  type EnsembleObject,
+  type EnsembleStep,
+  type ModelObject,
+  servedNameOf,
+  targetOf,
+} from '../resources.ts'
 import { type OwnState, stateOf, WAITING } from './condition-cause.ts'
 import { isLeaving, toPodNode } from './pod-node.ts'
 import { isRouterPod, modelOfPod, type NamespaceState } from './read-state.ts'
 import { type Cause, isBroken, type StatusNode } from './tree.ts'
-
-type Step = NonNullable<NonNullable<EnsembleObject['spec']>['steps']>[number]
 
 /**
  * The Ensembles of a namespace, the Models that no Ensemble runs, and the Router, each with what it stands on. Pure.
@@ -30,10 +34,6 @@ export function buildNodes(
       .map((one) => builder.model(one)),
   ]
   return nodes.length === 0 && o.name !== undefined ? [] : [...nodes, ...builder.routers]
-}
-
-function targetOf({ modelRef, ensembleRef }: Step): string {
-  return modelRef?.name ?? ensembleRef?.name ?? ''
 }
 
 class NodeBuilder {
@@ -77,7 +77,11 @@ class NodeBuilder {
     }
   }
 
-  #step(step: Step, ensemble: Stored<EnsembleObject>, above: ReadonlySet<string>): StatusNode {
+  #step(
+    step: EnsembleStep,
+    ensemble: Stored<EnsembleObject>,
+    above: ReadonlySet<string>,
+  ): StatusNode {
     const served = targetOf(step)
     const { models, ensembles } = this.#state
     const model = models?.find((one) => servedNameOf(one) === served)

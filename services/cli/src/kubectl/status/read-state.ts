@@ -22,23 +22,20 @@ export interface NamespaceState {
   readonly events: readonly Stored<Event>[] | undefined
 }
 
-const PODS = `${COMPONENT} in (step,router)`
-/** Of what an operator of Tutti makes. */
-const OURS = 'app.kubernetes.io/managed-by=tutti-operator'
+/** Steps and routers that an operator of Tutti made: their pods, and their Deployments. */
+export const SERVING_SELECTOR = `app.kubernetes.io/managed-by=tutti-operator,${COMPONENT} in (step,router)`
 
 /** Reads what there is. @param where - one namespace, or all. */
 export async function readState(
   reader: Reader,
   where: Pick<Listed, 'namespace'>,
 ): Promise<readonly NamespaceState[]> {
-  const [ensembles, models, routers, pods] = await Promise.all([
+  const [ensembles, models, routers, { pods, events }] = await Promise.all([
     reader.list(ENSEMBLE, where),
     reader.list(MODEL, where),
     reader.list(ROUTER, where),
-    reader.list(POD, { ...where, labelSelector: `${OURS},${PODS}` }),
+    readPods(reader, where),
   ])
-  const isEventful = pods?.some((pod) => !isPodReady(pod)) === true
-  const events = isEventful ? await readWarnings(reader, where) : []
   const all = { ensembles, models, routers, pods, events }
   const namespaces = new Set(
     [ensembles, models, routers].flatMap((objects) => objects?.map(namespaceOf) ?? []),
@@ -59,6 +56,16 @@ export async function readState(
   })
 }
 
+/** Reads pods, and warnings about them if one is not ready. */
+export async function readPods(
+  reader: Reader,
+  where: Pick<Listed, 'namespace'>,
+): Promise<Pick<NamespaceState, 'pods' | 'events'>> {
+  const pods = await reader.list(POD, { ...where, labelSelector: SERVING_SELECTOR })
+  const isEventful = pods?.some((pod) => !isPodReady(pod)) === true
+  return { pods, events: isEventful ? await readWarnings(reader, where) : [] }
+}
+
 async function readWarnings(
   reader: Reader,
   where: Pick<Listed, 'namespace'>,
@@ -77,11 +84,12 @@ export function isPodReady({ status }: Pod): boolean {
   )
 }
 
-/** The Model of a pod of a step. */
-export function modelOfPod({ metadata }: Pod): string | undefined {
+/** The Model of a pod of a step, or of its Deployment. */
+export function modelOfPod({ metadata }: Pick<Pod, 'metadata'>): string | undefined {
   return metadata.labels?.[COMPONENT] === 'step' ? metadata.labels[MODEL_LABEL] : undefined
 }
 
-export function isRouterPod({ metadata }: Pod): boolean {
+/** True for a pod of a router, and for its Deployment. */
+export function isRouterPod({ metadata }: Pick<Pod, 'metadata'>): boolean {
   return metadata.labels?.[COMPONENT] === 'router'
 }

@@ -45,10 +45,11 @@ function renderLine({ label, node, isTold }: Line, width: number): string {
   const columns = [label.padEnd(width), state.padEnd(8), detail.padEnd(9)]
   if (cause === undefined) return columns.join('  ').trimEnd()
   const { reason, message } = cause
-  return [...columns, isTold ? reason : `${reason}: ${inOneLine(message)}`].join('  ').trimEnd()
+  return [...columns, isTold ? reason : `${reason}: ${oneLine(message)}`].join('  ').trimEnd()
 }
 
-function inOneLine(message: string): string {
+/** What a cluster says, short and as one line of a terminal. */
+export function oneLine(message: string): string {
   const text = printable(message.trim().replaceAll(/\s*\n\s*/g, ' | '))
   return text.length <= LONGEST_CAUSE ? text : `${text.slice(0, LONGEST_CAUSE)}...`
 }

@@ -3,13 +3,12 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { renderFlagTable } from '@tutti/chassis'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { runProgram } from '../../run-program.ts'
 import { withCluster } from '../cluster.ts'
 import { KUBECTL_PROGRAM } from '../kubectl-program.ts'
 import { MODEL } from '../resources.ts'
-import { STATUS_FLAGS } from './status-command.ts'
 
 const AddressInfo = z.object({ port: z.number() })
 
@@ -23,6 +22,16 @@ async function kubectlTutti(argv: readonly string[], env: Record<string, string>
     exit: () => {},
   })
   return { code, ...printed }
+}
+
+/** A kubeconfig whose only context has the API server at a port, without TLS, and an empty namespace. */
+function kubeconfigFor(t: Test, port: number): string {
+  const config = {
+    'current-context': 'x',
+    clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${port}` } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', namespace: '' } }],
+  }
+  return join(t.testdir({ config: JSON.stringify(config) }), 'config')
 }
 
 await t.test('it lists its commands as kubectl users write them', async (t) => {
@@ -57,6 +66,27 @@ await t.test('a cluster that cannot be reached is named with what it said', asyn
   t.match(other, { code: 1, err: /context is "y", want a context with a cluster/ })
 })
 
+await t.test('an API server that never answers ends the command', async (t) => {
+  const server = createServer(() => {})
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = AddressInfo.parse(server.address())
+  const argv = ['status', `--kubeconfig=${kubeconfigFor(t, port)}`]
+  t.match(await kubectlTutti([...argv, '--request-timeout=50ms']), {
+    code: 1,
+    err: /^kubectl tutti status: http:\/\/127\.0\.0\.1:\d+: GET \S+: no answer within 50 ms\n$/,
+  })
+  for (const value of ['0', 'soon']) {
+    t.match(await kubectlTutti([...argv, `--request-timeout=${value}`]), {
+      code: 2,
+      err: /--request-timeout: "(0|soon)", want/,
+    })
+  }
+})
+
 await t.test('what the API server refuses is said in its words alone', async (t) => {
   const server = createServer((_request, response) => {
     response.writeHead(401, { 'content-type': 'application/json' })
@@ -65,13 +95,7 @@ await t.test('what the API server refuses is said in its words alone', async (t)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
   const { port } = AddressInfo.parse(server.address())
-  const cluster = { server: `http://127.0.0.1:${port}` }
-  const config = {
-    'current-context': 'x',
-    clusters: [{ name: 'c', cluster }],
-    contexts: [{ name: 'x', context: { cluster: 'c' } }],
-  }
-  const file = join(t.testdir({ config: JSON.stringify(config) }), 'config')
+  const file = kubeconfigFor(t, port)
   const { code, err } = await kubectlTutti(['status', `--kubeconfig=${file}`])
   t.equal(code, 1)
   t.match(err, /^kubectl tutti status: .*Unauthorized\n$/)
@@ -93,13 +117,7 @@ await t.test(
     await once(server, 'listening')
     t.teardown(() => server.close())
     const { port } = AddressInfo.parse(server.address())
-    const config = {
-      'current-context': 'x',
-      clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${port}` } }],
-      contexts: [{ name: 'x', context: { cluster: 'c', namespace: '' } }],
-    }
-    const file = join(t.testdir({ config: JSON.stringify(config) }), 'config')
-    const argv = ['status', `--kubeconfig=${file}`, '--namespace=']
+    const argv = ['status', `--kubeconfig=${kubeconfigFor(t, port)}`, '--namespace=']
     const refused = await kubectlTutti(argv)
     t.match(refused, { code: 1, out: /you may not list pods \(no\\u001b\[2J\)/ })
     t.ok(
@@ -109,7 +127,9 @@ await t.test(
   },
 )
 
-await t.test('the table of flags in the README is that of the flags', async (t) => {
+await t.test('the tables of flags in the README are those of the flags', async (t) => {
   const readme = await readFile(join(import.meta.dirname, '../../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(STATUS_FLAGS)))
+  for (const { name, flags } of KUBECTL_PROGRAM.commands) {
+    t.ok(readme.includes(renderFlagTable(flags)), name)
+  }
 })

@@ -1,0 +1,32 @@
+import * as fc from 'fast-check'
+import t from 'tap'
+import { formatDuration, parseDuration } from './duration.ts'
+
+await t.test('times are read as kubectl reads them', (t) => {
+  for (const [text, ms] of [
+    ['0', 0],
+    ['0s', 0],
+    ['30', 30_000],
+    ['90s', 90_000],
+    ['1h30m', 5_400_000],
+    ['1.5m', 90_000],
+    ['500ms', 500],
+    ['24h', 86_400_000],
+  ] as const) {
+    t.equal(parseDuration('--timeout', text), ms, text)
+  }
+  for (const text of ['', 's', '-1s', '1d', '1 s', '5m x', '25h', '1e3', '9'.repeat(400)]) {
+    const wanted = { reason: 'FLAG_INVALID', message: /--timeout: ".*", want a time such as 90s/ }
+    t.throws(() => parseDuration('--timeout', text), wanted, text)
+  }
+  t.end()
+})
+
+await t.test('what is printed is read as the same', (t) => {
+  fc.assert(
+    fc.property(fc.nat(86_400), (seconds) => {
+      t.equal(parseDuration('--since', formatDuration(seconds * 1000)), seconds * 1000)
+    }),
+  )
+  t.end()
+})

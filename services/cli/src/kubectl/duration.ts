@@ -1,0 +1,42 @@
+import { flagRefusal } from '@tutti/chassis'
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+const PART = /(\d+(?:\.\d+)?)(ms|s|m|h)/g
+/** Longer ones are no setting: Node's timers end after 24 days. */
+const LONGEST_MS = 24 * 3_600_000
+
+/**
+ * Reads a time as kubectl does: `90s`, `1h30m`, `500ms`, or a number of seconds.
+ *
+ * @param flag - with its dashes.
+ * @returns milliseconds, whole.
+ * @throws ServeError FLAG_INVALID
+ */
+export function parseDuration(flag: string, text: string): number {
+  const ms = toMs(text)
+  if (ms === undefined || ms > LONGEST_MS) {
+    throw flagRefusal(flag, `"${text}", want a time such as 90s, 5m or 1h30m, at most 24h`)
+  }
+  return ms
+}
+
+function toMs(text: string): number | undefined {
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  if (text === '' || text.replaceAll(PART, '') !== '') return undefined
+  const parts = [...text.matchAll(PART)].map(
+    ([, count, unit = '']) => Number(count) * (UNITS[unit] ?? 0),
+  )
+  return Math.round(parts.reduce((sum, part) => sum + part, 0))
+}
+
+/** As text of whole seconds: `1h30m`, `90s` as `1m30s`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  const parts = [
+    [Math.floor(seconds / 3600), 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ] as const
+  const text = parts.map(([count, unit]) => (count === 0 ? '' : `${count}${unit}`)).join('')
+  return text === '' ? '0s' : text
+}

@@ -1,0 +1,138 @@
+import { type FlagTable, type ProcessEnvironment, sleep, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { DEPLOYMENT, type Deployment, keyOf, type Stored } from '@tutti/kube'
+import { type Command, withFlags } from '../../command.ts'
+import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
+import { parseDuration } from '../duration.ts'
+import { isRouterPod, modelOfPod, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
+import { findTarget, type Target } from '../targets.ts'
+import { followRollouts, type Restarted } from './follow-rollouts.ts'
+import { RESTARTED_AT } from './rollout.ts'
+
+const TIMEOUT_FLAG = '--timeout'
+export const RESTART_FLAGS = {
+  ...CLUSTER_FLAGS,
+  'no-wait': {
+    type: 'bool',
+    default: false,
+    description: 'Do not wait for the new pods.',
+  },
+  timeout: {
+    type: 'string',
+    default: '0s',
+    description:
+      'How long to wait for the new pods, such as 90s or 5m. 0s: until Kubernetes gives them up (progressDeadlineSeconds).',
+  },
+} as const satisfies FlagTable
+
+/** Between two looks at the cluster. */
+const LOOK_MS = 1000
+/** In whose name `kubectl rollout restart` writes. */
+const FIELD_MANAGER = 'kubectl-rollout'
+
+export const restartCommand: Command = {
+  name: 'restart',
+  description: 'Replaces the pods of a Model, of all Models of an Ensemble, or of the router.',
+  ...withFlags(
+    {
+      usage: 'kubectl tutti restart NAME|model/NAME|ensemble/NAME|router [FLAGS]',
+      flags: RESTART_FLAGS,
+    },
+    async ({ flags, positionals }, environment) => {
+      const [text, ...more] = positionals
+      if (text === undefined || more.length > 0) {
+        throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
+      }
+      const timeoutMs = parseDuration(TIMEOUT_FLAG, flags.timeout)
+      return await withCluster(flags, environment, async (cluster) => {
+        const restarted = await restart(cluster, text, environment)
+        return flags['no-wait'] ? 0 : await follow(cluster, restarted, { timeoutMs, environment })
+      })
+    },
+  ),
+}
+
+/** @throws ServeError before the first is touched, if one is not there or must not be touched. */
+async function restart(
+  cluster: Cluster,
+  text: string,
+  environment: ProcessEnvironment,
+): Promise<readonly Restarted[]> {
+  const { client, namespace } = cluster
+  const target = await findTarget(new Reader(client), { namespace, text })
+  const deployments = await deploymentsOf(cluster, target)
+  const patch = {
+    spec: { template: { metadata: { annotations: { [RESTARTED_AT]: new Date().toISOString() } } } },
+  }
+  const restarted: Restarted[] = []
+  for (const { title, deployment } of deployments) {
+    const { name, uid } = deployment.metadata
+    await client.mergePatch(DEPLOYMENT, keyOf(deployment), { fieldManager: FIELD_MANAGER, patch })
+    restarted.push({ uid, title })
+    environment.out(`${title}: restart of Deployment ${name}\n`)
+  }
+  return restarted
+}
+
+interface Chosen {
+  readonly title: string
+  readonly deployment: Stored<Deployment>
+}
+
+async function deploymentsOf(
+  { client, namespace }: Cluster,
+  target: Target,
+): Promise<readonly Chosen[]> {
+  const { items } = await client.list(DEPLOYMENT, { namespace, labelSelector: SERVING_SELECTOR })
+  const choose = (title: string, isWanted: (one: Stored<Deployment>) => boolean): Chosen => {
+    const deployment = items.find(isWanted)
+    if (deployment === undefined)
+      throw refusal(`${title} has no Deployment yet; kubectl tutti status says why`)
+    if (deployment.spec.paused === true) {
+      const { name } = deployment.metadata
+      throw refusal(
+        `Deployment ${name} is paused, kubectl rollout resume deployment/${name} lets it go on`,
+      )
+    }
+    return { title, deployment }
+  }
+  if (target.isRouter) return [choose('Router', isRouterPod)]
+  if (target.models.length === 0) throw refusal(`${target.title} runs no Model that is there`)
+  return target.models.map(({ metadata: { name }, spec }) => {
+    if (spec?.paused === true) {
+      throw refusal(`Model ${name} is paused (spec.paused): its pods stay as they are`)
+    }
+    return choose(`Model ${name}`, (one) => modelOfPod(one) === name)
+  })
+}
+
+function refusal(text: string): ServeError {
+  return new ServeError('SERVER_NOT_READY', text)
+}
+
+/** @returns the exit code. */
+async function follow(
+  { client, namespace }: Cluster,
+  restarted: readonly Restarted[],
+  o: { readonly timeoutMs: number; readonly environment: ProcessEnvironment },
+): Promise<number> {
+  const { timeoutMs, environment } = o
+  const where = { namespace, labelSelector: SERVING_SELECTOR }
+  const endMs = timeoutMs === 0 ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs
+  const failures = await followRollouts(restarted, {
+    read: async () => {
+      // The pods after their Deployments: what these count is there then.
+      const { items: deployments } = await client.list(DEPLOYMENT, where)
+      return { deployments, ...(await readPods(new Reader(client), where)) }
+    },
+    wait: async () => {
+      const leftMs = endMs - performance.now()
+      if (leftMs <= 0) return false
+      await sleep(Math.min(LOOK_MS, leftMs), { clock: systemClock })
+      return true
+    },
+    out: (line) => environment.out(`${line}\n`),
+  })
+  for (const line of failures) environment.err(`kubectl tutti restart: ${line}\n`)
+  return failures.length === 0 ? 0 : 1
+}
