@@ -1,6 +1,7 @@
 import { runExecutable } from '@tutti/chassis'
 import { routerExecutable } from '@tutti/router'
 import { FETCH_FLAGS, FETCH_USAGE, runFetch, stepExecutable } from '@tutti/step'
+import { benchCommand } from './bench/bench-command.ts'
 import type { Command } from './command.ts'
 import { completionCommand } from './completion/completion-command.ts'
 import { configCommand } from './config/config-command.ts'
@@ -17,6 +18,7 @@ export const COMMANDS: readonly Command[] = [
   configCommand,
   inferCommand,
   traceCommand,
+  benchCommand,
   validateCommand,
   explainCommand,
   importCommand,

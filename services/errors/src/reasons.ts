@@ -127,3 +127,8 @@ export const REASONS = {
 } as const satisfies Record<string, { readonly code: StatusCode; readonly meaning: string }>
 
 export type Reason = keyof typeof REASONS
+
+/** Whether a text that came from elsewhere is one of ours. */
+export function isReason(text: string): text is Reason {
+  return Object.hasOwn(REASONS, text)
+}

@@ -10,14 +10,23 @@ export class InferStream {
 
   constructor(call: ClientDuplexStream<Buffer, Buffer>, signal?: AbortSignal) {
     this.#call = call
-    signal?.addEventListener('abort', () => this.cancel(), { once: true })
-    if (signal?.aborted === true) this.cancel()
+    if (signal === undefined) return
+    const cancel = (): void => this.cancel()
+    signal.addEventListener('abort', cancel, { once: true })
+    // The signal may live for longer than many streams.
+    call.once('status', () => signal.removeEventListener('abort', cancel))
+    if (signal.aborted) this.cancel()
   }
 
   /** Resolves when the connection has taken the request. */
   send(request: InferRequestParts): Promise<void> {
+    return this.sendEncoded(encodeInferRequest(request))
+  }
+
+  /** @param request - as `encodeInferRequest` makes it. */
+  sendEncoded(request: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#call.write(encodeInferRequest(request), (error: Error | null | undefined) => {
+      this.#call.write(request, (error: Error | null | undefined) => {
         if (error === null || error === undefined) resolve()
         else reject(ServeError.from(error))
       })

@@ -102,10 +102,11 @@ export class InferenceClient {
 
   /** ModelInfer. @throws ServeError as the server made it, see `fromGrpcStatus`. */
   async infer(request: InferRequestParts, o: InferCallOptions = {}): Promise<InferResponseParts> {
-    return decodeInferResponse(await this.#infer(encodeInferRequest(request), o))
+    return decodeInferResponse(await this.inferEncoded(encodeInferRequest(request), o))
   }
 
-  #infer(request: Buffer, o: InferCallOptions): Promise<Buffer> {
+  /** ModelInfer, as `encodeInferRequest` makes it and `decodeInferResponse` reads it. @throws ServeError as `infer`. */
+  inferEncoded(request: Buffer, o: InferCallOptions = {}): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const { signal } = o
       if (signal?.aborted === true) {

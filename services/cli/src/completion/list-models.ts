@@ -1,15 +1,19 @@
 import { type ProcessEnvironment, parseFlags, printable } from '@tutti/chassis'
+import { BENCH_FLAGS } from '../bench/bench-flags.ts'
 import { INFER_FLAGS } from '../infer/infer-flags.ts'
 import { openClient } from '../infer/open-client.ts'
 
 /** Milliseconds that a user who presses Tab waits at most for a server, unless TUTTI_COMPLETION_MS says otherwise. */
 const TIMEOUT_MS = 2000
 
+/** Of all commands that name a model of a running server. */
+const FLAGS = { ...BENCH_FLAGS, ...INFER_FLAGS }
+
 /**
  * Prints the models that the server of a command line can be asked for, a line each, in order. None if there is no server or the
  * line is not complete: a shell has no place for errors.
  *
- * @param argv - of `tutti infer`, the words before the cursor, behind `--`.
+ * @param argv - of a command such as `tutti infer`, the words before the cursor, behind `--`.
  * @returns the exit code.
  */
 export async function printModels(
@@ -26,7 +30,7 @@ async function listModels(
   environment: ProcessEnvironment,
 ): Promise<readonly string[]> {
   try {
-    const { values } = parseFlags(INFER_FLAGS, words)
+    const { values } = parseFlags(FLAGS, words)
     const timeoutMs = Number(environment.env['TUTTI_COMPLETION_MS']) || TIMEOUT_MS
     const client = await openClient(values, environment, { timeoutMs })
     try {

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { InferenceClient } from '@tutti/protocol'
+import { encodeInferRequest, InferenceClient } from '@tutti/protocol'
 import type { ModelClient, ModelClientOptions } from './model-client.ts'
 
 /** Triton's. */
@@ -25,6 +25,21 @@ export function openGrpcClient({ url, tls, headers, timeoutMs }: ModelClientOpti
       for await (const { errorMessage, response } of stream.responses()) {
         if (errorMessage !== '') throw new ServeError('INVALID_REQUEST', errorMessage)
         if (response !== undefined) yield response
+      }
+    },
+    prepare(request, { isDecoupled }) {
+      const encoded = encodeInferRequest(request)
+      if (!isDecoupled) {
+        return async (signal) => void (await client.inferEncoded(encoded, { ...options, signal }))
+      }
+      return async (signal) => {
+        const stream = client.openStream({ ...options, signal })
+        // The end of the stream says why a request could not be sent.
+        void stream.sendEncoded(encoded).catch(() => {})
+        stream.end()
+        for await (const { errorMessage } of stream.responses()) {
+          if (errorMessage !== '') throw new ServeError('INVALID_REQUEST', errorMessage)
+        }
       }
     },
     models: () => client.readyModels(options),

@@ -6,10 +6,19 @@ export interface ModelClient {
   metadata(model: string, version: string): Promise<ModelMetadata>
   /** The responses of one request, as they come. */
   infer(request: InferRequestParts, metadata: ModelMetadata): AsyncIterable<InferResponseParts>
+  /**
+   * Encodes a request once, to be sent many times.
+   *
+   * @returns sends it, over connections that stay open, and ends with the last response, which it does not decode.
+   */
+  prepare(request: InferRequestParts, metadata: ModelMetadata): PreparedRequest
   /** The names of those that are ready, each once for a version. */
   models(): Promise<readonly string[]>
   close(): void
 }
+
+/** @throws ServeError as the server made it, or when the signal aborts. */
+export type PreparedRequest = (signal: AbortSignal) => Promise<void>
 
 export interface ModelClientOptions {
   /** `grpc://`, `grpcs://`, `http://` or `https://`. */

@@ -1,6 +1,6 @@
-import { request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
-import { ServeError } from '@tutti/errors'
+import { Agent as HttpAgent, request as requestHttp } from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import { isReason, type Reason, ServeError } from '@tutti/errors'
 import {
   HEADER_LENGTH_HEADER,
   type InferRequestParts,
@@ -10,6 +10,10 @@ import {
 import { isDatatype, type NamedTensor, type Parameters } from '@tutti/tensor'
 import { z } from 'zod'
 import type { ModelClient, ModelClientOptions } from './model-client.ts'
+
+interface RestOptions extends ModelClientOptions {
+  readonly agent: HttpAgent
+}
 
 interface Answer {
   readonly body: Buffer
@@ -42,8 +46,14 @@ function pathOf(model: string, version = ''): string {
   return version === '' ? path : `${path}/versions/${encodeURIComponent(version)}`
 }
 
+function inferPathOf({ modelName, modelVersion }: InferRequestParts): string {
+  return `${pathOf(modelName, modelVersion)}/infer`
+}
+
 /** A client over REST, with tensors as binary data. */
-export function openRestClient(o: ModelClientOptions): ModelClient {
+export function openRestClient(given: ModelClientOptions): ModelClient {
+  const Agent = given.url.protocol === 'https:' ? HttpsAgent : HttpAgent
+  const o = { ...given, agent: new Agent({ keepAlive: true }) }
   return {
     async metadata(model, version) {
       const { body } = await call(o, { method: 'GET', path: pathOf(model, version) })
@@ -52,15 +62,20 @@ export function openRestClient(o: ModelClientOptions): ModelClient {
     },
     async *infer(request) {
       const { parts, headers } = encodeRequest(request)
-      const path = `${pathOf(request.modelName, request.modelVersion)}/infer`
+      const path = inferPathOf(request)
       yield decodeResponse(await call(o, { method: 'POST', path, parts, headers }))
+    },
+    prepare(request) {
+      const { parts, headers } = encodeRequest(request)
+      const sent = { path: inferPathOf(request), parts: [Buffer.concat(parts)], headers }
+      return async (signal) => void (await call(o, { method: 'POST', ...sent, signal }))
     },
     async models() {
       const parts = [Buffer.from('{"ready":true}')]
       const { body } = await call(o, { method: 'POST', path: '/v2/repository/index', parts })
       return parse(Index, body).map(({ name }) => name)
     },
-    close: () => {},
+    close: () => o.agent.destroy(),
   }
 }
 
@@ -133,15 +148,19 @@ interface Call {
   readonly path: string
   readonly parts?: readonly Uint8Array[]
   readonly headers?: Readonly<Record<string, string>>
+  /** Gives the call up. */
+  readonly signal?: AbortSignal
 }
 
-function call(o: ModelClientOptions, { method, path, parts = [], headers }: Call): Promise<Answer> {
-  const { url, tls, timeoutMs } = o
-  const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
+function call(o: RestOptions, { method, path, parts = [], headers, signal: end }: Call) {
+  const { url, tls, timeoutMs, agent } = o
+  const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
+  const signal = timeout && end ? AbortSignal.any([timeout, end]) : (timeout ?? end)
   const send = url.protocol === 'https:' ? requestHttps : requestHttp
-  return new Promise((resolve, reject) => {
+  return new Promise<Answer>((resolve, reject) => {
     const sent = send(new URL(url.pathname.replace(/\/$/, '') + path, url), {
       ...tls,
+      agent,
       method,
       headers: {
         ...o.headers,
@@ -150,7 +169,7 @@ function call(o: ModelClientOptions, { method, path, parts = [], headers }: Call
       },
       ...(signal && { signal }),
     })
-    const fail = (error: unknown) => reject(toServeError(o, error, signal))
+    const fail = (error: unknown) => reject(toServeError(o, error, timeout))
     sent.on('error', fail)
     sent.on('response', (response) => {
       const pieces: Buffer[] = []
@@ -170,10 +189,10 @@ function call(o: ModelClientOptions, { method, path, parts = [], headers }: Call
 function toServeError(
   { url }: ModelClientOptions,
   error: unknown,
-  signal?: AbortSignal,
+  timeout?: AbortSignal,
 ): ServeError {
   const { message } = ServeError.from(error)
-  if (signal?.aborted === true) {
+  if (timeout?.aborted === true) {
     return new ServeError('DEADLINE_EXCEEDED', `${url.host} did not answer in time`, {
       cause: error,
     })
@@ -181,13 +200,25 @@ function toServeError(
   return new ServeError('SERVER_NOT_READY', `${url.host}: ${message}`, { cause: error })
 }
 
-function refusal(status: number | undefined, { body }: Answer): ServeError {
+/** The reasons of other servers, and of proxies. */
+const REASON_OF_STATUS: Readonly<Record<number, Reason>> = {
+  404: 'NOT_FOUND',
+  429: 'OVERLOADED',
+  500: 'INTERNAL',
+  502: 'SERVER_NOT_READY',
+  503: 'SERVER_NOT_READY',
+  504: 'DEADLINE_EXCEEDED',
+}
+
+function refusal(status = 0, { body, headers }: Answer): ServeError {
+  const told = String(headers['tutti-error-reason'])
+  const reason = isReason(told) ? told : (REASON_OF_STATUS[status] ?? 'INVALID_REQUEST')
   const text = body.toString('utf8')
   try {
     const { error } = z.object({ error: z.string() }).parse(JSON.parse(text))
-    return new ServeError('INVALID_REQUEST', error)
+    return new ServeError(reason, error)
   } catch {
     // A proxy's page, say.
-    return new ServeError('INVALID_REQUEST', `HTTP ${status}: ${text.slice(0, 200)}`)
+    return new ServeError(reason, `HTTP ${status}: ${text.slice(0, 200)}`)
   }
 }

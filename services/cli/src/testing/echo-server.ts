@@ -56,6 +56,8 @@ export interface Serving {
   readonly grpc: string
   readonly rest: string
   readonly metrics: string
+  /** Ends it before the test does. */
+  close(): Promise<void>
 }
 
 /**
@@ -97,7 +99,9 @@ export async function serveEcho(
     signal: new AbortController().signal,
     engines: [engine],
   })
-  t.teardown(() => running.close())
+  let closing: Promise<void> | undefined
+  const close = (): Promise<void> => (closing ??= running.close())
+  t.teardown(close)
   const ready = lines
     .map((line) => JSON.parse(line))
     .find((line) => line.message === 'server ready')
@@ -105,5 +109,6 @@ export async function serveEcho(
     grpc: `grpc://127.0.0.1:${ready.grpcPort}`,
     rest: `http://127.0.0.1:${ready.httpPort}`,
     metrics: `http://127.0.0.1:${ready.metricsPort}`,
+    close,
   }
 }

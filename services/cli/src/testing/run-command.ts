@@ -1,9 +1,14 @@
+import type { ProcessEnvironment } from '@tutti/chassis'
 import { run } from '../run.ts'
 
 /** Runs a command of `tutti` in this process. */
 export async function runCommand(
   argv: readonly string[],
-  o: { readonly input?: Uint8Array | string; readonly env?: Record<string, string> } = {},
+  o: {
+    readonly input?: Uint8Array | string
+    readonly env?: Record<string, string>
+    readonly signals?: ProcessEnvironment['signals']
+  } = {},
 ) {
   const printed = { out: '', err: '' }
   const { input } = o
@@ -16,7 +21,7 @@ export async function runCommand(
         yield input
       })(),
     }),
-    signals: { listen: () => () => {} },
+    signals: o.signals ?? { listen: () => () => {} },
     exit: () => {},
   })
   return { code, ...printed }

@@ -1,5 +1,4 @@
-import { writeFile } from 'node:fs/promises'
-import { type FlagTable, flagRefusal, printable } from '@tutti/chassis'
+import { type FlagTable, printable } from '@tutti/chassis'
 import { parseSteps, type RecordedSteps, STEPS_PARAMETER, waterfallRows } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import type { InferRequestParts, InferResponseParts, ModelMetadata } from '@tutti/protocol'
@@ -9,6 +8,7 @@ import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '../infer/infer-flags.
 import type { ModelClient } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
 import { readInputs, readModelName } from '../infer/read-inputs.ts'
+import { writeSvg } from '../plot/write-svg.ts'
 import { pathOf, type RequestTrace, timeParts } from './request-trace.ts'
 import { drawTrace } from './trace-svg.ts'
 import { renderTrace } from './trace-text.ts'
@@ -88,15 +88,6 @@ function readSteps(response: InferResponseParts | undefined): RecordedSteps {
   } catch (cause) {
     const text = `the server says what its steps took in a form of another version: ${printable(told.value.slice(0, 80))}`
     throw new ServeError('MALFORMED_MESSAGE', text, { cause })
-  }
-}
-
-async function writeSvg(file: string, svg: string): Promise<void> {
-  try {
-    await writeFile(file, svg)
-  } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause)
-    throw flagRefusal('--svg', `${file} cannot be written: ${problem}`, cause)
   }
 }
 

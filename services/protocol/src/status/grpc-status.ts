@@ -2,7 +2,7 @@ import { Metadata } from '@grpc/grpc-js'
 import {
   type ErrorDetails,
   helpAddress,
-  REASONS,
+  isReason,
   type Reason,
   ServeError,
   STATUS_CODES,
@@ -107,10 +107,6 @@ function readInfo(metadata: Metadata | undefined): ErrorInfo | undefined {
     // Details that do not parse are another server's business; code and text say enough.
     return undefined
   }
-}
-
-function isReason(text: string): text is Reason {
-  return Object.hasOwn(REASONS, text)
 }
 
 function readDetails(info: ErrorInfo): ErrorDetails {

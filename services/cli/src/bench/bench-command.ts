@@ -1,0 +1,136 @@
+import { setMaxListeners } from 'node:events'
+import { flagRefusal, type ProcessEnvironment, printable, systemClock } from '@tutti/chassis'
+import { bug, ServeError } from '@tutti/errors'
+import type { InferRequestParts } from '@tutti/protocol'
+import { type Command, withFlags } from '../command.ts'
+import { type ModelClient, parseServerUrl } from '../infer/model-client.ts'
+import { openClient } from '../infer/open-client.ts'
+import { readModelName } from '../infer/read-inputs.ts'
+import { writeSvg } from '../plot/write-svg.ts'
+import { BENCH_FLAGS, type BenchFlags } from './bench-flags.ts'
+import { benchInputs } from './bench-inputs.ts'
+import { type BenchResult, toResult } from './bench-result.ts'
+import { drawBench } from './bench-svg.ts'
+import { labelOfTarget, renderHead, renderPlot, renderRows } from './bench-text.ts'
+import { type Load, readLoads } from './load.ts'
+import { runLoad, type Target } from './run-load.ts'
+
+const MOST_TARGETS = 4
+
+export const benchCommand: Command = {
+  name: 'bench',
+  description: 'Puts a model of running servers under load, and shows latencies and throughput.',
+  ...withFlags(
+    { usage: 'tutti bench MODEL [FLAGS]', flags: BENCH_FLAGS, operands: ['model'] },
+    async ({ flags, positionals }, environment) => {
+      const model = readModelName(positionals)
+      const loads = readLoads(flags)
+      if (flags.url.length > MOST_TARGETS) {
+        throw flagRefusal('--url', `got ${flags.url.length}, want at most ${MOST_TARGETS}`)
+      }
+      // All addresses are read before anything is opened.
+      flags.url.forEach(parseServerUrl)
+      const clients = await Promise.all(
+        flags.url.map((url) => openClient({ ...flags, url }, environment)),
+      )
+      try {
+        const { request, targets } = await prepare(clients, { model, flags, environment })
+        return await bench(targets, { request, loads, flags, environment })
+      } finally {
+        for (const client of clients) client.close()
+      }
+    },
+  ),
+}
+
+/** The same request for all servers, encoded by each client once. */
+async function prepare(
+  clients: readonly ModelClient[],
+  o: {
+    readonly model: string
+    readonly flags: BenchFlags
+    readonly environment: ProcessEnvironment
+  },
+): Promise<{ readonly request: InferRequestParts; readonly targets: readonly Target[] }> {
+  const version = o.flags['model-version']
+  const described = await Promise.all(clients.map((client) => client.metadata(o.model, version)))
+  const [first] = described
+  if (first === undefined) throw bug('there is no server')
+  const inputs = await benchInputs(first, o.flags, o.environment)
+  const request = { modelName: o.model, modelVersion: version, inputs }
+  const targets = clients.flatMap((client, i) => {
+    const metadata = described[i]
+    return metadata === undefined ? [] : [{ send: client.prepare(request, metadata) }]
+  })
+  return { request, targets }
+}
+
+/** Runs all loads until they or the user end. @returns the exit code: 1 if a server answered nothing under a load. */
+async function bench(
+  targets: readonly Target[],
+  o: {
+    readonly request: InferRequestParts
+    readonly loads: readonly Load[]
+    readonly flags: BenchFlags
+    readonly environment: ProcessEnvironment
+  },
+): Promise<number> {
+  const { flags, environment } = o
+  const { modelName: model } = o.request
+  const urls = flags.url
+  const tell = (text: string): void => {
+    if (flags.format === 'text') environment.out(text)
+  }
+  const stop = new AbortController()
+  // Each request in flight listens.
+  setMaxListeners(0, stop.signal)
+  const end = () => stop.abort(new ServeError('CANCELLED', 'the user ended the run'))
+  const unlisten = environment.signals.listen(end)
+  const results: BenchResult[] = []
+  try {
+    tell(renderHead({ model, seconds: flags.duration, urls }))
+    for (const load of o.loads) {
+      if (stop.signal.aborted) break
+      const tallies = await runLoad(targets, load, {
+        durationMs: flags.duration * 1000,
+        warmUpMs: flags['warm-up'] * 1000,
+        maxInFlight: flags['max-in-flight'],
+        clock: systemClock,
+        signal: stop.signal,
+      })
+      const rows = tallies.map((tally, i) =>
+        toResult({ label: labelOfTarget(i), url: urls[i] ?? '' }, load, tally),
+      )
+      results.push(...rows)
+      tell(renderRows(rows))
+    }
+  } finally {
+    unlisten()
+  }
+  tell(renderPlot(results))
+  if (flags.svg !== undefined) await writeSvg(flags.svg, drawBench({ model, urls, results }))
+  if (flags.format === 'json') {
+    environment.out(renderJson(o.request, { results, isEnded: stop.signal.aborted }))
+  }
+  return results.every(({ answered }) => answered > 0) ? 0 : 1
+}
+
+/** One line; what is not known is null. */
+function renderJson(
+  { modelName, modelVersion, inputs }: InferRequestParts,
+  { results, isEnded }: { readonly results: readonly BenchResult[]; readonly isEnded: boolean },
+): string {
+  const json = {
+    model: modelName,
+    version: modelVersion || null,
+    inputs: inputs.map(({ name, datatype, shape }) => ({ name, datatype, shape })),
+    isEnded,
+    results: results.map(({ load, latencyMs, curve: _curve, ...result }) => ({
+      ...result,
+      concurrency: load.kind === 'closed' ? load.concurrency : null,
+      rate: load.kind === 'open' ? load.rate : null,
+      latencyMs: latencyMs ?? null,
+    })),
+  }
+  return `${printable(JSON.stringify(json))}\n`
+}

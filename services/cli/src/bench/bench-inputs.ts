@@ -1,0 +1,88 @@
+import { flagRefusal, type ProcessEnvironment } from '@tutti/chassis'
+import type { ModelMetadata, TensorMetadata } from '@tutti/protocol'
+import {
+  DATATYPES,
+  type Datatype,
+  elementCount,
+  encodeBytesTensor,
+  formatShape,
+  type NamedTensor,
+  toBrain,
+  toHalf,
+} from '@tutti/tensor'
+import { readNamed, splitNamed } from '../infer/named-flags.ts'
+import { parseShape } from '../infer/parse-shape.ts'
+import { readInputs } from '../infer/read-inputs.ts'
+import { seededRandom } from './open-loop.ts'
+
+const MOST_BYTES = 2 ** 31 - 1
+const BYTES_ELEMENT = Buffer.from('a')
+
+/**
+ * The inputs that `--input` gives, and made values for others: for all if there is no `--input`, else for those that `--shape`
+ * names, since inputs may be optional.
+ *
+ * @throws ServeError FLAG_INVALID for a size that is not known, or INVALID_REQUEST for what does not fit.
+ */
+export async function benchInputs(
+  { inputs, ...metadata }: ModelMetadata,
+  flags: { readonly input: readonly string[]; readonly shape: readonly string[] },
+  environment: ProcessEnvironment,
+): Promise<readonly NamedTensor[]> {
+  const given = readNamed('input', flags.input, inputs)
+  const shapes = readNamed('shape', flags.shape, inputs)
+  const isGiven = (text: string): boolean => given.has(splitNamed('shape', text, inputs)[0])
+  const shape = flags.shape.filter(isGiven)
+  const read = await readInputs({ ...metadata, inputs }, { ...flags, shape }, environment)
+  const made = inputs
+    .filter((input) => !given.has(input) && (given.size === 0 || shapes.has(input)))
+    .map((input) => makeInput(input, shapes.get(input)))
+  return [...read, ...made]
+}
+
+/**
+ * An input that the model's declaration allows: numbers from 0 up to 1, integers that are 0 or 1, since many are indices, and texts of one letter.
+ *
+ * @param shapeText - of `--shape`.
+ */
+export function makeInput(declared: TensorMetadata, shapeText: string | undefined): NamedTensor {
+  const { name, datatype } = declared
+  const shape =
+    shapeText === undefined ? declared.shape : parseShape(name, shapeText, declared.shape)
+  if (shape.includes(-1)) {
+    const example = shape.map((extent) => (extent === -1 ? 1 : extent)).join(',')
+    const what = `input '${name}' is ${datatype}${formatShape(shape)}`
+    const want = `want its sizes, such as --shape ${name}=${example}, or its values, --input ${name}=VALUE`
+    throw flagRefusal('--shape', `${what}; ${want}`)
+  }
+  const count = elementCount(shape)
+  const bytes = count * (DATATYPES[datatype].itemSize ?? 4 + BYTES_ELEMENT.byteLength)
+  if (bytes > MOST_BYTES) {
+    throw flagRefusal('--shape', `input '${name}' has ${bytes} bytes, want at most ${MOST_BYTES}`)
+  }
+  return { name, datatype, shape, data: makeData(datatype, count) }
+}
+
+type Write = (view: DataView, index: number, random: () => number) => void
+
+const FLOATS: Readonly<Partial<Record<Datatype, Write>>> = {
+  FP16: (view, i, random) => view.setUint16(i * 2, toHalf(random()), true),
+  BF16: (view, i, random) => view.setUint16(i * 2, toBrain(random()), true),
+  FP32: (view, i, random) => view.setFloat32(i * 4, random(), true),
+  FP64: (view, i, random) => view.setFloat64(i * 8, random(), true),
+}
+
+function makeData(datatype: Datatype, count: number): Uint8Array {
+  const { itemSize } = DATATYPES[datatype]
+  if (itemSize === null) {
+    return encodeBytesTensor(Array.from({ length: count }, () => BYTES_ELEMENT))
+  }
+  // Little-endian: the first byte of an integer is its lowest.
+  const write: Write =
+    FLOATS[datatype] ?? ((view, i, random) => view.setUint8(i * itemSize, random() < 0.5 ? 0 : 1))
+  const random = seededRandom(1)
+  const data = new Uint8Array(count * itemSize)
+  const view = new DataView(data.buffer)
+  for (let i = 0; i < count; i += 1) write(view, i, random)
+  return data
+}

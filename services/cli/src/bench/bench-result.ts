@@ -1,0 +1,108 @@
+import type { Load } from './load.ts'
+import type { Failures, Tally } from './tally.ts'
+
+/** The quantiles that are told, by the name that they have in JSON. */
+export const QUANTILES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999, max: 1 } as const
+export type QuantileName = keyof typeof QUANTILES
+export const QUANTILE_NAMES = ['p50', 'p90', 'p99', 'p999', 'max'] as const
+
+/** What one target did under one load. */
+export interface BenchResult {
+  /** A, B and so on, in the order of the command line. */
+  readonly target: string
+  readonly url: string
+  readonly load: Load
+  readonly seconds: number
+  readonly answered: number
+  /** Requests that failed; they are in no other figure. */
+  readonly failed: number
+  readonly failures: readonly Failures[]
+  /** In flight when the run was ended. */
+  readonly unanswered: number
+  /** Due in an open loop, and not sent. */
+  readonly unsent: number
+  /** Answers. */
+  readonly perSecond: number
+  /** Milliseconds; undefined if there was no answer. */
+  readonly latencyMs:
+    | (Readonly<Record<QuantileName, number>> & { readonly mean: number })
+    | undefined
+  /** Latencies in milliseconds by `-log10(1 - quantile)`, from the least to the last quantile that so many answers have. */
+  readonly curve: readonly (readonly [nines: number, ms: number])[]
+  /** What a reader of the figures has to know. */
+  readonly notes: readonly string[]
+}
+
+const POINTS_PER_NINE = 10
+const MOST_NINES = 6
+/** A share of the time; above it the client may be what is measured. */
+const BUSY = 0.9
+
+export function toResult(
+  target: { readonly label: string; readonly url: string },
+  load: Load,
+  tally: Tally,
+): BenchResult {
+  const { latencies, failedCount, failures, unanswered, unsent, elapsedMs } = tally
+  const answered = latencies.count
+  const seconds = elapsedMs / 1000
+  const result = {
+    target: target.label,
+    url: target.url,
+    load,
+    seconds,
+    answered,
+    failed: failedCount,
+    failures,
+    unanswered,
+    unsent,
+    perSecond: seconds === 0 ? 0 : answered / seconds,
+    latencyMs: quantilesOf(tally),
+    curve: curveOf(tally),
+  }
+  return { ...result, notes: notesOf(result, tally) }
+}
+
+function quantilesOf({ latencies }: Tally): BenchResult['latencyMs'] {
+  const mean = latencies.meanMs
+  if (mean === undefined) return undefined
+  const at = (q: number): number => latencies.quantileMs(q) ?? 0
+  const { p50, p90, p99, p999, max } = QUANTILES
+  return { mean, p50: at(p50), p90: at(p90), p99: at(p99), p999: at(p999), max: at(max) }
+}
+
+function curveOf({ latencies }: Tally): BenchResult['curve'] {
+  if (latencies.count === 0) return []
+  const nines = Math.min(MOST_NINES, Math.log10(latencies.count))
+  const points = Math.floor(nines * POINTS_PER_NINE) + 1
+  return Array.from({ length: points }, (_, i) => {
+    const x = i / POINTS_PER_NINE
+    return [x, latencies.quantileMs(1 - 10 ** -x) ?? 0]
+  })
+}
+
+function notesOf(
+  result: Omit<BenchResult, 'notes'>,
+  { busyMs, elapsedMs, isFull }: Tally,
+): readonly string[] {
+  const { load, unsent, answered, failures, unanswered } = result
+  const notes = failures.map(
+    ({ reason, count, message }) => `${count} failed with ${reason}, the first: ${message}`,
+  )
+  if (unanswered > 0) notes.push(`${unanswered} were in flight when the run was ended`)
+  if (unsent > 0) {
+    const why = isFull
+      ? 'as many were in flight as --max-in-flight allows'
+      : 'this client can send no more'
+    notes.push(
+      `the rate was not reached: ${unsent} requests were due and not sent, ${why}; latencies are too low`,
+    )
+  }
+  const share = elapsedMs === 0 ? 0 : busyMs / elapsedMs
+  // An open loop waits for its next request in turns of the event loop.
+  if (load.kind === 'closed' && share > BUSY && answered > 0) {
+    const percent = (share * 100).toFixed(0)
+    notes.push(`this client computed for ${percent} % of the time: the server may do more`)
+  }
+  return notes
+}

@@ -1,0 +1,46 @@
+import { flagRefusal } from '@tutti/chassis'
+
+/** How requests come: always as many in flight, or so many per second whatever the server does. */
+export type Load =
+  | { readonly kind: 'closed'; readonly concurrency: number }
+  | { readonly kind: 'open'; readonly rate: number }
+
+const MOST_LOADS = 20
+const MOST = { concurrency: 10_000, rate: 1_000_000 }
+
+/**
+ * Reads `--concurrency` and `--rate`, each a list with commas.
+ *
+ * @throws ServeError FLAG_INVALID for both, and for what is no such list.
+ */
+export function readLoads(flags: {
+  readonly concurrency: string | undefined
+  readonly rate: string | undefined
+}): readonly Load[] {
+  const { concurrency, rate } = flags
+  if (rate === undefined) {
+    return readList('concurrency', concurrency ?? '1').map((one) => ({
+      kind: 'closed',
+      concurrency: one,
+    }))
+  }
+  if (concurrency !== undefined) {
+    throw flagRefusal('--rate', 'got --concurrency too, want one of both')
+  }
+  return readList('rate', rate).map((one) => ({ kind: 'open', rate: one }))
+}
+
+function readList(flag: 'concurrency' | 'rate', text: string): readonly number[] {
+  const isRate = flag === 'rate'
+  const form = isRate ? /^\d{1,7}(\.\d{1,6})?$/ : /^\d{1,5}$/
+  const numbers = text.split(',').map((one) => (form.test(one) ? Number(one) : 0))
+  if (numbers.every((one) => one > 0 && one <= MOST[flag]) && numbers.length <= MOST_LOADS) {
+    return numbers
+  }
+  const want = `want at most ${MOST_LOADS} ${isRate ? 'numbers above 0' : 'whole numbers from 1'} to ${MOST[flag]}, such as 1,4,16`
+  throw flagRefusal(`--${flag}`, `got '${text}', ${want}`)
+}
+
+export function describeLoad(load: Load): string {
+  return load.kind === 'closed' ? `${load.concurrency} in flight` : `${load.rate}/s`
+}

@@ -1,0 +1,110 @@
+import { setImmediate } from 'node:timers/promises'
+import { sleep } from '@tutti/chassis'
+import { attempt, type Turn } from './turn.ts'
+
+/** Node's timers are up to a millisecond late; the rest is waited for in turns of the event loop. */
+const TIMER_MS = 2
+/** What was due shortly before the end is sent all the same. */
+const GRACE_MS = 10
+/** Requests that are due at the same time and sent before answers are read. */
+const BURST = 16
+
+export interface Arrivals {
+  /** The time to the next request, in milliseconds. */
+  readonly gapMs: () => number
+  readonly maxInFlight: number
+}
+
+/**
+ * Gaps between requests that come independently of one another, as those of many users do: exponentially distributed.
+ *
+ * @param rate - requests per second on average.
+ * @param random - from 0 up to 1, not 1.
+ */
+export function poissonGaps(rate: number, random: () => number): () => number {
+  return () => (-Math.log(1 - random()) * 1000) / rate
+}
+
+/** The same numbers for the same seed, from 0 up to 1: mulberry32. */
+export function seededRandom(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/**
+ * Sends requests when they are due, whether or not others have been answered. With `maxInFlight` of them in flight the next one
+ * waits for an answer, which its latency includes; what is still due at the end of the turn was not sent.
+ */
+export function runOpenLoop(turn: Turn, arrivals: Arrivals): Promise<void> {
+  return new OpenLoop(turn, arrivals).run()
+}
+
+class OpenLoop {
+  readonly #turn: Turn
+  readonly #o: Arrivals
+  readonly #endAt: number
+  #dueAt: number
+  #inFlight = 0
+  #answered: (() => void) | undefined
+
+  constructor(turn: Turn, o: Arrivals) {
+    this.#turn = turn
+    this.#o = o
+    this.#endAt = turn.clock.now() + turn.durationMs
+    this.#dueAt = turn.clock.now() + o.gapMs()
+  }
+
+  async run(): Promise<void> {
+    const { clock, signal, tally } = this.#turn
+    while (this.#dueAt < this.#endAt && clock.now() < this.#endAt + GRACE_MS) {
+      await waitUntil(this.#dueAt, this.#turn)
+      if (signal.aborted) break
+      for (let sent = 0; sent < BURST && this.#isDue() && !this.#isFull(); sent += 1) {
+        void this.#send(this.#dueAt)
+        this.#advance()
+      }
+      if (!this.#isDue() || !this.#isFull()) continue
+      tally.isFull = true
+      await this.#waitForAnswer()
+    }
+    for (; this.#dueAt < this.#endAt && !signal.aborted; this.#advance()) tally.unsent += 1
+    while (this.#inFlight > 0) await this.#waitForAnswer()
+  }
+
+  #isDue(): boolean {
+    return this.#dueAt < this.#endAt && this.#dueAt <= this.#turn.clock.now()
+  }
+
+  #isFull(): boolean {
+    return this.#inFlight >= this.#o.maxInFlight
+  }
+
+  #advance(): void {
+    this.#dueAt += this.#o.gapMs()
+  }
+
+  async #send(dueAt: number): Promise<void> {
+    this.#inFlight += 1
+    await attempt(this.#turn, dueAt)
+    this.#inFlight -= 1
+    this.#answered?.()
+  }
+
+  #waitForAnswer(): Promise<void> {
+    return new Promise((resolve) => (this.#answered = resolve))
+  }
+}
+
+/** Lets answers come in at least once. */
+async function waitUntil(dueAt: number, { clock, signal }: Turn): Promise<void> {
+  const coarseMs = dueAt - clock.now() - TIMER_MS
+  // The turn sees the abort itself.
+  if (coarseMs > 0) await sleep(coarseMs, { clock, signal }).catch(() => {})
+  do await setImmediate()
+  while (clock.now() < dueAt && !signal.aborted)
+}

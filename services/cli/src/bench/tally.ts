@@ -1,0 +1,49 @@
+import { ServeError } from '@tutti/errors'
+import { LatencyHistogram } from './latency-histogram.ts'
+
+/** Requests that failed for one reason. */
+export interface Failures {
+  readonly reason: string
+  readonly count: number
+  /** Of the first one. */
+  readonly message: string
+}
+
+/** Counts what comes of one target under one load, over all of its turns. */
+export class Tally {
+  readonly latencies = new LatencyHistogram()
+  readonly #failures = new Map<string, { count: number; readonly message: string }>()
+  /** Milliseconds in which requests were sent or waited for. */
+  elapsedMs = 0
+  /** Milliseconds of these in which this thread computed. */
+  busyMs = 0
+  /** Requests that had no answer when the user ended the run. */
+  unanswered = 0
+  /** Requests of an open loop that were due and could not be sent. */
+  unsent = 0
+  /** An open loop had as many requests in flight as it may have. */
+  isFull = false
+
+  /** Latencies count from when the request was due. */
+  answered(latencyMs: number): void {
+    this.latencies.record(latencyMs)
+  }
+
+  failed(error: unknown): void {
+    const { reason, message } = ServeError.from(error)
+    const known = this.#failures.get(reason)
+    if (known === undefined) this.#failures.set(reason, { count: 1, message })
+    else known.count += 1
+  }
+
+  /** The most frequent first. */
+  get failures(): readonly Failures[] {
+    return [...this.#failures]
+      .map(([reason, { count, message }]) => ({ reason, count, message }))
+      .toSorted((a, b) => b.count - a.count)
+  }
+
+  get failedCount(): number {
+    return [...this.#failures.values()].reduce((sum, { count }) => sum + count, 0)
+  }
+}
