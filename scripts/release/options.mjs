@@ -36,8 +36,9 @@ const OPTIONS = {
 
 /** Commands, with how many arguments each takes. */
 const COMMANDS = { version: 1, check: 1, pack: 0, push: 0, sign: 0, 'publish-npm': 0 }
-/** What a registry's references may hold: no scheme, and no capitals in the path. */
-const REGISTRY = /^[a-z0-9.-]+(:\d+)?(\/[a-z0-9._-]+)*$/i
+/** As references have it: no scheme, and each part of the path begins and ends with a letter or a digit. */
+const REGISTRY = /^[a-z0-9]+([.-]+[a-z0-9]+)*(:\d+)?(\/[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*)*$/i
+const SOURCE = /^https:\/\/[\w.:-]+(\/[\w-][\w.-]*)+$/
 
 /**
  * @param {readonly string[]} argv - what follows the script's name.
@@ -54,6 +55,11 @@ export function parseOptions(argv, cwd) {
   const { registry } = values
   if (!REGISTRY.test(registry)) {
     throw new SetupFailure(`--registry ${String(registry)}: want HOST/PATH without a scheme.`)
+  }
+  if (!SOURCE.test(values.source)) {
+    throw new SetupFailure(
+      `--source ${String(values.source)}: want https://HOST/PATH of the repository.`,
+    )
   }
   if (command === 'push' && values.images.length === 0) {
     throw new SetupFailure(

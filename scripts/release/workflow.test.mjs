@@ -45,6 +45,7 @@ await test('its commands are scripts of this checkout, with flags that they take
     // Variables of the shell stand for one word each.
     const words = rest
       .replaceAll('"', '')
+      .replace('$SOURCE', 'https://git.example/x/y')
       .replace(/\$\{?\w+\}?/g, 'ghcr.io/x')
       .split(' ')
     const parseWords = PARSERS[name]

@@ -1,6 +1,10 @@
 {{/* Checks of values that depend on each other. values.schema.json checks each alone, and its message for an `if` or a `not` says only that it failed. */}}
 
 {{- define "tutti.checks" -}}
+{{- $absent := include "tutti.absentValues" . | fromYamlArray -}}
+{{- if $absent -}}
+{{- fail (printf "\n\nvalues that are null, or that --reuse-values took from another chart: want something else than null, or --reset-then-reuse-values:\n- %s\n" (join "\n- " $absent)) -}}
+{{- end -}}
 {{- $problems := list -}}
 {{- range $name, $image := dict "operator" .Values.operator.image "router" .Values.router.image "step" .Values.step.image "nats" .Values.nats.image -}}
 {{- if eq $image.tag "latest" -}}
@@ -37,8 +41,8 @@
 {{- end -}}
 {{- end -}}
 {{- with .Values.telemetry -}}
-{{- if regexMatch "/v1/traces/?$" (.otlpEndpoint | default "") -}}
-{{- $problems = append $problems (printf "telemetry.otlpEndpoint: got %s, want it without /v1/traces" .otlpEndpoint) -}}
+{{- if and .otlpEndpoint (not (include "tutti.isCollector" .otlpEndpoint)) -}}
+{{- $problems = append $problems (printf "telemetry.otlpEndpoint: got %s, want the base of OTLP over HTTP, http://HOST:4318, without /v1/traces" .otlpEndpoint) -}}
 {{- end -}}
 {{- if and (not .otlpEndpoint) (or .headersSecret (ne (include "tutti.sampleRatio" . | float64) 1.0)) -}}
 {{- $problems = append $problems "telemetry.otlpEndpoint: got none, want the collector: telemetry.headersSecret or telemetry.sampleRatio is set" -}}
@@ -87,5 +91,56 @@
 {{- if not $external.issuerSecret }}
 - "nats.external.issuerSecret: got none, want the Secret with your signing key: nats.enabled is false"
 {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Not empty if pods would send their traces there: as the operator checks --otlp-endpoint (serving-flags.test.ts). No part of it is one that it would read in another way, such as /./ or a number of ten digits for an IPv4 address. */}}
+{{- define "tutti.isCollector" -}}
+{{- $isAddress := regexMatch `^https?://(?:(?:[A-Za-z0-9_-]+\.)*[A-Za-z_][A-Za-z0-9_-]*\.?|(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\.){3}(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])|\[(?:(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,7}:|(?:[0-9A-Fa-f]{1,4}:){1,6}:[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,4}(?::[0-9A-Fa-f]{1,4}){1,3}|::(?:[0-9A-Fa-f]{1,4}:){0,5}[0-9A-Fa-f]{1,4})\])(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$` . -}}
+{{- if and $isAddress (not (regexMatch `(?:[/.][Xx][Nn]--|/v1/traces/?$)` .)) -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Of each group, its values that templates need. Those whose default is empty, and Kubernetes' own fields, may be null. */}}
+{{- define "tutti.neededValues" -}}
+"": [global, crds, scope, operator, serviceAccount, rbac, router, step, nats, networkPolicy, metrics, tests]
+crds: [enabled, keep]
+scope: [mode]
+operator: [replicas, image, logLevel, podDisruptionBudget]
+operator.image: [repository, pullPolicy]
+operator.podDisruptionBudget: [enabled]
+serviceAccount: [create]
+rbac: [create, aggregateRoles]
+router: [replicas, image, allowImage]
+router.image: [repository, pullPolicy]
+step: [image, pythonImage, cudaImage, pythonCudaImage, allowHostAccess]
+step.image: [repository, pullPolicy]
+nats: [enabled, replicas, subjectPrefix, credentialLifetimeSeconds, image, config, accounts, podDisruptionBudget, external]
+nats.image: [repository, tag, pullPolicy]
+nats.config: [maxPayload, maxPending, maxConnections]
+nats.accounts: [enabled, connections, subscriptions, maxPending, goMemoryLimit]
+nats.podDisruptionBudget: [enabled]
+nats.external: [privateAuthority]
+networkPolicy: [enabled]
+metrics: [enabled, serviceMonitor, podMonitor, prometheusRule, dashboards]
+metrics.serviceMonitor: [enabled, interval]
+metrics.podMonitor: [enabled, interval]
+metrics.prometheusRule: [enabled, stepSeconds, waitingRequests]
+metrics.dashboards: [enabled]
+tests: [enabled]
+{{- end -}}
+
+{{/* A YAML list: those that are not there. */}}
+{{- define "tutti.absentValues" -}}
+{{- $values := .Values -}}
+{{- range $path, $names := include "tutti.neededValues" . | fromYaml -}}
+{{- $group := $values -}}
+{{- range without (splitList "." $path) "" -}}
+{{- $group = index ($group | default dict) . -}}
+{{- end -}}
+{{- range $name := $names -}}
+{{- if and (kindIs "map" $group) (kindIs "invalid" (index $group $name)) }}
+- {{ printf "%s.%s" $path $name | trimPrefix "." }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

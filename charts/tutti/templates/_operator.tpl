@@ -65,12 +65,12 @@
 {{- $flags = append $flags (printf "--nats-issuer-secret=%s" .Values.nats.external.issuerSecret) -}}
 {{- $flags = append $flags (printf "--nats-private-authority=%t" .Values.nats.external.privateAuthority) -}}
 {{- end -}}
-{{- range concat $flags .Values.operator.extraArgs }}
+{{- range concat $flags (.Values.operator.extraArgs | default list) }}
 - {{ . | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* The share of the requests that are traced; null is the default, as for all values. */}}
+{{/* The share of the requests that are traced. With --reuse-values from a chart without telemetry there is none. */}}
 {{- define "tutti.sampleRatio" -}}
 {{- if kindIs "invalid" .sampleRatio }}1{{ else }}{{ toString .sampleRatio }}{{ end -}}
 {{- end -}}

@@ -48,6 +48,18 @@ export async function template(values: Values, ...args: readonly string[]): Prom
   )
 }
 
+/** Two at a time: each is a process that a test waits for. */
+export async function forEach<T>(
+  items: readonly T[],
+  check: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = [...items]
+  const work = async (): Promise<void> => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await check(item)
+  }
+  await Promise.all([work(), work()])
+}
+
 /** What the chart renders. @throws Error with helm's words. */
 export async function render(values: Values = {}, ...args: readonly string[]): Promise<Rendered[]> {
   const { code, out, err } = await template(values, ...args)

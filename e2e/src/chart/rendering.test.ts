@@ -10,6 +10,7 @@ import {
   CHART,
   EARLIER_CHART,
   find,
+  forEach,
   helm,
   namesOf,
   operatorArgsOf,
@@ -23,15 +24,6 @@ import {
 const WITH_HELM = { skip: withoutKube('helm') }
 
 const OVERLAYS = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name))
-
-/** Two at a time: each is a process that a test waits for. */
-async function forEach<T>(items: readonly T[], check: (item: T) => Promise<void>): Promise<void> {
-  const left = [...items]
-  const work = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await check(item)
-  }
-  await Promise.all([work(), work()])
-}
 
 await t.test('helm has nothing to say against it, with any overlay', WITH_HELM, async (t) => {
   await forEach(OVERLAYS, async (overlay) => {
@@ -121,103 +113,6 @@ await t.test(
     }
   },
 )
-
-await t.test('values that cannot be are refused', WITH_HELM, async (t) => {
-  const cases: readonly Readonly<Record<string, unknown>>[] = [
-    { 'nats.image.tag': '' },
-    { 'step.image.digest': 'sha256:abc' },
-    { 'operator.replicas': 0 },
-    { 'nats.replicas': 2 },
-    { 'nats.subjectPrefix': 'a.b' },
-    { 'nats.credentialLifetimeSeconds': 1 },
-    { 'nats.enabled': false, 'nats.external': { urls: ['http://n:1'], issuerSecret: 's' } },
-    { 'scope.mode': 'Some' },
-    { 'global.imageRegistry': 'https://registry.example' },
-    { 'networkPolicy.apiServerCIDR': 'here' },
-    { 'operator.logLevel': 'loud' },
-    { 'operator.resources.limits.memory': '12Quux' },
-    { 'nats.resources.requests.cpu': '-1' },
-    { 'metrics.prometheusRule.stepSeconds': 30 },
-    { 'metrics.prometheusRule.runbookUrl': 'wiki.example' },
-    { 'telemetry.otlpEndpoint': 'collector:4318' },
-    { 'telemetry.sampleRatio': 2 },
-    { 'router.console': 'On' },
-  ]
-  await forEach(cases, async (values) => {
-    const { code, err } = await template(values)
-    t.not(code, 0, JSON.stringify(values))
-    t.match(err, /values don't meet the specifications of the schema/, JSON.stringify(values))
-  })
-})
-
-await t.test('values that do not fit together say what is wanted', WITH_HELM, async (t) => {
-  const urls = ['nats://n:4222']
-  const cases: readonly (readonly [Readonly<Record<string, unknown>>, string])[] = [
-    [{ 'operator.image.tag': 'latest' }, '- operator.image.tag: got latest, want a version'],
-    [
-      { 'nats.image.tag': 'latest', 'step.image.tag': 'latest' },
-      '- nats.image.tag: got latest, want a version, or a digest\n- step.image.tag: got latest',
-    ],
-    [{ 'step.cudaImage.tag': 'latest' }, '- step.cudaImage.tag: got latest, want a version'],
-    [
-      { 'step.pythonImage.tag': '1' },
-      '- step.pythonImage: got a tag or a digest alone, want step.pythonImage.repository too',
-    ],
-    [
-      { 'step.image.digest': `sha256:${'0'.repeat(64)}` },
-      '- step.image.digest: got a digest without step.pythonImage, want its repository and digest too',
-    ],
-    [{ 'nats.enabled': false }, '- nats.external.urls: got none, want the URLs of your servers'],
-    [
-      { 'nats.enabled': false, 'nats.external.urls': urls },
-      '- nats.external.issuerSecret: got none, want the Secret with your signing key',
-    ],
-    [{ 'nats.external.urls': urls }, '- nats.external.urls: is for servers of your own'],
-    [
-      { 'nats.external.privateAuthority': true },
-      '- nats.external.privateAuthority: is for servers',
-    ],
-    [
-      { 'nats.config.maxPending': '15MB' },
-      '- nats.config.maxPending: got 15MB, want 16MB at least',
-    ],
-    [
-      { 'nats.accounts.maxPending': '8MB' },
-      '- nats.accounts.maxPending: got 8MB, want 16MB at least',
-    ],
-    [
-      { 'nats.accounts.enabled': false, 'nats.accounts.former': 'keep' },
-      '- nats.accounts.former: got keep, want nats.accounts.enabled: true too',
-    ],
-    [
-      { 'nats.enabled': false, 'nats.accounts.former': 'keep' },
-      "- nats.accounts.former: is for the chart's own servers",
-    ],
-    [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want the namespaces to serve'],
-    [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
-    [{ 'step.allowHostPath': true }, '- step.allowHostPath: got it, want step.allowHostAccess'],
-    [
-      { 'telemetry.otlpEndpoint': 'http://c:4318/v1/traces' },
-      '- telemetry.otlpEndpoint: got http://c:4318/v1/traces, want it without /v1/traces',
-    ],
-    [{ 'telemetry.sampleRatio': 0.5 }, '- telemetry.otlpEndpoint: got none, want the collector'],
-    [{ 'global.imageregistry': 'r.example' }, '- global.imageregistry: want global.imageRegistry'],
-    [
-      { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },
-      '- metrics.serviceMonitor.enabled: got true, want metrics.enabled: true too',
-    ],
-  ]
-  await forEach(cases, async ([values, problem]) => {
-    const { code, err } = await template(values)
-    t.not(code, 0, problem)
-    t.match(err, problem)
-  })
-  const least = { 'nats.config.maxPending': '16384KB' }
-  const registry = { 'global.imageRegistry': 'registry.example:5000/mirror/' }
-  await forEach([least, registry], async (values) => {
-    t.match(await template(values), { code: 0 }, JSON.stringify(values))
-  })
-})
 
 await t.test(
   'each toggle takes away or adds what it names, and nothing else',
