@@ -1,10 +1,13 @@
-import { systemClock } from '@tutti/chassis'
+import { type Clock, systemClock } from '@tutti/chassis'
+import { createManualClock, until } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { parseModelConfig } from '@tutti/model-config'
 import { StatisticsRecorder } from '@tutti/server'
 import { ScriptedBackend } from '@tutti/server/testing'
 import t from 'tap'
 import { ConsoleReads } from './console-reads.ts'
+import type { ConsoleSource } from './console-source.ts'
+import { readReplicas } from './read-replicas.ts'
 
 const io =
   'input { name: "X" data_type: TYPE_FP32 dims: 1 } output { name: "Y" data_type: TYPE_FP32 dims: 1 }'
@@ -23,8 +26,28 @@ const CONFIGS = Object.fromEntries(
   ]),
 )
 
+const TIMES = { requests: 1, failures: 0, queueMs: 1, transferMs: 2, computeMs: 3 }
+const VERSION = { version: '1', revision: 'r', state: 'READY', reason: '' }
+const REPLICAS: Pick<ConsoleSource, 'replicasOf' | 'replicaTotals' | 'otherRouters'> = {
+  replicasOf: (models) =>
+    [...models].flatMap((model) => {
+      const one = { replica: `${model}-1`, host: 'pod', reachedOver: 'nats', inFlight: 2 }
+      const versions = [{ ...VERSION, model }]
+      return model === 'ens' ? [] : [{ ...one, state: 'taking work', load: undefined, versions }]
+    }),
+  replicaTotals: () => [
+    { replica: 'add-1', model: 'add', ensemble: 'ens', step: 'first', ...TIMES },
+    { replica: 'add-1', model: 'add', ensemble: 'ens', step: 'second', ...TIMES },
+    { replica: 'add-1', model: 'add', ensemble: '', step: '', ...TIMES },
+    { replica: 'hidden-1', model: 'hidden', ensemble: 'ens', step: 'third', ...TIMES },
+  ],
+  otherRouters: () => [{ name: 'router-b', host: 'pod-b' }],
+}
+
 /** What a caller reads who sees all models but `hidden`. */
-function setup(o: { readonly failure?: ServeError } = {}) {
+function setup(
+  o: { readonly failure?: ServeError; readonly hangs?: boolean; readonly clock?: Clock } = {},
+) {
   const backend = new ScriptedBackend({})
   backend.index = ['add', 'other', 'ens'].map((name) => ({
     name,
@@ -43,9 +66,11 @@ function setup(o: { readonly failure?: ServeError } = {}) {
         return config && { name, kind, config }
       },
       stepTotals: () => [],
+      ...REPLICAS,
       statisticsOf: async (names) => {
         asked.push([...names])
         if (o.failure !== undefined) throw o.failure
+        if (o.hangs === true) await new Promise(() => {})
         return [...names].map((name) => {
           const recorder = new StatisticsRecorder({ name, version: '1', clock: systemClock })
           recorder.recordFailure({ requestNs: 1, reason: 'OTHER' })
@@ -56,7 +81,7 @@ function setup(o: { readonly failure?: ServeError } = {}) {
     server: { name: 's', version: '1', scope: 'a test' },
     mayInfer: false,
     http: undefined,
-    clock: systemClock,
+    clock: o.clock ?? systemClock,
   })
   return { reads, backend, asked }
 }
@@ -100,4 +125,46 @@ await t.test('while counts cannot be had, states and graphs are there all the sa
   t.equal(detail.countsFailure, 'step a does not answer')
   t.equal(detail.counts, undefined, 'not zero: the next figures would look like a burst')
   t.match(detail.graph?.steps, [{ state: 'ready', failures: undefined }, {}, {}])
+})
+
+await t.test('replicas are those of a model, or of the steps that may be seen', async (t) => {
+  const { reads, backend } = setup()
+  const model = await reads.model(backend, 'add')
+  t.match(model.replicas, {
+    all: [{ replica: 'add-1', host: 'pod', totals: [{ step: '', requests: 3, computeMs: 9 }] }],
+    leftOut: 0,
+  })
+  const { replicas } = await reads.model(backend, 'ens')
+  t.match(replicas?.all, [{ replica: 'add-1', totals: [{ step: 'first' }, { step: 'second' }] }])
+  t.equal(replicas?.all.length, 1, 'not those of a model that is hidden')
+  t.same((await reads.model(backend, 'other')).replicas?.all[0]?.totals, [])
+})
+
+await t.test('identities without control learn nothing of replicas and routers', async (t) => {
+  const { reads, backend } = setup()
+  t.same((await reads.overview(backend)).server.others, [{ name: 'router-b', host: 'pod-b' }])
+  Object.assign(backend, { identity: { name: 'ci', mayControl: false } })
+  t.equal((await reads.overview(backend)).server.others, undefined)
+  t.equal((await reads.model(backend, 'add')).replicas, undefined)
+})
+
+await t.test('of many replicas the page gets some, and how many are missing', async (t) => {
+  const [one] = REPLICAS.replicasOf(new Set(['add']))
+  if (one === undefined) throw new Error('none')
+  const many = Array.from({ length: 1000 }, (_, i) => ({ ...one, replica: `add-${i}` }))
+  const source = { ...REPLICAS, replicasOf: () => many }
+  const { all, leftOut } = readReplicas(source, { models: new Set(['add']), ensemble: undefined })
+  t.same([all.length, leftOut], [200, 800])
+})
+
+await t.test('a step that hangs does not hold up what is known without it', async (t) => {
+  const clock = createManualClock()
+  const { reads, backend } = setup({ clock, hangs: true })
+  const asked = reads.model(backend, 'add')
+  await until('it waits', () => clock.pending === 1)
+  clock.advance(1500)
+  const { countsFailure, replicas } = await asked
+  t.equal(countsFailure, 'a step has not answered within 1500 ms')
+  t.equal(replicas?.all.length, 1)
+  t.equal(clock.pending, 0)
 })

@@ -3,17 +3,18 @@ import { ServeError } from '@tutti/errors'
 import { isDecoupled, type ModelConfig, modelMetadata } from '@tutti/model-config'
 import type { IndexEntry, InferenceBackend } from '@tutti/server'
 import type { Counts } from './api/counts.ts'
-import type { ModelDetail } from './api/model-detail.ts'
+import type { Graph, ModelDetail } from './api/model-detail.ts'
 import type { ListedModel, Overview, Version } from './api/overview.ts'
 import type { ConsoleModel, ConsoleSource } from './console-source.ts'
 import { nextMs } from './next-ms.ts'
 import { NO_COUNTS, readCounts } from './read-counts.ts'
 import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
 import { mayCatch } from './read-next-request.ts'
+import { readReplicas } from './read-replicas.ts'
 
 export interface ConsoleReadsOptions {
-  readonly source: Pick<ConsoleSource, 'find' | 'statisticsOf' | 'stepTotals'>
-  readonly server: Omit<Overview['server'], 'isReady'>
+  readonly source: Omit<ConsoleSource, 'waitForRequest' | 'stopWaiting'>
+  readonly server: Omit<Overview['server'], 'isReady' | 'others'>
   readonly mayInfer: boolean
   readonly http: ModelDetail['http']
   readonly clock: Clock
@@ -22,6 +23,8 @@ export interface ConsoleReadsOptions {
 /** Milliseconds between two readings of the list, and of a model. */
 const LIST_MS = 2000
 const MODEL_MS = 1000
+/** A step that hangs must not take away what is known of it, and in three seconds it is gone. */
+const ANSWER_MS = 1500
 
 /** What the page reads, each time what one caller's index names: nothing is kept, and nothing runs while no page is open. */
 export class ConsoleReads {
@@ -32,7 +35,7 @@ export class ConsoleReads {
   }
 
   async overview(backend: InferenceBackend): Promise<Overview> {
-    const { server, clock } = this.#o
+    const { server, source, clock } = this.#o
     const versions = groupVersions(await backend.repositoryIndex(false))
     const { countsOf, countsFailure } = await this.#count(versions.keys())
     const models = [...versions].map(([name, all]): ListedModel => {
@@ -40,7 +43,11 @@ export class ConsoleReads {
       return { ...described(name, found), versions: all, counts: countsOf(name) }
     })
     return {
-      server: { ...server, isReady: backend.isReady() },
+      server: {
+        ...server,
+        isReady: backend.isReady(),
+        ...(mayCatch(backend) && { others: source.otherRouters() }),
+      },
       atMs: clock.now(),
       nextMs: nextMs(LIST_MS, models.length),
       countsFailure,
@@ -61,20 +68,15 @@ export class ConsoleReads {
     const steps = config?.ensemble_scheduling?.step.map((step) => step.model_name) ?? []
     const asked = [name, ...steps.filter((model) => versions.has(model))]
     const { countsOf, countsFailure } = await this.#count(asked)
-    const known = (model: string): KnownStep | undefined => {
-      const all = versions.get(model)
-      if (all === undefined) return undefined
-      const failures = countsOf(model)?.failures
-      return { config: source.find(model)?.config, isReady: all.some(isReady), failures }
-    }
-    const { plan } = found ?? {}
-    const totals = source.stepTotals(name)
-    const graph = config && readGraph({ config, plan, known, totals })
+    const graph = found && this.#graph(found, { versions, countsOf })
+    const ensemble = found?.kind === 'ensemble' ? name : undefined
+    const runs = { models: new Set(asked), ensemble }
     return {
       ...described(name, found),
       ...signature(config, found),
       versions: own,
       ...(graph && { graph }),
+      ...(mayCatch(backend) && { replicas: readReplicas(source, runs) }),
       usedBy: [...versions.keys()].filter((other) => calls(source.find(other), name)),
       mayInfer,
       mayCatch: mayCatch(backend),
@@ -86,21 +88,48 @@ export class ConsoleReads {
     }
   }
 
+  #graph(
+    { name, config, plan }: ConsoleModel,
+    o: { readonly versions: ReadonlyMap<string, readonly Version[]>; readonly countsOf: CountsOf },
+  ): Graph | undefined {
+    const { source } = this.#o
+    const known = (model: string): KnownStep | undefined => {
+      const all = o.versions.get(model)
+      if (all === undefined) return undefined
+      const failures = o.countsOf(model)?.failures
+      return { config: source.find(model)?.config, isReady: all.some(isReady), failures }
+    }
+    return config && readGraph({ config, plan, known, totals: source.stepTotals(name) })
+  }
+
   /** One step that does not answer must not take the states away too: then there are no counts. */
   async #count(names: Iterable<string>): Promise<{
-    readonly countsOf: (name: string) => Counts | undefined
+    readonly countsOf: CountsOf
     readonly countsFailure: string
   }> {
     const { source } = this.#o
     const isEnsemble = (name: string): boolean => source.find(name)?.kind === 'ensemble'
     try {
-      const counts = readCounts(await source.statisticsOf(new Set(names)), isEnsemble)
+      const asked = source.statisticsOf(new Set(names))
+      const counts = readCounts(await this.#inTime(asked), isEnsemble)
       return { countsOf: (name) => counts.get(name) ?? NO_COUNTS, countsFailure: '' }
     } catch (error) {
       return { countsOf: () => undefined, countsFailure: ServeError.from(error).message }
     }
   }
+
+  /** @throws ServeError STEP_UNAVAILABLE, or what it rejects with. */
+  async #inTime<T>(asked: Promise<T>): Promise<T> {
+    const { promise, reject } = Promise.withResolvers<never>()
+    const text = `a step has not answered within ${ANSWER_MS} ms`
+    const stop = this.#o.clock.setTimer(ANSWER_MS, () => {
+      reject(new ServeError('STEP_UNAVAILABLE', text))
+    })
+    return await Promise.race([asked, promise]).finally(stop)
+  }
 }
+
+type CountsOf = (name: string) => Counts | undefined
 
 function described(name: string, found: ConsoleModel | undefined) {
   const { config, kind } = found ?? {}

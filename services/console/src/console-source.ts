@@ -19,6 +19,54 @@ export interface WaitOptions {
   readonly wanted: WantedRequest
 }
 
+/** What a replica has of a model; one without versions has an entry without a number. */
+export interface ReplicaVersion {
+  readonly model: string
+  readonly version: string
+  readonly revision: string
+  /** As in the index, and IDLE for a version that is ready and gets no new requests. */
+  readonly state: string
+  /** Why it gets none, or ''. */
+  readonly reason: string
+}
+
+/** A step process that knows a model, as this router sees it. */
+export interface ConsoleReplica {
+  readonly replica: string
+  /** Its machine, or its pod; '' if it does not say. */
+  readonly host: string
+  readonly state: 'taking work' | 'draining' | 'suspect' | 'other protocol'
+  /** `this process`, `nats`, or the kind of a direct connection. */
+  readonly reachedOver: string
+  /** Requests of this router that it has not answered. */
+  readonly inFlight: number
+  /** What it says of all its callers; undefined for one of this process. */
+  readonly load: { readonly inFlight: number; readonly queued: number } | undefined
+  readonly versions: readonly ReplicaVersion[]
+}
+
+/** What the calls of one step took at one replica, in milliseconds. Ensemble and step are '' for requests to the model itself. */
+export interface ReplicaTotals {
+  readonly replica: string
+  readonly model: string
+  readonly ensemble: string
+  readonly step: string
+  /** That were answered. */
+  readonly requests: number
+  /** Attempts that failed, also those that were tried again elsewhere. */
+  readonly failures: number
+  readonly queueMs: number
+  readonly transferMs: number
+  readonly computeMs: number
+}
+
+/** Another router of the repository. */
+export interface OtherRouter {
+  readonly name: string
+  /** Its machine, or its pod; '' if it did not say. */
+  readonly host: string
+}
+
 /** What the console shows beside what clients can ask; never more than the caller's index names. */
 export interface ConsoleSource {
   find(name: string): ConsoleModel | undefined
@@ -35,6 +83,11 @@ export interface ConsoleSource {
    */
   waitForRequest(o: WaitOptions): CaptureState
   stopWaiting(o: Pick<WaitOptions, 'page' | 'turn'>): void
+  /** Those that know some of the models, whether they serve them or not. */
+  replicasOf(models: ReadonlySet<string>): readonly ConsoleReplica[]
+  /** Since a page reads them; it counts no more a minute after the last time. */
+  replicaTotals(): readonly ReplicaTotals[]
+  otherRouters(): readonly OtherRouter[]
   /** Of the steps of an ensemble. */
   stepTotals(ensemble: string): readonly StepTotals[]
 }

@@ -1,6 +1,14 @@
 export { parseSteps, type RecordedSteps, STEPS_PARAMETER } from './api/step-span.ts'
 export { CONSOLE_FLAGS, checkConsoleFlags } from './console-flags.ts'
-export type { ConsoleModel, ConsoleSource, WaitOptions } from './console-source.ts'
+export type {
+  ConsoleModel,
+  ConsoleReplica,
+  ConsoleSource,
+  OtherRouter,
+  ReplicaTotals,
+  ReplicaVersion,
+  WaitOptions,
+} from './console-source.ts'
 export { openConsole } from './open-console.ts'
 export { formatMs, formatRate } from './page/rates.ts'
 export {

@@ -46,7 +46,12 @@ export type ServedModel = z.infer<typeof ServedModel>
 
 /** What a step process answers when a router asks what it serves. */
 const StepDescription = z
-  .object({ replica: z.string(), models: z.array(ServedModel).readonly() })
+  .object({
+    replica: z.string(),
+    /** Of the machine, which is the pod on Kubernetes: for people. */
+    host: z.string().exactOptional(),
+    models: z.array(ServedModel).readonly(),
+  })
   .readonly()
 export type StepDescription = z.infer<typeof StepDescription>
 

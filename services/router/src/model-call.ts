@@ -42,9 +42,8 @@ export function callModel(o: RequestDependencies, call: ModelCall, sink: Respons
   o.sequences.begin(call, sink, {
     pinOf: () => pins.pinOf(call.target),
     choose: () => pins.choose(o, call.target, call.request),
-    call: (routed, to) => {
-      new Attempt(o, { ...call, owner: { key, callers, pins: routed ?? pins } }, to).begin()
-    },
+    call: (routed, to) =>
+      new Attempt(o, { ...call, owner: { key, callers, pins: routed ?? pins } }, to).begin(),
   })
 }
 
@@ -79,10 +78,9 @@ class Attempt implements ResponseSink {
     } catch (thrown) {
       const error = ServeError.from(thrown)
       const { target: revision } = owner.pins.pinOf(target)
-      const { signal } = context
       const again = (until: number): void => this.begin(until)
-      const wait = { error, directory, clock, revision, signal, giveUpAt, again, sink: this }
-      return awaitReplica(wait)
+      const wait = { error, directory, clock, revision, giveUpAt, again, sink: this }
+      return awaitReplica({ ...wait, signal: context.signal })
     }
     const { pin } = this.#chosen
     const { replica } = this.#chosen.replica.address
@@ -114,8 +112,9 @@ class Attempt implements ResponseSink {
     this.#observe(times)
     this.#span?.recordError(error)
     this.#end(executed)
-    const { clock, revisionRefused } = this.#o
+    const { clock, revisionRefused, replicaCounts } = this.#o
     const replica = this.#chosen?.replica.address.replica
+    if (replicaCounts.isCounting) replicaCounts.failed(this.#call, replica, error)
     if (replica !== undefined && error.reason === 'REVISION_GONE') revisionRefused(replica)
     const failed: FailedAttempt = {
       error: replica === undefined ? error : error.withDetails({ replica }),
@@ -150,7 +149,9 @@ class Attempt implements ResponseSink {
     const { ensemble, step, target } = this.#call
     const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
     const labels = { ensemble, step, model: target.entry.name }
-    const parts = this.#o.metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
+    const { metrics, replicaCounts } = this.#o
+    const parts = metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
+    if (replicaCounts.isCounting) replicaCounts.answered(this.#call, this.#chosen, parts)
     // Of a stream of responses the first.
     if (this.#span && !this.#hasResponded) addStepParts(this.#span, parts)
   }

@@ -1,4 +1,10 @@
-import type { ConsoleModel, ConsoleSource, WaitOptions } from '@tutti/console'
+import type {
+  ConsoleModel,
+  ConsoleReplica,
+  ConsoleSource,
+  ReplicaTotals,
+  WaitOptions,
+} from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import {
   type ModelConfig,
@@ -118,6 +124,26 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
 
   stopWaiting(o: Pick<WaitOptions, 'page' | 'turn'>): void {
     this.#router.stopWaiting(o)
+  }
+
+  replicasOf(names: ReadonlySet<string>): readonly ConsoleReplica[] {
+    const qualified = [...names].flatMap((name) => this.#qualified(name))
+    return this.#router.replicasOf(new Set(qualified)).map((one) => ({
+      ...one,
+      versions: one.versions.map((v) => ({ ...v, model: plainName(v.model) })),
+    }))
+  }
+
+  replicaTotals(): readonly ReplicaTotals[] {
+    return this.#router.replicaTotals().map((one) => ({
+      ...one,
+      model: plainName(one.model),
+      ensemble: plainName(one.ensemble),
+    }))
+  }
+
+  otherRouters(): [] {
+    return []
   }
 
   async statisticsOf(names: ReadonlySet<string>): Promise<readonly ModelStatistics[]> {

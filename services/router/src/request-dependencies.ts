@@ -4,6 +4,7 @@ import type { InferRequest, ModelTarget, ResponseSink, StepTraces } from '@tutti
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
 import type { LiveRevision, ResolvedEntry } from './catalog.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
+import type { ReplicaCounts } from './replica-counts.ts'
 import type { SequenceRoutes } from './sequence-routes.ts'
 
 /** The context of a request, with what traces its steps and calls if it is a traced one. */
@@ -68,6 +69,8 @@ export interface RequestDependencies {
   readonly revisionRefused: (replica: string) => void
   readonly clock: Clock
   readonly metrics: ServerMetrics
+  /** What calls took by replica, while a page looks. */
+  readonly replicaCounts: ReplicaCounts
   /** Absent without a response cache. */
   readonly cache?: AnswerFromCache
   /** Absent if spans lead nowhere. */

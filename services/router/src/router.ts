@@ -1,5 +1,12 @@
 import type { Tracing } from '@tutti/chassis'
-import type { ConsoleModel, ConsoleSource, WaitOptions } from '@tutti/console'
+import type {
+  ConsoleModel,
+  ConsoleReplica,
+  ConsoleSource,
+  OtherRouter,
+  ReplicaTotals,
+  WaitOptions,
+} from '@tutti/console'
 import { mergeStatistics, type PinnedVersion } from '@tutti/ensemble'
 import { type ModelMetadata, type ModelStatistics, modelMetadata } from '@tutti/model-config'
 import {
@@ -24,6 +31,7 @@ import { createEnsembleCache } from './ensemble-cache.ts'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
 import { createNestedExecutors, NESTING_DEFAULTS, type NestingBounds } from './nested-requests.ts'
 import { PinnedRequests } from './pinned-requests.ts'
+import { ReplicaCounts } from './replica-counts.ts'
 import type { Replicas, RequestDependencies } from './request-dependencies.ts'
 import { Requests } from './requests.ts'
 import { createRouterAnswers } from './router-answers.ts'
@@ -44,6 +52,10 @@ export interface RouterOptions extends ServedViewOptions {
   readonly listNames?: () => Promise<readonly string[] | undefined>
   /** A replica refused a revision that it was thought to serve: what is known of it is out of date. */
   readonly revisionRefused?: (replica: string) => void
+  /** For the console: how a replica is reached; absent where all are in this process. */
+  readonly reachedOver?: (replica: string) => string
+  /** For the console: the routers of the repository beside this one. */
+  readonly otherRouters?: () => readonly OtherRouter[]
 }
 
 /** To a step at once, for the console; of more models it is asked for all in one. */
@@ -70,12 +82,14 @@ export class Router implements InferenceBackend, ConsoleSource {
   readonly #o: RouterOptions
   readonly #recorders: EnsembleRecorders
   readonly #pinned = new PinnedRequests()
+  readonly #replicaCounts: ReplicaCounts
   readonly #captures: RequestCaptures
   #isLive = true
   #control: ModelControl | undefined
 
   constructor(o: RouterOptions) {
     this.#o = o
+    this.#replicaCounts = new ReplicaCounts(o.clock)
     this.sequences = new SequenceRoutes(o)
     this.#recorders = new EnsembleRecorders(o)
     const requests = this.#openRequests()
@@ -111,6 +125,7 @@ export class Router implements InferenceBackend, ConsoleSource {
       memory: this.memory,
       inFlight: new Map(),
       pinned: this.#pinned,
+      replicaCounts: this.#replicaCounts,
       sequences: this.sequences,
       tracing: tracing.isEnabled ? tracing : undefined,
       lookup: (name, version) => this.view.lookup(name, version),
@@ -177,6 +192,20 @@ export class Router implements InferenceBackend, ConsoleSource {
     return this.#o.metrics.stepTotals(ensemble)
   }
 
+  /** For the console: where models run, and why they do not. */
+  replicasOf(models: ReadonlySet<string>): readonly ConsoleReplica[] {
+    return this.view.replicasOf(models, this.#o.reachedOver ?? (() => 'this process'))
+  }
+
+  /** For the console: what the calls of steps took at each replica since a page looks. */
+  replicaTotals(): readonly ReplicaTotals[] {
+    return this.#replicaCounts.read()
+  }
+
+  otherRouters(): readonly OtherRouter[] {
+    return this.#o.otherRouters?.() ?? []
+  }
+
   modelMetadata(name: string, version: string): ModelMetadata {
     const { entry, config, version: found } = this.view.lookup(name, version)
     return modelMetadata(config, version === '' ? readyVersions(entry) : [found.version])
@@ -193,15 +222,17 @@ export class Router implements InferenceBackend, ConsoleSource {
 
   /** For the console: as `statistics`, of several models, and nothing of those that are not known. */
   async statisticsOf(names: ReadonlySet<string>): Promise<readonly ModelStatistics[]> {
-    const models = [...names].filter((name) => this.view.find(name)?.kind === 'model')
-    const all = await this.#ask(models.length > MAX_QUESTIONS ? [''] : models)
+    const all = await this.#ask([...names])
     return all.filter(({ name }) => names.has(name))
   }
 
+  /** @param names - '' is all. A step is asked for no others than it serves. */
   async #ask(names: readonly string[]): Promise<readonly ModelStatistics[]> {
-    const questions = this.view.controls.flatMap((step) =>
-      names.map((name) => step.statistics(name, '')),
-    )
+    const questions = this.view.controls.flatMap(({ control, models }) => {
+      const known = names.filter((name) => name === '' || models.has(name))
+      const asked = known.length > MAX_QUESTIONS ? [''] : known
+      return asked.map((name) => control.statistics(name, ''))
+    })
     const own = this.#recorders.all.map((recorder) => recorder.snapshot())
     return [...mergeStatistics(await Promise.all(questions)), ...own]
   }

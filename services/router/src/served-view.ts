@@ -1,4 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
+import type { ConsoleReplica } from '@tutti/console'
 import type { PinnedVersion, ServedByRouter, StepDescription } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import { areAllReady } from '@tutti/server'
@@ -18,6 +19,7 @@ import {
   onlyForeign,
   type ResolvedEntry,
 } from './catalog.ts'
+import { readReplicas } from './console-replicas.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { catalogChanged } from './log-events.ts'
 import { type Revisions, StepMembers, type StepQuestions } from './step-members.ts'
@@ -81,8 +83,18 @@ export class ServedView {
   }
 
   /** For questions to every replica that was described. */
-  get controls(): readonly StepQuestions[] {
+  get controls(): StepMembers['controls'] {
     return this.#members.controls
+  }
+
+  /** For the console: the replicas that know some of the models. @param reachedOver - how one is reached. */
+  replicasOf(
+    models: ReadonlySet<string>,
+    reachedOver: (replica: string) => string,
+  ): readonly ConsoleReplica[] {
+    const { directory } = this.#o
+    const members = this.#members
+    return readReplicas(models, { members, directory, foreign: this.#foreign, reachedOver })
   }
 
   get entries(): readonly (CatalogModel | CatalogEnsemble)[] {

@@ -52,9 +52,23 @@ export class StepMembers {
     if (this.#acceptance !== undefined) this.#directory.review(replica)
   }
 
-  /** For questions to every replica that was described. */
-  get controls(): readonly StepQuestions[] {
-    return [...this.#members.values()].flatMap(({ control }) => (control ? [control] : []))
+  /** For questions to every replica that was described, with the names of its models. */
+  get controls(): readonly {
+    readonly control: StepQuestions
+    readonly models: ReadonlySet<string>
+  }[] {
+    return [...this.#members.values()].flatMap(({ control, described }) => {
+      if (control === undefined) return []
+      const names = described?.description.models.map(({ name }) => name)
+      return [{ control, models: new Set(names) }]
+    })
+  }
+
+  /** Every replica that was described, as it described itself. */
+  get all(): readonly (StepDescription & { readonly host: string })[] {
+    return [...this.#members.values()].flatMap(({ described }) =>
+      described === undefined ? [] : [{ host: '', ...described.description }],
+    )
   }
 
   /** What new requests may use, and what is not READY, for the catalog. */

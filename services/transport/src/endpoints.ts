@@ -172,6 +172,8 @@ export interface RouterEndpoint extends MemberQuestions {
   readonly transport: TransportCounts
   /** Steps that are reached without the broker now. */
   readonly direct: readonly string[]
+  /** The other routers of the repository. */
+  readonly routers: readonly string[]
   /** A model version of a step. */
   readonly executor: FindReplicaExecutor
   drain(o: { readonly signal: AbortSignal }): Promise<void>

@@ -29,5 +29,5 @@ export {
 } from './replica-places.ts'
 export { UNWEIGHED, type Work } from './replica-work.ts'
 export { type FailedAttempt, retryOrFail } from './retries.ts'
-export { StepDirectory } from './step-directory.ts'
+export { type KnownReplica, StepDirectory } from './step-directory.ts'
 export { transportFamilies } from './transport-families.ts'

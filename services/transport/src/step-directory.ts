@@ -11,6 +11,9 @@ import { forgive } from './replica-work.ts'
 /** Which of the revisions that a replica serves may be asked of it. */
 export type MayUse = (replica: string, served: ServedRevision) => boolean
 
+/** A replica as the directory has it. */
+export type KnownReplica = Readonly<Pick<Member, 'isDraining' | 'isSuspect' | 'inFlight' | 'load'>>
+
 interface Member extends Replica {
   served: readonly ServedRevision[]
   /** Keys of those that may be used. */
@@ -87,6 +90,11 @@ export class StepDirectory {
     if (member === undefined || member.isSuspect === isSuspect) return
     member.isSuspect = isSuspect
     this.#reindex()
+  }
+
+  /** Undefined for one that is not known. */
+  find(replica: string): KnownReplica | undefined {
+    return this.#members.get(replica)
   }
 
   /** False for a replica that drains or is not known. */

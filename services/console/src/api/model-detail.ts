@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Counts } from './counts.ts'
 import { Kind, Version } from './overview.ts'
+import { Replicas } from './replica.ts'
 
 /** An input or output. `shape` has a leading -1 if the model batches. */
 export const Tensor = z.object({
@@ -55,6 +56,8 @@ export const ModelDetail = z.object({
   outputs: z.array(Tensor).readonly(),
   /** Of an ensemble. */
   graph: Graph.optional(),
+  /** Where it runs, or the models of its steps; absent if the caller may not see that. */
+  replicas: Replicas.optional(),
   /** The ensembles that call it. */
   usedBy: z.array(z.string()).readonly(),
   /** Whether the page may send requests to it. */

@@ -31,6 +31,11 @@ export const Overview = z.object({
     isReady: z.boolean(),
     /** What this server sees: `one process`, or one router of several. */
     scope: z.string(),
+    /** The other routers of the repository; absent if the caller may not see them. */
+    others: z
+      .array(z.object({ name: z.string(), host: z.string() }))
+      .readonly()
+      .optional(),
   }),
   /** Of the server's monotonic clock, in milliseconds: rates are taken from two answers. */
   atMs: z.number(),

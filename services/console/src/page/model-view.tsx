@@ -1,8 +1,11 @@
+import { useState } from 'preact/hooks'
 import { ModelDetail } from '../api/model-detail.ts'
 import { GraphView } from './graph-view.tsx'
 import { linkTo } from './links.ts'
 import { MissingFigures, Panel, Reasons, shapeOf, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates, stepRates } from './rates.ts'
+import type { Reading } from './replica-rows.ts'
+import { ReplicasView } from './replicas-view.tsx'
 import { RequestPanel } from './request/request-panel.tsx'
 import { StepsTable } from './steps-table.tsx'
 import { TryPanel } from './try/try-panel.tsx'
@@ -53,6 +56,7 @@ function Body({
           <StepsTable steps={steps} rates={rates} />
         </Panel>
       )}
+      <ReplicasPanel detail={detail} before={before} />
       <TryPanel detail={detail} />
       <RequestPanel detail={detail} />
       <Panel title="Signature">
@@ -71,6 +75,41 @@ function Body({
       )}
     </>
   )
+}
+
+function ReplicasPanel({
+  detail,
+  before,
+}: {
+  readonly detail: ModelDetail
+  readonly before: ModelDetail | undefined
+}) {
+  const { name, kind, graph } = detail
+  // Those of an ensemble's steps may be many, and its figures stand above.
+  const [isOpen, setOpen] = useState(kind !== 'ensemble')
+  const now = readingOf(detail)
+  if (now === undefined) return null
+  return (
+    <Panel title="Replicas">
+      {kind === 'ensemble' && (
+        <button type="button" class="plain" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? 'Hide' : 'Show'} the replicas of its steps
+        </button>
+      )}
+      {isOpen && (
+        <ReplicasView
+          model={name}
+          steps={graph?.steps}
+          now={now}
+          before={before && readingOf(before)}
+        />
+      )}
+    </Panel>
+  )
+}
+
+function readingOf({ atMs, replicas }: ModelDetail): Reading | undefined {
+  return replicas && { atMs, replicas }
 }
 
 function Figures({

@@ -90,8 +90,22 @@ function Summary({ overview: { server, models } }: { readonly overview: Overview
     <p class="quiet">
       {server.name} {server.version} · {server.scope} ·{' '}
       {server.isReady ? 'server ready' : 'server not ready'} · {ready} of {models.length} ready
+      <OtherRouters others={server.others ?? []} />
     </p>
   )
+}
+
+const MOST_ROUTERS = 8
+
+/** This page shows one of them. */
+function OtherRouters({ others }: { readonly others: NonNullable<Overview['server']['others']> }) {
+  if (others.length === 0) return null
+  const names = others
+    .slice(0, MOST_ROUTERS)
+    .map(({ name, host }) => (host ? `${name} on ${host}` : name))
+  const more = others.length > names.length ? ' …' : ''
+  const routers = others.length === 1 ? 'router serves' : 'routers serve'
+  return ` · ${others.length} other ${routers} the same repository: ${names.join(', ')}${more}`
 }
 
 function Row({ model, rates }: { readonly model: ListedModel; readonly rates: Rates | undefined }) {

@@ -23,6 +23,7 @@ function open(
   }
   const comparison = new EnsembleComparison({
     self: 'router-a',
+    host: 'pod-a',
     ensembles: () => ensembles,
     members: Promise.resolve({ ask }),
     log,

@@ -13,11 +13,15 @@ const UNLIMITED = new AbortController().signal
 /** Routers that wait to be asked; a bound, because their names come from outside. */
 const MAX_WAITING = 1024
 
+/** Of a name in DNS. */
+const LONGEST_HOST = 253
+
 /** Ensemble, version and the digest of its configuration and files. */
 const Described = z.tuple([z.string(), z.number(), z.string()])
 type Described = Readonly<z.infer<typeof Described>>
 
-const Description = z.object({ ensembles: z.array(Described) })
+/** `host` is for people. */
+const Description = z.object({ ensembles: z.array(Described), host: z.string().exactOptional() })
 
 /**
  * Notices that routers of one repository have different ensembles under one name: clients would get the one or the other, by
@@ -25,6 +29,7 @@ const Description = z.object({ ensembles: z.array(Described) })
  */
 export class EnsembleComparison {
   readonly #self: string
+  readonly #host: string
   readonly #ensembles: () => readonly EnsembleSource[]
   readonly #members: Promise<Pick<MemberQuestions, 'ask'>>
   readonly #log: Logger
@@ -32,16 +37,20 @@ export class EnsembleComparison {
   /** Asked one after the other, so that senders that only pretend to be routers cost one question at a time. */
   readonly #waiting = new Set<string>()
   #isAsking = false
+  readonly #hosts = new Map<string, string>()
   #described: { readonly of: readonly EnsembleSource[]; readonly as: object } | undefined
 
   constructor(o: {
     /** This router. */
     readonly self: string
+    /** Of its machine. */
+    readonly host: string
     readonly ensembles: () => readonly EnsembleSource[]
     readonly members: Promise<Pick<MemberQuestions, 'ask'>>
     readonly log: Logger
   }) {
     this.#self = o.self
+    this.#host = o.host
     this.#ensembles = o.ensembles
     this.#members = o.members
     this.#log = o.log
@@ -51,9 +60,15 @@ export class EnsembleComparison {
   readonly describe = (): object => {
     const ensembles = this.#ensembles()
     if (this.#described?.of !== ensembles) {
-      this.#described = { of: ensembles, as: { ensembles: ensembles.flatMap(toDescribed) } }
+      const as = { ensembles: ensembles.flatMap(toDescribed), host: this.#host }
+      this.#described = { of: ensembles, as }
     }
     return this.#described.as
+  }
+
+  /** The machine of another router, as it said last; '' if it did not. */
+  hostOf(router: string): string {
+    return this.#hosts.get(router) ?? ''
   }
 
   /** Another router is there, or has other ensembles than before. */
@@ -79,7 +94,8 @@ export class EnsembleComparison {
   async #compare(router: string): Promise<void> {
     const members = await this.#members
     const answer = await members.ask(router, 'describe', null, { signal: UNLIMITED })
-    const theirs = parseWire('router description', Description, answer).ensembles
+    const { ensembles: theirs, host } = parseWire('router description', Description, answer)
+    this.#remember(router, host)
     const own = new Map(
       this.#ensembles()
         .flatMap(toDescribed)
@@ -92,6 +108,13 @@ export class EnsembleComparison {
       if (!this.#logged.isNew([router, ours, other])) continue
       ensemblesDiffer(this.#log, { ensemble, version, routers: [this.#self, router] })
     }
+  }
+
+  /** Routers come and go. */
+  #remember(router: string, host: string | undefined): void {
+    if (host === undefined || host.length > LONGEST_HOST) return
+    if (this.#hosts.size >= MAX_WAITING) this.#hosts.clear()
+    this.#hosts.set(router, host)
   }
 }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
 import {
   type Clock,
   createTracing,
@@ -10,7 +11,7 @@ import {
   toDrainMs,
   withCauses,
 } from '@tutti/chassis'
-import { openConsole } from '@tutti/console'
+import { type OtherRouter, openConsole } from '@tutti/console'
 import { assert } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import { scanRepositories } from '@tutti/repository'
@@ -140,13 +141,25 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
 
 function consoleOf(flags: RouterFlags, { router, name, clock }: Parts) {
   const { version } = manifest
-  return openConsole({ flags, source: router, version, scope: `router ${name}`, clock })
+  const scope = `router ${name} on ${hostname()}`
+  return openConsole({ flags, source: router, version, scope, clock })
 }
 
 /** What requests reach and, for people, which steps cannot be called; absent if all can. */
 function toServedAnswer({ view }: Router, { replicas }: Pick<Parts, 'replicas'>): Json {
   const foreign = replicas.foreign().map((one) => ({ ...one }))
   return foreign.length === 0 ? view.served : { ...view.served, foreign }
+}
+
+/** How steps are called, and what is known of members: nothing before the broker was joined. */
+function openReplicas() {
+  return {
+    executor: notJoined as FindReplicaExecutor,
+    areRemote: true,
+    foreign: (): RouterEndpoint['foreign'] => [],
+    reachedOver: (_replica: string): string => '',
+    otherRouters: (): readonly OtherRouter[] => [],
+  }
 }
 
 type Parts = Awaited<ReturnType<typeof openParts>>
@@ -166,11 +179,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   const name = `router-${randomBytes(5).toString('hex')}`
   const join = Promise.withResolvers<RouterEndpoint>()
   const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
-  const replicas = {
-    executor: notJoined as FindReplicaExecutor,
-    areRemote: true,
-    foreign: (): RouterEndpoint['foreign'] => [],
-  }
+  const replicas = openReplicas()
   const router = new Router({
     replicas,
     ensembles,
@@ -181,6 +190,8 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
     clock,
     log,
     foreignSteps: () => replicas.foreign(),
+    reachedOver: (replica) => replicas.reachedOver(replica),
+    otherRouters: () => replicas.otherRouters(),
     hasHeardSteps: () => discovery.isOver && accepted?.hasSynced !== false,
     revisionRefused: (replica) => steps.refresh(replica),
     strictReadiness: flags['strict-readiness'],
@@ -213,16 +224,17 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
 }
 
 /** From here on steps are known, and their models may call others through the router. */
-function joinBroker(o: StartRouterOptions, parts: Parts): Promise<RouterEndpoint> {
-  const { name, directory, router, steps, join, clock } = parts
+async function joinBroker(o: StartRouterOptions, parts: Parts): Promise<RouterEndpoint> {
+  const { name, directory, router, steps, join, replicas, clock } = parts
   const others = new EnsembleComparison({
     self: name,
+    host: hostname(),
     // What was accepted comes to every router, a moment apart.
     ensembles: () => (o.flags.kubernetes ? [] : router.view.ensembles),
     members: join.promise,
     log: limitLog(o.log, { clock }),
   })
-  return (o.openEndpoint ?? openRouterEndpoint)({
+  const joined = await (o.openEndpoint ?? openRouterEndpoint)({
     ...toBrokers(o.flags),
     member: name,
     directory,
@@ -236,6 +248,11 @@ function joinBroker(o: StartRouterOptions, parts: Parts): Promise<RouterEndpoint
     stepChanged: (replica, revisions) => steps.changed(replica, revisions),
     stepGone: (replica, error) => steps.gone(replica, error),
   })
+  replicas.reachedOver = (replica) =>
+    joined.direct.includes(replica) ? (joined.transport.direct?.kind ?? '') : 'nats'
+  replicas.otherRouters = () =>
+    joined.routers.map((other) => ({ name: other, host: others.hostOf(other) }))
+  return joined
 }
 
 async function scanEnsembles(flags: RouterFlags): Promise<readonly EnsembleSource[]> {

@@ -19,6 +19,7 @@ export class ScriptedRouterEndpoint implements RouterEndpoint {
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
   direct: readonly string[] = []
+  routers: readonly string[] = []
   readonly transport = { brokers: new Map(), members: new Map(), foreign: 0, direct: undefined }
   foreign: readonly ForeignMember[] = []
   readonly events: string[] = []

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
 import { type Engine, type Engines, LentMemory } from '@tutti/backends'
 import {
   type Clock,
@@ -69,23 +70,23 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const tracing = opened.adopt(createTracing({ ...o.settings, log }), (one) => one.shutdown())
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
-  const replica = `step-${randomBytes(5).toString('hex')}`
+  const own = { replica: `step-${randomBytes(5).toString('hex')}`, host: hostname() }
 
   let member: StepEndpoint | undefined
   let hosted: Step | undefined
   const unpinning = new AbortController()
   opened.defer(() => unpinning.abort(new ServeError('SERVER_STOPPING', 'the step closes')))
-  const pins = { replica, clock, member: () => member, signal: unpinning.signal }
+  const pins = { ...own, clock, member: () => member, signal: unpinning.signal }
   const causes = () => member?.obstacles ?? ['the broker is not connected']
   const health = withCauses(o.health, causes)
-  const answers = createStepAnswers(replica, () => hosted)
+  const answers = createStepAnswers(own, () => hosted)
   const metricsServer = await openMetricsServer({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
   const settings = { ...toStepSettings(flags, o.env), ...beyond }
   const { hostPolicies } = settings
   const step = openStep({
     ...settings,
-    replica,
+    replica: own.replica,
     repository,
     unpinned: (pin) => untilUnpinned(pin, pins),
     engines:
@@ -104,10 +105,10 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const backend = new StepBackend({ step, strictReadiness: flags['strict-readiness'], tracing })
   const joined = await (o.openEndpoint ?? openStepEndpoint)({
     ...toBrokers(flags),
-    member: replica,
+    member: own.replica,
     clock,
     log,
-    ...toEndpointOptions(step, { replica }),
+    ...toEndpointOptions(step, own),
   })
   member = joined
   metrics.addFamilies(() => transportFamilies(joined.transport))
@@ -117,7 +118,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => repository.abandon(followed))
   opened.defer(() => closing.abort())
   const servers = await open({ flags, backend, metrics, metricsServer, clock, log }, opened)
-  opened.defer(logServing({ log, clock, fields: { ...servers.ports, replica }, causes }))
+  opened.defer(logServing({ log, clock, fields: { ...servers.ports, ...own }, causes }))
   return toRunning(flags, { closing, servers, backend, member: joined, step, opened })
 }
 

@@ -74,10 +74,10 @@ await t.test('a step tells what it serves and how loaded it is', async (t) => {
 await t.test('it says what it loads while it loads', async (t) => {
   const engine = new ScriptedEngine()
   let step: Step | undefined
-  const answers = createStepAnswers('r1', () => step)
+  const answers = createStepAnswers({ replica: 'r1', host: 'h' }, () => step)
   const ask = (path: string): unknown => answers.get(path)?.()
   t.same(ask('/tutti/v1/load'), { models: [] })
-  t.same(ask('/tutti/v1/served'), { replica: 'r1', models: [] })
+  t.same(ask('/tutti/v1/served'), { replica: 'r1', host: 'h', models: [] })
   const [model] = await scanRepositories([
     t.testdir({ m: { 'config.pbtxt': `backend: "scripted" ${IO}`, 1: { f: '' } } }),
   ])

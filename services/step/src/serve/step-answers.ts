@@ -5,11 +5,15 @@ import type { Step } from '../step.ts'
 /**
  * What a step answers on its metrics port, to the operator and to people. It answers already while models load.
  *
+ * @param own - what it says of itself.
  * @param getStep - undefined until there is one.
  */
-export function createStepAnswers(replica: string, getStep: () => Step | undefined): JsonAnswers {
+export function createStepAnswers(
+  own: { readonly replica: string; readonly host: string },
+  getStep: () => Step | undefined,
+): JsonAnswers {
   return new Map([
-    ['/tutti/v1/served', () => toDescriptionJson({ replica, models: getStep()?.served() ?? [] })],
+    ['/tutti/v1/served', () => toDescriptionJson({ ...own, models: getStep()?.served() ?? [] })],
     ['/tutti/v1/load', () => toStepLoad(getStep())],
   ])
 }

@@ -7,13 +7,13 @@ import type { Step } from '../step.ts'
 /** What a step says of itself and answers over the broker. */
 export function toEndpointOptions(
   step: Step,
-  { replica }: { readonly replica: string },
+  own: { readonly replica: string; readonly host?: string },
 ): Pick<StepEndpointOptions, 'executor' | 'answer' | 'revisions' | 'load' | 'onChange'> & {
   describe(): Json
 } {
   return {
     executor: step.executor,
-    describe: () => toDescriptionJson({ replica, models: step.served() }),
+    describe: () => toDescriptionJson({ ...own, models: step.served() }),
     answer: async (question, argument) => {
       if (question === 'statistics') {
         const { model, version } = toFilter(question, argument)

@@ -91,6 +91,10 @@ class CallingEndpoint implements RouterEndpoint {
     return this.#accesses.primary.endpoint.direct?.members ?? []
   }
 
+  get routers(): readonly string[] {
+    return this.#accesses.members('router')
+  }
+
   get foreign(): readonly ForeignMember[] {
     return this.#accesses.foreign
   }

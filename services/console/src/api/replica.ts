@@ -1,0 +1,43 @@
+import { z } from 'zod'
+
+/** A replica as the page shows it; see `ConsoleReplica`. */
+export const Replica = z.object({
+  replica: z.string(),
+  host: z.string(),
+  state: z.enum(['taking work', 'draining', 'suspect', 'other protocol']),
+  reachedOver: z.string(),
+  inFlight: z.number(),
+  load: z.object({ inFlight: z.number(), queued: z.number() }).optional(),
+  versions: z
+    .array(
+      z.object({
+        model: z.string(),
+        version: z.string(),
+        revision: z.string(),
+        state: z.string(),
+        reason: z.string(),
+      }),
+    )
+    .readonly(),
+  /** Of the calls that this router has made since the page looks: by step of an ensemble, or one of a model, whose step is ''. */
+  totals: z
+    .array(
+      z.object({
+        step: z.string(),
+        requests: z.number(),
+        failures: z.number(),
+        queueMs: z.number(),
+        transferMs: z.number(),
+        computeMs: z.number(),
+      }),
+    )
+    .readonly(),
+})
+export type Replica = Readonly<z.infer<typeof Replica>>
+
+export const Replicas = z.object({
+  all: z.array(Replica).readonly(),
+  /** Further ones, which are too many for a page. */
+  leftOut: z.number(),
+})
+export type Replicas = Readonly<z.infer<typeof Replicas>>

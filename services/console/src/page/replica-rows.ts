@@ -1,0 +1,65 @@
+import type { Replica, Replicas } from '../api/replica.ts'
+import { countRates, type Rates } from './rates.ts'
+
+/** What one answer says. */
+export interface Reading {
+  readonly atMs: number
+  readonly replicas: Replicas
+}
+
+/** A replica as one of those of a step. */
+export interface ReplicaRow {
+  /** '' for a model. */
+  readonly step: string
+  readonly replica: Replica
+  /** Of the step's model. */
+  readonly versions: Replica['versions']
+  /** Undefined without two readings. */
+  readonly rates: Rates | undefined
+  /** It was there a moment ago. */
+  readonly isGone: boolean
+}
+
+const NONE = { requests: 0, failures: 0, queueMs: 0, transferMs: 0, computeMs: 0 }
+
+/** The replicas of each step, in the order of the steps; of one that was there in the reading before, that it is gone. */
+export function replicaRows(o: {
+  readonly steps: readonly { readonly name: string; readonly model: string }[]
+  readonly now: Reading
+  readonly before: Reading | undefined
+}): readonly ReplicaRow[] {
+  const { steps, now, before } = o
+  const there = new Set(now.replicas.all.map(({ replica }) => replica))
+  const earlier = new Map(before?.replicas.all.map((one) => [one.replica, one]))
+  const isCut = now.replicas.leftOut > 0
+  const gone = isCut ? [] : [...earlier.values()].filter(({ replica }) => !there.has(replica))
+  const elapsedMs = now.atMs - (before?.atMs ?? now.atMs)
+  return steps.flatMap(({ name: step, model }) =>
+    [...now.replicas.all, ...gone].flatMap((replica): ReplicaRow[] => {
+      const versions = replica.versions.filter((one) => one.model === model)
+      if (versions.length === 0) return []
+      const isGone = !there.has(replica.replica)
+      const was = earlier.get(replica.replica)
+      const rates =
+        isGone || was === undefined ? undefined : ratesOf(replica, was, { step, elapsedMs })
+      return [{ step, replica, versions, rates, isGone }]
+    }),
+  )
+}
+
+/** Counts begin when the page is opened, and what is not counted yet is none. */
+function ratesOf(
+  now: Replica,
+  before: Replica,
+  { step, elapsedMs }: { readonly step: string; readonly elapsedMs: number },
+): Rates | undefined {
+  const of = ({ totals }: Replica) => totals.find((one) => one.step === step) ?? NONE
+  const [to, from] = [of(now), of(before)]
+  const rates = countRates({ ...to, requestMs: 0 }, { ...from, requestMs: 0 }, elapsedMs)
+  return (
+    rates && {
+      ...rates,
+      transferMs: (to.transferMs - from.transferMs) / (to.requests - from.requests),
+    }
+  )
+}

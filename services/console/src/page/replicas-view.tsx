@@ -1,0 +1,147 @@
+import type { Step } from '../api/model-detail.ts'
+import type { Replica } from '../api/replica.ts'
+import { State } from './parts.tsx'
+import { formatMs, formatRate } from './rates.ts'
+import { type Reading, type ReplicaRow, replicaRows } from './replica-rows.ts'
+
+interface ReplicasViewProps {
+  /** Of the ensemble; undefined for a model. */
+  readonly steps: readonly Step[] | undefined
+  readonly model: string
+  readonly now: Reading
+  readonly before: Reading | undefined
+}
+
+const NUMBERS = [
+  'In flight',
+  'Of all',
+  'Queued',
+  'Requests',
+  'Errors',
+  'Queue',
+  'Transfer',
+  'Compute',
+]
+
+/** Which replicas serve a model, or those of the steps of an ensemble, and what each does now. */
+export function ReplicasView({ steps, model, now, before }: ReplicasViewProps) {
+  const rows = replicaRows({ steps: steps ?? [{ name: '', model }], now, before })
+  const { leftOut } = now.replicas
+  if (rows.length === 0) return <p class="quiet">No replica knows it.</p>
+  return (
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Replicas">
+        <table class="replicas">
+          <thead>
+            <tr>
+              {steps && <th scope="col">Step</th>}
+              <th scope="col">Replica</th>
+              <th scope="col">State</th>
+              <th scope="col">Versions</th>
+              <th scope="col">Reached over</th>
+              {NUMBERS.map((title) => (
+                <th key={title} scope="col" class="number">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <Row
+                key={`${row.step} ${row.replica.replica}`}
+                row={row}
+                hasStep={steps !== undefined}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="quiet">
+        Requests, errors and times are those of this router since the page is open.
+        {leftOut > 0 && ` ${leftOut.toLocaleString('en')} further replicas are not shown.`}
+      </p>
+    </>
+  )
+}
+
+function Row({ row, hasStep }: { readonly row: ReplicaRow; readonly hasStep: boolean }) {
+  const { step, replica, versions, rates, isGone } = row
+  return (
+    <tr class={isGone ? 'gone' : ''}>
+      {hasStep && <td>{step}</td>}
+      <Name replica={replica} />
+      <td>
+        <ReplicaState replica={replica} isGone={isGone} />
+      </td>
+      <td>
+        <VersionList versions={versions} />
+      </td>
+      <td>{replica.reachedOver || '–'}</td>
+      <Load replica={replica} isGone={isGone} />
+      <Figures rates={rates} />
+    </tr>
+  )
+}
+
+function Name({ replica: { host, replica } }: { readonly replica: Replica }) {
+  if (host === '') return <th scope="row">{replica}</th>
+  return (
+    <th scope="row">
+      {host} <span class="mono quiet">{replica}</span>
+    </th>
+  )
+}
+
+function Load({ replica, isGone }: Pick<ReplicaRow, 'replica' | 'isGone'>) {
+  const { inFlight, load } = replica
+  const numbers = isGone ? [] : [inFlight, load?.inFlight, load?.queued]
+  return [0, 1, 2].map((i) => (
+    <td key={i} class="number">
+      {numbers[i] ?? '–'}
+    </td>
+  ))
+}
+
+function Figures({ rates }: Pick<ReplicaRow, 'rates'>) {
+  const failing = (rates?.failuresPerSecond ?? 0) > 0
+  return (
+    <>
+      <td class="number">{formatRate(rates?.requestsPerSecond)}</td>
+      <td class={failing ? 'number bad' : 'number'}>{formatRate(rates?.failuresPerSecond)}</td>
+      {[rates?.queueMs, rates?.transferMs, rates?.computeMs].map((ms, i) => (
+        <td key={i} class="number">
+          {formatMs(ms)}
+        </td>
+      ))}
+    </>
+  )
+}
+
+function ReplicaState({
+  replica: { state },
+  isGone,
+}: {
+  readonly replica: Replica
+  readonly isGone: boolean
+}) {
+  if (isGone) return <span class="state bad">gone</span>
+  const tone = { 'taking work': 'good', draining: 'idle', suspect: 'bad', 'other protocol': 'bad' }
+  return <span class={`state ${tone[state]}`}>{state}</span>
+}
+
+/** Of a digest, what tells revisions apart. */
+const REVISION_LENGTH = 12
+
+function VersionList({ versions }: { readonly versions: Replica['versions'] }) {
+  return versions.map(({ version, revision, state, reason }) => (
+    <div key={version}>
+      {version !== '' && <span class="quiet">v{version} </span>}
+      <span class="mono" title={revision}>
+        {revision.slice(0, REVISION_LENGTH)}
+      </span>{' '}
+      {state !== 'READY' && <State state={state} />}
+      {reason !== '' && <p class={state === 'IDLE' ? 'quiet' : 'reason'}>{reason}</p>}
+    </div>
+  ))
+}
