@@ -27,6 +27,15 @@ function count(text: string, part: string): number {
   return text.split(part).length - 1
 }
 
+await t.test('its commands are those of README.md and docs/processes.md', async (t) => {
+  for (const [page, command] of [
+    ['README.md', 'npm run demo'],
+    ['docs/processes.md', 'npm run demo -- --processes'],
+  ]) {
+    t.match(await readFile(`${ROOT}${page}`, 'utf8'), `\`\`\`sh\n${command}\n\`\`\``)
+  }
+})
+
 const withPython = [dirname(PYTHON ?? ''), process.env['PATH']].join(delimiter)
 const words = (await readFile(`${SAMPLES}/words.txt`, 'utf8')).trim().split('\n')
 const read = `\nread: ${words.join(' ')} (${words.length} of the ${words.length} words are right)\n`

@@ -1,31 +1,12 @@
 // needs: python
-import { execFile } from 'node:child_process'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { promisify } from 'node:util'
+import { readFile, writeFile } from 'node:fs/promises'
 import t from 'tap'
-import { ROOT, runTutti, serve } from './serving.ts'
-import { PYTHON, PYTHON_FLAGS } from './triton-client.ts'
+import { PageRun } from './docs/run-snippet.ts'
+import { findSnippets, isListed, PAGES } from './docs/snippets.ts'
+import { ROOT, runTutti } from './serving.ts'
+import { PYTHON } from './triton-client.ts'
 
 t.setTimeout(600_000)
-
-interface Snippet {
-  readonly language: string
-  readonly text: string
-}
-
-async function snippets(page: string): Promise<readonly Snippet[]> {
-  const text = await readFile(`${ROOT}${page}`, 'utf8')
-  return [...text.matchAll(/^```(\w+)\n(.*?)^```/gms)].map(([, language = '', body = '']) => ({
-    language,
-    text: body,
-  }))
-}
-
-const DOCS = await readdir(`${ROOT}docs`, { recursive: true })
-const PAGES = [
-  ...(await readdir(ROOT)).filter((name) => name.endsWith('.md')),
-  ...DOCS.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
-]
 
 await t.test('a page begins with what its reader can do, and is short', async (t) => {
   t.ok((await readFile(`${ROOT}README.md`, 'utf8')).split('\n').length <= 121, 'README.md')
@@ -37,38 +18,11 @@ await t.test('a page begins with what its reader can do, and is short', async (t
   }
 })
 
-await t.test('the commands of the pages exist', async (t) => {
-  const manifest = JSON.parse(await readFile(`${ROOT}package.json`, 'utf8')) as {
-    scripts: Record<string, string>
-  }
-  for (const page of PAGES) {
-    for (const { text } of (await snippets(page)).filter((one) => one.language === 'sh')) {
-      for (const line of text.trim().split('\n')) {
-        const script = /^npm (?:run )?(?:--silent )?(?<script>[\w:]+)/.exec(line)?.groups?.[
-          'script'
-        ]
-        t.ok(script !== undefined && script in manifest.scripts, `${page}: ${line}`)
-      }
-    }
-  }
-})
-
-await t.test('the manifests of the pages are valid', async (t) => {
-  for (const page of PAGES) {
-    for (const { text } of (await snippets(page)).filter((one) => one.language === 'yaml')) {
-      // The others are parts of one.
-      if (!/^(?:# yaml-language-server:.*\n)?apiVersion:/.test(text)) continue
-      const { out } = await runTutti(['validate', '-f', '-'], text)
-      t.match(out, / no errors/, page)
-    }
-  }
-})
-
 await t.test(
   'the manifest of docs/manifests.md fits the repository, and a misspelt tensor is told as there',
   async (t) => {
     const page = await readFile(`${ROOT}docs/manifests.md`, 'utf8')
-    const [manifest] = await snippets('docs/manifests.md')
+    const [manifest] = findSnippets('docs/manifests.md')
     const folder = t.testdir({ 'face.yaml': manifest?.text ?? '' })
     const file = `${folder}/face.yaml`
     const repository = `--model-repository=${ROOT}model_repository`
@@ -83,17 +37,21 @@ await t.test(
 
 const needsPython = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : false
 
-await t.test('the Python of the pages runs', { skip: needsPython }, async (t) => {
-  const serving = await serve(t, { repositories: ['model_repository'], flags: PYTHON_FLAGS })
-  for (const page of PAGES) {
-    for (const { text } of (await snippets(page)).filter((one) => one.language === 'python')) {
-      const program = text
-        .replaceAll('localhost:8001', `127.0.0.1:${serving.grpcPort}`)
-        .replaceAll('localhost:8000', `127.0.0.1:${serving.httpPort}`)
-      const ran = await promisify(execFile)(PYTHON ?? '', ['-c', program]).catch((error: unknown) =>
-        String(error),
-      )
-      t.match(ran, { stderr: '' }, `${page}: ${text.split('\n')[0]}`)
+await t.test('the blocks of the pages are executed', { skip: needsPython }, async (t) => {
+  const left = PAGES.map((page) => findSnippets(page).filter((one) => !isListed(one))).filter(
+    (executed) => executed.length > 0,
+  )
+  t.ok(left.length > 10, `${left.length} pages`)
+  // Two at a time: much of it waits for a server.
+  const work = async (): Promise<void> => {
+    for (let executed = left.shift(); executed !== undefined; executed = left.shift()) {
+      const run = await PageRun.open(t, executed[0]?.page ?? '')
+      for (const snippet of executed) {
+        const { code, out, err } = await run.execute(snippet)
+        t.equal(code, 0, `${snippet.page}:${snippet.line}${code === 0 ? '' : `: ${err}${out}`}`)
+      }
+      await run.close()
     }
   }
+  await Promise.all([work(), work()])
 })

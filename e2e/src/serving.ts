@@ -95,6 +95,8 @@ export const LOOPBACK: readonly string[] = ['grpc', 'http', 'metrics'].flatMap((
 export interface StartOptions {
   /** What the environment has beside this process's. */
   readonly env?: Readonly<Record<string, string>>
+  /** Where it runs; default the root of the checkout. */
+  readonly cwd?: string
   /** `tutti` of another build, for `node`. */
   readonly program?: string
   /** Words before the command, such as those that put it into a namespace; they must become the command. */
@@ -104,12 +106,12 @@ export interface StartOptions {
 /** Starts a command of `tutti`. @returns also what it says of itself when it is ready. */
 export async function startTutti(
   args: readonly string[],
-  { env = {}, program: tutti = TUTTI, within = [] }: StartOptions = {},
+  { cwd = ROOT, env = {}, program: tutti = TUTTI, within = [] }: StartOptions = {},
 ): Promise<{ readonly serving: Serving; readonly ready: Record<string, unknown> }> {
   const isReady = (line: string): boolean => parseLine(line)['message'] === 'server ready'
   const [program = '', ...rest] = [...within, process.execPath, tutti, ...args]
   const started = await startProcess(program, rest, {
-    cwd: ROOT,
+    cwd,
     env: { ...process.env, ...env },
     readyWhen: isReady,
     readyTimeoutMs: 120_000,

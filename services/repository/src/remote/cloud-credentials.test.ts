@@ -1,11 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import { FETCH_BOUNDS } from '../fetch/fetch-options.ts'
 import { type Answer, answerStatus, startArtifactServer } from '../testing/artifact-server.ts'
 import { readAzureAccount } from './as-credentials.ts'
+import { readCredentialEntry, textsOf } from './credential-file.ts'
 import { GoogleCredentials } from './gs-credentials.ts'
 import { parseRepositoryUri } from './repository-uri.ts'
 
@@ -93,6 +94,22 @@ await t.test(
     t.equal(await get(), 'again', 'a failure is not kept')
   },
 )
+
+await t.test('the file that docs/storage.md shows has the entries of an address', async (t) => {
+  const root = join(import.meta.dirname, '..', '..', '..', '..')
+  const page = await readFile(join(root, 'docs', 'storage.md'), 'utf8')
+  const [, text = ''] = /^```json\n(.*?)^```$/ms.exec(page) ?? []
+  const { write } = await prepare(t)
+  const env = { TRITON_CLOUD_CREDENTIAL_PATH: await write('credentials.json', text) }
+  const fieldsOf = async (kind: 's3' | 'as', uri: string): Promise<readonly string[]> =>
+    Object.keys(textsOf(await readCredentialEntry({ kind, uri }, env)))
+  const ofS3 = ['key_id', 'secret_key', 'session_token', 'region', 'profile']
+  t.same(await fieldsOf('s3', 's3://BUCKET/models'), ofS3)
+  t.same(await fieldsOf('s3', 's3://OTHER/models'), [])
+  t.same(await fieldsOf('as', 'as://ACCOUNT/CONTAINER/a'), ['account_str', 'account_key'])
+  const key = await readCredentialEntry({ kind: 'gs', uri: 'gs://any/models' }, env)
+  t.equal(key, '/etc/gcloud/key.json')
+})
 
 await t.test('files count in the order of Triton', async (t) => {
   const { server, home, open, write } = await prepare(t, token('of-a-user'))
