@@ -1,13 +1,14 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
 // reference and the JSON Schemas for editors from the schemas of services/ensemble, the page of conditions from the operator's code,
 // that of errors from the catalogue of services/errors, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, the licences of the packages in the
-// images, and the graphs of the examples.
+// images, the graphs of the examples, and the picture of ARCHITECTURE.md.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { argv } from 'node:process'
+import { writeArchitecture } from './gen/architecture.mjs'
 import { writeChartFiles } from './gen/chart.mjs'
 import { writeCompatibility } from './gen/compatibility.mjs'
 import { writeConditions } from './gen/conditions.mjs'
@@ -36,6 +37,7 @@ const GENERATED = [
   'charts/tutti/README.md',
   'charts/tutti/files/**/*.*',
   'images/licences.md',
+  'docs/images/architecture.svg',
   'examples/*/graph.svg',
 ]
 const isCheck = argv.includes('--check')
@@ -89,6 +91,7 @@ writeDashboards(root)
 writeCompatibility(root)
 writeLicences(root)
 writeExampleGraphs(root)
+writeArchitecture(root)
 
 const { ACCEPTED_REASONS, ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(
   '../services/ensemble/dist/index.js'

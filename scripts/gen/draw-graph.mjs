@@ -7,13 +7,15 @@ const STYLE = `text{font:13px system-ui,sans-serif;text-anchor:middle;fill:#1f23
 /**
  * A graph as a picture, from its inputs above to its outputs below.
  *
- * @param graph - `name`, `inputs`, `outputs` and `tensors` (name, datatype, shape), and `steps` (name, model, inputs and outputs:
+ * @param graph - `name`, `inputs`, `outputs` and `tensors` (name, datatype and shape, or a `note`), and `steps` (name, model, inputs and outputs:
  *   name and tensor). A tensor whose name begins with `calls ` is a call of a model: its line is dashed.
  * @returns the text of an SVG, the same for the same graph.
  */
 export function drawGraph({ name, inputs, outputs, tensors, steps }) {
   const placed = placeGraph({ steps, tensors }, { inputs, outputs })
-  const types = new Map(tensors.map((one) => [one.name, `${one.datatype} [${one.shape}]`]))
+  const types = new Map(
+    tensors.map((one) => [one.name, one.note ?? `${one.datatype} [${one.shape}]`]),
+  )
   const [width, height] = [Math.ceil(placed.width), Math.ceil(placed.height)]
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">`,

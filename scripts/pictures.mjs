@@ -1,0 +1,66 @@
+// Makes the pictures of the documentation again: npm run pictures. Those of the console need chromium; CONTRIBUTING.md has the list.
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join, resolve } from 'node:path'
+import { FACE } from './demo/restore-face.mjs'
+import { startServer } from './demo/start-tutti.mjs'
+import { runScript, SetupFailure } from './setup/failure.mjs'
+import { ensurePython } from './setup/python.mjs'
+import { runTests } from './testing/run-tests.mjs'
+
+const root = resolve(import.meta.dirname, '..')
+const images = join(root, 'docs', 'images')
+/** The tests that show the console, each as far as a picture of it. */
+const CONSOLE_TESTS = ['e2e/src/console/try.test.ts', 'e2e/src/console/views.test.ts']
+
+const JPEG =
+  "import sys; from PIL import Image; Image.open(sys.argv[1]).convert('RGB').save(sys.argv[2], quality=85, optimize=True)"
+const HALF =
+  'import sys; from PIL import Image; Image.open(sys.argv[1]).reduce(2).save(sys.argv[2], optimize=True)'
+
+await runScript(async () => {
+  process.chdir(root)
+  const code = await pictureConsole()
+  if (code !== 0) return code
+  await pictureFace()
+  execFileSync(process.execPath, [join(root, 'scripts', 'gen.mjs')], { stdio: 'inherit' })
+  return 0
+})
+
+/** The views of the console that pages show. */
+async function pictureConsole() {
+  const folder = mkdtempSync(join(tmpdir(), 'tutti-pictures-'))
+  try {
+    const env = { TUTTI_CONSOLE_PICTURES: folder }
+    const code = await runTests({ root, files: CONSOLE_TESTS, env })
+    if (code !== 0) return code
+    for (const file of globSync(join(images, 'console-*.png'))) {
+      const made = join(folder, basename(file))
+      if (!existsSync(made))
+        throw new SetupFailure(`${basename(file)} was not made: is chromium here?`)
+      copyFileSync(made, file)
+    }
+    return 0
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The picture that the demo restores, side by side with its answer, and the one of the example. */
+async function pictureFace() {
+  const python = await ensurePython(join(root, 'scripts', 'test-requirements.txt'))
+  const run = (program, ...args) =>
+    execFileSync(python, ['-c', program, ...args], { stdio: 'inherit' })
+  const { servers, stop } = await startServer([FACE], { keep: false })
+  try {
+    await FACE.show(servers[0])
+    run(JPEG, 'out/side-by-side.png', 'docs/images/face-before-after.jpg')
+    const [input, expected] = ['examples/face/input.png', 'examples/face/expected.png']
+    run(HALF, 'model_repository/.samples/astronaut-degraded.png', input)
+    const ask = readFileSync('examples/face/ask.py', 'utf8')
+    run(ask.replace('localhost:8001', `127.0.0.1:${servers[0].grpcPort}`), input, expected)
+  } finally {
+    await stop()
+  }
+}
