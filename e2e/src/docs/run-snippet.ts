@@ -45,7 +45,8 @@ export class PageRun {
   /** @returns what the first command that failed wrote, or all wrote together. */
   async execute({ language, text }: Snippet): Promise<Ended> {
     const execute = EXECUTORS[language]
-    if (execute === undefined) throw new Error(`no executor of ${language}`)
+    if (execute === undefined)
+      throw new Error(`${language}: nothing executes it; e2e/src/docs/unexecuted.json lists such`)
     return await execute(this, text)
   }
 
