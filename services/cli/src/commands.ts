@@ -10,6 +10,7 @@ import { explainCommand } from './explain/explain-command.ts'
 import { importCommand } from './import/import-command.ts'
 import { inferCommand } from './infer/infer-command.ts'
 import { serveCommand } from './serve/serve-command.ts'
+import { topCommand } from './top/top-command.ts'
 import { traceCommand } from './trace/trace-command.ts'
 import { validateCommand } from './validate/validate-command.ts'
 
@@ -19,6 +20,7 @@ export const COMMANDS: readonly Command[] = [
   inferCommand,
   traceCommand,
   benchCommand,
+  topCommand,
   validateCommand,
   explainCommand,
   importCommand,

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { runWithFlags, SERVING_FLAGS } from '@tutti/chassis/runtime'
 import { endQuietly } from './broken-pipe.ts'
+import { terminalOf } from './terminal.ts'
 
 const SERVING = ['serve', 'step', 'router']
 
@@ -10,7 +11,12 @@ else process.stdout.on('error', endQuietly)
 
 const { processEnvironment } = await import('@tutti/chassis')
 
-const environment = { ...processEnvironment(process), input: process.stdin }
+const terminal = terminalOf(process)
+const environment = {
+  ...processEnvironment(process),
+  input: process.stdin,
+  ...(terminal && { terminal }),
+}
 process.exitCode = await runCommand()
 
 /** Behind a Tab only what asks for the models is loaded: all commands take three times as long. */

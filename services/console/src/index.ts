@@ -1,3 +1,4 @@
+export type { Counts } from './api/counts.ts'
 export { parseSteps, type RecordedSteps, STEPS_PARAMETER } from './api/step-span.ts'
 export { CONSOLE_FLAGS, checkConsoleFlags } from './console-flags.ts'
 export type {
@@ -10,7 +11,7 @@ export type {
   WaitOptions,
 } from './console-source.ts'
 export { openConsole } from './open-console.ts'
-export { formatMs, formatRate } from './page/rates.ts'
+export { countRates, formatMs, formatRate, type Rates } from './page/rates.ts'
 export {
   type RequestTimes,
   requestTimes,

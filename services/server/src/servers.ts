@@ -107,6 +107,7 @@ export async function openMetricsServer(
 ): Promise<MetricsServer | undefined> {
   const { flags, metrics, health, answers, log } = o
   if (!flags['allow-metrics']) return undefined
+  metrics.addFamilies(() => [memoryFamily()])
   if (health !== undefined) metrics.addFamilies(() => [readyFamily(health)])
   return await startMetricsServer({
     address: flags['metrics-address'],
@@ -117,6 +118,16 @@ export async function openMetricsServer(
     ...(health !== undefined && { health }),
     ...(answers !== undefined && { answers }),
   })
+}
+
+/** By the name that Prometheus has for it. */
+function memoryFamily(): MetricFamily {
+  return {
+    name: 'process_resident_memory_bytes',
+    help: 'Resident memory of the process, in bytes',
+    type: 'gauge',
+    series: [{ labels: [], value: process.memoryUsage.rss() }],
+  }
 }
 
 function readyFamily({ isReady }: HealthReading): MetricFamily {

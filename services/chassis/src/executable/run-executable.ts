@@ -8,6 +8,7 @@ import { processSignals, type Running, runUntilSignal, type SignalSource } from 
 import { createLogger, type Logger } from '../log.ts'
 import type { LogSettings } from '../log-settings.ts'
 import { printable } from '../printable.ts'
+import type { Terminal } from '../terminal.ts'
 import { type ProcessFlags, toLogSettings } from './process-flags.ts'
 import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'
 
@@ -18,6 +19,8 @@ export interface ProcessEnvironment {
   err(text: string): void
   /** Standard input; absent for none. */
   readonly input?: AsyncIterable<Uint8Array | string>
+  /** Where input and output are one. */
+  readonly terminal?: Terminal
   readonly signals: SignalSource
   /** @param isBusy - threads are still running. */
   exit(code: number, isBusy: boolean): void

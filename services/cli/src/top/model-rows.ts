@@ -1,0 +1,76 @@
+import { countRates, type Rates } from '@tutti/console'
+import type { ModelReading, Reading } from './reading.ts'
+
+/** A version of a model between two readings. What is not known is undefined or NaN. */
+export interface ModelRow {
+  readonly model: string
+  readonly namespace: string | undefined
+  readonly version: string
+  readonly pending: number
+  /** Undefined without an earlier reading, and if the counters began anew. */
+  readonly rates: Rates | undefined
+  /** Requests in flight on average: those that ended, by their rate and duration. */
+  readonly inFlight: number | undefined
+  readonly p50Ms: number | undefined
+  readonly p99Ms: number | undefined
+}
+
+/** The busiest model first, then by name. */
+export function modelRows(now: Reading, before: Reading | undefined): readonly ModelRow[] {
+  const elapsedMs = before === undefined ? 0 : now.atMs - before.atMs
+  return [...now.models]
+    .map(([key, model]) => toRow(model, before?.models.get(key), elapsedMs))
+    .toSorted(compare)
+}
+
+function toRow(now: ModelReading, before: ModelReading | undefined, elapsedMs: number): ModelRow {
+  const { model, namespace, version, pending } = now
+  const rates = countRates(now.counts, before?.counts, elapsedMs)
+  const quantile = (q: number): number | undefined =>
+    now.quantiles.get(q) ?? bucketQuantile(now.firstResponses, before?.firstResponses, q)
+  return {
+    model,
+    namespace,
+    version,
+    pending,
+    rates,
+    inFlight: rates && inFlightOf(rates),
+    p50Ms: quantile(0.5),
+    p99Ms: quantile(0.99),
+  }
+}
+
+/** Little's law. */
+function inFlightOf({ requestsPerSecond, requestMs }: Rates): number {
+  return requestsPerSecond === 0 ? 0 : (requestsPerSecond * requestMs) / 1000
+}
+
+function compare(a: ModelRow, b: ModelRow): number {
+  const busy = ({ rates }: ModelRow): number =>
+    rates === undefined ? 0 : rates.requestsPerSecond + rates.failuresPerSecond
+  return busy(b) - busy(a) || order(a.model, b.model) || order(a.version, b.version)
+}
+
+function order(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+/** As Prometheus does it: within a bucket values are taken as evenly spread, and above all bounds as the highest one. */
+export function bucketQuantile(
+  now: ReadonlyMap<number, number>,
+  before: ReadonlyMap<number, number> | undefined,
+  q: number,
+): number | undefined {
+  const bounds = [...now.keys()].toSorted((a, b) => a - b)
+  const counts = bounds.map((bound) => (now.get(bound) ?? 0) - (before?.get(bound) ?? 0))
+  const all = counts.at(-1) ?? 0
+  // Counters that went back began anew.
+  if (before === undefined || all <= 0 || counts.some((count) => count < 0)) return undefined
+  const rank = q * all
+  const index = counts.findIndex((count) => count >= rank)
+  const [lower, upper] = [bounds[index - 1] ?? 0, bounds[index] ?? Number.POSITIVE_INFINITY]
+  if (!Number.isFinite(upper)) return lower
+  const [below, up] = [counts[index - 1] ?? 0, counts[index] ?? 0]
+  return up === below ? upper : lower + ((upper - lower) * (rank - below)) / (up - below)
+}

@@ -1,0 +1,118 @@
+import { printable } from '@tutti/chassis'
+import { formatMs, formatRate } from '@tutti/console'
+import type { ModelRow } from './model-rows.ts'
+import type { Reading } from './reading.ts'
+
+export interface Size {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** What is shown: the models, or why there are none. */
+export interface TopView {
+  readonly url: string
+  readonly reading: Reading | undefined
+  readonly rows: readonly ModelRow[]
+  /** Why the server gave no reading. */
+  readonly problem: string | undefined
+}
+
+interface Column {
+  readonly title: string
+  readonly show: (row: ModelRow) => string
+  /** Columns with higher numbers give way first on a narrow screen. */
+  readonly priority: number
+}
+
+const COLUMN_CHARACTERS = 9
+const LEAST_NAME = 16
+const UNKNOWN = '–'
+
+const COLUMNS: readonly Column[] = [
+  { title: 'req/s', priority: 0, show: ({ rates }) => formatRate(rates?.requestsPerSecond) },
+  { title: 'fail/s', priority: 1, show: ({ rates }) => formatRate(rates?.failuresPerSecond) },
+  { title: 'pending', priority: 3, show: ({ pending }) => String(pending) },
+  { title: 'inflight', priority: 6, show: ({ inFlight }) => inFlight?.toFixed(1) ?? UNKNOWN },
+  { title: 'mean', priority: 2, show: ({ rates }) => formatMs(rates?.requestMs) },
+  { title: 'queue', priority: 7, show: ({ rates }) => formatMs(rates?.queueMs) },
+  { title: 'compute', priority: 8, show: ({ rates }) => formatMs(rates?.computeMs) },
+  { title: 'p50', priority: 5, show: ({ p50Ms }) => formatMs(p50Ms) },
+  { title: 'p99', priority: 4, show: ({ p99Ms }) => formatMs(p99Ms) },
+]
+
+/** The lines of the table, without line ends. @param size - they fit into it; absent: all of them, as wide as they are. */
+export function renderTop(view: TopView, size?: Size): readonly string[] {
+  const names = view.rows.map(nameOf)
+  const longest = Math.max(LEAST_NAME, ...names.map((name) => Array.from(name).length))
+  const width = size?.columns ?? longest + COLUMNS.length * COLUMN_CHARACTERS
+  const columns = columnsFor(width)
+  const nameWidth = Math.min(longest, Math.max(1, width - columns.length * COLUMN_CHARACTERS))
+  const line = (name: string, texts: readonly string[]): string =>
+    fit(name, nameWidth) + texts.map((text) => text.padStart(COLUMN_CHARACTERS)).join('')
+  const head = [
+    headOf(view),
+    '',
+    line(
+      'model',
+      columns.map(({ title }) => title),
+    ),
+  ]
+  const room = size === undefined ? Number.POSITIVE_INFINITY : size.rows - head.length
+  const count = view.rows.length <= room ? view.rows.length : Math.max(0, room - 1)
+  const lines = view.rows.slice(0, count).map((row, i) =>
+    line(
+      names[i] ?? '',
+      columns.map(({ show }) => show(row)),
+    ),
+  )
+  const left = view.rows.length - count
+  const all = [...head, ...lines, ...(left > 0 ? [`and ${left} more`] : [])]
+  return size === undefined ? all : all.slice(0, size.rows).map((text) => cut(text, size.columns))
+}
+
+function columnsFor(width: number): readonly Column[] {
+  const most = Math.max(0, Math.floor((width - LEAST_NAME) / COLUMN_CHARACTERS))
+  return COLUMNS.filter(({ priority }) => priority < most)
+}
+
+function nameOf({ model, namespace, version }: ModelRow): string {
+  const name = namespace === undefined ? model : `${namespace}::${model}`
+  return printable(version === '1' ? name : `${name} ${version}`)
+}
+
+function headOf({ url, reading, rows, problem }: TopView): string {
+  if (problem !== undefined) return printable(`${url} does not answer: ${problem}`)
+  const gauge = (name: string): number => reading?.gauges.get(name) ?? Number.NaN
+  const rate = rows.reduce((sum, { rates }) => sum + (rates?.requestsPerSecond ?? 0), 0)
+  const facts = [
+    `${rows.length} ${rows.length === 1 ? 'model' : 'models'}`,
+    formatRate(rate),
+    `process ${formatBytes(gauge('process_resident_memory_bytes'))}`,
+    `host ${formatBytes(gauge('nv_cpu_memory_used_bytes'))} of ${formatBytes(gauge('nv_cpu_memory_total_bytes'))}`,
+    `CPU ${formatShare(gauge('nv_cpu_utilization'))}`,
+  ]
+  return printable(`${url}: ${facts.join(', ')}`)
+}
+
+function formatShare(share: number): string {
+  return Number.isNaN(share) ? UNKNOWN : `${(share * 100).toFixed(0)} %`
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+
+function formatBytes(bytes: number): string {
+  if (Number.isNaN(bytes)) return UNKNOWN
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
+  const value = bytes / 1024 ** power
+  return `${value.toFixed(value < 10 && power > 0 ? 1 : 0)} ${UNITS[power]}`
+}
+
+function cut(text: string, width: number): string {
+  const all = Array.from(text)
+  return all.length <= width ? text : `${all.slice(0, Math.max(0, width - 1)).join('')}…`
+}
+
+function fit(text: string, width: number): string {
+  const short = cut(text, width)
+  return short + ' '.repeat(Math.max(0, width - Array.from(short).length))
+}

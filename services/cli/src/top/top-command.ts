@@ -1,0 +1,159 @@
+import {
+  type FlagTable,
+  type ProcessEnvironment,
+  printable,
+  sleep,
+  systemClock,
+  type Terminal,
+} from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
+import { type ModelRow, modelRows } from './model-rows.ts'
+import { parseMetricsUrl, readMetrics } from './read-metrics.ts'
+import type { Reading } from './reading.ts'
+import { renderTop, type TopView } from './render-top.ts'
+
+export const TOP_FLAGS = {
+  url: {
+    type: 'string',
+    default: 'http://127.0.0.1:8002',
+    description: "Address of the server's metrics: http:// or https://.",
+  },
+  interval: {
+    type: 'int',
+    min: 1,
+    max: 3600,
+    default: 1,
+    unit: 's',
+    description: 'Time between two readings.',
+  },
+  once: {
+    type: 'bool',
+    default: false,
+    description: 'Print one table, of one interval, and end. So without a terminal, and in JSON.',
+  },
+  format: FORMAT_FLAG,
+} as const satisfies FlagTable
+
+export const topCommand: Command = {
+  name: 'top',
+  description: 'Shows what the models of a running server do now: requests, failures, latencies.',
+  ...withFlags(
+    { usage: 'tutti top [FLAGS]', flags: TOP_FLAGS },
+    async ({ flags, positionals }, environment) => {
+      if (positionals.length > 0) {
+        throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
+      }
+      const url = parseMetricsUrl(flags.url)
+      const intervalMs = flags.interval * 1000
+      const isJson = flags.format === 'json'
+      const { terminal } = environment
+      if (terminal !== undefined && !flags.once && !isJson) {
+        await follow(url, { intervalMs, terminal, signals: environment.signals })
+        return 0
+      }
+      const view = await readOnce(url, intervalMs)
+      environment.out(isJson ? renderJson(view, intervalMs) : `${renderTop(view).join('\n')}\n`)
+      return 0
+    },
+  ),
+}
+
+async function readOnce(url: URL, intervalMs: number): Promise<TopView> {
+  const before = await readMetrics(url)
+  await sleep(intervalMs, { clock: systemClock })
+  const reading = await readMetrics(url)
+  return viewOf(url, reading, before)
+}
+
+function viewOf(url: URL, reading: Reading, before: Reading | undefined): TopView {
+  return { url: url.href, reading, rows: modelRows(reading, before), problem: undefined }
+}
+
+interface FollowOptions {
+  readonly intervalMs: number
+  readonly terminal: Terminal
+  readonly signals: ProcessEnvironment['signals']
+}
+
+const CONTROL_C = '\u0003'
+
+/** Shows readings on the whole terminal until the user or a signal ends it. */
+async function follow(url: URL, { intervalMs, terminal, signals }: FollowOptions): Promise<void> {
+  const stop = new AbortController()
+  const { signal } = stop
+  const end = (): void => stop.abort(new ServeError('CANCELLED', 'the user ended it'))
+  let view: TopView = { url: url.href, reading: undefined, rows: [], problem: undefined }
+  const unlisten = signals.listen(end)
+  const screen = terminal.openScreen({
+    onKey: (key) => {
+      if (key === 'q' || key === 'Q' || key === CONTROL_C) end()
+    },
+    onResize: () => screen.draw(renderTop(view, screen.size())),
+    onEnd: end,
+  })
+  try {
+    while (!signal.aborted) {
+      const startedAt = systemClock.now()
+      view = await nextView(url, view, signal)
+      if (signal.aborted) break
+      screen.draw(renderTop(view, screen.size()))
+      const restMs = Math.max(0, intervalMs - (systemClock.now() - startedAt))
+      // The loop sees the end itself.
+      await sleep(restMs, { clock: systemClock, signal }).catch(() => {})
+    }
+  } finally {
+    screen.close()
+    unlisten()
+  }
+}
+
+/** A server that comes back is read from its beginning. */
+async function nextView(url: URL, last: TopView, signal: AbortSignal): Promise<TopView> {
+  try {
+    return viewOf(url, await readMetrics(url, signal), last.reading)
+  } catch (error) {
+    const { message } = ServeError.from(error)
+    return { url: url.href, reading: undefined, rows: [], problem: message }
+  }
+}
+
+/** One line; what is not known is null. */
+function renderJson({ url, reading, rows }: TopView, intervalMs: number): string {
+  const gauge = (name: string): number | null => reading?.gauges.get(name) ?? null
+  const json = {
+    url,
+    intervalSecs: intervalMs / 1000,
+    processMemoryBytes: gauge('process_resident_memory_bytes'),
+    hostMemoryUsedBytes: gauge('nv_cpu_memory_used_bytes'),
+    hostMemoryTotalBytes: gauge('nv_cpu_memory_total_bytes'),
+    hostCpuShare: gauge('nv_cpu_utilization'),
+    models: rows.map(toJson),
+  }
+  return `${printable(JSON.stringify(json))}\n`
+}
+
+const NO_RATES = {
+  requestsPerSecond: Number.NaN,
+  failuresPerSecond: Number.NaN,
+  requestMs: Number.NaN,
+  queueMs: Number.NaN,
+  computeMs: Number.NaN,
+}
+
+/** JSON has null for NaN. */
+function toJson({ rates, namespace, inFlight, p50Ms, p99Ms, ...row }: ModelRow) {
+  const { requestsPerSecond, failuresPerSecond, requestMs, queueMs, computeMs } = rates ?? NO_RATES
+  return {
+    ...row,
+    namespace: namespace ?? null,
+    requestsPerSecond,
+    failuresPerSecond,
+    inFlight: inFlight ?? null,
+    meanMs: requestMs,
+    queueMs,
+    computeMs,
+    p50Ms: p50Ms ?? null,
+    p99Ms: p99Ms ?? null,
+  }
+}
