@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import { toolEnvironment } from '../../scripts/setup/node-24.mjs'
 import { ensurePython } from '../../scripts/setup/python.mjs'
+import { findReleasePrograms } from '../../scripts/setup/release-programs.mjs'
 import { runTests } from '../../scripts/testing/run-tests.mjs'
 import { CLUSTER_TESTS, findTestFiles } from '../../scripts/testing/test-files.mjs'
 
@@ -26,7 +27,8 @@ export async function runClusterTests(cluster, filters, { signal } = {}) {
     root,
     files,
     // All of them use the cluster, and share it.
-    provide: async () => env,
+    provide: async (needs) =>
+      needs.includes('registry') ? { ...env, ...(await findReleasePrograms()) } : env,
     jobs: 1,
     timeoutS: LONGEST_FILE_S,
     signal,

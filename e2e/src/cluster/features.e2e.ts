@@ -8,6 +8,7 @@ import { applyExposed, beginRest, HOSTS, showGateway, showIngress } from './ingr
 import { apply, createNamespace, kubectl, withoutTuttiImages } from './kubectl.ts'
 import { install, removeAfter } from './release.ts'
 import { sideBySide } from './side-by-side.ts'
+import { showStatus } from './status-shows.ts'
 import { showStorage } from './storage-shows.ts'
 
 t.setTimeout(1_800_000)
@@ -41,6 +42,7 @@ await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages()
   await sideBySide(t, {
     'files of Models': (t) => showStorage(t, folder),
     'devices of Models': showDevices,
+    'what is broken, and why': (t) => showStatus(t, folder),
   })
   await t.test('a stream that rested for more than a minute goes on', goOn)
 })

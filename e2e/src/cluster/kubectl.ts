@@ -22,15 +22,19 @@ export function kubectl(...args: readonly string[]): Promise<string> {
   return runKubeProgram('kubectl', args)
 }
 
-/** Runs a program of the folder with the programs of Kubernetes, or of PATH. @throws Error with what it wrote if it fails. */
+/** The path of a program of Kubernetes, or its name if PATH has to have it. */
+export function pathOf(program: 'kubectl' | 'helm'): string {
+  const folder = findKubeBinaries()
+  return folder === undefined ? program : join(folder, program)
+}
+
+/** Runs a program of Kubernetes. @throws Error with what it wrote if it fails. */
 export async function runKubeProgram(
   program: 'kubectl' | 'helm',
   args: readonly string[],
-  input = '',
+  o: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
 ): Promise<string> {
-  const folder = findKubeBinaries()
-  const path = folder === undefined ? program : join(folder, program)
-  const { code, out, err } = await runProgram(path, args, { input })
+  const { code, out, err } = await runProgram(pathOf(program), args, o)
   if (code === 0) return out
   const waitedFor = args.some((arg) => WAITING.test(arg)) ? await unreadyPods(args) : ''
   throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${out}${err}${waitedFor}`)
@@ -76,7 +80,7 @@ function lastLines(text: string): string {
 /** As `kubectl apply`. */
 export async function apply(...objects: readonly PlainObject[]): Promise<void> {
   const list = { apiVersion: 'v1', kind: 'List', items: objects }
-  await runKubeProgram('kubectl', ['apply', '--filename=-'], JSON.stringify(list))
+  await runKubeProgram('kubectl', ['apply', '--filename=-'], { input: JSON.stringify(list) })
 }
 
 /** An object, or the list of them, e.g. `getObject('pods', '--selector=app=x', '--namespace=y')`. */

@@ -1,14 +1,20 @@
+// needs: registry
 import t from 'tap'
+import { publishRelease } from '../release/publish.ts'
+import { withoutRegistry } from '../release/registry.ts'
 import { kubectl, withoutTuttiImages } from './kubectl.ts'
-import { helm, install, KEPT, leftovers, removeAfter, SYSTEM, uninstall } from './release.ts'
+import { helm, installFrom, KEPT, leftovers, removeAfter, SYSTEM, uninstall } from './release.ts'
 
 t.setTimeout(1_200_000)
 
-await t.test('the release', { skip: withoutTuttiImages() }, async (t) => {
+const skip = withoutTuttiImages() || withoutRegistry()
+
+await t.test('the release', { skip }, async (t) => {
   removeAfter(t)
 
-  await t.test('helm installs it', async (t) => {
-    t.match(await install(), /STATUS: deployed/)
+  await t.test('helm installs it from the registry that it was pushed to', async (t) => {
+    const { prefix, registry } = await publishRelease(t)
+    t.match(await installFrom(prefix, registry.env), /STATUS: deployed/)
   })
 
   await t.test('helm test serves an ensemble of two steps and asks it', async (t) => {

@@ -1,7 +1,7 @@
 import type { PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { CHART } from '../chart/helm.ts'
-import { ROOT } from '../serving.ts'
+import { ROOT, VERSION } from '../serving.ts'
 import { getObject, kubectl, runKubeProgram } from './kubectl.ts'
 
 /** The namespace of the release, which is called tutti. */
@@ -17,14 +17,26 @@ export function helm(...args: readonly string[]): Promise<string> {
   return runKubeProgram('helm', [...args, `--namespace=${SYSTEM}`])
 }
 
+const VALUES = `--values=${ROOT}e2e/cluster/values.yaml`
+
 /** Installs or upgrades the release, and waits for it. @param o.chart - a folder or a packaged chart. */
 export function install(
   o: { readonly chart?: string; readonly flags?: readonly string[] } = {},
 ): Promise<string> {
   const { chart = CHART, flags = [] } = o
-  const values = `--values=${ROOT}e2e/cluster/values.yaml`
-  const command = ['upgrade', '--install', 'tutti', chart, values, '--create-namespace']
+  const command = ['upgrade', '--install', 'tutti', chart, VALUES, '--create-namespace']
   return helm(...command, ...flags, '--wait', PATIENCE)
+}
+
+/** Installs the release as its docs say, out of a registry that speaks HTTP, and waits for it. @param prefix - `HOST:PORT/OWNER`. */
+export function installFrom(prefix: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const command = ['install', 'tutti', `oci://${prefix}/charts/tutti`, `--version=${VERSION}`]
+  // The node has the images under these names.
+  const images = ['operator', 'router', 'step'].map((name) => {
+    return `--set=${name}.image.repository=tutti/${name}`
+  })
+  const flags = ['--plain-http', `--namespace=${SYSTEM}`, '--create-namespace', '--wait', PATIENCE]
+  return runKubeProgram('helm', [...command, VALUES, ...images, ...flags], { env })
 }
 
 /** Goes back to a revision of the release, as Helm counts them, and waits for it. */

@@ -41,7 +41,7 @@ export function openWorkloads(namespace: string) {
       }
       const path = `/api/v1/namespaces/${namespace}/pods/${metadata.name}/eviction`
       const args = ['create', '--raw', path, '--filename=-']
-      await runKubeProgram('kubectl', args, JSON.stringify(eviction))
+      await runKubeProgram('kubectl', args, { input: JSON.stringify(eviction) })
     },
   }
 }

@@ -1,0 +1,90 @@
+import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { until } from '@tutti/chassis/testing'
+import type { PlainObject } from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import { type Ended, ROOT, runProgram } from '../serving.ts'
+import { tempFolder } from '../temp-repository.ts'
+import { adderFrom, chain, SPACE } from './adders.ts'
+import { apply, kubectl, pathOf } from './kubectl.ts'
+
+const FILES = 'pvc://models/plus-one'
+/** Too little for a process of Node to start. */
+const MEMORY = '32Mi'
+const CAUSE = /^[^]*\nEnsemble of-\S+ +NotReady +0\/1 steps +(.*)\n/
+
+/** What each Model is broken by, and what the tree of its Ensemble then says; one Model is not there. */
+const BROKEN: Readonly<Record<string, { readonly spec?: PlainObject; readonly cause: RegExp }>> = {
+  'without-image': {
+    spec: inPod({
+      containers: [
+        { name: 'main', image: 'registry.invalid/step:1', imagePullPolicy: 'IfNotPresent' },
+      ],
+    }),
+    cause:
+      /^(ImagePullBackOff|ErrImagePull): step "step-0", Model "without-image": pod ".*", container "main": .*registry\.invalid\/step:1/,
+  },
+  'without-graph': {
+    spec: { storageUri: 'pvc://models/no-graph' },
+    cause: /^ModelLoadFailed: step "step-0", Model "without-graph": .*model\.onnx/,
+  },
+  'without-memory': {
+    spec: { storageUri: FILES, resources: { limits: { memory: MEMORY } } },
+    cause:
+      /^OOMKilled: step "step-0", Model "without-memory": pod ".*", container "main": .*exit code 137/,
+  },
+  'without-node': {
+    spec: inPod({ nodeSelector: { 'tutti.dev/test': 'nowhere' } }),
+    cause:
+      /^Unschedulable: step "step-0", Model "without-node": pod ".*": 0\/1 nodes are available: 1 node\(s\) didn't match/,
+  },
+  absent: {
+    cause: /^NotFound: step "step-0", Model "absent": no Model or Ensemble serves 'absent' yet/,
+  },
+}
+
+function inPod(spec: PlainObject): PlainObject {
+  return { storageUri: FILES, podTemplate: { spec } }
+}
+
+/** `kubectl tutti`, by the plugin that kubectl finds on PATH. */
+async function openPlugin(t: Test): Promise<(...args: readonly string[]) => Promise<Ended>> {
+  const folder = await tempFolder(t)
+  const program = `exec '${process.execPath}' '${ROOT}services/cli/dist/kubectl/main.js' "$@"\n`
+  await writeFile(join(folder, 'kubectl-tutti'), `#!/bin/sh\n${program}`, { mode: 0o755 })
+  const env = { ...process.env, PATH: `${folder}${delimiter}${process.env['PATH']}` }
+  return (...args) => runProgram(pathOf('kubectl'), ['tutti', ...args], { env })
+}
+
+/**
+ * Ensembles that are broken in five ways, all at once: `kubectl tutti status` names the cause of each.
+ *
+ * @param models - what the claim `models` holds.
+ */
+export async function showStatus(t: Test, models: string): Promise<void> {
+  const folder = join(models, 'no-graph')
+  await mkdir(join(folder, '1'), { recursive: true })
+  await cp(join(models, 'plus-one', 'config.pbtxt'), join(folder, 'config.pbtxt'))
+  await writeFile(join(folder, '1', 'model.onnx'), 'no graph')
+  const kubectlTutti = await openPlugin(t)
+  const one = { minReplicas: 1, maxReplicas: 1 }
+  const objects = Object.entries(BROKEN).flatMap(([name, { spec }]) => [
+    ...(spec === undefined ? [] : [adderFrom(name, { scaling: one, ...spec })]),
+    chain(`of-${name}`, [name]),
+  ])
+  await apply(...objects)
+  for (const [name, { cause }] of Object.entries(BROKEN)) {
+    let last = ''
+    await until(
+      () => `the tree of ${name} names its cause; it says ${last}`,
+      async () => {
+        const { code, out, err } = await kubectlTutti('status', `of-${name}`, '-n', SPACE)
+        last = `${code} ${out}${err}`
+        return code === 1 && cause.test(CAUSE.exec(out)?.[1] ?? '')
+      },
+    )
+    t.comment(last)
+  }
+  const names = objects.map(({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`)
+  await kubectl('delete', ...names, `--namespace=${SPACE}`)
+}
