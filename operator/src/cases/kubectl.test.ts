@@ -132,7 +132,8 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
           /^NotReady ImagePullBackOff step "detect", Model "no-image": pod ".*", container "main": Back-off pulling image "x"$/,
         'Ensemble of-crashing':
           /^NotReady CrashLoopBackOff step "detect", .*container "main": cannot read model.onnx/,
-        'Ensemble of-no-memory': /^NotReady OOMKilled .* exit code 137/,
+        'Ensemble of-no-memory':
+          /^NotReady OOMKilled .*: pod ".*": container "main" ended with exit code 137$/,
         'Ensemble of-no-files': /^NotReady FetchFailed .*Model "no-files": digest differs/,
         'Ensemble of-too-big': /^NotReady Unschedulable .* 1 Insufficient cpu/,
         'Ensemble of-probed': /^NotReady Unhealthy .*pod "probed-.*": Startup probe failed: 503$/,

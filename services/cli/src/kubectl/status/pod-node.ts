@@ -28,7 +28,8 @@ function causeOf(pod: Stored<Pod>, events: readonly Event[]): Cause {
   const failure = failureOfPod(pod, FETCH_REASONS)
   if (failure !== undefined) {
     const { reason, message, container, exitCode } = failure
-    const place = container === undefined ? '' : `container "${container}": `
+    const named = `container "${container}"`
+    const place = container === undefined || message.includes(named) ? '' : `${named}: `
     const code =
       exitCode === undefined || message.includes('exit code') ? '' : ` (exit code ${exitCode})`
     return { reason, message: `${place}${message}${code}` }
