@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { until } from '@tutti/chassis/testing'
 import { InferenceClient } from '@tutti/protocol'
 import t, { type Test } from 'tap'
@@ -44,6 +45,9 @@ const model = (name: string, storageUri: string, spec: object = {}) => ({
   spec: { modelFormat: { name: 'onnx' }, storageUri, ...spec },
 })
 
+/** What an example prints, as its README says. */
+const expected = (name: string) => readFile(`${ROOT}examples/${name}/expected.txt`, 'utf8')
+
 /** Waits until a Model says why its files cannot be had. */
 async function says(name: string, message: RegExp): Promise<void> {
   await until(
@@ -73,6 +77,24 @@ await t.test('Models from an image', { skip: withoutTuttiImages() }, async (t) =
     t.equal(found.byteLength, 96 * 64 * 3)
     t.ok(found.equals(wanted))
     t.notOk(found.equals(Buffer.from(QUESTION.inputs[0]?.data ?? [])))
+  })
+
+  await t.test('a Python model that asks others, and one that streams', async (t) => {
+    const files = ['detector', 'text-stream'].map((name) => {
+      return `--filename=${ROOT}examples/${name}/manifest.yaml`
+    })
+    await kubectl('apply', ...files, IN_SPACE)
+    await kubectl(...READY, 'models', '--all')
+    const [pod] = await openWorkloads(SPACE).pods('app.kubernetes.io/component=router')
+    const ask = async (...words: readonly string[]): Promise<string> => {
+      const where = [`--url=grpc://${pod?.['status'].podIP}:8001`, '--format=json']
+      const { out, err } = await runTutti(['infer', ...words, ...where])
+      return `${out}${err}`
+    }
+    const picture = `picture=@${ROOT}examples/detector/input.png`
+    t.equal(await ask('find_shapes', `--input=${picture}`), await expected('detector'))
+    const words = await ask('markov_text', '--input=prompt=Alice', '--input=max_words=3')
+    t.ok(words.length > 50 && (await expected('text-stream')).endsWith(words), words)
   })
 
   await t.test('a digest is compared, and a Python model has the image with Python', async (t) => {
