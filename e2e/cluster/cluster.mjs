@@ -61,7 +61,7 @@ export function openCluster({ env = process.env, say = console.error } = {}) {
         return true
       }, ofCaller),
     down: () => locked(() => node.down()),
-    loadImages: async (archives) => loadImages(node, archives, say),
+    loadImages: (archives) => loadImages(node, archives, say),
     /** The lines with which a shell's kubectl and helm speak to it. */
     usageByHand: () => usageByHand(node.kubeconfig, env),
     /** @throws SetupFailure if it is not up. */
@@ -74,7 +74,7 @@ export function openCluster({ env = process.env, say = console.error } = {}) {
         KUBECONFIG: node.kubeconfig,
         TUTTI_CLUSTER_ADDRESS: NODE_ADDRESS,
         TUTTI_CLUSTER_HOST: HOST_ADDRESS,
-        TUTTI_CLUSTER_LACKS: lackingImages(node).join(', '),
+        TUTTI_CLUSTER_LACKS: (await lackingImages(node)).join(', '),
         ...(await findKubeBinaries({ env, say })),
       }
     },

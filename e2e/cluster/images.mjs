@@ -36,36 +36,38 @@ export function makeNatsImage(natsServer, probe, env = process.env) {
 }
 
 /** Which of the images that the tests start are not on a node. */
-export function lackingImages(node) {
-  const listed = node.run('ctr', '--namespace=k8s.io', 'images', 'list', '--quiet').split('\n')
+export async function lackingImages(node) {
+  const list = await node.run('ctr', '--namespace=k8s.io', 'images', 'list', '--quiet')
+  const listed = list.split('\n')
   return DEFAULT_IMAGES.filter((name) => {
     return !listed.includes(referenceOf(name, { registry: 'docker.io', tag: VERSION }))
   })
 }
 
 /**
- * Puts images into a node: OCI archives, and those of `docker save` of docker 25 or newer.
+ * Puts images into a node, side by side: OCI archives, and those of `docker save` of docker 25 or newer.
  *
  * @param {import('./node.mjs').Node} node
  * @param {readonly string[]} archives - paths.
  * @throws SetupFailure if one is not there, or has no image with a name.
  */
-export function loadImages(node, archives, say) {
-  for (const archive of archives) {
-    const names = namesIn(archive)
-    if (names.length === 0) throw new SetupFailure(`${archive} has no image with a name.`)
-    node.run('ctr', '--namespace=k8s.io', 'images', 'import', archive)
-    for (const name of names) {
-      const full = fullName(name)
-      if (full !== name) {
-        node.run('ctr', '--namespace=k8s.io', 'images', 'tag', '--force', name, full)
-      }
-      const other = anotherTag(full)
-      if (other !== undefined) {
-        node.run('ctr', '--namespace=k8s.io', 'images', 'tag', '--force', full, other)
-      }
-      say(`loaded ${name}`)
-    }
+export async function loadImages(node, archives, say) {
+  await Promise.all(archives.map((archive) => loadImage(node, archive, say)))
+}
+
+async function loadImage(node, archive, say) {
+  const images = (...args) => node.run('ctr', '--namespace=k8s.io', 'images', ...args)
+  const names = namesIn(archive)
+  if (names.length === 0) throw new SetupFailure(`${archive} has no image with a name.`)
+  await images('import', archive)
+  for (const name of names) {
+    const full = fullName(name)
+    // oxlint-disable no-await-in-loop -- of one archive
+    if (full !== name) await images('tag', '--force', name, full)
+    const other = anotherTag(full)
+    if (other !== undefined) await images('tag', '--force', full, other)
+    // oxlint-enable no-await-in-loop
+    say(`loaded ${name}`)
   }
 }
 

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import {
   closeSync,
   copyFileSync,
@@ -13,6 +13,7 @@ import {
 import { request } from 'node:https'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { runQuietly } from '../../scripts/setup/child.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { makeCertificates } from './certificates.mjs'
@@ -133,15 +134,13 @@ export class Node {
   }
 
   /** Runs a program inside the node; gives back what it writes. */
-  run(program, ...args) {
+  async run(program, ...args) {
     const pid = this.#pid
     if (pid === undefined) throw new SetupFailure('The node is not up.')
     const namespaces = ['-m', '-n', '-p', '-u', '-i', '-C']
-    return execFileSync(
-      'nsenter',
-      ['-t', String(firstChild(pid)), ...namespaces, '--', program, ...args],
-      { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] },
-    )
+    const inside = ['-t', String(firstChild(pid)), ...namespaces, '--', program]
+    const { stdout } = await promisify(execFile)('nsenter', [...inside, ...args])
+    return stdout
   }
 
   get #pid() {

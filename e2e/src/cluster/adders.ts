@@ -41,17 +41,18 @@ export async function makeAdders(t: Test): Promise<string> {
   return folder
 }
 
-/** A Model of the claim `models`. */
+/** A Model of the claim `models`, with two pods. */
 export function adder(name: string, files: Adder): PlainObject {
-  return adderFrom(name, { storageUri: `pvc://models/${files}` })
+  const scaling = { minReplicas: 2, maxReplicas: 2 }
+  return adderFrom(name, { storageUri: `pvc://models/${files}`, scaling })
 }
 
-/** A Model with these files. */
+/** A Model with these files, and one pod. */
 export function adderFrom(name: string, spec: PlainObject): PlainObject {
   return model(name, {
     inputs: [{ name: 'x', ...TENSOR }],
     outputs: [{ name: 'y', ...TENSOR }],
-    scaling: { minReplicas: 2, maxReplicas: 2 },
+    scaling: { minReplicas: 1, maxReplicas: 1 },
     ...spec,
   })
 }

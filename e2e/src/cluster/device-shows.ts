@@ -66,8 +66,7 @@ async function showWithoutDriver(t: Test, name: string, resourceName: string): P
 }
 
 function accelerated(name: string, accelerator: object): Promise<void> {
-  const one = { minReplicas: 1, maxReplicas: 1 }
-  return apply(adderFrom(name, { storageUri: 'pvc://models/plus-one', scaling: one, accelerator }))
+  return apply(adderFrom(name, { storageUri: 'pvc://models/plus-one', accelerator }))
 }
 
 /** What a Model says of its last failure, once that has the reason and makes it not Ready. */

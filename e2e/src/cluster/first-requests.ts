@@ -35,8 +35,7 @@ export async function showFirstRequests(t: Test): Promise<void> {
     await Promise.all(
       Array.from({ length: AT_ONCE }, async (_, i) => {
         const name = `new-${first + i}`
-        const scaling = { minReplicas: 1, maxReplicas: 1 }
-        const model = adderFrom(name, { storageUri: 'pvc://models/plus-one', scaling })
+        const model = adderFrom(name, { storageUri: 'pvc://models/plus-one' })
         const ensemble = chain(`twice-${name}`, [name, name])
         await apply(model, ensemble)
         await Promise.all([askOnceReady(model, 1), askOnceReady(ensemble, 2)])

@@ -90,9 +90,16 @@ export async function getObject(...args: readonly string[]): Promise<PlainObject
 
 /** Makes a namespace that is gone when the test ends, with all that is in it. */
 export async function createNamespace(t: Test, name: string): Promise<void> {
-  t.teardown(() => kubectl('delete', 'namespace', name, '--ignore-not-found'))
+  t.teardown(() => deleteNamespace(name))
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
+}
+
+/** Deletes a namespace that may be gone, and waits for it. Its pods end at once: no test looks at how they drain any more. */
+export async function deleteNamespace(name: string): Promise<void> {
+  await kubectl('delete', 'namespace', name, '--ignore-not-found', '--wait=false')
+  await kubectl('delete', 'pods', '--all', '--grace-period=1', `--namespace=${name}`)
+  await kubectl('wait', '--for=delete', `namespace/${name}`, '--timeout=300s')
 }
 
 function toObject(json: string): PlainObject {

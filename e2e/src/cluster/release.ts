@@ -2,7 +2,7 @@ import type { PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { CHART } from '../chart/helm.ts'
 import { ROOT, VERSION } from '../serving.ts'
-import { getObject, kubectl, runKubeProgram } from './kubectl.ts'
+import { deleteNamespace, getObject, runKubeProgram } from './kubectl.ts'
 
 /** The namespace of the release, which is called tutti. */
 export const SYSTEM = 'tutti-system'
@@ -55,7 +55,7 @@ export function removeAfter(t: Test): void {
     try {
       await uninstall()
     } finally {
-      await kubectl('delete', 'namespace', SYSTEM, '--ignore-not-found')
+      await deleteNamespace(SYSTEM)
     }
   })
 }

@@ -58,6 +58,11 @@ function hasFetched(name: string): (position: number) => Promise<void> {
   }
 }
 
+/** A Model that never heals: its pod would try again and again, and take the processor from others. */
+async function remove(name: string): Promise<void> {
+  await kubectl('delete', 'model', name, `--namespace=${SPACE}`, '--wait=false')
+}
+
 /** Waits until a Model is Ready, without its having been changed, and asks it. */
 async function answers(t: Test, name: string): Promise<void> {
   const wait = ['wait', '--for=condition=Ready', '--timeout=300s', `--namespace=${SPACE}`]
@@ -147,6 +152,7 @@ async function showS3(t: Test, { folder, tree }: Files): Promise<void> {
     'other content than the digest wants': async (t) => {
       await apply(adderFrom('s3-digest', inBucket('x/plus-one', { digest: NO_DIGEST })))
       await says(t, 's3-digest', 14, /want sha256:0{64}/)
+      await remove('s3-digest')
     },
   })
 
@@ -215,9 +221,7 @@ async function showBadDownloads(t: Test, archive: Buffer): Promise<void> {
     const half = Math.floor(archive.byteLength / 2)
     const before = host.heard.length
     host.script(cutAfter(half, archive, '"one"', hasFetched('https-cut')), bytes)
-    // Of one pod: the order of its requests is what is looked at.
-    const scaling = { minReplicas: 1, maxReplicas: 1 }
-    await apply(adderFrom('https-cut', { ...of(), scaling }))
+    await apply(adderFrom('https-cut', of()))
     await answers(t, 'https-cut')
     t.equal(host.heard.length - before, 2)
   })
@@ -232,9 +236,11 @@ async function showClaim(t: Test, { tree }: Files): Promise<void> {
   await apply(adderFrom('pvc-digest', inClaim('plus-one', NO_DIGEST)))
   await answers(t, 'pvc-right')
   await says(t, 'pvc-digest', 14, /want sha256:0{64}/)
+  await remove('pvc-digest')
   await apply(adderFrom('pvc-missing', inClaim('nowhere')))
   // The kubelet makes a folder that is not there.
   await says(t, 'pvc-missing', 10, /is empty/)
+  await remove('pvc-missing')
 }
 
 /**
