@@ -1,5 +1,5 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
-// reference and the JSON Schemas for editors from the schemas of services/ensemble, the page of conditions from the operator's code,
+// reference and the JSON Schemas for editors from the schemas of services/ensemble, those of what commands print from services/cli, the page of conditions from the operator's code,
 // that of errors from the catalogue of services/errors, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, the licences of the packages in the
 // images, the graphs of the examples, and the picture of ARCHITECTURE.md.
 // With --check it exits with 1 if that changes a file.
@@ -81,7 +81,9 @@ const built = ['operator', 'services/protocol', 'services/cli'].map((folder) => 
 execFileSync(process.execPath, [compiler, '-b', ...built], { stdio: 'inherit' })
 const { buildGeneratedFiles } = await import('../operator/dist/index.js')
 rmSync(join(root, 'crds'), { recursive: true, force: true })
-for (const [path, text] of buildGeneratedFiles()) {
+const { buildResultSchemas } = await import('../services/cli/dist/result-schemas.js')
+rmSync(join(root, 'schemas'), { recursive: true, force: true })
+for (const [path, text] of [...buildGeneratedFiles(), ...buildResultSchemas()]) {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   writeFileSync(join(root, path), text)
 }

@@ -10,12 +10,11 @@ export {
 } from './call-scope.ts'
 export { loadConfig, renderSettingTable } from './config.ts'
 export { PROCESS_FLAGS, toDrainMs, toLogSettings } from './executable/process-flags.ts'
+export { ErrorResult, reportFailure, reportProblem } from './executable/report-failure.ts'
 export {
   type Executable,
   type ProcessEnvironment,
   processEnvironment,
-  reportFailure,
-  reportProblem,
   runExecutable,
   type StartOptions,
 } from './executable/run-executable.ts'
@@ -47,6 +46,7 @@ export { createTracing } from './otlp-tracing.ts'
 export { parseCertificates, parsePrivateKey } from './pem.ts'
 export { printable } from './printable.ts'
 export { createProbeServer, PROBE_CONNECTIONS } from './probe-server.ts'
+export { FORMAT_FLAG, type ResultFormat, readResultFormat } from './result-format.ts'
 export { Secret } from './secret.ts'
 export { raceSignal, signalError } from './signal-error.ts'
 export type { Screen, ScreenOptions, Terminal } from './terminal.ts'

@@ -1,10 +1,14 @@
 import {
+  FORMAT_FLAG,
   type FlagTable,
   type FlagValues,
   type ProcessEnvironment,
   parseFlags,
   renderHelp,
 } from '@tutti/chassis'
+import type { z } from 'zod'
+
+export { FORMAT_FLAG }
 
 /** What a shell offers for an operand: files, folders, the models of a running server, or certain words. */
 export type Choices = 'file' | 'folder' | 'model' | readonly string[]
@@ -19,21 +23,30 @@ export interface Command {
   readonly flags: FlagTable
   /** What stands beside the flags, in order. */
   readonly operands?: readonly Choices[]
+  /**
+   * What it prints as JSON: one value, or one in each line. `npm run gen` writes its schema to schemas/cli-NAME.json, and
+   * results.test.ts runs the command. Absent if it prints no results; it then has no flag `format`.
+   */
+  readonly result?: z.ZodType
   /** @returns the exit code. @throws ServeError; FLAG_INVALID for what was not understood. */
   run(argv: readonly string[], environment: ProcessEnvironment): Promise<number>
 }
 
-/** How a command prints its results. Not `--output`, which names the files that a command writes. */
-export const FORMAT_FLAG = {
-  type: 'enum',
-  values: ['text', 'json'],
-  default: 'text',
-  description: 'Output format: text for people, JSON for scripts.',
+/** How a command prints its results, unless `--output` names the files that it writes: then it is FORMAT_FLAG. */
+export const RESULT_FORMAT_FLAG = {
+  ...FORMAT_FLAG,
+  aliases: ['output'],
+} as const satisfies FlagTable[string]
+
+/** The same of `kubectl tutti`, as kubectl has it. */
+export const KUBECTL_FORMAT_FLAG = {
+  ...FORMAT_FLAG,
+  aliases: ['output', 'o'],
 } as const satisfies FlagTable[string]
 
 /** A command that does one thing with its flags and ends, but for its name and description; --help prints the flags. */
 export function withFlags<T extends FlagTable>(
-  o: { readonly usage: string; readonly flags: T; readonly operands?: readonly Choices[] },
+  o: { readonly usage: string; readonly flags: T } & Pick<Command, 'operands' | 'result'>,
   run: (
     given: { readonly flags: FlagValues<T>; readonly positionals: readonly string[] },
     environment: ProcessEnvironment,

@@ -1,6 +1,6 @@
 import { runExecutable } from '@tutti/chassis'
 import { routerExecutable } from '@tutti/router'
-import { FETCH_FLAGS, FETCH_USAGE, runFetch, stepExecutable } from '@tutti/step'
+import { FETCH_FLAGS, FETCH_USAGE, FetchResult, runFetch, stepExecutable } from '@tutti/step'
 import { benchCommand } from './bench/bench-command.ts'
 import type { Command } from './command.ts'
 import { completionCommand } from './completion/completion-command.ts'
@@ -44,6 +44,7 @@ export const COMMANDS: readonly Command[] = [
     description: 'Fetches a model from where it is stored, or checks its digest.',
     usage: FETCH_USAGE,
     flags: FETCH_FLAGS,
+    result: FetchResult,
     run: (argv, environment) => runFetch('tutti fetch', argv, environment),
   },
   completionCommand(() => COMMANDS),

@@ -1,4 +1,9 @@
-import { type ProcessEnvironment, reportFailure, reportProblem } from '@tutti/chassis'
+import {
+  type ProcessEnvironment,
+  readResultFormat,
+  reportFailure,
+  reportProblem,
+} from '@tutti/chassis'
 import manifest from '../package.json' with { type: 'json' }
 import type { Command } from './command.ts'
 
@@ -38,15 +43,16 @@ export async function runProgram(
     environment.err(`${program.name}: unknown command '${name}'\n\n${usageOf(program)}`)
     return USAGE_ERROR
   }
+  const output = { ...environment, errorFormat: readResultFormat(command.flags, rest) }
   try {
-    return await command.run(rest, environment)
+    return await command.run(rest, output)
   } catch (error) {
     const running = `${program.name} ${name}`
     if (error instanceof Error && program.isOfOthers?.(error)) {
-      reportProblem(running, error, environment)
+      reportProblem(running, error, output, { isOfOthers: true })
       return FAILED
     }
-    return reportFailure(running, error, environment)
+    return reportFailure(running, error, output)
   }
 }
 

@@ -1,5 +1,5 @@
 export { FETCH_FLAGS } from './fetch/fetch-flags.ts'
-export { FETCH_USAGE, runFetch } from './fetch/run-fetch.ts'
+export { FETCH_USAGE, FetchResult, runFetch } from './fetch/run-fetch.ts'
 export { requireDevices } from './load/instance-devices.ts'
 export { completeConfigOf } from './load/prepare-model.ts'
 export { type BackendConfig, readBackendConfig } from './serve/backend-config.ts'

@@ -4,7 +4,8 @@ import { parseFlags } from '../flags.ts'
 import { createLogger } from '../log.ts'
 import { createSignalSource } from '../testing/manual-signals.ts'
 import { PROCESS_FLAGS, toDrainMs, toLogSettings } from './process-flags.ts'
-import { type Executable, logIgnored, reportFailure, runExecutable } from './run-executable.ts'
+import { reportFailure } from './report-failure.ts'
+import { type Executable, logIgnored, runExecutable } from './run-executable.ts'
 
 const FLAGS = { ...PROCESS_FLAGS, name: { type: 'string', description: 'A name.' } } as const
 

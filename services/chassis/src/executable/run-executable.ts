@@ -1,4 +1,4 @@
-import { helpAddress, ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import { renderHelp } from '../flag-help.ts'
 import type { FlagTable, FlagValues } from '../flag-spec.ts'
 import { flagRefusal, parseFlags, type RefusedFlags } from '../flags.ts'
@@ -7,16 +7,15 @@ import { leave } from '../leave.ts'
 import { processSignals, type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
 import { createLogger, type Logger } from '../log.ts'
 import type { LogSettings } from '../log-settings.ts'
-import { printable } from '../printable.ts'
 import type { Terminal } from '../terminal.ts'
 import { type ProcessFlags, toLogSettings } from './process-flags.ts'
+import type { ErrorOutput } from './report-failure.ts'
 import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'
 
 /** The process of an executable: `processEnvironment(process)`, or a test's. */
-export interface ProcessEnvironment {
+export interface ProcessEnvironment extends ErrorOutput {
   readonly env: Readonly<Record<string, string | undefined>>
   out(text: string): void
-  err(text: string): void
   /** Standard input; absent for none. */
   readonly input?: AsyncIterable<Uint8Array | string>
   /** Where input and output are one. */
@@ -139,35 +138,4 @@ function openLogger(name: string, settings: LogSettings): Logger {
   } catch (cause) {
     throw flagRefusal('--log-file', ServeError.from(cause).message, cause)
   }
-}
-
-const USAGE_ERROR = 2
-
-/** Tells the user of an error, in a line that begins with `program`. */
-export function reportProblem(
-  program: string,
-  { message }: Error,
-  environment: ProcessEnvironment,
-): void {
-  // The text may be a server's.
-  const lines = message.split('\n').map(printable)
-  environment.err(`${program}: ${lines.join('\n')}\n`)
-}
-
-/**
- * Tells the user of an error that ended a command before it served, and where to read on. Of a command line the text says all.
- *
- * @param program - what the line begins with.
- * @returns the exit code: 2 if the command line was not understood, else 1.
- */
-export function reportFailure(
-  program: string,
-  error: unknown,
-  environment: ProcessEnvironment,
-): number {
-  const failure = ServeError.from(error)
-  reportProblem(program, failure, environment)
-  if (failure.reason === 'FLAG_INVALID') return USAGE_ERROR
-  environment.err(`see ${helpAddress(failure.reason)}\n`)
-  return 1
 }

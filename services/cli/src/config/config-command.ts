@@ -1,11 +1,18 @@
 import { createEngines, type Devices } from '@tutti/backends'
 import { type FlagTable, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-config'
+import {
+  jsonConfigSchema,
+  type ModelConfig,
+  printModelConfig,
+  toJsonConfig,
+} from '@tutti/model-config'
 import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
 import { completeConfigOf, openDevices, readBackendConfig, requireDevices } from '@tutti/step'
+import { z } from 'zod'
 import { type Command, withFlags } from '../command.ts'
+import { renderJson } from '../result-schema.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
 const CONFIG_FLAGS = {
@@ -18,6 +25,7 @@ const CONFIG_FLAGS = {
   format: {
     type: 'enum',
     values: ['pbtxt', 'json'],
+    aliases: ['output'],
     default: 'pbtxt',
     description: 'Format of the output: config.pbtxt, or the JSON of the /config endpoint.',
   },
@@ -27,7 +35,13 @@ export const configCommand: Command = {
   name: 'config',
   description: 'Prints the configuration with which a model would be served.',
   ...withFlags(
-    { usage: 'tutti config MODEL --model-repository DIR [FLAGS]', flags: CONFIG_FLAGS },
+    {
+      usage: 'tutti config MODEL --model-repository DIR [FLAGS]',
+      flags: CONFIG_FLAGS,
+      result: z
+        .unknown()
+        .meta({ title: 'Configuration of a model, as tutti config prints it', ...jsonConfigSchema() }),
+    },
     async ({ flags, positionals }, environment) => {
       const [name, ...more] = positionals
       if (name === undefined || more.length > 0) {
@@ -45,9 +59,7 @@ export const configCommand: Command = {
         ...readBackendConfig(flags['backend-config']),
       })
       environment.out(
-        flags.format === 'json'
-          ? `${JSON.stringify(toJsonConfig(config), undefined, 2)}\n`
-          : printModelConfig(config),
+        flags.format === 'json' ? renderJson(toJsonConfig(config)) : printModelConfig(config),
       )
       return 0
     },

@@ -1,10 +1,10 @@
 import type { FlagTable, FlagValues, ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
+import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
 import { AUTO, checkPythonFlags, pythonCandidates } from '../serve/choose-python.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
-import { type Finding, renderFindings } from './finding.ts'
+import { DoctorResult, type Finding, renderFindings } from './finding.ts'
 import {
   checkGpu,
   checkNode,
@@ -34,7 +34,7 @@ export const DOCTOR_FLAGS = {
   'http-port': SERVE_FLAGS['http-port'],
   'metrics-address': SERVE_FLAGS['metrics-address'],
   'metrics-port': SERVE_FLAGS['metrics-port'],
-  format: FORMAT_FLAG,
+  format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
 type Flags = FlagValues<typeof DOCTOR_FLAGS>
@@ -43,7 +43,11 @@ export const doctorCommand: Command = {
   name: 'doctor',
   description: 'Tells what this machine lacks for tutti serve, and how to mend it.',
   ...withFlags(
-    { usage: 'tutti doctor [--model-repository DIR] [FLAGS]', flags: DOCTOR_FLAGS },
+    {
+      usage: 'tutti doctor [--model-repository DIR] [FLAGS]',
+      flags: DOCTOR_FLAGS,
+      result: DoctorResult,
+    },
     async ({ flags, positionals }, environment) => {
       if (positionals.length > 0) {
         throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)

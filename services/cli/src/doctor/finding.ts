@@ -1,24 +1,37 @@
 import { printable } from '@tutti/chassis'
+import { z } from 'zod'
+import { listOf, renderJson } from '../result-schema.ts'
 
 /** What was looked at, and what came of it. */
-export interface Finding {
-  readonly check:
-    | 'node'
-    | 'onnxruntime'
-    | 'python'
-    | 'pytorch'
-    | 'shared memory'
-    | 'gpu'
-    | 'port'
-    | 'model'
-  /** ok: it is there. missing: something needs it. note: it is not there, and nothing here needs it. */
-  readonly status: 'ok' | 'missing' | 'note'
-  readonly found: string
-  /** What to do, unless it is there. */
-  readonly mending?: string
-  /** Models that need it. */
-  readonly models?: readonly string[]
-}
+const Finding = z.object({
+  check: z.enum([
+    'node',
+    'onnxruntime',
+    'python',
+    'pytorch',
+    'shared memory',
+    'gpu',
+    'port',
+    'model',
+  ]),
+  status: z.enum(['ok', 'missing', 'note']).meta({
+    description:
+      'ok: it is there. missing: something needs it. note: it is not there, and nothing here needs it.',
+  }),
+  found: z.string(),
+  mending: z.string().exactOptional().meta({ description: 'What to do, unless it is there.' }),
+  models: listOf(z.string()).exactOptional().meta({ description: 'Models that need it.' }),
+})
+export type Finding = z.infer<typeof Finding>
+
+/** What `tutti doctor` prints as JSON. */
+export const DoctorResult = z
+  .object({
+    ok: z.boolean().meta({ description: 'Nothing is missing.' }),
+    findings: listOf(Finding),
+  })
+  .meta({ title: 'Result of tutti doctor' })
+type DoctorResult = z.infer<typeof DoctorResult>
 
 /** Names of models in a line of text; JSON has all. */
 const MOST_NAMES = 5
@@ -27,7 +40,8 @@ const MOST_NAMES = 5
 export function renderFindings(findings: readonly Finding[], format: 'text' | 'json'): string {
   const missing = findings.filter(({ status }) => status === 'missing').length
   if (format === 'json') {
-    return `${JSON.stringify({ ok: missing === 0, findings }, undefined, 2)}\n`
+    const result: DoctorResult = { ok: missing === 0, findings }
+    return renderJson(result)
   }
   const summary =
     missing === 0

@@ -2,14 +2,15 @@ import type { FlagTable } from '@tutti/chassis'
 import { type EnsemblePlan, modelNameOf, planEnsemble } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
-import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
+import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { type LocatedManifest, namespaceOf, parseManifests } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
 import { type ReadRepository, readRepositories } from '../manifests/repository-configs.ts'
+import { renderJson } from '../result-schema.ts'
 import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 import { renderProblem } from '../validate/report.ts'
 import { VALIDATE_FLAGS } from '../validate/validate-command.ts'
-import { explainPlan } from './explanation.ts'
+import { Explanation, explainPlan } from './explanation.ts'
 import { renderExplanation } from './render-explanation.ts'
 
 export const EXPLAIN_FLAGS = {
@@ -24,7 +25,7 @@ export const EXPLAIN_FLAGS = {
     repeatable: true,
     description: 'Output that a request asks for. Repeat the flag for more. Default: all.',
   },
-  format: FORMAT_FLAG,
+  format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
 export const explainCommand: Command = {
@@ -35,6 +36,7 @@ export const explainCommand: Command = {
     {
       usage: 'tutti explain ENSEMBLE -f FILE|DIR|- | --model-repository DIR [FLAGS]',
       flags: EXPLAIN_FLAGS,
+      result: Explanation,
     },
     async ({ flags, positionals }, environment) => {
       const [name, ...more] = positionals
@@ -55,9 +57,7 @@ export const explainCommand: Command = {
       const { plan, modelOf } = findPlan(name, manifests, repository)
       const explanation = explainPlan(plan, modelOf, flags['requested-output'])
       environment.out(
-        flags.format === 'json'
-          ? `${JSON.stringify(explanation, undefined, 2)}\n`
-          : renderExplanation(explanation),
+        flags.format === 'json' ? renderJson(explanation) : renderExplanation(explanation),
       )
       return 0
     },

@@ -1,53 +1,64 @@
 import { type EnsemblePlan, selectOutputs } from '@tutti/ensemble'
 import { assert } from '@tutti/errors'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
-import type { Shape } from '@tutti/tensor'
+import { z } from 'zod'
+import { listOf } from '../result-schema.ts'
 import { chainTo, longestChains, longestOf } from './longest-chains.ts'
 
 type PlanStep = EnsemblePlan['steps'][number]
 
 /** A tensor with its type. */
-export interface ExplainedTensor {
-  readonly name: string
-  readonly datatype: string
-  /** With the batch dimension, as clients see it. */
-  readonly shape: Shape
-}
+const ExplainedTensor = z.object({
+  name: z.string(),
+  datatype: z.string(),
+  shape: listOf(z.int()).meta({
+    description: 'With the batch dimension, as clients see it; -1 is any extent.',
+  }),
+})
+export type ExplainedTensor = z.infer<typeof ExplainedTensor>
 
 /** A tensor of the ensemble at a step. */
-export interface StepTensor extends ExplainedTensor {
-  /** Of the step's model: an input that the tensor feeds, or an output that makes it. */
-  readonly port: string
-}
+const StepTensor = ExplainedTensor.extend({
+  port: z.string().meta({
+    description: "Of the step's model: an input that the tensor feeds, or an output that makes it.",
+  }),
+})
 
-export interface ExplainedStep {
-  readonly name: string
-  readonly model: string
-  /** -1 is the latest. */
-  readonly version: number
-  /** From 1 on. Steps of one stage do not wait for one another. */
-  readonly stage: number
-  readonly reads: readonly StepTensor[]
-  readonly makes: readonly StepTensor[]
-  /** Steps whose end it waits for, whether or not it reads what they make. */
-  readonly dependsOn: readonly string[]
-  /** It may answer any number of times, and what reads its outputs executes as often. */
-  readonly decoupled: boolean
-  /** Whether the requested outputs need it. */
-  readonly executes: boolean
-}
+const ExplainedStep = z.object({
+  name: z.string(),
+  model: z.string(),
+  version: z.int().meta({ description: '-1 is the latest.' }),
+  stage: z.int().meta({
+    description: 'From 1 on. Steps of one stage do not wait for one another.',
+  }),
+  reads: listOf(StepTensor),
+  makes: listOf(StepTensor),
+  dependsOn: listOf(z.string()).meta({
+    description: 'Steps whose end it waits for, whether or not it reads what they make.',
+  }),
+  decoupled: z.boolean().meta({
+    description: 'It may answer any number of times, and what reads its outputs executes as often.',
+  }),
+  executes: z.boolean().meta({ description: 'Whether the requested outputs need it.' }),
+})
+export type ExplainedStep = z.infer<typeof ExplainedStep>
 
 /** What an accepted ensemble does with a request. */
-export interface Explanation {
-  readonly ensemble: string
-  readonly inputs: readonly ExplainedTensor[]
-  readonly outputs: readonly ExplainedTensor[]
-  readonly requestedOutputs: readonly string[]
-  readonly decoupled: boolean
-  readonly steps: readonly ExplainedStep[]
-  /** The steps of a longest way through what executes: no request is faster than they are together. */
-  readonly longestChain: readonly string[]
-}
+export const Explanation = z
+  .object({
+    ensemble: z.string(),
+    inputs: listOf(ExplainedTensor),
+    outputs: listOf(ExplainedTensor),
+    requestedOutputs: listOf(z.string()),
+    decoupled: z.boolean(),
+    steps: listOf(ExplainedStep),
+    longestChain: listOf(z.string()).meta({
+      description:
+        'The steps of a longest way through what executes: no request is faster than they are together.',
+    }),
+  })
+  .meta({ title: 'Result of tutti explain' })
+export type Explanation = z.infer<typeof Explanation>
 
 /**
  * @param models - the configurations of the models that it composes, by name.

@@ -1,9 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type FlagTable, type ProcessEnvironment } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
-import { type Command, withFlags } from '../command.ts'
-import { type ImportedRepository, importTriton } from './import-triton.ts'
+import type { FlagTable } from '@tutti/chassis'
+import type { Manifest } from '@tutti/ensemble'
+import { ServeError, SITE } from '@tutti/errors'
+import { z } from 'zod'
+import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { listOf, renderJson } from '../result-schema.ts'
+import { importTriton } from './import-triton.ts'
 import { renderManifest } from './render-manifest.ts'
 
 export const IMPORT_FLAGS = {
@@ -18,7 +21,20 @@ export const IMPORT_FLAGS = {
     description:
       "Beginning of storageUri, before the name of the model's folder, e.g. pvc://models. Default: hostPath:// and the path of the repository.",
   },
+  format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
+
+/** What `tutti import` prints as JSON. */
+const ImportResult = z
+  .object({
+    manifests: listOf(z.custom<Manifest>().meta({ $ref: `${SITE}/schemas/v1alpha1/manifest.json` })),
+    files: listOf(z.string()).meta({
+      description: 'The files that were written, one for each manifest; none without --output-dir.',
+    }),
+    problems: listOf(z.string()).meta({ description: 'What could not be written as a manifest.' }),
+  })
+  .meta({ title: 'Result of tutti import' })
+type ImportResult = z.infer<typeof ImportResult>
 
 export const importCommand: Command = {
   name: 'import',
@@ -28,6 +44,7 @@ export const importCommand: Command = {
       usage: 'tutti import triton DIR [FLAGS]',
       flags: IMPORT_FLAGS,
       operands: [['triton'], 'folder'],
+      result: ImportResult,
     },
     async ({ flags, positionals }, environment) => {
       const [format, directory, ...more] = positionals
@@ -36,27 +53,33 @@ export const importCommand: Command = {
         throw new ServeError('FLAG_INVALID', `got ${got}, want triton DIR`)
       }
       const prefix = flags['storage-uri-prefix']
-      const imported = await importTriton(directory, prefix)
-      await writeAll(imported, flags['output-dir'], environment)
-      for (const problem of imported.problems) environment.err(`tutti import: ${problem}\n`)
-      return imported.problems.length === 0 ? 0 : 1
+      const { manifests, problems } = await importTriton(directory, prefix)
+      const folder = flags['output-dir']
+      const files = folder === undefined ? [] : await writeAll(manifests, folder)
+      if (flags.format === 'json') {
+        const result: ImportResult = { manifests, files, problems }
+        environment.out(renderJson(result))
+      } else {
+        const all = manifests.map(renderManifest).join('---\n')
+        environment.out(folder === undefined ? all : `${files.length} manifests in ${folder}\n`)
+        for (const problem of problems) environment.err(`tutti import: ${problem}\n`)
+      }
+      return problems.length === 0 ? 0 : 1
     },
   ),
 }
 
+/** @returns the paths of the files, one for each manifest. */
 async function writeAll(
-  { manifests }: ImportedRepository,
-  folder: string | undefined,
-  environment: ProcessEnvironment,
-): Promise<void> {
-  if (folder === undefined) {
-    environment.out(manifests.map(renderManifest).join('---\n'))
-    return
-  }
+  manifests: readonly Manifest[],
+  folder: string,
+): Promise<readonly string[]> {
   await mkdir(folder, { recursive: true })
+  const files: string[] = []
   for (const manifest of manifests) {
-    const file = `${manifest.kind.toLowerCase()}-${manifest.metadata.name}.yaml`
-    await writeFile(join(folder, file), renderManifest(manifest))
+    const file = join(folder, `${manifest.kind.toLowerCase()}-${manifest.metadata.name}.yaml`)
+    await writeFile(file, renderManifest(manifest))
+    files.push(file)
   }
-  environment.out(`${manifests.length} manifests in ${folder}\n`)
+  return files
 }

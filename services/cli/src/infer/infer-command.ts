@@ -2,6 +2,7 @@ import { type ProcessEnvironment, printable, reportProblem } from '@tutti/chassi
 import type { InferResponseParts } from '@tutti/protocol'
 import { type Command, withFlags } from '../command.ts'
 import { INFER_FLAGS, type InferFlags } from './infer-flags.ts'
+import { InferResult } from './infer-result.ts'
 import type { ModelClient } from './model-client.ts'
 import { openClient } from './open-client.ts'
 import { readInputs, readModelName } from './read-inputs.ts'
@@ -16,6 +17,7 @@ export const inferCommand: Command = {
       usage: 'tutti infer MODEL --input NAME=VALUE [FLAGS]',
       flags: INFER_FLAGS,
       operands: ['model'],
+      result: InferResult,
     },
     async ({ flags, positionals }, environment) => {
       const model = readModelName(positionals)
@@ -99,6 +101,6 @@ function renderJson(
       ...(file === undefined ? { data: toJsonData(tensor) } : { file }),
     }
   })
-  const response = { model: modelName, version: modelVersion, id, outputs: shown }
+  const response: InferResult = { model: modelName, version: modelVersion, id, outputs: shown }
   return `${printable(JSON.stringify(response))}\n`
 }

@@ -75,7 +75,10 @@ export const INFER_FLAGS = {
   url: URL_FLAG,
   'model-version': REQUEST_FLAGS['model-version'],
   ...CONNECTION_FLAGS,
-  format: FORMAT_FLAG,
+  format: {
+    ...FORMAT_FLAG,
+    description: `${FORMAT_FLAG.description} It is not called --output here, which names files.`,
+  },
 } as const satisfies FlagTable
 
 export type InferFlags = FlagValues<typeof INFER_FLAGS>

@@ -10,16 +10,20 @@ import type { ManifestFile } from './read-files.ts'
 import { type Position, readYaml, type YamlDocument } from './yaml-documents.ts'
 
 /** Something that is wrong in a file. */
-export interface Problem extends Position {
-  readonly file: string
-  /** `Ensemble/plate-reader`; absent if that cannot be told. */
-  readonly resource?: string
-  /** From the root of the manifest, e.g. `spec.steps[2].name`. */
-  readonly path: string
-  /** As in the condition `Accepted`, or SyntaxError. */
-  readonly reason: string
-  readonly message: string
-}
+export const Problem = z.object({
+  file: z.string(),
+  line: z.int().meta({ description: 'From 1 on.' }),
+  column: z.int().meta({ description: 'From 1 on.' }),
+  resource: z.string().exactOptional().meta({
+    description: 'Such as Ensemble/plate-reader; absent if that cannot be told.',
+  }),
+  path: z.string().meta({
+    description: 'From the root of the manifest, e.g. spec.steps[2].name; empty if the message names it.',
+  }),
+  reason: z.string().meta({ description: 'As in the condition Accepted, or SyntaxError.' }),
+  message: z.string(),
+})
+export type Problem = z.infer<typeof Problem>
 
 /** A manifest that fits its schema, and where it stands. */
 export interface LocatedManifest {

@@ -1,19 +1,29 @@
-import type { Problem } from '../manifests/parse-manifests.ts'
+import { z } from 'zod'
+import { Problem } from '../manifests/parse-manifests.ts'
+import { listOf, renderJson } from '../result-schema.ts'
+
+/** What `tutti validate` prints as JSON. */
+export const ValidateResult = z
+  .object({
+    valid: z.boolean().meta({ description: 'There are no problems.' }),
+    checked: z.int().meta({ description: 'Manifests that fit their schema.' }),
+    foreign: z.int().meta({ description: 'Resources of other API groups, which are not checked.' }),
+    problems: listOf(Problem),
+    notes: listOf(Problem).meta({
+      description: 'What is no error: warnings, and Ensembles whose models are not known.',
+    }),
+  })
+  .meta({ title: 'Result of tutti validate' })
+type ValidateResult = z.infer<typeof ValidateResult>
 
 /** What `tutti validate` found. */
-export interface Report {
-  /** Manifests that fit their schema. */
-  readonly checked: number
-  readonly foreign: number
-  readonly problems: readonly Problem[]
-  /** What is no error: warnings, and Ensembles whose models are not known. */
-  readonly notes: readonly Problem[]
-}
+export type Report = Omit<ValidateResult, 'valid'>
 
 /** As text, a line each; as JSON, one object. Ends with a line end. */
 export function renderReport(report: Report, format: 'text' | 'json'): string {
   if (format === 'json') {
-    return `${JSON.stringify({ valid: report.problems.length === 0, ...report }, undefined, 2)}\n`
+    const result: ValidateResult = { valid: report.problems.length === 0, ...report }
+    return renderJson(result)
   }
   const lines = [...report.problems, ...report.notes].map(renderProblem)
   return [...lines, summary(report), ''].join('\n')

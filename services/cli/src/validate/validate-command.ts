@@ -1,7 +1,7 @@
 import { type FlagTable } from '@tutti/chassis'
 import { modelNameOf, nameConflict } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
+import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { locateFault } from '../manifests/locate-fault.ts'
 import {
   type LocatedManifest,
@@ -14,7 +14,7 @@ import {
 import { readManifestFiles } from '../manifests/read-files.ts'
 import { type ReadRepository, readRepositories } from '../manifests/repository-configs.ts'
 import { NamespaceManifests } from './namespace-manifests.ts'
-import { type Report, renderReport } from './report.ts'
+import { type Report, renderReport, ValidateResult } from './report.ts'
 
 export const VALIDATE_FLAGS = {
   filename: {
@@ -31,14 +31,18 @@ export const VALIDATE_FLAGS = {
     description:
       'Folder that holds the models, each in a folder of its served name. Repeat the flag for more. With it, an unknown model is an error.',
   },
-  format: { ...FORMAT_FLAG, aliases: ['output'] },
+  format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
 export const validateCommand: Command = {
   name: 'validate',
   description: 'Checks manifests of Models and Ensembles as the operator does, without a cluster.',
   ...withFlags(
-    { usage: 'tutti validate -f FILE|DIR|- [FLAGS]', flags: VALIDATE_FLAGS },
+    {
+      usage: 'tutti validate -f FILE|DIR|- [FLAGS]',
+      flags: VALIDATE_FLAGS,
+      result: ValidateResult,
+    },
     async ({ flags, positionals }, environment) => {
       if (flags.filename.length === 0 || positionals.length > 0) {
         const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`

@@ -1,4 +1,4 @@
-import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
+import { FORMAT_FLAG, type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { FETCH_BOUNDS } from '@tutti/repository'
 
 const { 'exit-timeout-secs': _, version: __, 'log-file': ___, ...LOG_FLAGS } = PROCESS_FLAGS
@@ -29,6 +29,11 @@ export const FETCH_FLAGS = {
     type: 'bool',
     default: false,
     description: 'Print the digest.',
+  },
+  format: {
+    ...FORMAT_FLAG,
+    aliases: ['output'],
+    description: 'json: print what was fetched or checked as JSON. Log lines go to standard error.',
   },
   'secret-dir': {
     type: 'string',

@@ -5,7 +5,9 @@ import {
   type Logger,
   type ProcessEnvironment,
   parseFlags,
+  readResultFormat,
   renderHelp,
+  reportProblem,
   toLogSettings,
 } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
@@ -16,6 +18,7 @@ import {
   showUri,
   verifyArtifact,
 } from '@tutti/repository'
+import { z } from 'zod'
 import { FETCH_FLAGS, type FetchFlags } from './fetch-flags.ts'
 
 /**
@@ -34,6 +37,23 @@ export const FETCH_EXIT_CODES = {
   ARTIFACT_TOO_LARGE: 16,
   ARTIFACT_NOT_STORED: 17,
 } as const satisfies Partial<Record<Reason, number>>
+
+/** What `fetch` prints as JSON. */
+export const FetchResult = z
+  .object({
+    uri: z.string().exactOptional().meta({
+      description: 'Address of the model, without passwords; absent with --verify.',
+    }),
+    directory: z.string(),
+    digest: z.string().meta({
+      description: 'sha256:HEX: of the archive for http(s), of the tree for s3 and --verify.',
+    }),
+    files: z.int(),
+    bytes: z.int().meta({ description: 'Of all files.' }),
+    isFetched: z.boolean().meta({ description: 'False if it was there already, or was checked.' }),
+  })
+  .meta({ title: 'Result of tutti fetch' })
+type FetchResult = z.infer<typeof FetchResult>
 
 /** First line of `--help`. */
 export const FETCH_USAGE =
@@ -62,23 +82,29 @@ export async function runFetch(
     }
     if (positionals[0] !== undefined)
       throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
-    const digest = await fetchOrVerify(flags, environment)
-    if (flags['print-digest']) environment.out(`${digest}\n`)
+    const result = await fetchOrVerify(flags, environment)
+    if (flags.format === 'json') environment.out(`${JSON.stringify(result, undefined, 2)}\n`)
+    else if (flags['print-digest']) environment.out(`${result.digest}\n`)
     return 0
   } catch (error) {
-    const message = `${program}: ${ServeError.from(error).message.replaceAll(/\s*\n\s*/g, '; ')}`
-    environment.err(`${message}\n`)
-    await noteEnd(terminationLog, message)
+    const { reason, code, message } = ServeError.from(error)
+    const line = message.replaceAll(/\s*\n\s*/g, '; ')
+    const output = { ...environment, errorFormat: readResultFormat(FETCH_FLAGS, argv) }
+    reportProblem(program, new ServeError(reason, line, { code }), output)
+    await noteEnd(terminationLog, `${program}: ${line}`)
     const codes: Partial<Record<Reason, number>> = FETCH_EXIT_CODES
-    return codes[ServeError.from(error).reason] ?? 1
+    return codes[reason] ?? 1
   }
 }
 
-async function fetchOrVerify(flags: FetchFlags, environment: ProcessEnvironment): Promise<string> {
+async function fetchOrVerify(
+  flags: FetchFlags,
+  environment: ProcessEnvironment,
+): Promise<FetchResult> {
   const { uri, to, verify, digest } = flags
-  // With --print-digest alone on stdout, so that a shell can take it.
-  const write = (line: string) =>
-    flags['print-digest'] ? environment.err(line) : environment.out(line)
+  // The result is alone on stdout, so that a shell can take it.
+  const hasResult = flags['print-digest'] || flags.format === 'json'
+  const write = (line: string) => (hasResult ? environment.err(line) : environment.out(line))
   const log = createLogger({
     settings: toLogSettings(flags),
     name: 'fetch',
@@ -102,18 +128,18 @@ async function fetchOrVerify(flags: FetchFlags, environment: ProcessEnvironment)
     const problem = 'got --uri, --to or --secret-dir beside it, want none of them'
     throw flagRefusal('--verify', problem)
   }
-  if (digest === undefined && !flags['print-digest']) {
-    throw flagRefusal('--digest', 'got none, want sha256:HEX or --print-digest')
+  if (digest === undefined && !hasResult) {
+    throw flagRefusal('--digest', 'got none, want sha256:HEX, --print-digest or --format json')
   }
   const found = await verifyArtifact(verify, { digest, bounds })
   log.info('model verified', { directory: verify, ...found })
-  return found.digest
+  return { directory: verify, ...found, isFetched: false }
 }
 
 async function fetchTo(
   o: Omit<Parameters<typeof fetchArtifact>[0], 'signal'> & { readonly log: Logger },
   environment: ProcessEnvironment,
-): Promise<string> {
+): Promise<FetchResult> {
   const stop = new AbortController()
   const unlisten = environment.signals.listen((signal) => {
     stop.abort(new ServeError('CANCELLED', `stopped by ${signal}`))
@@ -121,8 +147,9 @@ async function fetchTo(
   try {
     const { isFetched, ...found } = await fetchArtifact({ ...o, signal: stop.signal })
     const message = isFetched ? 'model fetched' : 'model was there already'
-    o.log.info(message, { uri: showUri(o.uri), directory: o.to, ...found })
-    return found.digest
+    const result = { uri: showUri(o.uri), directory: o.to, ...found }
+    o.log.info(message, result)
+    return { ...result, isFetched }
   } finally {
     unlisten()
   }

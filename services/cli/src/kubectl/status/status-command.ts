@@ -1,11 +1,13 @@
 import { type FlagTable, printable } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type Command, FORMAT_FLAG, withFlags } from '../../command.ts'
+import { z } from 'zod'
+import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
+import { listOf, renderJson } from '../../result-schema.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { buildNodes } from './build-nodes.ts'
 import { readState } from './read-state.ts'
 import { renderNodes } from './render-nodes.ts'
-import { isBroken, type StatusNode } from './tree.ts'
+import { isBroken, StatusNode } from './tree.ts'
 
 export const STATUS_FLAGS = {
   ...CLUSTER_FLAGS,
@@ -15,24 +17,29 @@ export const STATUS_FLAGS = {
     default: false,
     description: 'All namespaces.',
   },
-  format: { ...FORMAT_FLAG, aliases: ['output', 'o'] },
+  format: KUBECTL_FORMAT_FLAG,
 } as const satisfies FlagTable
 
 /** What `status` found. */
-interface StatusReport {
-  readonly namespaces: readonly {
-    readonly namespace: string
-    readonly resources: readonly StatusNode[]
-  }[]
-  /** What the user may not list, each with the words of the API server. */
-  readonly refused: readonly { readonly resource: string; readonly message: string }[]
-}
+const StatusReport = z
+  .object({
+    namespaces: listOf(z.object({ namespace: z.string(), resources: listOf(StatusNode) })),
+    refused: listOf(z.object({ resource: z.string(), message: z.string() })).meta({
+      description: 'What the user may not list, each with the words of the API server.',
+    }),
+  })
+  .meta({ title: 'Result of kubectl tutti status' })
+type StatusReport = z.infer<typeof StatusReport>
 
 export const statusCommand: Command = {
   name: 'status',
   description: 'Shows Ensembles, their steps and pods as a tree, and why something is not ready.',
   ...withFlags(
-    { usage: 'kubectl tutti status [NAME] [FLAGS]', flags: STATUS_FLAGS },
+    {
+      usage: 'kubectl tutti status [NAME] [FLAGS]',
+      flags: STATUS_FLAGS,
+      result: StatusReport,
+    },
     async ({ flags, positionals }, environment) => {
       const [name, ...more] = positionals
       if (more.length > 0) {
@@ -41,9 +48,7 @@ export const statusCommand: Command = {
       const report = await withCluster(flags, environment, (cluster) =>
         readReport(cluster, { name, isOfAll: flags['all-namespaces'] }),
       )
-      environment.out(
-        flags.format === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : render(report),
-      )
+      environment.out(flags.format === 'json' ? renderJson(report) : render(report))
       const isWrong = report.namespaces.some(({ resources }) => resources.some(isBroken))
       const isUnseen = report.refused.some(({ resource }) => resource !== 'events')
       return isWrong || (isUnseen && report.namespaces.every(isEmpty)) ? 1 : 0

@@ -1,32 +1,33 @@
-/** Why something is not as it should be. */
-export interface Cause {
-  /** One CamelCase word. */
-  readonly reason: string
-  readonly message: string
-}
+import { z } from 'zod'
 
-/**
- * - `Ready`: requests are answered.
- * - `Degraded`: requests are answered, and something is wrong.
- * - `NotReady`: requests are not answered. Of a pod: it takes none.
- * - `Missing`: a step names it, and there is none.
- * - `Unknown`: the user may not read it.
- */
-export type NodeState = 'Ready' | 'Degraded' | 'NotReady' | 'Missing' | 'Unknown'
+/** Why something is not as it should be. */
+const Cause = z.object({
+  reason: z.string().meta({ description: 'One CamelCase word.' }),
+  message: z.string(),
+})
+export type Cause = z.infer<typeof Cause>
+
+const NodeState = z.enum(['Ready', 'Degraded', 'NotReady', 'Missing', 'Unknown']).meta({
+  description:
+    'Ready: requests are answered. Degraded: requests are answered, and something is wrong. NotReady: requests are not answered; of a pod: it takes none. Missing: a step names it, and there is none. Unknown: the user may not read it.',
+})
+export type NodeState = z.infer<typeof NodeState>
 
 /** A resource or a pod, and what it stands on. */
-export interface StatusNode {
-  readonly kind: 'Ensemble' | 'Model' | 'Router' | 'Pod'
-  readonly name: string
-  /** Of the Ensemble above, which runs this. */
-  readonly step?: string
-  readonly state: NodeState
-  /** What there is of it, `1/2 pods` say. */
-  readonly detail?: string
-  /** Of what is not Ready. */
-  readonly cause?: Cause
-  readonly children: readonly StatusNode[]
-}
+export const StatusNode = z.object({
+  kind: z.enum(['Ensemble', 'Model', 'Router', 'Pod']),
+  name: z.string(),
+  step: z.string().exactOptional().meta({
+    description: 'Of the Ensemble above, which runs this.',
+  }),
+  state: NodeState,
+  detail: z.string().exactOptional().meta({ description: 'What there is of it, such as 1/2 pods.' }),
+  cause: Cause.exactOptional().meta({ description: 'Of what is not Ready.' }),
+  get children() {
+    return z.array(StatusNode).readonly()
+  },
+})
+export type StatusNode = z.infer<typeof StatusNode>
 
 /** True if something is wrong with it or below it. */
 export function isBroken({ state, children }: StatusNode): boolean {

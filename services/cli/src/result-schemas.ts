@@ -1,0 +1,41 @@
+import { ErrorResult } from '@tutti/chassis'
+import { SITE } from '@tutti/errors'
+import { z } from 'zod'
+import { COMMANDS } from './commands.ts'
+import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
+
+/** The schema of each result by the name of its file. A command is in it by its `result` (command.ts). */
+function results(): ReadonlyMap<string, z.ZodType> {
+  const named = [
+    ...COMMANDS.map(({ name, result }) => [name, result] as const),
+    ...KUBECTL_PROGRAM.commands.map(({ name, result }) => [`kubectl-${name}`, result] as const),
+    ['error', ErrorResult] as const,
+  ]
+  return new Map(
+    named.flatMap(([name, result]) =>
+      result === undefined ? [] : [[`cli-${name}.json`, result] as const],
+    ),
+  )
+}
+
+/**
+ * JSON Schemas (draft 7) of what commands print as JSON, and of their errors. Later versions may add fields, so the schemas allow others.
+ *
+ * @returns text by path from the root of the repository.
+ */
+export function buildResultSchemas(): ReadonlyMap<string, string> {
+  const files = [...results()].map(([file, result]) => {
+    const { $schema, ...schema } = z.toJSONSchema(result, {
+      target: 'draft-7',
+      io: 'input',
+      unrepresentable: 'any',
+      override: ({ jsonSchema }) => {
+        delete jsonSchema.readOnly
+      },
+    })
+    const head = { $schema, $id: `${SITE}/schemas/${file}` }
+    const text = JSON.stringify({ ...head, ...schema }, undefined, 2)
+    return [`schemas/${file}`, `${text}\n`] as const
+  })
+  return new Map(files)
+}
