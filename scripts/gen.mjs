@@ -1,7 +1,7 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
 // reference and the JSON Schemas for editors from the schemas of services/ensemble, those of what commands print from services/cli, the page of conditions from the operator's code,
 // that of errors from the catalogue of services/errors, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, the licences of the packages in the
-// images, the graphs of the examples, and the picture of ARCHITECTURE.md.
+// images, the graphs of the examples, the picture of ARCHITECTURE.md, and the tables of flags in READMEs.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,6 +26,8 @@ const out = join(protocol, 'src', 'gen')
 
 const GENERATED = [
   'services/protocol/src/gen/**/*.ts',
+  'services/{cli,router,step}/README.md',
+  'operator/README.md',
   'crds/*',
   'schemas/**/*.json',
   'docs/compatibility.md',
@@ -87,6 +89,16 @@ for (const [path, text] of [...buildGeneratedFiles(), ...buildResultSchemas()]) 
   mkdirSync(dirname(join(root, path)), { recursive: true })
   writeFileSync(join(root, path), text)
 }
+
+const { buildFlagTables, replaceFlagTable } = await import('../services/cli/dist/flag-tables.js')
+for (const [path, table] of buildFlagTables((name) => readFileSync(join(root, name), 'utf8'))) {
+  writeFileSync(join(root, path), table)
+}
+
+const { OPERATOR_FLAGS } = await import('../operator/dist/operator-flags.js')
+const guide = join(root, 'operator', 'README.md')
+const text = readFileSync(guide, 'utf8')
+writeFileSync(guide, replaceFlagTable(text, 'tutti-operator', OPERATOR_FLAGS))
 
 writeChartFiles(root)
 writeDashboards(root)

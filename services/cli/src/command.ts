@@ -1,7 +1,7 @@
 import {
-  FORMAT_FLAG,
   type FlagTable,
   type FlagValues,
+  FORMAT_FLAG,
   type ProcessEnvironment,
   parseFlags,
   renderHelp,

@@ -14,6 +14,7 @@ import { topCommand } from './top/top-command.ts'
 import { traceCommand } from './trace/trace-command.ts'
 import { validateCommand } from './validate/validate-command.ts'
 
+/** Of `tutti`. One that prints results has their schema as its `result`. */
 export const COMMANDS: readonly Command[] = [
   serveCommand,
   configCommand,

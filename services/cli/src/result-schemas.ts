@@ -25,15 +25,18 @@ function results(): ReadonlyMap<string, z.ZodType> {
  */
 export function buildResultSchemas(): ReadonlyMap<string, string> {
   const files = [...results()].map(([file, result]) => {
-    const { $schema, ...schema } = z.toJSONSchema(result, {
+    const { $schema, title, ...schema } = z.toJSONSchema(result, {
       target: 'draft-7',
       io: 'input',
       unrepresentable: 'any',
       override: ({ jsonSchema }) => {
         delete jsonSchema.readOnly
+        // Of every integer in JavaScript.
+        if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+        if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
       },
     })
-    const head = { $schema, $id: `${SITE}/schemas/${file}` }
+    const head = { $schema, $id: `${SITE}/schemas/${file}`, title }
     const text = JSON.stringify({ ...head, ...schema }, undefined, 2)
     return [`schemas/${file}`, `${text}\n`] as const
   })

@@ -5,6 +5,7 @@ export {
   type InspectedModel,
 } from './complete-model-config.ts'
 export { DESCRIPTOR } from './descriptor.ts'
+export { jsonConfigSchema } from './json-config-schema.ts'
 export type {
   BatchInput,
   DataType,
@@ -28,7 +29,6 @@ export {
 } from './model-metadata.ts'
 export { formatModelVersion, parseModelVersion, selectVersions } from './model-version.ts'
 export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'
-export { jsonConfigSchema } from './json-config-schema.ts'
 export { parseJsonConfig } from './parse-json-config.ts'
 export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 export { printModelConfig } from './print-model-config.ts'

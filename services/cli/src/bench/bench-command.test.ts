@@ -1,7 +1,6 @@
 // needs: python
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { renderFlagTable } from '@tutti/chassis'
 import { createSignalSource, until } from '@tutti/chassis/testing'
 import { DATATYPES, isDatatype, NUMBER_READERS } from '@tutti/tensor'
 import * as fc from 'fast-check'
@@ -9,7 +8,6 @@ import t from 'tap'
 import { echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
 import { readXmlTexts } from '../testing/well-formed.ts'
-import { BENCH_FLAGS } from './bench-flags.ts'
 import { makeInput } from './bench-inputs.ts'
 import { toResult } from './bench-result.ts'
 import { drawBench } from './bench-svg.ts'
@@ -201,9 +199,4 @@ await t.test('names of any kind make a picture, and no control sequence', async 
   )
   fc.assert(holds, { numRuns: 60 })
   readXmlTexts(pictures)
-})
-
-await t.test('the README has the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(BENCH_FLAGS)))
 })

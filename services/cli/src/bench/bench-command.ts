@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { flagRefusal, type ProcessEnvironment, printable, systemClock } from '@tutti/chassis'
+import { flagRefusal, type ProcessEnvironment, systemClock } from '@tutti/chassis'
 import { bug, ServeError } from '@tutti/errors'
 import type { InferRequestParts } from '@tutti/protocol'
 import { type Command, withFlags } from '../command.ts'
@@ -9,6 +9,7 @@ import { readModelName } from '../infer/read-inputs.ts'
 import { writeSvg } from '../plot/write-svg.ts'
 import { BENCH_FLAGS, type BenchFlags } from './bench-flags.ts'
 import { benchInputs } from './bench-inputs.ts'
+import { BenchReport, renderReport } from './bench-report.ts'
 import { type BenchResult, toResult } from './bench-result.ts'
 import { drawBench } from './bench-svg.ts'
 import { labelOfTarget, renderHead, renderPlot, renderRows } from './bench-text.ts'
@@ -21,7 +22,12 @@ export const benchCommand: Command = {
   name: 'bench',
   description: 'Puts a model of running servers under load, and shows latencies and throughput.',
   ...withFlags(
-    { usage: 'tutti bench MODEL [FLAGS]', flags: BENCH_FLAGS, operands: ['model'] },
+    {
+      usage: 'tutti bench MODEL [FLAGS]',
+      flags: BENCH_FLAGS,
+      operands: ['model'],
+      result: BenchReport,
+    },
     async ({ flags, positionals }, environment) => {
       const model = readModelName(positionals)
       const loads = readLoads(flags)
@@ -110,27 +116,7 @@ async function bench(
   tell(renderPlot(results))
   if (flags.svg !== undefined) await writeSvg(flags.svg, drawBench({ model, urls, results }))
   if (flags.format === 'json') {
-    environment.out(renderJson(o.request, { results, isEnded: stop.signal.aborted }))
+    environment.out(renderReport(o.request, { results, isEnded: stop.signal.aborted }))
   }
   return results.every(({ answered }) => answered > 0) ? 0 : 1
-}
-
-/** One line; what is not known is null. */
-function renderJson(
-  { modelName, modelVersion, inputs }: InferRequestParts,
-  { results, isEnded }: { readonly results: readonly BenchResult[]; readonly isEnded: boolean },
-): string {
-  const json = {
-    model: modelName,
-    version: modelVersion || null,
-    inputs: inputs.map(({ name, datatype, shape }) => ({ name, datatype, shape })),
-    isEnded,
-    results: results.map(({ load, latencyMs, curve: _curve, ...result }) => ({
-      ...result,
-      concurrency: load.kind === 'closed' ? load.concurrency : null,
-      rate: load.kind === 'open' ? load.rate : null,
-      latencyMs: latencyMs ?? null,
-    })),
-  }
-  return `${printable(JSON.stringify(json))}\n`
 }

@@ -38,9 +38,10 @@ export const configCommand: Command = {
     {
       usage: 'tutti config MODEL --model-repository DIR [FLAGS]',
       flags: CONFIG_FLAGS,
-      result: z
-        .unknown()
-        .meta({ title: 'Configuration of a model, as tutti config prints it', ...jsonConfigSchema() }),
+      result: z.unknown().meta({
+        title: 'Configuration of a model, as tutti config prints it',
+        ...jsonConfigSchema(),
+      }),
     },
     async ({ flags, positionals }, environment) => {
       const [name, ...more] = positionals

@@ -1,14 +1,12 @@
 // needs: python
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { env } from 'node:process'
-import { renderFlagTable } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { runCommand } from '../testing/run-command.ts'
-import { DOCTOR_FLAGS } from './doctor-command.ts'
 import type { Finding } from './finding.ts'
 import { checkGpu, checkNode, checkOnnxRuntime } from './machine-checks.ts'
 
@@ -197,9 +195,4 @@ await t.test('what is not understood ends with 2', async (t) => {
     [['--python='], /--python: got an empty text/],
   ] as const
   for (const [argv, err] of cases) t.match(await runCommand(['doctor', ...argv]), { code: 2, err })
-})
-
-await t.test('the README has the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(DOCTOR_FLAGS)))
 })

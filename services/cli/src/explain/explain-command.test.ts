@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { renderFlagTable } from '@tutti/chassis'
 import {
   ensembleManifest,
   interpretEnsemble,
@@ -12,7 +11,6 @@ import {
 import t from 'tap'
 import { stringify } from 'yaml'
 import { runCommand } from '../testing/run-command.ts'
-import { EXPLAIN_FLAGS } from './explain-command.ts'
 import { explainPlan } from './explanation.ts'
 
 const REPOSITORY = join(import.meta.dirname, '../../../../model_repository')
@@ -242,9 +240,4 @@ await t.test('a chain may be longer than a stack, with its last step first', asy
   piped.stdout.once('data', () => piped.stdout.destroy())
   const [status] = await once(piped, 'close')
   t.same([status, said], [141, ''], 'a reader that has enough, as head, ends it quietly')
-})
-
-await t.test('the table of flags in the README is that of the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(EXPLAIN_FLAGS)))
 })

@@ -1,6 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { renderFlagTable } from '@tutti/chassis'
 import {
   applyModelOverrides,
   modelNameOf,
@@ -17,7 +16,6 @@ import { listVersionFiles, type RepositoryModel, scanRepositories } from '@tutti
 import t from 'tap'
 import { parseManifests } from '../manifests/parse-manifests.ts'
 import { run } from '../run.ts'
-import { IMPORT_FLAGS } from './import-command.ts'
 
 const REPOSITORIES = join(import.meta.dirname, '../../../../model_repository')
 
@@ -147,9 +145,4 @@ await t.test('what is not understood ends with 2', async (t) => {
   t.match(await importing('kserve', 'x'), { code: 2, err: /got 'kserve x', want triton DIR/ })
   t.match(await importing('--help'), { code: 0, out: /--storage-uri-prefix/ })
   t.match(await importing('triton', join(REPOSITORIES, 'none')), { code: 1, err: /does not exist/ })
-})
-
-await t.test('the README has the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(IMPORT_FLAGS)))
 })

@@ -27,7 +27,9 @@ export const IMPORT_FLAGS = {
 /** What `tutti import` prints as JSON. */
 const ImportResult = z
   .object({
-    manifests: listOf(z.custom<Manifest>().meta({ $ref: `${SITE}/schemas/v1alpha1/manifest.json` })),
+    manifests: listOf(
+      z.custom<Manifest>().meta({ $ref: `${SITE}/schemas/v1alpha1/manifest.json` }),
+    ),
     files: listOf(z.string()).meta({
       description: 'The files that were written, one for each manifest; none without --output-dir.',
     }),

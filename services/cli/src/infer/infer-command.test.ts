@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { renderFlagTable } from '@tutti/chassis'
 import { createTestCertificates } from '@tutti/chassis/testing'
 import { PNG } from 'pngjs'
 import t, { type Test } from 'tap'
 import { echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
-import { INFER_FLAGS } from './infer-flags.ts'
 
 /** Runs `tutti infer`. */
 const infer = (argv: readonly string[], o: Parameters<typeof runCommand>[1] = {}) =>
@@ -222,9 +220,4 @@ await t.test('what a model answers is no control sequence of the terminal', asyn
   const { out } = await infer(['texts', `--url=${grpc}`, '-i=a=b=\u001b[31mred\u202e\u0085'])
   t.match(out, String.raw`"\u001b[31mred\u202e\u0085"`)
   t.notOk(['\u001b', '\u202e', '\u0085'].some((control) => out.includes(control)))
-})
-
-await t.test('the README has the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(INFER_FLAGS)))
 })

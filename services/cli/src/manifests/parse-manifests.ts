@@ -18,7 +18,8 @@ export const Problem = z.object({
     description: 'Such as Ensemble/plate-reader; absent if that cannot be told.',
   }),
   path: z.string().meta({
-    description: 'From the root of the manifest, e.g. spec.steps[2].name; empty if the message names it.',
+    description:
+      'From the root of the manifest, e.g. spec.steps[2].name; empty if the message names it.',
   }),
   reason: z.string().meta({ description: 'As in the condition Accepted, or SyntaxError.' }),
   message: z.string(),

@@ -1,13 +1,11 @@
 // needs: python
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { renderFlagTable } from '@tutti/chassis'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { ECHO_CHAIN, echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
 import { readXmlTexts } from '../testing/well-formed.ts'
-import { TRACE_FLAGS } from './trace-command.ts'
 import { drawTrace } from './trace-svg.ts'
 import { renderTrace } from './trace-text.ts'
 
@@ -124,9 +122,4 @@ await t.test('names of any kind make a picture, and no control sequence', async 
     { numRuns: 60 },
   )
   readXmlTexts(pictures)
-})
-
-await t.test('the README has the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(TRACE_FLAGS)))
 })

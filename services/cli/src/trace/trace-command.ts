@@ -1,15 +1,16 @@
 import { type FlagTable, printable } from '@tutti/chassis'
-import { parseSteps, type RecordedSteps, STEPS_PARAMETER, waterfallRows } from '@tutti/console'
+import { parseSteps, type RecordedSteps, STEPS_PARAMETER } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import type { InferRequestParts, InferResponseParts, ModelMetadata } from '@tutti/protocol'
 import type { Parameters } from '@tutti/tensor'
-import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
+import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '../infer/infer-flags.ts'
 import type { ModelClient } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
 import { readInputs, readModelName } from '../infer/read-inputs.ts'
 import { writeSvg } from '../plot/write-svg.ts'
-import { pathOf, type RequestTrace, timeParts } from './request-trace.ts'
+import type { RequestTrace } from './request-trace.ts'
+import { renderTraceResult, TraceResult } from './trace-result.ts'
 import { drawTrace } from './trace-svg.ts'
 import { renderTrace } from './trace-text.ts'
 
@@ -18,7 +19,7 @@ export const TRACE_FLAGS = {
   url: URL_FLAG,
   svg: { type: 'string', path: 'file', description: 'File for the trace as a picture, in SVG.' },
   ...CONNECTION_FLAGS,
-  format: FORMAT_FLAG,
+  format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
 /** What a server is asked to say. */
@@ -37,6 +38,7 @@ export const traceCommand: Command = {
       usage: 'tutti trace MODEL --input NAME=VALUE [FLAGS]',
       flags: TRACE_FLAGS,
       operands: ['model'],
+      result: TraceResult,
     },
     async ({ flags, positionals }, environment) => {
       const model = readModelName(positionals)
@@ -48,7 +50,7 @@ export const traceCommand: Command = {
         const request = { modelName: model, modelVersion: version, inputs }
         const trace = await traceRequest(client, request, metadata)
         if (flags.svg !== undefined) await writeSvg(flags.svg, drawTrace(trace))
-        environment.out(flags.format === 'json' ? renderJson(trace) : renderTrace(trace))
+        environment.out(flags.format === 'json' ? renderTraceResult(trace) : renderTrace(trace))
         return 0
       } finally {
         client.close()
@@ -89,29 +91,4 @@ function readSteps(response: InferResponseParts | undefined): RecordedSteps {
     const text = `the server says what its steps took in a form of another version: ${printable(told.value.slice(0, 80))}`
     throw new ServeError('MALFORMED_MESSAGE', text, { cause })
   }
-}
-
-/** One line; what is not known is null. */
-function renderJson(trace: RequestTrace): string {
-  const { model, version, clientMs, spans, leftOut } = trace
-  const rows = waterfallRows(trace)
-  const steps = spans.map(({ queueMs, computeMs, startMs, endMs, ...names }, i) => ({
-    ...names,
-    startMs,
-    endMs,
-    queueMs,
-    computeMs,
-    transferMs: rows[i]?.times.transferMs,
-    isCritical: rows[i]?.isCritical,
-  }))
-  const json = {
-    model,
-    version,
-    clientMs,
-    criticalPath: pathOf(trace),
-    parts: timeParts(trace),
-    spans: steps,
-    leftOut,
-  }
-  return `${printable(JSON.stringify(json))}\n`
 }

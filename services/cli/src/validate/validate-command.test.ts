@@ -1,11 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { renderFlagTable } from '@tutti/chassis'
 import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
 import t from 'tap'
 import { stringify } from 'yaml'
 import { runCommand } from '../testing/run-command.ts'
-import { VALIDATE_FLAGS } from './validate-command.ts'
 
 const REPOSITORIES = join(import.meta.dirname, '../../../../model_repository')
 
@@ -229,9 +226,4 @@ await t.test('files and folders are read; what cannot be ends with 2', async (t)
     err: /--model-repository: .*none' cannot be read: it does not exist/,
   })
   t.match(await validate(['--help']), { code: 0, out: /--model-repository/ })
-})
-
-await t.test('the README has the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(VALIDATE_FLAGS)))
 })

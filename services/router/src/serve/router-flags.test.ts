@@ -1,17 +1,6 @@
-import { readFile } from 'node:fs/promises'
-import { parseFlags, renderFlagTable } from '@tutti/chassis'
+import { parseFlags } from '@tutti/chassis'
 import t from 'tap'
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
-
-/** Without the padding that the formatter gives to tables. */
-function compact(text: string): string {
-  return text.replaceAll(' ', '').replaceAll(/-{2,}/g, '--')
-}
-
-await t.test('README.md lists every flag', async (t) => {
-  const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8')
-  t.ok(compact(readme).includes(compact(renderFlagTable(ROUTER_FLAGS)).trim()))
-})
 
 await t.test('no flag takes a secret', async (t) => {
   for (const name of Object.keys(ROUTER_FLAGS)) {

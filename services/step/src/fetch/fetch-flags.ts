@@ -1,4 +1,4 @@
-import { FORMAT_FLAG, type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
+import { type FlagTable, type FlagValues, FORMAT_FLAG, PROCESS_FLAGS } from '@tutti/chassis'
 import { FETCH_BOUNDS } from '@tutti/repository'
 
 const { 'exit-timeout-secs': _, version: __, 'log-file': ___, ...LOG_FLAGS } = PROCESS_FLAGS

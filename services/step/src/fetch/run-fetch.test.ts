@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { renderFlagTable, type StopSignal } from '@tutti/chassis'
+import type { StopSignal } from '@tutti/chassis'
 import {
   answerStatus,
   serveBytes,
@@ -8,7 +8,6 @@ import {
   tarArchive,
 } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
-import { FETCH_FLAGS } from './fetch-flags.ts'
 import { FETCH_EXIT_CODES, runFetch } from './run-fetch.ts'
 
 const ARCHIVE = tarArchive([
@@ -133,9 +132,8 @@ await t.test('a signal ends it', async (t) => {
 /** Without the padding that the formatter gives to tables. */
 const compact = (text: string): string => text.replaceAll(' ', '').replaceAll(/-{2,}/g, '--')
 
-await t.test('README.md lists every flag and every exit code', async (t) => {
+await t.test('README.md lists every exit code', async (t) => {
   const readme = compact(await readFile(new URL('../../README.md', import.meta.url), 'utf8'))
-  t.ok(readme.includes(compact(renderFlagTable(FETCH_FLAGS)).trim()))
   for (const [reason, code] of Object.entries(FETCH_EXIT_CODES)) {
     t.ok(readme.includes(`|${code}|\`${reason}\`|`), reason)
   }

@@ -1,8 +1,6 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { renderFlagTable } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { runProgram } from '../../run-program.ts'
@@ -126,10 +124,3 @@ await t.test(
     )
   },
 )
-
-await t.test('the tables of flags in the README are those of the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../../README.md'), 'utf8')
-  for (const { name, flags } of KUBECTL_PROGRAM.commands) {
-    t.ok(readme.includes(renderFlagTable(flags)), name)
-  }
-})

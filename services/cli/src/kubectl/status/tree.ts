@@ -21,13 +21,18 @@ export const StatusNode = z.object({
     description: 'Of the Ensemble above, which runs this.',
   }),
   state: NodeState,
-  detail: z.string().exactOptional().meta({ description: 'What there is of it, such as 1/2 pods.' }),
+  detail: z
+    .string()
+    .exactOptional()
+    .meta({ description: 'What there is of it, such as 1/2 pods.' }),
   cause: Cause.exactOptional().meta({ description: 'Of what is not Ready.' }),
   get children() {
     return z.array(StatusNode).readonly()
   },
 })
 export type StatusNode = z.infer<typeof StatusNode>
+// Its name in the schema; with .meta() the type would refer to itself.
+z.globalRegistry.add(StatusNode, { id: 'StatusNode' })
 
 /** True if something is wrong with it or below it. */
 export function isBroken({ state, children }: StatusNode): boolean {

@@ -1,0 +1,49 @@
+import { type FlagTable, renderFlagTable } from '@tutti/chassis'
+import { COMMANDS } from './commands.ts'
+import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
+
+/** Where the flags of commands stand that another package has. */
+const READMES: ReadonlyMap<string, string> = new Map([
+  ['step', 'services/step/README.md'],
+  ['router', 'services/router/README.md'],
+  ['fetch', 'services/step/README.md'],
+])
+
+/**
+ * The READMEs with the tables of the flags of every command.
+ *
+ * @param read - a file's text, by its path from the root of the repository.
+ * @returns the text by path. @throws Error if a command has no table.
+ */
+export function buildFlagTables(read: (path: string) => string): ReadonlyMap<string, string> {
+  const commands = [
+    ...COMMANDS.map((command) => [`tutti ${command.name}`, command] as const),
+    ...KUBECTL_PROGRAM.commands.map((one) => [`kubectl tutti ${one.name}`, one] as const),
+  ]
+  const texts = new Map<string, string>()
+  for (const [program, { name, flags }] of commands) {
+    if (Object.keys(flags).length === 0) continue
+    const path = READMES.get(name) ?? 'services/cli/README.md'
+    const text = texts.get(path) ?? read(path)
+    texts.set(path, replaceFlagTable(text, program, flags))
+  }
+  return texts
+}
+
+/**
+ * Replaces the first table of flags below a heading.
+ *
+ * @param program - whose name stands in the heading behind a `.
+ * @throws Error if there is no such table.
+ */
+export function replaceFlagTable(text: string, program: string, flags: FlagTable): string {
+  const sections = text.split(/^(?=## )/m)
+  const section = sections.find((one) => new RegExp(`^## .*\`${program}[ \`]`).test(one))
+  const table = section && /^\| flag .*\n(?:\|.*\n)*/m.exec(section)?.[0]
+  if (section === undefined || table === undefined) {
+    throw new Error(`want a heading with \`${program}\`, and a table below it that begins | flag |`)
+  }
+  // A function: a table may have `$&` in it.
+  const written = section.replace(table, () => `${renderFlagTable(flags)}\n`)
+  return sections.map((one) => (one === section ? written : one)).join('')
+}

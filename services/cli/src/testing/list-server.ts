@@ -1,0 +1,75 @@
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { z } from 'zod'
+
+const AddressInfo = z.object({ port: z.number() })
+const CREATED = '2026-11-27T09:00:00Z'
+
+const object = (kind: string, name: string, more: object) => ({
+  apiVersion: 'tutti.dev/v1alpha1',
+  kind,
+  metadata: {
+    name,
+    namespace: 'default',
+    uid: `uid-${name}`,
+    resourceVersion: '1',
+    creationTimestamp: CREATED,
+    generation: 1,
+  },
+  ...more,
+})
+
+/** A Model that is not ready, and an Ensemble that runs it and one that is missing. */
+const ITEMS: Readonly<Record<string, readonly object[]>> = {
+  ensembles: [
+    object('Ensemble', 'ens', {
+      spec: {
+        steps: [
+          { name: 'a', modelRef: { name: 'slow' } },
+          { name: 'b', modelRef: { name: 'none' } },
+        ],
+      },
+      status: { observedGeneration: 1, stepsReady: '0/2' },
+    }),
+  ],
+  models: [
+    object('Model', 'slow', { spec: {}, status: { readyReplicas: 0, desiredReplicas: 1 } }),
+    object('Model', 'alone', { spec: {} }),
+  ],
+  routers: [object('Router', 'tutti', { status: { readyReplicas: 1, replicas: 2 } })],
+}
+
+/**
+ * Starts what answers as an API server does to lists, until the test ends; users may not list pods.
+ *
+ * @param status - with which it refuses everything; absent: nothing.
+ * @returns the path of a kubeconfig for it.
+ */
+export async function startListServer(t: Test, status?: number): Promise<string> {
+  const server = createServer((request, response) => {
+    const plural = new URL(request.url ?? '', 'http://x').pathname.split('/').at(-1) ?? ''
+    const items = ITEMS[plural]
+    const code = status ?? (items === undefined ? 403 : 200)
+    response.writeHead(code, { 'content-type': 'application/json' })
+    const message = code === 401 ? 'Unauthorized' : 'forbidden'
+    const body =
+      code === 200
+        ? { kind: 'List', metadata: { resourceVersion: '1' }, items }
+        : { kind: 'Status', code, message }
+    response.end(JSON.stringify(body))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  const { port } = AddressInfo.parse(server.address())
+  const config = {
+    'current-context': 'x',
+    clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${port}` } }],
+    contexts: [{ name: 'x', context: { cluster: 'c' } }],
+  }
+  const file = join(t.testdir(), 'kubeconfig')
+  await writeFile(file, JSON.stringify(config))
+  return file
+}
