@@ -29,6 +29,7 @@ export async function ensureNode() {
   process.stderr.write(
     `tutti: got Node ${versions.node}; installing Node ${config.node} into ${folder} (once) ...\n`,
   )
+  const startedAt = performance.now()
   try {
     await install(`${name}@${config.node}`, folder, join('node_modules', name, 'bin', 'node'))
   } catch (error) {
@@ -39,6 +40,8 @@ export async function ensureNode() {
       { cause: error },
     )
   }
+  const seconds = Math.round((performance.now() - startedAt) / 1000)
+  process.stderr.write(`tutti: installed Node ${config.node} in ${seconds} s\n`)
   return node
 }
 
@@ -46,6 +49,7 @@ export async function ensureNode() {
 async function install(what, folder, program) {
   mkdirSync(join(folder, '..'), { recursive: true })
   const made = mkdtempSync(`${folder}-`)
+  const broken = `${made}.broken`
   // Ctrl-C ends npm, and nothing that is half made stays.
   const stop = new AbortController()
   const onStop = () => stop.abort()
@@ -58,6 +62,8 @@ async function install(what, folder, program) {
       signal: stop.signal,
     })
     await run(join(made, program), ['--version'])
+    // A folder without the program, which something has cleaned, is in the way.
+    if (existsSync(folder) && !existsSync(join(folder, program))) renameSync(folder, broken)
     renameSync(made, folder)
   } catch (error) {
     if (stop.signal.aborted) throw new Error('it was stopped', { cause: error })
@@ -65,7 +71,7 @@ async function install(what, folder, program) {
   } finally {
     for (const signal of STOPS) process.off(signal, onStop)
     // npm may still be writing as it ends.
-    rmSync(made, { recursive: true, force: true, maxRetries: 5 })
+    for (const rest of [made, broken]) rmSync(rest, { recursive: true, force: true, maxRetries: 5 })
   }
 }
 

@@ -24,17 +24,16 @@ if (isWanted(process.versions.node)) {
 function runWith(node) {
   const args = [fileURLToPath(MAIN), ...process.argv.slice(2)]
   const child = spawn(node, args, { stdio: 'inherit' })
-  const isAtTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)
-  // A terminal's Ctrl-C reaches the child by itself: here the signal only must not end this process before it.
-  const forward = (signal) => {
-    if (signal !== 'SIGINT' || !isAtTerminal) child.kill(signal)
-  }
+  // A terminal's Ctrl-C reaches the child twice, which takes two so soon for one.
+  const forward = (signal) => child.kill(signal)
   for (const signal of SIGNALS) process.on(signal, forward)
   child.once('error', (error) => {
     process.stderr.write(`tutti: ${node} does not start: ${error.message}\n`)
     process.exitCode = 1
   })
   child.once('exit', (code, signal) => {
-    process.exitCode = code ?? 128 + constants.signals[signal]
+    for (const known of SIGNALS) process.off(known, forward)
+    if (SIGNALS.includes(signal)) process.kill(process.pid, signal)
+    else process.exitCode = code ?? 128 + constants.signals[signal]
   })
 }
