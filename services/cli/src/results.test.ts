@@ -76,6 +76,10 @@ const RUNS: Readonly<Record<string, Run>> = {
       ['failing', ...short, '--rate=20'],
     ]
   },
+  top: async (t) => {
+    const { metrics } = await serveEcho(t, MODELS)
+    return [[`--url=${metrics}`]]
+  },
   trace: async (t) => {
     const { grpc } = await serveEcho(t, MODELS)
     return [

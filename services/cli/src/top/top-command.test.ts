@@ -1,8 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { env } from 'node:process'
-import { renderFlagTable } from '@tutti/chassis'
 import { freePort } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -13,7 +12,6 @@ import { bucketQuantile, modelRows } from './model-rows.ts'
 import { parseMetrics } from './parse-metrics.ts'
 import { parseReading } from './reading.ts'
 import { renderTop } from './render-top.ts'
-import { TOP_FLAGS } from './top-command.ts'
 
 const MAIN = join(import.meta.dirname, '../main.ts')
 const ESCAPE = '\u001b'
@@ -228,9 +226,4 @@ await t.test('at a terminal it follows a server, and gives the terminal back', a
   ])
   process.kill(killed.pid, 'SIGTERM')
   t.equal((await ended).length, 3)
-})
-
-await t.test('the README has the flags', async (t) => {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
-  t.ok(readme.includes(renderFlagTable(TOP_FLAGS)))
 })

@@ -1,17 +1,17 @@
 import {
   type FlagTable,
   type ProcessEnvironment,
-  printable,
   sleep,
   systemClock,
   type Terminal,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
-import { type ModelRow, modelRows } from './model-rows.ts'
+import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { modelRows } from './model-rows.ts'
 import { parseMetricsUrl, readMetrics } from './read-metrics.ts'
 import type { Reading } from './reading.ts'
 import { renderTop, type TopView } from './render-top.ts'
+import { renderTopResult, TopResult } from './top-result.ts'
 
 export const TOP_FLAGS = {
   url: {
@@ -32,14 +32,14 @@ export const TOP_FLAGS = {
     default: false,
     description: 'Print one table, of one interval, and end. So without a terminal, and in JSON.',
   },
-  format: FORMAT_FLAG,
+  format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
 export const topCommand: Command = {
   name: 'top',
   description: 'Shows what the models of a running server do now: requests, failures, latencies.',
   ...withFlags(
-    { usage: 'tutti top [FLAGS]', flags: TOP_FLAGS },
+    { usage: 'tutti top [FLAGS]', flags: TOP_FLAGS, result: TopResult },
     async ({ flags, positionals }, environment) => {
       if (positionals.length > 0) {
         throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
@@ -53,7 +53,9 @@ export const topCommand: Command = {
         return 0
       }
       const view = await readOnce(url, intervalMs)
-      environment.out(isJson ? renderJson(view, intervalMs) : `${renderTop(view).join('\n')}\n`)
+      environment.out(
+        isJson ? renderTopResult(view, intervalMs) : `${renderTop(view).join('\n')}\n`,
+      )
       return 0
     },
   ),
@@ -115,45 +117,5 @@ async function nextView(url: URL, last: TopView, signal: AbortSignal): Promise<T
   } catch (error) {
     const { message } = ServeError.from(error)
     return { url: url.href, reading: undefined, rows: [], problem: message }
-  }
-}
-
-/** One line; what is not known is null. */
-function renderJson({ url, reading, rows }: TopView, intervalMs: number): string {
-  const gauge = (name: string): number | null => reading?.gauges.get(name) ?? null
-  const json = {
-    url,
-    intervalSecs: intervalMs / 1000,
-    processMemoryBytes: gauge('process_resident_memory_bytes'),
-    hostMemoryUsedBytes: gauge('nv_cpu_memory_used_bytes'),
-    hostMemoryTotalBytes: gauge('nv_cpu_memory_total_bytes'),
-    hostCpuShare: gauge('nv_cpu_utilization'),
-    models: rows.map(toJson),
-  }
-  return `${printable(JSON.stringify(json))}\n`
-}
-
-const NO_RATES = {
-  requestsPerSecond: Number.NaN,
-  failuresPerSecond: Number.NaN,
-  requestMs: Number.NaN,
-  queueMs: Number.NaN,
-  computeMs: Number.NaN,
-}
-
-/** JSON has null for NaN. */
-function toJson({ rates, namespace, inFlight, p50Ms, p99Ms, ...row }: ModelRow) {
-  const { requestsPerSecond, failuresPerSecond, requestMs, queueMs, computeMs } = rates ?? NO_RATES
-  return {
-    ...row,
-    namespace: namespace ?? null,
-    requestsPerSecond,
-    failuresPerSecond,
-    inFlight: inFlight ?? null,
-    meanMs: requestMs,
-    queueMs,
-    computeMs,
-    p50Ms: p50Ms ?? null,
-    p99Ms: p99Ms ?? null,
   }
 }

@@ -1,0 +1,78 @@
+import { printable } from '@tutti/chassis'
+import { z } from 'zod'
+import { listOf } from '../result-schema.ts'
+import type { ModelRow } from './model-rows.ts'
+import type { TopView } from './render-top.ts'
+
+const figure = (description: string) => z.number().nullable().meta({ description })
+
+const ModelFigures = z.object({
+  model: z.string(),
+  namespace: z.string().nullable(),
+  version: z.string(),
+  pending: z.number().meta({ description: 'Requests that wait.' }),
+  requestsPerSecond: figure('Requests that went well.'),
+  failuresPerSecond: figure('Requests that failed.'),
+  inFlight: figure('Requests in flight on average.'),
+  meanMs: figure('Of a request.'),
+  queueMs: figure('Mean time in the queue.'),
+  computeMs: figure('Mean time of execution.'),
+  p50Ms: figure('Median, where the server measures quantiles.'),
+  p99Ms: figure('99th percentile, where the server measures quantiles.'),
+})
+
+/** What `tutti top` prints as JSON. What is not known is null. */
+export const TopResult = z
+  .object({
+    url: z.string(),
+    intervalSecs: z.number().meta({ description: 'Time between the two readings.' }),
+    processMemoryBytes: figure('Of the server.'),
+    hostMemoryUsedBytes: figure('Of its machine.'),
+    hostMemoryTotalBytes: figure('Of its machine.'),
+    hostCpuShare: figure('Of its machine, from 0 to 1.'),
+    models: listOf(ModelFigures).meta({ description: 'The busiest one first.' }),
+  })
+  .meta({ title: 'Result of tutti top' })
+type TopResult = z.infer<typeof TopResult>
+
+/** One line. */
+export function renderTopResult({ url, reading, rows }: TopView, intervalMs: number): string {
+  const gauge = (name: string): number | null => reading?.gauges.get(name) ?? null
+  const result: TopResult = {
+    url,
+    intervalSecs: intervalMs / 1000,
+    processMemoryBytes: gauge('process_resident_memory_bytes'),
+    hostMemoryUsedBytes: gauge('nv_cpu_memory_used_bytes'),
+    hostMemoryTotalBytes: gauge('nv_cpu_memory_total_bytes'),
+    hostCpuShare: gauge('nv_cpu_utilization'),
+    models: rows.map(toFigures),
+  }
+  return `${printable(JSON.stringify(result))}\n`
+}
+
+function toFigures({
+  rates,
+  namespace,
+  inFlight,
+  p50Ms,
+  p99Ms,
+  ...row
+}: ModelRow): z.infer<typeof ModelFigures> {
+  return {
+    ...row,
+    namespace: namespace ?? null,
+    requestsPerSecond: known(rates?.requestsPerSecond),
+    failuresPerSecond: known(rates?.failuresPerSecond),
+    inFlight: known(inFlight),
+    meanMs: known(rates?.requestMs),
+    queueMs: known(rates?.queueMs),
+    computeMs: known(rates?.computeMs),
+    p50Ms: known(p50Ms),
+    p99Ms: known(p99Ms),
+  }
+}
+
+/** JSON has no NaN. */
+function known(value: number | undefined): number | null {
+  return value !== undefined && Number.isFinite(value) ? value : null
+}
