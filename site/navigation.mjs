@@ -5,7 +5,7 @@ import { findPages } from './pages.mjs'
  * no other entry names. Every page of the checkout is in exactly one group; a test holds it so.
  */
 const SECTIONS = {
-  Start: { Start: ['README.md', 'quick-start'] },
+  Start: { Start: ['README.md', 'quick-start', 'torchscript'] },
   Concepts: { Concepts: ['concepts', 'ARCHITECTURE.md'] },
   'How-tos': {
     'On one machine': [

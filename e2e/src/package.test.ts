@@ -22,9 +22,10 @@ const PATH = `${dirname(process.execPath)}${delimiter}${process.env['PATH']}`
 
 const folder = await mkdtemp(join(tmpdir(), 'tutti-package-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
-const installed = join(folder, 'installed')
+const prefix = join(folder, 'installed')
+const installed = join(prefix, 'lib')
 const program = join(installed, 'node_modules/tutti/bin/tutti.js')
-const linked = join(installed, 'node_modules/.bin/tutti')
+const linked = join(prefix, 'bin/tutti')
 
 const infer = (model: string, port: number, input: string) =>
   runProgram(
@@ -41,39 +42,46 @@ function dataOf({ out, err }: Ended): unknown {
   return JSON.parse(out).outputs[0].data
 }
 
-await t.test('the package installs into an empty folder, without install scripts', async (t) => {
-  const packed = await runProgram(process.execPath, [
-    join(ROOT, 'scripts/package.mjs'),
-    folder,
-    '--source=https://git.example/some/tutti',
-  ])
-  t.equal(packed.code, 0, packed.err)
-  const tarball = packed.out.trim()
-  t.match(tarball, /tutti-\d+\.\d+\.\d+\.tgz$/)
-  await mkdir(installed)
-  const quiet = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
-  const npm = await runProgram('npm', ['install', '--ignore-scripts', ...quiet, tarball], {
-    env: { ...process.env, PATH, INIT_CWD: installed, npm_config_local_prefix: installed },
-    cwd: installed,
-  })
-  t.equal(npm.code, 0, npm.err)
-  const workspaces = join(installed, 'node_modules/tutti/node_modules/@tutti')
-  const own = await readFile(join(workspaces, '../../package.json'), 'utf8')
-  const repository = { type: 'git', url: 'git+https://git.example/some/tutti.git' }
-  t.same(JSON.parse(own).repository, repository, 'npm wants it for the provenance')
-  for (const name of await readdir(workspaces)) {
-    t.ok((await lstat(join(workspaces, name))).isDirectory(), `${name} is a copy`)
-    const testing = await readdir(join(workspaces, name, 'dist', 'testing')).catch(() => [])
-    t.same(testing, [], `${name} has no helpers of tests`)
-  }
-  t.notOk((await readdir(join(installed, 'node_modules'))).includes('onnxruntime-node'))
-  const plugin = await runProgram(join(installed, 'node_modules/.bin/kubectl-tutti'), ['--help'], {
-    env: { ...process.env, PATH },
-  })
-  t.match(plugin, { code: 0, out: /^Usage: kubectl tutti COMMAND/ })
-  const runtime = await readdir(join(workspaces, '..', 'onnxruntime-node'))
-  for (const name of ['LICENSE', 'ThirdPartyNotices.txt']) t.ok(runtime.includes(name), name)
-})
+await t.test(
+  'the package installs as docs/quick-start.md and docs/kubectl.md say, for all users',
+  async (t) => {
+    const packed = await runProgram(process.execPath, [
+      join(ROOT, 'scripts/package.mjs'),
+      folder,
+      '--source=https://git.example/some/tutti',
+    ])
+    t.equal(packed.code, 0, packed.err)
+    const tarball = packed.out.trim()
+    t.match(tarball, /tutti-\d+\.\d+\.\d+\.tgz$/)
+    const command = 'npm install --global --ignore-scripts ./'
+    for (const page of ['quick-start.md', 'kubectl.md']) {
+      t.match(await readFile(join(ROOT, 'docs', page), 'utf8'), command, page)
+    }
+    const quiet = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
+    const [, ...words] = command.split(' ')
+    const npm = await runProgram('npm', [...words.slice(0, -1), ...quiet, tarball], {
+      env: { ...process.env, PATH, npm_config_prefix: prefix },
+      cwd: folder,
+    })
+    t.equal(npm.code, 0, npm.err)
+    const workspaces = join(installed, 'node_modules/tutti/node_modules/@tutti')
+    const own = await readFile(join(workspaces, '../../package.json'), 'utf8')
+    const repository = { type: 'git', url: 'git+https://git.example/some/tutti.git' }
+    t.same(JSON.parse(own).repository, repository, 'npm wants it for the provenance')
+    for (const name of await readdir(workspaces)) {
+      t.ok((await lstat(join(workspaces, name))).isDirectory(), `${name} is a copy`)
+      const testing = await readdir(join(workspaces, name, 'dist', 'testing')).catch(() => [])
+      t.same(testing, [], `${name} has no helpers of tests`)
+    }
+    t.notOk((await readdir(join(installed, 'node_modules'))).includes('onnxruntime-node'))
+    const plugin = await runProgram(join(prefix, 'bin/kubectl-tutti'), ['--help'], {
+      env: { ...process.env, PATH },
+    })
+    t.match(plugin, { code: 0, out: /^Usage: kubectl tutti COMMAND/ })
+    const runtime = await readdir(join(workspaces, '..', 'onnxruntime-node'))
+    for (const name of ['LICENSE', 'ThirdPartyNotices.txt']) t.ok(runtime.includes(name), name)
+  },
+)
 
 await t.test('the package comes with an SBOM of all that it installs', async (t) => {
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))

@@ -112,17 +112,12 @@ function copyWorkspace({ folder, manifest }, stage) {
       filter: (path) => !LEFT_OUT.test(basename(path)),
     })
   }
-  const { name, version, license, type, exports, dependencies } = manifest
+  const { name, version, license, type, exports } = manifest
   const kept = Object.entries(exports).filter(([entry]) => entry !== './testing')
   const entries = Object.fromEntries(kept.map(([entry, target]) => [entry, target.default]))
-  writeJson(join(to, 'package.json'), {
-    name,
-    version,
-    license,
-    type,
-    exports: entries,
-    dependencies,
-  })
+  // Without dependencies, which the package itself has: npm 11 leaves out what a bundled package wants and the bundler too, where it
+  // installs globally.
+  writeJson(join(to, 'package.json'), { name, version, license, type, exports: entries })
 }
 
 /** The package as far as it is used: its libraries, and the file by which they are found. */

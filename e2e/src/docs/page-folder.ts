@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { ROOT, runProgram, runTutti } from '../serving.ts'
 import { BASIC, tempFolder } from '../temp-repository.ts'
-import { PYTHON } from '../triton-client.ts'
 import { findSnippets } from './snippets.ts'
 
 /** The only lines of npm that the pages' commands have here: the package itself is tested in e2e/src/package.test.ts. */
@@ -19,7 +18,7 @@ exec tutti "$@"`
  * A folder in which the commands of a page run as they stand: the checkout's models and examples, and programs that are those of
  * this test: `tutti` as it is built, `python` with the client, and a `curl` that fails when the server refuses.
  */
-export async function createPageFolder(t: Test, page: string): Promise<string> {
+export async function createPageFolder(t: Test, page: string, python: string): Promise<string> {
   const folder = await tempFolder(t)
   await mkdir(join(folder, 'bin'))
   await mkdir(join(folder, 'model_repository'))
@@ -31,15 +30,15 @@ export async function createPageFolder(t: Test, page: string): Promise<string> {
   const { out: curl } = await runProgram('sh', ['-c', 'command -v curl'])
   const ports = '--grpc-port=0 --http-port=0 --metrics-port=0'
   const tutti = `case "$1" in
-  infer) set -- "$@" --url="grpc://127.0.0.1:$TUTTI_GRPC_PORT" ;;
-  doctor) set -- "$@" ${ports} --python='${PYTHON}' ;;
+  infer | trace) set -- "$@" --url="grpc://127.0.0.1:$TUTTI_GRPC_PORT" ;;
+  doctor) set -- "$@" ${ports} --python='${python}' ;;
 esac
 exec '${process.execPath}' '${ROOT}services/cli/dist/main.js' "$@"`
   const programs = {
     npm: NPM,
     tutti,
     curl: `exec '${curl.trim()}' --silent --show-error --fail-with-body "$@"`,
-    python: `exec '${PYTHON}' "$@"`,
+    python: `exec '${python}' "$@"`,
   }
   for (const [name, text] of Object.entries(programs)) {
     await writeFile(join(folder, 'bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
@@ -58,6 +57,8 @@ const PREPARE: Readonly<Record<string, (folder: string) => Promise<void>>> = {
     await writeFile(join(ensemble, 'config.pbtxt'), config)
     await cp(join(BASIC, 'add_one'), join(folder, 'models', 'scale'), { recursive: true })
   },
+  'docs/torchscript.md': (folder) =>
+    cp(`${ROOT}examples/face/input.png`, join(folder, 'photo.png')),
   'docs/manifests.md': async (folder) => {
     await mkdir(join(folder, 'manifests'))
     await writeFile(join(folder, 'manifests', 'face.yaml'), textOf('docs/manifests.md', 'yaml'))

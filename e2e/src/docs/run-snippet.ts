@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { type Ended, LOOPBACK, runProgram, runTutti, type Serving, startTutti } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'
-import { PYTHON, PYTHON_FLAGS } from '../triton-client.ts'
+import { PYTHON } from '../triton-client.ts'
 import { createPageFolder } from './page-folder.ts'
 import type { Snippet } from './snippets.ts'
 import { toManifests } from './wrap-yaml.ts'
 
 /** A command that serves until it is ended. */
-const SERVER = /^(?:npm run (?:--silent )?tutti --|tutti|npx \.\/tutti-[\d.]+\.tgz) (serve) (.+)$/
+const SERVER = /^(?:npm run (?:--silent )?tutti --|tutti|npx \.\/tutti-[\d.]+\.tgz) serve (.+)$/
 
 /** What a page names that is not of this machine, or whose port another test has. */
 const PLACES: readonly (readonly [string, string])[] = [
@@ -26,15 +26,18 @@ const DONE: Ended = { code: 0, out: '', err: '' }
 export class PageRun {
   readonly #t: Test
   readonly #folder: string
+  readonly #python: string
   #serving: Serving | undefined
 
-  private constructor(t: Test, folder: string) {
+  private constructor(t: Test, o: { readonly folder: string; readonly python: string }) {
     this.#t = t
-    this.#folder = folder
+    this.#folder = o.folder
+    this.#python = o.python
   }
 
-  static async open(t: Test, page: string): Promise<PageRun> {
-    return new PageRun(t, await createPageFolder(t, page))
+  /** @param python - what runs the page's Python and its models. */
+  static async open(t: Test, page: string, python: string = PYTHON ?? ''): Promise<PageRun> {
+    return new PageRun(t, { folder: await createPageFolder(t, page, python), python })
   }
 
   /** Ends the server that runs. */
@@ -54,7 +57,7 @@ export class PageRun {
     let all = DONE
     for (const part of splitServers(text)) {
       const server = SERVER.exec(part)
-      const ended = server === null ? await this.#run(part) : await this.#serve(server[2] ?? '')
+      const ended = server === null ? await this.#run(part) : await this.#serve(server[1] ?? '')
       all = { code: ended.code, out: all.out + ended.out, err: all.err + ended.err }
       if (ended.code !== 0) break
     }
@@ -65,7 +68,7 @@ export class PageRun {
     // A page that starts no server begins behind the demo, which has.
     if (this.#serving === undefined && program.includes('localhost:')) await this.#serve(FACE)
     const options = { cwd: this.#folder, env: this.#environment() }
-    const ended = await runProgram(PYTHON ?? '', ['-c', this.#place(program)], options)
+    const ended = await runProgram(this.#python, ['-c', this.#place(program)], options)
     return ended.err === '' ? ended : { ...ended, code: 1 }
   }
 
@@ -94,7 +97,8 @@ export class PageRun {
     await this.close()
     const words = this.#place(flags).split(/ +/)
     const own = LOOPBACK.filter((flag) => !words.some((word) => word.startsWith(`${flag}=`)))
-    const args = ['serve', ...words, ...own, ...PYTHON_FLAGS]
+    const python = `--backend-config=python,interpreter=${this.#python}`
+    const args = ['serve', ...words, ...own, python]
     const { serving } = await startTutti(args, { cwd: this.#folder })
     this.#t.teardown(() => serving.process.stop('SIGKILL'))
     this.#serving = serving
