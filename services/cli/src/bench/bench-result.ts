@@ -102,7 +102,7 @@ function notesOf(
   // An open loop waits for its next request in turns of the event loop.
   if (load.kind === 'closed' && share > BUSY && answered > 0) {
     const percent = (share * 100).toFixed(0)
-    notes.push(`this client computed for ${percent} % of the time: the server may do more`)
+    notes.push(`this client was busy for ${percent} % of the time: the server may do more`)
   }
   return notes
 }

@@ -46,12 +46,6 @@ function serverOf(clock: ReturnType<typeof steppingClock>, latencyMs: number) {
   return { server, send }
 }
 
-/** A server that never answers. */
-const hang: Turn['send'] = (signal) =>
-  new Promise((_, reject) =>
-    signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true }),
-  )
-
 const read = (concurrency?: string, rate?: string) => readLoads({ concurrency, rate })
 
 const never = new AbortController().signal
@@ -74,7 +68,7 @@ await t.test('an open loop counts from when a request was due', async (t) => {
   const tally = new Tally()
   const turn = { send, tally, durationMs: 2000, clock, signal: never }
   // A server that takes 10 ms for one request at a time gets 200 in a second.
-  await runOpenLoop(turn, { gapMs: () => 5, maxInFlight: 1 })
+  await runOpenLoop(turn, { gapMs: () => 5, rate: 200, maxInFlight: 1 })
   t.equal(server.most, 1)
   t.ok(tally.isFull)
   t.equal(tally.latencies.count, server.sent)
@@ -89,12 +83,23 @@ await t.test('an open loop that is followed sends all, whatever the gaps', async
   const tally = new Tally()
   const turn = { send, tally, durationMs: 3000, clock, signal: never }
   const gapMs = poissonGaps(100, seededRandom(7))
-  await runOpenLoop(turn, { gapMs, maxInFlight: 1000 })
+  await runOpenLoop(turn, { gapMs, rate: 100, maxInFlight: 1000 })
   const again = poissonGaps(100, seededRandom(7))
   let wanted = 0
   for (let at = again(); at < 3000; at += again()) wanted += 1
   t.equal(server.sent, wanted, 'the same seed gives the same requests')
   t.same([tally.unsent, tally.isFull], [0, false])
+})
+
+await t.test('what was not sent is counted at once, however much it is', async (t) => {
+  let now = 0
+  const clock = { ...systemClock, now: () => (now += 0.001) }
+  const send = async () => void (now = 2e12)
+  const tally = new Tally()
+  const turn = { send, tally, durationMs: 1e12, clock, signal: never }
+  await runOpenLoop(turn, { gapMs: () => 0.001, rate: 1e6, maxInFlight: 1 })
+  t.equal(tally.latencies.count, 1)
+  t.ok(Math.abs(tally.unsent / 1e15 - 1) < 0.001)
 })
 
 await t.test('the gaps are exponential', async (t) => {
@@ -131,7 +136,14 @@ await t.test(
 
 await t.test('the end of a run gives up what is in flight', async (t) => {
   const stop = new AbortController()
-  setTimeout(() => stop.abort(), 20)
+  // A server that never answers. The user ends the run when both loops have all that they may have in flight.
+  let inFlight = 0
+  const send: Turn['send'] = (signal) =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
+      inFlight += 1
+      if (inFlight === 6) setImmediate(() => stop.abort())
+    })
   const o = {
     durationMs: 60_000,
     warmUpMs: 0,
@@ -143,7 +155,7 @@ await t.test('the end of a run gives up what is in flight', async (t) => {
     { kind: 'open', rate: 1e6 },
     { kind: 'closed', concurrency: 3 },
   ] as const
-  const tallies = await Promise.all(loads.map((load) => runLoad([{ send: hang }], load, o)))
+  const tallies = await Promise.all(loads.map((load) => runLoad([{ send }], load, o)))
   for (const [tally] of tallies) {
     t.match(tally, { unanswered: 3, failedCount: 0, unsent: 0 })
     t.ok((tally?.elapsedMs ?? 0) < 60_000)

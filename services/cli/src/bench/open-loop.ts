@@ -12,6 +12,8 @@ const BURST = 16
 export interface Arrivals {
   /** The time to the next request, in milliseconds. */
   readonly gapMs: () => number
+  /** Requests per second on average. */
+  readonly rate: number
   readonly maxInFlight: number
 }
 
@@ -72,12 +74,17 @@ class OpenLoop {
       tally.isFull = true
       await this.#waitForAnswer()
     }
-    for (; this.#dueAt < this.#endAt && !signal.aborted; this.#advance()) tally.unsent += 1
+    if (!signal.aborted) tally.unsent += this.#dueUntilTheEnd()
     while (this.#inFlight > 0) await this.#waitForAnswer()
   }
 
   #isDue(): boolean {
     return this.#dueAt < this.#endAt && this.#dueAt <= this.#turn.clock.now()
+  }
+
+  /** Not drawn one by one: of a high rate and a long turn they would take minutes. */
+  #dueUntilTheEnd(): number {
+    return Math.max(0, Math.ceil(((this.#endAt - this.#dueAt) * this.#o.rate) / 1000))
   }
 
   #isFull(): boolean {

@@ -66,7 +66,7 @@ type Run = (turn: Turn) => Promise<void>
 function loop(load: Load, maxInFlight: number): Run {
   if (load.kind === 'closed') return (turn) => runClosedLoop(turn, load.concurrency)
   const gapMs = poissonGaps(load.rate, seededRandom(SEED))
-  return (turn) => runOpenLoop(turn, { gapMs, maxInFlight })
+  return (turn) => runOpenLoop(turn, { gapMs, rate: load.rate, maxInFlight })
 }
 
 async function measure(turn: Turn, run: Run): Promise<void> {
