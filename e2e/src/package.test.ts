@@ -146,7 +146,7 @@ await t.test('a Node that is too old installs a newer one, once', async (t) => {
     // The other one may be done before it begins.
     t.match(
       err,
-      /^$|^tutti: got Node 20\.1\.0; installing Node 24\.\d+\.\d+ into \S+ \(once\) \.\.\.\n$/,
+      /^$|^tutti: got Node 20\.1\.0; installing Node 24\.\d+\.\d+ into \S+ \(once\) \.\.\.\ntutti: installed Node 24\.\d+\.\d+ in \d+ s\n$/,
     )
   }
   t.ok(first.err || other.err, 'one of them says that it installs')
