@@ -37,6 +37,7 @@ await t.test('without an access file', async (t) => {
   await t.test('it changes and runs nothing, and has no other path of the HTTP API', async (t) => {
     for (const path of [
       INFER,
+      '/console/api/models/ens_chain/stream',
       '/v2/models/ens_chain/infer',
       '/v2/repository/models/ens_chain/load',
       '/v2/repository/models/ens_chain/unload',
@@ -220,6 +221,27 @@ await t.test('with --console-infer it sends requests', async (t) => {
     )
   })
 
+  await t.test('and each response by itself, with the same rules', async (t) => {
+    const path = '/console/api/models/ens_chain/stream'
+    const body = CHAIN_REQUEST
+    const { body: bytes } = await restCall(port, 'POST', path, { body })
+    const end = 8 + bytes.readUInt32LE(0) + bytes.readUInt32LE(4)
+    const json = (at: number): unknown => {
+      const text = bytes.subarray(at + 8, at + 8 + bytes.readUInt32LE(at))
+      return JSON.parse(text.toString())
+    }
+    t.match(json(0), { model_name: 'ens_chain', outputs: [{ name: 'Y', shape: [1, 16] }] })
+    t.equal(bytes.readFloatLE(end - 4), 3)
+    t.match(json(end), { steps: { leftOut: 0, spans: [{ depth: 0 }, { depth: 1 }, { depth: 1 }] } })
+    const foreign = { headers: { origin: `http://127.0.0.1:${httpPort}` }, body }
+    t.equal((await restCall(port, 'POST', path, foreign)).status, 403)
+    const region = { shared_memory_region: 'a', shared_memory_byte_size: 64 }
+    const input = { name: 'X', datatype: 'FP32', shape: [1, 16], parameters: region }
+    const placed = await restCall(port, 'POST', path, { body: JSON.stringify({ inputs: [input] }) })
+    t.match(placed.json(), { error: 'this port takes no tensors in shared memory' })
+    t.equal((await restCall(port, 'GET', path)).status, 405)
+  })
+
   await t.test('as large as those over HTTP, and to no more paths than before', async (t) => {
     const large = await infer({ body: CHAIN_REQUEST + ' '.repeat(4096) })
     t.equal(large.headers['tutti-error-reason'], 'MESSAGE_TOO_LARGE')
@@ -255,7 +277,7 @@ await t.test('its requests need the identity that they would need over HTTP', as
   const repository = await copyModels(t, ['add_one_batch', 'ens_chain', 'ens_nested'])
   const file = join(await tempFolder(t), 'access.yaml')
   const digest = createHash('sha256').update('s3cret').digest('hex')
-  const quota = 'quota: { requestsPerSecond: 1, burst: 3 }'
+  const quota = 'quota: { requestsPerSecond: 1, burst: 4 }'
   await writeFile(
     file,
     `identities: [{ name: ci, tokenSha256: [${digest}], models: [ens_chain, ens_nested], ${quota} }]`,
@@ -271,6 +293,8 @@ await t.test('its requests need the identity that they would need over HTTP', as
   t.equal(nested.status, 200)
   t.match(nested.headers['tutti-steps'], /"depth":1/)
   t.notMatch(nested.headers['tutti-steps'], /"depth":2/, 'what is inside is not told')
+  const stream = '/console/api/models/add_one_batch/stream'
+  t.equal((await restCall(port, 'POST', stream, o)).status, 403)
   const many = Array.from({ length: 16 }, () => restCall(port, 'POST', INFER, o))
   const answers = await Promise.all(many)
   const refused = answers.filter(({ status }) => status === 429)

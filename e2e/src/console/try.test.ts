@@ -10,6 +10,7 @@ import { copyModels, tempFolder } from '../temp-repository.ts'
 import { PYTHON } from '../triton-client.ts'
 import { axe, NO_BROWSER, openBrowser, openPage, picture } from './browser.ts'
 import { serveConsole } from './serve-console.ts'
+import { numbersOf, openModel, send } from './try-form.ts'
 
 t.setTimeout(180_000)
 
@@ -33,25 +34,6 @@ async function drawPicture(page: Page) {
   })()`)
   const buffer = Buffer.from(url.replace('data:image/png;base64,', ''), 'base64')
   return { name: 'it’s a "plate".png', mimeType: 'image/png', buffer }
-}
-
-/** With an empty form. */
-async function openModel(page: Page, model: string): Promise<void> {
-  await page.goto('/console#/')
-  await page.goto(`/console#/models/${model}`)
-  await page.getByRole('heading', { level: 1, name: model }).waitFor()
-  await page.getByRole('heading', { name: 'Try it' }).waitFor()
-}
-
-async function send(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Send' }).click()
-  await page.getByText('answered in').waitFor()
-}
-
-/** The numbers in the table of an output. */
-async function numbersOf(page: Page, output: string): Promise<readonly number[]> {
-  const cells = page.getByRole('region', { name: `Elements of ${output}` }).locator('td')
-  return (await cells.allInnerTexts()).map(Number)
 }
 
 /** What a button saves. */

@@ -175,7 +175,9 @@ await t.test('a server that goes away and returns', { skip }, async (t) => {
   await appendFile(join(repository, 'ens_chain', 'config.pbtxt'), '\nmax_batch_size: oops\n')
   await serveConsole(t, { repository, port: first.consolePort })
   await page.getByRole('alert').waitFor({ state: 'detached' })
-  await page.getByRole('row', { name: 'ens_chain' }).getByText('unavailable').waitFor()
+  const row = page.getByRole('row', { name: 'ens_chain' })
+  await row.getByText('unavailable').waitFor()
+  t.match(await row.innerText(), /config\.pbtxt: line \d+, column \d+/)
 })
 
 await t.test('a list without figures says so', { skip }, async (t) => {

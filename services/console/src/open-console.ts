@@ -1,5 +1,11 @@
 import type { Clock } from '@tutti/chassis'
-import { answerPageInfer, jsonReply, type PageServerOptions, type RestRoute } from '@tutti/server'
+import {
+  answerPageInfer,
+  answerPageStream,
+  jsonReply,
+  type PageServerOptions,
+  type RestRoute,
+} from '@tutti/server'
 import type { ModelDetail } from './api/model-detail.ts'
 import { assetRoutes, PAGE_HEADERS, PUBLIC_ROUTES } from './assets.ts'
 import { checkCaller } from './check-caller.ts'
@@ -59,11 +65,14 @@ function httpOf(flags: ConsoleOptions['flags']): ModelDetail['http'] {
 }
 
 /** The inference of the HTTP API. Under the page's own paths, so that calls of other pages are refused here too. */
-const INFER_ROUTES: readonly RestRoute[] = ['', '/versions/:version(^\\d+$)'].map((version) => ({
-  path: `/console/api/models/:model${version}/infer`,
-  methods: ['POST'],
-  answer: answerPageInfer,
-}))
+const INFER_ROUTES: readonly RestRoute[] = ['', '/versions/:version(^\\d+$)'].flatMap((version) => [
+  toInferRoute(`${version}/infer`, answerPageInfer),
+  toInferRoute(`${version}/stream`, answerPageStream),
+])
+
+function toInferRoute(path: string, answer: RestRoute['answer']): RestRoute {
+  return { path: `/console/api/models/:model${path}`, methods: ['POST'], answer }
+}
 
 /** Single requests; see `RequestCaptures` of the server. */
 function nextRoute({ source, clock }: Pick<ConsoleOptions, 'source' | 'clock'>): RestRoute {

@@ -50,12 +50,17 @@ export function inferBytes(inputs: readonly RequestInput[]): readonly Uint8Array
 export function parseAnswer(body: Uint8Array, headerLength: string | null): Answer {
   const jsonBytes = Number(headerLength ?? body.byteLength)
   const json: unknown = JSON.parse(new TextDecoder().decode(body.subarray(0, jsonBytes)))
+  return parseBody(json, body.subarray(jsonBytes))
+}
+
+/** As `parseAnswer`. @param bytes - what follows the JSON. */
+export function parseBody(json: unknown, bytes: Uint8Array): Answer {
   const { model_version: modelVersion, outputs } = Response.parse(json)
-  let at = jsonBytes
+  let at = 0
   return {
     modelVersion,
     outputs: outputs.map(({ name, datatype, shape, parameters }) => {
-      const data = body.subarray(at, (at += parameters.binary_data_size))
+      const data = bytes.subarray(at, (at += parameters.binary_data_size))
       if (!isDatatype(datatype) || data.byteLength !== parameters.binary_data_size) {
         throw new Error(`output '${name}' of ${datatype} has ${data.byteLength} bytes`)
       }

@@ -8,13 +8,14 @@ import { InputField } from './input-field.tsx'
 import { type Draft, firstDraft, type RequestInput, toRequestInput } from './request-input.ts'
 import type { SnippetSource } from './snippets.ts'
 import { SnippetsView } from './snippets-view.tsx'
+import { StreamView } from './stream-view.tsx'
 import { kindOf, readBytes } from './tensor-elements.ts'
 import { type Outcome, useRequest } from './use-request.ts'
 import { Waterfall } from './waterfall.tsx'
 
 /** A form that sends one request to a model, and its answer. */
 export function TryPanel({ detail }: { readonly detail: ModelDetail }) {
-  const { name, inputs, mayInfer, isDecoupled } = detail
+  const { inputs, mayInfer } = detail
   if (inputs.length === 0) return null
   // Another signature is another form.
   return (
@@ -25,12 +26,7 @@ export function TryPanel({ detail }: { readonly detail: ModelDetail }) {
           requests from here.
         </p>
       )}
-      {mayInfer && isDecoupled && (
-        <p class="quiet">
-          It answers with any number of responses, which need gRPC: <code>tutti infer {name}</code>
-        </p>
-      )}
-      {mayInfer && !isDecoupled && <TryForm key={JSON.stringify(inputs)} detail={detail} />}
+      {mayInfer && <TryForm key={JSON.stringify(inputs)} detail={detail} />}
     </Panel>
   )
 }
@@ -43,6 +39,7 @@ function TryForm({ detail }: { readonly detail: ModelDetail }) {
   const [isTried, setTried] = useState(false)
   const [version, setVersion] = useState('')
   const { outcome, send, cancel } = useRequest()
+  const isBusy = outcome.kind === 'sending' || (outcome.kind === 'stream' && !outcome.isOver)
   const form = useRef<HTMLFormElement>(null)
   const made = useMade(detail.inputs, drafts)
   const inputs = made.flatMap((one) => ('input' in one && one.input ? [one.input] : []))
@@ -50,7 +47,7 @@ function TryForm({ detail }: { readonly detail: ModelDetail }) {
   const submit = (event: Event): void => {
     event.preventDefault()
     setTried(true)
-    if (isWhole) return void send(pathOf(detail.name, version), inputs)
+    if (isWhole) return void send(pathOf(detail, version), inputs, detail.isDecoupled)
     const fields = form.current?.querySelectorAll('fieldset') ?? []
     const wrong = fields[made.findIndex((one) => 'problem' in one)]
     wrong?.querySelector<HTMLElement>('textarea, button')?.focus()
@@ -72,10 +69,10 @@ function TryForm({ detail }: { readonly detail: ModelDetail }) {
         )
       })}
       <div class="row">
-        <button type="submit" disabled={outcome.kind === 'sending'}>
+        <button type="submit" disabled={isBusy}>
           Send
         </button>
-        {outcome.kind === 'sending' && (
+        {isBusy && (
           <button type="button" class="plain" onClick={cancel}>
             Cancel
           </button>
@@ -83,7 +80,13 @@ function TryForm({ detail }: { readonly detail: ModelDetail }) {
         <VersionField detail={detail} version={version} change={setVersion} />
       </div>
       <OutcomeView outcome={outcome} />
-      {isWhole && detail.http && (
+      {detail.isDecoupled && (
+        <p class="quiet">
+          Other clients need a stream of gRPC for any number of responses:{' '}
+          <code>tutti infer {detail.name}</code>
+        </p>
+      )}
+      {isWhole && !detail.isDecoupled && detail.http && (
         <SnippetsView
           source={snippetSource({ detail, http: detail.http, version, inputs, outcome })}
         />
@@ -146,6 +149,7 @@ function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
         </>
       )
     }
+    if (outcome.kind === 'stream') return <StreamView {...outcome} />
     return (
       <>
         <p role="status" class="quiet">
@@ -160,9 +164,10 @@ function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
   }, [outcome])
 }
 
-function pathOf(model: string, version: string): string {
-  const path = `/console/api/models/${encodeURIComponent(model)}`
-  return version === '' ? `${path}/infer` : `${path}/versions/${version}/infer`
+function pathOf({ name, isDecoupled }: ModelDetail, version: string): string {
+  const path = `/console/api/models/${encodeURIComponent(name)}`
+  const versioned = version === '' ? path : `${path}/versions/${version}`
+  return `${versioned}/${isDecoupled ? 'stream' : 'infer'}`
 }
 
 function snippetSource(o: {

@@ -2,9 +2,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { z } from 'zod'
 import { type RecordedSteps, StepSpan } from '../../api/step-span.ts'
 import { CallFailure, call } from '../api-client.ts'
+import { FrameReader } from './frame-reader.ts'
 import { type Answer, HEADER_LENGTH, inferBytes, inferJson, parseAnswer } from './infer-body.ts'
 import { toBlob } from './load-file.ts'
 import type { RequestInput } from './request-input.ts'
+import { addFrame, NO_ANSWERS, type StreamedAnswers } from './streamed-answers.ts'
 
 export type Outcome =
   | { readonly kind: 'none' }
@@ -20,10 +22,17 @@ export type Outcome =
       readonly elapsedMs: number
       readonly recorded: RecordedSteps
     }
+  | {
+      readonly kind: 'stream'
+      readonly stream: StreamedAnswers
+      readonly isOver: boolean
+      readonly elapsedMs: number
+    }
 
 export interface RequestState {
   readonly outcome: Outcome
-  readonly send: (path: string, inputs: readonly RequestInput[]) => Promise<void>
+  /** @param isStream - the path answers with any number of responses. */
+  readonly send: (path: string, inputs: readonly RequestInput[], isStream: boolean) => Promise<void>
   /** Ends the request that is sent. */
   readonly cancel: () => void
 }
@@ -37,14 +46,21 @@ export function useRequest(): RequestState {
     outcome,
     cancel: () => {
       ending.current?.abort()
-      setOutcome({ kind: 'none' })
+      setOutcome((now) => (now.kind === 'stream' ? { ...now, isOver: true } : { kind: 'none' }))
     },
-    send: async (path, inputs) => {
+    send: async (path, inputs, isStream) => {
       ending.current?.abort()
       const { signal } = (ending.current = new AbortController())
       setOutcome({ kind: 'sending' })
-      const next = await infer(path, inputs, signal)
-      if (!signal.aborted) setOutcome(next)
+      const show = (next: Outcome): void => {
+        if (!signal.aborted) setOutcome(next)
+      }
+      const answering = isStream ? readStream : readAnswer
+      const next = await infer(path, inputs, {
+        signal,
+        read: (response, at) => answering(response, at, show),
+      })
+      show(next)
     },
   }
 }
@@ -52,7 +68,10 @@ export function useRequest(): RequestState {
 async function infer(
   path: string,
   inputs: readonly RequestInput[],
-  signal: AbortSignal,
+  o: {
+    readonly signal: AbortSignal
+    readonly read: (response: Response, startedAt: number) => Promise<Outcome>
+  },
 ): Promise<Outcome> {
   let problem = 'The request cannot be made'
   try {
@@ -61,17 +80,45 @@ async function infer(
     const headers = { [HEADER_LENGTH]: String(new TextEncoder().encode(json).byteLength) }
     const body = toBlob([json, ...inferBytes(inputs)])
     const startedAt = performance.now()
-    const response = await call(path, { method: 'POST', headers, body, signal })
+    const response = await call(path, { method: 'POST', headers, body, signal: o.signal })
     problem = 'The answer cannot be read'
-    const bytes = new Uint8Array(await response.arrayBuffer())
-    const elapsedMs = performance.now() - startedAt
-    const answer = parseAnswer(bytes, response.headers.get(HEADER_LENGTH))
-    return { kind: 'answer', answer, elapsedMs, recorded: readSteps(response.headers) }
+    return await o.read(response, startedAt)
   } catch (error) {
     const failure =
       error instanceof CallFailure ? error : new CallFailure(0, `${problem}: ${toText(error)}`)
     return { kind: 'failure', failure, recorded: readSteps(failure.headers) }
   }
+}
+
+async function readAnswer(response: Response, startedAt: number): Promise<Outcome> {
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  const elapsedMs = performance.now() - startedAt
+  const answer = parseAnswer(bytes, response.headers.get(HEADER_LENGTH))
+  return { kind: 'answer', answer, elapsedMs, recorded: readSteps(response.headers) }
+}
+
+/** Shows what has come with each piece. @throws Error if it ends in the middle. */
+async function readStream(
+  { body }: Response,
+  startedAt: number,
+  show: (outcome: Outcome) => void,
+): Promise<Outcome> {
+  const reader = body?.getReader()
+  const frames = new FrameReader()
+  let stream = NO_ANSWERS
+  const outcome = (isOver: boolean): Outcome => {
+    return { kind: 'stream', stream, isOver, elapsedMs: performance.now() - startedAt }
+  }
+  for (;;) {
+    const { done = true, value } = (await reader?.read()) ?? {}
+    if (done) break
+    for (const frame of value === undefined ? [] : frames.push(value)) {
+      stream = addFrame(stream, frame)
+    }
+    show(outcome(false))
+  }
+  if (frames.rest > 0) throw new Error('it ends in the middle of a response')
+  return outcome(true)
 }
 
 /** What each step took; none without the header. */

@@ -1,0 +1,62 @@
+/** One response of a stream, as `answerPageStream` of the server writes it. */
+export interface Frame {
+  readonly json: string
+  /** Follow the JSON. */
+  readonly data: Uint8Array
+}
+
+const HEAD_BYTES = 8
+/** More than a browser should hold. */
+const MAX_FRAME_BYTES = 512 * 1024 * 1024
+
+/** Takes the bytes of a stream in whatever pieces they come, and gives its frames. */
+export class FrameReader {
+  #waiting: Uint8Array[] = []
+  #byteLength = 0
+
+  /** Bytes that are no whole frame yet. */
+  get rest(): number {
+    return this.#byteLength
+  }
+
+  /** @returns those that are whole now. @throws Error for one that is too large. */
+  push(bytes: Uint8Array): readonly Frame[] {
+    this.#waiting.push(bytes)
+    this.#byteLength += bytes.byteLength
+    const frames: Frame[] = []
+    for (let head = this.#peek(); head !== undefined; head = this.#peek()) {
+      const { jsonBytes, dataBytes } = head
+      const all = HEAD_BYTES + jsonBytes + dataBytes
+      if (all > MAX_FRAME_BYTES) throw new Error(`a response has ${all} bytes`)
+      if (this.#byteLength < all) break
+      const whole = this.#join()
+      const json = new TextDecoder().decode(whole.subarray(HEAD_BYTES, HEAD_BYTES + jsonBytes))
+      // A copy: what is kept must not keep all others.
+      frames.push({ json, data: whole.slice(HEAD_BYTES + jsonBytes, all) })
+      this.#waiting = [whole.subarray(all)]
+      this.#byteLength -= all
+    }
+    return frames
+  }
+
+  #peek(): { readonly jsonBytes: number; readonly dataBytes: number } | undefined {
+    if (this.#byteLength < HEAD_BYTES) return undefined
+    const [first = new Uint8Array()] = this.#waiting
+    const head = first.byteLength >= HEAD_BYTES ? first : this.#join()
+    const view = new DataView(head.buffer, head.byteOffset, HEAD_BYTES)
+    return { jsonBytes: view.getUint32(0, true), dataBytes: view.getUint32(4, true) }
+  }
+
+  #join(): Uint8Array {
+    const [only] = this.#waiting
+    if (this.#waiting.length === 1 && only !== undefined) return only
+    const whole = new Uint8Array(this.#byteLength)
+    let at = 0
+    for (const part of this.#waiting) {
+      whole.set(part, at)
+      at += part.byteLength
+    }
+    this.#waiting = [whole]
+    return whole
+  }
+}

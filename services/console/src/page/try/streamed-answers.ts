@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { RecordedSteps } from '../../api/step-span.ts'
+import type { Frame } from './frame-reader.ts'
+import { type Answer, parseBody } from './infer-body.ts'
+import { readBytes, toText } from './tensor-elements.ts'
+
+/** Responses that are kept: a stream may have no end. */
+export const MOST_ANSWERS = 20
+const MOST_CHARACTERS = 20_000
+
+/** What has come of a stream of responses. */
+export interface StreamedAnswers {
+  readonly count: number
+  /** The last ones. */
+  readonly answers: readonly Answer[]
+  /** By output: texts, each response's after the one before, the last characters of them. */
+  readonly texts: ReadonlyMap<string, string>
+  /** '' if it did not fail. */
+  readonly failure: string
+  readonly reason: string
+  readonly recorded: RecordedSteps
+}
+
+export const NO_ANSWERS: StreamedAnswers = {
+  count: 0,
+  answers: [],
+  texts: new Map(),
+  failure: '',
+  reason: '',
+  recorded: { spans: [], leftOut: 0 },
+}
+
+const Failure = z.object({ error: z.string(), reason: z.string() })
+const Ended = z.object({ steps: RecordedSteps })
+
+/** @throws Error for a frame that is not of this version. */
+export function addFrame(before: StreamedAnswers, { json, data }: Frame): StreamedAnswers {
+  const value: unknown = JSON.parse(json)
+  const failed = Failure.safeParse(value)
+  if (failed.success) {
+    return { ...before, failure: failed.data.error, reason: failed.data.reason }
+  }
+  const ended = Ended.safeParse(value)
+  if (ended.success) return { ...before, recorded: ended.data.steps }
+  const answer = parseBody(value, data)
+  const texts = new Map(before.texts)
+  for (const { name, datatype, data: bytes } of answer.outputs) {
+    const text = datatype === 'BYTES' ? onlyText(bytes) : undefined
+    if (text !== undefined)
+      texts.set(name, `${texts.get(name) ?? ''}${text}`.slice(-MOST_CHARACTERS))
+  }
+  const answers = [...before.answers, answer].slice(-MOST_ANSWERS)
+  return { ...before, count: before.count + 1, answers, texts }
+}
+
+function onlyText(data: Uint8Array): string | undefined {
+  const { first, count } = readBytes(data, 1)
+  return count === 1 && first[0] !== undefined ? toText(first[0]) : undefined
+}
