@@ -2,8 +2,9 @@
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { type CasePlace, openCaseRig } from '../testing/case-rig.ts'
+import { startKubelet } from '../testing/log-kubelet.ts'
 import { FETCH_FAILED } from '../testing/model-looks.ts'
-import { runKubectlTutti } from '../testing/run-kubectl-tutti.ts'
+import { runKubectlTutti, spawnKubectlTutti } from '../testing/run-kubectl-tutti.ts'
 import { sideBySide } from '../testing/side-by-side.ts'
 
 const skip = withoutKube('kube-controller-manager', 'kube-scheduler')
@@ -250,6 +251,62 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       const reader = await server.kubeconfig('reader-token')
       t.match(await restart(reader, place, 'breaks'), { code: 1, err: /cannot list resource/ })
       t.equal(await generation(), count)
+    },
+
+    'logs shows the lines of all pods by time, and those of one request': async (t: Test) => {
+      const place = await rig.openPlace()
+      const kubelet = await startKubelet(t, server.plain)
+      await place.startOperator(t)
+      await place.applyModel('yolo')
+      await place.applyModel('other')
+      await place.applyEnsemble('ens', 'yolo')
+      for (const model of ['yolo', 'other']) await place.ready('models', model)
+      await place.ready('ensembles', 'ens')
+      const logs = (...args: readonly string[]) =>
+        runKubectlTutti(kubeconfig, 'logs', '-n', place.namespace, ...args)
+      t.match(await logs('ens'), {
+        code: 0,
+        out: '',
+        err: /^no lines in 2 containers of Ensemble ens/,
+      })
+      kubelet.write('yolo', '10:00:00.000000001', '{"message":"a","request":"r1"}')
+      kubelet.write('tutti-router', '10:00:00.5', '{"message":"b","traceId":"t1"}')
+      kubelet.write('yolo', '10:00:01.0', '{"message":"c"}')
+      kubelet.write('other', '10:00:00.7', '{"message":"d"}')
+      const all = await logs('ens')
+      t.match(all, { code: 0, err: '' })
+      t.match(
+        all.out,
+        /^\[pod\/yolo-step-\S+\/main\] \{"message":"a".*\n\[pod\/tutti-router-\S+\/main\] .*"b".*\n.*"c"\}\n$/,
+      )
+      t.same(kubelet.asked.at(-1), { timestamps: 'true', tailLines: '1000' })
+      t.match((await logs('yolo')).out, /^.*"a".*\n.*"c".*\n$/)
+      t.match((await logs('ens', '--request', 't1')).out, /^\[pod\/tutti-router-.*"b".*\n$/)
+      t.match((await logs('yolo', '--request=r1', '--since=5m')).out, /^\S+ .*"a".*\n$/)
+      t.same(kubelet.asked.at(-1), { timestamps: 'true', sinceSeconds: '300' })
+      t.match(await logs('ens', '--request=r2'), {
+        code: 1,
+        out: '',
+        err: /^no lines about request 'r2' in 2 containers of Ensemble ens/,
+      })
+      t.match(await logs('yolo', '-p'), { code: 0, err: /no container that was started again/ })
+      t.match(await logs('yolo', '-p', '-f'), { code: 2, err: /--previous: got --follow too/ })
+
+      const follows = spawnKubectlTutti(kubeconfig, 'logs', 'yolo', '-f', '-n', place.namespace)
+      t.teardown(() => follows.kill())
+      await follows.until(/"c"\}\n$/)
+      await kubelet.followed('yolo')
+      kubelet.write('yolo', '10:00:02.0', 'later')
+      await follows.until(/"c"\}\n\S+ later\n$/)
+      // A pod that starts later is followed too, from its first line on.
+      kubelet.write('yolo', '10:00:03.0', 'of another pod', { isFirstOfNext: true })
+      await restart(kubeconfig, place, 'yolo')
+      await follows.until(/ later\n\S+ of another pod\n$/)
+      kubelet.breakDown()
+      t.match(await logs('other'), {
+        code: 1,
+        err: /^not shown: pod other-step-\S+, container main: /,
+      })
     },
 
     'status shows what a user may read, and says what not': async (t: Test) => {

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const PROGRAM = fileURLToPath(new URL('../../../services/cli/src/kubectl/main.ts', import.meta.url))
@@ -15,4 +15,29 @@ export function runKubectlTutti(
       settle({ code: error === null ? 0 : code, out, err })
     })
   })
+}
+
+/** Starts a command that goes on. */
+export function spawnKubectlTutti(kubeconfig: string, ...args: readonly string[]) {
+  const child = spawn(process.execPath, [PROGRAM, ...args, `--kubeconfig=${kubeconfig}`])
+  let said = ''
+  let look: (() => void) | undefined
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      look?.()
+    })
+  }
+  return {
+    /** Resolves once all that it has printed so far matches. */
+    until: (wanted: RegExp): Promise<void> =>
+      new Promise((resolve, reject) => {
+        look = () => {
+          if (wanted.test(said)) resolve()
+        }
+        child.once('exit', (code) => reject(new Error(`it ended with ${code}: ${said}`)))
+        look()
+      }),
+    kill: (): void => void child.kill(),
+  }
 }

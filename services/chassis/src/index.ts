@@ -50,5 +50,10 @@ export { FORMAT_FLAG, type ResultFormat, readResultFormat } from './result-forma
 export { Secret } from './secret.ts'
 export { raceSignal, signalError } from './signal-error.ts'
 export type { Screen, ScreenOptions, Terminal } from './terminal.ts'
-export { parseTraceParent, sampledTraceId } from './trace-parent.ts'
+export {
+  LOGGED_ID_CHARACTERS,
+  parseTraceParent,
+  requestFields,
+  sampledTraceId,
+} from './trace-parent.ts'
 export { type Span, type Tracing } from './tracing.ts'

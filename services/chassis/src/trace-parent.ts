@@ -26,6 +26,21 @@ export function parseTraceParent(text: string): TraceParentParts | undefined {
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) }
 }
 
+/** An id that is longer is cut in lines of logs: clients choose it. */
+export const LOGGED_ID_CHARACTERS = 256
+
+/**
+ * What a line of a log says of the request that it is about: `request`, the id that its client gave it, and `traceId`.
+ * Only made for a line that is written.
+ */
+export function requestFields(id: string, trace: TraceParent | undefined) {
+  const traceId = trace && parseTraceParent(trace.traceparent)?.traceId
+  return {
+    ...(id !== '' && { request: id.slice(0, LOGGED_ID_CHARACTERS) }),
+    ...(traceId !== undefined && { traceId }),
+  }
+}
+
 const SAMPLED = 1
 
 /** Of a trace that its caller has sampled; undefined of others. */

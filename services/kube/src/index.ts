@@ -91,7 +91,7 @@ export {
   failureOfPod,
   toFailureText,
 } from './pods/pod-failure.ts'
-export { apiVersionOf, defineResource, type Resource } from './resource.ts'
+export { apiVersionOf, defineResource, objectPath, type Resource } from './resource.ts'
 export type { ClusterAccess, Credentials } from './transport/cluster-access.ts'
 export { createTransport } from './transport/create-transport.ts'
 export { type InClusterEnv, inClusterAccess } from './transport/in-cluster-access.ts'

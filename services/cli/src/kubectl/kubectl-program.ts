@@ -1,11 +1,12 @@
 import type { Program } from '../run-program.ts'
 import { isOfCluster } from './cluster.ts'
+import { logsCommand } from './logs/logs-command.ts'
 import { restartCommand } from './restart/restart-command.ts'
 import { statusCommand } from './status/status-command.ts'
 
 /** The plugin that kubectl finds on PATH as `kubectl-tutti`. */
 export const KUBECTL_PROGRAM: Program = {
   name: 'kubectl tutti',
-  commands: [statusCommand, restartCommand],
+  commands: [statusCommand, logsCommand, restartCommand],
   isOfOthers: isOfCluster,
 }

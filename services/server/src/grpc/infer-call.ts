@@ -48,14 +48,15 @@ export function serveInfer(call: ServerCall): void {
 
 function inferOnce(bytes: Buffer, call: ServerCall): void {
   let prepared: PreparedInfer
+  let message: InferRequestMessage | undefined
   try {
     const apart = call.reader?.apart
-    const message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
+    message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
     const model = call.backend.resolve(message.modelName, message.modelVersion)
     if (model.isDecoupled) throw decoupledModel(model.name)
     prepared = prepareInfer(message, apart?.lendTo(model) ?? model, call)
   } catch (error) {
-    return call.refuse(ServeError.from(error))
+    return call.refuse(ServeError.from(error), message?.id)
   }
   prepared.model.execute(prepared.request, new OnlyAnswer(call, prepared), call.context)
 }
@@ -126,7 +127,7 @@ class OnlyAnswer implements ResponseSink {
   }
 
   fail(error: ServeError): void {
-    this.#call.refuse(error)
+    this.#call.refuse(error, this.#prepared.request.context.id)
   }
 }
 

@@ -236,7 +236,7 @@ export class InferStreamCall implements MessageReceiver {
 
   async #sendError(message: InferRequestMessage, error: ServeError): Promise<void> {
     const { call, clock } = this.#o
-    call.logFailure(error)
+    call.logFailure(error, message.id)
     const isModelError = !isRefusedBeforeWork(error)
     // The model's timer may fire before the call's. The time is over for the stream as a whole, not for this request alone.
     const isLate = error.reason === 'DEADLINE_EXCEEDED' && isTimeOver(call.context, clock)

@@ -1,6 +1,7 @@
 import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
+import { openTestServer } from '../testing/index.ts'
 import { GrpcLog } from './log-events.ts'
 
 function logged(write: (log: GrpcLog) => void): readonly object[] {
@@ -12,12 +13,22 @@ function logged(write: (log: GrpcLog) => void): readonly object[] {
 
 await t.test('what a client did is a detail, what we did is an error', async (t) => {
   const lines = logged((log) => {
-    log.callFailed('/m', new ServeError('INVALID_REQUEST', 'no'))
-    log.callFailed('/m', ServeError.from(new TypeError('odd')))
+    const traceparent = `00-${'4'.repeat(32)}-${'7'.repeat(16)}-01`
+    log.callFailed('/m', new ServeError('INVALID_REQUEST', 'no'), { id: '' })
+    log.callFailed('/m', ServeError.from(new TypeError('odd')), {
+      id: 'i'.repeat(1000),
+      trace: { traceparent },
+    })
   })
   t.match(lines, [
-    { level: 'debug', message: 'call refused', method: '/m' },
-    { level: 'error', message: 'call failed', method: '/m' },
+    { level: 'debug', message: 'call refused', method: '/m', request: undefined },
+    {
+      level: 'error',
+      message: 'call failed',
+      method: '/m',
+      request: 'i'.repeat(256),
+      traceId: '4'.repeat(32),
+    },
   ])
 })
 
@@ -36,4 +47,31 @@ await t.test('lines carry what they are about', async (t) => {
     { level: 'debug', message: 'call cut off, its client takes no answer', timeoutMs: 300 },
     { level: 'warn', message: 'drain timed out', calls: 2 },
   ])
+})
+
+await t.test('a request that fails is logged with its id and its trace', async (t) => {
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'debug', name: 'test', destination })
+  // oxlint-disable-next-line require-yield -- it gives no response
+  const script = async function* () {
+    throw new TypeError('odd')
+  }
+  const { client } = await openTestServer(t, { m: { script } }, { log })
+  const traceId = '4'.repeat(32)
+  const headers = { traceparent: `00-${traceId}-${'7'.repeat(16)}-01` }
+  const ask = (modelName: string, id: string) => ({ modelName, id, inputs: [] })
+  await t.rejects(client.infer(ask('m', 'one'), { headers }))
+  await t.rejects(client.infer(ask('absent', 'two')))
+  const stream = client.openStream({ headers })
+  stream.send(ask('absent', 'three'))
+  stream.end()
+  for await (const { errorMessage } of stream.responses()) t.match(errorMessage, /absent/)
+  const failed = lines.map((line) => JSON.parse(line)).filter(({ method }) => method !== undefined)
+  t.match(failed, [
+    { message: 'call failed', request: 'one', traceId },
+    { message: 'call refused', request: 'two' },
+    { message: 'call refused', request: 'three', traceId },
+  ])
+  t.notOk(Object.hasOwn(failed[1], 'traceId'))
 })

@@ -1,5 +1,12 @@
-import type { Logger } from '@tutti/chassis'
+import { type Logger, requestFields, type TraceParent } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
+
+/** What a line says of a request that failed. */
+export interface FailedRequest {
+  /** That its client gave it; '' for none. */
+  readonly id: string
+  readonly trace?: TraceParent | undefined
+}
 
 /** The log lines of a gRPC server. The logger that it is given says which server it is. */
 export class GrpcLog {
@@ -22,9 +29,10 @@ export class GrpcLog {
   }
 
   /** An error for a bug or an unknown error; debug for what a client did wrong or has to wait for. */
-  callFailed(method: string, error: ServeError): void {
-    if (error.reason === 'INTERNAL') this.#log.error('call failed', { method, error })
-    else if (this.#log.isDebug) this.#log.debug('call refused', { method, error })
+  callFailed(method: string, error: ServeError, of: FailedRequest): void {
+    const fields = () => ({ method, ...requestFields(of.id, of.trace), error })
+    if (error.reason === 'INTERNAL') this.#log.error('call failed', fields())
+    else if (this.#log.isDebug) this.#log.debug('call refused', fields())
   }
 
   answerNotTaken(timeoutMs: number): void {

@@ -91,10 +91,8 @@ export class ServerCall implements StreamHandler {
     const receiver = this.#receiver
     if (receiver === undefined || this.isOver) return
     try {
-      if (this.reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes)) {
-        this.#slowReader(receiver).add(piece)
-        return
-      }
+      if (this.reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes))
+        return this.#slowReader(receiver).add(piece)
       this.charge(piece.byteLength - FRAME_HEADER_BYTES)
       receiver.receive(ownCopy(piece.subarray(FRAME_HEADER_BYTES)))
     } catch (error) {
@@ -190,16 +188,16 @@ export class ServerCall implements StreamHandler {
     this.answer.end(OK_TRAILERS)
   }
 
-  /** Ends a call with the error of its work. What was sent before it still arrives. */
-  refuse(error: ServeError): void {
-    this.logFailure(error)
+  /** Ends a call with the error of its work. What was sent before it still arrives. @param id - of the request. */
+  refuse(error: ServeError, id = ''): void {
+    this.logFailure(error, id)
     if (this.isOver) return
     this.#answered()
     this.#sendError(error)
   }
 
-  logFailure(error: ServeError): void {
-    this.#o.log.callFailed(String(this.headers[':path']), error)
+  logFailure(error: ServeError, id: string): void {
+    this.#o.log.callFailed(String(this.headers[':path']), error, { id, trace: this.context.trace })
   }
 
   /** Ends the call from outside, unless it was answered: deadline, overload, shutdown. Its work is told to stop. */

@@ -91,6 +91,7 @@ class Generation {
     this.#call = call
     this.#model = model
     this.#request = request
+    call.requestId = request.context.id
     this.#scope = openCallScope({ clock: systemClock, parent: call.context.signal })
     const { signal } = this.#scope.context
     this.#queue = new ResponseQueue({ signal, charge: (bytes) => call.charge(bytes) })

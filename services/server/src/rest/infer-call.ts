@@ -27,6 +27,7 @@ export async function answerInfer(call: RestCall, place = placeTensors): Promise
     modelName: name,
     config: model.config,
   })
+  call.requestId = request.context.id
   const placed = place(call, model, request)
   const isBinary = (output: string): boolean =>
     request.outputs.find((one) => one.name === output)?.isBinary ?? request.isBinaryOutput

@@ -1,3 +1,4 @@
+import { createLogger } from '@tutti/chassis'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { startRestServer } from './rest-server.ts'
@@ -83,3 +84,33 @@ await t.test(
     await fc.assert(property, { numRuns: 10 })
   },
 )
+
+await t.test('a request that fails is logged with its id and its trace', async (t) => {
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'debug', name: 'test', destination })
+  // oxlint-disable-next-line require-yield -- it gives no response
+  const backend = createRestBackend({
+    infer: async function* () {
+      throw new TypeError('odd')
+    },
+  })
+  const server = await startRestServer({ backend, address: '127.0.0.1', port: 0, log })
+  t.teardown(() => server.close())
+  const traceId = '4'.repeat(32)
+  const headers = { traceparent: `00-${traceId}-${'7'.repeat(16)}-01` }
+  const post = async (path: string, body: string) => {
+    const url = `http://127.0.0.1:${server.port}/v2/models/${path}`
+    const answer = await fetch(url, { method: 'POST', body, headers })
+    await answer.arrayBuffer()
+  }
+  await post('echo/infer', '{"id":"one","inputs":[]}')
+  await post('echo/infer', '{"id":')
+  await post('absent/infer', '{"id":"late","inputs":[]}')
+  const failed = lines.map((line) => JSON.parse(line)).filter(({ path }) => path !== undefined)
+  t.match(failed, [
+    { level: 'error', request: 'one', traceId, path: '/v2/models/echo/infer' },
+    { level: 'debug', request: undefined, traceId },
+    { level: 'debug', request: undefined, traceId },
+  ])
+})

@@ -1,5 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { type CallScope, openCallScope } from '@tutti/chassis'
+import { type CallScope, openCallScope, requestFields } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { STEPS_HEADER, tellSteps } from '../request/tell-steps.ts'
 import { readTrace } from '../request/trace-headers.ts'
@@ -71,13 +71,14 @@ export class RequestRunner {
   ): Promise<void> {
     // Its 'close' is past, which everything below waits for.
     if (response.destroyed) return
+    let call: RestCall | undefined
     try {
       if (this.#isStopping && route.isHealth !== true) throw serverStopping()
-      const call = this.#open(route, parameters, request, response)
+      call = this.#open(route, parameters, request, response)
       this.reply(request, response, await route.answer(call))
     } catch (error) {
       const failure = ServeError.from(error)
-      this.#logFailure(failure, request)
+      this.#logFailure(failure, request, call)
       this.reply(request, response, errorReply(failure))
     }
   }
@@ -149,10 +150,15 @@ export class RequestRunner {
     response.once('close', stopTimer)
   }
 
-  #logFailure(error: ServeError, { url: path }: IncomingMessage): void {
+  #logFailure(error: ServeError, { url: path }: IncomingMessage, call?: RestCall): void {
     const { log } = this.#o
-    if (error.reason === 'INTERNAL') log.error(REST_EVENTS.requestFailed, { error, path })
-    else if (log.isDebug) log.debug(REST_EVENTS.requestFailed, { error, path })
+    const fields = () => ({
+      path,
+      ...requestFields(call?.requestId ?? '', call?.context.trace),
+      error,
+    })
+    if (error.reason === 'INTERNAL') log.error(REST_EVENTS.requestFailed, fields())
+    else if (log.isDebug) log.debug(REST_EVENTS.requestFailed, fields())
   }
 }
 

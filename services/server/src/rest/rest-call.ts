@@ -42,6 +42,8 @@ export class RestCall {
   readonly backend: InferenceBackend
   readonly context: CallContext
   readonly parameters: RestCallOptions['parameters']
+  /** That the client gave its request; '' for none, and until it is read. */
+  requestId = ''
   readonly #o: RestCallOptions
   #ticket: AdmissionTicket | undefined
   #answerBytes = 0

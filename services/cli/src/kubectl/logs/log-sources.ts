@@ -1,0 +1,55 @@
+import { FETCH, VERIFY } from '@tutti/ensemble'
+import type { ContainerStatus, Pod, Stored } from '@tutti/kube'
+import { isRouterPod, modelOfPod } from '../status/read-state.ts'
+import type { Target } from '../targets.ts'
+
+/** One life of a container, whose lines are read. */
+export interface LogSource {
+  readonly namespace: string
+  readonly pod: string
+  readonly container: string
+  /** Names this life: another one of the same container has lines of its own. */
+  readonly key: string
+  /** It has ended, so no further lines come. */
+  readonly isOver: boolean
+}
+
+/** Containers of ours. What others add to pods logs in ways of its own. */
+const OURS: ReadonlySet<string> = new Set([FETCH, VERIFY, 'main'])
+
+/**
+ * The containers that have lines of a target. Pure.
+ *
+ * @param o.withRouters - those of routers too.
+ * @param o.isPrevious - their lives before those of now.
+ */
+export function sourcesOf(
+  pods: readonly Stored<Pod>[],
+  { models, isRouter }: Pick<Target, 'models' | 'isRouter'>,
+  o: { readonly withRouters: boolean; readonly isPrevious: boolean },
+): readonly LogSource[] {
+  const names = new Set(models.map(({ metadata }) => metadata.name))
+  const isWanted = (pod: Stored<Pod>): boolean =>
+    isRouterPod(pod) ? isRouter || o.withRouters : names.has(modelOfPod(pod) ?? '')
+  return pods.filter(isWanted).flatMap((pod) => lives(pod, o.isPrevious))
+}
+
+function lives({ metadata, status }: Stored<Pod>, isPrevious: boolean): readonly LogSource[] {
+  const { initContainerStatuses = [], containerStatuses = [] } = status ?? {}
+  return [...initContainerStatuses, ...containerStatuses]
+    .filter((one) => OURS.has(one.name) && hasLines(one, isPrevious))
+    .map(({ name, containerID, restartCount, state }) => ({
+      namespace: metadata.namespace ?? '',
+      pod: metadata.name,
+      container: name,
+      key: [metadata.uid, name, restartCount, containerID].join(' '),
+      isOver: state?.running === undefined,
+    }))
+}
+
+/** Of a container that waits to start again, Kubernetes gives the lines of the life before. */
+function hasLines({ state, lastState }: ContainerStatus, isPrevious: boolean): boolean {
+  const hasEnded = lastState?.terminated !== undefined
+  if (isPrevious) return hasEnded
+  return hasEnded || state?.running !== undefined || state?.terminated !== undefined
+}

@@ -1,0 +1,64 @@
+import { isNotFound, KubeError, objectPath, POD } from '@tutti/kube'
+import type { Cluster } from '../cluster.ts'
+import { type LogLine, parseLogLine } from './log-line.ts'
+import type { LogSource } from './log-sources.ts'
+
+export interface ReadOptions {
+  readonly isPrevious: boolean
+  /** Goes on with the lines that come. */
+  readonly isFollowed: boolean
+  /** Only lines from that time on. */
+  readonly from?: string | undefined
+  /** Only lines that are at most so old. */
+  readonly sinceMs?: number | undefined
+  /** Only the last lines. */
+  readonly tail?: number | undefined
+}
+
+/** Of a log that is followed: containers may be silent for days. */
+const LONGEST_MS = 2 ** 31 - 1
+/** Of a log that is not. */
+const IDLE_MS = 30_000
+/** A line without a time comes before all others. */
+const NO_TIME = { time: '', timeMs: 0 }
+
+/** The lines of one container, in their order. @throws KubeError */
+export async function* readLog(
+  { transport }: Pick<Cluster, 'transport'>,
+  { namespace, pod, container }: LogSource,
+  o: ReadOptions,
+): AsyncGenerator<LogLine> {
+  const { isPrevious, isFollowed, from, sinceMs, tail } = o
+  const { lines } = await transport.stream({
+    method: 'GET',
+    path: objectPath(POD, { namespace, name: pod }, 'log'),
+    query: {
+      container,
+      timestamps: true,
+      previous: isPrevious,
+      follow: isFollowed,
+      sinceTime: from,
+      sinceSeconds: sinceMs === undefined ? undefined : Math.max(1, Math.ceil(sinceMs / 1000)),
+      tailLines: tail,
+    },
+    accept: '*/*',
+    idleMs: isFollowed ? LONGEST_MS : IDLE_MS,
+  })
+  let last: LogLine | typeof NO_TIME = NO_TIME
+  for await (const text of lines) {
+    // The kubelet's own words, of a file that it cannot read say, have no time.
+    const line: LogLine = parseLogLine(text) ?? { time: last.time, timeMs: last.timeMs, text }
+    last = line
+    yield line
+  }
+}
+
+/** Whether a container is gone, or has no lines: it has not started, or never started again. */
+export function hasNoLog(error: unknown): boolean {
+  return isNotFound(error) || (error instanceof KubeError && error.status === 400)
+}
+
+/** Whether only this container cannot be read: its node does not answer, say. */
+export function isOfContainer(error: unknown): error is KubeError {
+  return error instanceof KubeError && error.status >= 500
+}
