@@ -309,6 +309,43 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       })
     },
 
+    'explain shows what routers serve, and why a later edit is not served': async (t: Test) => {
+      const place = await rig.openPlace()
+      const explain = (...args: readonly string[]) =>
+        runKubectlTutti(kubeconfig, 'explain', '-n', place.namespace, ...args)
+      await place.startOperator(t)
+      await place.applyModel('yolo')
+      await place.applyEnsemble('ens', 'absent')
+      await place.condition('ensembles', 'ens', 'Accepted=False')
+      t.match(await explain('ens'), {
+        code: 1,
+        err: /: Ensemble 'ens' is not served: .*'absent'.* \(\w+\)\n/,
+      })
+      await place.applyEnsemble('ens', 'yolo')
+      await place.ready('ensembles', 'ens')
+      const { code, out } = await explain('ens')
+      t.equal(code, 0)
+      t.match(
+        out,
+        /^ens: 1 step\n {2}input {2}image FP32 \[-1,3,-1,-1\]\n[^]*\n1\. detect: runs yolo\n[^]*longest chain: detect\n$/,
+      )
+      const inputMap = { nothing: 'image' }
+      await place.applyEnsemble('ens', 'yolo', {
+        steps: [{ name: 'detect', modelRef: { name: 'yolo' }, inputMap }],
+      })
+      await place.condition('ensembles', 'ens', 'Accepted=False')
+      const edited = await explain('ensemble/ens')
+      t.match(
+        edited.out,
+        /^routers serve generation \d+; generation \d+ is not accepted:\n {2}\w+: .*'nothing'.*\n\nens: 1 step\n/,
+      )
+      t.ok(edited.out.endsWith(out))
+      const { served, notServed, steps } = JSON.parse((await explain('ens', '-o', 'json')).out)
+      t.equal(notServed.generation, served.generation + 1)
+      t.match(steps, [{ name: 'detect', model: 'yolo' }])
+      t.match(await explain('yolo'), { code: 1, err: /no Ensemble or Model 'ensemble\/yolo'/ })
+    },
+
     'status shows what a user may read, and says what not': async (t: Test) => {
       const place = await rig.openPlace()
       await place.startOperator(t)

@@ -47,7 +47,7 @@ kind: nothing
 `
 
 /** They serve, do something and say so, or print what is for a shell. */
-const WITHOUT_RESULTS = ['serve', 'step', 'router', 'completion', 'kubectl-restart']
+const WITHOUT_RESULTS = ['serve', 'step', 'router', 'completion', 'kubectl-logs', 'kubectl-restart']
 
 type Run = (t: Test) => Promise<readonly (readonly string[])[]>
 
@@ -119,6 +119,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     const fetched = [`--uri=${server.origin}/m.tar`, `--to=${to}`]
     return [fetched, fetched, [`--verify=${to}`]]
   },
+  'kubectl-explain': async (t) => [['ens', `--kubeconfig=${await startListServer(t)}`]],
   'kubectl-status': async (t) => [[`--kubeconfig=${await startListServer(t)}`]],
 }
 

@@ -1,5 +1,5 @@
 import type { FlagTable } from '@tutti/chassis'
-import { type EnsemblePlan, modelNameOf, planEnsemble } from '@tutti/ensemble'
+import { modelNameOf, planEnsemble } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
@@ -11,6 +11,7 @@ import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 import { renderProblem } from '../validate/report.ts'
 import { VALIDATE_FLAGS } from '../validate/validate-command.ts'
 import { Explanation, explainPlan } from './explanation.ts'
+import { type FoundPlan, planAccepted } from './plan-accepted.ts'
 import { renderExplanation } from './render-explanation.ts'
 
 export const EXPLAIN_FLAGS = {
@@ -64,11 +65,6 @@ export const explainCommand: Command = {
   ),
 }
 
-interface FoundPlan {
-  readonly plan: EnsemblePlan
-  readonly modelOf: (name: string) => ModelConfig | undefined
-}
-
 /** An Ensemble of the files goes before an ensemble of the repository with the same name. */
 function findPlan(
   name: string,
@@ -106,13 +102,7 @@ function planOfManifest(
     const text = `Ensemble '${manifest.metadata.name}' is not accepted: ${lines.join('; also ')}`
     throw new ServeError('ENSEMBLE_INVALID', text)
   }
-  const models = new Map(Object.entries(check.models))
-  const lookup = (model: string) => {
-    const config = models.get(model)
-    return config && { config, readyVersions: versionsOf(check.config, model) }
-  }
-  const plan = planEnsemble({ config: check.config, rules: check.rules, lookup })
-  return { plan, modelOf: (model) => models.get(model) }
+  return planAccepted(check)
 }
 
 function planOfRepository(
@@ -143,11 +133,4 @@ function lookupIn(repository: ReadRepository | undefined, model: string) {
   const configError = repository?.problems.get(model)
   if (configError !== undefined) return { readyVersions: [], configError }
   return config && { config, readyVersions: repository?.versions.get(model) ?? [] }
-}
-
-/** An accepted Ensemble was checked against the versions that are known, so those that its steps name are there. */
-function versionsOf({ ensemble_scheduling }: ModelConfig, model: string): readonly number[] {
-  const steps = ensemble_scheduling?.step ?? []
-  const named = steps.filter((step) => step.model_name === model).map((step) => step.model_version)
-  return [1, ...named.filter((version) => version !== -1)]
 }

@@ -1,5 +1,6 @@
 import type { Program } from '../run-program.ts'
 import { isOfCluster } from './cluster.ts'
+import { explainClusterCommand } from './explain/explain-command.ts'
 import { logsCommand } from './logs/logs-command.ts'
 import { restartCommand } from './restart/restart-command.ts'
 import { statusCommand } from './status/status-command.ts'
@@ -7,6 +8,6 @@ import { statusCommand } from './status/status-command.ts'
 /** The plugin that kubectl finds on PATH as `kubectl-tutti`. */
 export const KUBECTL_PROGRAM: Program = {
   name: 'kubectl tutti',
-  commands: [statusCommand, logsCommand, restartCommand],
+  commands: [statusCommand, explainClusterCommand, logsCommand, restartCommand],
   isOfOthers: isOfCluster,
 }

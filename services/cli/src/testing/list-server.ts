@@ -2,8 +2,12 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { toAcceptedJson } from '@tutti/ensemble'
+import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
 import type { Test } from 'tap'
 import { z } from 'zod'
+import { parseManifests } from '../manifests/parse-manifests.ts'
+import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 
 const AddressInfo = z.object({ port: z.number() })
 const CREATED = '2026-11-27T09:00:00Z'
@@ -22,6 +26,40 @@ const object = (kind: string, name: string, more: object) => ({
   ...more,
 })
 
+const typed = (name: string) => ({ name, datatype: 'FP32', shape: [4] }) as const
+
+/** What an operator has accepted of the Ensemble, before it was edited. */
+function acceptedRevision(): object {
+  const written = ensembleManifest('ens', {
+    maxBatchSize: 8,
+    inputs: [typed('in')],
+    outputs: [{ name: 'out', from: 'a.y' }],
+    steps: [{ name: 'a', modelRef: { name: 'slow' }, inputMap: { x: 'in' } }],
+  })
+  const slow = modelManifest('slow', {
+    inputs: [typed('x')],
+    outputs: [typed('y')],
+    maxBatchSize: 8,
+  })
+  const files = [slow, written].map((one) => ({ name: '-', text: JSON.stringify(one) }))
+  const manifests = parseManifests(files).manifests.map(({ manifest }) => manifest)
+  const manifest = manifests.find((one) => one.kind === 'Ensemble')
+  const check = manifest && new NamespaceManifests(manifests, undefined).check(manifest)
+  if (check?.accepted !== true) throw new Error(check?.message ?? 'the manifests do not parse')
+  const { config, rules, models } = check
+  const resource = { name: 'ens', uid: 'uid-ens', generation: 1 }
+  const data = toAcceptedJson({
+    kind: 'Ensemble',
+    modelName: 'ens',
+    resource,
+    config,
+    rules,
+    models,
+  })
+  const revision = object('ControllerRevision', 'ens-1', { revision: 1, data })
+  return { ...revision, metadata: { ...revision.metadata, ownerReferences: [{ uid: 'uid-ens' }] } }
+}
+
 /** A Model that is not ready, and an Ensemble that runs it and one that is missing. */
 const ITEMS: Readonly<Record<string, readonly object[]>> = {
   ensembles: [
@@ -39,6 +77,7 @@ const ITEMS: Readonly<Record<string, readonly object[]>> = {
     object('Model', 'slow', { spec: {}, status: { readyReplicas: 0, desiredReplicas: 1 } }),
     object('Model', 'alone', { spec: {} }),
   ],
+  controllerrevisions: [acceptedRevision()],
   routers: [object('Router', 'tutti', { status: { readyReplicas: 1, replicas: 2 } })],
 }
 

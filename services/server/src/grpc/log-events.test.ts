@@ -49,22 +49,24 @@ await t.test('lines carry what they are about', async (t) => {
   ])
 })
 
+const ask = (modelName: string, id: string) => ({ modelName, id, inputs: [] })
+
+// oxlint-disable-next-line require-yield -- it gives no response
+async function* odd(): AsyncGenerator<never> {
+  throw new TypeError('odd')
+}
+
 await t.test('a request that fails is logged with its id and its trace', async (t) => {
   const lines: string[] = []
   const destination = { write: (line: string) => lines.push(line) }
   const log = createLogger({ level: 'debug', name: 'test', destination })
-  // oxlint-disable-next-line require-yield -- it gives no response
-  const script = async function* () {
-    throw new TypeError('odd')
-  }
-  const { client } = await openTestServer(t, { m: { script } }, { log })
+  const { client } = await openTestServer(t, { m: { script: odd } }, { log })
   const traceId = '4'.repeat(32)
   const headers = { traceparent: `00-${traceId}-${'7'.repeat(16)}-01` }
-  const ask = (modelName: string, id: string) => ({ modelName, id, inputs: [] })
   await t.rejects(client.infer(ask('m', 'one'), { headers }))
   await t.rejects(client.infer(ask('absent', 'two')))
   const stream = client.openStream({ headers })
-  stream.send(ask('absent', 'three'))
+  await stream.send(ask('absent', 'three'))
   stream.end()
   for await (const { errorMessage } of stream.responses()) t.match(errorMessage, /absent/)
   const failed = lines.map((line) => JSON.parse(line)).filter(({ method }) => method !== undefined)

@@ -85,16 +85,16 @@ await t.test(
   },
 )
 
+// oxlint-disable-next-line require-yield -- it gives no response
+async function* odd(): AsyncGenerator<never> {
+  throw new TypeError('odd')
+}
+
 await t.test('a request that fails is logged with its id and its trace', async (t) => {
   const lines: string[] = []
   const destination = { write: (line: string) => lines.push(line) }
   const log = createLogger({ level: 'debug', name: 'test', destination })
-  // oxlint-disable-next-line require-yield -- it gives no response
-  const backend = createRestBackend({
-    infer: async function* () {
-      throw new TypeError('odd')
-    },
-  })
+  const backend = createRestBackend({ infer: odd })
   const server = await startRestServer({ backend, address: '127.0.0.1', port: 0, log })
   t.teardown(() => server.close())
   const traceId = '4'.repeat(32)

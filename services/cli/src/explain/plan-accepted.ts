@@ -1,0 +1,30 @@
+import { type AcceptedEnsemble, type EnsemblePlan, planEnsemble } from '@tutti/ensemble'
+import type { ModelConfig } from '@tutti/model-config'
+
+/** A plan, and the configurations of the models that it runs. */
+export interface FoundPlan {
+  readonly plan: EnsemblePlan
+  readonly modelOf: (name: string) => ModelConfig | undefined
+}
+
+/** The plan of an Ensemble that was accepted, with the models that it was checked against. */
+export function planAccepted({
+  config,
+  rules,
+  models,
+}: Pick<AcceptedEnsemble, 'config' | 'rules' | 'models'>): FoundPlan {
+  const byName = new Map(Object.entries(models))
+  const lookup = (model: string) => {
+    const found = byName.get(model)
+    return found && { config: found, readyVersions: versionsOf(config, model) }
+  }
+  const plan = planEnsemble({ config, rules, lookup })
+  return { plan, modelOf: (model) => byName.get(model) }
+}
+
+/** An accepted Ensemble was checked against the versions that are known, so those that its steps name are there. */
+function versionsOf({ ensemble_scheduling }: ModelConfig, model: string): readonly number[] {
+  const steps = ensemble_scheduling?.step ?? []
+  const named = steps.filter((step) => step.model_name === model).map((step) => step.model_version)
+  return [1, ...named.filter((version) => version !== -1)]
+}

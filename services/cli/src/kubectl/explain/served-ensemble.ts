@@ -1,0 +1,57 @@
+import { type AcceptedEnsemble, parseAcceptedJson } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import type { ControllerRevision, Stored } from '@tutti/kube'
+import type { EnsembleObject } from '../resources.ts'
+import { conditionOf } from '../status/condition-cause.ts'
+import type { Cause } from '../status/tree.ts'
+
+/** What routers serve of an Ensemble. */
+export interface ServedEnsemble {
+  /** Name of the ControllerRevision. */
+  readonly revision: string
+  readonly accepted: AcceptedEnsemble
+}
+
+/** A generation that is in the cluster and is not served. */
+export interface UnservedGeneration extends Cause {
+  readonly generation: number
+}
+
+/**
+ * The accepted state of an Ensemble that counts: the newest that can be read, as routers choose it. Pure.
+ *
+ * @throws ServeError MALFORMED_MESSAGE if there are some and none can be read.
+ */
+export function servedOf(
+  { metadata: { uid } }: Stored<EnsembleObject>,
+  revisions: readonly Stored<ControllerRevision>[],
+): ServedEnsemble | undefined {
+  const own = revisions
+    .filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid) === true)
+    .toSorted((one, other) => other.revision - one.revision)
+  let unreadable: ServeError | undefined
+  for (const { metadata, data } of own) {
+    try {
+      const accepted = parseAcceptedJson(data)
+      if (accepted.kind === 'Ensemble') return { revision: metadata.name, accepted }
+    } catch (error) {
+      // Of an operator of another release. Routers leave it out, too.
+      unreadable ??= ServeError.from(error)
+    }
+  }
+  if (unreadable !== undefined) throw unreadable
+  return undefined
+}
+
+/** Why the Ensemble as it is written is not what routers serve; undefined if it is. Pure. */
+export function unservedOf({
+  metadata: { generation = 0 },
+  status,
+}: Stored<EnsembleObject>): UnservedGeneration | undefined {
+  const accepted = conditionOf(status, 'Accepted')
+  if (accepted === undefined || (accepted.observedGeneration ?? 0) < generation) {
+    return { generation, reason: 'NotObserved', message: 'the operator has not looked at it yet' }
+  }
+  const { status: is, reason, message } = accepted
+  return is === 'True' ? undefined : { generation, reason, message }
+}
