@@ -208,7 +208,8 @@ await t.test('fish offers the same', { skip: missing('fish') }, async (t) => {
 })
 
 function missing(shell: 'zsh' | 'fish'): string | false {
-  return env[`TUTTI_${shell.toUpperCase()}_MISSING`] ?? false
+  const name = `TUTTI_${shell.toUpperCase()}`
+  return env[`${name}_MISSING`] ?? (env[name] === undefined && `${name} is not set`)
 }
 
 await t.test('other shells are refused, and no server gives no models', async (t) => {

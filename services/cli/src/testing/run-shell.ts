@@ -62,7 +62,7 @@ export function openTerminal(
         const seen = text.all.slice(from)
         const found = wanted.exec(seen)
         if (found !== null) return found[0]
-        if (hasEnded()) throw new Error(`the shell ended: ${JSON.stringify(seen)}`)
+        if (text.hasEnded) throw new Error(`the shell ended: ${JSON.stringify(seen)}`)
         await text.more()
       }
     },
@@ -77,11 +77,19 @@ export function openTerminal(
 /** All that came, and a wait for more or for the end. */
 function collect(stream: NodeJS.ReadableStream) {
   let wake: (() => void) | undefined
-  const text = { all: '', more: () => new Promise<void>((resolve) => (wake = resolve)) }
+  const text = {
+    all: '',
+    hasEnded: false,
+    more: () => new Promise<void>((resolve) => (wake = resolve)),
+  }
   stream.setEncoding('utf8').on('data', (part: string) => {
     text.all += part
     wake?.()
   })
-  stream.on('close', () => wake?.())
+  stream.on('close', () => {
+    // The program may be told to have ended only after this.
+    text.hasEnded = true
+    wake?.()
+  })
   return text
 }
