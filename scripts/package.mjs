@@ -21,12 +21,15 @@ await runScript(async () => {
   const out = resolve(process.env.INIT_CWD ?? process.cwd(), folder)
   mkdirSync(out, { recursive: true })
   const stage = mkdtempSync(join(tmpdir(), 'tutti-package-'))
+  const startedAt = performance.now()
+  console.error(`Packing tutti into ${out} ...`)
   try {
     const { name, version } = stagePackage(root, stage, values.source)
     const { command, args } = findNpm()
     const pack = ['pack', '--ignore-scripts', '--pack-destination', out]
     await runQuietly('npm pack', command, [...args, ...pack], { cwd: stage })
     writeFileSync(join(out, `${name}-${version}.cdx.json`), packageSbom(root))
+    console.error(`Packed in ${Math.round((performance.now() - startedAt) / 1000)} s`)
     console.log(join(out, `${name}-${version}.tgz`))
   } finally {
     rmSync(stage, { recursive: true, force: true })

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from 'node:path'
 import { runChild } from '../setup/child.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
+import { showElapsed } from '../setup/progress.mjs'
 import { attest } from './attestation.mjs'
 import { makeBases } from './base.mjs'
 import { IMAGES, referenceOf } from './catalogue.mjs'
@@ -40,8 +41,10 @@ export async function buildImages({ root, folder, manifest, commands, options })
   const mounts = hostFiles(join(folder, 'host-files'))
   for (const name of options.names) {
     const reference = referenceOf(name, options)
-    console.error(`Building ${reference} ...`)
+    console.error(`Building ${reference} into ${archiveOf(name, options)} ...`)
+    const startedAt = performance.now()
     const { target, args } = IMAGES[name]
+    const stop = showElapsed(`Building ${reference}`, { isShared: true })
     await build({
       file,
       ignoreFile: `${file}.dockerignore`,
@@ -52,7 +55,9 @@ export async function buildImages({ root, folder, manifest, commands, options })
       platform: options.platform,
       args: { ...shared, ...args, ...options.buildArgs },
       mounts,
-    })
+    }).finally(() => stop(false))
+    const seconds = Math.round((performance.now() - startedAt) / 1000)
+    console.error(`Built ${reference} in ${seconds} s`)
     console.log(`${await save(name, inputs, { commands, options })}: ${reference}`)
   }
 }

@@ -16,10 +16,11 @@ export function isWanted(version) {
 }
 
 /**
+ * @param {{ everyMs?: number }} [o] - how often it says that npm still installs.
  * @returns {Promise<string>} the path of a Node that runs here: from the cache, where the first call has npm install it.
  * @throws Error if npm has none for this machine, or cannot be reached.
  */
-export async function ensureNode() {
+export async function ensureNode(o = {}) {
   const { config } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const { platform, arch, versions } = process
   const name = `node-${platform}-${arch}`
@@ -30,6 +31,8 @@ export async function ensureNode() {
     `tutti: got Node ${versions.node}; installing Node ${config.node} into ${folder} (once) ...\n`,
   )
   const startedAt = performance.now()
+  const seconds = () => Math.round((performance.now() - startedAt) / 1000)
+  const stopShowing = showElapsed(() => `tutti: installing Node ${config.node}: ${seconds()} s`, o)
   try {
     await install(`${name}@${config.node}`, folder, join('node_modules', name, 'bin', 'node'))
   } catch (error) {
@@ -39,10 +42,24 @@ export async function ensureNode() {
         'install Node from https://nodejs.org',
       { cause: error },
     )
+  } finally {
+    stopShowing()
   }
-  const seconds = Math.round((performance.now() - startedAt) / 1000)
-  process.stderr.write(`tutti: installed Node ${config.node} in ${seconds} s\n`)
+  process.stderr.write(`tutti: installed Node ${config.node} in ${seconds()} s\n`)
   return node
+}
+
+/** A time that moves on a terminal, elsewhere a line every 10 s. @returns ends it. */
+function showElapsed(render, { everyMs }) {
+  const { stderr, env } = process
+  const isDrawn = stderr.isTTY && (env.TERM ?? 'dumb') !== 'dumb'
+  const clear = isDrawn ? '\r\u001b[K' : ''
+  const show = () => stderr.write(`${clear}${render()}${isDrawn ? '' : '\n'}`)
+  const timer = setInterval(show, everyMs ?? (isDrawn ? 1000 : 10_000))
+  return () => {
+    clearInterval(timer)
+    stderr.write(clear)
+  }
 }
 
 /** Others may install it at the same time, so it is made aside, and is there whole or not at all. */

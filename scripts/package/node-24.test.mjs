@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, readdirSync } from 'node:fs'
+import { copyFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 
@@ -66,6 +66,44 @@ await test('a folder without the program, which something has cleaned, is replac
   t.equal(stdout.trim(), join(cache, `${name}-24.0.0`, 'node_modules', name, 'bin', 'node'))
   t.match(stderr, /installing Node 24\.0\.0 into .*\n.*installed Node 24\.0\.0 in \d+ s\n$/)
   t.same(readdirSync(cache), [`${name}-24.0.0`], 'nothing else stays')
+})
+
+await test('while npm installs, the time is told', async (t) => {
+  const name = `node-${process.platform}-${process.arch}`
+  const folder = t.testdir({
+    bin: {},
+    cache: {},
+    'package.json': JSON.stringify({ type: 'module', config: { node: '24.0.0' } }),
+    // Goes on until the file is there.
+    'npm-cli.js': `
+      import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+      const folder = process.argv.find((one) => one.startsWith('--prefix=')).slice('--prefix='.length)
+      const bin = folder + '/node_modules/${name}/bin'
+      mkdirSync(bin, { recursive: true })
+      writeFileSync(bin + '/node', '#!/bin/sh\\n')
+      chmodSync(bin + '/node', 0o755)
+      setInterval(() => existsSync(new URL('told', import.meta.url)) && process.exit(0), 10)`,
+  })
+  copyFileSync(join(import.meta.dirname, 'node-24.js'), join(folder, 'bin', 'node-24.js'))
+  const script =
+    "import('./bin/node-24.js').then(async ({ ensureNode }) => ensureNode({ everyMs: 20 }))"
+  const env = {
+    ...process.env,
+    XDG_CACHE_HOME: join(folder, 'cache'),
+    npm_execpath: join(folder, 'npm-cli.js'),
+  }
+  const child = spawn(process.execPath, ['-e', script], { cwd: folder, env })
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    said += text
+    if (/installing Node 24\.0\.0: \d s\n/.test(said)) writeFileSync(join(folder, 'told'), '')
+  })
+  const [code] = await once(child, 'close')
+  t.equal(code, 0, said)
+  t.match(
+    said,
+    /(tutti: installing Node 24\.0\.0: \d s\n)+tutti: installed Node 24\.0\.0 in \d s\n$/,
+  )
 })
 
 /** The wrapper of a Node that is too old, at a terminal, before a command. @returns what the command prints first, and the end. */

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { SetupFailure } from './failure.mjs'
+import { showElapsed } from './progress.mjs'
 
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
@@ -46,14 +47,20 @@ export function killGroup(pid, signal) {
   }
 }
 
-/** Runs a program, and keeps what it writes. @returns {Promise<{ code: number, written: string }>} */
-export async function runCaptured(command, args, options = {}) {
+/**
+ * Runs a program, and keeps what it writes.
+ *
+ * @param {(text: string) => void} [onText] - hears it as it comes.
+ * @returns {Promise<{ code: number, written: string }>}
+ */
+export async function runCaptured(command, args, options = {}, onText = () => {}) {
   let written = ''
   const all = { ...options, stdio: ['ignore', 'pipe', 'pipe'] }
   const code = await runChild(command, args, all, ({ stdout, stderr }) => {
     for (const stream of [stdout, stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {
         written += text
+        onText(text)
       })
     }
   })
@@ -61,12 +68,22 @@ export async function runCaptured(command, args, options = {}) {
 }
 
 /**
- * Runs a program quietly; shows what it wrote only if it fails.
+ * Runs a program quietly; shows what it wrote only if it fails. While it runs, the time and its last line are shown.
  *
+ * @param {Parameters<typeof showElapsed>[1]} [shown]
  * @throws SetupFailure that begins with `what`.
  */
-export async function runQuietly(what, command, args, options = {}) {
-  const { code, written } = await runCaptured(command, args, options)
+export async function runQuietly(what, command, args, options = {}, shown = {}) {
+  let last = ''
+  const onText = (text) => {
+    last = text.trim().split('\n').at(-1) || last
+  }
+  const stop = showElapsed(what, { ...shown, detail: () => last })
+  const { code, written } = await runCaptured(command, args, options, onText).catch((error) => {
+    stop(false)
+    throw error
+  })
+  stop(code === 0)
   if (code !== 0) throw new SetupFailure(`${written}\n${what} failed with exit code ${code}.`)
 }
 

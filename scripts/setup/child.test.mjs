@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'tap'
 import { firstLine, runChild, runQuietly } from './child.mjs'
 
@@ -16,6 +18,35 @@ await test('a quiet program is heard only when it fails', async (t) => {
   await t.rejects(runQuietly('It', NODE, ['-e', 'console.error("why"); process.exit(2)']), {
     message: 'why\n\nIt failed with exit code 2.',
   })
+})
+
+/** A program that says a line and ends when a file is there. */
+const WAITS = `console.log('first'); console.log('Collecting \\u001b[31mx')
+  setInterval(() => require('node:fs').existsSync(process.argv[1]) && process.exit(0), 10)`
+
+await test('what takes long shows its time and its last line', async (t) => {
+  for (const isTTY of [false, true]) {
+    const { TERM } = process.env
+    t.teardown(() => {
+      if (TERM === undefined) delete process.env.TERM
+      else process.env.TERM = TERM
+    })
+    process.env.TERM = 'xterm'
+    const clear = '\r\u001b[K'
+    const end = join(t.testdir(), 'end')
+    let said = ''
+    const write = (text) => {
+      said += text
+      if (text.includes('Collecting')) writeFileSync(end, '')
+    }
+    const out = { isTTY, columns: 80, write }
+    await runQuietly('It', NODE, ['-e', WAITS, end], {}, { out, everyMs: 20 })
+    const text = said.replaceAll(clear, '')
+    t.match(text, isTTY ? /It: \d s {2}Collecting \[31mx\r/ : /^It: \d s {2}Collecting \[31mx$/m)
+    t.match(text, isTTY ? /\rIt: done in \d s\n$/ : /\nIt: done in \d s\n$/)
+    t.equal(said.includes(clear), isTTY)
+    t.equal(said.includes('\r'), isTTY)
+  }
 })
 
 await test('the first line of a program, or nothing', async (t) => {

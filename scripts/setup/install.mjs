@@ -15,7 +15,8 @@ export async function ensureInstalled(root, say = console.error) {
   const key = installKey(root)
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === key) return
   const npm = findNpm()
-  say('Installing npm packages (once, some minutes on a slow line) ...')
+  const place = join(root, 'node_modules')
+  say(`Installing npm packages into ${place} (once, some minutes on a slow line) ...`)
   await runQuietly(
     'npm ci',
     npm.command,

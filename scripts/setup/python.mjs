@@ -30,9 +30,16 @@ export async function ensurePython(requirements, options = []) {
   await withLock(`${folder}.lock`, async () => {
     if (existsSync(stamp)) return
     rmSync(folder, { recursive: true, force: true })
-    console.error('Installing Python packages (once) ...')
+    console.error(`Installing Python packages into ${folder} (once) ...`)
     await makeEnvironment(folder)
-    const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input']
+    const pip = [
+      '-m',
+      'pip',
+      'install',
+      '--progress-bar=off',
+      '--disable-pip-version-check',
+      '--no-input',
+    ]
     await runQuietly('pip install', python, [...pip, ...options, '--requirement', requirements])
     writeFileSync(stamp, '')
   })

@@ -46,9 +46,12 @@ export { createTracing } from './otlp-tracing.ts'
 export { parseCertificates, parsePrivateKey } from './pem.ts'
 export { printable } from './printable.ts'
 export { createProbeServer, PROBE_CONNECTIONS } from './probe-server.ts'
+export { repeat } from './repeat.ts'
 export { FORMAT_FLAG, type ResultFormat, readResultFormat } from './result-format.ts'
 export { Secret } from './secret.ts'
+export { showElapsed } from './show-elapsed.ts'
 export { raceSignal, signalError } from './signal-error.ts'
+export { StatusLine } from './status-line.ts'
 export type { Screen, ScreenOptions, Terminal } from './terminal.ts'
 export {
   LOGGED_ID_CHARACTERS,
@@ -57,3 +60,4 @@ export {
   sampledTraceId,
 } from './trace-parent.ts'
 export { type Span, type Tracing } from './tracing.ts'
+export { type OpenTransfer, type Transfer, TransferProgress } from './transfer-progress.ts'

@@ -18,6 +18,9 @@ export const LIFECYCLE_EVENTS = {
 /** The messages of tracing. */
 export const TRACING_EVENTS = { lost: 'the collector did not take spans' } as const
 
+/** The messages of transfers, such as of models from a bucket. */
+export const TRANSFER_EVENTS = { underWay: 'fetching', ended: 'transfer ended' } as const
+
 /** The messages of a server that listens; the fields say where. */
 export const SERVING_EVENTS = {
   ready: 'server ready',

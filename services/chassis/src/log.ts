@@ -8,6 +8,7 @@ import {
   type LogSettings,
   settingsOfLevel,
 } from './log-settings.ts'
+import type { StatusLine } from './status-line.ts'
 
 export type { LogFields, LogLevel }
 
@@ -36,6 +37,8 @@ export interface LoggerOptions {
   readonly name: string
   /** Takes whole lines with their line end. Absent: the file of the settings or stdout, written synchronously. */
   readonly destination?: { write(line: string): unknown }
+  /** Of the same terminal: it makes way for each line. */
+  readonly statusLine?: Pick<StatusLine, 'clear'> | undefined
 }
 
 /**
@@ -53,7 +56,11 @@ export function createLogger(o: LoggerOptions): Logger {
     formatters: { level: (label: string) => ({ level: label }) },
   }
   const destination = o.destination ?? openOutput(settings.file)
-  const write = (line: string): void => void destination.write(line)
+  const { statusLine } = o
+  const write = (line: string): void => {
+    statusLine?.clear()
+    destination.write(line)
+  }
   const lines = pino(options, { write })
   return writeTo({ settings, service: o.name, write }, lines, {})
 }

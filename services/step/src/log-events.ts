@@ -45,6 +45,15 @@ export class StepEvents {
     })
   }
 
+  /** @param longest - those that load for the longest time. */
+  modelsLoading(
+    done: number,
+    total: number,
+    longest: readonly { readonly model: string; readonly elapsedMs: number }[],
+  ): void {
+    this.#log.info('loading models', { done, total, longest })
+  }
+
   versionLoading(model: string, version: number): void {
     this.#log.info('model version loading', { model, version })
   }

@@ -194,12 +194,20 @@ await t.test(
     await mkdir(join(cache, 'broken'))
     await symlink('broken', folder)
     lines.length = 0
-    const made = await search(cache, [interpreter], { log })
+    // Of which 10 s are 10 ms.
+    const hasty = {
+      ...systemClock,
+      setTimer: (ms: number, f: () => void) => systemClock.setTimer(ms / 1000, f),
+    }
+    const made = await search(cache, [interpreter], { log, clock: hasty })
     t.equal(made, join(folder, 'bin', 'python'))
     t.match(
       lines.join(''),
       /made anew[^]*"message":"making a Python environment"[^]*"message":"Python environment made"/,
     )
+    const shown = records().filter(({ elapsedMs }) => elapsedMs !== undefined)
+    t.match(shown[0], { message: 'making a Python environment', folder, said: '' })
+    t.match(shown.at(-1).said, /numpy/)
     t.equal((await probePython(made, ['numpy'])).problem, undefined)
     lines.length = 0
     t.equal(await search(cache, [interpreter], { log }), made)

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { readFile, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Clock, Logger } from '@tutti/chassis'
+import { type Clock, type Logger, type StatusLine, showElapsed } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { makeCached } from './cached-folder.ts'
 import { isNewEnough, type ProbedPython, type PythonModule, probePython } from './probe-python.ts'
-import { runProgram, whatFailed } from './run-program.ts'
+import { type RunProgramOptions, runProgram, whatFailed } from './run-program.ts'
 
 export interface FindPythonOptions {
   /** What flags name, as candidates that come first. The log tells why one of them is not taken. */
@@ -17,6 +17,8 @@ export interface FindPythonOptions {
   /** The folder of environments; one is made there if no candidate has the modules. */
   readonly cache: string
   readonly log: Logger
+  /** Shows how long an environment takes; absent: lines of the log do. */
+  readonly statusLine?: StatusLine | undefined
   readonly clock: Clock
   /** Ends what is under way. */
   readonly signal?: AbortSignal
@@ -92,9 +94,19 @@ async function ensureEnvironment(base: BasePython, o: FindPythonOptions): Promis
   }
   const begin = o.clock.now()
   o.log.info('making a Python environment', { folder, modules: o.modules })
+  let said = ''
+  const stop = showElapsed({
+    ...o,
+    what: 'Making a Python environment',
+    detail: () => said,
+    tell: (elapsedMs) => o.log.info('making a Python environment', { folder, elapsedMs, said }),
+  })
+  const onLine = (line: string): void => {
+    said = line
+  }
   try {
     await makeCached(o.cache, key, async (directory) => {
-      await install(base, directory, requirements, o.signal)
+      await install(base, { directory, requirements, onLine, signal: o.signal })
       // Settings of pip, as PIP_TARGET, may have put the packages elsewhere.
       const { problem } = await probePython(join(directory, 'bin', 'python'), o.modules, o.signal)
       if (problem !== undefined) throw new Error(problem)
@@ -102,6 +114,8 @@ async function ensureEnvironment(base: BasePython, o: FindPythonOptions): Promis
   } catch (error) {
     const text = `cannot make a Python environment for models in ${folder} (${whatFailed(error)})`
     throw refusal(text, o, error)
+  } finally {
+    stop()
   }
   o.log.info('Python environment made', { folder, durationMs: o.clock.now() - begin })
   return interpreter
@@ -109,13 +123,25 @@ async function ensureEnvironment(base: BasePython, o: FindPythonOptions): Promis
 
 async function install(
   { executable }: BasePython,
-  directory: string,
-  requirements: string,
-  signal?: AbortSignal,
+  {
+    directory,
+    requirements,
+    ...o
+  }: { readonly directory: string; readonly requirements: string } & Pick<
+    RunProgramOptions,
+    'onLine' | 'signal'
+  >,
 ): Promise<void> {
-  const options = { cwd: directory, timeoutMs: INSTALL_MS, signal }
+  const options = { cwd: directory, timeoutMs: INSTALL_MS, ...o }
   await runProgram(executable, ['-m', 'venv', directory], options)
-  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input']
+  const pip = [
+    '-m',
+    'pip',
+    'install',
+    '--progress-bar=off',
+    '--disable-pip-version-check',
+    '--no-input',
+  ]
   // A machine without network shall not wait for minutes.
   const patience = ['--retries', '1', '--timeout', '20']
   const python = join(directory, 'bin', 'python')

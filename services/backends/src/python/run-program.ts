@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 
 export interface RunProgramOptions {
@@ -6,6 +7,8 @@ export interface RunProgramOptions {
   readonly timeoutMs: number
   /** Stops the program and what it has started. Without it the program is in the process group of this process, where Ctrl-C stops it. */
   readonly signal?: AbortSignal | undefined
+  /** Hears each line that it writes to stdout. */
+  readonly onLine?: ((line: string) => void) | undefined
 }
 
 /** The program was stopped, by its signal or at its time limit. It may have succeeded with more time. */
@@ -23,12 +26,13 @@ const KEPT = 2 ** 18
 export async function runProgram(
   program: string,
   args: readonly string[],
-  { cwd, timeoutMs, signal }: RunProgramOptions,
+  { cwd, timeoutMs, signal, onLine }: RunProgramOptions,
 ): Promise<string> {
   if (signal?.aborted === true) throw new ProgramStopped('it was aborted')
   const detached = signal !== undefined
   const child = spawn(program, args, { cwd, detached, stdio: ['ignore', 'pipe', 'pipe'] })
   const [stdout, stderr] = [keepEnd(child.stdout), keepEnd(child.stderr)]
+  if (onLine !== undefined) createInterface(child.stdout).on('line', onLine)
   let stopped: string | undefined
   const stop = (why: string) => {
     stopped ??= why

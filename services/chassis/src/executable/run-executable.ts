@@ -7,6 +7,7 @@ import { leave } from '../leave.ts'
 import { processSignals, type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
 import { createLogger, type Logger } from '../log.ts'
 import type { LogSettings } from '../log-settings.ts'
+import { type ErrorStream, StatusLine } from '../status-line.ts'
 import type { Terminal } from '../terminal.ts'
 import { type ProcessFlags, toLogSettings } from './process-flags.ts'
 import type { ErrorOutput } from './report-failure.ts'
@@ -20,6 +21,8 @@ export interface ProcessEnvironment extends ErrorOutput {
   readonly input?: AsyncIterable<Uint8Array | string>
   /** Where input and output are one. */
   readonly terminal?: Terminal
+  /** Of standard error, if that is a terminal. */
+  readonly statusLine?: StatusLine
   readonly signals: SignalSource
   /** @param isBusy - threads are still running. */
   exit(code: number, isBusy: boolean): void
@@ -29,12 +32,19 @@ export interface ProcessEnvironment extends ErrorOutput {
 export function processEnvironment(
   source: Parameters<typeof processSignals>[0] &
     Pick<ProcessEnvironment, 'env'> &
-    Record<'stdout' | 'stderr', { write(text: string): unknown }>,
+    Record<'stdout', { write(text: string): unknown }> &
+    Record<'stderr', ErrorStream>,
 ): ProcessEnvironment {
+  const statusLine = StatusLine.of(source.stderr, source.env)
+  const write = (stream: { write(text: string): unknown }, text: string): void => {
+    statusLine?.clear()
+    stream.write(text)
+  }
   return {
     env: source.env,
-    out: (text) => void source.stdout.write(text),
-    err: (text) => void source.stderr.write(text),
+    out: (text) => write(source.stdout, text),
+    err: (text) => write(source.stderr, text),
+    ...(statusLine && { statusLine }),
     signals: processSignals(source),
     exit: leave,
   }
@@ -47,6 +57,8 @@ export interface StartOptions<T extends FlagTable> {
   /** The process's environment, for executables with settings of their own; none if absent. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly log: Logger
+  /** What is under way may be shown there, as long as the start takes; absent if there is no terminal. */
+  readonly statusLine?: StatusLine | undefined
   /** Held back by what keeps the process from being ready; for the probes. */
   readonly health: Health
   /** Aborts when a stop signal comes before the start is done. */
@@ -106,11 +118,14 @@ export async function runExecutable<const T extends FlagTable>(
   executable.check(flags)
   const settings = loadTracingSettings(environment.env)
   const health = createHealth()
-  const logger = openLogger(executable.name, toLogSettings(processFlags))
+  const { statusLine } = environment
+  const logger = openLogger(executable.name, toLogSettings(processFlags), statusLine)
   logIgnored(executable.flags, flags, logger)
   return await runUntilSignal({
-    start: ({ signal }) =>
-      executable.start({ flags, settings, env: environment.env, log: logger, health, signal }),
+    start: ({ signal }) => {
+      const given = { flags, settings, env: environment.env, log: logger, statusLine }
+      return executable.start({ ...given, health, signal })
+    },
     health,
     logger,
     signals: environment.signals,
@@ -132,9 +147,9 @@ export function logIgnored<T extends FlagTable>(
   }
 }
 
-function openLogger(name: string, settings: LogSettings): Logger {
+function openLogger(name: string, settings: LogSettings, statusLine?: StatusLine): Logger {
   try {
-    return createLogger({ name, settings })
+    return createLogger({ name, settings, statusLine })
   } catch (cause) {
     throw flagRefusal('--log-file', ServeError.from(cause).message, cause)
   }

@@ -6,6 +6,7 @@ import {
   type FlagValues,
   flagRefusal,
   type Logger,
+  type StatusLine,
 } from '@tutti/chassis'
 import { type BackendConfig, readBackendConfig } from '@tutti/step'
 
@@ -27,6 +28,7 @@ export interface ChoosePythonOptions {
   /** Tutti's folder in the user's cache. */
   readonly cache: string
   readonly log: Logger
+  readonly statusLine?: StatusLine | undefined
   readonly clock: Clock
   /** Ends the making of an environment. */
   readonly signal: AbortSignal

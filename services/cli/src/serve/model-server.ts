@@ -44,7 +44,10 @@ export interface ModelServer {
 }
 
 export interface ModelServerOptions
-  extends Pick<StartOptions<typeof SERVE_FLAGS>, 'flags' | 'settings' | 'env' | 'log'> {
+  extends Pick<
+    StartOptions<typeof SERVE_FLAGS>,
+    'flags' | 'settings' | 'env' | 'log' | 'statusLine'
+  > {
   readonly clock: Clock
   /** Aborts when a stop signal comes before the start is done. */
   readonly signal?: AbortSignal | undefined
@@ -93,14 +96,15 @@ async function openServer(
   o: ModelServerOptions,
   opened: AsyncDisposableStack,
 ): Promise<ModelServer> {
-  const { flags, settings, log, clock, manifests } = o
+  const { flags, settings, log, clock, manifests, statusLine } = o
   const isNamespaced = flags['model-namespacing']
   opened.defer(async () => manifests?.close())
   const metrics = openMetrics(flags)
   const tracing = createTracing({ ...settings, log })
   opened.defer(() => tracing.shutdown())
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
-  const repository = openRepository(flags, { ...manifests, env: o.env ?? {}, log, isNamespaced })
+  const places = { ...manifests, env: o.env ?? {}, isNamespaced }
+  const repository = openRepository(flags, { ...places, log, statusLine })
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
   let routers: RouterCalls | undefined

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '@tutti/chassis'
+import { type Clock, type Logger, type StatusLine, TransferProgress } from '@tutti/chassis'
 import {
   type BeyondConfig,
   type EnsembleManifest,
@@ -62,6 +62,7 @@ export interface OpenManifestsOptions {
   readonly cache: string
   readonly clock: Clock
   readonly log: Logger
+  readonly statusLine?: StatusLine | undefined
   readonly signal: AbortSignal
 }
 
@@ -136,7 +137,9 @@ async function findDirectories(
   models: readonly LocatedModel[],
 ): Promise<readonly ModelDirectory[]> {
   const { flags, cache, clock, log, signal } = o
-  const places = new StoragePlaces({ flags, cache, clock, signal, log })
+  const progress = new TransferProgress(o)
+  const openTransfer = (uri: string) => progress.open(uri)
+  const places = new StoragePlaces({ flags, cache, clock, signal, log, openTransfer })
   const directories: ModelDirectory[] = []
   const problems: Problem[] = []
   for (const located of models) {

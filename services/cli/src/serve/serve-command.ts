@@ -39,13 +39,14 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
     check: checkServeFlags,
     start: async (given) => {
       const settings = withTraceFlags(given.settings, given.flags)
-      const { log, signal } = given
+      const { log, statusLine, signal } = given
       const flags = settleDeprecated(given.flags)
       const closed = new AbortController()
       const backends = await choosePython(flags, {
         cache: cacheFolder(environment),
         clock: systemClock,
         log,
+        statusLine,
         signal: AbortSignal.any([signal, closed.signal]),
       })
       const o = { ...given, settings, flags, backends, onClose: () => closed.abort() }
@@ -58,6 +59,7 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
         cache: flags['model-cache'] ?? join(cacheFolder(environment), 'models'),
         clock: systemClock,
         log,
+        statusLine,
         signal,
       })
       return await startServe({ ...o, manifests })

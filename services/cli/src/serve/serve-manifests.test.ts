@@ -6,7 +6,6 @@ import {
   createLogger,
   loadTracingSettings,
   parseFlags,
-  silentLogger,
   systemClock,
 } from '@tutti/chassis'
 import { serveBytes, startArtifactServer, tarArchive } from '@tutti/repository/testing'
@@ -170,6 +169,8 @@ await t.test('archives are fetched once, and kept', async (t) => {
   const one = model('add-one-batch', `${server.origin}/m.tar`, withSecret)
   const map = [`--secret-map=s=${secret}/secret`, `--model-cache=${cache}`]
   const { values: flags } = parseFlags(SERVE_FLAGS, ['-f=-', ...map])
+  const lines: string[] = []
+  const log = createLogger({ name: 'test', destination: { write: (line) => lines.push(line) } })
   const open = async () =>
     openManifests({
       flags,
@@ -179,7 +180,7 @@ await t.test('archives are fetched once, and kept', async (t) => {
       err: (text) => t.fail(text),
       cache,
       clock: systemClock,
-      log: silentLogger,
+      log,
       signal: new AbortController().signal,
     })
   const [{ path } = { path: '' }] = (await open()).directories
@@ -187,6 +188,9 @@ await t.test('archives are fetched once, and kept', async (t) => {
   t.equal(server.heard[0]?.headers.authorization, 'Bearer hidden')
   await open()
   t.equal(server.heard[1]?.headers['if-none-match'], '"v1"')
+  const told = lines.map((line) => JSON.parse(line))
+  t.match(told, [{ message: 'transfer ended', uri: `${server.origin}/m.tar`, bytes: Number }])
+  t.equal(told.length, 1, 'the second time nothing came')
 })
 
 async function command(t: Test, manifests: string, ...argv: string[]) {

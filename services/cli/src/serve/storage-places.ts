@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { type Clock, flagRefusal, type Logger, readPairs } from '@tutti/chassis'
+import { type Clock, flagRefusal, type Logger, type OpenTransfer, readPairs } from '@tutti/chassis'
 import type { ModelManifest } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { fetchArtifact, readCredentials, verifyArtifact } from '@tutti/repository'
@@ -14,6 +14,8 @@ export interface StoragePlacesOptions {
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly log: Pick<Logger, 'warn'>
+  /** For what shows how far a fetch is. */
+  readonly openTransfer?: OpenTransfer
 }
 
 /** A claim, or an image with its tag or digest. */
@@ -74,7 +76,7 @@ export class StoragePlaces {
   }
 
   async #fetch({ storageUri: uri, storage }: Storage): Promise<string> {
-    const { cache, clock, signal, log } = this.#o
+    const { cache, clock, signal, log, openTransfer } = this.#o
     const secret = storage?.secretRef?.name
     const folder = secret === undefined ? undefined : this.#secrets.get(secret)
     if (secret !== undefined && folder === undefined) {
@@ -86,7 +88,7 @@ export class StoragePlaces {
     try {
       const credentials = folder === undefined ? {} : await readCredentials(folder)
       const digest = storage?.digest
-      await fetchArtifact({ uri, to, digest, credentials, clock, signal, log })
+      await fetchArtifact({ uri, to, digest, credentials, clock, signal, log, openTransfer })
       return to
     } catch (error) {
       throw refusal('storageUri', ServeError.from(error).message, error)

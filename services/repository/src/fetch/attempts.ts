@@ -1,4 +1,4 @@
-import { backoffMs, sleep } from '@tutti/chassis'
+import { backoffMs, type OpenTransfer, sleep, type Transfer } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { FetchContext } from './fetch-options.ts'
 
@@ -32,5 +32,26 @@ export async function persist<T>(
       o.log.warn('fetch failed, trying again', { error: error.message, delayMs })
       await sleep(delayMs, o)
     }
+  }
+}
+
+/**
+ * Tells a transfer that a fetch ends, however it does.
+ *
+ * @param fetchIt - gets the transfer, and the set of files that are whole, for `persist`.
+ */
+export async function following<T>(
+  open: OpenTransfer | undefined,
+  what: string,
+  fetchIt: (transfer: Transfer | undefined, done: Set<string>) => Promise<T>,
+): Promise<T> {
+  const transfer = open?.(what)
+  let isWhole = false
+  try {
+    const found = await fetchIt(transfer, new Set())
+    isWhole = true
+    return found
+  } finally {
+    transfer?.end(isWhole)
   }
 }

@@ -62,6 +62,7 @@ async function receive(
       requireSpace(sizeBytes + piece.byteLength)
       await onDisk(path, () => file.appendFile(piece))
       sizeBytes += piece.byteLength
+      context.transfer?.add(piece.byteLength)
     }
     return sizeBytes
   } catch (error) {

@@ -1,6 +1,12 @@
-import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
+import {
+  type Clock,
+  type Logger,
+  type OpenTransfer,
+  silentLogger,
+  systemClock,
+} from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { persist } from './attempts.ts'
+import { following, persist } from './attempts.ts'
 import { Bucket } from './bucket.ts'
 import type { FetchCredentials } from './credentials.ts'
 import { fetchBucket } from './fetch-bucket.ts'
@@ -28,6 +34,8 @@ export interface FetchRequest extends Pick<FetchContext, 'random'> {
   readonly clock?: Clock
   /** Gets a line for each failed attempt. */
   readonly log?: Pick<Logger, 'warn'>
+  /** For what shows how far it is; called if the address is asked. */
+  readonly openTransfer?: OpenTransfer | undefined
 }
 
 export interface FetchResult extends Pick<FetchRecord, 'digest' | 'files' | 'bytes'> {
@@ -60,7 +68,7 @@ export async function fetchArtifact(o: FetchRequest): Promise<FetchResult> {
     const hasLeftovers = await work.open()
     const fields = { directory: work.target }
     if (hasLeftovers) context.log.warn('an earlier fetch did not end, beginning anew', fields)
-    return await fetchInto(attempt, digest === undefined ? there : undefined)
+    return await fetchInto(attempt, o.openTransfer, digest === undefined ? there : undefined)
   } catch (error) {
     if (!(await work.isLost())) throw error
     const text = `another fetch into '${to}' began, want one at a time`
@@ -96,15 +104,21 @@ type Attempt = Pick<FetchOptions, 'context' | 'work' | 'uri' | 'digest'> & {
 }
 
 /** @param kept - what the target holds, if the server is to be asked whether it is still the same. */
-async function fetchInto(o: Attempt, kept: FetchRecord | undefined): Promise<FetchResult> {
+async function fetchInto(
+  o: Attempt,
+  openTransfer: OpenTransfer | undefined,
+  kept: FetchRecord | undefined,
+): Promise<FetchResult> {
   const { source, digest: wanted, uri, work, context } = o
-  const done = new Set<string>()
-  const options = { ...o, done, validator: kept?.validator ?? '' }
-  const found = await persist(context, done, () =>
-    source.kind === 'http'
-      ? fetchHttp(source.url, options)
-      : fetchBucket(toBucket(source, context), options),
-  )
+  const found = await following(openTransfer, showUri(uri), async (transfer, done) => {
+    const followed = { ...context, transfer }
+    const options = { ...o, context: followed, done, validator: kept?.validator ?? '' }
+    return await persist(context, done, () =>
+      source.kind === 'http'
+        ? fetchHttp(source.url, options)
+        : fetchBucket(toBucket(source, followed), options),
+    )
+  })
   if (found === undefined && kept !== undefined) return toResult(kept, false)
   if (found === undefined) {
     const text = `'${showUri(uri)}' answered 304, which was not asked for`

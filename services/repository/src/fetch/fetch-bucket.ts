@@ -41,6 +41,10 @@ export async function fetchBucket(
   // Of this state alone: the attempt before may have found another.
   const root = o.work.path(validator)
   for (const path of o.done) if (!path.startsWith(root)) o.done.delete(path)
+  o.context.transfer?.begin({
+    bytes: sizeOf(objects.filter(({ path }) => o.done.has(join(root, path)))),
+    totalBytes: sizeOf(objects),
+  })
   const rest = objects.values()
   const downloadSome = async (): Promise<void> => {
     for (const object of rest) await download(bucket, object, join(root, object.path), attempt)
@@ -74,6 +78,11 @@ async function listModel(
   if (found.some(({ isFolder }) => !isFolder)) return found
   const text = `'${showUri(uri)}' has no objects, want a model's directory`
   throw new ServeError('ARTIFACT_NOT_FOUND', text)
+}
+
+/** In bytes. */
+function sizeOf(objects: readonly StoredObject[]): number {
+  return objects.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
 }
 
 /** Tells this state of a listing from others. */

@@ -20,6 +20,11 @@ export async function fetchHttp(url: URL, o: FetchOptions): Promise<Fetched | un
   const path = work.path('archive')
   const condition: HttpHeaders = validator === '' ? {} : { 'if-none-match': validator }
   const answer = await follow(client, url, context, condition)
+  // Of any other answer nothing is kept.
+  if (answer.status === 200) {
+    const totalBytes = Number(answer.headers['content-length'] ?? 0) || undefined
+    context.transfer?.begin({ bytes: 0, totalBytes })
+  }
   const archive = await downloadFile(answer, { context, client, path })
   if (archive === undefined) return undefined
   const digest = `sha256:${await hashFile(path)}`

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '@tutti/chassis'
+import type { Clock, Logger, Transfer } from '@tutti/chassis'
 import type { FetchCredentials } from './credentials.ts'
 import type { WorkFolder } from './work-folder.ts'
 
@@ -30,6 +30,8 @@ export interface FetchContext {
   /** Uniform in [0, 1); for the waits between attempts. */
   readonly random?: () => number
   readonly log: Pick<Logger, 'warn'>
+  /** Hears how far the fetch is. */
+  readonly transfer?: Pick<Transfer, 'begin' | 'add'> | undefined
 }
 
 /** One attempt over a protocol. */

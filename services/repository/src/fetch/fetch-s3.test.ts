@@ -146,6 +146,34 @@ await t.test('faults that pass', async (t) => {
   t.same(await files(), FILES)
 })
 
+await t.test('it tells how far it is, and begins an attempt with what is whole', async (t) => {
+  const { s3, fetched, failure } = await prepare(t)
+  const heard: unknown[] = []
+  let received = 0
+  const openTransfer = (what: string) => ({
+    begin: (state: object) => void heard.push({ what, ...state }),
+    add: (bytes: number) => void (received += bytes),
+    end: (isWhole: boolean) => void heard.push({ isWhole, received }),
+  })
+  let breaks = 1
+  s3.onGet = (key) => {
+    if (!key.endsWith('model.bin') || breaks === 0) return
+    breaks -= 1
+    // Of another state: what comes is thrown away.
+    s3.objects.set(key, 'x'.repeat(7000))
+    s3.objects.set('models/yolo/config.pbtxt', 'backend: "c"')
+  }
+  t.match(await fetched({ openTransfer }), { bytes: 7015 })
+  t.match(heard[0], { what: 's3://bucket/models/yolo', bytes: 0, totalBytes: 7015 })
+  t.match(heard.at(-2), { totalBytes: 7015 })
+  t.match(heard.at(-1), { isWhole: true })
+  t.ok(received >= 7015, `${received}`)
+  s3.denied.add('models/yolo/config.pbtxt')
+  s3.objects.set('models/yolo/other', '')
+  await failure({ openTransfer })
+  t.match(heard.at(-1), { isWhole: false })
+})
+
 await t.test('an object that cannot be read ends the fetch', async (t) => {
   const { s3, failure, fetched, folder, files } = await prepare(t)
   for (let i = 10; i < 30; i++) s3.objects.set(`models/yolo/2/${i}`, `${i}`)

@@ -2,9 +2,15 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
+import {
+  type Clock,
+  type Logger,
+  type OpenTransfer,
+  silentLogger,
+  systemClock,
+} from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { persist } from '../fetch/attempts.ts'
+import { following, persist } from '../fetch/attempts.ts'
 import { Bucket, type BucketApi } from '../fetch/bucket.ts'
 import { fetchBucket } from '../fetch/fetch-bucket.ts'
 import { FETCH_BOUNDS, type FetchContext } from '../fetch/fetch-options.ts'
@@ -18,6 +24,8 @@ export interface MirrorOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock?: Clock
   readonly log?: Pick<Logger, 'warn'>
+  /** For what shows how far the copy of a model is. */
+  readonly openTransfer?: OpenTransfer | undefined
   /** Where the copy stands; the system's directory for temporary files if absent. */
   readonly temporaryDirectory?: string
 }
@@ -133,7 +141,7 @@ export class RepositoryMirror {
     const prefix = `${this.#at.prefix}${name}/`
     const uri = `${this.#at.uri.replace(/\/+$/, '')}/${name}`
     const work = new WorkFolder(join(root, name))
-    const done = new Set<string>()
+    const { openTransfer } = this.#o
     try {
       const copy = this.#copied.get(name)
       // What cleans temporary folders takes a file here and one there.
@@ -142,8 +150,12 @@ export class RepositoryMirror {
       await work.open()
       const validator = isTorn ? '' : (copy?.validator ?? '')
       const source = { prefix, open: (attempt: FetchContext) => new Bucket(api, attempt) }
-      const options = { context, work, uri, digest: undefined, done, validator }
-      const found = await persist(context, done, () => fetchBucket(source, options))
+      const options = { work, uri, digest: undefined, validator }
+      const fetched = await following(openTransfer, uri, async (transfer, done) => {
+        const all = { ...options, context: { ...context, transfer }, done }
+        return { found: await persist(context, done, () => fetchBucket(source, all)), done }
+      })
+      const { found, done } = fetched
       if (found === undefined) return
       const record = { uri, digest: '', tree: '', files: done.size, bytes: 0 }
       await work.publish(found.root, { ...record, validator: found.validator })

@@ -41,6 +41,12 @@ async function open(t: Test, cloud: Cloud, isNamespaced = false) {
   await put(FILES)
   const temporaryDirectory = t.testdir({ home: {}, copies: {} })
   const home = join(temporaryDirectory, 'home')
+  const transfers: unknown[] = []
+  const openTransfer = (uri: string) => ({
+    begin: (state: object) => void transfers.push({ uri, ...state }),
+    add: () => {},
+    end: (isWhole: boolean) => void transfers.push({ uri, isWhole }),
+  })
   const copies = join(temporaryDirectory, 'copies')
   const repository = new ModelRepository({
     isNamespaced,
@@ -49,6 +55,7 @@ async function open(t: Test, cloud: Cloud, isNamespaced = false) {
       new RepositoryMirror(parseRepositoryUri(bucket.uri), {
         env: { ...(await writeCredentials(home, bucket)), HOME: home },
         clock,
+        openTransfer,
         temporaryDirectory: copies,
       }),
     ],
@@ -58,7 +65,7 @@ async function open(t: Test, cloud: Cloud, isNamespaced = false) {
     await bucket.close()
   })
   const gets = () => bucket.heard.filter(({ path }) => !LIST.test(path)).length
-  return { bucket, put, repository, gets, copies }
+  return { bucket, put, repository, gets, copies, transfers }
 }
 
 async function writeCredentials(home: string, { env }: Pick<CloudBucket, 'env'>) {
@@ -83,13 +90,19 @@ export async function testMirror(t: Test, cloud: Cloud): Promise<void> {
   })
 
   await t.test('models of a bucket are listed, and copied when they are asked for', async (t) => {
-    const { repository, gets, put, copies } = await open(t, cloud)
+    const { repository, gets, put, copies, bucket, transfers } = await open(t, cloud)
     t.same(await repository.names(), ['e', 'm', 'n', 'o'])
     t.equal(gets(), 0)
     const { model, digest } = await repository.take('m')
     t.match(model, { name: 'm', versions: [1], configText: CONFIG })
     t.equal(await readFile(join(model.directory, '1/model.bin'), 'utf8'), 'one')
     t.equal(gets(), 2)
+    const uri = `${bucket.uri.replace(/\/$/, '')}/m`
+    const totalBytes = CONFIG.length + 'one'.length
+    t.same(transfers, [
+      { uri, bytes: 0, totalBytes },
+      { uri, isWhole: true },
+    ])
     t.equal((await repository.take('m')).digest, digest)
     t.equal(gets(), 2, 'the listing is the same')
     const named = (await repository.take('n')).model

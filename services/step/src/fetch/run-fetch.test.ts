@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { StopSignal } from '@tutti/chassis'
+import { StatusLine, type StopSignal } from '@tutti/chassis'
 import {
   answerStatus,
   serveBytes,
@@ -23,6 +23,15 @@ async function prepare(t: Test) {
     secret: { username: 'me', password: 'hidden\n', other: 'x' },
   })
   const terminationLog = join(folder, 'termination-log')
+  const written: string[] = []
+  const terminal = {
+    columns: 200,
+    onDraw: (_text: string): void => {},
+    write: (text: string): void => {
+      written.push(text)
+      terminal.onDraw(text)
+    },
+  }
   let stop: ((signal: StopSignal) => void) | undefined
   const run = async (...argv: string[]) => {
     const printed = { out: '', err: '' }
@@ -31,6 +40,7 @@ async function prepare(t: Test) {
       [`--termination-log=${terminationLog}`, '--attempts=1', ...argv],
       {
         env: {},
+        statusLine: new StatusLine(terminal),
         out: (text) => (printed.out += text),
         err: (text) => (printed.err += text),
         signals: {
@@ -46,7 +56,8 @@ async function prepare(t: Test) {
   }
   const uri = `--uri=${server.origin}/m.tar`
   const to = `--to=${join(folder, 'model')}`
-  return { server, folder, run, uri, to, terminationLog, stop: () => stop?.('SIGTERM') }
+  const shown = { written, statusLine: terminal }
+  return { server, folder, run, uri, to, terminationLog, ...shown, stop: () => stop?.('SIGTERM') }
 }
 
 await t.test('it fetches, and says so', async (t) => {
@@ -59,6 +70,32 @@ await t.test('it fetches, and says so', async (t) => {
   const printed = await run(uri, to, '--print-digest')
   t.match(printed, { code: 0, out: /^sha256:[0-9a-f]{64}\n$/, err: /model was there already/ })
   t.match(await run(uri, to, `--digest=${printed.out.trim()}`), { code: 0 })
+})
+
+await t.test('on a terminal a bar shows how far it is, which makes way for the log', async (t) => {
+  const { server, run, uri, to, written, statusLine } = await prepare(t)
+  const half = ARCHIVE.byteLength / 2
+  server.script((_, response) => {
+    response.writeHead(200, { 'content-length': ARCHIVE.byteLength })
+    response.write(ARCHIVE.subarray(0, half))
+    // The rest comes when the first half is shown.
+    statusLine.onDraw = (text) => {
+      if (text.includes(' 50 %')) response.end(ARCHIVE.subarray(half))
+    }
+  })
+  t.match(await run(uri, to), { code: 0, out: /"message":"transfer ended"/ })
+  const text = written.join('')
+  t.match(text, /\[#{10}-{10}\] {2}50 % .* of .* {2}m\.tar/)
+  t.match(written.at(-1), '\r\u001b[K')
+})
+
+await t.test('without one, the log tells what came', async (t) => {
+  const { run, uri, to, written } = await prepare(t)
+  const { out } = await run(uri, to)
+  const [first] = out.split('\n').map((line) => line !== '' && JSON.parse(line))
+  t.match(first, { message: 'transfer ended', uri: /m\.tar$/, bytes: ARCHIVE.byteLength })
+  t.match(first.durationMs, Number)
+  t.same(written, [], 'nothing for what is quick')
 })
 
 await t.test('it checks folders', async (t) => {

@@ -8,6 +8,8 @@ import {
   readResultFormat,
   renderHelp,
   reportProblem,
+  systemClock,
+  TransferProgress,
   toLogSettings,
 } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
@@ -140,12 +142,15 @@ async function fetchTo(
   o: Omit<Parameters<typeof fetchArtifact>[0], 'signal'> & { readonly log: Logger },
   environment: ProcessEnvironment,
 ): Promise<FetchResult> {
+  const { statusLine } = environment
+  const progress = new TransferProgress({ statusLine, log: o.log, clock: systemClock })
+  const openTransfer = (uri: string) => progress.open(uri)
   const stop = new AbortController()
   const unlisten = environment.signals.listen((signal) => {
     stop.abort(new ServeError('CANCELLED', `stopped by ${signal}`))
   })
   try {
-    const { isFetched, ...found } = await fetchArtifact({ ...o, signal: stop.signal })
+    const { isFetched, ...found } = await fetchArtifact({ ...o, openTransfer, signal: stop.signal })
     const message = isFetched ? 'model fetched' : 'model was there already'
     const result = { uri: showUri(o.uri), directory: o.to, ...found }
     o.log.info(message, result)

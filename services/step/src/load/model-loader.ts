@@ -6,6 +6,7 @@ import type { StepEvents } from '../log-events.ts'
 import type { ModelTable } from '../model-table.ts'
 import { Limit } from './limit.ts'
 import { type LoadOutcome, loadModel, refusedModel, unloadVersion } from './load-model.ts'
+import { type Load, LoadProgress } from './load-progress.ts'
 import type { VersionLoadOptions } from './load-version.ts'
 
 export interface ModelLoaderOptions {
@@ -22,6 +23,12 @@ class LoadQueue {
   readonly open = new Set<AbortController>()
 }
 
+interface RequestedLoad {
+  readonly overrides: LoadOverrides | undefined
+  readonly load: Load
+  readonly signal: AbortSignal
+}
+
 /**
  * Loads and unloads the models of a process. The loads of one model are worked on in the order in which they came, as in Triton;
  * an unload overtakes them. What is served stays until what takes its place is READY.
@@ -29,6 +36,7 @@ class LoadQueue {
 export class ModelLoader {
   readonly #o: ModelLoaderOptions
   readonly #limit: Limit
+  readonly #progress: LoadProgress
   readonly #queues = new Map<string, LoadQueue>()
   #isClosed = false
   #failures = 0
@@ -36,6 +44,7 @@ export class ModelLoader {
   constructor(o: ModelLoaderOptions) {
     this.#o = o
     this.#limit = new Limit(o.settings.loadParallelism)
+    this.#progress = new LoadProgress(o.settings.clock, o.events)
   }
 
   /** Loads of models of the repository that failed so far. One with overrides that fails may be its client's fault, and is not counted. */
@@ -55,9 +64,11 @@ export class ModelLoader {
     const abort = new AbortController()
     queue.open.add(abort)
     if (this.#isClosed) abort.abort()
-    const done = queue.last.then(() => this.#load(name, overrides, abort.signal))
+    const load = this.#progress.open(name)
+    const done = queue.last.then(() => this.#load(name, { overrides, load, signal: abort.signal }))
     // Names come from outside: an empty queue is not kept.
     const leave = (): void => {
+      load.end()
       queue.open.delete(abort)
       if (queue.open.size === 0) this.#queues.delete(name)
     }
@@ -83,11 +94,7 @@ export class ModelLoader {
     for (const abort of this.#queues.get(name)?.open ?? []) abort.abort(loadOvertaken(name))
   }
 
-  async #load(
-    name: string,
-    overrides: LoadOverrides | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #load(name: string, { overrides, load, signal }: RequestedLoad): Promise<void> {
     if (signal.aborted) throw loadOvertaken(name)
     const opened = await this.#take(name, overrides)
     const served = this.#o.table.byName.get(name)
@@ -103,6 +110,7 @@ export class ModelLoader {
     const outcome = await this.#limit.run(async () => {
       // It may have waited for other models.
       if (signal.aborted) return undefined
+      load.begin()
       return loadModel(opened, { ...this.#o, loading, signal })
     })
     if (signal.aborted) await this.#drop(opened, outcome)

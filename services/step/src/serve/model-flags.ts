@@ -7,7 +7,15 @@ import {
   GpuMetrics,
   ModelMetrics,
 } from '@tutti/backends'
-import { type FlagTable, type FlagValues, flagRefusal, type Logger } from '@tutti/chassis'
+import {
+  type FlagTable,
+  type FlagValues,
+  flagRefusal,
+  type Logger,
+  type StatusLine,
+  systemClock,
+  TransferProgress,
+} from '@tutti/chassis'
 import { Accelerator } from '@tutti/ensemble'
 import {
   isRemote,
@@ -139,8 +147,10 @@ export function openRepository(
   {
     env,
     log,
+    statusLine,
     ...others
   }: OtherModels & {
+    readonly statusLine?: StatusLine | undefined
     readonly env: Environment
     readonly log: Logger
     readonly isNamespaced?: boolean
@@ -148,11 +158,13 @@ export function openRepository(
 ): ModelRepository {
   const configName = flags['model-config-name']
   const places = [...new Set(flags['model-repository'])]
+  const progress = new TransferProgress({ statusLine, log, clock: systemClock })
+  const openTransfer = (uri: string) => progress.open(uri)
   return new ModelRepository({
     paths: places.filter((place) => !isRemote(place)),
     mirrors: places
       .filter(isRemote)
-      .map((uri) => new RepositoryMirror(parseRepositoryUri(uri), { env, log })),
+      .map((uri) => new RepositoryMirror(parseRepositoryUri(uri), { env, log, openTransfer })),
     ...others,
     ...(configName !== undefined && { configName }),
   })

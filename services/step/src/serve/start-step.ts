@@ -61,11 +61,11 @@ export async function startStep(o: StartStepOptions): Promise<Running> {
 }
 
 async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Promise<Running> {
-  const { flags, log, clock = systemClock } = o
+  const { flags, log, statusLine, clock = systemClock } = o
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   const backendDirectory = flags['backend-directory']
   const { beyond, ...others } = readOtherModels(flags)
-  const repository = openRepository(flags, { ...others, env: o.env ?? {}, log })
+  const repository = openRepository(flags, { ...others, env: o.env ?? {}, log, statusLine })
   opened.defer(() => repository.close())
   const tracing = opened.adopt(createTracing({ ...o.settings, log }), (one) => one.shutdown())
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })

@@ -1,0 +1,58 @@
+import { type Clock, repeat } from '@tutti/chassis'
+import type { StepEvents } from '../log-events.ts'
+
+/** A load that was requested. */
+export interface Load {
+  readonly model: string
+  /** It waits for no other model any more. */
+  begin(): void
+  end(): void
+}
+
+const TELL_MS = 5000
+/** Models that a line names. */
+const NAMED = 4
+
+/** Logs every 5 s how far the loads are, from when there are some until there are none. */
+export class LoadProgress {
+  readonly #clock: Pick<Clock, 'now' | 'setTimer'>
+  readonly #events: Pick<StepEvents, 'modelsLoading'>
+  /** Those that execute, in the order in which they began. */
+  readonly #begun = new Map<Load, number>()
+  #total = 0
+  #done = 0
+  #stop: (() => void) | undefined
+
+  constructor(clock: Pick<Clock, 'now' | 'setTimer'>, events: Pick<StepEvents, 'modelsLoading'>) {
+    this.#clock = clock
+    this.#events = events
+  }
+
+  open(model: string): Load {
+    this.#stop ??= repeat(this.#clock, TELL_MS, () => this.#tell())
+    this.#total += 1
+    const load = {
+      model,
+      begin: () => void this.#begun.set(load, this.#clock.now()),
+      end: () => this.#end(load),
+    }
+    return load
+  }
+
+  #end(load: Load): void {
+    this.#begun.delete(load)
+    this.#done += 1
+    if (this.#done < this.#total) return
+    this.#stop?.()
+    this.#stop = undefined
+    this.#total = this.#done = 0
+  }
+
+  #tell(): void {
+    const now = this.#clock.now()
+    const longest = [...this.#begun].slice(0, NAMED).map(([{ model }, begunAt]) => {
+      return { model, elapsedMs: Math.round(now - begunAt) }
+    })
+    this.#events.modelsLoading(this.#done, this.#total, longest)
+  }
+}
