@@ -58,7 +58,7 @@ export function ReplicasView({ steps, model, now, before }: ReplicasViewProps) {
         </table>
       </div>
       <p class="quiet">
-        Requests, errors and times are those of this router since the page is open.
+        Requests, errors and times are those of the last seconds, as this router counts them.
         {leftOut > 0 && ` ${leftOut.toLocaleString('en')} further replicas are not shown.`}
       </p>
     </>
