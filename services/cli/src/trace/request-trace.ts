@@ -42,5 +42,6 @@ export function pathOf(trace: RequestTrace): RequestTimes['path'] {
 /** What is missing in the trace; undefined for nothing. */
 export function cutOf({ leftOut }: RequestTrace): string | undefined {
   if (leftOut === 0) return undefined
-  return `${leftOut} further steps are not told: it is not known which were critical.`
+  const steps = leftOut === 1 ? 'step' : 'steps'
+  return `The server left out ${leftOut} ${steps}, so the critical path is unknown.`
 }
