@@ -23,7 +23,7 @@ const MODELS = {
 const SHORT = ['--duration=1', '--warm-up=0']
 const bench = (...argv: readonly string[]) => runCommand(['bench', ...argv, ...SHORT])
 
-await t.test('a server under load', async (t) => {
+await t.test('`tutti bench` loads a server', async (t) => {
   const folder = t.testdir()
   const serving = await serveEcho(t, MODELS, [], folder)
   const both = [`--url=${serving.grpc}`, `--url=${serving.rest}`]
@@ -44,7 +44,7 @@ await t.test('a server under load', async (t) => {
     bench('failing', ...both, '--format=json'),
   ])
 
-  await t.test('two servers in turns, over both protocols', async (t) => {
+  await t.test('it loads two servers in turns, over both protocols', async (t) => {
     const { code, out, err } = compared
     t.same({ code, err }, { code: 0, err: '' })
     const { results, ...run } = JSON.parse(out)
@@ -70,7 +70,7 @@ await t.test('a server under load', async (t) => {
     t.match(texts, /numbers: latency and throughput.*A, 1 in flight.*B, 3 in flight/s)
   })
 
-  await t.test('an open loop, as text, with inputs of the command line', async (t) => {
+  await t.test('it prints an open loop as text, with inputs of the command line', async (t) => {
     const { code, out } = open
     t.equal(code, 0)
     t.match(out, /^numbers, 1 s for each load.*\nA {2}http:.*\n\n {2}load .*requests\/s/)
@@ -78,14 +78,14 @@ await t.test('a server under load', async (t) => {
     t.match(out, /^ {2}p99\.9 █/m)
   })
 
-  await t.test('streams, and texts', async (t) => {
+  await t.test('it loads models that stream and models of texts', async (t) => {
     for (const { code, out } of [stream, texts]) {
       t.equal(code, 0)
       t.match(JSON.parse(out).results, [{ failed: 0, answered: Number }])
     }
   })
 
-  await t.test('what fails is no answer, and is told by reason', async (t) => {
+  await t.test('it counts failures by reason, and never as answers', async (t) => {
     const { code, out } = failing
     t.equal(code, 1)
     for (const { answered, failed, failures, latencyMs } of JSON.parse(out).results) {
@@ -97,7 +97,7 @@ await t.test('a server under load', async (t) => {
     }
   })
 
-  await t.test('the user ends it, and sees what there is', async (t) => {
+  await t.test('it prints the results so far when the user ends it', async (t) => {
     const signals = createSignalSource()
     const argv = ['bench', 'numbers', '--shape=a=b=1,3', `--url=${serving.rest}`]
     const running = runCommand([...argv, '--duration=3600', '--format=json'], { signals })
@@ -109,7 +109,7 @@ await t.test('a server under load', async (t) => {
     t.equal(signals.listeners, 0)
   })
 
-  await t.test('what is not understood', async (t) => {
+  await t.test('it refuses flags and models that it does not know', async (t) => {
     const at = `--url=${serving.grpc}`
     const wants = /'a=b' is FP32\[-1,3\]; want its sizes, such as --shape a=b=1,3, or its values/
     t.match(await bench('numbers', at), { code: 2, err: wants, out: '' })
@@ -125,7 +125,7 @@ await t.test('a server under load', async (t) => {
   })
 })
 
-await t.test('a server that goes away ends no run', async (t) => {
+await t.test('`tutti bench` goes on when a server goes away', async (t) => {
   const serving = await serveEcho(t, MODELS)
   const signals = createSignalSource()
   const argv = ['bench', 'texts', `--url=${serving.grpc}`, `--url=${serving.rest}`, ...SHORT]
@@ -141,7 +141,7 @@ await t.test('a server that goes away ends no run', async (t) => {
   }
 })
 
-await t.test('made inputs are what the model declares', async (t) => {
+await t.test('made inputs have the datatype and shape that the model declares', async (t) => {
   const datatypes = Object.keys(DATATYPES).filter(isDatatype)
   const shapes = fc.array(fc.nat(5), { maxLength: 4 })
   const holds = fc.property(fc.constantFrom(...datatypes), shapes, (datatype, shape) => {
@@ -162,7 +162,7 @@ await t.test('made inputs are what the model declares', async (t) => {
   t.throws(() => makeInput(huge, '99999,99999'), { message: /has 39999200004 bytes, want at most/ })
 })
 
-await t.test('names of any kind make a picture, and no control sequence', async () => {
+await t.test('the picture is XML, and the text has no control characters', async () => {
   const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 80 }), fc.constant('<a href="&">'))
   const load = fc.oneof(
     fc.record({

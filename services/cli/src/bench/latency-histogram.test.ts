@@ -39,7 +39,7 @@ await t.test('a known distribution has its known quantiles', async (t) => {
   t.equal(histogram.quantileMs(1), Math.round((values.at(-1) ?? 0) * 1e6) / 1e6)
 })
 
-await t.test('nothing, one value, and values that no clock gives', async (t) => {
+await t.test('a histogram takes no value, one value, and values that no clock gives', async (t) => {
   t.equal(histogramOf([]).quantileMs(0.5), undefined)
   t.equal(histogramOf([]).meanMs, undefined)
   t.same(

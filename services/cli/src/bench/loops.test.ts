@@ -91,7 +91,7 @@ await t.test('an open loop that is followed sends all, whatever the gaps', async
   t.same([tally.unsent, tally.isFull], [0, false])
 })
 
-await t.test('what was not sent is counted at once, however much it is', async (t) => {
+await t.test('an open loop counts all unsent requests at once, however many', async (t) => {
   let now = 0
   const clock = { ...systemClock, now: () => (now += 0.001) }
   const send = async () => void (now = 2e12)
@@ -102,7 +102,7 @@ await t.test('what was not sent is counted at once, however much it is', async (
   t.ok(Math.abs(tally.unsent / 1e15 - 1) < 0.001)
 })
 
-await t.test('the gaps are exponential', async (t) => {
+await t.test('an open loop has exponential gaps', async (t) => {
   const gapMs = poissonGaps(50, seededRandom(1))
   const gaps = Array.from({ length: 50_000 }, gapMs)
   const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length
@@ -113,7 +113,7 @@ await t.test('the gaps are exponential', async (t) => {
 })
 
 await t.test(
-  'what fails at once is counted by reason and leaves the event loop its turns',
+  'a closed loop counts requests that fail at once by reason, and lets the event loop run',
   async (t) => {
     const tally = new Tally()
     let sent = 0
@@ -134,7 +134,7 @@ await t.test(
   },
 )
 
-await t.test('the end of a run gives up what is in flight', async (t) => {
+await t.test('the end of a run cancels the requests in flight', async (t) => {
   const stop = new AbortController()
   // A server that never answers. The user ends the run when both loops have all that they may have in flight.
   let inFlight = 0

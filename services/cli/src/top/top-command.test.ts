@@ -56,7 +56,7 @@ async function openMetrics(t: Test, text: string) {
   return { told, url: `http://127.0.0.1:${port}`, close, reopen: () => (server = open()) }
 }
 
-await t.test('labels are read with whatever they hold', async () => {
+await t.test('`tutti top` reads labels with any characters', async () => {
   const label = fc.string({ unit: 'binary', maxLength: 20 })
   const value = fc.double({ noNaN: true }).map((one) => (one === 0 ? 0 : one))
   const holds = fc.property(label, label, value, (model, version, value) => {
@@ -83,7 +83,7 @@ await t.test('labels are read with whatever they hold', async () => {
   )
 })
 
-await t.test('rates are those between two readings', async (t) => {
+await t.test('`tutti top` shows the rates between two readings', async (t) => {
   const before = parseReading(metricsOf({ a: [10, 100], 'b"\\\n': [5, 50], gone: [1, 1] }), 1000)
   const after = metricsOf({ a: [30, 300], 'b"\\\n': [105, 1050], 'new': [1, 1] })
   const summary = ['0.5', '0.99']
@@ -106,7 +106,7 @@ await t.test('rates are those between two readings', async (t) => {
 const buckets = (...counts: readonly number[]) =>
   new Map([10, 20, Number.POSITIVE_INFINITY].map((bound, i) => [bound, counts[i] ?? 0]))
 
-await t.test('quantiles of buckets are those of the interval', async (t) => {
+await t.test('`tutti top` shows the quantiles of the interval between two readings', async (t) => {
   t.equal(bucketQuantile(buckets(10, 20, 20), buckets(0, 0, 0), 0.75), 15)
   t.equal(bucketQuantile(buckets(10, 30, 30), buckets(10, 10, 10), 0.5), 15)
   t.equal(bucketQuantile(buckets(0, 0, 5), buckets(0, 0, 0), 0.5), 20, 'above all bounds')
@@ -120,7 +120,7 @@ await t.test('quantiles of buckets are those of the interval', async (t) => {
   }
 })
 
-await t.test('a table fits the screen, whatever the models are called', async () => {
+await t.test('the table fits the screen, whatever the models are called', async () => {
   const name = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 200 }),
     fc.constant(`${ESCAPE}[2J${ESCAPE}]0;title\u0007`),
@@ -150,7 +150,7 @@ const thousand = (factor: number) =>
     Array.from({ length: 1000 }, (_, i) => [`model-${i}`, [i * factor, i] as const]),
   )
 
-await t.test('of 1,000 models the busiest are shown', async (t) => {
+await t.test('the table shows the busiest of 1,000 models', async (t) => {
   const before = parseReading(metricsOf(thousand(1)), 0)
   const reading = parseReading(metricsOf(thousand(2)), 1000)
   const view = { url: 'x', reading, rows: modelRows(reading, before), problem: undefined }
@@ -161,7 +161,7 @@ await t.test('of 1,000 models the busiest are shown', async (t) => {
   t.equal(renderTop(view).length, 1003)
 })
 
-await t.test('one table of a real server, and JSON', async (t) => {
+await t.test('`tutti top` shows a real server as a table and as JSON', async (t) => {
   const models = { numbers: echo('FP32', [3]), idle: echo('FP32', [3]) }
   const { metrics, rest } = await serveEcho(t, models)
   const load = ['bench', 'numbers', `--url=${rest}`, '--duration=2', '--warm-up=0']
@@ -182,7 +182,7 @@ await t.test('one table of a real server, and JSON', async (t) => {
   t.ok(rows[0].requestsPerSecond > 0 && rows[0].meanMs > 0)
 })
 
-await t.test('what cannot be read', async (t) => {
+await t.test('`tutti top` refuses an address that it cannot read', async (t) => {
   const nowhere = `http://127.0.0.1:${await freePort()}`
   t.match(await runCommand(['top', `--url=${nowhere}`]), {
     code: 1,
@@ -201,7 +201,7 @@ async function openTop(t: Test, script: string, url: string) {
   return { ...terminal, pid: Number(pid) }
 }
 
-await t.test('at a terminal it follows a server, and gives the terminal back', async (t) => {
+await t.test('`tutti top` follows a server at a terminal, and restores the terminal', async (t) => {
   const server = await openMetrics(t, metricsOf({ 'one\u001b[31m': [1, 1] }))
   const top = `'${process.execPath}' '${MAIN}' top --url="$1"`
   const script = join(t.testdir(), 'top.sh')

@@ -18,14 +18,14 @@ const MODELS = {
 const INPUT = '-i=x=[1,2,3]'
 const trace = (...argv: readonly string[]) => runCommand(['trace', ...argv])
 
-await t.test('one request, over both protocols', async (t) => {
+await t.test('`tutti trace` shows one request, over both protocols', async (t) => {
   const folder = t.testdir()
   const file = join(folder, 'trace.json')
   const argv = [`--trace-config=triton,file=${file}`, '--trace-config=level=TIMESTAMPS']
   argv.push('--trace-config=rate=1', '--trace-config=triton,log-frequency=1')
   const serving = await serveEcho(t, MODELS, argv, folder)
   for (const url of [serving.grpc, serving.rest]) {
-    await t.test(`${new URL(url).protocol} an ensemble`, async (t) => {
+    await t.test(`${new URL(url).protocol} it prints the steps of an ensemble`, async (t) => {
       const told = await trace('chain', INPUT, `--url=${url}`, '--format=json')
       t.equal(told.code, 0, told.err)
       const { clientMs, criticalPath, parts, spans, ...rest } = JSON.parse(told.out)
@@ -42,7 +42,7 @@ await t.test('one request, over both protocols', async (t) => {
       const sum = parts.reduce((total: number, { ms }: { ms: number }) => total + ms, 0)
       t.ok(Math.abs(sum - clientMs) < 1e-6 * clientMs + 1e-6, 'the parts are the whole')
     })
-    await t.test(`${new URL(url).protocol} as text and as a picture`, async (t) => {
+    await t.test(`${new URL(url).protocol} it shows them as text and draws them`, async (t) => {
       const svg = join(folder, 'trace.svg')
       const { code, out } = await trace('chain', INPUT, `--url=${url}`, `--svg=${svg}`)
       t.equal(code, 0)
@@ -52,14 +52,14 @@ await t.test('one request, over both protocols', async (t) => {
       const [texts = ''] = readXmlTexts([await readFile(svg, 'utf8')])
       t.match(texts, /chain, version 1.*numbers#0.*Critical path: numbers#0 → numbers#1/s)
     })
-    await t.test(`${new URL(url).protocol} a model alone`, async (t) => {
+    await t.test(`${new URL(url).protocol} it shows a model without steps`, async (t) => {
       const { code, out } = await trace('numbers', '-i=a=b=[1,2,3]', `--url=${url}`)
       t.equal(code, 0)
       t.match(out, / {2}request /)
       t.notMatch(out, /critical/)
     })
   }
-  await t.test('a file of traces has the steps of such a request too', async (t) => {
+  await t.test('the trace file has the steps of such a request too', async (t) => {
     const events: readonly { model_name?: string }[] = JSON.parse(
       `${(await readFile(`${file}.0`, 'utf8')).replace(/,?\s*\]?\s*$/, '')}]`,
     )
@@ -68,12 +68,12 @@ await t.test('one request, over both protocols', async (t) => {
       new Set(['chain', 'numbers']),
     )
   })
-  await t.test('a stream, whose last response says it', async (t) => {
+  await t.test('it shows a stream, whose last response has the times', async (t) => {
     const { code, out } = await trace('stream', '-i=a=b=5', `--url=${serving.grpc}`)
     t.equal(code, 0)
     t.match(out, /^stream, version 1/)
   })
-  await t.test('what fails', async (t) => {
+  await t.test('it says why a request or its flags fail', async (t) => {
     const at = `--url=${serving.rest}`
     t.match(await trace('failing', '-i=a=b=1', at), { code: 1, err: /does not like/, out: '' })
     t.match(await trace(at), { code: 2, err: /got 0 model names/ })
@@ -85,7 +85,7 @@ await t.test('one request, over both protocols', async (t) => {
   })
 })
 
-await t.test('a server that does not say it, or where a header keeps it', async (t) => {
+await t.test('`tutti trace` says that a server restricts step times to a header', async (t) => {
   const argv = ['--http-restricted-api=trace:key=1', '--grpc-restricted-protocol=trace:key=1']
   const { grpc, rest } = await serveEcho(t, MODELS, argv)
   for (const url of [grpc, rest]) {
@@ -93,7 +93,7 @@ await t.test('a server that does not say it, or where a header keeps it', async 
   }
 })
 
-await t.test('names of any kind make a picture, and no control sequence', async () => {
+await t.test('the picture is XML, and the text has no control characters', async () => {
   const name = fc.oneof(fc.string({ unit: 'binary', maxLength: 60 }), fc.constant('<a href="&">'))
   const ms = fc.double({ min: 0, max: 1e4, noNaN: true })
   const span = fc.record({
