@@ -1,17 +1,23 @@
 import { globSync, readFileSync } from 'node:fs'
-import { join, posix } from 'node:path'
+import { join, matchesGlob, posix } from 'node:path'
 
-/** What is no page of the site: generated lists, and notes within the sources of tests. */
-const LEFT_OUT = /(^|\/)(node_modules|dist|out|site)\/|^model_repository\/\.|^images\/licences\.md$/
+/** What is no page of the site, as patterns of files: generated lists, and notes within the sources of tests. */
+export const LEFT_OUT = [
+  '**/{node_modules,dist}/**',
+  '{out,site}/**',
+  'model_repository/.*/**',
+  'images/licences.md',
+]
 
 /** The Markdown files of a checkout that are pages, sorted, by path from its root. */
 export function findPages(root) {
   return globSync('**/*.md', {
     cwd: root,
+    // Not into these folders at all: they are large.
     exclude: (path) => /(^|\/)(node_modules|\.[a-z]+)$/.test(path),
   })
     .map((path) => path.replaceAll('\\', '/'))
-    .filter((path) => !LEFT_OUT.test(path))
+    .filter((path) => !LEFT_OUT.some((pattern) => matchesGlob(path, pattern)))
     .toSorted()
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { env } from 'node:process'
 import { sections } from '../navigation.mjs'
-import { anchorOf, findPages, pageOfLink, placeOf, titleOf } from '../pages.mjs'
+import { anchorOf, findPages, LEFT_OUT, pageOfLink, placeOf, titleOf } from '../pages.mjs'
 
 const root = resolve(import.meta.dirname, '..', '..')
 const pages = new Set(findPages(root))
@@ -57,14 +57,7 @@ export default {
   base: env.TUTTI_SITE_BASE,
   outDir: env.TUTTI_SITE_OUT,
   srcDir: '../',
-  srcExclude: [
-    '**/node_modules/**',
-    '**/dist/**',
-    'out/**',
-    'site/**',
-    'model_repository/.*/**',
-    'images/licences.md',
-  ],
+  srcExclude: LEFT_OUT,
   rewrites: Object.fromEntries([...pages].map((page) => [page, placeOf(page)])),
   markdown: {
     html: false,
