@@ -1,6 +1,7 @@
-// Builds the site of the documentation: npm run site -- [--out FOLDER] [--base PATH] [--serve PORT]. FOLDER (out/site) is what is
-// published at PATH (/docs/): a folder for each version, versions.json, and pages that forward to the newest one.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+// Builds the site of the documentation: npm run site -- [--out FOLDER] [--base PATH] [--serve PORT]. FOLDER (out/site) is the root of
+// a host. PATH (/docs/) in it has a folder for each version, versions.json, and pages that forward to the newest one; /schemas/ has the
+// JSON Schemas of the newest one, at the addresses that they bear.
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { runQuietly } from './setup/child.mjs'
@@ -20,7 +21,7 @@ await runScript(async () => {
   await withLock(join(root, '.tap', 'site.lock'), () => build({ out, base, version }))
   console.log(out)
   if (port === undefined) return 0
-  const server = await serveFolder(out, base, port)
+  const server = await serveFolder(out, port)
   console.log(`http://127.0.0.1:${server.address().port}${base}`)
   return await new Promise(() => {})
 })
@@ -40,9 +41,10 @@ function readFlags() {
 
 async function build({ out, base, version }) {
   await ensureInstalled(site)
-  const folder = join(out, version)
+  const docs = join(out, base)
+  const folder = join(docs, version)
   const vitepress = join(site, 'node_modules', 'vitepress', 'bin', 'vitepress.js')
-  mkdirSync(out, { recursive: true })
+  mkdirSync(docs, { recursive: true })
   const env = {
     ...process.env,
     TUTTI_SITE_BASE: `${base}${version}/`,
@@ -54,14 +56,16 @@ async function build({ out, base, version }) {
     cwd: root,
     env,
   })
-  const list = join(out, 'versions.json')
+  const list = join(docs, 'versions.json')
   const versions = addVersion(
     existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : [],
     version,
   )
   writeFileSync(list, `${JSON.stringify(versions)}\n`)
-  for (const [path, text] of forwardingPages(newestOf(versions))) {
-    mkdirSync(join(out, path, '..'), { recursive: true })
-    writeFileSync(join(out, path), text)
+  const newest = newestOf(versions)
+  for (const [path, text] of forwardingPages(newest)) {
+    mkdirSync(join(docs, path, '..'), { recursive: true })
+    writeFileSync(join(docs, path), text)
   }
+  if (newest === version) cpSync(join(root, 'schemas'), join(out, 'schemas'), { recursive: true })
 }

@@ -14,15 +14,14 @@ const TYPES = {
 }
 
 /**
- * Serves the files of a folder on this machine alone, below a path.
+ * Serves the files of a folder on this machine alone.
  *
- * @param {string} base - begins and ends with /.
  * @param {number} port - 0 for a free one.
  * @returns {Promise<import('node:http').Server>} listens.
  */
-export async function serveFolder(folder, base, port) {
+export async function serveFolder(folder, port) {
   const server = createServer((request, response) => {
-    void answerTo(folder, base, request.url ?? '/').then((answer) =>
+    void answerTo(folder, request.url ?? '/').then((answer) =>
       response.writeHead(answer.status, answer.headers).end(answer.body),
     )
   })
@@ -30,11 +29,11 @@ export async function serveFolder(folder, base, port) {
   return server
 }
 
-async function answerTo(folder, base, url) {
+async function answerTo(folder, url) {
   const none = { status: 404, headers: {}, body: '' }
   const path = decode(new URL(url, 'http://localhost').pathname)
-  if (path === undefined || !path.startsWith(base)) return none
-  const name = normalize(path.slice(base.length - 1))
+  if (path === undefined) return none
+  const name = normalize(path)
   const file = join(folder, name.endsWith('/') ? `${name}index.html` : name)
   const body = await readFile(file).catch(() => undefined)
   if (body === undefined) return none

@@ -28,14 +28,15 @@ const built = await runCaptured(process.execPath, ['scripts/site.mjs', `--out=${
   cwd: ROOT,
 })
 t.equal(built.code, 0, built.written)
-const [version] = JSON.parse(readFileSync(join(out, 'versions.json'), 'utf8'))
-const server = await serveFolder(out, BASE, 0)
+const docs = join(out, BASE)
+const [version] = JSON.parse(readFileSync(join(docs, 'versions.json'), 'utf8'))
+const server = await serveFolder(out, 0)
 t.teardown(() => server.close())
 const origin = `http://127.0.0.1:${server.address().port}`
 
 /** Of a page as it is built: its links and pictures, and the anchors that it has. */
 function readPage(file) {
-  const text = readFileSync(join(out, version, file), 'utf8')
+  const text = readFileSync(join(docs, version, file), 'utf8')
   return {
     links: [...text.matchAll(/ (?:href|src)="([^"]+)"/g)].map(([, link]) =>
       link.replaceAll('&amp;', '&'),
@@ -45,7 +46,7 @@ function readPage(file) {
 }
 
 await t.test('each link, picture and anchor of the built pages is there', async (test) => {
-  const files = globSync('**/*.html', { cwd: join(out, version) })
+  const files = globSync('**/*.html', { cwd: join(docs, version) })
   const pages = new Map(files.map((file) => [file, readPage(file)]))
   test.ok(files.length > 90, `${files.length} pages`)
   for (const [file, { links }] of pages) {
@@ -56,11 +57,22 @@ await t.test('each link, picture and anchor of the built pages is there', async 
         .replace(/(^|\/)$/, '$1index.html')
       const page = pages.get(path)
       const isThere =
-        page === undefined ? globSync(path, { cwd: join(out, version) }).length > 0 : true
+        page === undefined ? globSync(path, { cwd: join(docs, version) }).length > 0 : true
       test.ok(isThere, `${file}: ${link}`)
       const anchor = decodeURIComponent(url.hash.slice(1))
       if (page !== undefined && anchor !== '') test.ok(page.anchors.has(anchor), `${file}: ${link}`)
     }
+  }
+})
+
+await t.test('each JSON Schema is published at the address that it bears', async (test) => {
+  const schemas = join(ROOT, 'schemas')
+  const files = globSync('**/*.json', { cwd: schemas })
+  test.ok(files.length > 10, `${files.length} schemas`)
+  for (const file of files) {
+    const text = readFileSync(join(schemas, file), 'utf8')
+    const answer = await fetch(`${origin}${new URL(JSON.parse(text).$id).pathname}`)
+    test.equal(await answer.text(), text, file)
   }
 })
 
