@@ -27,6 +27,8 @@ function count(text: string, part: string): number {
   return text.split(part).length - 1
 }
 
+// Executes README.md: npm run demo
+// Executes docs/processes.md: npm run demo
 await t.test('its commands are those of README.md and docs/processes.md', async (t) => {
   for (const [page, command] of [
     ['README.md', 'npm run demo'],

@@ -42,6 +42,7 @@ function dataOf({ out, err }: Ended): unknown {
   return JSON.parse(out).outputs[0].data
 }
 
+// Executes docs/kubectl.md: npm run package
 await t.test(
   'the package installs as docs/quick-start.md and docs/kubectl.md say, for all users',
   async (t) => {

@@ -18,6 +18,7 @@ await t.test('a page begins with what its reader can do, and is short', async (t
   }
 })
 
+// Executes docs/manifests.md: manifests/face.yaml:20
 await t.test(
   'the manifest of docs/manifests.md fits the repository, and a misspelt tensor is told as there',
   async (t) => {

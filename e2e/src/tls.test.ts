@@ -8,6 +8,8 @@ import { runTritonChecks } from './triton-client.ts'
 
 t.setTimeout(300_000)
 
+// Executes docs/security.md: openssl
+// Executes docs/security.md: npm run tutti
 await t.test('the commands of docs/security.md serve over TLS to NVIDIA’s clients', async (t) => {
   const page = await readFile(join(ROOT, 'docs/security.md'), 'utf8')
   const folder = t.testdir()

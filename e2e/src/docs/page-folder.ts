@@ -31,6 +31,7 @@ export async function createPageFolder(t: Test, page: string, python: string): P
   const ports = '--grpc-port=0 --http-port=0 --metrics-port=0'
   const tutti = `case "$1" in
   infer | trace) set -- "$@" --url="grpc://127.0.0.1:$TUTTI_GRPC_PORT" ;;
+  bench) set -- "$@" --url="grpc://127.0.0.1:$TUTTI_GRPC_PORT" --duration=1 --warm-up=0 ;;
   doctor) set -- "$@" ${ports} --python='${python}' ;;
 esac
 exec '${process.execPath}' '${ROOT}services/cli/dist/main.js' "$@"`

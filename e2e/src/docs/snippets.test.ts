@@ -30,7 +30,8 @@ await t.test('the list names blocks that are there, once, and why', async (t) =>
     t.ok(begins === undefined ? found.length > 0 : found.length === 1, name)
     t.not(test === undefined, reason === undefined, `${name}: a test or a reason`)
     if (reason !== undefined) t.ok(Object.hasOwn(REASONS, reason), `${name}: ${reason}`)
-    if (test !== undefined) t.ok(names(test, page), `${test} names ${page}`)
+    if (test !== undefined)
+      t.ok(executes(test, page, begins), `${test} says that it executes ${name}`)
   }
   const listed = UNEXECUTED.map(({ page, begins }) => `${page} ${begins ?? ''}`)
   t.same(listed, [...new Set(listed)])
@@ -42,9 +43,10 @@ await t.test('the list names blocks that are there, once, and why', async (t) =>
   )
 })
 
-/** Whether a test file has each part of the page's path. */
-function names(test: string, page: string): boolean {
+/** Whether a test file has the mark of the block, beside the code that executes it; for all blocks, each part of the page's path. */
+function executes(test: string, page: string, begins: string | undefined): boolean {
   if (!existsSync(`${ROOT}${test}`)) return false
   const text = readFileSync(`${ROOT}${test}`, 'utf8')
+  if (begins !== undefined) return text.includes(`// Executes ${page}: ${begins.trim()}\n`)
   return page.split('/').every((part) => text.includes(part))
 }

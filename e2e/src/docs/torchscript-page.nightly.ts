@@ -7,7 +7,7 @@ import { findSnippets } from './snippets.ts'
 t.setTimeout(600_000)
 
 const PAGE = 'docs/torchscript.md'
-const snippets = findSnippets(PAGE).filter(({ text }) => !text.startsWith('tutti bench'))
+const snippets = findSnippets(PAGE)
 
 await t.test(`${PAGE}, with PyTorch`, { skip: withoutTorch() }, async (t) => {
   const run = await PageRun.open(t, PAGE, TORCH_PYTHON)
@@ -19,5 +19,6 @@ await t.test(`${PAGE}, with PyTorch`, { skip: withoutTorch() }, async (t) => {
   }
   t.match(outputs.join(''), '  brightness__0  FP32[1,1]  0.5\n')
   t.match(outputs.join(''), /\n {2}brightness {2}FP32\[1,1\] {2}0\.\d+\n/)
+  t.match(outputs.join(''), /^brightness, 1 s for each load/m)
   await run.close()
 })

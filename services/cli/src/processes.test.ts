@@ -74,6 +74,8 @@ async function commandsOf(page: string) {
   return [...lines].map(([, role, flags = '']) => ({ role, argv: flags.split(/ +/) }))
 }
 
+// Executes docs/processes.md: nats-server
+// Executes docs/processes.md: npm run tutti -- step
 await t.test('the commands of docs/processes.md serve all that its ensemble needs', async (t) => {
   // The page starts one of them in two ways.
   const served = new Set<string>()
@@ -231,6 +233,8 @@ await t.test('routers with different ensembles of one name say so', SKIP, async 
   }
 })
 
+// Executes docs/processes.md: tls {
+// Executes docs/processes.md: npm run tutti -- router
 await t.test('the broker of docs/processes.md keeps its tenants apart', SKIP, async (t) => {
   const folder = t.testdir()
   await createTestCertificates(folder)

@@ -105,6 +105,7 @@ await t.test('JSON has the same', async (t) => {
   })
 })
 
+// Executes docs/manifests.md: ens_face_restoration_v2.1: 3 steps
 await t.test(
   'an ensemble of a repository is explained, and an Ensemble over its models',
   async (t) => {

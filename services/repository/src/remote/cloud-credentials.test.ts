@@ -95,6 +95,7 @@ await t.test(
   },
 )
 
+// Executes docs/storage.md: {
 await t.test('the file that docs/storage.md shows has the entries of an address', async (t) => {
   const root = join(import.meta.dirname, '..', '..', '..', '..')
   const page = await readFile(join(root, 'docs', 'storage.md'), 'utf8')
