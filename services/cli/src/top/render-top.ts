@@ -83,10 +83,8 @@ function nameOf({ model, namespace, version }: ModelRow): string {
 function headOf({ url, reading, rows, problem }: TopView): string {
   if (problem !== undefined) return printable(`${url} does not answer: ${problem}`)
   const gauge = (name: string): number => reading?.gauges.get(name) ?? Number.NaN
-  const rate = rows.reduce((sum, { rates }) => sum + (rates?.requestsPerSecond ?? 0), 0)
   const facts = [
     `${rows.length} ${rows.length === 1 ? 'model' : 'models'}`,
-    formatRate(rate),
     `process ${formatBytes(gauge('process_resident_memory_bytes'))}`,
     `host ${formatBytes(gauge('nv_cpu_memory_used_bytes'))} of ${formatBytes(gauge('nv_cpu_memory_total_bytes'))}`,
     `CPU ${formatShare(gauge('nv_cpu_utilization'))}`,
