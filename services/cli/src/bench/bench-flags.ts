@@ -42,7 +42,7 @@ export const BENCH_FLAGS = {
     max: 3600,
     default: 2,
     unit: 's',
-    description: 'Time under the same load before that, which is not measured.',
+    description: 'Time under load before the measurement.',
   },
   svg: {
     type: 'string',

@@ -77,7 +77,7 @@ export const INFER_FLAGS = {
   ...CONNECTION_FLAGS,
   format: {
     ...FORMAT_FLAG,
-    description: `${FORMAT_FLAG.description} It is not called --output here, which names files.`,
+    description: `${FORMAT_FLAG.description} Use --format; --output names files.`,
   },
 } as const satisfies FlagTable
 

@@ -30,7 +30,8 @@ export const TOP_FLAGS = {
   once: {
     type: 'bool',
     default: false,
-    description: 'Print one table, of one interval, and end. So without a terminal, and in JSON.',
+    description:
+      'Print one table and exit; this is the default without a terminal and with --format json.',
   },
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
