@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { env } from 'node:process'
-import { freePort } from '@tutti/chassis/testing'
+import { createSignalSource, freePort, until } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { echo, serveEcho } from '../testing/echo-server.ts'
@@ -10,6 +10,7 @@ import { runCommand } from '../testing/run-command.ts'
 import { openTerminal } from '../testing/run-shell.ts'
 import { bucketQuantile, modelRows } from './model-rows.ts'
 import { parseMetrics } from './parse-metrics.ts'
+import { parseMetricsUrl, readMetrics } from './read-metrics.ts'
 import { parseReading } from './reading.ts'
 import { renderTop } from './render-top.ts'
 
@@ -164,12 +165,20 @@ await t.test('the table shows the busiest of 1,000 models', async (t) => {
 await t.test('`tutti top` shows a real server as a table and as JSON', async (t) => {
   const models = { numbers: echo('FP32', [3]), idle: echo('FP32', [3]) }
   const { metrics, rest } = await serveEcho(t, models)
-  const load = ['bench', 'numbers', `--url=${rest}`, '--duration=2', '--warm-up=0']
+  const signals = createSignalSource()
+  const load = ['bench', 'numbers', `--url=${rest}`, '--duration=3600', '--warm-up=0']
+  const running = runCommand(load, { signals })
+  const key = JSON.stringify(['numbers', undefined, '1'])
+  await until('there are answers', async () => {
+    const { models } = await readMetrics(parseMetricsUrl(metrics))
+    return (models.get(key)?.counts.requests ?? 0) > 0
+  })
   const [table, json] = await Promise.all([
     runCommand(['top', `--url=${metrics}`]),
     runCommand(['top', `--url=${metrics}`, '--format=json']),
-    runCommand(load),
   ])
+  signals.send('SIGINT')
+  await running
   t.equal(table.code, 0, table.err)
   t.match(table.out, /^http:.*: 2 models, process [0-9.]+ [MG]iB, host /)
   t.match(table.out, /\nmodel +req\/s +fail\/s.*\nnumbers +[0-9.,]+\/s +0\/s .*\nidle +0\/s/)
