@@ -32,7 +32,7 @@ export interface Command {
   run(argv: readonly string[], environment: ProcessEnvironment): Promise<number>
 }
 
-/** How a command prints its results, unless `--output` names the files that it writes: then it is FORMAT_FLAG. */
+/** How a command prints its results, unless it is `infer`, whose `--output` names files, or takes the flags of `infer`: then it is FORMAT_FLAG. */
 export const RESULT_FORMAT_FLAG = {
   ...FORMAT_FLAG,
   aliases: ['output'],

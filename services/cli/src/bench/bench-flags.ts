@@ -1,5 +1,5 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
-import { RESULT_FORMAT_FLAG } from '../command.ts'
+import { FORMAT_FLAG } from '../command.ts'
 import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '../infer/infer-flags.ts'
 
 /** The flags of `tutti bench`. */
@@ -50,7 +50,7 @@ export const BENCH_FLAGS = {
     description: 'File for latencies and throughput as a picture, in SVG.',
   },
   ...CONNECTION_FLAGS,
-  format: RESULT_FORMAT_FLAG,
+  format: FORMAT_FLAG,
 } as const satisfies FlagTable
 
 export type BenchFlags = FlagValues<typeof BENCH_FLAGS>

@@ -3,7 +3,7 @@ import { parseSteps, type RecordedSteps, STEPS_PARAMETER } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import type { InferRequestParts, InferResponseParts, ModelMetadata } from '@tutti/protocol'
 import type { Parameters } from '@tutti/tensor'
-import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
 import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '../infer/infer-flags.ts'
 import type { ModelClient } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
@@ -19,7 +19,7 @@ export const TRACE_FLAGS = {
   url: URL_FLAG,
   svg: { type: 'string', path: 'file', description: 'File for the trace as a picture, in SVG.' },
   ...CONNECTION_FLAGS,
-  format: RESULT_FORMAT_FLAG,
+  format: FORMAT_FLAG,
 } as const satisfies FlagTable
 
 /** What a server is asked to say. */
