@@ -52,7 +52,7 @@ await t.test('`tutti bench` loads a server', async (t) => {
       model: 'numbers',
       version: null,
       inputs: [{ name: 'a=b', datatype: 'FP32', shape: [2, 3] }],
-      isEnded: false,
+      wasInterrupted: false,
     })
     t.match(results, [
       { target: 'A', url: serving.grpc, concurrency: 1, rate: null },
@@ -60,9 +60,9 @@ await t.test('`tutti bench` loads a server', async (t) => {
       { target: 'A', concurrency: 3 },
       { target: 'B', concurrency: 3 },
     ])
-    for (const { answered, failed, seconds, perSecond, latencyMs } of results) {
+    for (const { answered, failed, seconds, answersPerSecond, latencyMs } of results) {
       t.ok(answered > 0 && failed === 0)
-      t.ok(Math.abs(perSecond * seconds - answered) < 1e-6 * answered)
+      t.ok(Math.abs(answersPerSecond * seconds - answered) < 1e-6 * answered)
       const { p50, p90, p99, p999, max } = latencyMs
       t.ok(p50 > 0 && p50 <= p90 && p90 <= p99 && p99 <= p999 && p999 <= max)
     }
@@ -103,8 +103,8 @@ await t.test('`tutti bench` loads a server', async (t) => {
     const running = runCommand([...argv, '--duration=3600', '--format=json'], { signals })
     await until('the load', () => signals.listeners > 0)
     signals.send('SIGINT')
-    const { isEnded, results } = JSON.parse((await running).out)
-    t.ok(isEnded)
+    const { wasInterrupted, results } = JSON.parse((await running).out)
+    t.ok(wasInterrupted)
     t.ok(results[0].seconds < 3600)
     t.equal(signals.listeners, 0)
   })

@@ -116,7 +116,7 @@ async function bench(
   tell(renderPlot(results))
   if (flags.svg !== undefined) await writeSvg(flags.svg, drawBench({ model, urls, results }))
   if (flags.format === 'json') {
-    environment.out(renderReport(o.request, { results, isEnded: stop.signal.aborted }))
+    environment.out(renderReport(o.request, { results, wasInterrupted: stop.signal.aborted }))
   }
   return results.every(({ answered }) => answered > 0) ? 0 : 1
 }

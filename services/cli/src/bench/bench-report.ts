@@ -32,7 +32,7 @@ const TargetReport = z.object({
   failures: listOf(Failures),
   unanswered: z.int().meta({ description: 'In flight when the run was ended.' }),
   unsent: z.int().meta({ description: 'Due at a rate, and not sent.' }),
-  perSecond: z.number().meta({ description: 'Answers.' }),
+  answersPerSecond: z.number(),
   latencyMs: Latencies.nullable().meta({ description: 'null if there was no answer.' }),
   notes: listOf(z.string()).meta({ description: 'What a reader of the figures has to know.' }),
 })
@@ -43,7 +43,7 @@ export const BenchReport = z
     model: z.string(),
     version: z.string().nullable().meta({ description: 'null: the one that the server chose.' }),
     inputs: listOf(z.object({ name: z.string(), datatype: z.string(), shape: listOf(z.int()) })),
-    isEnded: z.boolean().meta({ description: 'The user ended the run.' }),
+    wasInterrupted: z.boolean().meta({ description: 'The user ended the run.' }),
     results: listOf(TargetReport).meta({ description: 'One for each load and server.' }),
   })
   .meta({ title: 'Result of tutti bench' })
@@ -52,13 +52,16 @@ type BenchReport = z.infer<typeof BenchReport>
 /** One line. */
 export function renderReport(
   { modelName, modelVersion, inputs }: InferRequestParts,
-  { results, isEnded }: { readonly results: readonly BenchResult[]; readonly isEnded: boolean },
+  {
+    results,
+    wasInterrupted,
+  }: { readonly results: readonly BenchResult[]; readonly wasInterrupted: boolean },
 ): string {
   const report: BenchReport = {
     model: modelName,
     version: modelVersion || null,
     inputs: inputs.map(({ name, datatype, shape }) => ({ name, datatype, shape })),
-    isEnded,
+    wasInterrupted,
     results: results.map(({ load, latencyMs, curve: _curve, ...result }) => ({
       ...result,
       concurrency: load.kind === 'closed' ? load.concurrency : null,

@@ -21,8 +21,7 @@ export interface BenchResult {
   readonly unanswered: number
   /** Due in an open loop, and not sent. */
   readonly unsent: number
-  /** Answers. */
-  readonly perSecond: number
+  readonly answersPerSecond: number
   /** Milliseconds; undefined if there was no answer. */
   readonly latencyMs:
     | (Readonly<Record<QuantileName, number>> & { readonly mean: number })
@@ -56,7 +55,7 @@ export function toResult(
     failures,
     unanswered,
     unsent,
-    perSecond: seconds === 0 ? 0 : answered / seconds,
+    answersPerSecond: seconds === 0 ? 0 : answered / seconds,
     latencyMs: quantilesOf(tally),
     curve: curveOf(tally),
   }

@@ -107,14 +107,14 @@ function line([x1, y1, x2, y2]: readonly [number, number, number, number]): stri
 }
 
 function drawBars(series: readonly Series[]): string {
-  const most = Math.max(1e-9, ...series.map(({ result }) => result.perSecond))
+  const most = Math.max(1e-9, ...series.map(({ result }) => result.answersPerSecond))
   const step = Math.min(BARS.most, PLOT.height / Math.max(1, series.length))
   const bars = series.map(({ result, colour }, i) => {
     const y = TOP + i * step
-    const width = (result.perSecond / most) * (BARS.width - 60)
+    const width = (result.answersPerSecond / most) * (BARS.width - 60)
     const bar = element('rect', { x: BARS.x, y, width, height: step * 0.7, fill: colour })
     const text = { x: BARS.x + width + 6, y: y + step * 0.35 + 4 }
-    return bar + label(formatCount(result.perSecond), text)
+    return bar + label(formatCount(result.answersPerSecond), text)
   })
   return [label('answers per second', { x: BARS.x, y: TOP - 10 }), ...bars].join('')
 }

@@ -33,9 +33,13 @@ export function labelOfTarget(index: number): string {
 
 /** The lines of one load, with what the reader has to know of each. */
 export function renderRows(results: readonly BenchResult[]): string {
-  const lines = results.map(({ target, load, perSecond, failed, latencyMs, notes }) => {
+  const lines = results.map(({ target, load, answersPerSecond, failed, latencyMs, notes }) => {
     const times = latencyMs && [latencyMs.mean, ...QUANTILE_NAMES.map((name) => latencyMs[name])]
-    const figures = [formatCount(perSecond), String(failed), ...(times ?? []).map(formatTime)]
+    const figures = [
+      formatCount(answersPerSecond),
+      String(failed),
+      ...(times ?? []).map(formatTime),
+    ]
     const line = `${target} ${describeLoad(load).padEnd(LOAD_CHARACTERS + 2)}${toColumns(figures)}`
     return [line, ...notes.map((note) => `    ${printable(note)}`), ''].join('\n')
   })
@@ -46,7 +50,7 @@ export function renderRows(results: readonly BenchResult[]): string {
 function compare([first, ...others]: readonly BenchResult[]): string {
   const lines = others.flatMap((other) => {
     if (first?.latencyMs === undefined || other.latencyMs === undefined) return []
-    const rate = ratio(other.perSecond, first.perSecond)
+    const rate = ratio(other.answersPerSecond, first.answersPerSecond)
     const median = ratio(other.latencyMs.p50, first.latencyMs.p50)
     const tail = ratio(other.latencyMs.p99, first.latencyMs.p99)
     const ratios = `requests/s x${rate}, p50 x${median}, p99 x${tail}`
