@@ -11,12 +11,12 @@ const END_OF_SCREEN = `${ESCAPE}J`
 const SIZE = { columns: 80, rows: 24 }
 
 /** The terminal of a process; undefined if its input or output is another thing. */
-export function terminalOf({ stdin, stdout }: NodeJS.Process): Terminal | undefined {
-  if (!stdin.isTTY || !stdout.isTTY) return undefined
-  return { openScreen: (o) => openScreen(o) }
+export function terminalOf(process: NodeJS.Process): Terminal | undefined {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return undefined
+  return { openScreen: (o) => openScreen(process, o) }
 }
 
-function openScreen({ onKey, onResize, onEnd }: ScreenOptions): Screen {
+function openScreen(process: NodeJS.Process, { onKey, onResize, onEnd }: ScreenOptions): Screen {
   const { stdin, stdout } = process
   const keys = (bytes: Buffer): void => {
     for (const key of bytes.toString('latin1')) onKey(key)
