@@ -23,7 +23,8 @@ export const benchCommand: Command = {
   description: 'Puts a model of running servers under load, and shows latencies and throughput.',
   ...withFlags(
     {
-      usage: 'tutti bench MODEL [FLAGS]',
+      usage:
+        'tutti bench MODEL [FLAGS]\n\nThe exit code is 1 if a request failed or a load had no answer.',
       flags: BENCH_FLAGS,
       operands: ['model'],
       result: BenchReport,
@@ -71,7 +72,7 @@ async function prepare(
   return { request, targets }
 }
 
-/** Runs all loads until they or the user end. @returns the exit code: 1 if a server answered nothing under a load. */
+/** Runs all loads until they or the user end. @returns the exit code: 1 if a request failed, or a server answered nothing under a load. */
 async function bench(
   targets: readonly Target[],
   o: {
@@ -118,5 +119,5 @@ async function bench(
   if (flags.format === 'json') {
     environment.out(renderReport(o.request, { results, wasInterrupted: stop.signal.aborted }))
   }
-  return results.every(({ answered }) => answered > 0) ? 0 : 1
+  return results.every(({ answered, failed }) => answered > 0 && failed === 0) ? 0 : 1
 }
