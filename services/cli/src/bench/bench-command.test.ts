@@ -160,6 +160,9 @@ await t.test('made inputs have the datatype and shape that the model declares', 
     )
   })
   fc.assert(holds)
+  const { data } = makeInput({ name: 'x', datatype: 'BYTES', shape: [2, 70_000_000] }, undefined)
+  t.equal(data.byteLength, 700_000_000, 'more texts than an array of Node can have')
+  t.same(data.subarray(-10), [1, 0, 0, 0, 0x61, 1, 0, 0, 0, 0x61])
   const huge = { name: 'x', datatype: 'FP32', shape: [-1, -1] } as const
   t.throws(() => makeInput(huge, '99999,99999'), { message: /has 39999200004 bytes, want at most/ })
 })

@@ -16,7 +16,8 @@ import { readInputs } from '../infer/read-inputs.ts'
 import { seededRandom } from './open-loop.ts'
 
 const MOST_BYTES = 2 ** 31 - 1
-const BYTES_ELEMENT = Buffer.from('a')
+/** With the length before it, as a tensor has it. */
+const BYTES_ELEMENT = encodeBytesTensor([Buffer.from('a')])
 
 /**
  * The inputs that `--input` gives, and made values for others: for all if there is no `--input`, else for those that `--shape`
@@ -56,7 +57,7 @@ export function makeInput(declared: TensorMetadata, shapeText: string | undefine
     throw flagRefusal('--shape', `${what}; ${want}`)
   }
   const count = elementCount(shape)
-  const bytes = count * (DATATYPES[datatype].itemSize ?? 4 + BYTES_ELEMENT.byteLength)
+  const bytes = count * (DATATYPES[datatype].itemSize ?? BYTES_ELEMENT.byteLength)
   if (bytes > MOST_BYTES) {
     throw flagRefusal('--shape', `input '${name}' has ${bytes} bytes, want at most ${MOST_BYTES}`)
   }
@@ -74,9 +75,8 @@ const FLOATS: Readonly<Partial<Record<Datatype, Write>>> = {
 
 function makeData(datatype: Datatype, count: number): Uint8Array {
   const { itemSize } = DATATYPES[datatype]
-  if (itemSize === null) {
-    return encodeBytesTensor(Array.from({ length: count }, () => BYTES_ELEMENT))
-  }
+  // There may be more elements than an array can have.
+  if (itemSize === null) return Buffer.alloc(count * BYTES_ELEMENT.byteLength, BYTES_ELEMENT)
   // Little-endian: the first byte of an integer is its lowest.
   const write: Write =
     FLOATS[datatype] ?? ((view, i, random) => view.setUint8(i * itemSize, random() < 0.5 ? 0 : 1))
