@@ -12,6 +12,7 @@ const SECTIONS = {
       'serving-manifests',
       'model-control',
       'console',
+      'measure',
       'engines',
       'sequences',
       'response-cache',
