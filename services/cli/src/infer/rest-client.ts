@@ -1,6 +1,6 @@
 import { Agent as HttpAgent, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { isReason, type Reason, ServeError } from '@tutti/errors'
+import { isReason, ServeError } from '@tutti/errors'
 import {
   HEADER_LENGTH_HEADER,
   type InferRequestParts,
@@ -9,6 +9,7 @@ import {
 } from '@tutti/protocol'
 import { isDatatype, type NamedTensor, type Parameters } from '@tutti/tensor'
 import { z } from 'zod'
+import { reasonOfStatus } from '../reason-of-status.ts'
 import type { ModelClient, ModelClientOptions } from './model-client.ts'
 
 interface RestOptions extends ModelClientOptions {
@@ -200,19 +201,9 @@ function toServeError(
   return new ServeError('SERVER_NOT_READY', `${url.host}: ${message}`, { cause: error })
 }
 
-/** The reasons of other servers, and of proxies. */
-const REASON_OF_STATUS: Readonly<Record<number, Reason>> = {
-  404: 'NOT_FOUND',
-  429: 'OVERLOADED',
-  500: 'INTERNAL',
-  502: 'SERVER_NOT_READY',
-  503: 'SERVER_NOT_READY',
-  504: 'DEADLINE_EXCEEDED',
-}
-
 function refusal(status = 0, { body, headers }: Answer): ServeError {
   const told = String(headers['tutti-error-reason'])
-  const reason = isReason(told) ? told : (REASON_OF_STATUS[status] ?? 'INVALID_REQUEST')
+  const reason = isReason(told) ? told : (reasonOfStatus(status) ?? 'INVALID_REQUEST')
   const text = body.toString('utf8')
   try {
     const { error } = z.object({ error: z.string() }).parse(JSON.parse(text))

@@ -7,7 +7,7 @@ import {
   silentLogger,
   systemClock,
 } from '@tutti/chassis'
-import { type Reason, ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import {
   type Client,
   createClient,
@@ -21,6 +21,7 @@ import {
 } from '@tutti/kube'
 import { filesOf, openKubeConfig } from '@tutti/kubeconfig'
 import manifest from '../../package.json' with { type: 'json' }
+import { reasonOfStatus } from '../reason-of-status.ts'
 import { parseDuration } from './duration.ts'
 
 const TIMEOUT_FLAG = '--request-timeout'
@@ -51,12 +52,6 @@ export interface ClusterFlags {
   readonly kubeconfig?: string | undefined
   readonly 'request-timeout'?: string
 }
-
-/** The reason for each HTTP status with which the API server refuses a request. */
-const REASONS: ReadonlyMap<number, Reason> = new Map([
-  [401, 'UNAUTHENTICATED'],
-  [403, 'ACCESS_DENIED'],
-])
 
 /** The cluster that a command works with. */
 export interface Cluster {
@@ -115,7 +110,7 @@ function toServeError(error: KubeError, server: URL): ServeError {
   if (error.status === 0) {
     return new ServeError('SERVER_NOT_READY', `${server.origin}: ${message}`, { cause: error })
   }
-  return new ServeError(REASONS.get(error.status) ?? 'INTERNAL', message, { cause: error })
+  return new ServeError(reasonOfStatus(error.status) ?? 'INTERNAL', message, { cause: error })
 }
 
 /** Whether it is of the API server, or of the way to it: its text says all that is known. */
