@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import { printable } from './printable.ts'
+import { renderJson, renderJsonLine } from './render-json.ts'
 
 await t.test('characters that a terminal obeys are escaped, others stay', (t) => {
   t.equal(
@@ -21,4 +22,14 @@ await t.test('JSON stays the same JSON', (t) => {
     }),
   )
   t.end()
+})
+
+await t.test('results are the same JSON, without control characters but line ends', async (t) => {
+  const result = { 'a\u009b': ['\u202e\u0085\n\u2028'] }
+  for (const render of [renderJson, renderJsonLine]) {
+    const text = render(result)
+    t.same(JSON.parse(text), result)
+    t.notMatch(text.replaceAll('\n', ''), /[\p{Cc}\p{Cf}]/u)
+  }
+  t.equal(renderJsonLine(result).indexOf('\n'), renderJsonLine(result).length - 1)
 })

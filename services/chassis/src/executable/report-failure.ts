@@ -1,6 +1,7 @@
 import { helpAddress, ServeError } from '@tutti/errors'
 import { z } from 'zod'
 import { printable } from '../printable.ts'
+import { renderJsonLine } from '../render-json.ts'
 import type { ResultFormat } from '../result-format.ts'
 
 /** Where a command tells its errors. */
@@ -46,7 +47,7 @@ export function reportProblem(
   const { reason, code, message } = ServeError.from(error)
   const help = o.isOfOthers === true ? {} : { help: helpAddress(reason) }
   const result: ErrorResult = { error: { reason, code, message, ...help } }
-  output.err(`${printable(JSON.stringify(result))}\n`)
+  output.err(renderJsonLine(result))
 }
 
 const FAILED = 1

@@ -1,4 +1,4 @@
-import { printable } from '@tutti/chassis'
+import { renderJsonLine } from '@tutti/chassis'
 import type { InferRequestParts } from '@tutti/protocol'
 import { z } from 'zod'
 import { listOf } from '../result-schema.ts'
@@ -69,5 +69,5 @@ export function renderReport(
       latencyMs: latencyMs ?? null,
     })),
   }
-  return `${printable(JSON.stringify(report))}\n`
+  return renderJsonLine(report)
 }

@@ -1,5 +1,5 @@
 import { createEngines, type Devices } from '@tutti/backends'
-import { type FlagTable, silentLogger } from '@tutti/chassis'
+import { type FlagTable, renderJson, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   jsonConfigSchema,
@@ -12,7 +12,6 @@ import { readEnsembles } from '@tutti/router'
 import { completeConfigOf, openDevices, readBackendConfig, requireDevices } from '@tutti/step'
 import { z } from 'zod'
 import { type Command, withFlags } from '../command.ts'
-import { renderJson } from '../result-schema.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
 const CONFIG_FLAGS = {

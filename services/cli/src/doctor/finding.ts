@@ -1,6 +1,6 @@
-import { printable } from '@tutti/chassis'
+import { printable, renderJson } from '@tutti/chassis'
 import { z } from 'zod'
-import { listOf, renderJson } from '../result-schema.ts'
+import { listOf } from '../result-schema.ts'
 
 /** What was looked at, and what came of it. */
 const Finding = z.object({

@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { FlagTable } from '@tutti/chassis'
+import { type FlagTable, renderJson } from '@tutti/chassis'
 import type { Manifest } from '@tutti/ensemble'
 import { ServeError, SITE } from '@tutti/errors'
 import { z } from 'zod'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
-import { listOf, renderJson } from '../result-schema.ts'
+import { listOf } from '../result-schema.ts'
 import { importTriton } from './import-triton.ts'
 import { renderManifest } from './render-manifest.ts'
 

@@ -1,4 +1,4 @@
-import { type ProcessEnvironment, printable, reportProblem } from '@tutti/chassis'
+import { type ProcessEnvironment, printable, renderJsonLine, reportProblem } from '@tutti/chassis'
 import type { InferResponseParts } from '@tutti/protocol'
 import { type Command, withFlags } from '../command.ts'
 import { INFER_FLAGS, type InferFlags } from './infer-flags.ts'
@@ -102,5 +102,5 @@ function renderJson(
     }
   })
   const response: InferResult = { model: modelName, version: modelVersion, id, outputs: shown }
-  return `${printable(JSON.stringify(response))}\n`
+  return renderJsonLine(response)
 }

@@ -1,4 +1,4 @@
-import { printable } from '@tutti/chassis'
+import { renderJsonLine } from '@tutti/chassis'
 import { z } from 'zod'
 import { listOf } from '../result-schema.ts'
 import type { ModelRow } from './model-rows.ts'
@@ -47,7 +47,7 @@ export function renderTopResult({ url, reading, rows }: TopView, intervalMs: num
     hostCpuShare: gauge('nv_cpu_utilization'),
     models: rows.map(toFigures),
   }
-  return `${printable(JSON.stringify(result))}\n`
+  return renderJsonLine(result)
 }
 
 function toFigures({

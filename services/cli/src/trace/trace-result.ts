@@ -1,4 +1,4 @@
-import { printable } from '@tutti/chassis'
+import { renderJsonLine } from '@tutti/chassis'
 import { waterfallRows } from '@tutti/console'
 import { z } from 'zod'
 import { listOf } from '../result-schema.ts'
@@ -59,7 +59,7 @@ export function renderTraceResult(trace: RequestTrace): string {
     })),
     leftOut,
   }
-  return `${printable(JSON.stringify(result))}\n`
+  return renderJsonLine(result)
 }
 
 function finite(value: number | undefined): number | null {

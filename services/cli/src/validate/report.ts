@@ -1,6 +1,7 @@
+import { renderJson } from '@tutti/chassis'
 import { z } from 'zod'
 import { Problem } from '../manifests/parse-manifests.ts'
-import { listOf, renderJson } from '../result-schema.ts'
+import { listOf } from '../result-schema.ts'
 
 /** What `tutti validate` prints as JSON. */
 export const ValidateResult = z

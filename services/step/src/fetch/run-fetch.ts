@@ -7,6 +7,7 @@ import {
   parseFlags,
   readResultFormat,
   renderHelp,
+  renderJson,
   reportProblem,
   systemClock,
   TransferProgress,
@@ -85,7 +86,7 @@ export async function runFetch(
     if (positionals[0] !== undefined)
       throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
     const result = await fetchOrVerify(flags, environment)
-    if (flags.format === 'json') environment.out(`${JSON.stringify(result, undefined, 2)}\n`)
+    if (flags.format === 'json') environment.out(renderJson(result))
     else if (flags['print-digest']) environment.out(`${result.digest}\n`)
     return 0
   } catch (error) {
