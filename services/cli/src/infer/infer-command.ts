@@ -6,6 +6,7 @@ import { InferResult } from './infer-result.ts'
 import type { ModelClient } from './model-client.ts'
 import { openClient } from './open-client.ts'
 import { readInputs, readModelName } from './read-inputs.ts'
+import { namingInputs, namingServer } from './refusals.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
 import { missingOutputs, readOutputFiles, storeOutputs } from './write-output.ts'
 
@@ -42,7 +43,9 @@ async function inferOnce(
 ): Promise<number> {
   const { flags, environment } = o
   const version = flags['model-version']
-  const metadata = await client.metadata(o.model, version)
+  const metadata = await client.metadata(o.model, version).catch((error: unknown) => {
+    return namingServer(error, { client, model: o.model, url: flags.url })
+  })
   const inputs = await readInputs(metadata, flags, environment)
   const files = readOutputFiles(flags.output, metadata.outputs)
   const request = { modelName: o.model, modelVersion: version, inputs }
@@ -54,7 +57,8 @@ async function inferOnce(
     reportProblem('tutti infer', problem, environment)
   }
   const came = new Set<string>()
-  for await (const response of client.infer(request, metadata)) {
+  const absent = metadata.inputs.filter(({ name }) => inputs.every((each) => each.name !== name))
+  for await (const response of namingInputs(client.infer(request, metadata), absent)) {
     index += 1
     const { stored, problems } = await storeOutputs(response, files, index)
     environment.out(
