@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -99,7 +100,15 @@ function readTimeout(text: string = CLUSTER_FLAGS['request-timeout'].default): n
   return timeoutMs
 }
 
+/** @throws ServeError SETTING_INVALID if there is no kubeconfig. */
 function chosenFiles(flags: ClusterFlags, env: ProcessEnvironment['env']): readonly string[] {
+  const files = namedFiles(flags, env)
+  if (files.some((file) => existsSync(file))) return files
+  const problem = `${files.join(', ')}: there is no kubeconfig`
+  throw new ServeError('SETTING_INVALID', `${problem}; name one by KUBECONFIG or --kubeconfig`)
+}
+
+function namedFiles(flags: ClusterFlags, env: ProcessEnvironment['env']): readonly string[] {
   if (flags.kubeconfig !== undefined) return [flags.kubeconfig]
   const listed = filesOf(env['KUBECONFIG'] ?? '')
   return listed.length > 0 ? listed : [join(env['HOME'] ?? homedir(), '.kube', 'config')]

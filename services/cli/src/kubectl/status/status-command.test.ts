@@ -50,7 +50,10 @@ await t.test('a cluster that cannot be reached is named with what it said', asyn
   const dir = t.testdir({ '.kube': {} })
   const env = { HOME: dir, KUBECONFIG: '' }
   const missing = await kubectlTutti(['status'], env)
-  t.match(missing, { code: 1, err: /\.kube\/config cannot be read as a kubeconfig/ })
+  t.match(missing, {
+    code: 1,
+    err: /\.kube\/config: there is no kubeconfig; name one by KUBECONFIG or --kubeconfig/,
+  })
   const config = {
     'current-context': 'x',
     // A port on which nothing listens.
