@@ -186,7 +186,7 @@ await t.test(
     await t.rejects(search(cache, [interpreter], { log }), {
       reason: 'MODEL_LOAD_FAILED',
       message:
-        /cannot make a Python environment .*No matching distribution found.*apt-get install python3-numpy/,
+        /cannot make a Python environment for models in \S+ \(ERROR: .*No matching distribution found.*\); no Python here can run models \('\S+bare': it cannot import numpy .*apt-get install python3-numpy/,
     })
     t.same(await readdir(cache), [], 'nothing is left')
     delete env['PIP_NO_INDEX']
@@ -244,7 +244,7 @@ await t.test(
     env['PIP_TARGET'] = await temporaryFolder(t)
     t.teardown(() => delete env['PIP_TARGET'])
     await t.rejects(search(cache, [await bare(t)]), {
-      message: /^cannot make a Python environment .*it cannot import numpy/,
+      message: /^cannot make a Python environment for models in \S+ \(it cannot import numpy/,
     })
     t.same(await readdir(cache), [])
   },

@@ -26,6 +26,8 @@ export interface FindPythonOptions {
 
 const REQUIREMENTS = new URL('../../python/environment/', import.meta.url)
 const INSTALL_MS = 1_800_000
+/** Of what pip wrote: its errors; above them are its tries. */
+const PIP_LINES = 2
 /** What to do where no interpreter has the modules, by the last one. */
 export const PYTHON_MENDING: Readonly<Record<PythonModule, string>> = {
   numpy:
@@ -41,25 +43,29 @@ export const PYTHON_MENDING: Readonly<Record<PythonModule, string>> = {
  * @throws ServeError MODEL_LOAD_FAILED that says what to install.
  */
 export async function findPython(o: FindPythonOptions): Promise<string> {
-  const interpreter = await findOrMake(o)
-  o.log.info('Python chosen', { interpreter, modules: o.modules })
+  const { interpreter, executable = interpreter } = await findOrMake(o)
+  const path = interpreter.includes('/') ? interpreter : executable
+  o.log.info('Python chosen', { interpreter: path, modules: o.modules })
   return interpreter
 }
 
-async function findOrMake(o: FindPythonOptions): Promise<string> {
+type ChosenPython = Pick<ProbedPython, 'interpreter' | 'executable'>
+
+async function findOrMake(o: FindPythonOptions): Promise<ChosenPython> {
   const { named = [], candidates, modules } = o
   const probed: ProbedPython[] = []
   for (const interpreter of new Set([...named, ...candidates])) {
     const found = await probePython(interpreter, modules, o.signal)
     const { problem } = found
-    if (problem === undefined) return interpreter
+    if (problem === undefined) return found
     if (named.includes(interpreter)) o.log.warn('Python passed over', { interpreter, problem })
     probed.push(found)
   }
   const base = probed.find(isBasePython)
-  if (base !== undefined) return await ensureEnvironment(base, o)
   const problems = probed.map(({ interpreter, problem }) => `'${interpreter}': ${problem}`)
-  throw refusal(`no Python here can run models (${problems.join('; ')})`, o)
+  const tried = `no Python here can run models (${problems.join('; ')})`
+  if (base === undefined) throw refusal(tried, o)
+  return { interpreter: await ensureEnvironment(base, tried, o) }
 }
 
 type BasePython = ProbedPython & Required<Pick<ProbedPython, 'version' | 'executable'>>
@@ -70,8 +76,16 @@ export function isBasePython(found: ProbedPython): found is BasePython {
   return executable !== undefined && version !== undefined && isNewEnough(version)
 }
 
-/** The environment that an earlier start has made, if it still works; else a new one. */
-async function ensureEnvironment(base: BasePython, o: FindPythonOptions): Promise<string> {
+/**
+ * The environment that an earlier start has made, if it still works; else a new one.
+ *
+ * @param tried - why one is needed.
+ */
+async function ensureEnvironment(
+  base: BasePython,
+  tried: string,
+  o: FindPythonOptions,
+): Promise<string> {
   const module = o.modules.at(-1) ?? 'numpy'
   const requirements = fileURLToPath(new URL(`${module}.txt`, REQUIREMENTS))
   const digest = createHash('sha256')
@@ -112,7 +126,8 @@ async function ensureEnvironment(base: BasePython, o: FindPythonOptions): Promis
       if (problem !== undefined) throw new Error(problem)
     })
   } catch (error) {
-    const text = `cannot make a Python environment for models in ${folder} (${whatFailed(error)})`
+    const why = whatFailed(error, PIP_LINES)
+    const text = `cannot make a Python environment for models in ${folder} (${why}); ${tried}`
     throw refusal(text, o, error)
   } finally {
     stop()

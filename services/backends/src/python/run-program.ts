@@ -82,9 +82,15 @@ function kill(child: ChildProcess, isGroup: boolean): void {
   }
 }
 
-/** What a program wrote before it failed, in one line; else why it was stopped or could not be run. */
-export function whatFailed(error: unknown): string {
+/**
+ * What a program wrote before it failed, in one line; else why it was stopped or could not be run.
+ *
+ * @param mostLines - the last ones of what it wrote; all of them if absent.
+ */
+export function whatFailed(error: unknown, mostLines = Number.POSITIVE_INFINITY): string {
   const { stderr = '', stdout = '', message = String(error) } = Object(error)
   const written = [stderr, stdout].find((text) => String(text).trim() !== '') ?? message
-  return String(written).trim().replaceAll(/\s+/g, ' ').slice(-600)
+  const lines = String(written).split('\n')
+  const last = lines.filter((line) => line.trim() !== '').slice(-mostLines)
+  return last.join(' ').trim().replaceAll(/\s+/g, ' ').slice(-600)
 }

@@ -68,7 +68,7 @@ async function examine(flags: Flags, { env }: ProcessEnvironment): Promise<reado
       ...(configName !== undefined && { configName }),
     }),
   )
-  const candidates = pythonCandidates(flags)
+  const candidates = pythonCandidates(flags, env['PATH'])
   const checkOf = (kind: 'python' | 'pytorch') =>
     checkPython(kind, {
       candidates: [...candidates[kind].named, ...candidates[kind].candidates],

@@ -39,7 +39,8 @@ async function temporaryFolder(t: Test): Promise<string> {
 
 /** The backends of a start with these flags. */
 async function choose(t: Test, ...argv: readonly string[]) {
-  const common = { cache: await temporaryFolder(t), log: silentLogger, clock: systemClock }
+  const cache = await temporaryFolder(t)
+  const common = { cache, path: env['PATH'], log: silentLogger, clock: systemClock }
   return await choosePython(parse(...argv), { ...common, signal: new AbortController().signal })
 }
 

@@ -1,5 +1,11 @@
 import { join, resolve } from 'node:path'
-import { type FindPythonOptions, findPython, type PythonModule, probePython } from '@tutti/backends'
+import {
+  type FindPythonOptions,
+  findPython,
+  type PythonModule,
+  probePython,
+  pythonsOnPath,
+} from '@tutti/backends'
 import {
   type Clock,
   type FlagTable,
@@ -27,6 +33,8 @@ type PythonFlags = FlagValues<typeof PYTHON_FLAGS> & {
 export interface ChoosePythonOptions {
   /** Tutti's folder in the user's cache. */
   readonly cache: string
+  /** Value of PATH, where `auto` looks. */
+  readonly path: string | undefined
   readonly log: Logger
   readonly statusLine?: StatusLine | undefined
   readonly clock: Clock
@@ -36,8 +44,6 @@ export interface ChoosePythonOptions {
 
 /** Of `--python`: find one. */
 export const AUTO = 'auto'
-/** Where `auto` looks, behind what flags name. */
-const PATH_NAMES = ['python3', 'python']
 const DEFAULT_PYTHON = 'python3'
 
 /** @throws ServeError FLAG_INVALID if two flags name an interpreter. */
@@ -75,7 +81,7 @@ export async function choosePython(
     }
     return { ...config, python: { ...python, interpreter }, pytorch: { interpreter, ...pytorch } }
   }
-  const candidates = pythonCandidates(flags)
+  const candidates = pythonCandidates(flags, o.path)
   const find = (modules: readonly PythonModule[], among: PythonCandidates) =>
     sharedWhilePending({ ...o, ...among, cache: environmentCache, modules })
   return {
@@ -87,18 +93,26 @@ export async function choosePython(
 
 type PythonCandidates = Required<Pick<FindPythonOptions, 'named' | 'candidates'>>
 
-/** The interpreters of Python and of TorchScript models, of which the first that can run them is taken. Without `auto` it is one. */
+/**
+ * The interpreters of Python and of TorchScript models, of which the first that can run them is taken. Without `auto` it is one.
+ *
+ * @param path - value of PATH, where `auto` looks behind what flags name.
+ */
 export function pythonCandidates(
   flags: PythonFlags,
+  path = '',
 ): Record<'python' | 'pytorch', PythonCandidates> {
   const { python, pytorch } = readBackendConfig(flags['backend-config'])
   const isAuto = flags.python === AUTO
   const given = isAuto || flags.python === undefined ? undefined : asProgram(flags.python)
   const named = [given, python.interpreter].filter((name) => typeof name === 'string')
   const namedForTorch = [pytorch.interpreter, ...named].filter((name) => typeof name === 'string')
+  const onPath = isAuto ? pythonsOnPath(path) : []
+  // Without any the error says that the default does not run.
+  const candidates = onPath.length === 0 ? [DEFAULT_PYTHON] : onPath
   const complete = (names: readonly string[]): PythonCandidates =>
     isAuto
-      ? { named: names, candidates: PATH_NAMES }
+      ? { named: names, candidates }
       : { named: names.slice(0, 1), candidates: names.length === 0 ? [DEFAULT_PYTHON] : [] }
   return { python: complete(named), pytorch: complete(namedForTorch) }
 }

@@ -44,6 +44,7 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
       const closed = new AbortController()
       const backends = await choosePython(flags, {
         cache: cacheFolder(environment),
+        path: environment.env['PATH'],
         clock: systemClock,
         log,
         statusLine,
