@@ -8,7 +8,7 @@ import { ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { runCommand } from '../testing/run-command.ts'
 import type { Finding } from './finding.ts'
-import { checkGpu, checkNode, checkOnnxRuntime } from './machine-checks.ts'
+import { checkGpu, checkNode, checkOnnxRuntime, checkPython } from './machine-checks.ts'
 
 t.setTimeout(120_000)
 const PYTHON = env['TUTTI_TEST_PYTHON'] ?? ''
@@ -59,6 +59,10 @@ async function bare(t: Test): Promise<string> {
   await chmod(path, 0o755)
   return path
 }
+
+/** As with `--python auto`, which finds nothing else. */
+const checkForAuto = (candidate: string) =>
+  checkPython('python', { candidates: [candidate], models: ['py'], makesOne: true })
 
 await t.test(
   'what no model needs is a note, and nothing is missing',
@@ -128,24 +132,16 @@ await t.test(
   'with auto an environment is promised only where a Python can make one',
   { skip: WITHOUT_PYTHON },
   async (t) => {
-    const repository = await writeModels(t, { py: [`backend: "python" ${PORTS}`, 'model.py'] })
-    const argv = [`--model-repository=${repository}`, '--python=auto']
-    const base = await bare(t)
-    const path = env['PATH']
-    env['PATH'] = await temporaryFolder(t)
-    t.teardown(() => {
-      env['PATH'] = path
+    t.match(await checkForAuto('/nowhere/python3'), {
+      status: 'missing',
+      models: ['py'],
+      mending: /^install Python/,
     })
-    const none = await examine(...argv)
-    t.equal(none.code, 1)
-    t.match(none.of('python'), [{ status: 'missing', models: ['py'], mending: /^install Python/ }])
-    const some = await examine(...argv, `--backend-config=python,interpreter=${base}`)
-    t.equal(some.code, 0)
-    t.match(some.of('python'), [{ status: 'note', mending: /makes an environment/ }])
+    t.match(await checkForAuto(await bare(t)), { status: 'note', mending: /makes an environment/ })
   },
 )
 
-await t.test('a port that is taken is missing', async (t) => {
+await t.test('a port that is taken is a note, one of no address here is missing', async (t) => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
@@ -153,10 +149,17 @@ await t.test('a port that is taken is missing', async (t) => {
   const port = typeof address === 'object' ? address?.port : undefined
   const argv = [`--http-port=${port}`, '--http-address=127.0.0.1']
   const { code, of } = await examine(...argv)
-  t.equal(code, 1)
+  t.equal(code, 0)
   t.match(of('port'), [
-    { status: 'missing', found: `127.0.0.1:${port} of http is taken`, mending: /--http-port/ },
+    {
+      status: 'note',
+      found: `127.0.0.1:${port} of http is taken`,
+      mending: /another server has it, perhaps Tutti itself: .*--http-port/,
+    },
   ])
+  const away = await examine(`--http-port=${port}`, '--http-address=192.0.2.1')
+  t.equal(away.code, 1)
+  t.match(away.of('port'), [{ status: 'missing', mending: /--http-address/ }])
   server.close()
   await new Promise((resolve) => server.once('close', resolve))
   t.match((await examine(...argv)).of('port'), [{ status: 'ok' }])

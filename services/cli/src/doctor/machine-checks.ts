@@ -143,8 +143,13 @@ export async function checkPort(
     return { check: 'port', status: 'ok', found: `${where} is free` }
   } catch (error) {
     const { code, message } = Object(error)
-    const found = code === 'EADDRINUSE' ? `${where} is taken` : `${where}: ${message}`
-    const mending = `end the program that has it, or name another by --${name}-port or --${name}-address`
-    return { check: 'port', status: 'missing', found, mending }
+    const flags = `--${name}-port or --${name}-address`
+    if (code !== 'EADDRINUSE') {
+      const mending = `name another by ${flags}`
+      return { check: 'port', status: 'missing', found: `${where}: ${message}`, mending }
+    }
+    // A server that runs already is no fault of the machine.
+    const mending = `another server has it, perhaps Tutti itself: end it before you start one here, or name another by ${flags}`
+    return { check: 'port', status: 'note', found: `${where} is taken`, mending }
   }
 }
