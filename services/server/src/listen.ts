@@ -34,9 +34,9 @@ export function listenOn(
 ): Promise<number> {
   const { address, port } = o
   return new Promise((resolve, reject) => {
-    const refuse = (cause: Error): void => {
-      const text = `cannot listen on ${address}:${port}: ${cause.message}`
-      reject(new ServeError('SETTING_INVALID', text, { cause }))
+    const refuse = ({ message }: Error): void => {
+      // Without a cause, whose stack a log would show: it has nothing but what the system says.
+      reject(new ServeError('SETTING_INVALID', `cannot listen on ${address}:${port}: ${message}`))
     }
     server.once('error', refuse)
     server.listen(port, address, () => {

@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { createServer } from 'node:net'
 import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import t from 'tap'
 import type { ModelControl } from './inference-backend.ts'
@@ -66,6 +67,34 @@ await t.test('requests from outside leave places to those from inside', async (t
   t.same(answers.filter((status) => status === 200).length, 3)
   t.same(answers.filter((status) => status === 503).length, 7)
   t.equal(await infer(edgeHttpPort, HOST), 200)
+})
+
+await t.test('an address that is taken is refused with the flag that names its port', async (t) => {
+  const holder = createServer()
+  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => holder.close())
+  const address = holder.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  for (const taken of ['grpc', 'http', 'metrics']) {
+    const flags = ['grpc', 'http', 'metrics'].flatMap((name) => [
+      `--${name}-address=127.0.0.1`,
+      `--${name}-port=${name === taken ? port : 0}`,
+    ])
+    const opened = openServers({
+      flags: parseFlags(SERVER_FLAGS, flags).values,
+      backend: new ScriptedBackend({}),
+      metrics: new ServerMetrics(),
+      clock: systemClock,
+      log: silentLogger,
+    })
+    await t.rejects(opened, {
+      reason: 'SETTING_INVALID',
+      message: new RegExp(
+        `^--${taken}-port: cannot listen on 127\\.0\\.0\\.1:${port}: .*EADDRINUSE`,
+      ),
+      cause: undefined,
+    })
+  }
 })
 
 await t.test('clients share memory by default where only this machine calls', async (t) => {

@@ -109,15 +109,27 @@ export async function openMetricsServer(
   if (!flags['allow-metrics']) return undefined
   metrics.addFamilies(() => [memoryFamily()])
   if (health !== undefined) metrics.addFamilies(() => [readyFamily(health)])
-  return await startMetricsServer({
-    address: flags['metrics-address'],
-    port: flags['metrics-port'],
-    tls: toTlsFiles(flags, 'metrics'),
-    metrics,
-    log: log.child({ server: 'metrics' }),
-    ...(health !== undefined && { health }),
-    ...(answers !== undefined && { answers }),
-  })
+  return await namingFlag('metrics', () =>
+    startMetricsServer({
+      address: flags['metrics-address'],
+      port: flags['metrics-port'],
+      tls: toTlsFiles(flags, 'metrics'),
+      metrics,
+      log: log.child({ server: 'metrics' }),
+      ...(health !== undefined && { health }),
+      ...(answers !== undefined && { answers }),
+    }),
+  )
+}
+
+/** @throws ServeError as the start does; where it cannot listen, the text begins with the flag that names the port. */
+async function namingFlag<T>(listener: string, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start()
+  } catch (caught) {
+    const error = ServeError.from(caught)
+    throw error.reason === 'SETTING_INVALID' ? error.withPrefix(`--${listener}-port: `) : error
+  }
 }
 
 /** By the name that Prometheus has for it. */
@@ -138,6 +150,8 @@ function readyFamily({ isReady }: HealthReading): MetricFamily {
     series: [{ labels: [], value: isReady ? 1 : 0 }],
   }
 }
+
+type StartServer = () => Promise<RunningServer>
 
 /** Starts the servers that the flags allow. @throws ServeError SETTING_INVALID if an address cannot be listened on. */
 export async function openServers(o: ServersOptions): Promise<Servers> {
@@ -165,9 +179,9 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   const outer = { admission: outside, counts, access: fromOutside, isOutside: true }
   const metrics = o.metricsServer ?? (await openMetricsServer(o))
   const servers: RunningServer[] = []
-  const start = async (isAllowed: boolean, server: () => Promise<RunningServer>) => {
+  const start = async (listener: string, isAllowed: boolean, server: StartServer) => {
     if (!isAllowed) return undefined
-    const started = await server()
+    const started = await namingFlag(listener, server)
     servers.push(started)
     return started.port
   }
@@ -179,12 +193,12 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   }
   try {
     const ports = {
-      httpPort: await start(flags['allow-http'], () => openRest(o, inner('http'))),
-      grpcPort: await start(flags['allow-grpc'], () => openGrpc(o, inner('grpc'))),
-      edgeHttpPort: await start(edge !== undefined, () => openRest(o, outer, edge)),
-      edgeGrpcPort: await start(edge !== undefined, () => openGrpc(o, outer, edge)),
+      httpPort: await start('http', flags['allow-http'], () => openRest(o, inner('http'))),
+      grpcPort: await start('grpc', flags['allow-grpc'], () => openGrpc(o, inner('grpc'))),
+      edgeHttpPort: await start('edge-http', edge !== undefined, () => openRest(o, outer, edge)),
+      edgeGrpcPort: await start('edge-grpc', edge !== undefined, () => openGrpc(o, outer, edge)),
       ...(page && {
-        consolePort: await start(true, () => openPage(o, inner('http'), page)),
+        consolePort: await start('console', true, () => openPage(o, inner('http'), page)),
       }),
       metricsPort: metrics?.port,
     }

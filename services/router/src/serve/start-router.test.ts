@@ -420,7 +420,7 @@ await t.test('it stops in order, and frees what it opened when the start fails',
   const taken = await start(t, [`--http-port=${first.ready.httpPort}`], endpoint).catch(
     (error: unknown) => error,
   )
-  t.match(taken, { message: /^cannot listen/ })
+  t.match(taken, { message: /^--http-port: cannot listen/ })
   t.same(endpoint.events, ['joined', 'left'])
   await first.running.stopAccepting()
   await first.running.drain({ signal: new AbortController().signal })

@@ -227,7 +227,7 @@ await t.test('what was opened is closed if the start fails later', async (t) => 
   const member = new ScriptedStepEndpoint()
   const taken = `--http-port=${first.ready.httpPort}`
   const argv = [`--model-repository=${BASIC}`, '--model=add_one', taken]
-  t.match(await rejection(start(t, argv, member)), { message: /^cannot listen/ })
+  t.match(await rejection(start(t, argv, member)), { message: /^--http-port: cannot listen/ })
   t.same(member.events, ['joined', 'left'])
 })
 
