@@ -248,6 +248,19 @@ for (const [where, open] of [
   })
 }
 
+await t.test(
+  'the line that says that a server is ready counts the models that failed',
+  async (t) => {
+    const { engine } = testEngine()
+    const { port, o } = environment()
+    const path = t.testdir({ ...stored(), broken: { 'config.pbtxt': 'max_batch_size: "', 1: {} } })
+    const { values: flags } = parseFlags(SERVE_FLAGS, [...LOOPBACK, `--model-repository=${path}`])
+    const running = await startServe({ ...o, flags, engines: [engine] })
+    t.teardown(() => running.close())
+    t.equal(port('failedModels'), 1)
+  },
+)
+
 await t.test('in one process a model loads another, where clients may', async (t) => {
   const { infer } = await serve(t, ['--model-control-mode=explicit', '--load-model=call'])
   t.match(await infer('call', { model: 'add' }), /^MODEL_NOT_FOUND: /)

@@ -38,6 +38,8 @@ export interface ModelServer {
   /** What clients see of the router. */
   readonly backend: InferenceBackend & ConsoleSource
   readonly metrics: ServerMetrics
+  /** How many models of the start could not be loaded. */
+  readonly failedModels: number
   /** Follows changes of the repositories no more. */
   stop(): void
   close(): Promise<void>
@@ -145,13 +147,13 @@ async function openServer(
   opened.defer(() => step.close())
   opened.defer(followStep(step, router, replica))
   const polling = new AbortController()
-  const watch = await loadStartModels(o, { control, repository })
+  const { watch, failedModels } = await loadStartModels(o, { control, repository })
   if (flags['model-control-mode'] === 'explicit') router.allowControl(control)
   const ended = watch && followRepository(watch, o, { control, signal: polling.signal })
   opened.defer(() => repository.abandon(ended))
   opened.defer(() => polling.abort())
   const stop = (): void => polling.abort()
-  return { step, router, backend, metrics, stop, close: () => opened.disposeAsync() }
+  return { step, router, backend, metrics, failedModels, stop, close: () => opened.disposeAsync() }
 }
 
 /** What the step serves, the router learns at once: in one process nothing comes between. @returns ends it. */
@@ -163,11 +165,11 @@ function followStep(step: Step, router: Router, replica: string): () => void {
   return step.onChange(learn)
 }
 
-/** @returns what looks for changes, in the mode that follows them. */
+/** @returns what looks for changes, in the mode that follows them, and how many models failed. */
 async function loadStartModels(
   { flags, signal }: ModelServerOptions,
   o: { readonly control: RepositoryControl; readonly repository: ModelRepository },
-): Promise<RepositoryWatch | undefined> {
+): Promise<{ readonly watch: RepositoryWatch | undefined; readonly failedModels: number }> {
   const watch = new RepositoryWatch(o.repository)
   const isFollowed = flags['model-control-mode'] === 'poll'
   const failures = await o.repository.untilStopped(signal, async () => {
@@ -175,7 +177,7 @@ async function loadStartModels(
     return await o.control.loadAll(chooseStartModels(flags, names))
   })
   if (flags['exit-on-error']) refuseFailures(failures)
-  return isFollowed ? watch : undefined
+  return { watch: isFollowed ? watch : undefined, failedModels: failures.size }
 }
 
 function followRepository(

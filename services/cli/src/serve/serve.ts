@@ -70,7 +70,9 @@ export async function startServe(o: ServeOptions): Promise<Running> {
       clock,
       log,
     })
-    logServing({ log, clock, fields: { ...servers.ports }, causes: () => [] })
+    const { failedModels } = server
+    const failed = failedModels > 0 ? { failedModels } : {}
+    logServing({ log, clock, fields: { ...servers.ports, ...failed }, causes: () => [] })
     return {
       stopAccepting: () => {
         servers.stopAccepting()
