@@ -78,7 +78,7 @@ function setup(
         })
       },
     },
-    server: { name: 's', version: '1', scope: 'a test' },
+    server: { name: 's', version: '1', scope: 'a test', host: 'pod-a' },
     mayInfer: false,
     http: undefined,
     clock: o.clock ?? systemClock,
@@ -142,9 +142,11 @@ await t.test('replicas are those of a model, or of the steps that may be seen', 
 
 await t.test('identities without control learn nothing of replicas and routers', async (t) => {
   const { reads, backend } = setup()
-  t.same((await reads.overview(backend)).server.others, [{ name: 'router-b', host: 'pod-b' }])
+  const { host, others } = (await reads.overview(backend)).server
+  t.same([host, others], ['pod-a', [{ name: 'router-b', host: 'pod-b' }]])
   Object.assign(backend, { identity: { name: 'ci', mayControl: false } })
-  t.equal((await reads.overview(backend)).server.others, undefined)
+  const { server } = await reads.overview(backend)
+  t.match(server, { name: 's', scope: 'a test', host: undefined, others: undefined })
   t.equal((await reads.model(backend, 'add')).replicas, undefined)
 })
 

@@ -14,6 +14,7 @@ import { readReplicas } from './read-replicas.ts'
 
 export interface ConsoleReadsOptions {
   readonly source: Omit<ConsoleSource, 'waitForRequest' | 'stopWaiting'>
+  /** Its host is told to callers that may see the replicas. */
   readonly server: Omit<Overview['server'], 'isReady' | 'others'>
   readonly mayInfer: boolean
   readonly http: ModelDetail['http']
@@ -35,7 +36,8 @@ export class ConsoleReads {
   }
 
   async overview(backend: InferenceBackend): Promise<Overview> {
-    const { server, source, clock } = this.#o
+    const { source, clock } = this.#o
+    const { host, ...server } = this.#o.server
     const versions = groupVersions(await backend.repositoryIndex(false))
     const { countsOf, countsFailure } = await this.#count(versions.keys())
     const models = [...versions].map(([name, all]): ListedModel => {
@@ -46,7 +48,7 @@ export class ConsoleReads {
       server: {
         ...server,
         isReady: backend.isReady(),
-        ...(mayCatch(backend) && { others: source.otherRouters() }),
+        ...(mayCatch(backend) && { ...(host && { host }), others: source.otherRouters() }),
       },
       atMs: clock.now(),
       nextMs: nextMs(LIST_MS, models.length),

@@ -27,6 +27,8 @@ export interface ConsoleOptions {
   readonly version: string
   /** What this server sees, for people: `one process`, say. */
   readonly scope: string
+  /** Name of the machine or pod, for callers that see where models run; absent if it says nothing. */
+  readonly host?: string
   readonly clock: Clock
 }
 
@@ -38,8 +40,8 @@ export interface ConsoleOptions {
 export function openConsole(o: ConsoleOptions): PageServerOptions | undefined {
   const { 'console-port': port, 'console-address': address } = o.flags
   if (port === undefined) return undefined
-  const { version, scope, source, clock } = o
-  const server = { name: o.flags.id, version, scope }
+  const { version, scope, host, source, clock } = o
+  const server = { name: o.flags.id, version, scope, ...(host !== undefined && { host }) }
   const mayInfer = o.flags['console-infer']
   const reads = new ConsoleReads({ source, server, mayInfer, http: httpOf(o.flags), clock })
   return {

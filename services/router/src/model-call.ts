@@ -100,7 +100,7 @@ class Attempt implements ResponseSink {
     if (this.#hasEnded) return
     const problem = this.#checkOutputs(response)
     if (problem !== undefined) return this.fail(problem, 'maybe')
-    this.#observe(response.times)
+    this.#observe(response.times, true)
     if (this.#chosen?.work.size) this.#o.directory.places.work.learn(this.#chosen, response.times)
     this.#hasResponded = true
     if (response.final) this.#end('maybe')
@@ -109,7 +109,7 @@ class Attempt implements ResponseSink {
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
     if (this.#hasEnded) return
-    this.#observe(times)
+    this.#observe(times, false)
     this.#span?.recordError(error)
     this.#end(executed)
     const { clock, revisionRefused, replicaCounts } = this.#o
@@ -144,14 +144,15 @@ class Attempt implements ResponseSink {
     return undefined
   }
 
-  #observe(times: StepTimes | undefined): void {
+  #observe(times: StepTimes | undefined, isAnswer: boolean): void {
     if (times === undefined) return
     const { ensemble, step, target } = this.#call
     const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
     const labels = { ensemble, step, model: target.entry.name }
     const { metrics, replicaCounts } = this.#o
     const parts = metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
-    if (replicaCounts.isCounting) replicaCounts.answered(this.#call, this.#chosen, parts)
+    if (isAnswer && replicaCounts.isCounting)
+      replicaCounts.answered(this.#call, this.#chosen, parts)
     // Of a stream of responses the first.
     if (this.#span && !this.#hasResponded) addStepParts(this.#span, parts)
   }

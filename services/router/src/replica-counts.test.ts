@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { NO_TIMES } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { ReplicaCounts } from './replica-counts.ts'
@@ -24,7 +25,7 @@ await t.test('calls are counted by step and replica from the first reading on', 
   const answered = ask()
   attempts.at(-1)?.answer(1)
   const failed = ask()
-  attempts.at(-1)?.fail(new ServeError('ENGINE_FAILED', 'no'), 'maybe')
+  attempts.at(-1)?.fail(new ServeError('ENGINE_FAILED', 'no'), 'maybe', NO_TIMES)
   t.not(answered, failed)
   const step = { model: 'm', ensemble: 'e', step: 'only' }
   t.match(router.replicaTotals(), [

@@ -31,6 +31,8 @@ export const Overview = z.object({
     isReady: z.boolean(),
     /** What this server sees: `one process`, or one router of several. */
     scope: z.string(),
+    /** Where it runs; absent if the caller may not see it. */
+    host: z.string().optional(),
     /** The other routers of the repository; absent if the caller may not see them. */
     others: z
       .array(z.object({ name: z.string(), host: z.string() }))

@@ -88,8 +88,9 @@ function Summary({ overview: { server, models } }: { readonly overview: Overview
   const ready = models.filter(isReady).length
   return (
     <p class="quiet">
-      {server.name} {server.version} · {server.scope} ·{' '}
-      {server.isReady ? 'server ready' : 'server not ready'} · {ready} of {models.length} ready
+      {server.name} {server.version} · {server.scope}
+      {server.host && ` on ${server.host}`} · {server.isReady ? 'server ready' : 'server not ready'}{' '}
+      · {ready} of {models.length} ready
       <OtherRouters others={server.others ?? []} />
     </p>
   )

@@ -141,8 +141,8 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
 
 function consoleOf(flags: RouterFlags, { router, name, clock }: Parts) {
   const { version } = manifest
-  const scope = `router ${name} on ${hostname()}`
-  return openConsole({ flags, source: router, version, scope, clock })
+  const [scope, host] = [`router ${name}`, hostname()]
+  return openConsole({ flags, source: router, version, scope, host, clock })
 }
 
 /** What requests reach and, for people, which steps cannot be called; absent if all can. */

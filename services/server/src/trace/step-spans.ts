@@ -49,6 +49,9 @@ export class SpanBudget {
   }
 }
 
+/** Of all requests of this process, but for those that a page waits for. */
+const ALL_REQUESTS = new SpanBudget()
+
 type OpenSpan = { -readonly [K in keyof StepSpan]: StepSpan[K] } & { isOpen: boolean }
 type Begun = Pick<StepSpan, 'step' | 'model' | 'depth' | 'waitsFor'>
 type Execute = Parameters<Executor['execute']>
@@ -62,7 +65,7 @@ export class StepSpans {
   #leftOut = 0
   #isOver = false
 
-  constructor(clock: Pick<Clock, 'now'>, budget = new SpanBudget()) {
+  constructor(clock: Pick<Clock, 'now'>, budget = ALL_REQUESTS) {
     this.#clock = clock
     this.#budget = budget
     this.#startedAt = clock.now()
