@@ -225,7 +225,7 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       await place.applyModel('yolo')
       await place.ready('models', 'breaks')
       plays.set('breaks', { kind: 'status', status: statusOf({ waiting: PULL }) })
-      const broken = await restart(kubeconfig, place, 'model/breaks', '--timeout=4s')
+      const broken = await restart(kubeconfig, place, 'model/breaks', '--timeout=8s')
       t.match(broken, {
         code: 1,
         out: /\nModel breaks: 0 of 1 new pod ready, 1 old pod left; ImagePullBackOff: pod "breaks-step-.*": container "main": Back-off pulling/,

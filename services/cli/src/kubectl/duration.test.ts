@@ -1,6 +1,5 @@
-import * as fc from 'fast-check'
 import t from 'tap'
-import { formatDuration, parseDuration } from './duration.ts'
+import { parseDuration } from './duration.ts'
 
 await t.test('times are read as kubectl reads them', (t) => {
   for (const [text, ms] of [
@@ -19,14 +18,5 @@ await t.test('times are read as kubectl reads them', (t) => {
     const wanted = { reason: 'FLAG_INVALID', message: /--timeout: ".*", want a time such as 90s/ }
     t.throws(() => parseDuration('--timeout', text), wanted, text)
   }
-  t.end()
-})
-
-await t.test('what is printed is read as the same', (t) => {
-  fc.assert(
-    fc.property(fc.nat(86_400), (seconds) => {
-      t.equal(parseDuration('--since', formatDuration(seconds * 1000)), seconds * 1000)
-    }),
-  )
   t.end()
 })

@@ -28,15 +28,3 @@ function toMs(text: string): number | undefined {
   )
   return Math.round(parts.reduce((sum, part) => sum + part, 0))
 }
-
-/** As text of whole seconds: `1h30m`, `90s` as `1m30s`. */
-export function formatDuration(ms: number): string {
-  const seconds = Math.round(ms / 1000)
-  const parts = [
-    [Math.floor(seconds / 3600), 'h'],
-    [Math.floor(seconds / 60) % 60, 'm'],
-    [seconds % 60, 's'],
-  ] as const
-  const text = parts.map(([count, unit]) => (count === 0 ? '' : `${count}${unit}`)).join('')
-  return text === '' ? '0s' : text
-}

@@ -45,7 +45,7 @@ await t.test('a name is one of the cluster, or the one that clients use', (t) =>
     ['model/router', 'Model router', ['router']],
     ['ensemble/both', 'Ensemble both', ['ocr']],
     ['faces', 'Ensemble faces', ['yolo', 'ocr']],
-    ['router/default', 'the router', []],
+    ['router/router', 'the router', []],
   ] as const) {
     const target = chooseTarget(NAMED, text)
     t.equal(target?.title, title, text)
@@ -55,8 +55,17 @@ await t.test('a name is one of the cluster, or the one that clients use', (t) =>
       text,
     )
   }
+  t.same(chooseTarget(NAMED, 'faces')?.missing, ['missing'])
   t.ok(chooseTarget({ models: [], ensembles: undefined }, 'router')?.isRouter)
-  for (const text of ['absent', 'model/faces', 'ensemble/yolo', 'pod/yolo', '', '/']) {
+  for (const text of [
+    'absent',
+    'model/faces',
+    'ensemble/yolo',
+    'pod/yolo',
+    'router/default',
+    '',
+    '/',
+  ]) {
     t.equal(chooseTarget(NAMED, text), undefined, text)
   }
   t.throws(() => chooseTarget(NAMED, 'both'), {

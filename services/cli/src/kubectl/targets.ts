@@ -15,6 +15,8 @@ export interface Target {
   /** `Ensemble faces` say, for texts. */
   readonly title: string
   readonly models: readonly Stored<ModelObject>[]
+  /** Names, as clients use them, of what the steps of an Ensemble run and is not there. */
+  readonly missing: readonly string[]
   /** Absent for a Model, and for the router. */
   readonly ensemble?: Stored<EnsembleObject>
   readonly isRouter: boolean
@@ -28,14 +30,15 @@ export interface Named {
 
 type Kind = 'ensemble' | 'model' | 'router'
 
-const ROUTER_TARGET: Target = { title: 'the router', models: [], isRouter: true }
+const ROUTER_TARGET: Target = { title: 'the router', models: [], missing: [], isRouter: true }
 const OF_KIND = /^(model|ensemble|router)s?(?:\.tutti\.dev)?\/(.+)$/
 
 /**
  * Finds what a name stands for in a namespace.
  *
  * @param text - `NAME`, `model/NAME`, `ensemble/NAME` or `router`; the name is that in the cluster, or that to clients.
- * @throws ServeError NOT_FOUND, FLAG_INVALID for a name of both kinds, ACCESS_DENIED if the user may not list what it could be.
+ * @throws ServeError NOT_FOUND, FLAG_INVALID for a name of both kinds, ACCESS_DENIED if the user may not list what it could be, or
+ * what it runs.
  */
 export async function findTarget(
   reader: Reader,
@@ -46,7 +49,8 @@ export async function findTarget(
     reader.list(MODEL, { namespace }),
   ])
   const target = chooseTarget({ ensembles, models }, text)
-  if (target !== undefined) return target
+  const isWhole = target?.ensemble === undefined || reader.refused.size === 0
+  if (target !== undefined && isWhole) return target
   for (const message of reader.refused.values()) throw new ServeError('ACCESS_DENIED', message)
   const names = [...(ensembles ?? []), ...(models ?? [])].map(({ metadata }) => metadata.name)
   const near = nearestName(text, names)
@@ -63,7 +67,7 @@ export function chooseTarget(named: Named, text: string): Target | undefined {
   const finders: Readonly<Record<Kind, () => Target | undefined>> = {
     ensemble: () => toEnsembleTarget(find(named.ensembles, name), named),
     model: () => toModelTarget(find(named.models, name)),
-    router: () => (kind === 'router' || text === 'router' ? ROUTER_TARGET : undefined),
+    router: () => (name === 'router' ? ROUTER_TARGET : undefined),
   }
   const found = (['ensemble', 'model', 'router'] as const)
     .filter((one) => kind === undefined || kind === one)
@@ -79,7 +83,8 @@ export function chooseTarget(named: Named, text: string): Target | undefined {
 }
 
 function toModelTarget(model: Stored<ModelObject> | undefined): Target | undefined {
-  return model && { title: `Model ${model.metadata.name}`, models: [model], isRouter: false }
+  const title = `Model ${model?.metadata.name}`
+  return model && { title, models: [model], missing: [], isRouter: false }
 }
 
 function toEnsembleTarget(
@@ -88,7 +93,7 @@ function toEnsembleTarget(
 ): Target | undefined {
   if (ensemble === undefined) return undefined
   const title = `Ensemble ${ensemble.metadata.name}`
-  return { title, ensemble, models: modelsOf(ensemble, named), isRouter: false }
+  return { title, ensemble, ...modelsOf(ensemble, named), isRouter: false }
 }
 
 /** The name in the cluster goes before the one that clients use. */
@@ -106,8 +111,9 @@ function find<T extends Stored<ModelObject | EnsembleObject>>(
 function modelsOf(
   ensemble: Stored<EnsembleObject>,
   { ensembles = [], models = [] }: Named,
-): readonly Stored<ModelObject>[] {
+): Pick<Target, 'models' | 'missing'> {
   const found = new Set<Stored<ModelObject>>()
+  const missing = new Set<string>()
   const seen = new Set([ensemble])
   // What is found on the way is appended, and visited too.
   for (const one of seen) {
@@ -116,7 +122,8 @@ function modelsOf(
       const nested = ensembles.find((object) => servedNameOf(object) === served)
       if (model !== undefined) found.add(model)
       else if (nested !== undefined) seen.add(nested)
+      else missing.add(served)
     }
   }
-  return [...found]
+  return { models: [...found], missing: [...missing] }
 }

@@ -44,6 +44,16 @@ await t.test('a step that ran twice is there as often as it was waited for', asy
   ])
 })
 
+await t.test(
+  'a step that reads a stream, which goes on meanwhile, leaves the path unknown',
+  async (t) => {
+    t.same(pathOf(span('a', 0, 6), span('b', 1, 2), span('b', 7, 9)), ['b', 'a'])
+    t.same(pathOf(span('a', 0, 6), span('b', 1, 2), span('b', 5, 8)), [])
+    const spans = [{ ...span('', 0, 9, 0), computeMs: 12 }, span('a', 0, 6), span('b', 5, 8)]
+    t.match(requestTimes({ spans, leftOut: 0 }), { path: [], allMs: 9, betweenMs: 0 })
+  },
+)
+
 await t.test('the parts of the critical path and what is between are the whole time', async (t) => {
   const spans = [
     span('', 0, 10, 0),

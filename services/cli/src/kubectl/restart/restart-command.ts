@@ -1,4 +1,10 @@
-import { type FlagTable, type ProcessEnvironment, sleep, systemClock } from '@tutti/chassis'
+import {
+  type FlagTable,
+  type ProcessEnvironment,
+  printable,
+  sleep,
+  systemClock,
+} from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { DEPLOYMENT, type Deployment, keyOf, type Stored } from '@tutti/kube'
 import { type Command, withFlags } from '../../command.ts'
@@ -63,6 +69,9 @@ async function restart(
   const deployments = await deploymentsOf(cluster, target)
   const patch = {
     spec: { template: { metadata: { annotations: { [RESTARTED_AT]: new Date().toISOString() } } } },
+  }
+  for (const name of target.missing) {
+    environment.out(`${target.title}: no Model ${printable(name)} in namespace ${namespace}\n`)
   }
   const restarted: Restarted[] = []
   for (const { title, deployment } of deployments) {
