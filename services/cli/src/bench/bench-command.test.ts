@@ -100,10 +100,13 @@ await t.test('`tutti bench` loads a server', async (t) => {
   await t.test('it prints the results so far when the user ends it', async (t) => {
     const signals = createSignalSource()
     const argv = ['bench', 'numbers', '--shape=a=b=1,3', `--url=${serving.rest}`]
-    const running = runCommand([...argv, '--duration=3600', '--format=json'], { signals })
+    const svg = `--svg=${join(folder, 'none', 'x.svg')}`
+    const running = runCommand([...argv, '--duration=3600', '--format=json', svg], { signals })
     await until('the load', () => signals.listeners > 0)
     signals.send('SIGINT')
-    const { wasInterrupted, results } = JSON.parse((await running).out)
+    const { out, code, err } = await running
+    const { wasInterrupted, results } = JSON.parse(out)
+    t.match({ code, err }, { code: 2, err: /--svg: .* cannot be written/ }, 'it costs no figures')
     t.ok(wasInterrupted)
     t.ok(results[0].seconds < 3600)
     t.equal(signals.listeners, 0)

@@ -17,6 +17,8 @@ import { type Load, readLoads } from './load.ts'
 import { runLoad, type Target } from './run-load.ts'
 
 const MOST_TARGETS = 4
+/** A server that stopped answering ends no run else; `--timeout-secs` may ask for more. */
+const LAST_ANSWERS_SECS = 60
 
 export const benchCommand: Command = {
   name: 'bench',
@@ -102,6 +104,7 @@ async function bench(
         durationMs: flags.duration * 1000,
         warmUpMs: flags['warm-up'] * 1000,
         maxInFlight: flags['max-in-flight'],
+        lastAnswersMs: Math.max(LAST_ANSWERS_SECS, flags['timeout-secs'] ?? 0) * 1000,
         clock: systemClock,
         signal: stop.signal,
       })
@@ -115,9 +118,10 @@ async function bench(
     unlisten()
   }
   tell(renderPlot(results))
-  if (flags.svg !== undefined) await writeSvg(flags.svg, drawBench({ model, urls, results }))
   if (flags.format === 'json') {
     environment.out(renderReport(o.request, { results, wasInterrupted: stop.signal.aborted }))
   }
+  // Last: a file that cannot be written costs no figures.
+  if (flags.svg !== undefined) await writeSvg(flags.svg, drawBench({ model, urls, results }))
   return results.every(({ answered, failed }) => answered > 0 && failed === 0) ? 0 : 1
 }

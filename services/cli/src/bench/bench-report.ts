@@ -30,7 +30,10 @@ const TargetReport = z.object({
   answered: z.int(),
   failed: z.int().meta({ description: 'Requests that failed; they are in no other figure.' }),
   failures: listOf(Failures),
-  unanswered: z.int().meta({ description: 'In flight when the run was ended.' }),
+  unanswered: z.int().meta({
+    description:
+      'Without an answer when the user ended the run, or --timeout-secs, and at least 60 s, after it.',
+  }),
   unsent: z.int().meta({ description: 'Due at a rate, and not sent.' }),
   answersPerSecond: z.number(),
   latencyMs: Latencies.nullable().meta({ description: 'null if there was no answer.' }),

@@ -17,7 +17,7 @@ export interface BenchResult {
   /** Requests that failed; they are in no other figure. */
   readonly failed: number
   readonly failures: readonly Failures[]
-  /** In flight when the run was ended. */
+  /** Without an answer when the run was ended, or long after its end. */
   readonly unanswered: number
   /** Due in an open loop, and not sent. */
   readonly unsent: number
@@ -88,7 +88,7 @@ function notesOf(
   const notes = failures.map(
     ({ reason, count, message }) => `${count} failed with ${reason}, the first: ${message}`,
   )
-  if (unanswered > 0) notes.push(`${unanswered} were in flight when the run was ended`)
+  if (unanswered > 0) notes.push(`${unanswered} had no answer when the run ended`)
   if (unsent > 0) {
     const why = isFull
       ? 'as many were in flight as --max-in-flight allows'

@@ -148,6 +148,7 @@ await t.test('the end of a run cancels the requests in flight', async (t) => {
     durationMs: 60_000,
     warmUpMs: 0,
     maxInFlight: 3,
+    lastAnswersMs: 60_000,
     clock: systemClock,
     signal: stop.signal,
   }
@@ -161,6 +162,39 @@ await t.test('the end of a run cancels the requests in flight', async (t) => {
     t.ok((tally?.elapsedMs ?? 0) < 60_000)
   }
 })
+
+await t.test(
+  'a server that answers no more is given up after a while, and the others go on',
+  async (t) => {
+    const clock = steppingClock(t, 1)
+    const { server, send } = serverOf(clock, 10)
+    const silent: Turn['send'] = (signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
+      })
+    const warmUpMs = 20
+    const o = {
+      durationMs: 200,
+      warmUpMs,
+      maxInFlight: 3,
+      lastAnswersMs: 500,
+      clock,
+      signal: never,
+    }
+    for (const load of [
+      { kind: 'open', rate: 1000 },
+      { kind: 'closed', concurrency: 3 },
+    ] as const) {
+      const startedAt = clock.now()
+      const [dead, alive] = await runLoad([{ send: silent }, { send }], load, o)
+      t.match(dead, { unanswered: 3, failedCount: 0, elapsedMs: 100 })
+      t.equal((dead?.unsent ?? 0) > 50, load.kind === 'open', 'what was due is counted')
+      t.ok((alive?.latencies.count ?? 0) > 20 && alive?.unanswered === 0)
+      t.ok(clock.now() - startedAt < 2000, 'it waits for the last answers once, and in the warm-up')
+    }
+    t.equal(server.inFlight, 0)
+  },
+)
 
 await t.test('targets take turns, each as long as the others', async (t) => {
   t.same(planTurns(1, 5000), [[0, 5000]])

@@ -74,7 +74,8 @@ class OpenLoop {
       tally.isFull = true
       await this.#waitForAnswer()
     }
-    if (!signal.aborted) tally.unsent += this.#dueUntilTheEnd()
+    // Of a run that the user ended the rest was not due.
+    if (clock.now() >= this.#endAt) tally.unsent += this.#dueUntilTheEnd()
     while (this.#inFlight > 0) await this.#waitForAnswer()
   }
 

@@ -1,4 +1,6 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import type { Load } from './load.ts'
 import { poissonGaps, runOpenLoop, seededRandom } from './open-loop.ts'
 import { Tally } from './tally.ts'
@@ -14,6 +16,8 @@ export interface RunOptions {
   readonly durationMs: number
   readonly warmUpMs: number
   readonly maxInFlight: number
+  /** How long the last answers of a turn are waited for; then they are given up. */
+  readonly lastAnswersMs: number
   readonly clock: Clock
   /** Ends the run at once. */
   readonly signal: AbortSignal
@@ -34,14 +38,20 @@ export async function runLoad(
   const runners = targets.map((target) => ({ ...target, run: loop(load, o.maxInFlight) }))
   const tallies = targets.map(() => new Tally())
   const { clock, signal } = o
+  const { lastAnswersMs } = o
   for (const { send, run } of runners) {
     if (o.warmUpMs === 0 || signal.aborted) break
-    await run({ send, tally: new Tally(), durationMs: o.warmUpMs, clock, signal })
+    const turn = { send, tally: new Tally(), durationMs: o.warmUpMs, clock, signal }
+    await runBounded(turn, run, lastAnswersMs)
   }
+  // One that does not answer any more has no further turns: each would take as long.
+  const silent = new Set<number>()
   for (const [index, durationMs] of planTurns(targets.length, o.durationMs)) {
     const [runner, tally] = [runners[index], tallies[index]]
     if (runner === undefined || tally === undefined || signal.aborted) break
-    await measure({ send: runner.send, tally, durationMs, clock, signal }, runner.run)
+    if (silent.has(index)) continue
+    const turn = { send: runner.send, tally, durationMs, clock, signal }
+    if (!(await measure(turn, runner.run, lastAnswersMs))) silent.add(index)
   }
   return tallies
 }
@@ -69,13 +79,42 @@ function loop(load: Load, maxInFlight: number): Run {
   return (turn) => runOpenLoop(turn, { gapMs, rate: load.rate, maxInFlight })
 }
 
-async function measure(turn: Turn, run: Run): Promise<void> {
+/** @returns false if the server left requests without an answer. */
+async function measure(turn: Turn, run: Run, lastAnswersMs: number): Promise<boolean> {
   const { clock, tally, durationMs, signal } = turn
   const startedAt = clock.now()
   const before = performance.eventLoopUtilization()
-  await run(turn)
+  const isAnswered = await runBounded(turn, run, lastAnswersMs)
   tally.busyMs += performance.eventLoopUtilization(before).active
   const tookMs = clock.now() - startedAt
   // An open loop may have nothing to do at its end.
-  tally.elapsedMs += signal.aborted ? tookMs : Math.max(tookMs, durationMs)
+  tally.elapsedMs += signal.aborted
+    ? tookMs
+    : isAnswered
+      ? Math.max(tookMs, durationMs)
+      : durationMs
+  return isAnswered
+}
+
+/** Ends a turn whose last answers do not come. @returns false if it did. */
+async function runBounded(turn: Turn, run: Run, lastAnswersMs: number): Promise<boolean> {
+  const { clock, durationMs, signal } = turn
+  const stop = new AbortController()
+  // Each request in flight listens.
+  setMaxListeners(0, stop.signal)
+  const end = (): void => stop.abort(signal.reason)
+  signal.addEventListener('abort', end, { once: true })
+  if (signal.aborted) end()
+  let isAnswered = true
+  const cancel = clock.setTimer(durationMs + lastAnswersMs, () => {
+    isAnswered = false
+    stop.abort(new ServeError('CANCELLED', 'the last answers did not come'))
+  })
+  try {
+    await run({ ...turn, signal: stop.signal })
+  } finally {
+    cancel()
+    signal.removeEventListener('abort', end)
+  }
+  return isAnswered
 }

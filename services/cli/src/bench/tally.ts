@@ -17,7 +17,7 @@ export class Tally {
   elapsedMs = 0
   /** Milliseconds of these in which this thread computed. */
   busyMs = 0
-  /** Requests that had no answer when the user ended the run. */
+  /** Requests that had no answer when the user ended the run, or long after its end. */
   unanswered = 0
   /** Requests of an open loop that were due and could not be sent. */
   unsent = 0

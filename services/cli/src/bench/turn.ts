@@ -7,7 +7,7 @@ export interface Turn {
   /** Sends the request, and ends with its answer. */
   readonly send: (signal: AbortSignal) => Promise<void>
   readonly tally: Tally
-  /** Requests are sent for so long; then the turn ends with the last answer. */
+  /** Requests are sent for so long; then the turn ends with the last answer, or when `signal` gives it up. */
   readonly durationMs: number
   readonly clock: Clock
   /** Ends the turn at once: what is in flight is given up. */
