@@ -1,5 +1,7 @@
 // needs: python
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import t from 'tap'
@@ -81,6 +83,7 @@ await t.test('`tutti trace` shows one request, over both protocols', async (t) =
     t.match(await trace('chain', INPUT, at, nowhere), {
       code: 2,
       err: /--svg: .* cannot be written/,
+      out: /^chain, version 1: .*critical path: /s,
     })
   })
 })
@@ -90,6 +93,29 @@ await t.test('`tutti trace` says that a server restricts step times to a header'
   const { grpc, rest } = await serveEcho(t, MODELS, argv)
   for (const url of [grpc, rest]) {
     t.match(await trace('chain', INPUT, `--url=${url}`), { code: 1, err: /is restricted/, out: '' })
+  }
+})
+
+await t.test('a server that tells steps of another form', async (t) => {
+  const span = { step: 'a', model: 'm', waitsFor: [], startMs: 0, endMs: 1, queueMs: 0 }
+  const told = [
+    '[',
+    { spans: [], leftOut: 0 },
+    { spans: [{ ...span, computeMs: 0, reason: '', depth: 1e9 }], leftOut: 0 },
+    { spans: [{ ...span, computeMs: 0, reason: '', depth: 0 }], leftOut: -1.5 },
+  ]
+  for (const steps of told) {
+    const parameters = { tutti_steps: typeof steps === 'string' ? steps : JSON.stringify(steps) }
+    const answer = { name: 'm', model_name: 'm', inputs: [], outputs: [], parameters }
+    const server = createServer((_, response) => void response.end(JSON.stringify(answer)))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : undefined
+    const found = await trace('m', `--url=http://127.0.0.1:${port}`)
+    t.match(found, { code: 1, out: '', err: /in a form of another version/ })
+    server.closeAllConnections()
+    server.close()
   }
 })
 

@@ -49,8 +49,8 @@ export const traceCommand: Command = {
         const inputs = await readInputs(metadata, flags, environment)
         const request = { modelName: model, modelVersion: version, inputs }
         const trace = await traceRequest(client, request, metadata)
-        if (flags.svg !== undefined) await writeSvg(flags.svg, drawTrace(trace))
         environment.out(flags.format === 'json' ? renderTraceResult(trace) : renderTrace(trace))
+        if (flags.svg !== undefined) await writeSvg(flags.svg, drawTrace(trace))
         return 0
       } finally {
         client.close()
@@ -86,7 +86,10 @@ function readSteps(response: InferResponseParts | undefined): RecordedSteps {
     throw new ServeError('UNSUPPORTED', text)
   }
   try {
-    return parseSteps(told.value)
+    const steps = parseSteps(told.value)
+    // Even a model alone has one.
+    if (steps.spans.length > 0) return steps
+    throw new Error('no spans')
   } catch (cause) {
     const text = `the server says what its steps took in a form of another version: ${printable(told.value.slice(0, 80))}`
     throw new ServeError('MALFORMED_MESSAGE', text, { cause })

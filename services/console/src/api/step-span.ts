@@ -1,10 +1,13 @@
 import { z } from 'zod'
 
+/** Far more than servers allow; a text has an indent for each. */
+const MOST_DEPTH = 1000
+
 /** What one execution of a request took, in milliseconds; see `StepSpan` of the server. */
 export const StepSpan = z.object({
   step: z.string(),
   model: z.string(),
-  depth: z.number(),
+  depth: z.int().min(0).max(MOST_DEPTH),
   waitsFor: z.array(z.string()).readonly(),
   startMs: z.number(),
   endMs: z.number(),
@@ -17,7 +20,7 @@ export type StepSpan = Readonly<z.infer<typeof StepSpan>>
 /** The steps of a request, and how many of them are not told. */
 export const RecordedSteps = z.object({
   spans: z.array(StepSpan).readonly(),
-  leftOut: z.number(),
+  leftOut: z.int().min(0),
 })
 export type RecordedSteps = Readonly<z.infer<typeof RecordedSteps>>
 
