@@ -10,9 +10,10 @@ const END_OF_SCREEN = `${ESCAPE}J`
 /** Of a terminal that does not say it. */
 const SIZE = { columns: 80, rows: 24 }
 
-/** The terminal of a process; undefined if its input or output is another thing. */
+/** The terminal of a process; undefined if its input or output is another thing, or it knows no control sequences. */
 export function terminalOf(process: NodeJS.Process): Terminal | undefined {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) return undefined
+  const { stdin, stdout, env } = process
+  if (!stdin.isTTY || !stdout.isTTY || env['TERM'] === 'dumb') return undefined
   return { openScreen: (o) => openScreen(process, o) }
 }
 

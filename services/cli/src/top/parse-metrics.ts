@@ -9,10 +9,10 @@ const NAME = /[a-zA-Z_:][\w:]*/y
 const LABEL = /\s*([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*,?/y
 const VALUE = /\s*\}?\s*(\S+)/y
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n' }
-const INFINITIES: Readonly<Record<string, number>> = {
-  '+Inf': Number.POSITIVE_INFINITY,
-  '-Inf': Number.NEGATIVE_INFINITY,
-}
+const INFINITIES: ReadonlyMap<string, number> = new Map([
+  ['+Inf', Number.POSITIVE_INFINITY],
+  ['-Inf', Number.NEGATIVE_INFINITY],
+])
 
 /**
  * Reads the Prometheus text format. Lines that are none of it are left out.
@@ -43,7 +43,7 @@ function parseSample(line: string, name: string): Sample | undefined {
     }
   }
   const [, number = ''] = match(VALUE, line, at) ?? []
-  const value = INFINITIES[number] ?? Number(number)
+  const value = INFINITIES.get(number) ?? Number(number)
   return number === '' || Number.isNaN(value) ? undefined : { name, labels, value }
 }
 

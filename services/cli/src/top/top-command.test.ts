@@ -1,10 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { env } from 'node:process'
+import process, { env } from 'node:process'
 import { createSignalSource, freePort, until } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { terminalOf } from '../terminal.ts'
 import { echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
 import { openTerminal } from '../testing/run-shell.ts'
@@ -13,6 +14,7 @@ import { parseMetrics } from './parse-metrics.ts'
 import { parseMetricsUrl, readMetrics } from './read-metrics.ts'
 import { parseReading } from './reading.ts'
 import { renderTop } from './render-top.ts'
+import { renderTopResult, TopResult } from './top-result.ts'
 
 const MAIN = join(import.meta.dirname, '../main.ts')
 const ESCAPE = '\u001b'
@@ -82,6 +84,18 @@ await t.test('`tutti top` reads labels with any characters', async () => {
       return true
     }),
   )
+})
+
+await t.test('figures that are none, or have no end, are not known', async (t) => {
+  const pending = (model: string, value: string) =>
+    `nv_inference_pending_request_count{model="${model}"} ${value}`
+  const text = `process_resident_memory_bytes +Inf\n${pending('m', '+Inf')}\n`
+  const reading = parseReading(`${text}${pending('none', 'toString')}`, 1000)
+  const view = { url: 'x', reading, rows: modelRows(reading, undefined), problem: undefined }
+  const { models, ...rest } = TopResult.parse(JSON.parse(renderTopResult(view, 1000)))
+  t.match(models, [{ model: 'm', pending: null }])
+  t.equal(models.length, 1)
+  t.equal(rest.processMemoryBytes, null)
 })
 
 await t.test('`tutti top` shows the rates between two readings', async (t) => {
@@ -209,6 +223,18 @@ async function openTop(t: Test, script: string, url: string) {
   const pid = /\d+/.exec(await terminal.type('', /pid \d+\r/))?.[0]
   return { ...terminal, pid: Number(pid) }
 }
+
+await t.test('a terminal without control sequences is none', (t) => {
+  const like = (TERM: string): NodeJS.Process =>
+    Object.create(process, {
+      stdin: { value: { isTTY: true } },
+      stdout: { value: { isTTY: true } },
+      env: { value: { TERM } },
+    })
+  t.equal(terminalOf(like('dumb')), undefined)
+  t.ok(terminalOf(like('xterm')))
+  t.end()
+})
 
 await t.test('`tutti top` follows a server at a terminal, and restores the terminal', async (t) => {
   const server = await openMetrics(t, metricsOf({ 'one\u001b[31m': [1, 1] }))

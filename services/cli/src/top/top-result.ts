@@ -10,7 +10,7 @@ const ModelFigures = z.object({
   model: z.string(),
   namespace: z.string().nullable(),
   version: z.string(),
-  pending: z.number().meta({ description: 'Requests that wait.' }),
+  pending: figure('Requests that wait.'),
   requestsPerSecond: figure('Requests that went well.'),
   failuresPerSecond: figure('Requests that failed.'),
   inFlight: figure('Requests in flight on average.'),
@@ -37,7 +37,7 @@ type TopResult = z.infer<typeof TopResult>
 
 /** One line. */
 export function renderTopResult({ url, reading, rows }: TopView, intervalMs: number): string {
-  const gauge = (name: string): number | null => reading?.gauges.get(name) ?? null
+  const gauge = (name: string): number | null => known(reading?.gauges.get(name))
   const result: TopResult = {
     url,
     intervalSecs: intervalMs / 1000,
@@ -60,6 +60,7 @@ function toFigures({
 }: ModelRow): z.infer<typeof ModelFigures> {
   return {
     ...row,
+    pending: known(row.pending),
     namespace: namespace ?? null,
     requestsPerSecond: known(rates?.requestsPerSecond),
     failuresPerSecond: known(rates?.failuresPerSecond),
