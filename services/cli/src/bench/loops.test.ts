@@ -163,15 +163,17 @@ await t.test('the end of a run cancels the requests in flight', async (t) => {
   }
 })
 
+/** Of a server that never answers. */
+const silent: Turn['send'] = (signal) =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
+  })
+
 await t.test(
   'a server that answers no more is given up after a while, and the others go on',
   async (t) => {
     const clock = steppingClock(t, 1)
     const { server, send } = serverOf(clock, 10)
-    const silent: Turn['send'] = (signal) =>
-      new Promise((_, reject) => {
-        signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
-      })
     const warmUpMs = 20
     const o = {
       durationMs: 200,

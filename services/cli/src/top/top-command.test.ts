@@ -86,9 +86,10 @@ await t.test('`tutti top` reads labels with any characters', async () => {
   )
 })
 
+const pending = (model: string, value: string) =>
+  `nv_inference_pending_request_count{model="${model}"} ${value}`
+
 await t.test('figures that are none, or have no end, are not known', async (t) => {
-  const pending = (model: string, value: string) =>
-    `nv_inference_pending_request_count{model="${model}"} ${value}`
   const text = `process_resident_memory_bytes +Inf\n${pending('m', '+Inf')}\n`
   const reading = parseReading(`${text}${pending('none', 'toString')}`, 1000)
   const view = { url: 'x', reading, rows: modelRows(reading, undefined), problem: undefined }
@@ -224,13 +225,15 @@ async function openTop(t: Test, script: string, url: string) {
   return { ...terminal, pid: Number(pid) }
 }
 
+/** This process at a terminal of a kind. */
+const like = (TERM: string): NodeJS.Process =>
+  Object.create(process, {
+    stdin: { value: { isTTY: true } },
+    stdout: { value: { isTTY: true } },
+    env: { value: { TERM } },
+  })
+
 await t.test('a terminal without control sequences is none', (t) => {
-  const like = (TERM: string): NodeJS.Process =>
-    Object.create(process, {
-      stdin: { value: { isTTY: true } },
-      stdout: { value: { isTTY: true } },
-      env: { value: { TERM } },
-    })
   t.equal(terminalOf(like('dumb')), undefined)
   t.ok(terminalOf(like('xterm')))
   t.end()
