@@ -30,8 +30,8 @@ export const URL_FLAG = {
   description: 'Address of the server: grpc://, grpcs://, http:// or https://. Streams need gRPC.',
 } as const satisfies FlagTable[string]
 
-/** How servers are reached, their address apart. */
-export const CONNECTION_FLAGS = {
+/** Who the client is to a server, and which servers it trusts. */
+export const ACCESS_FLAGS = {
   'token-file': {
     type: 'string',
     path: 'file',
@@ -49,6 +49,13 @@ export const CONNECTION_FLAGS = {
     description: "File with the client's certificate, in PEM.",
   },
   'tls-key': { type: 'string', path: 'file', description: "File with the client's key, in PEM." },
+} as const satisfies FlagTable
+
+export type AccessFlags = FlagValues<typeof ACCESS_FLAGS>
+
+/** How servers are reached, their address apart. */
+export const CONNECTION_FLAGS = {
+  ...ACCESS_FLAGS,
   'timeout-secs': {
     type: 'int',
     min: 1,

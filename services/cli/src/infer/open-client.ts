@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { openGrpcClient } from './grpc-client.ts'
-import type { ConnectionFlags } from './infer-flags.ts'
+import type { AccessFlags, ConnectionFlags } from './infer-flags.ts'
 import { type ModelClient, parseServerUrl } from './model-client.ts'
 import { openRestClient } from './rest-client.ts'
 
@@ -21,10 +21,11 @@ export async function openClient(
   const url = parseServerUrl(flags.url)
   const timeoutMs = o.timeoutMs ?? (flags['timeout-secs'] && flags['timeout-secs'] * 1000)
   const open = url.protocol.startsWith('grpc') ? openGrpcClient : openRestClient
+  const access = await readAccess(flags, environment)
   return open({
     url,
-    tls: await readTls(flags),
-    headers: { ...(await readToken(flags, environment)), ...o.headers },
+    ...access,
+    headers: { ...access.headers, ...o.headers },
     ...(timeoutMs !== undefined && { timeoutMs }),
   })
 }
@@ -42,7 +43,12 @@ export async function readGiven(flag: string, file: string): Promise<Buffer> {
   }
 }
 
-async function readTls(flags: ConnectionFlags) {
+/** What the flags, and TUTTI_TOKEN, give a client. @throws ServeError FLAG_INVALID */
+export async function readAccess(flags: AccessFlags, environment: ProcessEnvironment) {
+  return { tls: await readTls(flags), headers: await readToken(flags, environment) }
+}
+
+async function readTls(flags: AccessFlags) {
   const read = async (flag: 'tls-ca' | 'tls-cert' | 'tls-key') => {
     const file = flags[flag]
     return file === undefined ? undefined : (await readGiven(flag, file)).toString('utf8')
@@ -58,7 +64,10 @@ async function readTls(flags: ConnectionFlags) {
   }
 }
 
-async function readToken(flags: ConnectionFlags, { env }: ProcessEnvironment) {
+async function readToken(
+  flags: AccessFlags,
+  { env }: ProcessEnvironment,
+): Promise<Readonly<Record<string, string>>> {
   const file = flags['token-file']
   const token =
     file === undefined ? env['TUTTI_TOKEN'] : (await readGiven('token-file', file)).toString('utf8')

@@ -1,5 +1,5 @@
-import { Agent as HttpAgent, request as requestHttp } from 'node:http'
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
 import { isReason, ServeError } from '@tutti/errors'
 import {
   HEADER_LENGTH_HEADER,
@@ -10,15 +10,11 @@ import {
 import { isDatatype, type NamedTensor, type Parameters } from '@tutti/tensor'
 import { z } from 'zod'
 import { reasonOfStatus } from '../reason-of-status.ts'
+import { callHttp, type HttpAnswer, type HttpCall } from './call-http.ts'
 import type { ModelClient, ModelClientOptions } from './model-client.ts'
 
 interface RestOptions extends ModelClientOptions {
   readonly agent: HttpAgent
-}
-
-interface Answer {
-  readonly body: Buffer
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
 const TensorMetadata = z.object({
@@ -101,7 +97,7 @@ function encodeRequest({ inputs, outputs = [] }: InferRequestParts) {
   }
 }
 
-function decodeResponse({ body, headers }: Answer): InferResponseParts {
+function decodeResponse({ body, headers }: HttpAnswer): InferResponseParts {
   const jsonBytes = Number(headers[HEADER_LENGTH_HEADER.toLowerCase()] ?? body.byteLength)
   const response = parse(Response, body.subarray(0, jsonBytes))
   let at = jsonBytes
@@ -144,64 +140,14 @@ function malformed(what: string): ServeError {
   )
 }
 
-interface Call {
-  readonly method: 'GET' | 'POST'
-  readonly path: string
-  readonly parts?: readonly Uint8Array[]
-  readonly headers?: Readonly<Record<string, string>>
-  /** Gives the call up. */
-  readonly signal?: AbortSignal
+async function call(o: RestOptions, { path, ...sent }: Omit<HttpCall, 'url'> & { path: string }) {
+  const url = new URL(o.url.pathname.replace(/\/$/, '') + path, o.url)
+  const answer = await callHttp(o, { ...sent, url })
+  if (answer.status !== 200) throw refusal(answer)
+  return answer
 }
 
-function call(o: RestOptions, { method, path, parts = [], headers, signal: end }: Call) {
-  const { url, tls, timeoutMs, agent } = o
-  const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
-  const signal = timeout && end ? AbortSignal.any([timeout, end]) : (timeout ?? end)
-  const send = url.protocol === 'https:' ? requestHttps : requestHttp
-  return new Promise<Answer>((resolve, reject) => {
-    const sent = send(new URL(url.pathname.replace(/\/$/, '') + path, url), {
-      ...tls,
-      agent,
-      method,
-      headers: {
-        ...o.headers,
-        ...headers,
-        'content-length': parts.reduce((sum, part) => sum + part.byteLength, 0),
-      },
-      ...(signal && { signal }),
-    })
-    const fail = (error: unknown) => reject(toServeError(o, error, timeout))
-    sent.on('error', fail)
-    sent.on('response', (response) => {
-      const pieces: Buffer[] = []
-      response.on('data', (piece: Buffer) => pieces.push(piece))
-      response.on('error', fail)
-      response.on('end', () => {
-        const answer = { body: Buffer.concat(pieces), headers: response.headers }
-        if (response.statusCode === 200) resolve(answer)
-        else reject(refusal(response.statusCode, answer))
-      })
-    })
-    for (const part of parts) sent.write(part)
-    sent.end()
-  })
-}
-
-function toServeError(
-  { url }: ModelClientOptions,
-  error: unknown,
-  timeout?: AbortSignal,
-): ServeError {
-  const { message } = ServeError.from(error)
-  if (timeout?.aborted === true) {
-    return new ServeError('DEADLINE_EXCEEDED', `${url.host} did not answer in time`, {
-      cause: error,
-    })
-  }
-  return new ServeError('SERVER_NOT_READY', `${url.host}: ${message}`, { cause: error })
-}
-
-function refusal(status = 0, { body, headers }: Answer): ServeError {
+function refusal({ status, body, headers }: HttpAnswer): ServeError {
   const told = String(headers['tutti-error-reason'])
   const reason = isReason(told) ? told : (reasonOfStatus(status) ?? 'INVALID_REQUEST')
   const text = body.toString('utf8')

@@ -11,8 +11,12 @@ export interface ModelRow {
   readonly rates: Rates | undefined
   /** Requests in flight on average: those that ended, by their rate and duration. */
   readonly inFlight: number | undefined
+  /** Quantiles of requests in the last minute. */
   readonly p50Ms: number | undefined
   readonly p99Ms: number | undefined
+  /** Quantiles of the times to first responses, between the readings. */
+  readonly firstResponseP50Ms: number | undefined
+  readonly firstResponseP99Ms: number | undefined
 }
 
 /** The busiest model first, then by name. */
@@ -26,8 +30,8 @@ export function modelRows(now: Reading, before: Reading | undefined): readonly M
 function toRow(now: ModelReading, before: ModelReading | undefined, elapsedMs: number): ModelRow {
   const { model, namespace, version, pending } = now
   const rates = countRates(now.counts, before?.counts, elapsedMs)
-  const quantile = (q: number): number | undefined =>
-    now.quantiles.get(q) ?? bucketQuantile(now.firstResponses, before?.firstResponses, q)
+  const firstResponse = (q: number): number | undefined =>
+    bucketQuantile(now.firstResponses, before?.firstResponses, q)
   return {
     model,
     namespace,
@@ -35,8 +39,10 @@ function toRow(now: ModelReading, before: ModelReading | undefined, elapsedMs: n
     pending,
     rates,
     inFlight: rates && inFlightOf(rates),
-    p50Ms: quantile(0.5),
-    p99Ms: quantile(0.99),
+    p50Ms: now.quantiles.get(0.5),
+    p99Ms: now.quantiles.get(0.99),
+    firstResponseP50Ms: firstResponse(0.5),
+    firstResponseP99Ms: firstResponse(0.99),
   }
 }
 

@@ -1,5 +1,7 @@
 import { flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { callHttp, type HttpConnection } from '../infer/call-http.ts'
+import { reasonOfStatus } from '../reason-of-status.ts'
 import { parseReading, type Reading } from './reading.ts'
 
 const TIMEOUT_MS = 5000
@@ -15,35 +17,27 @@ export function parseMetricsUrl(text: string): URL {
   return url.pathname === '/' ? new URL('/metrics', url) : url
 }
 
-/** Asks a server for its metrics. @throws ServeError SERVER_NOT_READY if it does not give them. */
-export async function readMetrics(url: URL, signal?: AbortSignal): Promise<Reading> {
-  try {
-    const timeout = AbortSignal.timeout(TIMEOUT_MS)
-    const response = await fetch(url, {
-      signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
-    })
-    if (!response.ok) throw new Error(`HTTP ${response.status}`)
-    return parseReading(await readText(response), performance.now())
-  } catch (error) {
-    throw new ServeError('SERVER_NOT_READY', `${url.host}: ${reasonOf(error)}`, { cause: error })
-  }
+/** Where metrics come from, and how. */
+export interface MetricsSource extends Pick<HttpConnection, 'tls' | 'headers'> {
+  readonly url: URL
 }
 
-async function readText({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  const parts: string[] = []
-  let bytes = 0
-  for await (const part of body ?? []) {
-    bytes += part.byteLength
-    if (bytes > MOST_BYTES) throw new Error(`more than ${MOST_BYTES} bytes`)
-    parts.push(decoder.decode(part, { stream: true }))
+/**
+ * Asks a server for its metrics.
+ *
+ * @throws ServeError SERVER_NOT_READY or DEADLINE_EXCEEDED without an answer, and the reason of a status other than 200.
+ */
+export async function readMetrics(
+  { url, tls, headers }: MetricsSource,
+  signal?: AbortSignal,
+): Promise<Reading> {
+  const { status, body } = await callHttp(
+    { tls, headers, timeoutMs: TIMEOUT_MS },
+    { url, method: 'GET', mostBytes: MOST_BYTES, ...(signal && { signal }) },
+  )
+  if (status !== 200) {
+    const problem = `${url.href} gives no metrics: HTTP ${status}`
+    throw new ServeError(reasonOfStatus(status) ?? 'INVALID_REQUEST', problem)
   }
-  return parts.join('')
-}
-
-/** `fetch` has what happened in the cause. */
-function reasonOf(error: unknown): string {
-  const { message, cause } = ServeError.from(error)
-  const inner = cause instanceof Error ? cause.cause : undefined
-  return inner instanceof Error ? inner.message || inner.name : message
+  return parseReading(body.toString('utf8'), performance.now())
 }

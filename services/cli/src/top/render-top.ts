@@ -27,6 +27,8 @@ interface Column {
 const COLUMN_CHARACTERS = 9
 const LEAST_NAME = 16
 const UNKNOWN = '–'
+const MARK = '*'
+const LEGEND = `${MARK} time to the first response, in the last interval`
 
 const COLUMNS: readonly Column[] = [
   { title: 'req/s', priority: 0, show: ({ rates }) => formatRate(rates?.requestsPerSecond) },
@@ -36,8 +38,8 @@ const COLUMNS: readonly Column[] = [
   { title: 'mean', priority: 2, show: ({ rates }) => formatMs(rates?.requestMs) },
   { title: 'queue', priority: 7, show: ({ rates }) => formatMs(rates?.queueMs) },
   { title: 'compute', priority: 8, show: ({ rates }) => formatMs(rates?.computeMs) },
-  { title: 'p50', priority: 5, show: ({ p50Ms }) => formatMs(p50Ms) },
-  { title: 'p99', priority: 4, show: ({ p99Ms }) => formatMs(p99Ms) },
+  { title: 'p50', priority: 5, show: (row) => quantile(row.p50Ms, row.firstResponseP50Ms) },
+  { title: 'p99', priority: 4, show: (row) => quantile(row.p99Ms, row.firstResponseP99Ms) },
 ]
 
 /** The lines of the table, without line ends. @param size - they fit into it; absent: all of them, as wide as they are. */
@@ -51,7 +53,7 @@ export function renderTop(view: TopView, size?: Size): readonly string[] {
     fit(name, nameWidth) + texts.map((text) => text.padStart(COLUMN_CHARACTERS)).join('')
   const head = [
     headOf(view),
-    '',
+    view.rows.some(isMarked) ? LEGEND : '',
     line(
       'model',
       columns.map(({ title }) => title),
@@ -68,6 +70,16 @@ export function renderTop(view: TopView, size?: Size): readonly string[] {
   const left = view.rows.length - count
   const all = [...head, ...lines, ...(left > 0 ? [`and ${left} more`] : [])]
   return size === undefined ? all : all.slice(0, size.rows).map((text) => cut(text, size.columns))
+}
+
+/** Of a stream the time to its first response stands in for that of the request. */
+function quantile(requestMs: number | undefined, firstResponseMs: number | undefined): string {
+  const isStream = requestMs === undefined && firstResponseMs !== undefined
+  return isStream ? formatMs(firstResponseMs) + MARK : formatMs(requestMs)
+}
+
+function isMarked({ p50Ms, firstResponseP50Ms }: ModelRow): boolean {
+  return p50Ms === undefined && firstResponseP50Ms !== undefined
 }
 
 function columnsFor(width: number): readonly Column[] {

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import process, { env } from 'node:process'
-import { createSignalSource, freePort, until } from '@tutti/chassis/testing'
+import { createSignalSource, createTestCertificates, freePort, until } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { terminalOf } from '../terminal.ts'
@@ -177,6 +177,44 @@ await t.test('the table shows the busiest of 1,000 models', async (t) => {
   t.equal(renderTop(view).length, 1003)
 })
 
+await t.test('times to first responses are not shown as times of requests', async (t) => {
+  const told = (count: number): string =>
+    [
+      `${metricsOf({ s: [count, count] })}`,
+      ...['10', '20', '+Inf'].map(
+        (le) =>
+          `nv_inference_first_response_histogram_ms_bucket{model="s",version="1",le="${le}"} ${count}`,
+      ),
+    ].join('\n')
+  const reading = parseReading(told(3), 1000)
+  const rows = modelRows(reading, parseReading(told(1), 0))
+  t.match(rows, [{ p50Ms: undefined, firstResponseP50Ms: 5, firstResponseP99Ms: 9.9 }])
+  const [, legend, , row] = renderTop({ url: 'x', reading, rows, problem: undefined })
+  t.match(legend, /^\* time to the first response/)
+  t.match(row, /5.*ms\* +9.*ms\*$/)
+})
+
+await t.test('metrics over mutual TLS', async (t) => {
+  const folder = t.testdir()
+  const { caFile, certFile, keyFile, ...files } = await createTestCertificates(folder)
+  const { metrics } = await serveEcho(
+    t,
+    { numbers: echo('FP32', [3]) },
+    [
+      '--metrics-use-ssl',
+      '--metrics-use-ssl-mutual',
+      `--metrics-server-cert=${certFile}`,
+      `--metrics-server-key=${keyFile}`,
+      `--metrics-root-cert=${caFile}`,
+    ],
+    folder,
+  )
+  const top = ['top', `--url=${metrics.replace('http:', 'https:')}`, `--tls-ca=${caFile}`]
+  const client = [`--tls-cert=${files.clientCertFile}`, `--tls-key=${files.clientKeyFile}`]
+  t.match(await runCommand([...top, ...client]), { code: 0, out: /: 1 model, /, err: '' })
+  t.match(await runCommand(top), { code: 1, out: '' })
+})
+
 await t.test('`tutti top` shows a real server as a table and as JSON', async (t) => {
   const models = { numbers: echo('FP32', [3]), idle: echo('FP32', [3]) }
   const { metrics, rest } = await serveEcho(t, models)
@@ -185,7 +223,7 @@ await t.test('`tutti top` shows a real server as a table and as JSON', async (t)
   const running = runCommand(load, { signals })
   const key = JSON.stringify(['numbers', undefined, '1'])
   await until('there are answers', async () => {
-    const { models } = await readMetrics(parseMetricsUrl(metrics))
+    const { models } = await readMetrics({ url: parseMetricsUrl(metrics), tls: {}, headers: {} })
     return (models.get(key)?.counts.requests ?? 0) > 0
   })
   const [table, json] = await Promise.all([
@@ -207,6 +245,11 @@ await t.test('`tutti top` shows a real server as a table and as JSON', async (t)
 })
 
 await t.test('`tutti top` refuses an address that it cannot read', async (t) => {
+  const { rest } = await serveEcho(t, { idle: echo('FP32', [3]) })
+  t.match(await runCommand(['top', `--url=${rest}`]), {
+    code: 1,
+    err: /\/metrics gives no metrics: HTTP 404/,
+  })
   const nowhere = `http://127.0.0.1:${await freePort()}`
   t.match(await runCommand(['top', `--url=${nowhere}`]), {
     code: 1,

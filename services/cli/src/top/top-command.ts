@@ -7,8 +7,10 @@ import {
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { ACCESS_FLAGS } from '../infer/infer-flags.ts'
+import { readAccess } from '../infer/open-client.ts'
 import { modelRows } from './model-rows.ts'
-import { parseMetricsUrl, readMetrics } from './read-metrics.ts'
+import { type MetricsSource, parseMetricsUrl, readMetrics } from './read-metrics.ts'
 import type { Reading } from './reading.ts'
 import { renderTop, type TopView } from './render-top.ts'
 import { renderTopResult, TopResult } from './top-result.ts'
@@ -33,6 +35,7 @@ export const TOP_FLAGS = {
     description:
       'Print one table and exit; this is the default without a terminal and with --format json.',
   },
+  ...ACCESS_FLAGS,
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
@@ -46,14 +49,15 @@ export const topCommand: Command = {
         throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
       }
       const url = parseMetricsUrl(flags.url)
+      const source = { url, ...(await readAccess(flags, environment)) }
       const intervalMs = flags.interval * 1000
       const isJson = flags.format === 'json'
       const { terminal } = environment
       if (terminal !== undefined && !flags.once && !isJson) {
-        await follow(url, { intervalMs, terminal, signals: environment.signals })
+        await follow(source, { intervalMs, terminal, signals: environment.signals })
         return 0
       }
-      const view = await readOnce(url, intervalMs)
+      const view = await readOnce(source, intervalMs)
       environment.out(
         isJson ? renderTopResult(view, intervalMs) : `${renderTop(view).join('\n')}\n`,
       )
@@ -62,11 +66,11 @@ export const topCommand: Command = {
   ),
 }
 
-async function readOnce(url: URL, intervalMs: number): Promise<TopView> {
-  const before = await readMetrics(url)
+async function readOnce(source: MetricsSource, intervalMs: number): Promise<TopView> {
+  const before = await readMetrics(source)
   await sleep(intervalMs, { clock: systemClock })
-  const reading = await readMetrics(url)
-  return viewOf(url, reading, before)
+  const reading = await readMetrics(source)
+  return viewOf(source.url, reading, before)
 }
 
 function viewOf(url: URL, reading: Reading, before: Reading | undefined): TopView {
@@ -82,11 +86,14 @@ interface FollowOptions {
 const CONTROL_C = '\u0003'
 
 /** Shows readings on the whole terminal until the user or a signal ends it. */
-async function follow(url: URL, { intervalMs, terminal, signals }: FollowOptions): Promise<void> {
+async function follow(
+  source: MetricsSource,
+  { intervalMs, terminal, signals }: FollowOptions,
+): Promise<void> {
   const stop = new AbortController()
   const { signal } = stop
   const end = (): void => stop.abort(new ServeError('CANCELLED', 'the user ended it'))
-  let view: TopView = { url: url.href, reading: undefined, rows: [], problem: undefined }
+  let view: TopView = { url: source.url.href, reading: undefined, rows: [], problem: undefined }
   const unlisten = signals.listen(end)
   const screen = terminal.openScreen({
     onKey: (key) => {
@@ -98,7 +105,7 @@ async function follow(url: URL, { intervalMs, terminal, signals }: FollowOptions
   try {
     while (!signal.aborted) {
       const startedAt = systemClock.now()
-      view = await nextView(url, view, signal)
+      view = await nextView(source, view, signal)
       if (signal.aborted) break
       screen.draw(renderTop(view, screen.size()))
       const restMs = Math.max(0, intervalMs - (systemClock.now() - startedAt))
@@ -112,11 +119,15 @@ async function follow(url: URL, { intervalMs, terminal, signals }: FollowOptions
 }
 
 /** A server that comes back is read from its beginning. */
-async function nextView(url: URL, last: TopView, signal: AbortSignal): Promise<TopView> {
+async function nextView(
+  source: MetricsSource,
+  last: TopView,
+  signal: AbortSignal,
+): Promise<TopView> {
   try {
-    return viewOf(url, await readMetrics(url, signal), last.reading)
+    return viewOf(source.url, await readMetrics(source, signal), last.reading)
   } catch (error) {
     const { message } = ServeError.from(error)
-    return { url: url.href, reading: undefined, rows: [], problem: message }
+    return { url: source.url.href, reading: undefined, rows: [], problem: message }
   }
 }

@@ -17,8 +17,12 @@ const ModelFigures = z.object({
   meanMs: figure('Of a request.'),
   queueMs: figure('Mean time in the queue.'),
   computeMs: figure('Mean time of execution.'),
-  p50Ms: figure('Median, where the server measures quantiles.'),
-  p99Ms: figure('99th percentile, where the server measures quantiles.'),
+  p50Ms: figure('Median of requests in the last minute, where the server measures it.'),
+  p99Ms: figure('99th percentile of requests in the last minute, where the server measures it.'),
+  firstResponseP50Ms: figure('Median of the times to first responses in the interval, of streams.'),
+  firstResponseP99Ms: figure(
+    '99th percentile of the times to first responses in the interval, of streams.',
+  ),
 })
 
 /** What `tutti top` prints as JSON. What is not known is null. */
@@ -56,6 +60,8 @@ function toFigures({
   inFlight,
   p50Ms,
   p99Ms,
+  firstResponseP50Ms,
+  firstResponseP99Ms,
   ...row
 }: ModelRow): z.infer<typeof ModelFigures> {
   return {
@@ -70,6 +76,8 @@ function toFigures({
     computeMs: known(rates?.computeMs),
     p50Ms: known(p50Ms),
     p99Ms: known(p99Ms),
+    firstResponseP50Ms: known(firstResponseP50Ms),
+    firstResponseP99Ms: known(firstResponseP99Ms),
   }
 }
 
