@@ -16,7 +16,7 @@ const Finding = z.object({
   ]),
   status: z.enum(['ok', 'missing', 'note']).meta({
     description:
-      'ok: it is there. missing: something needs it. note: it is not there, and nothing here needs it.',
+      'ok: it is there. missing: something needs it. note: good to know, and no fault: what is not there and not needed, or a port that is taken.',
   }),
   found: z.string(),
   mending: z.string().exactOptional().meta({ description: 'What to do, unless it is there.' }),

@@ -62,8 +62,8 @@ export function callHttp(o: HttpConnection, call: HttpCall): Promise<HttpAnswer>
       })
       response.on('error', fail)
       response.on('end', () => {
-        const { statusCode: status = 0, headers } = response
-        resolve({ status, body: Buffer.concat(pieces), headers })
+        const { statusCode: status = 0 } = response
+        resolve({ status, body: Buffer.concat(pieces), headers: response.headers })
       })
     })
     for (const part of parts) sent.write(part)

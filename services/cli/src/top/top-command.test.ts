@@ -177,17 +177,16 @@ await t.test('the table shows the busiest of 1,000 models', async (t) => {
   t.equal(renderTop(view).length, 1003)
 })
 
+/** Metrics of a model that answered so many times, each within 10 ms. */
+function firstResponses(count: number): string {
+  const bucket = 'nv_inference_first_response_histogram_ms_bucket{model="s",version="1"'
+  const buckets = ['10', '20', '+Inf'].map((le) => `${bucket},le="${le}"} ${count}`)
+  return [metricsOf({ s: [count, count] }), ...buckets].join('\n')
+}
+
 await t.test('times to first responses are not shown as times of requests', async (t) => {
-  const told = (count: number): string =>
-    [
-      `${metricsOf({ s: [count, count] })}`,
-      ...['10', '20', '+Inf'].map(
-        (le) =>
-          `nv_inference_first_response_histogram_ms_bucket{model="s",version="1",le="${le}"} ${count}`,
-      ),
-    ].join('\n')
-  const reading = parseReading(told(3), 1000)
-  const rows = modelRows(reading, parseReading(told(1), 0))
+  const reading = parseReading(firstResponses(3), 1000)
+  const rows = modelRows(reading, parseReading(firstResponses(1), 0))
   t.match(rows, [{ p50Ms: undefined, firstResponseP50Ms: 5, firstResponseP99Ms: 9.9 }])
   const [, legend, , row] = renderTop({ url: 'x', reading, rows, problem: undefined })
   t.match(legend, /^\* time to the first response/)
