@@ -192,8 +192,8 @@ class EnsembleExecution {
       else if (hedge !== undefined) callHedged(this.#o, to, hedge, inner)
       else callModel(this.#o, to, inner)
     }
-    const { stepTraces } = this.#call.context
-    const begin = stepTraces ? traceStep(stepTraces, [call, this.#plan], execute) : execute
+    const { stepTraces: traces } = this.#call.context
+    const begin = traces ? traceStep({ traces, call, ensemble: this.#plan }, execute) : execute
     const slots = this.#slots?.[step]
     if (slots === undefined) return begin(sink)
     // The model that called may have the slot that this would wait for.

@@ -2,10 +2,16 @@ import type { EnsemblePlan } from '@tutti/ensemble'
 import type { ResponseSink, StepTraces } from '@tutti/tensor'
 import type { ModelCall } from './model-call.ts'
 
-/** How a step of a traced request is executed, and of which ensemble: its trace begins when it does. */
+interface TracedStep {
+  readonly traces: StepTraces
+  readonly call: ModelCall
+  /** Whose step it is. */
+  readonly ensemble: EnsemblePlan
+}
+
+/** How a step of a traced request is executed: its trace begins when it does. */
 export function traceStep(
-  traces: StepTraces,
-  [call, ensemble]: readonly [ModelCall, EnsemblePlan],
+  { traces, call, ensemble }: TracedStep,
   execute: (sink: ResponseSink, call: ModelCall) => void,
 ): (sink: ResponseSink) => void {
   const { target, request, context, step } = call

@@ -2,6 +2,7 @@ import type { Clock } from '@tutti/chassis'
 import { plainName } from '@tutti/model-config'
 import type { Executor, ResponseSink, StepTimes, StepTraces } from '@tutti/tensor'
 import type { ResolvedModel } from '../inference-backend.ts'
+import { joinTraces } from './join-traces.ts'
 
 /** Of one request. */
 const MAX_SPANS = 500
@@ -87,7 +88,7 @@ export class StepSpans {
       this.#budget.giveBack(this.#spans.length - 1)
       ended(reason)
     })
-    model.execute(request, to, { ...o, stepTraces: this.#under(1, o.stepTraces) })
+    model.execute(request, to, { ...o, stepTraces: joinTraces(o.stepTraces, this.#under(1)) })
   }
 
   /** What has not ended lasts until now. */
@@ -99,12 +100,10 @@ export class StepSpans {
     return { spans, leftOut: this.#leftOut }
   }
 
-  /** @param outer - traces the same request into a file. */
-  #under(depth: number, outer: StepTraces | undefined): StepTraces {
+  #under(depth: number): StepTraces {
     return {
-      begin: (model, request, sink) => {
-        const [to, inner] = outer?.begin(model, request, sink) ?? [sink, undefined]
-        const traces = this.#under(depth + 1, inner)
+      begin: (model, _request, to) => {
+        const traces = this.#under(depth + 1)
         const { name, step = '', waitsFor: before = [] } = model
         // What a request that has failed left behind.
         if (this.#isOver) return [to, traces]

@@ -1,10 +1,11 @@
 import type { Clock } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import { isEnsembleConfig } from '@tutti/model-config'
-import type { Executed, ResponseSink, StepResponse, StepTimes, StepTraces } from '@tutti/tensor'
+import type { Executed, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import type { Protocol, SelectorDecorator } from '../inference-backend.ts'
 import { decorateModels } from '../request/decorate.ts'
 import { ChildTraces } from './child-traces.ts'
+import { joinTraces } from './join-traces.ts'
 import { ModelTrace, TraceBudget } from './model-trace.ts'
 import type { TraceFile } from './trace-file.ts'
 import type { TraceSettings } from './trace-settings.ts'
@@ -41,21 +42,9 @@ export function traceRequests({ settings, file, clock }: TraceRequestsOptions): 
       trace.time(`${arrival}_END`, trace.startedAt)
       trace.begin()
       const to = new TracedSink({ trace, protocol, clock, sink, write })
-      const stepTraces = traceBoth(o.stepTraces, children.under(trace.id))
+      const stepTraces = joinTraces(o.stepTraces, children.under(trace.id))
       model.execute(request, to, { ...o, stepTraces })
     })
-  }
-}
-
-/** The steps are traced twice: for the client, and for the file. */
-function traceBoth(first: StepTraces | undefined, second: StepTraces): StepTraces {
-  if (first === undefined) return second
-  return {
-    begin: (model, request, sink) => {
-      const [outer, beneath] = first.begin(model, request, sink)
-      const [inner, below] = second.begin(model, request, outer)
-      return [inner, traceBoth(beneath, below)]
-    },
   }
 }
 
