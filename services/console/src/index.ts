@@ -1,5 +1,5 @@
 export type { Counts } from './api/counts.ts'
-export { parseSteps, type RecordedSteps, STEPS_PARAMETER } from './api/step-span.ts'
+export { parseSteps, type RecordedSteps } from './api/step-span.ts'
 export { CONSOLE_FLAGS, checkConsoleFlags } from './console-flags.ts'
 export type {
   ConsoleModel,

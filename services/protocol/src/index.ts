@@ -102,3 +102,4 @@ export {
   toGrpcStatus,
 } from './status/grpc-status.ts'
 export { errorHeaders, toHttpStatus } from './status/http-status.ts'
+export { STEPS_HEADER, STEPS_PARAMETER } from './step-times.ts'

@@ -1,7 +1,13 @@
 import { type FlagTable, printable } from '@tutti/chassis'
-import { parseSteps, type RecordedSteps, STEPS_PARAMETER } from '@tutti/console'
+import { parseSteps, type RecordedSteps } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
-import type { InferRequestParts, InferResponseParts, ModelMetadata } from '@tutti/protocol'
+import {
+  type InferRequestParts,
+  type InferResponseParts,
+  type ModelMetadata,
+  STEPS_HEADER,
+  STEPS_PARAMETER,
+} from '@tutti/protocol'
 import type { Parameters } from '@tutti/tensor'
 import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
 import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '../infer/infer-flags.ts'
@@ -23,7 +29,7 @@ export const TRACE_FLAGS = {
 } as const satisfies FlagTable
 
 /** What a server is asked to say. */
-const ASK_FOR_STEPS = { 'tutti-steps': '1' }
+const ASK_FOR_STEPS = { [STEPS_HEADER]: '1' }
 
 /** Has a stream end with a response, which carries what the steps took, even if its model ends it without one. */
 const FINAL_RESPONSE: Parameters = new Map([

@@ -24,10 +24,7 @@ export const RecordedSteps = z.object({
 })
 export type RecordedSteps = Readonly<z.infer<typeof RecordedSteps>>
 
-/** The parameter of an answer that has the steps of its request. */
-export const STEPS_PARAMETER = 'tutti_steps'
-
-/** @param json - of the parameter. @throws Error if it is of another version. */
+/** @param json - of an answer's parameter STEPS_PARAMETER. @throws Error if it is of another version. */
 export function parseSteps(json: string): RecordedSteps {
   return RecordedSteps.parse(JSON.parse(json))
 }

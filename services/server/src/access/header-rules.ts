@@ -1,10 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { STEPS_HEADER } from '@tutti/protocol'
 import type { Parameter } from '@tutti/tensor'
 import type { InferenceBackend, Protocol, SelectorDecorator } from '../inference-backend.ts'
 import { decorateModels } from '../request/decorate.ts'
-import { STEPS_HEADER } from '../request/tell-steps.ts'
 import { API_GROUPS, type ApiGroup, groupOf } from './api-groups.ts'
 import type { Caller } from './caller.ts'
 

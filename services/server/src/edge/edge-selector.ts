@@ -1,5 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { STEPS_HEADER } from '@tutti/protocol'
 import { AccessBackend } from '../access/access-backend.ts'
 import type { AccessCounts, AccessLog } from '../access/access-log.ts'
 import { denied, followGrants } from '../access/access-selector.ts'
@@ -8,7 +9,6 @@ import { Credentials, type Grant, type Proof, type ServiceAccount } from '../acc
 import { type Quota, QuotaMeters } from '../access/quota-meter.ts'
 import { ServiceAccountTokens, type TokenIssuer } from '../access/service-account-tokens.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
-import { STEPS_HEADER } from '../request/tell-steps.ts'
 
 /** Models that hosts lead to. Several routes may name one host. */
 export interface EdgeRoute {

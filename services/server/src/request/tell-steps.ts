@@ -1,14 +1,11 @@
 import { systemClock } from '@tutti/chassis'
+import { STEPS_PARAMETER } from '@tutti/protocol'
 import type { StepResponse } from '@tutti/tensor'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { StepSpans, withoutInner } from '../trace/step-spans.ts'
 import { decorateModels } from './decorate.ts'
 
-/** Header of a request whose answer shall say what its steps took; any value does. */
-export const STEPS_HEADER = 'tutti-steps'
-
-/** Parameter of that answer, the final one of a stream: the `RecordedSteps`, as JSON. */
-const STEPS_PARAMETER = 'tutti_steps'
+export { STEPS_HEADER } from '@tutti/protocol'
 
 /** The backend of a call whose answers say what the steps took. Other calls pay nothing for it. */
 export function tellSteps(backend: InferenceBackend): InferenceBackend {

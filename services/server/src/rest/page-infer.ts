@@ -1,4 +1,5 @@
 import { systemClock } from '@tutti/chassis'
+import { STEPS_HEADER } from '@tutti/protocol'
 import { decorateModel } from '../request/decorate.ts'
 import { type RecordedSteps, StepSpans, withoutInner } from '../trace/step-spans.ts'
 import { answerInfer } from './infer-call.ts'
@@ -6,9 +7,7 @@ import { refusePlaces } from './placed-request.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
 
-/** Header of an answer or an error: the `StepSpan`s of its request, as JSON in ASCII. */
-export const STEPS_HEADER = 'tutti-steps'
-/** How many steps are not in that header. */
+/** Beside STEPS_HEADER, which has the `StepSpan`s of a request as JSON in ASCII: how many steps are not in it. */
 export const STEPS_LEFT_OUT_HEADER = 'tutti-steps-left-out'
 
 /** Browsers take up to 256 KiB of headers. */
