@@ -1,6 +1,6 @@
 import { element, label, picture } from '../plot/svg.ts'
 import type { BenchResult } from './bench-result.ts'
-import { formatCount } from './bench-text.ts'
+import { formatCount, labelOfTarget } from './bench-text.ts'
 import { describeLoad } from './load.ts'
 
 const WIDTH = 1000
@@ -49,7 +49,7 @@ export function drawBench(o: {
     drawBars(series),
     ...series.map((one, i) => drawLegend(one, bottom + i * LINE)),
     ...urls.map((url, i) =>
-      label(`${String.fromCharCode(65 + i)}: ${url}`, { x: BARS.x, y: bottom + i * LINE + 10 }, 48),
+      label(`${labelOfTarget(i)}: ${url}`, { x: BARS.x, y: bottom + i * LINE + 10 }, 48),
     ),
   ]
   const height = bottom + Math.max(series.length, urls.length) * LINE + 16

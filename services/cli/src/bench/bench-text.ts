@@ -1,4 +1,5 @@
 import { printable } from '@tutti/chassis'
+import { toColumns } from '../plot/text-table.ts'
 import { type BenchResult, QUANTILE_NAMES, type QuantileName } from './bench-result.ts'
 import { describeLoad } from './load.ts'
 
@@ -24,7 +25,7 @@ export function renderHead(o: {
   const targets = urls.map((url, i) => `${labelOfTarget(i)}  ${printable(url)}\n`)
   const head = `${printable(model)}, ${seconds} s for each load; latencies in milliseconds\n`
   const load = 'load'.padEnd(LOAD_CHARACTERS + 2)
-  return `${head}${targets.join('')}\n  ${load}${toColumns(COLUMNS)}\n`
+  return `${head}${targets.join('')}\n  ${load}${toColumns(COLUMNS, COLUMN_CHARACTERS)}\n`
 }
 
 export function labelOfTarget(index: number): string {
@@ -40,7 +41,7 @@ export function renderRows(results: readonly BenchResult[]): string {
       String(failed),
       ...(times ?? []).map(formatTime),
     ]
-    const line = `${target} ${describeLoad(load).padEnd(LOAD_CHARACTERS + 2)}${toColumns(figures)}`
+    const line = `${target} ${describeLoad(load).padEnd(LOAD_CHARACTERS + 2)}${toColumns(figures, COLUMN_CHARACTERS)}`
     return [line, ...notes.map((note) => `    ${printable(note)}`), ''].join('\n')
   })
   return lines.join('') + compare(results)
@@ -88,10 +89,6 @@ function drawBar(share: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, share)) * BAR_CHARACTERS * 8)
   const bar = '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '')
   return bar.padEnd(BAR_CHARACTERS)
-}
-
-function toColumns(texts: readonly string[]): string {
-  return texts.map((text) => text.padStart(COLUMN_CHARACTERS)).join('')
 }
 
 /** Milliseconds with three digits or more. */

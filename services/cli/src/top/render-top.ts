@@ -1,5 +1,6 @@
 import { printable } from '@tutti/chassis'
 import { formatMs, formatRate } from '@tutti/console'
+import { countCharacters, cutText, fitText, toColumns } from '../plot/text-table.ts'
 import type { ModelRow } from './model-rows.ts'
 import type { Reading } from './reading.ts'
 
@@ -45,12 +46,12 @@ const COLUMNS: readonly Column[] = [
 /** The lines of the table, without line ends. @param size - they fit into it; absent: all of them, as wide as they are. */
 export function renderTop(view: TopView, size?: Size): readonly string[] {
   const names = view.rows.map(nameOf)
-  const longest = Math.max(LEAST_NAME, ...names.map((name) => Array.from(name).length))
+  const longest = Math.max(LEAST_NAME, ...names.map(countCharacters))
   const width = size?.columns ?? longest + COLUMNS.length * COLUMN_CHARACTERS
   const columns = columnsFor(width)
   const nameWidth = Math.min(longest, Math.max(1, width - columns.length * COLUMN_CHARACTERS))
   const line = (name: string, texts: readonly string[]): string =>
-    fit(name, nameWidth) + texts.map((text) => text.padStart(COLUMN_CHARACTERS)).join('')
+    fitText(name, nameWidth) + toColumns(texts, COLUMN_CHARACTERS)
   const head = [
     headOf(view),
     view.rows.some(isMarked) ? LEGEND : '',
@@ -69,7 +70,9 @@ export function renderTop(view: TopView, size?: Size): readonly string[] {
   )
   const left = view.rows.length - count
   const all = [...head, ...lines, ...(left > 0 ? [`and ${left} more`] : [])]
-  return size === undefined ? all : all.slice(0, size.rows).map((text) => cut(text, size.columns))
+  return size === undefined
+    ? all
+    : all.slice(0, size.rows).map((text) => cutText(text, size.columns))
 }
 
 /** Of a stream the time to its first response stands in for that of the request. */
@@ -115,14 +118,4 @@ function formatBytes(bytes: number): string {
   const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
   const value = bytes / 1024 ** power
   return `${value.toFixed(value < 10 && power > 0 ? 1 : 0)} ${UNITS[power]}`
-}
-
-function cut(text: string, width: number): string {
-  const all = Array.from(text)
-  return all.length <= width ? text : `${all.slice(0, Math.max(0, width - 1)).join('')}…`
-}
-
-function fit(text: string, width: number): string {
-  const short = cut(text, width)
-  return short + ' '.repeat(Math.max(0, width - Array.from(short).length))
 }

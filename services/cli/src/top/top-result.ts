@@ -1,6 +1,6 @@
 import { renderJsonLine } from '@tutti/chassis'
 import { z } from 'zod'
-import { listOf } from '../result-schema.ts'
+import { known, listOf } from '../result-schema.ts'
 import type { ModelRow } from './model-rows.ts'
 import type { TopView } from './render-top.ts'
 
@@ -79,9 +79,4 @@ function toFigures({
     firstResponseP50Ms: known(firstResponseP50Ms),
     firstResponseP99Ms: known(firstResponseP99Ms),
   }
-}
-
-/** JSON has no NaN. */
-function known(value: number | undefined): number | null {
-  return value !== undefined && Number.isFinite(value) ? value : null
 }

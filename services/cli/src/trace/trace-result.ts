@@ -1,7 +1,7 @@
 import { renderJsonLine } from '@tutti/chassis'
 import { waterfallRows } from '@tutti/console'
 import { z } from 'zod'
-import { listOf } from '../result-schema.ts'
+import { known, listOf } from '../result-schema.ts'
 import { pathOf, type RequestTrace, timeParts } from './request-trace.ts'
 
 const TimePart = z.object({
@@ -54,14 +54,10 @@ export function renderTraceResult(trace: RequestTrace): string {
     parts: timeParts(trace),
     spans: spans.map((span, i) => ({
       ...span,
-      transferMs: finite(rows[i]?.times.transferMs),
+      transferMs: known(rows[i]?.times.transferMs),
       isCritical: rows[i]?.isCritical === true,
     })),
     leftOut,
   }
   return renderJsonLine(result)
-}
-
-function finite(value: number | undefined): number | null {
-  return value !== undefined && Number.isFinite(value) ? value : null
 }

@@ -1,18 +1,19 @@
 import { printable } from '@tutti/chassis'
 import { formatMs, type WaterfallRow, waterfallRows } from '@tutti/console'
+import { countCharacters, cutText, fitText, toColumns } from '../plot/text-table.ts'
 import { cutOf, pathOf, type RequestTrace, timeParts } from './request-trace.ts'
 
 const BAR_CHARACTERS = 40
 const MOST_LABEL = 32
 const COLUMNS = ['begin', 'queue', 'compute', 'transfer', 'all']
-const COLUMN_CHARACTERS = 9
+const COLUMN_CHARACTERS = 10
 
 /** A trace for a terminal: a line for each step, and where the time went. */
 export function renderTrace(trace: RequestTrace): string {
   const { model, version, clientMs } = trace
   const rows = waterfallRows(trace)
   const labels = rows.map(labelOf)
-  const width = Math.max(...labels.map((label) => Array.from(label).length))
+  const width = Math.max(...labels.map(countCharacters))
   const path = pathOf(trace)
   const parts = timeParts(trace)
   const nameWidth = Math.max(0, ...parts.map(({ name }) => name.length))
@@ -20,11 +21,11 @@ export function renderTrace(trace: RequestTrace): string {
   return [
     `${printable(model)}, version ${printable(version)}: ${formatMs(clientMs)}`,
     '',
-    `${' '.repeat(width + BAR_CHARACTERS + 2)}${toColumns(COLUMNS)}`,
+    `${' '.repeat(width + BAR_CHARACTERS + 2)}${toColumns(COLUMNS, COLUMN_CHARACTERS)}`,
     ...rows.map((row, i) => {
       const { queueMs, computeMs, transferMs, allMs } = row.times
       const times = [row.startMs, queueMs, computeMs, transferMs, allMs]
-      return `${labels[i]?.padEnd(width)}  ${drawBar(row.bar)}${toColumns(times.map(formatMs))}`
+      return `${fitText(labels[i] ?? '', width)}  ${drawBar(row.bar)}${toColumns(times.map(formatMs), COLUMN_CHARACTERS)}`
     }),
     '',
     `░ queue  █ compute  ▒ transfer and the rest${path.length > 0 ? '  * critical' : ''}`,
@@ -33,20 +34,14 @@ export function renderTrace(trace: RequestTrace): string {
     '',
     ...parts.map(({ name, ms, share }) => {
       const percent = `${(share * 100).toFixed(0)} %`
-      return `${name.padEnd(nameWidth)}${toColumns([formatMs(ms), percent])}`
+      return `${name.padEnd(nameWidth)}${toColumns([formatMs(ms), percent], COLUMN_CHARACTERS)}`
     }),
     '',
   ].join('\n')
 }
 
 function labelOf({ label, depth, isCritical }: WaterfallRow): string {
-  const all = Array.from(printable(label))
-  const cut = all.length > MOST_LABEL ? [...all.slice(0, MOST_LABEL - 1), '…'] : all
-  return `${isCritical ? '*' : ' '} ${'  '.repeat(depth)}${cut.join('')}`
-}
-
-function toColumns(texts: readonly string[]): string {
-  return texts.map((text) => text.padStart(COLUMN_CHARACTERS + 1)).join('')
+  return `${isCritical ? '*' : ' '} ${'  '.repeat(depth)}${cutText(printable(label), MOST_LABEL)}`
 }
 
 /** A step that is shorter than a character has one all the same. */
