@@ -20,6 +20,7 @@ export { ServerMetrics } from './metrics.ts'
 export { METRICS_FLAGS, readMetricsFlags } from './metrics-flags.ts'
 export type { JsonAnswers } from './metrics-server.ts'
 export type { MetricFamily } from './metrics-text.ts'
+export { openMetricsServer } from './open-metrics-server.ts'
 export type { PageServerOptions } from './page-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
 export { type ControlGuard, createControlGuard } from './request/control-guard.ts'
@@ -39,13 +40,11 @@ export {
   selectStatistics,
   toIndex,
 } from './served/listed-model.ts'
-
 export { loadFailed, loadOvertaken, pollFailed, versionFailures } from './served/load-errors.ts'
 export { refuseFailures } from './served/refuse-failures.ts'
 export { REFUSED_OVER_BROKERS, SERVER_FLAGS } from './server-flags.ts'
 export {
   checkAnswered,
-  openMetricsServer,
   openServers,
   type Servers,
   type ServersOptions,

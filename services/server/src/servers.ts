@@ -1,4 +1,4 @@
-import { type Clock, type FlagValues, type Logger, limitLog } from '@tutti/chassis'
+import { type Clock, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { TensorMemory } from '@tutti/tensor'
 import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
@@ -15,18 +15,12 @@ import type {
   SelectorDecorator,
 } from './inference-backend.ts'
 import type { RunningServer } from './listen.ts'
-import type { ServerMetrics } from './metrics.ts'
-import {
-  type HealthReading,
-  type JsonAnswers,
-  type MetricsServer,
-  startMetricsServer,
-} from './metrics-server.ts'
-import type { MetricFamily } from './metrics-text.ts'
+import type { MetricsServer } from './metrics-server.ts'
+import { type MetricsServerParts, openMetricsServer } from './open-metrics-server.ts'
 import { createPageSelector, type PageServerOptions, toPageOptions } from './page-server.ts'
+import { namePortFlag } from './port-flag.ts'
 import { type ControlGuard, isLoopback } from './request/control-guard.ts'
 import { startRestServer } from './rest/rest-server.ts'
-import type { SERVER_FLAGS } from './server-flags.ts'
 import { extensionsOf, SERVER_IDENTITY } from './server-identity.ts'
 import type { OpenCudaMemory } from './shared-memory/cuda-region.ts'
 import { SharedRegions } from './shared-memory/shared-regions.ts'
@@ -46,10 +40,8 @@ export interface EdgeServersOptions {
   readonly httpPort: number
 }
 
-export interface ServersOptions {
-  readonly flags: FlagValues<typeof SERVER_FLAGS>
+export interface ServersOptions extends MetricsServerParts {
   readonly backend: InferenceBackend
-  readonly metrics: ServerMetrics
   /** Absent: nothing is served to the outside. */
   readonly edge?: EdgeServersOptions | undefined
   /** A page for people; absent for none. */
@@ -66,14 +58,9 @@ export interface ServersOptions {
   readonly memory?: TensorMemory | undefined
   /** Absent where memory of GPUs is not offered to clients. */
   readonly openCudaMemory?: OpenCudaMemory
-  /** For `/livez` and `/readyz` on the metrics port. */
-  readonly health?: HealthReading
-  /** For further paths on the metrics port. */
-  readonly answers?: JsonAnswers
   /** The metrics server if it runs already; closed with the others. */
   readonly metricsServer?: MetricsServer | undefined
   readonly clock: Clock
-  readonly log: Logger
 }
 
 /** The ports that are listened on; undefined for a server that the flags do not allow. */
@@ -94,61 +81,6 @@ export interface Servers extends Omit<RunningServer, 'port'> {
 /** For the end of a drain. @throws ServeError SERVER_STOPPING if the servers had to refuse requests that they had accepted. */
 export function checkAnswered(isAnswered: boolean): void {
   if (!isAnswered) throw new ServeError('SERVER_STOPPING', 'requests were not answered in time')
-}
-
-/**
- * Starts only the metrics server, if the flags allow it: for executables that take long to start and must answer probes
- * meanwhile. They start the others later, with it as `metricsServer`.
- *
- * @throws ServeError SETTING_INVALID if the address cannot be listened on.
- */
-export async function openMetricsServer(
-  o: Pick<ServersOptions, 'flags' | 'metrics' | 'health' | 'answers' | 'log'>,
-): Promise<MetricsServer | undefined> {
-  const { flags, metrics, health, answers, log } = o
-  if (!flags['allow-metrics']) return undefined
-  metrics.addFamilies(() => [memoryFamily()])
-  if (health !== undefined) metrics.addFamilies(() => [readyFamily(health)])
-  return await namingFlag('metrics', () =>
-    startMetricsServer({
-      address: flags['metrics-address'],
-      port: flags['metrics-port'],
-      tls: toTlsFiles(flags, 'metrics'),
-      metrics,
-      log: log.child({ server: 'metrics' }),
-      ...(health !== undefined && { health }),
-      ...(answers !== undefined && { answers }),
-    }),
-  )
-}
-
-/** @throws ServeError as the start does; where it cannot listen, the text begins with the flag that names the port. */
-async function namingFlag<T>(listener: string, start: () => Promise<T>): Promise<T> {
-  try {
-    return await start()
-  } catch (caught) {
-    const error = ServeError.from(caught)
-    throw error.reason === 'SETTING_INVALID' ? error.withPrefix(`--${listener}-port: `) : error
-  }
-}
-
-/** By the name that Prometheus has for it. */
-function memoryFamily(): MetricFamily {
-  return {
-    name: 'process_resident_memory_bytes',
-    help: 'Resident memory of the process, in bytes',
-    type: 'gauge',
-    series: [{ labels: [], value: process.memoryUsage.rss() }],
-  }
-}
-
-function readyFamily({ isReady }: HealthReading): MetricFamily {
-  return {
-    name: 'tutti_server_ready',
-    help: '1 while the process is ready, as /readyz says',
-    type: 'gauge',
-    series: [{ labels: [], value: isReady ? 1 : 0 }],
-  }
 }
 
 type StartServer = () => Promise<RunningServer>
@@ -181,7 +113,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   const servers: RunningServer[] = []
   const start = async (listener: string, isAllowed: boolean, server: StartServer) => {
     if (!isAllowed) return undefined
-    const started = await namingFlag(listener, server)
+    const started = await namePortFlag(listener, server)
     servers.push(started)
     return started.port
   }

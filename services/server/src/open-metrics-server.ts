@@ -1,0 +1,65 @@
+import type { FlagValues, Logger } from '@tutti/chassis'
+import type { ServerMetrics } from './metrics.ts'
+import {
+  type HealthReading,
+  type JsonAnswers,
+  type MetricsServer,
+  startMetricsServer,
+} from './metrics-server.ts'
+import type { MetricFamily } from './metrics-text.ts'
+import { namePortFlag } from './port-flag.ts'
+import type { SERVER_FLAGS } from './server-flags.ts'
+import { toTlsFiles } from './tls/tls-flags.ts'
+
+export interface MetricsServerParts {
+  readonly flags: FlagValues<typeof SERVER_FLAGS>
+  readonly metrics: ServerMetrics
+  /** For `/livez` and `/readyz` on the metrics port. */
+  readonly health?: HealthReading
+  /** For further paths on the metrics port. */
+  readonly answers?: JsonAnswers
+  readonly log: Logger
+}
+
+/**
+ * Starts only the metrics server, if the flags allow it: for executables that take long to start and must answer probes
+ * meanwhile. They start the others later, with it as `metricsServer`.
+ *
+ * @throws ServeError SETTING_INVALID if the address cannot be listened on.
+ */
+export async function openMetricsServer(o: MetricsServerParts): Promise<MetricsServer | undefined> {
+  const { flags, metrics, health, answers, log } = o
+  if (!flags['allow-metrics']) return undefined
+  metrics.addFamilies(() => [memoryFamily()])
+  if (health !== undefined) metrics.addFamilies(() => [readyFamily(health)])
+  return await namePortFlag('metrics', () =>
+    startMetricsServer({
+      address: flags['metrics-address'],
+      port: flags['metrics-port'],
+      tls: toTlsFiles(flags, 'metrics'),
+      metrics,
+      log: log.child({ server: 'metrics' }),
+      ...(health !== undefined && { health }),
+      ...(answers !== undefined && { answers }),
+    }),
+  )
+}
+
+/** By the name that Prometheus has for it. */
+function memoryFamily(): MetricFamily {
+  return {
+    name: 'process_resident_memory_bytes',
+    help: 'Resident memory of the process, in bytes',
+    type: 'gauge',
+    series: [{ labels: [], value: process.memoryUsage.rss() }],
+  }
+}
+
+function readyFamily({ isReady }: HealthReading): MetricFamily {
+  return {
+    name: 'tutti_server_ready',
+    help: '1 while the process is ready, as /readyz says',
+    type: 'gauge',
+    series: [{ labels: [], value: isReady ? 1 : 0 }],
+  }
+}

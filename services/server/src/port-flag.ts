@@ -1,0 +1,11 @@
+import { ServeError } from '@tutti/errors'
+
+/** Starts a listener. @throws ServeError as the start does; where it cannot listen, the text begins with the flag that names the port. */
+export async function namePortFlag<T>(listener: string, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start()
+  } catch (caught) {
+    const error = ServeError.from(caught)
+    throw error.reason === 'SETTING_INVALID' ? error.withPrefix(`--${listener}-port: `) : error
+  }
+}
