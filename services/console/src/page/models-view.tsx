@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks'
 import { type ListedModel, Overview } from '../api/overview.ts'
 import { linkTo } from './links.ts'
-import { MissingFigures, Reasons, Trouble, Versions } from './parts.tsx'
+import { MissingFigures, NumberHeads, Reasons, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates } from './rates.ts'
 import { usePoll } from './use-poll.ts'
 
@@ -58,15 +58,7 @@ function Table(o: {
             <th scope="col">Name</th>
             <th scope="col">Kind</th>
             <th scope="col">Versions</th>
-            <th scope="col" class="number">
-              Requests
-            </th>
-            <th scope="col" class="number">
-              Errors
-            </th>
-            <th scope="col" class="number">
-              Latency
-            </th>
+            <NumberHeads titles={['Requests', 'Errors', 'Latency']} />
           </tr>
         </thead>
         <tbody>

@@ -37,6 +37,15 @@ export function shapeOf({ datatype, shape }: Pick<Tensor, 'datatype' | 'shape'>)
   return `${datatype || '?'}${datatype === '' ? '' : ` [${shape.join(', ')}]`}`
 }
 
+/** Heads of columns of numbers. */
+export function NumberHeads({ titles }: { readonly titles: readonly string[] }) {
+  return titles.map((title) => (
+    <th key={title} scope="col" class="number">
+      {title}
+    </th>
+  ))
+}
+
 export function Panel(o: { readonly title: string; readonly children: ComponentChildren }) {
   return (
     <section class="panel">

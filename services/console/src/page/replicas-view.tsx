@@ -1,6 +1,6 @@
 import type { Step } from '../api/model-detail.ts'
 import type { Replica } from '../api/replica.ts'
-import { State } from './parts.tsx'
+import { NumberHeads, State } from './parts.tsx'
 import { formatMs, formatRate } from './rates.ts'
 import { type Reading, type ReplicaRow, replicaRows } from './replica-rows.ts'
 
@@ -39,11 +39,7 @@ export function ReplicasView({ steps, model, now, before }: ReplicasViewProps) {
               <th scope="col">State</th>
               <th scope="col">Versions</th>
               <th scope="col">Reached over</th>
-              {NUMBERS.map((title) => (
-                <th key={title} scope="col" class="number">
-                  {title}
-                </th>
-              ))}
+              <NumberHeads titles={NUMBERS} />
             </tr>
           </thead>
           <tbody>

@@ -1,6 +1,6 @@
 import type { Step } from '../api/model-detail.ts'
 import { linkTo } from './links.ts'
-import { State } from './parts.tsx'
+import { NumberHeads, State } from './parts.tsx'
 import { formatMs, formatRate, type Rates } from './rates.ts'
 
 interface StepsTableProps {
@@ -18,11 +18,7 @@ export function StepsTable({ steps, rates }: StepsTableProps) {
             <th scope="col">Step</th>
             <th scope="col">Model</th>
             <th scope="col">State</th>
-            {['Requests', 'Model errors', 'Queue', 'Transfer', 'Compute'].map((title) => (
-              <th key={title} scope="col" class="number">
-                {title}
-              </th>
-            ))}
+            <NumberHeads titles={['Requests', 'Model errors', 'Queue', 'Transfer', 'Compute']} />
           </tr>
         </thead>
         <tbody>

@@ -1,6 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import type { RecordedSteps } from '../../api/step-span.ts'
 import { type WaterfallRow, waterfallRows } from '../../waterfall/waterfall-rows.ts'
+import { NumberHeads } from '../parts.tsx'
 import { formatMs } from '../rates.ts'
 
 /** When the steps of one request ran, and what each waited for. */
@@ -15,11 +16,7 @@ export function Waterfall({ recorded }: { readonly recorded: RecordedSteps }) {
           <tr>
             <th scope="col">Step</th>
             <th scope="col">Time</th>
-            {['Begin', 'Queue', 'Compute', 'Transfer', 'All'].map((title) => (
-              <th key={title} scope="col" class="number">
-                {title}
-              </th>
-            ))}
+            <NumberHeads titles={['Begin', 'Queue', 'Compute', 'Transfer', 'All']} />
           </tr>
         </thead>
         <tbody>
