@@ -35,6 +35,7 @@ export {
 } from './manifest/check-ensemble.ts'
 export { EnsembleExpose, type ExposeAuth, type ExposeIdentity } from './manifest/ensemble-expose.ts'
 export { ACCEPTED_REASONS } from './manifest/ensemble-fault.ts'
+export { modelOfStep } from './manifest/ensemble-graph.ts'
 export { EnsembleSpec } from './manifest/ensemble-spec.ts'
 export { toMilliseconds } from './manifest/fields.ts'
 export { fromModelConfig } from './manifest/from-model-config.ts'

@@ -37,8 +37,3 @@ export const ROUTER = defineResource<RouterObject>(API_VERSION, 'routers', 'Rout
 export function servedNameOf({ metadata, spec }: Stored<ModelObject | EnsembleObject>): string {
   return spec?.modelName ?? metadata.name
 }
-
-/** The served name of what a step runs. */
-export function targetOf({ modelRef, ensembleRef }: EnsembleStep): string {
-  return modelRef?.name ?? ensembleRef?.name ?? ''
-}

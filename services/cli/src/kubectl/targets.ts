@@ -1,3 +1,4 @@
+import { modelOfStep } from '@tutti/ensemble'
 import { nearestName, ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import type { Reader } from './cluster.ts'
@@ -7,7 +8,6 @@ import {
   MODEL,
   type ModelObject,
   servedNameOf,
-  targetOf,
 } from './resources.ts'
 
 /** What a user names on the command line. */
@@ -15,7 +15,7 @@ export interface Target {
   /** `Ensemble faces` say, for texts. */
   readonly title: string
   readonly models: readonly Stored<ModelObject>[]
-  /** Names, as clients use them, of what the steps of an Ensemble run and is not there. */
+  /** Models that steps of an Ensemble run and that are not there, by the names that clients use. */
   readonly missing: readonly string[]
   /** Absent for a Model, and for the router. */
   readonly ensemble?: Stored<EnsembleObject>
@@ -117,7 +117,7 @@ function modelsOf(
   const seen = new Set([ensemble])
   // What is found on the way is appended, and visited too.
   for (const one of seen) {
-    for (const served of (one.spec?.steps ?? []).map(targetOf)) {
+    for (const served of (one.spec?.steps ?? []).map(modelOfStep)) {
       const model = models.find((object) => servedNameOf(object) === served)
       const nested = ensembles.find((object) => servedNameOf(object) === served)
       if (model !== undefined) found.add(model)

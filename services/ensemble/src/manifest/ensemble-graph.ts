@@ -30,9 +30,12 @@ export interface EnsembleGraph {
   readonly meant: EnsembleReferences['meant']
 }
 
-/** The served name of what a step runs. */
-export function modelOfStep(step: EnsembleStepSpec): string {
-  return step.modelRef?.name ?? step.ensembleRef?.name ?? ''
+/** The Model or Ensemble that a step runs, by the name that clients use. */
+export function modelOfStep({
+  modelRef,
+  ensembleRef,
+}: Pick<EnsembleStepSpec, 'modelRef' | 'ensembleRef'>): string {
+  return modelRef?.name ?? ensembleRef?.name ?? ''
 }
 
 /**

@@ -1,6 +1,6 @@
 import { FETCH, VERIFY } from '@tutti/ensemble'
 import type { ContainerStatus, Pod, Stored } from '@tutti/kube'
-import { isRouterPod, modelOfPod } from '../status/read-state.ts'
+import { isOfRouter, modelServedBy } from '../status/read-state.ts'
 import type { Target } from '../targets.ts'
 
 /** One life of a container, whose lines are read. */
@@ -30,7 +30,7 @@ export function sourcesOf(
 ): readonly LogSource[] {
   const names = new Set(models.map(({ metadata }) => metadata.name))
   const isWanted = (pod: Stored<Pod>): boolean =>
-    isRouterPod(pod) ? isRouter || o.withRouters : names.has(modelOfPod(pod) ?? '')
+    isOfRouter(pod) ? isRouter || o.withRouters : names.has(modelServedBy(pod) ?? '')
   return pods.filter(isWanted).flatMap((pod) => lives(pod, o.isPrevious))
 }
 

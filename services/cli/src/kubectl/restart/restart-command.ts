@@ -10,7 +10,7 @@ import { DEPLOYMENT, type Deployment, keyOf, type Stored } from '@tutti/kube'
 import { type Command, withFlags } from '../../command.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
-import { isRouterPod, modelOfPod, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
+import { isOfRouter, modelServedBy, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
 import { findTarget, type Target } from '../targets.ts'
 import { followRollouts, type Restarted } from './follow-rollouts.ts'
 import { RESTARTED_AT } from './rollout.ts'
@@ -105,13 +105,13 @@ async function deploymentsOf(
     }
     return { title, deployment }
   }
-  if (target.isRouter) return [choose('Router', isRouterPod)]
+  if (target.isRouter) return [choose('Router', isOfRouter)]
   if (target.models.length === 0) throw refusal(`${target.title} runs no Model that is there`)
   return target.models.map(({ metadata: { name }, spec }) => {
     if (spec?.paused === true) {
       throw refusal(`Model ${name} is paused (spec.paused): its pods stay as they are`)
     }
-    return choose(`Model ${name}`, (one) => modelOfPod(one) === name)
+    return choose(`Model ${name}`, (one) => modelServedBy(one) === name)
   })
 }
 

@@ -1,15 +1,14 @@
-import { notServedText } from '@tutti/ensemble'
+import { modelOfStep, notServedText } from '@tutti/ensemble'
 import type { Pod, Stored } from '@tutti/kube'
 import {
   type EnsembleObject,
   type EnsembleStep,
   type ModelObject,
   servedNameOf,
-  targetOf,
 } from '../resources.ts'
 import { type OwnState, stateOf, WAITING } from './condition-cause.ts'
 import { isLeaving, toPodNode } from './pod-node.ts'
-import { isRouterPod, modelOfPod, type NamespaceState } from './read-state.ts'
+import { isOfRouter, modelServedBy, type NamespaceState } from './read-state.ts'
 import { type Cause, isBroken, type StatusNode } from './tree.ts'
 
 /**
@@ -26,7 +25,7 @@ export function buildNodes(
   const builder = new NodeBuilder(state, o.nowMs)
   const isChosen = (object: Stored<ModelObject | EnsembleObject>): boolean =>
     o.name === undefined || object.metadata.name === o.name || servedNameOf(object) === o.name
-  const used = new Set(ensembles.flatMap(({ spec }) => (spec?.steps ?? []).map(targetOf)))
+  const used = new Set(ensembles.flatMap(({ spec }) => (spec?.steps ?? []).map(modelOfStep)))
   const nodes = [
     ...ensembles.filter(isChosen).map((one) => builder.ensemble(one)),
     ...models
@@ -50,7 +49,7 @@ class NodeBuilder {
   model(model: Stored<ModelObject>): StatusNode {
     const { name } = model.metadata
     const { readyReplicas, desiredReplicas } = model.status ?? {}
-    const pods = this.#pods((pod) => modelOfPod(pod) === name)
+    const pods = this.#pods((pod) => modelServedBy(pod) === name)
     return {
       kind: 'Model',
       name,
@@ -82,7 +81,7 @@ class NodeBuilder {
     ensemble: Stored<EnsembleObject>,
     above: ReadonlySet<string>,
   ): StatusNode {
-    const served = targetOf(step)
+    const served = modelOfStep(step)
     const { models, ensembles } = this.#state
     const model = models?.find((one) => servedNameOf(one) === served)
     if (model !== undefined) return { ...this.model(model), step: step.name }
@@ -115,7 +114,7 @@ class NodeBuilder {
 
   #routers(): readonly StatusNode[] {
     return (this.#state.routers ?? []).map((router) => {
-      const pods = this.#pods(isRouterPod)
+      const pods = this.#pods(isOfRouter)
       const { readyReplicas, replicas } = router.status ?? {}
       return {
         kind: 'Router',

@@ -85,11 +85,11 @@ export function isPodReady({ status }: Pod): boolean {
 }
 
 /** The Model of a pod of a step, or of its Deployment. */
-export function modelOfPod({ metadata }: Pick<Pod, 'metadata'>): string | undefined {
+export function modelServedBy({ metadata }: Pick<Pod, 'metadata'>): string | undefined {
   return metadata.labels?.[COMPONENT] === 'step' ? metadata.labels[MODEL_LABEL] : undefined
 }
 
 /** True for a pod of a router, and for its Deployment. */
-export function isRouterPod({ metadata }: Pick<Pod, 'metadata'>): boolean {
+export function isOfRouter({ metadata }: Pick<Pod, 'metadata'>): boolean {
   return metadata.labels?.[COMPONENT] === 'router'
 }

@@ -25,7 +25,7 @@ export const StatusNode = z.object({
     .string()
     .exactOptional()
     .meta({ description: 'What there is of it, such as 1/2 pods.' }),
-  cause: Cause.exactOptional().meta({ description: 'Of what is not Ready.' }),
+  cause: Cause.exactOptional().meta({ description: 'Why it is not Ready; absent if it is.' }),
   get children() {
     return z.array(StatusNode).readonly()
   },
