@@ -4,11 +4,20 @@ import { copyFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 
-await test('an installation that is stopped leaves nothing in the cache', async (t) => {
+/** A package of the command that wants Node 24, with an empty cache. @param files - beside. @returns its folder. */
+function testPackage(t, files) {
   const folder = t.testdir({
     bin: {},
     cache: {},
     'package.json': JSON.stringify({ type: 'module', config: { node: '24.0.0' } }),
+    ...files,
+  })
+  copyFileSync(join(import.meta.dirname, 'node-24.js'), join(folder, 'bin', 'node-24.js'))
+  return folder
+}
+
+await test('an installation that is stopped leaves nothing in the cache', async (t) => {
+  const folder = testPackage(t, {
     // Says that it has begun, and goes on for ever.
     'npm-cli.js': `
       import { mkdirSync, writeFileSync } from 'node:fs'
@@ -18,7 +27,6 @@ await test('an installation that is stopped leaves nothing in the cache', async 
       process.kill(process.ppid, 'SIGTERM')
       setInterval(() => {}, 1000)`,
   })
-  copyFileSync(join(import.meta.dirname, 'node-24.js'), join(folder, 'bin', 'node-24.js'))
   const script = "import('./bin/node-24.js').then(({ ensureNode }) => ensureNode())"
   const env = {
     ...process.env,
@@ -36,10 +44,8 @@ await test('an installation that is stopped leaves nothing in the cache', async 
 
 await test('a folder without the program, which something has cleaned, is replaced', async (t) => {
   const name = `node-${process.platform}-${process.arch}`
-  const folder = t.testdir({
-    bin: {},
+  const folder = testPackage(t, {
     cache: { tutti: { [`${name}-24.0.0`]: { node_modules: { rest: '' } } } },
-    'package.json': JSON.stringify({ type: 'module', config: { node: '24.0.0' } }),
     'npm-cli.js': `
       import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
       const folder = process.argv.find((one) => one.startsWith('--prefix=')).slice('--prefix='.length)
@@ -48,7 +54,6 @@ await test('a folder without the program, which something has cleaned, is replac
       writeFileSync(bin + '/node', '#!/bin/sh\\n')
       chmodSync(bin + '/node', 0o755)`,
   })
-  copyFileSync(join(import.meta.dirname, 'node-24.js'), join(folder, 'bin', 'node-24.js'))
   const script =
     "import('./bin/node-24.js').then(async ({ ensureNode }) => console.log(await ensureNode()))"
   const env = {
@@ -70,10 +75,7 @@ await test('a folder without the program, which something has cleaned, is replac
 
 await test('while npm installs, the time is told', async (t) => {
   const name = `node-${process.platform}-${process.arch}`
-  const folder = t.testdir({
-    bin: {},
-    cache: {},
-    'package.json': JSON.stringify({ type: 'module', config: { node: '24.0.0' } }),
+  const folder = testPackage(t, {
     // Goes on until the file is there.
     'npm-cli.js': `
       import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -84,7 +86,6 @@ await test('while npm installs, the time is told', async (t) => {
       chmodSync(bin + '/node', 0o755)
       setInterval(() => existsSync(new URL('told', import.meta.url)) && process.exit(0), 10)`,
   })
-  copyFileSync(join(import.meta.dirname, 'node-24.js'), join(folder, 'bin', 'node-24.js'))
   const script =
     "import('./bin/node-24.js').then(async ({ ensureNode }) => ensureNode({ everyMs: 20 }))"
   const env = {

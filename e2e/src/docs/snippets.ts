@@ -28,7 +28,7 @@ export const PAGES: readonly string[] = globSync('**/*.md', {
   exclude: (path) => /(^|\/)(node_modules|dist|out|\.[^/]+)$/.test(path),
 }).toSorted()
 
-/** The list of what is not executed, and what its reasons mean. */
+/** The blocks that no test executes, and what the reasons in that list mean. */
 export const { reasons: REASONS, blocks: UNEXECUTED } = readList()
 
 function readList() {

@@ -7,7 +7,7 @@ import { createManualClock } from './testing/manual-clock.ts'
 
 const CLEAR = '\r\u001b[K'
 
-/** A terminal that shows standard output and error, as a list of what was written. */
+/** A terminal for standard output and error, and the texts that were written to it. */
 function terminal(TERM: string | undefined, isTTY = true) {
   const written: string[] = []
   const stream = { isTTY, columns: 80, write: (text: string) => void written.push(text) }
@@ -43,7 +43,7 @@ await t.test('it makes way for other lines, and is drawn again below them', asyn
   t.equal(written.at(-1), 'out\n', 'it is cleared already')
 })
 
-await t.test('the time of what takes long moves on', async (t) => {
+await t.test('`showElapsed` draws the time that has passed each second', async (t) => {
   const drawn: string[] = []
   const statusLine = new StatusLine({ columns: 80, write: (text) => void drawn.push(text) })
   const clock = createManualClock()

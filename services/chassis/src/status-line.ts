@@ -18,7 +18,7 @@ const COLUMNS = 80
 /** The last line of a terminal, which shows what is under way now. Other lines go where it stood, and it is drawn again below them. */
 export class StatusLine {
   readonly #terminal: ErrorStream
-  /** By whoever shows it. */
+  /** What is shown, by its owner. */
   readonly #texts = new Map<object, string>()
   #isDrawn = false
 

@@ -19,7 +19,7 @@ function results(): ReadonlyMap<string, z.ZodType> {
 }
 
 /**
- * JSON Schemas (draft 7) of what commands print as JSON, and of their errors. Later versions may add fields, so the schemas allow others.
+ * JSON Schemas (draft 7) of the results of commands, and of their errors. Later versions may add fields, so the schemas allow others.
  *
  * @returns text by path from the root of the repository.
  */

@@ -9,7 +9,7 @@ import type { ConsoleModel, ConsoleSource } from './console-source.ts'
 import { nextMs } from './next-ms.ts'
 import { NO_COUNTS, readCounts } from './read-counts.ts'
 import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
-import { mayCatch } from './read-next-request.ts'
+import { maySeeOperations } from './read-next-request.ts'
 import { readReplicas } from './read-replicas.ts'
 
 export interface ConsoleReadsOptions {
@@ -48,7 +48,7 @@ export class ConsoleReads {
       server: {
         ...server,
         isReady: backend.isReady(),
-        ...(mayCatch(backend) && { ...(host && { host }), others: source.otherRouters() }),
+        ...(maySeeOperations(backend) && { ...(host && { host }), others: source.otherRouters() }),
       },
       atMs: clock.now(),
       nextMs: nextMs(LIST_MS, models.length),
@@ -78,10 +78,10 @@ export class ConsoleReads {
       ...signature(config, found),
       versions: own,
       ...(graph && { graph }),
-      ...(mayCatch(backend) && { replicas: readReplicas(source, runs) }),
+      ...(maySeeOperations(backend) && { replicas: readReplicas(source, runs) }),
       usedBy: [...versions.keys()].filter((other) => calls(source.find(other), name)),
       mayInfer,
-      mayCatch: mayCatch(backend),
+      mayCatch: maySeeOperations(backend),
       http,
       atMs: clock.now(),
       nextMs: nextMs(MODEL_MS, versions.size),

@@ -18,7 +18,7 @@ export interface NextRequestOptions {
 }
 
 /** Whether a caller may see single requests, which may be those of others: with identities only one that may change the server. */
-export function mayCatch({ identity }: Pick<InferenceBackend, 'identity'>): boolean {
+export function maySeeOperations({ identity }: Pick<InferenceBackend, 'identity'>): boolean {
   return identity?.mayControl ?? true
 }
 
@@ -30,7 +30,7 @@ export function mayCatch({ identity }: Pick<InferenceBackend, 'identity'>): bool
 export async function readNextRequest(o: NextRequestOptions): Promise<NextRequest> {
   const { source, backend, model, clock } = o
   const { identity } = backend
-  if (!mayCatch(backend)) {
+  if (!maySeeOperations(backend)) {
     const name = identity?.name ?? ''
     throw new ServeError('ACCESS_DENIED', `identity '${name}' may not see requests of others`)
   }

@@ -26,7 +26,7 @@ export interface FindPythonOptions {
 
 const REQUIREMENTS = new URL('../../python/environment/', import.meta.url)
 const INSTALL_MS = 1_800_000
-/** Of what pip wrote: its errors; above them are its tries. */
+/** The last lines that pip wrote are its errors; those above are its attempts. */
 const PIP_LINES = 2
 /** What to do where no interpreter has the modules, by the last one. */
 export const PYTHON_MENDING: Readonly<Record<PythonModule, string>> = {

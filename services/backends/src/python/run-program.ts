@@ -85,7 +85,7 @@ function kill(child: ChildProcess, isGroup: boolean): void {
 /**
  * What a program wrote before it failed, in one line; else why it was stopped or could not be run.
  *
- * @param mostLines - the last ones of what it wrote; all of them if absent.
+ * @param mostLines - how many of the last lines that it wrote; all of them if absent.
  */
 export function whatFailed(error: unknown, mostLines = Number.POSITIVE_INFINITY): string {
   const { stderr = '', stdout = '', message = String(error) } = Object(error)

@@ -1,7 +1,7 @@
 import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
-import { openTestServer } from '../testing/index.ts'
+import { failsWith, openTestServer } from '../testing/index.ts'
 import { GrpcLog } from './log-events.ts'
 
 function logged(write: (log: GrpcLog) => void): readonly object[] {
@@ -51,10 +51,7 @@ await t.test('lines carry what they are about', async (t) => {
 
 const ask = (modelName: string, id: string) => ({ modelName, id, inputs: [] })
 
-// oxlint-disable-next-line require-yield -- it gives no response
-async function* odd(): AsyncGenerator<never> {
-  throw new TypeError('odd')
-}
+const odd = failsWith(new TypeError('odd'))
 
 await t.test('a request that fails is logged with its id and its trace', async (t) => {
   const lines: string[] = []

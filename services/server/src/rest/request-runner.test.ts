@@ -1,6 +1,7 @@
 import { createLogger } from '@tutti/chassis'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { failsWith } from '../testing/index.ts'
 import { startRestServer } from './rest-server.ts'
 import { createRestBackend, type RestBackendOptions, response } from './testing/rest-backend.ts'
 
@@ -85,10 +86,7 @@ await t.test(
   },
 )
 
-// oxlint-disable-next-line require-yield -- it gives no response
-async function* odd(): AsyncGenerator<never> {
-  throw new TypeError('odd')
-}
+const odd = failsWith(new TypeError('odd'))
 
 await t.test('a request that fails is logged with its id and its trace', async (t) => {
   const lines: string[] = []

@@ -2,6 +2,7 @@ export { LocalCache } from '../cache/local-cache.ts'
 export { RecordingControl } from './recording-control.ts'
 export {
   echo,
+  failsWith,
   type ModelScript,
   response,
   ScriptedBackend,

@@ -24,6 +24,14 @@ export type ModelScript = (
   context: CallContext,
 ) => AsyncIterable<ScriptedResponse>
 
+/** A script that fails before it gives a response. */
+export function failsWith(error: Error): ModelScript {
+  // oxlint-disable-next-line require-yield -- it gives no response
+  return async function* () {
+    throw error
+  }
+}
+
 export interface ScriptedModel {
   /** config.pbtxt without the name. */
   readonly config?: string
