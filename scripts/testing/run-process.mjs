@@ -47,8 +47,15 @@ export async function runProcess({ root, files, env, timeoutS, signal }) {
     files.length === 1 ? files : [join(import.meta.dirname, 'run-batch.mjs'), suiteOf(files[0])]
   const child = spawn(process.execPath, [PROPERTIES, ...args], {
     cwd: root,
-    // In seconds; a test that has none of its own ends then.
-    env: { ...env, TAP_TIMEOUT: String(timeoutS), TUTTI_TEST_FILES: JSON.stringify(files) },
+    env: {
+      ...env,
+      // The same terminal everywhere: what passes on a desk passes in CI.
+      TERM: 'dumb',
+      NO_COLOR: '1',
+      // In seconds; a test that has none of its own ends then.
+      TAP_TIMEOUT: String(timeoutS),
+      TUTTI_TEST_FILES: JSON.stringify(files),
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })

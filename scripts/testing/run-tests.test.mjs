@@ -138,10 +138,12 @@ const python = spawnSync('python3', ['--version'], { encoding: 'utf8' })
 await test('environment', async (t) => {
   t.match(process.env.TUTTI_NATS_SERVER, 'add nats to the "// needs:" line')
   t.match(python.stderr, 'add python to the "// needs:" line')
+  t.match(process.env, { TERM: 'dumb', NO_COLOR: '1' })
 })
 `
-  const { lastLine } = await run(t, { 'e2e/a.test.ts': look }, { env: { TUTTI_NATS_SERVER: '' } })
-  t.equal(lastLine, '2 passed, 0 failed')
+  const env = { TUTTI_NATS_SERVER: '', TERM: 'xterm' }
+  const { lastLine } = await run(t, { 'e2e/a.test.ts': look }, { env })
+  t.equal(lastLine, '3 passed, 0 failed')
 })
 
 await test('an unknown need is refused', async (t) => {

@@ -261,7 +261,7 @@ await t.test('`tutti top` refuses an address that it cannot read', async (t) => 
 
 /** `tutti top` at a terminal, and then what the terminal is like. */
 async function openTop(t: Test, script: string, url: string) {
-  const terminal = openTerminal(`sh '${script}' ${url}`, { env })
+  const terminal = openTerminal(`sh '${script}' ${url}`, { env: { ...env, TERM: 'xterm' } })
   t.teardown(() => terminal.close())
   const pid = /\d+/.exec(await terminal.type('', /pid \d+\r/))?.[0]
   return { ...terminal, pid: Number(pid) }
