@@ -1,12 +1,10 @@
-import { mkdir } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
 import t from 'tap'
 import { repositoryIndex } from './control-churn.ts'
 import { ask, openClient } from './grpc-client.ts'
 import { restCall } from './rest-call.ts'
 import { refusedServe, serve } from './serving.ts'
-import { BROKEN, tempFolder } from './temp-repository.ts'
+import { BROKEN } from './temp-repository.ts'
 
 t.setTimeout(600_000)
 
@@ -64,8 +62,6 @@ await t.test('what cannot start says why, with an exit code of its own', async (
   t.equal(missing.code, 1)
   t.match(missing.out, /\/no\/such\/folder/)
 
-  const empty = await tempFolder(t)
-  await mkdir(join(empty, '.hidden'))
   const taken = createServer()
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
   t.teardown(() => taken.close())
@@ -73,8 +69,12 @@ await t.test('what cannot start says why, with an exit code of its own', async (
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0
   for (const protocol of ['grpc', 'http', 'metrics']) {
     const flags = [`--${protocol}-port=${port}`]
-    const ended = await refusedServe({ repositories: [empty], flags })
+    const ended = await refusedServe({ repositories: ['/no/such/folder'], flags })
     t.equal(ended.code, 1, protocol)
-    t.match(ended.out, new RegExp(`cannot listen on .*${port}`), protocol)
+    t.match(
+      ended.out,
+      new RegExp(`cannot listen on .*${port}`),
+      `${protocol}, before models are read`,
+    )
   }
 })

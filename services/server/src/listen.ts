@@ -15,6 +15,13 @@ export interface RunningServer {
   close(): Promise<void>
 }
 
+const MENDING: Readonly<Record<string, string>> = {
+  EADDRINUSE:
+    'another program has the port, or another flag names it: end that program, or choose another port (0: any free one)',
+  EACCES: 'ports below 1024 need rights: choose another port',
+  EADDRNOTAVAIL: 'this machine does not have the address: choose another address',
+}
+
 /**
  * Lets a server listen.
  *
@@ -34,9 +41,11 @@ export function listenOn(
 ): Promise<number> {
   const { address, port } = o
   return new Promise((resolve, reject) => {
-    const refuse = ({ message }: Error): void => {
+    const refuse = ({ message, code = '' }: NodeJS.ErrnoException): void => {
+      const mending = MENDING[code]
+      const problem = mending === undefined ? message : `${code}, ${mending}`
       // Without a cause, whose stack a log would show: it has nothing but what the system says.
-      reject(new ServeError('SETTING_INVALID', `cannot listen on ${address}:${port}: ${message}`))
+      reject(new ServeError('SETTING_INVALID', `cannot listen on ${address}:${port}: ${problem}`))
     }
     server.once('error', refuse)
     server.listen(port, address, () => {

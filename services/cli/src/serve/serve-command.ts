@@ -7,6 +7,7 @@ import {
 } from '@tutti/chassis'
 import { checkConsoleFlags } from '@tutti/console'
 import {
+  checkPorts,
   checkTlsFlags,
   readHeaderRules,
   readMetricsFlags,
@@ -41,6 +42,9 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
       const settings = withTraceFlags(given.settings, given.flags)
       const { log, statusLine, signal } = given
       const flags = settleDeprecated(given.flags)
+      // Models may take minutes.
+      const page = { address: flags['console-address'], port: flags['console-port'] }
+      await checkPorts(flags, page)
       const closed = new AbortController()
       const backends = await choosePython(flags, {
         cache: cacheFolder(environment),
