@@ -98,6 +98,8 @@ export const ERROR_TEXTS = {
       'Try again. If it goes on, start a step that serves the model, or look why there is none: on Kubernetes `kubectl describe model NAME`. Runbook: [a model lacks replicas](runbooks/TuttiReplicasMissing.md).',
     STEP_LOST:
       'Try again only what may execute twice; Tutti does not. The logs of the replica say why it went.',
+    PAUSED:
+      'Let it go on as the text says, then try again: `spec.paused` of a Model, or `kubectl rollout resume` of a Deployment.',
     POD_UNREACHABLE:
       'The operator tries again. If it goes on, look at the pod, and at the NetworkPolicies between ([conditions](conditions.md)).',
     REVISION_GONE: 'Try again: a new request takes the revision that is served now.',

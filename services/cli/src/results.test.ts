@@ -235,7 +235,7 @@ await t.test('what an output cannot be written to is an error beside the result'
 })
 
 await t.test('an error of an API server is JSON too, without a page of Tutti', async (t) => {
-  const kubeconfig = await startListServer(t, 401)
+  const kubeconfig = await startListServer(t, { status: 401 })
   const argv = ['status', `--kubeconfig=${kubeconfig}`, '-o', 'json']
   const { code, err } = await runKubectlCommand(argv)
   t.equal(code, 1)

@@ -78,6 +78,10 @@ export const REASONS = {
   UNSUPPORTED: { code: 'UNIMPLEMENTED', meaning: 'a known feature that is not offered here' },
   MALFORMED_MESSAGE: { code: 'INVALID_ARGUMENT', meaning: 'bytes that are no valid message' },
   NOT_FOUND: { code: 'NOT_FOUND', meaning: 'no such resource' },
+  PAUSED: {
+    code: 'FAILED_PRECONDITION',
+    meaning: 'changes wait, because the Model or its Deployment is paused',
+  },
   UNAUTHENTICATED: {
     code: 'UNAUTHENTICATED',
     meaning: 'a request brings no bearer token that is known',

@@ -10,6 +10,8 @@ await t.test('times are read as kubectl reads them', (t) => {
     ['1h30m', 5_400_000],
     ['1.5m', 90_000],
     ['500ms', 500],
+    ['0.4ms', 1],
+    ['0.0001s', 1],
     ['24h', 86_400_000],
   ] as const) {
     t.equal(parseDuration('--timeout', text), ms, text)

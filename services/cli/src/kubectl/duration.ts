@@ -9,7 +9,7 @@ const LONGEST_MS = 24 * 3_600_000
  * Reads a time as kubectl does: `90s`, `1h30m`, `500ms`, or a number of seconds.
  *
  * @param flag - with its dashes.
- * @returns milliseconds, whole.
+ * @returns milliseconds, whole; 0 for 0 alone, which means no limit.
  * @throws ServeError FLAG_INVALID
  */
 export function parseDuration(flag: string, text: string): number {
@@ -26,5 +26,6 @@ function toMs(text: string): number | undefined {
   const parts = [...text.matchAll(PART)].map(
     ([, count, unit = '']) => Number(count) * (UNITS[unit] ?? 0),
   )
-  return Math.round(parts.reduce((sum, part) => sum + part, 0))
+  const ms = parts.reduce((sum, part) => sum + part, 0)
+  return ms > 0 ? Math.max(1, Math.round(ms)) : 0
 }

@@ -84,13 +84,22 @@ const ITEMS: Readonly<Record<string, readonly object[]>> = {
 /**
  * Starts what answers as an API server does to lists, until the test ends; users may not list pods.
  *
- * @param status - with which it refuses everything; absent: nothing.
+ * @param o.status - with which it refuses everything; absent: nothing.
+ * @param o.items - in place of those of these kinds, by plural.
  * @returns the path of a kubeconfig for it.
  */
-export async function startListServer(t: Test, status?: number): Promise<string> {
+export async function startListServer(
+  t: Test,
+  o: {
+    readonly status?: number
+    readonly items?: Readonly<Record<string, readonly object[]>>
+  } = {},
+): Promise<string> {
+  const { status } = o
+  const lists = { ...ITEMS, ...o.items }
   const server = createServer((request, response) => {
     const plural = new URL(request.url ?? '', 'http://x').pathname.split('/').at(-1) ?? ''
-    const items = ITEMS[plural]
+    const items = lists[plural]
     const code = status ?? (items === undefined ? 403 : 200)
     response.writeHead(code, { 'content-type': 'application/json' })
     const message = code === 401 ? 'Unauthorized' : 'forbidden'

@@ -95,28 +95,32 @@ async function deploymentsOf(
   const { items } = await client.list(DEPLOYMENT, { namespace, labelSelector: SERVING_SELECTOR })
   const choose = (title: string, isWanted: (one: Stored<Deployment>) => boolean): Chosen => {
     const deployment = items.find(isWanted)
-    if (deployment === undefined)
-      throw refusal(`${title} has no Deployment yet; kubectl tutti status says why`)
+    if (deployment === undefined) {
+      const problem = `${title} has no Deployment yet; kubectl tutti status says why`
+      throw new ServeError('NOT_FOUND', problem)
+    }
     if (deployment.spec.paused === true) {
-      const { name } = deployment.metadata
-      throw refusal(
-        `Deployment ${name} is paused, kubectl rollout resume deployment/${name} lets it go on`,
-      )
+      const one = `deployment/${deployment.metadata.name}`
+      throw paused(one, `kubectl --namespace ${namespace} rollout resume ${one}`)
     }
     return { title, deployment }
   }
   if (target.isRouter) return [choose('Router', isOfRouter)]
-  if (target.models.length === 0) throw refusal(`${target.title} runs no Model that is there`)
+  if (target.models.length === 0) {
+    throw new ServeError('NOT_FOUND', `${target.title} runs no Model that is there`)
+  }
   return target.models.map(({ metadata: { name }, spec }) => {
     if (spec?.paused === true) {
-      throw refusal(`Model ${name} is paused (spec.paused): its pods stay as they are`)
+      const patch = `--type merge --patch '{"spec":{"paused":false}}'`
+      throw paused(`model/${name}`, `kubectl --namespace ${namespace} patch model/${name} ${patch}`)
     }
     return choose(`Model ${name}`, (one) => modelServedBy(one) === name)
   })
 }
 
-function refusal(text: string): ServeError {
-  return new ServeError('SERVER_NOT_READY', text)
+function paused(what: string, command: string): ServeError {
+  const text = `${what} is paused, so its pods stay as they are; ${command} lets it go on`
+  return new ServeError('PAUSED', text)
 }
 
 /** @returns the exit code. */

@@ -1,5 +1,8 @@
+import { COMPONENT, MODEL_LABEL } from '@tutti/ensemble'
 import type { Deployment, Pod, Stored } from '@tutti/kube'
 import t from 'tap'
+import { startListServer } from '../../testing/list-server.ts'
+import { runKubectlCommand } from '../../testing/run-command.ts'
 import { followRollouts, type RolloutsSeen } from './follow-rollouts.ts'
 import { RESTARTED_AT, rolloutOf } from './rollout.ts'
 
@@ -154,4 +157,26 @@ await t.test('what does not go on ends it with the reason', async (t) => {
   t.match(await follow([{ deployments: [deployment({})] }]), {
     failures: ['not in time: Model m: 0 of 2 new pods ready'],
   })
+})
+
+await t.test('what is paused is not restarted, and the text says how it goes on', async (t) => {
+  const model = { metadata: meta('m'), spec: {} }
+  const labels = { [COMPONENT]: 'step', [MODEL_LABEL]: 'm' }
+  const held = { ...deployment({}, { paused: true }), metadata: meta('m-step', { labels }) }
+  const cases = [
+    [
+      { models: [{ ...model, spec: { paused: true } }], deployments: [] },
+      /restart: model\/m is paused, .*; kubectl --namespace default patch model\/m --type merge --patch '\{"spec":\{"paused":false\}\}' lets it go on\nsee .*#paused/,
+    ],
+    [
+      { models: [model], deployments: [held] },
+      /deployment\/m-step is paused, .* rollout resume deployment\/m-step lets it .*\nsee .*#paused/,
+    ],
+    [{ models: [model], deployments: [] }, /Model m has no Deployment yet; .*\nsee .*#not_found/],
+  ] as const
+  for (const [items, err] of cases) {
+    const kubeconfig = await startListServer(t, { items })
+    const argv = ['restart', 'm', `--kubeconfig=${kubeconfig}`]
+    t.match(await runKubectlCommand(argv), { code: 1, err })
+  }
 })
