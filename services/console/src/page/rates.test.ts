@@ -30,6 +30,7 @@ await t.test(
     t.equal(countRates(COUNTS, undefined, 1000), undefined)
     t.equal(countRates(COUNTS, COUNTS, 0), undefined)
     t.equal(countRates({ ...COUNTS, requests: 3 }, COUNTS, 1000), undefined)
+    t.equal(countRates({ ...COUNTS, requests: 12, requestMs: 9 }, COUNTS, 1000), undefined)
     t.equal(stepRates(STEP, undefined, 1000), undefined)
     const { totals: _, ...uncounted } = STEP
     t.equal(stepRates(uncounted, STEP, 1000), undefined)

@@ -20,13 +20,18 @@ export function countRates(
   if (now === undefined || before === undefined || elapsedMs <= 0) return undefined
   const requests = now.requests - before.requests
   const failures = now.failures - before.failures
-  if (requests < 0 || failures < 0) return undefined
+  const requestMs = now.requestMs - before.requestMs
+  const queueMs = now.queueMs - before.queueMs
+  const computeMs = now.computeMs - before.computeMs
+  // A server that began anew may have more requests by now, which took less time.
+  const hasGoneBack = [requests, failures, requestMs, queueMs, computeMs].some((one) => one < 0)
+  if (hasGoneBack) return undefined
   return {
     requestsPerSecond: (requests / elapsedMs) * 1000,
     failuresPerSecond: (failures / elapsedMs) * 1000,
-    requestMs: (now.requestMs - before.requestMs) / requests,
-    queueMs: (now.queueMs - before.queueMs) / requests,
-    computeMs: (now.computeMs - before.computeMs) / requests,
+    requestMs: requestMs / requests,
+    queueMs: queueMs / requests,
+    computeMs: computeMs / requests,
     transferMs: Number.NaN,
   }
 }
