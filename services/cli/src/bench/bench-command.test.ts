@@ -116,7 +116,7 @@ await t.test('`tutti bench` loads a server', async (t) => {
     const at = `--url=${serving.grpc}`
     const wants = /'a=b' is FP32\[-1,3\]; want its sizes, such as --shape a=b=1,3, or its values/
     t.match(await bench('numbers', at), { code: 2, err: wants, out: '' })
-    t.match(await bench('numbers', at, '--shape=a=b=1,4'), { code: 1, err: /for \[-1,3\]/ })
+    t.match(await bench('numbers', at, '--shape=a=b=1,4'), { code: 2, err: /for \[-1,3\]/ })
     t.match(await bench('nothing', at), { code: 1, err: /nothing/ })
     t.match(await bench(), { code: 2, err: /got 0 model names, want one/ })
     t.match(await bench('numbers', '--rate=1', '--concurrency=1'), { code: 2, err: /want one of/ })

@@ -153,7 +153,7 @@ await t.test('errors name the input, what came and what was wanted', async (t) =
     [['longs', '-i=a=b=1.5'], 1, /input 'a=b'/],
     [['halves', '-i=a=b=[1]'], 1, /input 'a=b': .*FP16/],
     [['picture', '-i=a=b=[1,2,3]'], 1, /got shape \[3\], want \[-1,-1,3\], or --shape a=b=/],
-    [['grid', '-i=a=b=[1,2]', '--shape=a=b=x'], 1, /--shape of 'a=b': got 'x', want .* 1,1 /],
+    [['grid', '-i=a=b=[1,2]', '--shape=a=b=x'], 2, /--shape: 'a=b' got 'x', want .* 1,1 /],
     [['grid', `-i=a=b=@${join(folder, 'x.npy')}`], 1, /x\.npy\): it does not begin as a file/],
     [['grid', `-i=a=b=@${join(folder, 'none')}`], 2, /--input .*none: it cannot be read: ENOENT/],
     [['numbers', '-i=c=1'], 2, /--input: the model has no 'c'; there is a=b/],
