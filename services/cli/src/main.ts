@@ -6,7 +6,8 @@ import { terminalOf } from './terminal.ts'
 const SERVING = ['serve', 'step', 'router']
 
 const argv = process.argv.slice(2)
-if (SERVING.includes(argv[0] ?? '')) runWithFlags(SERVING_FLAGS, process)
+const isServing = SERVING.includes(argv[0] ?? '')
+if (isServing) runWithFlags(SERVING_FLAGS, process)
 else process.stdout.on('error', endQuietly)
 
 const { processEnvironment } = await import('@tutti/chassis')
@@ -18,6 +19,8 @@ const environment = {
   ...(terminal && { terminal }),
 }
 process.exitCode = await runCommand()
+// A connection that is still being made would keep the process: gRPC does not give up TLS with a server that says nothing.
+if (!isServing) process.stdout.write('', (error) => error ?? process.exit())
 
 /** Behind a Tab only what asks for the models is loaded: all commands take three times as long. */
 async function runCommand(): Promise<number> {

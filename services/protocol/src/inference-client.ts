@@ -136,11 +136,13 @@ export class InferenceClient {
   /** What the server says of a model: ModelMetadata, and ModelConfig where it has that. */
   async metadata(name: string, version: string, o: InferCallOptions = {}): Promise<ModelMetadata> {
     const headers = toMetadata(o.headers)
+    // One deadline for both calls.
+    const options = toCallOptions(o)
     const answer = await callObject<ModelMetadataResponse__Output>((settle) =>
-      this.objects.ModelMetadata({ name, version }, headers, toCallOptions(o), settle),
+      this.objects.ModelMetadata({ name, version }, headers, options, settle),
     )
     const told = await callObject<ModelConfigResponse__Output>((settle) =>
-      this.objects.ModelConfig({ name, version }, headers, toCallOptions(o), settle),
+      this.objects.ModelConfig({ name, version }, headers, options, settle),
     ).catch((error: unknown) => {
       const { code } = ServeError.from(error)
       // Servers of the protocol need not have it.

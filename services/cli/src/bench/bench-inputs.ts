@@ -12,10 +12,9 @@ import {
 } from '@tutti/tensor'
 import { readNamed, splitNamed } from '../infer/named-flags.ts'
 import { parseShape } from '../infer/parse-shape.ts'
-import { readInputs } from '../infer/read-inputs.ts'
+import { MOST_TENSOR_BYTES, readInputs } from '../infer/read-inputs.ts'
 import { seededRandom } from './open-loop.ts'
 
-const MOST_BYTES = 2 ** 31 - 1
 /** With the length before it, as a tensor has it. */
 const BYTES_ELEMENT = encodeBytesTensor([Buffer.from('a')])
 
@@ -58,8 +57,9 @@ export function makeInput(declared: TensorMetadata, shapeText: string | undefine
   }
   const count = elementCount(shape)
   const bytes = count * (DATATYPES[datatype].itemSize ?? BYTES_ELEMENT.byteLength)
-  if (bytes > MOST_BYTES) {
-    throw flagRefusal('--shape', `input '${name}' has ${bytes} bytes, want at most ${MOST_BYTES}`)
+  if (bytes > MOST_TENSOR_BYTES) {
+    const problem = `input '${name}' has ${bytes} bytes, want at most ${MOST_TENSOR_BYTES}`
+    throw flagRefusal('--shape', problem)
   }
   return { name, datatype, shape, data: makeData(datatype, count) }
 }

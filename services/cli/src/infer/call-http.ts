@@ -1,10 +1,10 @@
 import { type Agent, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { ServeError } from '@tutti/errors'
-import type { ModelClientOptions } from './model-client.ts'
+import { lateAnswer, type ModelClientOptions } from './model-client.ts'
 
 /** How a server is reached. */
-export interface HttpConnection extends Omit<ModelClientOptions, 'url'> {
+export interface HttpConnection extends Omit<ModelClientOptions, 'url' | 'lookUpMs'> {
   /** Keeps connections; a call has its own if absent. */
   readonly agent?: Agent
 }
@@ -50,7 +50,10 @@ export function callHttp(o: HttpConnection, call: HttpCall): Promise<HttpAnswer>
       },
       ...(signal && { signal }),
     })
-    const fail = (error: unknown) => reject(toServeError(url, error, timeout))
+    const fail = (error: unknown) => {
+      const isLate = timeout?.aborted === true && timeoutMs !== undefined
+      reject(isLate ? lateAnswer(url.host, timeoutMs, error) : noAnswer(url, error))
+    }
     sent.on('error', fail)
     sent.on('response', (response) => {
       const pieces: Buffer[] = []
@@ -71,12 +74,7 @@ export function callHttp(o: HttpConnection, call: HttpCall): Promise<HttpAnswer>
   })
 }
 
-function toServeError(url: URL, error: unknown, timeout?: AbortSignal): ServeError {
+function noAnswer(url: URL, error: unknown): ServeError {
   const { message } = ServeError.from(error)
-  if (timeout?.aborted === true) {
-    return new ServeError('DEADLINE_EXCEEDED', `${url.host} did not answer in time`, {
-      cause: error,
-    })
-  }
   return new ServeError('SERVER_NOT_READY', `${url.host}: ${message}`, { cause: error })
 }

@@ -1,19 +1,23 @@
 import { ServeError } from '@tutti/errors'
 import { encodeInferRequest, InferenceClient } from '@tutti/protocol'
-import type { ModelClient, ModelClientOptions } from './model-client.ts'
+import { lateAnswer, type ModelClient, type ModelClientOptions } from './model-client.ts'
 
 /** Triton's. */
 const DEFAULT_PORT = '8001'
 
 /** A client over gRPC, with streams for decoupled models. */
-export function openGrpcClient({ url, tls, headers, timeoutMs }: ModelClientOptions): ModelClient {
-  const client = new InferenceClient({
-    address: `${url.hostname}:${url.port || DEFAULT_PORT}`,
-    ...(url.protocol === 'grpcs:' && { tls }),
-  })
+export function openGrpcClient(o: ModelClientOptions): ModelClient {
+  const { url, tls, headers, timeoutMs, lookUpMs } = o
+  const address = `${url.hostname}:${url.port || DEFAULT_PORT}`
+  const client = new InferenceClient({ address, ...(url.protocol === 'grpcs:' && { tls }) })
   const options = { headers, ...(timeoutMs !== undefined && { timeoutMs }) }
+  const lookUp = { headers, timeoutMs: lookUpMs }
+  const refuse = (error: unknown): never => {
+    const { code } = ServeError.from(error)
+    throw code === 'DEADLINE_EXCEEDED' ? lateAnswer(address, lookUpMs, error) : error
+  }
   return {
-    metadata: (model, version) => client.metadata(model, version, options),
+    metadata: (model, version) => client.metadata(model, version, lookUp).catch(refuse),
     async *infer(request, { isDecoupled }) {
       if (!isDecoupled) {
         yield await client.infer(request, options)
@@ -42,7 +46,7 @@ export function openGrpcClient({ url, tls, headers, timeoutMs }: ModelClientOpti
         }
       }
     },
-    models: () => client.readyModels(options),
+    models: () => client.readyModels(lookUp).catch(refuse),
     close: () => client.close(),
   }
 }

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { createTestCertificates } from '@tutti/chassis/testing'
 import { PNG } from 'pngjs'
 import t, { type Test } from 'tap'
@@ -152,6 +154,8 @@ await t.test('errors name the input, what came and what was wanted', async (t) =
     [['numbers', '-i=a=b=["x","y","z"]'], 1, /input 'a=b': Unable to parse 'data'/],
     [['longs', '-i=a=b=1.5'], 1, /input 'a=b'/],
     [['halves', '-i=a=b=[1]'], 1, /input 'a=b': .*FP16/],
+    [['stream', '-i=a=b=@/dev/zero'], 2, /--input a=b=@\/dev\/zero: .* more than \d{7} bytes/],
+    [['stream', '-i=a=b=@/'], 2, /--input a=b=@\/: it cannot be read: it is a folder, want a file/],
     [['picture', '-i=a=b=[1,2,3]'], 1, /got shape \[3\], want \[-1,-1,3\], or --shape a=b=/],
     [['grid', '-i=a=b=[1,2]', '--shape=a=b=x'], 2, /--shape: 'a=b' got 'x', want .* 1,1 /],
     [['grid', `-i=a=b=@${join(folder, 'x.npy')}`], 1, /x\.npy\): it does not begin as a file/],
@@ -195,6 +199,22 @@ await t.test('errors name the input, what came and what was wanted', async (t) =
       err: /ECONNREFUSED 127\.0\.0\.1:1/,
     })
   }
+})
+
+await t.test('input that may have no end is read up to a bound', async (t) => {
+  const { grpc } = await serve(t)
+  const pipe = join(t.testdirName, 'pipe')
+  await promisify(execFile)('mkfifo', [pipe])
+  const argv = ['stream', `--url=${grpc}`, '--format=json']
+  const [piped] = await Promise.all([
+    infer([...argv, `-i=a=b=@${pipe}`]),
+    writeFile(pipe, Uint8Array.of(7, 0, 0, 0)),
+  ])
+  t.same(outputsOf(piped.out.split('\n')[0] ?? '')[0].data, [7], piped.err)
+  t.match(await infer([...argv, '-i=a=b=@-'], { input: Buffer.alloc(2 ** 21) }), {
+    code: 2,
+    err: /--input a=b=@-: it cannot be read: got more than 1048704 bytes/,
+  })
 })
 
 await t.test('servers with TLS and tokens are reached', async (t) => {

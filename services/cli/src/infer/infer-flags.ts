@@ -53,6 +53,9 @@ export const ACCESS_FLAGS = {
 
 export type AccessFlags = FlagValues<typeof ACCESS_FLAGS>
 
+/** For what a command asks a server before its request, such as the inputs of a model. */
+export const LOOK_UP_SECS = 10
+
 /** How servers are reached, their address apart. */
 export const CONNECTION_FLAGS = {
   ...ACCESS_FLAGS,
@@ -61,7 +64,7 @@ export const CONNECTION_FLAGS = {
     min: 1,
     max: 86_400,
     unit: 's',
-    description: 'Time for each call of the server. Default: no limit.',
+    description: `Time for each call of the server. Default: ${LOOK_UP_SECS} s for what is asked before a request, no limit for the request itself.`,
   },
 } as const satisfies FlagTable
 

@@ -26,7 +26,16 @@ export interface ModelClientOptions {
   /** Texts in PEM. */
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string }
   readonly headers: Readonly<Record<string, string>>
+  /** For requests; no limit if absent. */
   readonly timeoutMs?: number
+  /** For all other calls. */
+  readonly lookUpMs: number
+}
+
+/** The error for a server that did not answer within the limit of a flag. @param where - its address. */
+export function lateAnswer(where: string, limitMs: number, cause: unknown): ServeError {
+  const text = `${where} did not answer within ${limitMs / 1000} s; --timeout-secs sets another limit`
+  return new ServeError('DEADLINE_EXCEEDED', text, { cause })
 }
 
 /** @throws ServeError FLAG_INVALID for a text that is no address of a server. */

@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import type { ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { readBounded } from '../read-bounded.ts'
 import { openGrpcClient } from './grpc-client.ts'
-import type { AccessFlags, ConnectionFlags } from './infer-flags.ts'
+import { type AccessFlags, type ConnectionFlags, LOOK_UP_SECS } from './infer-flags.ts'
 import { type ModelClient, parseServerUrl } from './model-client.ts'
 import { openRestClient } from './rest-client.ts'
 
@@ -10,7 +10,7 @@ import { openRestClient } from './rest-client.ts'
  * A client of a server; the caller closes it.
  *
  * @param headers - sent with each call, beside those of the flags.
- * @param timeoutMs - for each call; no limit if absent.
+ * @param timeoutMs - for each call, in place of what the flags say.
  * @throws ServeError FLAG_INVALID for an address, or a file that cannot be read.
  */
 export async function openClient(
@@ -26,14 +26,27 @@ export async function openClient(
     url,
     ...access,
     headers: { ...access.headers, ...o.headers },
+    lookUpMs: timeoutMs ?? LOOK_UP_SECS * 1000,
     ...(timeoutMs !== undefined && { timeoutMs }),
   })
 }
 
+/** Of certificates, keys and tokens. */
+const MOST_TEXT_BYTES = 2 ** 20
+
 /** @throws ServeError FLAG_INVALID that names the flag and the file. */
-export async function readGiven(flag: string, file: string): Promise<Buffer> {
+function readGiven(flag: string, file: string): Promise<Buffer> {
+  return namingFile(flag, file, () => readBounded(file, MOST_TEXT_BYTES))
+}
+
+/** @param file - as it was given. @throws ServeError FLAG_INVALID that names the flag and the file. */
+export async function namingFile<T>(
+  flag: string,
+  file: string,
+  read: () => Promise<T>,
+): Promise<T> {
   try {
-    return await readFile(file)
+    return await read()
   } catch (cause) {
     const problem = cause instanceof Error ? cause.message : String(cause)
     throw new ServeError('FLAG_INVALID', `--${flag} ${file}: it cannot be read: ${problem}`, {

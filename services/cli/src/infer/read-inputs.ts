@@ -1,12 +1,20 @@
+import { Readable } from 'node:stream'
 import type { ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { ModelMetadata } from '@tutti/protocol'
-import type { NamedTensor } from '@tutti/tensor'
+import type { ModelMetadata, TensorMetadata } from '@tutti/protocol'
+import { DATATYPES, elementCount, type NamedTensor } from '@tutti/tensor'
+import { collectBounded, readBounded } from '../read-bounded.ts'
 import type { InferFlags } from './infer-flags.ts'
 import { readNamed } from './named-flags.ts'
-import { readGiven } from './open-client.ts'
+import { namingFile } from './open-client.ts'
 import { parseShape } from './parse-shape.ts'
 import { type InputSource, readInput } from './read-input.ts'
+
+/** Of one tensor, which goes in one message. */
+export const MOST_TENSOR_BYTES = 2 ** 31 - 1
+/** In a file: of an element, as JSON has it with spaces, and of what is before or between the elements. */
+const MOST_ELEMENT_BYTES = 128
+const MOST_HEADER_BYTES = 2 ** 20
 
 type Flags = Pick<InferFlags, 'input' | 'shape'>
 
@@ -40,16 +48,27 @@ export async function readInputs(
         shape === undefined
           ? tensor
           : { ...tensor, shape: parseShape(tensor.name, shape, tensor.shape) }
-      return readInput(declared, await openSource(text, environment))
+      return readInput(declared, await openSource(declared, text, environment))
     }),
   )
 }
 
-async function openSource(text: string, { input }: ProcessEnvironment): Promise<InputSource> {
+async function openSource(
+  declared: TensorMetadata,
+  text: string,
+  { input = Readable.from([]) }: ProcessEnvironment,
+): Promise<InputSource> {
   if (!text.startsWith('@')) return { kind: 'literal', text }
   const name = text.slice(1)
-  if (name !== '-') return { kind: 'file', name, bytes: await readGiven('input', name) }
-  const parts: Buffer[] = []
-  for await (const part of input ?? []) parts.push(Buffer.from(part))
-  return { kind: 'file', name, bytes: Buffer.concat(parts) }
+  const most = mostBytesOf(declared)
+  const bytes = await namingFile('input', `${declared.name}=${text}`, () =>
+    name === '-' ? collectBounded(input, most) : readBounded(name, most),
+  )
+  return { kind: 'file', name, bytes }
+}
+
+/** Bytes of a file for an input, in whatever form; many more than it needs, since the file may have no end. */
+function mostBytesOf({ datatype, shape }: TensorMetadata): number {
+  if (DATATYPES[datatype].itemSize === null || shape.includes(-1)) return MOST_TENSOR_BYTES
+  return Math.min(MOST_TENSOR_BYTES, elementCount(shape) * MOST_ELEMENT_BYTES + MOST_HEADER_BYTES)
 }

@@ -51,9 +51,10 @@ function inferPathOf({ modelName, modelVersion }: InferRequestParts): string {
 export function openRestClient(given: ModelClientOptions): ModelClient {
   const Agent = given.url.protocol === 'https:' ? HttpsAgent : HttpAgent
   const o = { ...given, agent: new Agent({ keepAlive: true }) }
+  const lookUp = { ...o, timeoutMs: o.lookUpMs }
   return {
     async metadata(model, version) {
-      const { body } = await call(o, { method: 'GET', path: pathOf(model, version) })
+      const { body } = await call(lookUp, { method: 'GET', path: pathOf(model, version) })
       // A stream is asked for over gRPC; a server refuses a decoupled model here and says so.
       return { ...readMetadata(parse(Metadata, body)), isDecoupled: false }
     },
@@ -69,7 +70,7 @@ export function openRestClient(given: ModelClientOptions): ModelClient {
     },
     async models() {
       const parts = [Buffer.from('{"ready":true}')]
-      const { body } = await call(o, { method: 'POST', path: '/v2/repository/index', parts })
+      const { body } = await call(lookUp, { method: 'POST', path: '/v2/repository/index', parts })
       return parse(Index, body).map(({ name }) => name)
     },
     close: () => o.agent.destroy(),

@@ -1,6 +1,7 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '@tutti/errors'
+import { collectBounded, readBounded } from '../read-bounded.ts'
 
 /** A file of manifests, or what came on standard input. */
 export interface ManifestFile {
@@ -9,6 +10,8 @@ export interface ManifestFile {
   readonly text: string
 }
 
+/** Of thousands of manifests. */
+const MOST_BYTES = 64 * 2 ** 20
 const EXTENSIONS = /\.(yaml|yml|json)$/
 
 /**
@@ -35,20 +38,27 @@ async function readPath(path: string): Promise<readonly ManifestFile[]> {
     if (names.length > 0) return await Promise.all(names.map((name) => readOne(join(path, name))))
   } catch (error) {
     if (error instanceof ServeError) throw error
-    const problem = error instanceof Error ? error.message : String(error)
-    throw refused(path, `it cannot be read: ${problem}`, error)
+    throw unreadable(path, error)
   }
   throw refused(path, 'the folder has no .yaml, .yml or .json file')
 }
 
 async function readOne(path: string): Promise<ManifestFile> {
-  return { name: path, text: await readFile(path, 'utf8') }
+  return { name: path, text: (await readBounded(path, MOST_BYTES)).toString('utf8') }
 }
 
 async function readInput(input: AsyncIterable<Uint8Array | string> | undefined): Promise<string> {
-  const parts: Buffer[] = []
-  for await (const part of input ?? []) parts.push(Buffer.from(part))
-  return Buffer.concat(parts).toString('utf8')
+  if (input === undefined) return ''
+  try {
+    return (await collectBounded(input, MOST_BYTES)).toString('utf8')
+  } catch (error) {
+    throw unreadable('-', error)
+  }
+}
+
+function unreadable(name: string, error: unknown): ServeError {
+  const problem = error instanceof Error ? error.message : String(error)
+  return refused(name, `it cannot be read: ${problem}`, error)
 }
 
 function refused(name: string, problem: string, cause?: unknown): ServeError {

@@ -4,7 +4,6 @@ import { callHttp, type HttpConnection } from '../infer/call-http.ts'
 import { reasonOfStatus } from '../reason-of-status.ts'
 import { parseReading, type Reading } from './reading.ts'
 
-const TIMEOUT_MS = 5000
 /** Of tens of thousands of models. */
 const MOST_BYTES = 128 * 1024 * 1024
 
@@ -18,7 +17,7 @@ export function parseMetricsUrl(text: string): URL {
 }
 
 /** Where metrics come from, and how. */
-export interface MetricsSource extends Pick<HttpConnection, 'tls' | 'headers'> {
+export interface MetricsSource extends Pick<HttpConnection, 'tls' | 'headers' | 'timeoutMs'> {
   readonly url: URL
 }
 
@@ -28,13 +27,15 @@ export interface MetricsSource extends Pick<HttpConnection, 'tls' | 'headers'> {
  * @throws ServeError SERVER_NOT_READY or DEADLINE_EXCEEDED without an answer, and the reason of a status other than 200.
  */
 export async function readMetrics(
-  { url, tls, headers }: MetricsSource,
+  { url, ...connection }: MetricsSource,
   signal?: AbortSignal,
 ): Promise<Reading> {
-  const { status, body } = await callHttp(
-    { tls, headers, timeoutMs: TIMEOUT_MS },
-    { url, method: 'GET', mostBytes: MOST_BYTES, ...(signal && { signal }) },
-  )
+  const { status, body } = await callHttp(connection, {
+    url,
+    method: 'GET',
+    mostBytes: MOST_BYTES,
+    ...(signal && { signal }),
+  })
   if (status !== 200) {
     const problem = `${url.href} gives no metrics: HTTP ${status}`
     throw new ServeError(reasonOfStatus(status) ?? 'INVALID_REQUEST', problem)

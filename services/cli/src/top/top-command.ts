@@ -7,7 +7,7 @@ import {
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
-import { ACCESS_FLAGS } from '../infer/infer-flags.ts'
+import { CONNECTION_FLAGS, LOOK_UP_SECS } from '../infer/infer-flags.ts'
 import { readAccess } from '../infer/open-client.ts'
 import { modelRows } from './model-rows.ts'
 import { type MetricsSource, parseMetricsUrl, readMetrics } from './read-metrics.ts'
@@ -35,7 +35,12 @@ export const TOP_FLAGS = {
     description:
       'Print one table and exit; this is the default without a terminal and with --format json.',
   },
-  ...ACCESS_FLAGS,
+  ...CONNECTION_FLAGS,
+  'timeout-secs': {
+    ...CONNECTION_FLAGS['timeout-secs'],
+    default: LOOK_UP_SECS,
+    description: 'Time for each reading.',
+  },
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
@@ -49,7 +54,8 @@ export const topCommand: Command = {
         throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
       }
       const url = parseMetricsUrl(flags.url)
-      const source = { url, ...(await readAccess(flags, environment)) }
+      const timeoutMs = flags['timeout-secs'] * 1000
+      const source = { url, timeoutMs, ...(await readAccess(flags, environment)) }
       const intervalMs = flags.interval * 1000
       const isJson = flags.format === 'json'
       const { terminal } = environment
