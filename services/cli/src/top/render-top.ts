@@ -34,8 +34,8 @@ const LEGEND = `${MARK} time to the first response, in the last interval`
 const COLUMNS: readonly Column[] = [
   { title: 'req/s', priority: 0, show: ({ rates }) => formatRate(rates?.requestsPerSecond) },
   { title: 'fail/s', priority: 1, show: ({ rates }) => formatRate(rates?.failuresPerSecond) },
-  { title: 'pending', priority: 3, show: ({ pending }) => String(pending) },
-  { title: 'inflight', priority: 6, show: ({ inFlight }) => inFlight?.toFixed(1) ?? UNKNOWN },
+  { title: 'pending', priority: 3, show: ({ pending }) => formatCount(pending, 0) },
+  { title: 'inflight', priority: 6, show: ({ inFlight }) => formatCount(inFlight, 1) },
   { title: 'mean', priority: 2, show: ({ rates }) => formatMs(rates?.requestMs) },
   { title: 'queue', priority: 7, show: ({ rates }) => formatMs(rates?.queueMs) },
   { title: 'compute', priority: 8, show: ({ rates }) => formatMs(rates?.computeMs) },
@@ -96,7 +96,7 @@ function nameOf({ model, namespace, version }: ModelRow): string {
 }
 
 function headOf({ url, reading, rows, problem }: TopView): string {
-  if (problem !== undefined) return printable(`${url} does not answer: ${problem}`)
+  if (problem !== undefined) return printable(`${url}: no reading: ${problem}`)
   const gauge = (name: string): number => reading?.gauges.get(name) ?? Number.NaN
   const facts = [
     `${rows.length} ${rows.length === 1 ? 'model' : 'models'}`,
@@ -107,14 +107,23 @@ function headOf({ url, reading, rows, problem }: TopView): string {
   return printable(`${url}: ${facts.join(', ')}`)
 }
 
+function formatCount(count: number | undefined, decimals: number): string {
+  return count !== undefined && isKnown(count) ? count.toFixed(decimals) : UNKNOWN
+}
+
+/** What a server says of itself may be no number, or one that makes no sense. */
+function isKnown(figure: number): boolean {
+  return Number.isFinite(figure) && figure >= 0
+}
+
 function formatShare(share: number): string {
-  return Number.isNaN(share) ? UNKNOWN : `${(share * 100).toFixed(0)} %`
+  return isKnown(share) ? `${(share * 100).toFixed(0)} %` : UNKNOWN
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
 
 function formatBytes(bytes: number): string {
-  if (Number.isNaN(bytes)) return UNKNOWN
+  if (!isKnown(bytes)) return UNKNOWN
   const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
   const value = bytes / 1024 ** power
   return `${value.toFixed(value < 10 && power > 0 ? 1 : 0)} ${UNITS[power]}`

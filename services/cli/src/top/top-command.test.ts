@@ -97,6 +97,9 @@ await t.test('figures that are none, or have no end, are not known', async (t) =
   t.match(models, [{ model: 'm', pending: null }])
   t.equal(models.length, 1)
   t.equal(rest.processMemoryBytes, null)
+  const [head, , , row] = renderTop(view)
+  t.match(head, /process –, host – of –, CPU –$/)
+  t.match(row, /^m +– +– +– +– +–/)
 })
 
 await t.test('`tutti top` shows the rates between two readings', async (t) => {
@@ -293,7 +296,7 @@ await t.test('`tutti top` follows a server at a terminal, and restores the termi
   const [keys, interrupted, killed] = await Promise.all([open(), open(), open()])
   await Promise.all([keys, interrupted, killed].map((one) => one.type('', /one\\u001b\[31m/)))
   server.close()
-  await keys.type('', /does not answer: .*ECONNREFUSED/)
+  await keys.type('', /no reading: .*ECONNREFUSED/)
   server.told.text = metricsOf({ two: [1, 1] })
   server.reopen()
   await keys.type('', /\ntwo +–/)

@@ -62,17 +62,28 @@ await t.test('a step has its own times within the ensemble', async (t) => {
 })
 
 await t.test('figures have three digits and a unit', async (t) => {
-  t.same([0.0421, 4.21, 42.13, 421.3, 4213, Number.NaN, undefined].map(formatMs), [
-    '42.1 µs',
-    '4.21 ms',
-    '42.1 ms',
-    '421 ms',
-    '4.21 s',
-    '–',
-    '–',
-  ])
-  t.same([0, 0.5, 12.34, 1234, undefined].map(formatRate), [
+  t.same(
+    [0, 0.0421, 0.9996, 4.21, 9.999, 42.13, 99.97, 421.3, 999.7, 4213, Number.NaN, undefined].map(
+      formatMs,
+    ),
+    [
+      '0 ms',
+      '42.1 µs',
+      '1.00 ms',
+      '4.21 ms',
+      '10.0 ms',
+      '42.1 ms',
+      '100 ms',
+      '421 ms',
+      '1.00 s',
+      '4.21 s',
+      '–',
+      '–',
+    ],
+  )
+  t.same([0, 0.0003, 0.5, 12.34, 1234, undefined].map(formatRate), [
     '0/s',
+    '<0.01/s',
     '0.50/s',
     '12.3/s',
     '1,234/s',

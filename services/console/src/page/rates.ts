@@ -64,16 +64,23 @@ export function stepRates(
 /** Three digits, with a unit that people read; an en dash for what is not known. */
 export function formatMs(ms: number | undefined): string {
   if (ms === undefined || !Number.isFinite(ms)) return '–'
-  if (ms >= 1000) return `${digits(ms / 1000)} s`
-  return ms < 1 ? `${digits(ms * 1000)} µs` : `${digits(ms)} ms`
+  if (ms === 0) return '0 ms'
+  if (ms >= 999.5) return `${digits(ms / 1000)} s`
+  return ms < 0.9995 ? `${digits(ms * 1000)} µs` : `${digits(ms)} ms`
 }
 
 export function formatRate(perSecond: number | undefined): string {
   if (perSecond === undefined || !Number.isFinite(perSecond)) return '–'
-  return perSecond === 0 ? '0/s' : `${digits(perSecond)}/s`
+  if (perSecond === 0) return '0/s'
+  // One request in a long interval, say.
+  return perSecond < LEAST_SHOWN ? `<${LEAST_SHOWN}/s` : `${digits(perSecond)}/s`
 }
 
+/** With two decimals. */
+const LEAST_SHOWN = 0.01
+
+/** Three digits after rounding; more of large numbers. */
 function digits(value: number): string {
-  if (value >= 100) return Math.round(value).toLocaleString('en')
-  return value >= 10 ? value.toFixed(1) : value.toFixed(2)
+  if (value >= 99.95) return Math.round(value).toLocaleString('en')
+  return value >= 9.995 ? value.toFixed(1) : value.toFixed(2)
 }
