@@ -2,6 +2,7 @@
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { type CasePlace, openCaseRig } from '../testing/case-rig.ts'
+import { checkDoctor } from '../testing/check-doctor.ts'
 import { startKubelet } from '../testing/log-kubelet.ts'
 import { FETCH_FAILED } from '../testing/model-looks.ts'
 import { runKubectlTutti, spawnKubectlTutti } from '../testing/run-kubectl-tutti.ts'
@@ -345,6 +346,12 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       t.match(steps, [{ name: 'detect', model: 'yolo' }])
       t.match(await explain('yolo'), { code: 1, err: /no Ensemble or Model 'ensemble\/yolo'/ })
     },
+
+    'doctor tells what the cluster lacks': async (t: Test) =>
+      checkDoctor(t, await rig.openPlace(), {
+        admin: kubeconfig,
+        reader: await server.kubeconfig('reader-token'),
+      }),
 
     'status shows what a user may read, and says what not': async (t: Test) => {
       const place = await rig.openPlace()

@@ -122,6 +122,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     const fetched = [`--uri=${server.origin}/m.tar`, `--to=${to}`]
     return [fetched, fetched, [`--verify=${to}`]]
   },
+  'kubectl-doctor': async (t) => [[`--kubeconfig=${await startListServer(t)}`]],
   'kubectl-explain': async (t) => [['ens', `--kubeconfig=${await startListServer(t)}`]],
   'kubectl-status': async (t) => [[`--kubeconfig=${await startListServer(t)}`]],
 }

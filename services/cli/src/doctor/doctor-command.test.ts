@@ -106,15 +106,15 @@ await t.test(
     t.match(lacking.of('python'), [
       {
         status: 'missing',
-        models: ['no-config', 'py'],
+        neededBy: ['no-config', 'py'],
         mending: /--python auto.*apt-get install python3-numpy/,
       },
     ])
     t.match(lacking.of('pytorch'), [
-      { status: 'missing', models: ['ts'], mending: /python3-torch/ },
+      { status: 'missing', neededBy: ['ts'], mending: /python3-torch/ },
     ])
     t.same(
-      lacking.of('model').map(({ models }) => models),
+      lacking.of('model').map(({ neededBy }) => neededBy),
       [['broken'], ['trt']],
     )
     t.match(lacking.of('model')[1]?.found, /unable to find backend library for backend 'tensorrt'/)
@@ -134,7 +134,7 @@ await t.test(
   async (t) => {
     t.match(await checkForAuto('/nowhere/python3'), {
       status: 'missing',
-      models: ['py'],
+      neededBy: ['py'],
       mending: /^install Python/,
     })
     t.match(await checkForAuto(await bare(t)), { status: 'note', mending: /makes an environment/ })
@@ -168,7 +168,7 @@ await t.test('a port that is taken is a note, one of no address here is missing'
 await t.test('Node, the library and the driver are told as they are', async (t) => {
   t.match(checkNode('22.1.0'), { status: 'missing', mending: /Node 24/ })
   t.match(checkOnnxRuntime([], broken), { status: 'note', found: /libstdc/ })
-  t.match(checkOnnxRuntime(['net'], broken), { status: 'missing', models: ['net'] })
+  t.match(checkOnnxRuntime(['net'], broken), { status: 'missing', neededBy: ['net'] })
   t.match(await checkGpu(['net'], {}, devices(2)), { status: 'ok', found: 'CUDA devices: 2' })
   t.match(await checkGpu(['net'], {}, devices(0)), { status: 'missing', mending: /--gpus all/ })
   t.match(await checkGpu([], {}, devices(0)), { status: 'note' })

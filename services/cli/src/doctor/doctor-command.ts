@@ -93,5 +93,5 @@ async function examine(flags: Flags, { env }: ProcessEnvironment): Promise<reado
 
 function brokenModel(name: string, problem: string): Finding {
   const mending = 'correct its files; tutti config shows what a configuration becomes'
-  return { check: 'model', status: 'missing', found: problem, mending, models: [name] }
+  return { check: 'model', status: 'missing', found: problem, mending, neededBy: [name] }
 }

@@ -24,7 +24,7 @@ function absent(
   models: readonly string[],
 ): Finding {
   if (models.length === 0) return { ...finding, status: 'note' }
-  return { ...finding, status: 'missing', models }
+  return { ...finding, status: 'missing', neededBy: models }
 }
 
 export function checkNode(version: string): Finding {
@@ -102,7 +102,7 @@ export async function checkSharedMemory(models: readonly string[]): Promise<read
           found: `processes of models cannot share memory: ${problem}`,
           mending:
             'run on Linux with memfd_create; without it large tensors are copied over sockets',
-          models,
+          neededBy: models,
         }
   if (!existsSync(CLIENT_MEMORY)) return [own]
   const { bavail, bsize } = await statfs(CLIENT_MEMORY)

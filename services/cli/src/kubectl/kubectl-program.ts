@@ -1,5 +1,6 @@
 import type { Program } from '../run-program.ts'
 import { isOfCluster } from './cluster.ts'
+import { clusterDoctorCommand } from './doctor/doctor-command.ts'
 import { explainClusterCommand } from './explain/explain-command.ts'
 import { logsCommand } from './logs/logs-command.ts'
 import { restartCommand } from './restart/restart-command.ts'
@@ -8,6 +9,12 @@ import { statusCommand } from './status/status-command.ts'
 /** The plugin that kubectl finds on PATH as `kubectl-tutti`. */
 export const KUBECTL_PROGRAM: Program = {
   name: 'kubectl tutti',
-  commands: [statusCommand, explainClusterCommand, logsCommand, restartCommand],
+  commands: [
+    statusCommand,
+    explainClusterCommand,
+    logsCommand,
+    restartCommand,
+    clusterDoctorCommand,
+  ],
   isOfOthers: isOfCluster,
 }

@@ -11,7 +11,15 @@ import { defineResource, type KubeObject, type Stored } from '@tutti/kube'
  */
 
 export interface ModelObject extends KubeObject {
-  readonly spec?: { readonly modelName?: string; readonly paused?: boolean }
+  readonly spec?: {
+    readonly modelName?: string
+    readonly paused?: boolean
+    readonly accelerator?: { readonly resourceName?: string }
+    readonly scaling?: {
+      readonly provider?: string
+      readonly metrics?: readonly { readonly type?: string }[]
+    }
+  }
   readonly status?: ModelStatus
 }
 export const MODEL = defineResource<ModelObject>(API_VERSION, 'models', 'Model')
@@ -23,7 +31,14 @@ export interface EnsembleStep {
 }
 
 export interface EnsembleObject extends KubeObject {
-  readonly spec?: { readonly modelName?: string; readonly steps?: readonly EnsembleStep[] }
+  readonly spec?: {
+    readonly modelName?: string
+    readonly steps?: readonly EnsembleStep[]
+    readonly expose?: {
+      readonly ingress?: { readonly className?: string }
+      readonly gateway?: object
+    }
+  }
   readonly status?: EnsembleStatus
 }
 export const ENSEMBLE = defineResource<EnsembleObject>(API_VERSION, 'ensembles', 'Ensemble')

@@ -81,8 +81,17 @@ const ITEMS: Readonly<Record<string, readonly object[]>> = {
   routers: [object('Router', 'tutti', { status: { readyReplicas: 1, replicas: 2 } })],
 }
 
+const KINDS = ['models', 'ensembles', 'routers'].map((name) => ({ name }))
+/** What is asked for beside lists. */
+const OTHER_ANSWERS: Readonly<Record<string, object>> = {
+  '/version': { gitVersion: 'v1.33.2+k3s1' },
+  '/apis': { groups: [{ name: 'tutti.dev' }] },
+  '/apis/tutti.dev/v1alpha1': { resources: KINDS },
+  '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews': { status: { allowed: false } },
+}
+
 /**
- * Starts what answers as an API server does to lists, until the test ends; users may not list pods.
+ * Starts what answers as an API server does to lists, until the test ends; users may list resources of Tutti and nothing else.
  *
  * @param o.status - with which it refuses everything; absent: nothing.
  * @param o.items - in place of those of these kinds, by plural.
@@ -98,15 +107,14 @@ export async function startListServer(
   const { status } = o
   const lists = { ...ITEMS, ...o.items }
   const server = createServer((request, response) => {
-    const plural = new URL(request.url ?? '', 'http://x').pathname.split('/').at(-1) ?? ''
-    const items = lists[plural]
-    const code = status ?? (items === undefined ? 403 : 200)
+    const { pathname } = new URL(request.url ?? '', 'http://x')
+    const items = lists[pathname.split('/').at(-1) ?? '']
+    const list = items && { kind: 'List', metadata: { resourceVersion: '1' }, items }
+    const answer = OTHER_ANSWERS[pathname] ?? list
+    const code = status ?? (answer === undefined ? 403 : 200)
     response.writeHead(code, { 'content-type': 'application/json' })
     const message = code === 401 ? 'Unauthorized' : 'forbidden'
-    const body =
-      code === 200
-        ? { kind: 'List', metadata: { resourceVersion: '1' }, items }
-        : { kind: 'Status', code, message }
+    const body = code === 200 ? answer : { kind: 'Status', code, message }
     response.end(JSON.stringify(body))
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
