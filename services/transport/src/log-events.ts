@@ -1,6 +1,6 @@
-import type { Logger } from '@tutti/chassis'
+import { type Clock, type Logger, limitLog, requestFields } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
-import { MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
+import { type Envelope, MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import type { ForeignMember } from './members/foreign-members.ts'
 
 /** The two connections that a member has to its broker. */
@@ -9,9 +9,18 @@ export type ConnectionRole = 'control' | 'data'
 /** Every log line of this package has a name here. */
 export class TransportEvents {
   readonly #log: Logger
+  readonly #ofCalls: Logger
 
-  constructor(log: Logger) {
+  /** @param ofCalls - of the lines about calls, if their number has no bound. */
+  constructor(log: Logger, ofCalls = log) {
     this.#log = log
+    this.#ofCalls = ofCalls
+  }
+
+  /** Of a member. Lines name other members as `member`; those come and go, and say so, as often as they like. */
+  static of(o: { readonly member: string; readonly log: Logger; readonly clock: Clock }) {
+    const log = o.log.child({ self: o.member })
+    return new TransportEvents(limitLog(log, { clock: o.clock }), log)
   }
 
   connected(connection: ConnectionRole, server: string): void {
@@ -91,6 +100,21 @@ export class TransportEvents {
 
   handlerFailed(error: ServeError): void {
     this.#log.error('message handler failed', { error: error.message })
+  }
+
+  /** A call that was executed here, or should have been. It has the level that a server of gRPC gives it. */
+  callFailed(envelope: Envelope, error: ServeError): void {
+    const { model, version, step, context, traceparent } = envelope
+    const trace = traceparent === undefined ? undefined : { traceparent }
+    const fields = () => ({
+      model,
+      version,
+      ...(step !== '' && { step }),
+      ...requestFields(context.id, trace),
+      error,
+    })
+    if (error.reason === 'INTERNAL') this.#ofCalls.error('call failed', fields())
+    else if (this.#ofCalls.isDebug) this.#ofCalls.debug('call refused', fields())
   }
 
   draining(inFlight: number): void {

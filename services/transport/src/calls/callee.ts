@@ -173,10 +173,7 @@ export class Callee {
     const { envelope, key, from, abort } = call
     const left = envelope.remainingMs
     const remaining = left === undefined ? undefined : left - (now - call.arrivedAt)
-    if (remaining !== undefined && remaining <= 0) {
-      this.faults.expire(now, call)
-      return
-    }
+    if (remaining !== undefined && remaining <= 0) return this.faults.expire(now, call)
     call.isRunning = true
     // While its inputs came nothing else had to be said.
     call.heardAt = now

@@ -140,7 +140,7 @@ export class EndpointCalls implements MemberQuestions {
 
   #execute(job: CallJob): void {
     const { key, envelope, inputs, signal } = job
-    const { clock, executor } = this.#o
+    const { clock, executor, endpoint } = this.#o
     if (isQuestion(envelope)) {
       void answerQuestion(this.callee, job, this.#o)
       return
@@ -151,6 +151,7 @@ export class EndpointCalls implements MemberQuestions {
         if (response.final) this.callee.ended(clock.now(), key)
       },
       fail: (error, _executed, times) => {
+        endpoint.events.callFailed(envelope, error)
         this.callee.failed(clock.now(), key, error, times)
         this.callee.ended(clock.now(), key)
       },
@@ -161,6 +162,7 @@ export class EndpointCalls implements MemberQuestions {
       const request = { context, requestedOutputs, inputs: toTensors(envelope.inputs, inputs) }
       executor(envelope).execute(request, sink, toExecuteOptions(envelope, { signal, clock }))
     } catch (error) {
+      endpoint.events.callFailed(envelope, ServeError.from(error))
       this.callee.ended(clock.now(), key, error)
     }
   }

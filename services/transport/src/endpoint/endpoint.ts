@@ -1,4 +1,4 @@
-import { type Clock, type Logger, limitLog, sleep } from '@tutti/chassis'
+import { type Clock, type Logger, sleep } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   buildSubjects,
@@ -102,8 +102,7 @@ export class Endpoint {
     this.#role = role
     this.subjects = buildSubjects(broker)
     this.subjects.control(member)
-    // Lines name other members as `member`; those come and go, and say so, as often as they like.
-    this.events = new TransportEvents(limitLog(o.log.child({ self: member }), { clock }))
+    this.events = TransportEvents.of(o)
     this.#ignored = new IgnoredMessages(this.events)
     this.#listened = new ListenedTime(settings.tickMs)
     this.incoming = new IncomingTransfers(settings, (to, message) =>
