@@ -58,7 +58,8 @@ async function openPlugin(t: Test): Promise<(...args: readonly string[]) => Prom
 }
 
 /**
- * Ensembles that are broken in five ways, all at once: `kubectl tutti status` names the cause of each.
+ * `kubectl tutti trace` shows a request to the Ensemble `two`, which is not. Ensembles that are broken in five ways, all at once:
+ * `kubectl tutti status` names the cause of each.
  *
  * @param models - what the claim `models` holds.
  */
@@ -68,6 +69,9 @@ export async function showStatus(t: Test, models: string): Promise<void> {
   await cp(join(models, 'plus-one', 'config.pbtxt'), join(folder, 'config.pbtxt'))
   await writeFile(join(folder, '1', 'model.onnx'), 'no graph')
   const kubectlTutti = await openPlugin(t)
+  const traced = await kubectlTutti('trace', 'two', '-n', SPACE, '--input=x=[1,2]', '-o', 'json')
+  t.equal(traced.code, 0, traced.err)
+  t.match(JSON.parse(traced.out), { model: 'two', criticalPath: ['step-0', 'step-1'] })
   const objects = Object.entries(BROKEN).flatMap(([name, { spec }]) => [
     ...(spec === undefined ? [] : [adderFrom(name, spec)]),
     chain(`of-${name}`, [name]),

@@ -254,7 +254,7 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       t.equal(await generation(), count)
     },
 
-    'logs shows the lines of all pods by time, and those of one request': async (t: Test) => {
+    'logs shows the lines of all pods by time, trace goes to the router': async (t: Test) => {
       const place = await rig.openPlace()
       const kubelet = await startKubelet(t, server.plain)
       await place.startOperator(t)
@@ -303,6 +303,26 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       kubelet.write('yolo', '10:00:03.0', 'of another pod', { isFirstOfNext: true })
       await restart(kubeconfig, place, 'yolo')
       await follows.until(/ later\n\S+ of another pod\n$/)
+
+      const reader = await server.kubeconfig('reader-token')
+      const trace = (as: string) => runKubectlTutti(as, 'trace', 'ens', '-n', place.namespace)
+      const lists = [
+        { apiGroups: ['tutti.dev'], resources: ['ensembles', 'models'], verbs: ['list'] },
+        { apiGroups: [''], resources: ['pods'], verbs: ['list'] },
+      ]
+      await allow(place, lists)
+      t.match(await trace(reader), {
+        code: 1,
+        err: /cannot (get|create) resource "pods\/portforward".*; kubectl tutti trace needs the rights to get and create pods\/portforward in namespace case-/,
+      })
+      t.same(kubelet.forwards, [])
+      const forwards = { apiGroups: [''], resources: ['pods/portforward'] }
+      await allow(place, [...lists, { ...forwards, verbs: ['get', 'create'] }])
+      t.match(await trace(reader), {
+        code: 1,
+        err: /: the way to pod tutti-router-\S+: port 8001: connection refused\n/,
+      })
+      t.match(kubelet.forwards, [/^\/portForward\/case-\d+\/tutti-router-/])
       kubelet.breakDown()
       t.match(await logs('other'), {
         code: 1,
@@ -363,12 +383,14 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       const nothing = await statusIn(reader, place)
       t.equal(nothing.code, 1)
       t.match(nothing.out, /not shown: you may not list ensembles \(.*User "reader" cannot list/)
-      await allow(place, ['ensembles'])
+      const lists = (...resources: readonly string[]) =>
+        allow(place, [{ apiGroups: ['tutti.dev'], resources, verbs: ['list'] }])
+      await lists('ensembles')
       t.match(await causesIn(reader, place), {
         code: 1,
         'Ensemble ens': /^NotReady ImagePullBackOff step "detect", Model "no-image": pod /,
       })
-      await allow(place, ['ensembles', 'models', 'routers'])
+      await lists('ensembles', 'models', 'routers')
       t.match(await causesIn(reader, place), {
         code: 1,
         'Ensemble ens': /ImagePullBackOff step "detect", Model "no-image": pod ".*Back-off pulling/,
@@ -393,15 +415,15 @@ async function podsIn({ plain, path }: CasePlace): Promise<ReadonlyMap<string, r
   return new Map([...groups].map(([of, list]) => [of, list.map(({ metadata }) => metadata.uid)]))
 }
 
-/** Lets the user `reader` list these kinds of Tutti, and nothing else. */
-async function allow({ plain, namespace }: CasePlace, resources: readonly string[]): Promise<void> {
+/** Lets the user `reader` do this, and nothing else. */
+async function allow({ plain, namespace }: CasePlace, rules: readonly object[]): Promise<void> {
   const group = 'rbac.authorization.k8s.io'
   const path = (plural: string) => `/apis/${group}/v1/namespaces/${namespace}/${plural}/reader`
   await plain.apply(path('roles'), {
     apiVersion: `${group}/v1`,
     kind: 'Role',
     metadata: { name: 'reader' },
-    rules: [{ apiGroups: ['tutti.dev'], resources, verbs: ['list'] }],
+    rules,
   })
   await plain.apply(path('rolebindings'), {
     apiVersion: `${group}/v1`,

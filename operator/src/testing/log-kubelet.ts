@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import { createTestCertificates } from '@tutti/chassis/testing'
-import type { PlainClient } from '@tutti/kube/testing'
+import { type PlainClient, takeForwards } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 
 interface Log {
@@ -15,7 +15,7 @@ interface Log {
 /** A pod's name up to what its Deployment and ReplicaSet add. */
 const OWNER = /^(.+?)(?:-step)?-[0-9a-z]+-[0-9a-z]{5}$/
 
-/** Stands for the kubelet of `node-1`: gives the API server what containers have written, as a kubelet does. */
+/** Stands for the kubelet of `node-1`: gives the API server what containers have written, and takes forwards of ports, as a kubelet does. */
 export async function startKubelet(t: Test, plain: PlainClient) {
   const files = await createTestCertificates(t.testdir())
   const [cert, key] = await Promise.all([readFile(files.certFile), readFile(files.keyFile)])
@@ -54,6 +54,8 @@ export async function startKubelet(t: Test, plain: PlainClient) {
     log.followers.add(response)
     onFollow?.()
   })
+  // Nothing listens in pods that are played.
+  const forwards = takeForwards(server, {})
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => {
     server.closeAllConnections()
@@ -70,6 +72,8 @@ export async function startKubelet(t: Test, plain: PlainClient) {
   return {
     /** Queries of the API server, without what a kubelet does not use. */
     asked: asked as readonly Record<string, string>[],
+    /** Paths of the API server for forwards of ports. */
+    forwards,
     /** @param o.isFirstOfNext - the pod that comes next writes it. */
     write: (owner: string, time: string, text: string, o: { isFirstOfNext?: boolean } = {}) => {
       const line = `2026-11-27T${time}Z ${text}\n`

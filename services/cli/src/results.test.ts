@@ -6,7 +6,7 @@ import { COMMANDS } from './commands.ts'
 import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
 import { buildResultSchemas } from './result-schemas.ts'
 import { ECHO_CHAIN, echo, serveEcho } from './testing/echo-server.ts'
-import { startListServer } from './testing/list-server.ts'
+import { routerPod, startListServer } from './testing/list-server.ts'
 import { openResultSchemas } from './testing/result-schemas.ts'
 import { runCommand, runKubectlCommand } from './testing/run-command.ts'
 
@@ -124,6 +124,16 @@ const RUNS: Readonly<Record<string, Run>> = {
   },
   'kubectl-doctor': async (t) => [[`--kubeconfig=${await startListServer(t)}`]],
   'kubectl-explain': async (t) => [['ens', `--kubeconfig=${await startListServer(t)}`]],
+  'kubectl-trace': async (t) => {
+    const { grpc } = await serveEcho(t, { ...MODELS, ens: ECHO_CHAIN, slow: MODELS.numbers })
+    const items = { pods: [routerPod('tutti-router-x', 'True')] }
+    const ports = { 8001: Number(new URL(grpc).port) }
+    const kubeconfig = `--kubeconfig=${await startListServer(t, { items, ports })}`
+    return [
+      ['ens', '-i=x=[1,2,3]', kubeconfig],
+      ['model/slow', '-i=a=b=[1,2,3]', kubeconfig],
+    ]
+  },
   'kubectl-status': async (t) => [[`--kubeconfig=${await startListServer(t)}`]],
 }
 

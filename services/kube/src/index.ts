@@ -68,6 +68,7 @@ export {
   isTransient,
   isUidMismatch,
   KubeError,
+  noAnswer,
 } from './kube-error.ts'
 export {
   type Condition,
@@ -95,6 +96,7 @@ export { apiVersionOf, defineResource, objectPath, type Resource } from './resou
 export type { ClusterAccess, Credentials } from './transport/cluster-access.ts'
 export { createTransport } from './transport/create-transport.ts'
 export { type InClusterEnv, inClusterAccess } from './transport/in-cluster-access.ts'
+export { toKubeError } from './transport/to-kube-error.ts'
 export { unlessNotFound } from './unless-not-found.ts'
 export { createReflector } from './watch/create-reflector.ts'
 export type {

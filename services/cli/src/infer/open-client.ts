@@ -14,7 +14,7 @@ import { openRestClient } from './rest-client.ts'
  * @throws ServeError FLAG_INVALID for an address, or a file that cannot be read.
  */
 export async function openClient(
-  flags: ConnectionFlags & { readonly url: string },
+  flags: Partial<ConnectionFlags> & { readonly url: string },
   environment: ProcessEnvironment,
   o: { readonly headers?: Readonly<Record<string, string>>; readonly timeoutMs?: number } = {},
 ): Promise<ModelClient> {
@@ -57,11 +57,11 @@ export async function namingFile<T>(
 }
 
 /** What the flags, and TUTTI_TOKEN, give a client. @throws ServeError FLAG_INVALID */
-export async function readAccess(flags: AccessFlags, environment: ProcessEnvironment) {
+export async function readAccess(flags: Partial<AccessFlags>, environment: ProcessEnvironment) {
   return { tls: await readTls(flags), headers: await readToken(flags, environment) }
 }
 
-async function readTls(flags: AccessFlags) {
+async function readTls(flags: Partial<AccessFlags>) {
   const read = async (flag: 'tls-ca' | 'tls-cert' | 'tls-key') => {
     const file = flags[flag]
     return file === undefined ? undefined : (await readGiven(flag, file)).toString('utf8')
@@ -78,7 +78,7 @@ async function readTls(flags: AccessFlags) {
 }
 
 async function readToken(
-  flags: AccessFlags,
+  flags: Partial<AccessFlags>,
   { env }: ProcessEnvironment,
 ): Promise<Readonly<Record<string, string>>> {
   const file = flags['token-file']

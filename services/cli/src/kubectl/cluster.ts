@@ -20,7 +20,7 @@ import {
   type Resource,
   type Stored,
 } from '@tutti/kube'
-import { filesOf, openKubeConfig } from '@tutti/kubeconfig'
+import { type ForwardedPort, filesOf, forwardPort, openKubeConfig } from '@tutti/kubeconfig'
 import manifest from '../../package.json' with { type: 'json' }
 import { reasonOfStatus } from '../reason-of-status.ts'
 import { parseDuration } from './duration.ts'
@@ -60,6 +60,8 @@ export interface Cluster {
   readonly transport: ReturnType<typeof createTransport>
   /** That the command is about, unless it is about all. */
   readonly namespace: string
+  /** A port of this machine that leads to one of a pod; the caller closes it. @throws KubeError */
+  forward(pod: string, port: number): Promise<ForwardedPort>
 }
 
 /**
@@ -77,15 +79,15 @@ export async function withCluster<T>(
     context: flags.context,
   })
   const userAgent = `kubectl-tutti/${manifest.version}`
-  const transport = createTransport(access, {
-    clock: systemClock,
-    log: silentLogger,
-    userAgent,
-    timeoutMs: readTimeout(flags['request-timeout']),
-  })
+  const timeoutMs = readTimeout(flags['request-timeout'])
+  const common = { userAgent, timeoutMs }
+  const transport = createTransport(access, { clock: systemClock, log: silentLogger, ...common })
   const client = createClient(transport)
+  const chosen = flags.namespace || namespace || 'default'
+  const forward = (pod: string, port: number) =>
+    forwardPort({ access, namespace: chosen, pod, port, ...common })
   try {
-    return await run({ client, transport, namespace: flags.namespace || namespace || 'default' })
+    return await run({ client, transport, namespace: chosen, forward })
   } catch (error) {
     throw error instanceof KubeError ? toServeError(error, access.server) : error
   } finally {

@@ -5,6 +5,7 @@ import { explainClusterCommand } from './explain/explain-command.ts'
 import { logsCommand } from './logs/logs-command.ts'
 import { restartCommand } from './restart/restart-command.ts'
 import { statusCommand } from './status/status-command.ts'
+import { traceClusterCommand } from './trace/trace-command.ts'
 
 /** The plugin that kubectl finds on PATH as `kubectl-tutti`. */
 export const KUBECTL_PROGRAM: Program = {
@@ -13,6 +14,7 @@ export const KUBECTL_PROGRAM: Program = {
     statusCommand,
     explainClusterCommand,
     logsCommand,
+    traceClusterCommand,
     restartCommand,
     clusterDoctorCommand,
   ],

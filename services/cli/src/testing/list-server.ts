@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { toAcceptedJson } from '@tutti/ensemble'
 import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
+import { takeForwards } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { z } from 'zod'
 import { parseManifests } from '../manifests/parse-manifests.ts'
@@ -27,6 +28,19 @@ const object = (kind: string, name: string, more: object) => ({
 })
 
 const typed = (name: string) => ({ name, datatype: 'FP32', shape: [4] }) as const
+
+/** A pod of a router that an operator made. */
+export function routerPod(
+  name: string,
+  status: 'True' | 'False',
+  ports?: readonly object[],
+): object {
+  const { metadata, ...pod } = object('Pod', name, {
+    spec: { containers: [{ name: 'main', ports }] },
+    status: { conditions: [{ type: 'Ready', status }] },
+  })
+  return { ...pod, metadata: { ...metadata, labels: { 'app.kubernetes.io/component': 'router' } } }
+}
 
 /** What an operator has accepted of the Ensemble, before it was edited. */
 function acceptedRevision(): object {
@@ -94,7 +108,8 @@ const OTHER_ANSWERS: Readonly<Record<string, object>> = {
  * Starts what answers as an API server does to lists, until the test ends; users may list resources of Tutti and nothing else.
  *
  * @param o.status - with which it refuses everything; absent: nothing.
- * @param o.items - in place of those of these kinds, by plural.
+ * @param o.items - other objects by the plural of their kind.
+ * @param o.ports - to which it forwards ports of pods; without one it refuses that.
  * @returns the path of a kubeconfig for it.
  */
 export async function startListServer(
@@ -102,21 +117,22 @@ export async function startListServer(
   o: {
     readonly status?: number
     readonly items?: Readonly<Record<string, readonly object[]>>
+    readonly ports?: Readonly<Record<string, number>>
   } = {},
 ): Promise<string> {
-  const { status } = o
   const lists = { ...ITEMS, ...o.items }
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '', 'http://x')
     const items = lists[pathname.split('/').at(-1) ?? '']
     const list = items && { kind: 'List', metadata: { resourceVersion: '1' }, items }
     const answer = OTHER_ANSWERS[pathname] ?? list
-    const code = status ?? (answer === undefined ? 403 : 200)
+    const code = o.status ?? (answer === undefined ? 403 : 200)
     response.writeHead(code, { 'content-type': 'application/json' })
     const message = code === 401 ? 'Unauthorized' : 'forbidden'
     const body = code === 200 ? answer : { kind: 'Status', code, message }
     response.end(JSON.stringify(body))
   })
+  if (o.ports !== undefined) takeForwards(server, o.ports)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
   const { port } = AddressInfo.parse(server.address())

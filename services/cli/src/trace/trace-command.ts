@@ -1,4 +1,4 @@
-import { type FlagTable, printable } from '@tutti/chassis'
+import { type FlagTable, type FlagValues, type ProcessEnvironment, printable } from '@tutti/chassis'
 import { parseSteps, type RecordedSteps } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import {
@@ -10,7 +10,12 @@ import {
 } from '@tutti/protocol'
 import type { Parameters } from '@tutti/tensor'
 import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
-import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '../infer/infer-flags.ts'
+import {
+  CONNECTION_FLAGS,
+  type ConnectionFlags,
+  REQUEST_FLAGS,
+  URL_FLAG,
+} from '../infer/infer-flags.ts'
 import type { ModelClient } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
 import { readInputs, readModelName } from '../infer/read-inputs.ts'
@@ -28,8 +33,8 @@ export const TRACE_FLAGS = {
   format: FORMAT_FLAG,
 } as const satisfies FlagTable
 
-/** What a server is asked to say. */
-const ASK_FOR_STEPS = { [STEPS_HEADER]: '1' }
+/** With which a client asks a server for the times of steps. */
+export const ASK_FOR_STEPS = { headers: { [STEPS_HEADER]: '1' } }
 
 /** Has a stream end with a response, which carries what the steps took, even if its model ends it without one. */
 const FINAL_RESPONSE: Parameters = new Map([
@@ -48,21 +53,36 @@ export const traceCommand: Command = {
     },
     async ({ flags, positionals }, environment) => {
       const model = readModelName(positionals)
-      const client = await openClient(flags, environment, { headers: ASK_FOR_STEPS })
-      try {
-        const version = flags['model-version']
-        const metadata = await client.metadata(model, version)
-        const inputs = await readInputs(metadata, flags, environment)
-        const request = { modelName: model, modelVersion: version, inputs }
-        const trace = await traceRequest(client, request, metadata)
-        environment.out(flags.format === 'json' ? renderTraceResult(trace) : renderTrace(trace))
-        if (flags.svg !== undefined) await writeSvg(flags.svg, drawTrace(trace))
-        return 0
-      } finally {
-        client.close()
-      }
+      const client = await openClient(flags, environment, ASK_FOR_STEPS)
+      await traceModel(client, { model, flags, environment })
+      return 0
     },
   ),
+}
+
+/** What is traced, and how it is shown. */
+export interface TraceOptions {
+  readonly model: string
+  readonly flags: Omit<FlagValues<typeof TRACE_FLAGS>, 'url' | keyof ConnectionFlags>
+  readonly environment: ProcessEnvironment
+}
+
+/** Sends one request and shows its trace. @param client - was opened with ASK_FOR_STEPS, and is closed in the end. */
+export async function traceModel(
+  client: ModelClient,
+  { model, flags, environment }: TraceOptions,
+): Promise<void> {
+  try {
+    const version = flags['model-version']
+    const metadata = await client.metadata(model, version)
+    const inputs = await readInputs(metadata, flags, environment)
+    const request = { modelName: model, modelVersion: version, inputs }
+    const trace = await traceRequest(client, request, metadata)
+    environment.out(flags.format === 'json' ? renderTraceResult(trace) : renderTrace(trace))
+    if (flags.svg !== undefined) await writeSvg(flags.svg, drawTrace(trace))
+  } finally {
+    client.close()
+  }
 }
 
 async function traceRequest(

@@ -16,3 +16,4 @@ export {
   plainClient,
 } from './plain-client.ts'
 export { type ApiServer, startApiServer } from './start-api-server.ts'
+export { takeForwards } from './take-forwards.ts'

@@ -1,0 +1,37 @@
+import { ServeError } from '@tutti/errors'
+import { type Client, POD, type Pod, type Stored } from '@tutti/kube'
+import { isLeaving } from '../status/pod-node.ts'
+import { isOfRouter, isPodReady, SERVING_SELECTOR } from '../status/read-state.ts'
+
+/** Where the router of a namespace takes requests over gRPC. */
+export interface RouterPlace {
+  readonly pod: string
+  readonly port: number
+}
+
+/** Of routers whose pods do not name it. */
+const GRPC_PORT = 8001
+
+/** @throws ServeError SERVER_NOT_READY if there is none, KubeError in the words of the API server if the user may not list pods. */
+export async function findRouter(client: Client, namespace: string): Promise<RouterPlace> {
+  const { items } = await client.list(POD, { namespace, labelSelector: SERVING_SELECTOR })
+  return chooseRouter(items, namespace)
+}
+
+/** The same without I/O. */
+export function chooseRouter(pods: readonly Stored<Pod>[], namespace: string): RouterPlace {
+  const routers = pods.filter(isOfRouter)
+  const ready = routers.find((pod) => isPodReady(pod) && !isLeaving(pod))
+  if (ready !== undefined) return { pod: ready.metadata.name, port: grpcPortOf(ready) }
+  const got =
+    routers.length === 0
+      ? 'there is no pod of a router'
+      : `none of ${routers.length} pod${routers.length === 1 ? '' : 's'} of the router is ready`
+  const problem = `${got} in namespace ${namespace}; kubectl tutti status says why`
+  throw new ServeError('SERVER_NOT_READY', problem)
+}
+
+function grpcPortOf({ spec }: Pod): number {
+  const ports = spec.containers.flatMap((container) => container.ports ?? [])
+  return ports.find(({ name }) => name === 'grpc')?.containerPort ?? GRPC_PORT
+}
