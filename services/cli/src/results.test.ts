@@ -6,7 +6,7 @@ import { COMMANDS } from './commands.ts'
 import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
 import { buildResultSchemas } from './result-schemas.ts'
 import { ECHO_CHAIN, echo, serveEcho } from './testing/echo-server.ts'
-import { routerPod, startListServer } from './testing/list-server.ts'
+import { deployment, routerPod, startListServer } from './testing/list-server.ts'
 import { openResultSchemas } from './testing/result-schemas.ts'
 import { runCommand, runKubectlCommand } from './testing/run-command.ts'
 
@@ -47,7 +47,7 @@ kind: nothing
 `
 
 /** They serve, do something and say so, or print what is for a shell. */
-const WITHOUT_RESULTS = ['serve', 'step', 'router', 'completion', 'kubectl-logs', 'kubectl-restart']
+const WITHOUT_RESULTS = ['serve', 'step', 'router', 'completion', 'kubectl-logs']
 
 /** They take the flags of `tutti infer`, whose `--output` names files. */
 const OF_INFER = ['infer', 'bench', 'trace']
@@ -132,6 +132,15 @@ const RUNS: Readonly<Record<string, Run>> = {
     return [
       ['ens', '-i=x=[1,2,3]', kubeconfig],
       ['model/slow', '-i=a=b=[1,2,3]', kubeconfig],
+    ]
+  },
+  'kubectl-restart': async (t) => {
+    const labels = { 'app.kubernetes.io/component': 'step', 'tutti.dev/model': 'slow' }
+    const items = { deployments: [deployment('slow-step', labels, {})] }
+    const kubeconfig = `--kubeconfig=${await startListServer(t, { items })}`
+    return [
+      ['ens', kubeconfig, '--timeout=1ms'],
+      ['slow', kubeconfig, '--no-wait'],
     ]
   },
   'kubectl-status': async (t) => [[`--kubeconfig=${await startListServer(t)}`]],

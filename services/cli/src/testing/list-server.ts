@@ -42,6 +42,22 @@ export function routerPod(
   return { ...pod, metadata: { ...metadata, labels: { 'app.kubernetes.io/component': 'router' } } }
 }
 
+/** A Deployment of a step or a router that an operator made, of one pod. */
+export function deployment(name: string, labels: object, status: object): object {
+  const { metadata, ...rest } = object('Deployment', name, {
+    spec: { replicas: 1, selector: {}, template: {} },
+    status: { observedGeneration: 1, ...status },
+  })
+  return { ...rest, metadata: { ...metadata, labels } }
+}
+
+function nameIn(all: Readonly<Record<string, readonly object[]>>, name: string): unknown {
+  const named = z.object({ metadata: z.object({ name: z.literal(name) }) })
+  return Object.values(all)
+    .flat()
+    .find((one) => named.safeParse(one).success)
+}
+
 /** What an operator has accepted of the Ensemble, before it was edited. */
 function acceptedRevision(): object {
   const written = ensembleManifest('ens', {
@@ -105,7 +121,8 @@ const OTHER_ANSWERS: Readonly<Record<string, object>> = {
 }
 
 /**
- * Starts what answers as an API server does to lists, until the test ends; users may list resources of Tutti and nothing else.
+ * Starts what answers as an API server does to lists, until the test ends; users may list resources of Tutti and nothing else. A
+ * patch changes nothing.
  *
  * @param o.status - with which it refuses everything; absent: nothing.
  * @param o.items - other objects by the plural of their kind.
@@ -123,9 +140,11 @@ export async function startListServer(
   const lists = { ...ITEMS, ...o.items }
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '', 'http://x')
-    const items = lists[pathname.split('/').at(-1) ?? '']
+    const last = pathname.split('/').at(-1) ?? ''
+    const items = lists[last]
     const list = items && { kind: 'List', metadata: { resourceVersion: '1' }, items }
-    const answer = OTHER_ANSWERS[pathname] ?? list
+    const patched = request.method === 'PATCH' ? nameIn(lists, last) : undefined
+    const answer = OTHER_ANSWERS[pathname] ?? list ?? patched
     const code = o.status ?? (answer === undefined ? 403 : 200)
     response.writeHead(code, { 'content-type': 'application/json' })
     const message = code === 401 ? 'Unauthorized' : 'forbidden'

@@ -14,6 +14,14 @@ export interface Restarted {
   readonly title: string
 }
 
+/** How it ended. */
+export interface Ended extends Restarted {
+  /** `late`: there was no time left. */
+  readonly state: 'done' | 'failed' | 'late'
+  /** `restarted, 2 pods` say, or what it waited for. */
+  readonly message: string
+}
+
 export interface FollowOptions {
   read(): Promise<RolloutsSeen>
   /** Resolves when it is time to look again; false if there is no time left. */
@@ -24,30 +32,41 @@ export interface FollowOptions {
 /**
  * Looks at Deployments until the pods of all are replaced, or one cannot go on. Each change is a line.
  *
- * @returns what went wrong, a line each; none if all is well.
+ * @returns how each ended, the first one first.
  */
 export async function followRollouts(
   restarted: readonly Restarted[],
   o: FollowOptions,
-): Promise<readonly string[]> {
-  const told = new Map<string, string>()
-  const open = new Map(restarted.map((one) => [one.uid, one.title]))
-  const failures: string[] = []
+): Promise<readonly Ended[]> {
+  const told = new Map<Restarted, string>()
+  const open = new Set(restarted)
+  const ended: Ended[] = []
   for (;;) {
     const seen = await o.read()
-    for (const [uid, title] of open) {
-      const rollout = lookFor(uid, seen)
-      const line = `${title}: ${toText(rollout)}`
-      if (rollout.state === 'failed') failures.push(line)
-      else if (told.get(uid) !== line) o.out(line)
-      told.set(uid, line)
-      if (rollout.state !== 'going') open.delete(uid)
+    for (const one of open) {
+      const rollout = lookFor(one.uid, seen)
+      const { state } = rollout
+      const message = toText(rollout)
+      if (state !== 'failed' && told.get(one) !== message) o.out(`${one.title}: ${message}`)
+      told.set(one, message)
+      if (state === 'going') continue
+      open.delete(one)
+      ended.push({ ...one, state, message })
     }
-    if (open.size === 0) return failures
+    if (open.size === 0) return ended
     if (!(await o.wait())) {
-      return [...failures, ...[...open.keys()].map((uid) => `not in time: ${told.get(uid)}`)]
+      const late = [...open].map((one): Ended => {
+        return { ...one, state: 'late', message: told.get(one) ?? '' }
+      })
+      return [...ended, ...late]
     }
   }
+}
+
+/** What went wrong, in a line; undefined if all is well. */
+export function failureOf({ title, state, message }: Ended): string | undefined {
+  if (state === 'done') return undefined
+  return state === 'late' ? `not in time: ${title}: ${message}` : `${title}: ${message}`
 }
 
 function lookFor(uid: string, seen: RolloutsSeen): Rollout {

@@ -7,12 +7,13 @@ import {
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { DEPLOYMENT, type Deployment, keyOf, type Stored } from '@tutti/kube'
-import { type Command, withFlags } from '../../command.ts'
+import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
 import { isOfRouter, modelServedBy, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
 import { findTarget, type Target } from '../targets.ts'
-import { followRollouts, type Restarted } from './follow-rollouts.ts'
+import { type Ended, failureOf, followRollouts, type Restarted } from './follow-rollouts.ts'
+import { type RestartedPods, RestartResult, renderRestart } from './restart-result.ts'
 import { RESTARTED_AT } from './rollout.ts'
 
 const TIMEOUT_FLAG = '--timeout'
@@ -29,6 +30,7 @@ export const RESTART_FLAGS = {
     description:
       'How long to wait for the new pods, such as 90s or 5m. 0s: until Kubernetes gives them up (progressDeadlineSeconds).',
   },
+  format: KUBECTL_FORMAT_FLAG,
 } as const satisfies FlagTable
 
 /** Between two looks at the cluster. */
@@ -43,6 +45,7 @@ export const restartCommand: Command = {
     {
       usage: 'kubectl tutti restart NAME|model/NAME|ensemble/NAME|router [FLAGS]',
       flags: RESTART_FLAGS,
+      result: RestartResult,
     },
     async ({ flags, positionals }, environment) => {
       const [text, ...more] = positionals
@@ -50,9 +53,21 @@ export const restartCommand: Command = {
         throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
       }
       const timeoutMs = parseDuration(TIMEOUT_FLAG, flags.timeout)
+      const isJson = flags.format === 'json'
+      const out = (line: string): void => {
+        if (!isJson) environment.out(`${line}\n`)
+      }
       return await withCluster(flags, environment, async (cluster) => {
-        const restarted = await restart(cluster, text, environment)
-        return flags['no-wait'] ? 0 : await follow(cluster, restarted, { timeoutMs, environment })
+        const { namespace } = cluster
+        const target = await findTarget(new Reader(cluster.client), { namespace, text })
+        const restarted = await restart(cluster, target, out)
+        const ended = flags['no-wait']
+          ? undefined
+          : await follow(cluster, restarted, { timeoutMs, out })
+        if (isJson) environment.out(renderRestart(restarted, target.missing, ended))
+        const failures = ended?.flatMap((one) => failureOf(one) ?? []) ?? []
+        if (!isJson) reportFailures(failures, environment)
+        return failures.length === 0 ? 0 : 1
       })
     },
   ),
@@ -61,24 +76,23 @@ export const restartCommand: Command = {
 /** @throws ServeError before the first is touched, if one is not there or must not be touched. */
 async function restart(
   cluster: Cluster,
-  text: string,
-  environment: ProcessEnvironment,
-): Promise<readonly Restarted[]> {
+  target: Target,
+  out: (line: string) => void,
+): Promise<readonly RestartedPods[]> {
   const { client, namespace } = cluster
-  const target = await findTarget(new Reader(client), { namespace, text })
   const deployments = await deploymentsOf(cluster, target)
   const patch = {
     spec: { template: { metadata: { annotations: { [RESTARTED_AT]: new Date().toISOString() } } } },
   }
   for (const name of target.missing) {
-    environment.out(`${target.title}: no Model ${printable(name)} in namespace ${namespace}\n`)
+    out(`${target.title}: no Model ${printable(name)} in namespace ${namespace}`)
   }
-  const restarted: Restarted[] = []
+  const restarted: RestartedPods[] = []
   for (const { title, deployment } of deployments) {
     const { name, uid } = deployment.metadata
     await client.mergePatch(DEPLOYMENT, keyOf(deployment), { fieldManager: FIELD_MANAGER, patch })
-    restarted.push({ uid, title })
-    environment.out(`${title}: restart of Deployment ${name}\n`)
+    restarted.push({ uid, title, deployment: name, model: modelServedBy(deployment) })
+    out(`${title}: restart of Deployment ${name}`)
   }
   return restarted
 }
@@ -123,16 +137,18 @@ function paused(what: string, command: string): ServeError {
   return new ServeError('PAUSED', text)
 }
 
-/** @returns the exit code. */
+function reportFailures(failures: readonly string[], environment: ProcessEnvironment): void {
+  for (const line of failures) environment.err(`kubectl tutti restart: ${line}\n`)
+}
+
 async function follow(
   { client, namespace }: Cluster,
   restarted: readonly Restarted[],
-  o: { readonly timeoutMs: number; readonly environment: ProcessEnvironment },
-): Promise<number> {
-  const { timeoutMs, environment } = o
+  { timeoutMs, out }: { readonly timeoutMs: number; readonly out: (line: string) => void },
+): Promise<readonly Ended[]> {
   const where = { namespace, labelSelector: SERVING_SELECTOR }
   const endMs = timeoutMs === 0 ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs
-  const failures = await followRollouts(restarted, {
+  return await followRollouts(restarted, {
     read: async () => {
       // The pods after their Deployments: what these count is there then.
       const { items: deployments } = await client.list(DEPLOYMENT, where)
@@ -144,8 +160,6 @@ async function follow(
       await sleep(Math.min(LOOK_MS, leftMs), { clock: systemClock })
       return true
     },
-    out: (line) => environment.out(`${line}\n`),
+    out,
   })
-  for (const line of failures) environment.err(`kubectl tutti restart: ${line}\n`)
-  return failures.length === 0 ? 0 : 1
 }

@@ -3,7 +3,7 @@ import type { Deployment, Pod, Stored } from '@tutti/kube'
 import t from 'tap'
 import { startListServer } from '../../testing/list-server.ts'
 import { runKubectlCommand } from '../../testing/run-command.ts'
-import { followRollouts, type RolloutsSeen } from './follow-rollouts.ts'
+import { failureOf, followRollouts, type RolloutsSeen } from './follow-rollouts.ts'
 import { RESTARTED_AT, rolloutOf } from './rollout.ts'
 
 const NOW = '2026-11-27T10:00:00Z'
@@ -120,12 +120,14 @@ await t.test('the cause is that of a new pod', (t) => {
 async function follow(moments: readonly Partial<RolloutsSeen>[]) {
   const lines: string[] = []
   const left = [...moments]
-  const failures = await followRollouts([{ uid: 'uid-m-step', title: 'Model m' }], {
+  const ended = await followRollouts([{ uid: 'uid-m-step', title: 'Model m' }], {
     read: async () => ({ deployments: [], pods: [], events: [], ...left.shift() }),
     wait: async () => left.length > 0,
     out: (line) => lines.push(line),
   })
-  return { lines, failures, left: left.length }
+  const states = ended.map(({ state }) => state)
+  const failures = ended.flatMap((one) => failureOf(one) ?? [])
+  return { lines, states, failures, left: left.length }
 }
 
 await t.test('each change is one line', async (t) => {
@@ -139,6 +141,7 @@ await t.test('each change is one line', async (t) => {
       'Model m: 0 of 2 new pods ready, 2 old pods left; ImagePullBackOff: pod "p": container "main": Back-off | pulling',
       'Model m: restarted, 2 pods',
     ],
+    states: ['done'],
     failures: [],
     left: 1,
   })
@@ -151,10 +154,12 @@ await t.test('what does not go on ends it with the reason', async (t) => {
   }
   t.match(await follow([late]), {
     lines: [],
+    states: ['failed'],
     failures: [/^Model m: no progress within 90 s, 0 of 2 new pods ready; ImagePullBackOff: pod/],
   })
   t.match(await follow([{}]), { failures: ['Model m: its Deployment was deleted'] })
   t.match(await follow([{ deployments: [deployment({})] }]), {
+    states: ['late'],
     failures: ['not in time: Model m: 0 of 2 new pods ready'],
   })
 })
