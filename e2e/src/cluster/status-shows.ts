@@ -58,8 +58,8 @@ async function openPlugin(t: Test): Promise<(...args: readonly string[]) => Prom
 }
 
 /**
- * `kubectl tutti trace` shows a request to the Ensemble `two`, which is not. Ensembles that are broken in five ways, all at once:
- * `kubectl tutti status` names the cause of each.
+ * `kubectl tutti trace` shows a request to the Ensemble `two`, which is not broken, and `doctor` finds all that the cluster has.
+ * Ensembles that are broken in five ways, all at once: `kubectl tutti status` names the cause of each.
  *
  * @param models - what the claim `models` holds.
  */
@@ -72,6 +72,17 @@ export async function showStatus(t: Test, models: string): Promise<void> {
   const traced = await kubectlTutti('trace', 'two', '-n', SPACE, '--input=x=[1,2]', '-o', 'json')
   t.equal(traced.code, 0, traced.err)
   t.match(JSON.parse(traced.out), { model: 'two', criticalPath: ['step-0', 'step-1'] })
+  const examined = await kubectlTutti('doctor', '-n', SPACE)
+  for (const check of [
+    'kubernetes',
+    'custom resources',
+    'operator',
+    'nats',
+    'namespace',
+    'rights',
+  ]) {
+    t.match(examined.out, new RegExp(`^ok +${check}: `, 'm'), check)
+  }
   const objects = Object.entries(BROKEN).flatMap(([name, { spec }]) => [
     ...(spec === undefined ? [] : [adderFrom(name, spec)]),
     chain(`of-${name}`, [name]),

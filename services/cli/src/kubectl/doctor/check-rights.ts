@@ -23,6 +23,7 @@ const RIGHTS: readonly Right[] = [
   { verb: 'get', group: '', resource: 'pods', subresource: 'log', commands: 'logs' },
   { verb: 'list', group: 'apps', resource: 'deployments', commands: 'restart' },
   { verb: 'patch', group: 'apps', resource: 'deployments', commands: 'restart' },
+  { verb: 'get', group: '', resource: 'pods', subresource: 'portforward', commands: 'trace' },
   { verb: 'create', group: '', resource: 'pods', subresource: 'portforward', commands: 'trace' },
 ]
 
