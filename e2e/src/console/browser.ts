@@ -69,8 +69,21 @@ export async function axe(page: Page): Promise<readonly string[]> {
   )
 }
 
-/** Keeps a picture of a view where TUTTI_CONSOLE_PICTURES names a folder. */
-export async function picture(page: Page, name: string): Promise<void> {
+/**
+ * Keeps a picture of a view where TUTTI_CONSOLE_PICTURES names a folder.
+ *
+ * @param section - the heading of the part that it shows whole; absent for what is visible of the page, as far as it has content.
+ */
+export async function picture(page: Page, name: string, section?: string): Promise<void> {
   if (PICTURES === undefined) return
-  await page.screenshot({ path: join(PICTURES, `${name}.png`) })
+  const path = join(PICTURES, `${name}.png`)
+  if (section !== undefined) {
+    const heading = page.getByRole('heading', { level: 2, name: section })
+    await page.locator('section.panel', { has: heading }).screenshot({ path })
+    return
+  }
+  const end: unknown = await page.evaluate(
+    'Math.min(innerHeight, document.querySelector("main").getBoundingClientRect().bottom)',
+  )
+  await page.screenshot({ path, clip: { x: 0, y: 0, width: 1280, height: Number(end) } })
 }

@@ -46,7 +46,7 @@ await t.test(
     t.match(await row.innerText(), new RegExp(`add_one_batch#0.*${hostname()}`, 's'))
     t.match(await row.innerText(), /taking work\s+v1 [0-9a-f]{12}\s+(nats|tcp|tls|unix)/)
     t.same(await axe(page), [])
-    await picture(page, 'console-replicas')
+    await picture(page, 'console-replicas', 'Replicas')
     process.kill(step.process.pid ?? 0, 'SIGSTOP')
     await row.getByText('suspect').waitFor()
     await row.getByText('gone').waitFor()

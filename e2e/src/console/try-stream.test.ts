@@ -39,7 +39,7 @@ await t.test('a model with any number of responses', { skip: NO_BROWSER }, async
     t.same(await numbersOf(page, 'OUT'), [7, 7], 'the last one is open')
     t.equal(await page.getByRole('region', { name: 'Steps of this request' }).count(), 1)
     t.same(await axe(page), [])
-    await picture(page, 'console-try-stream')
+    await picture(page, 'console-try-stream', 'Try it')
   })
 
   await t.test('a failure comes after what was answered', async (t) => {

@@ -112,7 +112,7 @@ await t.test('a request from the page', { skip }, async (t) => {
     t.equal(cells.length, 5)
     for (const cell of cells) t.match(cell, /^[\d.,]+ (µs|ms|s)$/)
     await page.getByRole('region', { name: 'Steps of this request' }).scrollIntoViewIfNeeded()
-    await picture(page, 'console-waterfall')
+    await picture(page, 'console-waterfall', 'Try it')
   })
 
   await t.test('curl and Python send the same', async (t) => {
@@ -144,7 +144,7 @@ await t.test('a request from the page', { skip }, async (t) => {
     t.same((await numbersOf(page, 'y')).slice(0, 9), [0, 0, 77, 8, 0, 77, 16, 0, 77])
     t.same(await pixel(page, 3, 2), [24, 16, 77, 255])
     t.same(await axe(page), [])
-    await picture(page, 'console-try')
+    await picture(page, 'console-try', 'Try it')
     await page.getByLabel('Values').selectOption('0 to 1')
     await send(page)
     await until('values are small', async () => (await numbersOf(page, 'y'))[2] === 0.3019608)

@@ -46,7 +46,6 @@ await t.test('the views of a server', { skip }, async (t) => {
       t.equal(await page.locator('tbody tr').count(), 1)
       await page.getByRole('searchbox').fill('')
       t.same(await axe(page), [])
-      await picture(page, 'console-models')
     },
   )
 
@@ -59,10 +58,11 @@ await t.test('the views of a server', { skip }, async (t) => {
     t.equal(await graph.locator('.edge').count(), 3)
     t.match(await graph.innerHTML(), /FP32 \[-1, 16\]/)
     const stop = callOften(serving.httpPort, 'ens_chain', CHAIN_REQUEST)
-    const rate = graph.locator('.step .now').first()
-    await until('the graph shows a rate', async () =>
-      /[1-9].*\/s · queue .*s · run .*s/.test(await rate.innerHTML()),
-    )
+    const rates = graph.locator('.step .now')
+    await until('the graph shows the rates', async () => {
+      const texts = await rates.allTextContents()
+      return texts.every((text) => /[1-9].*\/s · queue .*s · run .*s/.test(text))
+    })
     await picture(page, 'console-ensemble')
     await stop()
     t.same(await axe(page), [])
@@ -98,8 +98,7 @@ await t.test('the views of a server', { skip }, async (t) => {
     t.match(await steps.getByRole('row', { name: 'fail_at_run' }).innerText(), /ENGINE_FAILED/)
     t.not(await page.title(), 'owned')
     t.same(await axe(page), [])
-    await panel.scrollIntoViewIfNeeded()
-    await picture(page, 'console-caught')
+    await picture(page, 'console-caught', 'One request')
   })
 
   await t.test(
@@ -163,7 +162,13 @@ await t.test('the views of a server', { skip }, async (t) => {
 })
 
 await t.test('a server that goes away and returns', { skip }, async (t) => {
-  const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
+  const repository = await copyModels(t, [
+    'add_one_batch',
+    'ens_chain',
+    'ens_fail',
+    'fail_at_run',
+    'identity_fp32_nonbatch',
+  ])
   const first = await serveConsole(t, { repository })
   const { page } = await openPage(await openBrowser(t), { port: first.consolePort })
   await page.goto('/console')
@@ -178,24 +183,134 @@ await t.test('a server that goes away and returns', { skip }, async (t) => {
   const row = page.getByRole('row', { name: 'ens_chain' })
   await row.getByText('unavailable').waitFor()
   t.match(await row.innerText(), /config\.pbtxt: line \d+, column \d+/)
+  await picture(page, 'console-models')
 })
 
-await t.test('a list without figures says so', { skip }, async (t) => {
+const CONDITIONS = 'https://tutti.dev/docs/conditions/'
+/** As the router of a namespace says it. */
+const CLUSTER = {
+  namespace: 'shop',
+  failure: '',
+  leftOut: 7,
+  unready: [
+    {
+      kind: 'Ensemble',
+      name: 'faces',
+      model: 'faces',
+      state: 'refused',
+      reason: 'UnknownTensor',
+      message:
+        "steps[1](restore).inputMap[face]: got 'detect.faces', want an output of step 'detect'; did you mean 'face'?",
+      help: `${CONDITIONS}#ensemble`,
+    },
+    {
+      kind: 'Model',
+      name: 'restore',
+      model: 'gfpgan_v1.4',
+      state: 'not ready',
+      reason: 'ImagePullBackOff',
+      message:
+        'pod "restore-step-7d9c5", container "main": Back-off pulling image "registry.example/step:1"',
+      help: `${CONDITIONS}#model`,
+    },
+    {
+      kind: 'Ensemble',
+      name: 'chain',
+      model: 'ens_chain',
+      state: 'degraded',
+      reason: 'EarlierGenerationServed',
+      message: 'this generation is not accepted; routers still serve generation 3',
+      help: `${CONDITIONS}#ensemble`,
+    },
+  ],
+}
+
+await t.test('what a server adds to its answers', { skip }, async (t) => {
   const repository = await copyModels(t, ['add_one_batch', 'ens_chain'])
   const { consolePort } = await serveConsole(t, { repository })
-  const { page, complaints } = await openPage(await openBrowser(t), { port: consolePort })
-  await page.route('**/console/api/**', async (route) => {
-    const { counts: _, ...answer } = await (await route.fetch()).json()
-    const models = answer.models?.map((model: object) => ({ ...model, counts: undefined }))
-    await route.fulfill({ json: { ...answer, models, countsFailure: 'step a does not answer' } })
-  })
-  for (const address of ['/console', '/console#/models/ens_chain']) {
-    await page.goto(address)
-    await page.getByText('no figures now: step a does not answer').waitFor()
-    t.ok(await page.getByRole('link', { name: 'add_one_batch' }).first().isVisible())
+  const browser = await openBrowser(t)
+  /** A page whose answers are changed on their way. */
+  const openChanged = async (change: (answer: Record<string, unknown>) => object) => {
+    const opened = await openPage(browser, { port: consolePort })
+    await opened.page.route('**/console/api/**', async (route) => {
+      const answer = await (await route.fetch()).json()
+      await route.fulfill({ json: { ...answer, ...change(answer) } })
+    })
+    return opened
   }
-  t.same(complaints, [])
+
+  await t.test('a list without figures says so', async (t) => {
+    const { page, complaints } = await openChanged(({ models }) => ({
+      counts: undefined,
+      models: Array.isArray(models) ? models.map((one) => ({ ...one, counts: undefined })) : models,
+      countsFailure: 'step a does not answer',
+    }))
+    for (const address of ['/console', '/console#/models/ens_chain']) {
+      await page.goto(address)
+      await page.getByText('no figures now: step a does not answer').waitFor()
+      t.ok(await page.getByRole('link', { name: 'add_one_batch' }).first().isVisible())
+    }
+    t.same(complaints, [])
+  })
+
+  await t.test('what a cluster refused or cannot run stands there with its reason', async (t) => {
+    let cluster: object = CLUSTER
+    const { page, complaints } = await openChanged(() => ({ cluster }))
+    await page.goto('/console')
+    const rows = page.getByRole('region', { name: 'Not ready' }).locator('tbody tr')
+    await rows.first().waitFor()
+    const cells = await rows.first().locator('th, td').allInnerTexts()
+    t.same(cells.slice(0, 3), ['Ensemble faces', 'refused', 'UnknownTensor'])
+    t.match(cells[3], /^steps\[1\]\(restore\)\.inputMap\[face\]\ngot 'detect\.faces', want/)
+    t.equal(
+      await page.getByRole('link', { name: 'UnknownTensor' }).getAttribute('href'),
+      `${CONDITIONS}#ensemble`,
+    )
+    t.match(await rows.nth(1).innerText(), 'restore serves gfpgan_v1.4')
+    t.equal(await rows.nth(1).getByRole('link').count(), 1, 'no router knows it')
+    const panel = page.locator('section', { has: rows.first() })
+    t.match(
+      await panel.innerText(),
+      /7 further ones .*no lines.*kubectl tutti status NAME --namespace shop/,
+    )
+    t.same(await axe(page), [])
+    await picture(page, 'console-unready')
+    const hostile = { ...CLUSTER.unready[1], name: HTML, model: HTML, reason: HTML, message: HTML }
+    cluster = { ...CLUSTER, unready: [...CLUSTER.unready, hostile] }
+    await rows.nth(3).waitFor()
+    t.equal((await rows.nth(3).innerText()).split(HTML).length, 4, 'its name, reason and message')
+    t.not(await page.title(), 'owned')
+    await page.getByRole('link', { name: 'chain', exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: 'ens_chain' }).waitFor()
+    await page.getByText('routers still serve generation 3').waitFor()
+    t.same(complaints, [])
+  })
+
+  await t.test(
+    'that it is not known stands there too, and how to find the nodes of pods',
+    async (t) => {
+      const failure = 'models.tutti.dev is forbidden'
+      const { page, complaints } = await openChanged(({ replicas }) => ({
+        cluster: { ...CLUSTER, unready: [], failure },
+        replicas: inPods(replicas, ['add-step-7d9c5', '$(reboot)']),
+      }))
+      await page.goto('/console#/models/add_one_batch')
+      await page
+        .getByText(`not known which Models and Ensembles the operator refused: ${failure}`)
+        .waitFor()
+      const nodes = await page.getByText('On which nodes they are').innerText()
+      t.match(nodes, /: kubectl get pods --namespace shop --output wide add-step-7d9c5$/)
+      t.same(complaints, [])
+    },
+  )
 })
+
+/** Replicas of pods that call themselves so. */
+function inPods(replicas: unknown, hosts: readonly string[]): unknown {
+  if (typeof replicas !== 'object' || replicas === null || !('all' in replicas)) return replicas
+  const [one] = Array.isArray(replicas.all) ? replicas.all : []
+  return { ...replicas, all: hosts.map((host) => ({ ...one, host, replica: `of ${host}` })) }
+}
 
 await t.test('a token that is refused is not tried again', { skip }, async (t) => {
   const repository = await copyModels(t, ['add_one_batch'])

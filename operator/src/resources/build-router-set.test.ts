@@ -69,6 +69,16 @@ await t.test(
   },
 )
 
+const rulesOf = (o: Partial<RouterParts>) => find(parts(o), 'Role')?.['rules']
+
+await t.test('a router with a console may also list what it shows the state of', async (t) => {
+  const lists = { apiGroups: ['tutti.dev'], resources: ['models', 'ensembles'], verbs: ['list'] }
+  const shown = routerDefaults({ console: 'Show' })
+  t.match(rulesOf({ defaults: shown }), [{}, lists])
+  t.match(rulesOf({ spec: { console: 'Infer' } }), [{}, lists])
+  t.equal(rulesOf({ defaults: shown, spec: { console: 'None' } }).length, 1)
+})
+
 await t.test('an upgrade of the operator replaces no pods', async (t) => {
   t.equal(digestOf(specOf(parts(), 'Deployment')['template']), TEMPLATE)
 })

@@ -12,7 +12,12 @@ import {
   type Service,
 } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
-import { buildRouterDeployment, type RouterParts, replicasOf } from './router-deployment.ts'
+import {
+  buildRouterDeployment,
+  consoleOf,
+  type RouterParts,
+  replicasOf,
+} from './router-deployment.ts'
 import { buildEdgeSecret, type Exposed } from './router-edge.ts'
 import {
   EDGE_PORTS,
@@ -36,9 +41,10 @@ import { PORTS } from './step-settings.ts'
 export function buildRouterSet(parts: RouterParts, exposed: Exposed): readonly DesiredChild[] {
   const { namespace } = parts
   const { metadata } = partsOf(namespace)
+  const rules = consoleOf(parts) === 'None' ? [READS_REVISIONS] : [READS_REVISIONS, LISTS_RESOURCES]
   return [
     desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
-    desiredChild(ROLE, { metadata, rules: [READS_REVISIONS] }),
+    desiredChild(ROLE, { metadata, rules }),
     desiredChild(ROLE_BINDING, buildRoleBinding(namespace, metadata)),
     buildExposure(namespace, exposed),
     ...buildClientPolicy(parts),
@@ -81,6 +87,13 @@ const READS_REVISIONS = {
   apiGroups: ['apps'],
   resources: ['controllerrevisions'],
   verbs: ['get', 'list', 'watch'],
+}
+
+/** The console shows which of them are not ready, and why. */
+const LISTS_RESOURCES = {
+  apiGroups: ['tutti.dev'],
+  resources: ['models', 'ensembles'],
+  verbs: ['list'],
 }
 
 function partsOf(namespace: string, name: string = ROUTER_NAMES.router): ServingParts {

@@ -77,6 +77,11 @@ export function replicasOf({ spec, defaults }: RouterParts): number {
   return spec.replicas ?? defaults.replicas
 }
 
+/** Whether its pods have a console, and what it may. */
+export function consoleOf({ spec, defaults }: RouterParts): RouterConsole {
+  return spec.console ?? defaults.console
+}
+
 function drainSecondsOf({ spec }: RouterParts): number {
   return Math.ceil(toMilliseconds(spec.timeouts?.drain ?? DRAIN) / 1000)
 }
@@ -151,7 +156,7 @@ function toArgs(parts: RouterParts): readonly string[] {
     ...numberFlag('--max-inflight-requests', maxInFlightRequests),
     ...numberFlag('--max-inflight-bytes', maxInFlightBytes),
     ...numberFlag('--log-verbose', logVerbose),
-    ...consoleArgs(spec.console ?? defaults.console),
+    ...consoleArgs(consoleOf(parts)),
     ...defaults.metricsConfig.map((one) => `--metrics-config=${one}`),
   ]
 }

@@ -5,8 +5,9 @@ import { parseModelConfig } from '@tutti/model-config'
 import { StatisticsRecorder } from '@tutti/server'
 import { ScriptedBackend } from '@tutti/server/testing'
 import t from 'tap'
+import type { UnreadyResource } from './api/cluster.ts'
 import { ConsoleReads } from './console-reads.ts'
-import type { ConsoleSource } from './console-source.ts'
+import type { ClusterSource, ConsoleSource } from './console-source.ts'
 import { readReplicas } from './read-replicas.ts'
 
 const io =
@@ -46,7 +47,12 @@ const REPLICAS: Pick<ConsoleSource, 'replicasOf' | 'replicaTotals' | 'otherRoute
 
 /** What a caller reads who sees all models but `hidden`. */
 function setup(
-  o: { readonly failure?: ServeError; readonly hangs?: boolean; readonly clock?: Clock } = {},
+  o: {
+    readonly failure?: ServeError
+    readonly hangs?: boolean
+    readonly clock?: Clock
+    readonly cluster?: ClusterSource
+  } = {},
 ) {
   const backend = new ScriptedBackend({})
   backend.index = ['add', 'other', 'ens'].map((name) => ({
@@ -78,6 +84,7 @@ function setup(
         })
       },
     },
+    cluster: o.cluster,
     server: { name: 's', version: '1', scope: 'a test', host: 'pod-a' },
     mayInfer: false,
     http: undefined,
@@ -169,4 +176,47 @@ await t.test('a step that hangs does not hold up what is known without it', asyn
   t.equal(countsFailure, 'a step has not answered within 1500 ms')
   t.equal(replicas?.all.length, 1)
   t.equal(clock.pending, 0)
+})
+
+const UNREADY: UnreadyResource = {
+  kind: 'Model',
+  name: 'add-1',
+  model: 'add',
+  state: 'not ready',
+  reason: 'OOMKilled',
+  message: 'no memory',
+  help: 'https://tutti.dev/docs/conditions/#model',
+}
+const clusterOf = (unready: ClusterSource['unready']) => ({ namespace: 'shop', unready })
+
+await t.test('what a cluster does not run is told, a model only about itself', async (t) => {
+  const other = { ...UNREADY, name: 'gone', model: 'gone' }
+  const { reads, backend } = setup({ cluster: clusterOf(async () => [UNREADY, other]) })
+  const whole = { namespace: 'shop', unready: [UNREADY, other], leftOut: 0, failure: '' }
+  t.same((await reads.overview(backend)).cluster, whole)
+  t.same((await reads.model(backend, 'add')).cluster, { ...whole, unready: [UNREADY] })
+  t.same((await reads.model(backend, 'other')).cluster, { ...whole, unready: [] })
+  Object.assign(backend, { identity: { name: 'ci', mayControl: false } })
+  t.equal((await reads.overview(backend)).cluster, undefined)
+  t.equal((await reads.model(backend, 'add')).cluster, undefined)
+  const alone = setup()
+  t.equal((await alone.reads.overview(alone.backend)).cluster, undefined, 'where no cluster is')
+})
+
+await t.test('the page gets some of many, and why they are not known', async (t) => {
+  const many = setup({ cluster: clusterOf(async () => Array.from({ length: 250 }, () => UNREADY)) })
+  const { cluster } = await many.reads.overview(many.backend)
+  t.same([cluster?.unready.length, cluster?.leftOut], [100, 150])
+  const failing = setup({ cluster: clusterOf(() => Promise.reject(new Error('forbidden'))) })
+  t.match((await failing.reads.overview(failing.backend)).cluster, {
+    unready: [],
+    failure: 'forbidden',
+  })
+  const clock = createManualClock()
+  const silent = setup({ clock, cluster: clusterOf(() => new Promise(() => {})) })
+  const asked = silent.reads.overview(silent.backend)
+  await until('it waits', () => clock.pending === 1)
+  clock.advance(1500)
+  const failure = 'the API server has not answered within 1500 ms'
+  t.match(await asked, { models: [{}, {}, {}], cluster: { failure } })
 })

@@ -2,11 +2,13 @@ import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { isDecoupled, type ModelConfig, modelMetadata } from '@tutti/model-config'
 import type { IndexEntry, InferenceBackend } from '@tutti/server'
+import type { Cluster, UnreadyResource } from './api/cluster.ts'
 import type { Counts } from './api/counts.ts'
 import type { Graph, ModelDetail } from './api/model-detail.ts'
 import type { ListedModel, Overview, Version } from './api/overview.ts'
-import type { ConsoleModel, ConsoleSource } from './console-source.ts'
+import type { ClusterSource, ConsoleModel, ConsoleSource } from './console-source.ts'
 import { nextMs } from './next-ms.ts'
+import { readCluster } from './read-cluster.ts'
 import { NO_COUNTS, readCounts } from './read-counts.ts'
 import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
 import { maySeeOperations } from './read-next-request.ts'
@@ -14,6 +16,7 @@ import { readReplicas } from './read-replicas.ts'
 
 export interface ConsoleReadsOptions {
   readonly source: Omit<ConsoleSource, 'waitForRequest' | 'stopWaiting'>
+  readonly cluster?: ClusterSource | undefined
   /** Its host is told to callers that may see the replicas. */
   readonly server: Omit<Overview['server'], 'isReady' | 'others'>
   readonly mayInfer: boolean
@@ -39,7 +42,10 @@ export class ConsoleReads {
     const { source, clock } = this.#o
     const { host, ...server } = this.#o.server
     const versions = groupVersions(await backend.repositoryIndex(false))
-    const { countsOf, countsFailure } = await this.#count(versions.keys())
+    const [{ countsOf, countsFailure }, cluster] = await Promise.all([
+      this.#count(versions.keys()),
+      this.#readCluster(backend, () => true),
+    ])
     const models = [...versions].map(([name, all]): ListedModel => {
       const found = this.#o.source.find(name)
       return { ...described(name, found), versions: all, counts: countsOf(name) }
@@ -54,6 +60,7 @@ export class ConsoleReads {
       nextMs: nextMs(LIST_MS, models.length),
       countsFailure,
       models,
+      ...cluster,
     }
   }
 
@@ -69,7 +76,10 @@ export class ConsoleReads {
     const config = found?.config
     const steps = config?.ensemble_scheduling?.step.map((step) => step.model_name) ?? []
     const asked = [name, ...steps.filter((model) => versions.has(model))]
-    const { countsOf, countsFailure } = await this.#count(asked)
+    const [{ countsOf, countsFailure }, cluster] = await Promise.all([
+      this.#count(asked),
+      this.#readCluster(backend, ({ model }) => model === name),
+    ])
     const graph = found && this.#graph(found, { versions, countsOf })
     const ensemble = found?.kind === 'ensemble' ? name : undefined
     const runs = { models: new Set(asked), ensemble }
@@ -79,6 +89,7 @@ export class ConsoleReads {
       versions: own,
       ...(graph && { graph }),
       ...(maySeeOperations(backend) && { replicas: readReplicas(source, runs) }),
+      ...cluster,
       usedBy: [...versions.keys()].filter((other) => calls(source.find(other), name)),
       mayInfer,
       mayCatch: maySeeOperations(backend),
@@ -88,6 +99,17 @@ export class ConsoleReads {
       countsFailure,
       counts: countsOf(name),
     }
+  }
+
+  /** For callers that may see it. */
+  async #readCluster(
+    backend: InferenceBackend,
+    isWanted: (one: UnreadyResource) => boolean,
+  ): Promise<{ readonly cluster?: Cluster }> {
+    const { cluster } = this.#o
+    if (cluster === undefined || !maySeeOperations(backend)) return {}
+    const inTime = <T>(asked: Promise<T>, who: string): Promise<T> => this.#inTime(asked, who)
+    return { cluster: await readCluster(cluster, { isWanted, inTime }) }
   }
 
   #graph(
@@ -113,7 +135,7 @@ export class ConsoleReads {
     const isEnsemble = (name: string): boolean => source.find(name)?.kind === 'ensemble'
     try {
       const asked = source.statisticsOf(new Set(names))
-      const counts = readCounts(await this.#inTime(asked), isEnsemble)
+      const counts = readCounts(await this.#inTime(asked, 'a step'), isEnsemble)
       return { countsOf: (name) => counts.get(name) ?? NO_COUNTS, countsFailure: '' }
     } catch (error) {
       return { countsOf: () => undefined, countsFailure: ServeError.from(error).message }
@@ -121,9 +143,9 @@ export class ConsoleReads {
   }
 
   /** @throws ServeError STEP_UNAVAILABLE, or what it rejects with. */
-  async #inTime<T>(asked: Promise<T>): Promise<T> {
+  async #inTime<T>(asked: Promise<T>, who: string): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>()
-    const text = `a step has not answered within ${ANSWER_MS} ms`
+    const text = `${who} has not answered within ${ANSWER_MS} ms`
     const stop = this.#o.clock.setTimer(ANSWER_MS, () => {
       reject(new ServeError('STEP_UNAVAILABLE', text))
     })

@@ -1,6 +1,7 @@
 import type { EnsemblePlan } from '@tutti/ensemble'
 import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
 import type { CaptureState, StepTotals, WantedRequest } from '@tutti/server'
+import type { UnreadyResource } from './api/cluster.ts'
 
 /** A model or ensemble as its router knows it, also one that is not ready. */
 export interface ConsoleModel {
@@ -65,6 +66,17 @@ export interface OtherRouter {
   readonly name: string
   /** Its machine, or its pod; '' if it did not say. */
   readonly host: string
+}
+
+/** Of a router on Kubernetes. */
+export interface ClusterSource {
+  readonly namespace: string
+  /**
+   * The Models and Ensembles that are not Ready, those first that were refused. A page may ask each second.
+   *
+   * @throws KubeError if the API server does not say.
+   */
+  unready(): Promise<readonly UnreadyResource[]>
 }
 
 /** What the console shows beside what clients can ask; never more than the caller's index names. */

@@ -11,7 +11,7 @@ import { assetRoutes, PAGE_HEADERS, PUBLIC_ROUTES } from './assets.ts'
 import { checkCaller } from './check-caller.ts'
 import type { ConsoleFlags } from './console-flags.ts'
 import { ConsoleReads } from './console-reads.ts'
-import type { ConsoleSource } from './console-source.ts'
+import type { ClusterSource, ConsoleSource } from './console-source.ts'
 import { readNextRequest } from './read-next-request.ts'
 
 export interface ConsoleOptions {
@@ -23,6 +23,8 @@ export interface ConsoleOptions {
     readonly 'http-use-ssl-mutual': boolean
   }
   readonly source: ConsoleSource
+  /** Absent where no cluster is. */
+  readonly cluster?: ClusterSource | undefined
   /** Of the executable. */
   readonly version: string
   /** What this server sees, for people: `one process`, say. */
@@ -40,10 +42,11 @@ export interface ConsoleOptions {
 export function openConsole(o: ConsoleOptions): PageServerOptions | undefined {
   const { 'console-port': port, 'console-address': address } = o.flags
   if (port === undefined) return undefined
-  const { version, scope, host, source, clock } = o
+  const { version, scope, host, source, cluster, clock } = o
   const server = { name: o.flags.id, version, scope, ...(host !== undefined && { host }) }
   const mayInfer = o.flags['console-infer']
-  const reads = new ConsoleReads({ source, server, mayInfer, http: httpOf(o.flags), clock })
+  const http = httpOf(o.flags)
+  const reads = new ConsoleReads({ source, cluster, server, mayInfer, http, clock })
   return {
     address,
     port,

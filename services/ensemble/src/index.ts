@@ -71,6 +71,14 @@ export {
   VERIFY,
 } from './manifest/pod-names.ts'
 export { resourceNames } from './manifest/resource-names.ts'
+export {
+  conditionOf,
+  type ReportedResource,
+  type ResourceState,
+  refusalOf,
+  resourceState,
+  WAITING_REASONS,
+} from './manifest/resource-state.ts'
 export { ROUTER_CONSOLES, type RouterConsole, RouterSpec } from './manifest/router-spec.ts'
 export {
   describeIssue,

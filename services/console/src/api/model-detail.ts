@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Cluster } from './cluster.ts'
 import { Counts } from './counts.ts'
 import { Kind, Version } from './overview.ts'
 import { Replicas } from './replica.ts'
@@ -58,6 +59,8 @@ export const ModelDetail = z.object({
   graph: Graph.optional(),
   /** Where it runs, or the models of its steps; absent if the caller may not see that. */
   replicas: Replicas.optional(),
+  /** What of it is not ready there. Absent where no cluster is, and if the caller may not see it. */
+  cluster: Cluster.optional(),
   /** The ensembles that call it. */
   usedBy: z.array(z.string()).readonly(),
   /** Whether the page may send requests to it. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Cluster } from './cluster.ts'
 import { Counts } from './counts.ts'
 
 export const Version = z.object({
@@ -46,5 +47,7 @@ export const Overview = z.object({
   /** Why there are no counts; '' if there are. */
   countsFailure: z.string(),
   models: z.array(ListedModel).readonly(),
+  /** Absent where no cluster is, and if the caller may not see it. */
+  cluster: Cluster.optional(),
 })
 export type Overview = Readonly<z.infer<typeof Overview>>

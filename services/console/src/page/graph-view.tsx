@@ -121,6 +121,7 @@ function StepView(o: {
   const { node, step, now, share } = o
   const { x, y, width, height } = node
   const failing = (now?.failuresPerSecond ?? 0) > 0
+  const figures = figuresOf(now)
   const box = (
     <g
       class={`step ${step.state === 'not ready' ? 'down' : ''}`}
@@ -130,16 +131,15 @@ function StepView(o: {
       <rect width={width} height={height} rx="8" />
       <rect class="busy" x="8" y={height - 7} width={(width - 16) * share} height="3" rx="1.5" />
       <text x="12" y="21" class="name">
-        {shorten(step.name, 28)}
+        {shorten(step.name, failing ? 14 : 28)}
       </text>
       <text x="12" y="38" class="type">
         {step.state === 'not ready'
           ? 'not ready'
           : shorten(step.model === step.name ? '' : step.model, 30)}
       </text>
-      <text x="12" y="57" class="now">
-        {formatRate(now?.requestsPerSecond)} · queue {formatMs(now?.queueMs)} · run{' '}
-        {formatMs(now?.computeMs)}
+      <text x="12" y="57" class="now" {...fit(figures, width - 24)}>
+        {figures}
       </text>
       {failing && (
         <text x={width - 12} y="21" class="failing">
@@ -149,6 +149,21 @@ function StepView(o: {
     </g>
   )
   return step.state === 'unknown' ? box : <a href={linkTo(step.model)}>{box}</a>
+}
+
+function figuresOf(now: Rates | undefined): string {
+  const rate = formatRate(now?.requestsPerSecond)
+  return `${rate} · queue ${formatMs(now?.queueMs)} · run ${formatMs(now?.computeMs)}`
+}
+
+/** Characters that a step has room for. */
+const MOST_FIGURES = 35
+
+/** Squeezes a text that is wider than its box. */
+function fit(text: string, width: number) {
+  return text.length > MOST_FIGURES
+    ? { textLength: width, lengthAdjust: 'spacingAndGlyphs' as const }
+    : {}
 }
 
 function shorten(text: string, most: number): string {

@@ -9,7 +9,11 @@ import { ReplicasView } from './replicas-view.tsx'
 import { RequestPanel } from './request/request-panel.tsx'
 import { StepsTable } from './steps-table.tsx'
 import { TryPanel } from './try/try-panel.tsx'
+import { UnreadyView } from './unready-view.tsx'
 import { usePoll } from './use-poll.ts'
+
+/** To itself. */
+const NO_LINKS: ReadonlySet<string> = new Set()
 
 /** One model or ensemble: what it does now, its graph and its signature. */
 export function ModelView({ name }: { readonly name: string }) {
@@ -29,6 +33,7 @@ export function ModelView({ name }: { readonly name: string }) {
         <>
           <Reasons versions={data.versions} />
           <MissingFigures why={data.countsFailure} />
+          <UnreadyView cluster={data.cluster} models={NO_LINKS} />
           <Body detail={data} before={before} />
         </>
       )}
@@ -102,6 +107,7 @@ function ReplicasPanel({
           steps={graph?.steps}
           now={now}
           before={before && readingOf(before)}
+          namespace={detail.cluster?.namespace}
         />
       )}
     </Panel>

@@ -3,6 +3,7 @@ import { type ListedModel, Overview } from '../api/overview.ts'
 import { linkTo } from './links.ts'
 import { MissingFigures, NumberHeads, Reasons, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates } from './rates.ts'
+import { UnreadyView } from './unready-view.tsx'
 import { usePoll } from './use-poll.ts'
 
 /** All models and ensembles: state, versions, why they are not ready, and what they do now. */
@@ -14,6 +15,7 @@ export function ModelsView() {
     () => new Map((before?.models ?? []).map((model) => [model.name, model.counts])),
     [before],
   )
+  const names = useMemo(() => new Set(data?.models.map(({ name }) => name)), [data])
   const elapsedMs = (data?.atMs ?? 0) - (before?.atMs ?? 0)
   return (
     <main id="content" tabIndex={-1} class={failure === undefined ? '' : 'stale'}>
@@ -25,6 +27,7 @@ export function ModelsView() {
       {data && (
         <>
           <MissingFigures why={data.countsFailure} />
+          <UnreadyView cluster={data.cluster} models={names} />
           <div class="tools">
             <input
               type="search"

@@ -1,6 +1,7 @@
+import { array, assert, property, string } from 'fast-check'
 import t from 'tap'
 import type { Replica } from '../api/replica.ts'
-import { replicaRows } from './replica-rows.ts'
+import { podsCommand, replicaRows } from './replica-rows.ts'
 
 const READY = { version: '1', revision: 'r', state: 'READY', reason: '' }
 
@@ -77,3 +78,29 @@ await t.test('one that was there a moment ago is gone, unless there are too many
   t.same(gone(0), ['a'])
   t.same(gone(1), [])
 })
+
+const on = (host: string, isGone = false) => ({ replica: { ...replica('r'), host }, isGone })
+
+await t.test(
+  'the nodes of pods are shown by a command, of names that are pods alone',
+  async (t) => {
+    const pods = [on('a-1'), on('b-2'), on('a-1'), on('gone-3', true), on(''), on('$(reboot)')]
+    t.equal(podsCommand('shop', pods), 'kubectl get pods --namespace shop --output wide a-1 b-2')
+    t.equal(podsCommand('shop', pods.slice(3)), undefined)
+    const many = podsCommand(
+      'shop',
+      Array.from({ length: 50 }, (_, i) => on(`p${i}`)),
+    )
+    t.equal(many?.split(' p').length, 1 + 1 + 20, 'at most 20')
+    const { length } = 'kubectl get pods --namespace shop --output wide '
+    assert(
+      property(array(string({ unit: 'binary' })), (hosts) => {
+        const command = podsCommand(
+          'shop',
+          hosts.map((host) => on(host)),
+        )
+        return command === undefined || /^[a-z0-9. -]*$/.test(command.slice(length))
+      }),
+    )
+  },
+)

@@ -47,6 +47,21 @@ export function replicaRows(o: {
   )
 }
 
+const MOST_PODS = 20
+/** Of pods: what steps say of themselves is not trusted in a line that people copy into a shell. */
+const POD_NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
+
+/** The command that shows the nodes of pods, at most 20; undefined without pods. */
+export function podsCommand(
+  namespace: string,
+  rows: readonly Pick<ReplicaRow, 'replica' | 'isGone'>[],
+): string | undefined {
+  const there = rows.filter(({ isGone }) => !isGone).map(({ replica }) => replica.host)
+  const pods = [...new Set(there)].filter((host) => POD_NAME.test(host)).slice(0, MOST_PODS)
+  if (pods.length === 0 || !POD_NAME.test(namespace)) return undefined
+  return `kubectl get pods --namespace ${namespace} --output wide ${pods.join(' ')}`
+}
+
 /** Counts begin when the page is opened, and what is not counted yet is none. */
 function ratesOf(
   now: Replica,

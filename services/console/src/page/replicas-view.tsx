@@ -2,7 +2,7 @@ import type { Step } from '../api/model-detail.ts'
 import type { Replica } from '../api/replica.ts'
 import { NumberHeads, State } from './parts.tsx'
 import { formatMs, formatRate } from './rates.ts'
-import { type Reading, type ReplicaRow, replicaRows } from './replica-rows.ts'
+import { podsCommand, type Reading, type ReplicaRow, replicaRows } from './replica-rows.ts'
 
 interface ReplicasViewProps {
   /** Of the ensemble; undefined for a model. */
@@ -10,6 +10,8 @@ interface ReplicasViewProps {
   readonly model: string
   readonly now: Reading
   readonly before: Reading | undefined
+  /** Of the pods; undefined where no cluster is. */
+  readonly namespace: string | undefined
 }
 
 const NUMBERS = [
@@ -24,7 +26,7 @@ const NUMBERS = [
 ]
 
 /** Which replicas serve a model, or those of the steps of an ensemble, and what each does now. */
-export function ReplicasView({ steps, model, now, before }: ReplicasViewProps) {
+export function ReplicasView({ steps, model, now, before, namespace }: ReplicasViewProps) {
   const rows = replicaRows({ steps: steps ?? [{ name: '', model }], now, before })
   const { leftOut } = now.replicas
   if (rows.length === 0) return <p class="quiet">No replica knows it.</p>
@@ -57,7 +59,18 @@ export function ReplicasView({ steps, model, now, before }: ReplicasViewProps) {
         Requests, errors and times are those of the last seconds, as this router counts them.
         {leftOut > 0 && ` ${leftOut.toLocaleString('en')} further replicas are not shown.`}
       </p>
+      <Nodes command={namespace && podsCommand(namespace, rows)} />
     </>
+  )
+}
+
+/** Heartbeats do not say the node of a pod. */
+function Nodes({ command }: { readonly command: string | undefined }) {
+  if (!command) return null
+  return (
+    <p class="quiet">
+      On which nodes they are: <code class="mono">{command}</code>
+    </p>
   )
 }
 

@@ -3,6 +3,8 @@ import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tu
 import { parseServedByRouter, toDescriptionJson } from '@tutti/ensemble'
 import {
   type HttpFaultProxy,
+  installCrd,
+  type PlainObject,
   startApiServer,
   startHttpFaultProxy,
   withoutKube,
@@ -26,7 +28,31 @@ const ROUTER_ROLE = {
   metadata: { name: 'router', namespace: NAMESPACE },
   rules: [
     { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: ['get', 'list', 'watch'] },
+    // With a console.
+    { apiGroups: ['tutti.dev'], resources: ['models', 'ensembles'], verbs: ['list'] },
   ],
+}
+const crd = (kind: string) => {
+  const singular = kind.toLowerCase()
+  const plural = `${singular}s`
+  const any = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  return {
+    metadata: { name: `${plural}.tutti.dev` },
+    spec: {
+      group: 'tutti.dev',
+      scope: 'Namespaced',
+      names: { plural, singular, kind, listKind: `${kind}List` },
+      versions: [
+        {
+          name: 'v1alpha1',
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          schema: { openAPIV3Schema: any },
+        },
+      ],
+    },
+  }
 }
 const ROUTER_BINDING = {
   apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -67,6 +93,7 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
     '--nats=nats://nowhere.invalid:4222',
     '--kubernetes',
     `--repository-name=${NAMESPACE}`,
+    '--console-port=0',
     ...['grpc', 'http', 'metrics'].flatMap((listener) => [
       `--${listener}-address=127.0.0.1`,
       `--${listener}-port=0`,
@@ -100,6 +127,8 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
     accepted: async () =>
       parseServedByRouter(await (await get(ports?.metricsPort, '/tutti/v1/served')).json())
         .accepted,
+    overview: async (): Promise<PlainObject> =>
+      JSON.parse(await (await get(ports?.consolePort, '/console/api/overview')).text()),
     post: (path: string, body: object) =>
       get(ports?.httpPort, path, { method: 'POST', body: JSON.stringify(body) }),
   }
@@ -142,6 +171,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   await plain.create(`${RBAC}/roles`, ROUTER_ROLE)
   await plain.create(`${RBAC}/rolebindings`, ROUTER_BINDING)
   await server.createServiceAccountDir('team-b', 'router')
+  await Promise.all(['Model', 'Ensemble'].map((kind) => installCrd(plain, crd(kind))))
   const model = (name: string, revision: number, step: string) =>
     modelRevision({ name, model: 'm', config: IO, revision, versions: { 1: step } })
   const ensemble = ensembleRevision({
@@ -181,6 +211,39 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await until(async () => same(await router.accepted(), ['e-1', 'm-2']))
     t.equal((await router.post('/v2/models/m/infer', INPUTS)).status, 200)
   })
+
+  await t.test(
+    'the console shows what the operator refused, and asks nothing before',
+    async (t) => {
+      const ensembles = `/apis/tutti.dev/v1alpha1/namespaces/${NAMESPACE}/ensembles`
+      await plain.create(ensembles, {
+        apiVersion: 'tutti.dev/v1alpha1',
+        kind: 'Ensemble',
+        metadata: { name: 'refused' },
+        spec: { modelName: 'faces' },
+      })
+      const message = 'steps[0](a).inputMap[x]: no'
+      const refusal = {
+        reason: 'UnknownTensor',
+        message,
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      }
+      const conditions = ['Accepted', 'Ready'].map((type) => ({
+        type,
+        status: 'False',
+        ...refusal,
+      }))
+      await plain.patch(`${ensembles}/refused/status`, {
+        status: { observedGeneration: 1, conditions },
+      })
+      const cluster: PlainObject = (await router.overview())['cluster']
+      t.match(cluster, { namespace: NAMESPACE, failure: '', leftOut: 0 })
+      t.match(cluster['unready'], [
+        { kind: 'Ensemble', name: 'refused', model: 'faces', state: 'refused', message },
+      ])
+      t.equal(cluster['unready'].length, 1)
+    },
+  )
 
   await t.test('the Model resource rules what is loaded', async (t) => {
     for (const verb of ['load', 'unload']) {

@@ -35,6 +35,7 @@ import {
 } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
+import { openUnreadyResources } from '../accepted/unready-resources.ts'
 import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
 import { Router } from '../router.ts'
@@ -114,7 +115,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const servers = await openRouterServers({
     ...o,
     backend: router,
-    page: consoleOf(flags, parts),
+    page: consoleOf(o, parts, opened),
     metrics,
     metricsServer,
     clock,
@@ -139,10 +140,20 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   }
 }
 
-function consoleOf(flags: RouterFlags, { router, name, clock }: Parts) {
+function consoleOf(
+  { flags, env = {} }: StartRouterOptions,
+  parts: Parts,
+  opened: AsyncDisposableStack,
+) {
+  const { router, name, clock, log } = parts
   const { version } = manifest
   const [scope, host] = [`router ${name}`, hostname()]
-  return openConsole({ flags, source: router, version, scope, host, clock })
+  const namespace = flags['repository-name']
+  const isShown = flags.kubernetes && flags['console-port'] !== undefined
+  const cluster = isShown
+    ? openUnreadyResources({ access: clusterOf(env, clock), namespace, clock, log, opened })
+    : undefined
+  return openConsole({ flags, source: router, cluster, version, scope, host, clock })
 }
 
 /** What requests reach and, for people, which steps cannot be called; absent if all can. */

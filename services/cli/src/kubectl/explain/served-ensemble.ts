@@ -1,8 +1,7 @@
-import { type AcceptedEnsemble, parseAcceptedJson } from '@tutti/ensemble'
+import { type AcceptedEnsemble, conditionOf, parseAcceptedJson } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../resources.ts'
-import { conditionOf } from '../status/condition-cause.ts'
 import type { Cause } from '../status/tree.ts'
 
 /** What routers serve of an Ensemble. */

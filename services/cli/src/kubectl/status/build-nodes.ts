@@ -1,4 +1,10 @@
-import { modelOfStep, notServedText } from '@tutti/ensemble'
+import {
+  modelOfStep,
+  notServedText,
+  type ResourceState,
+  resourceState,
+  WAITING_REASONS,
+} from '@tutti/ensemble'
 import type { Pod, Stored } from '@tutti/kube'
 import {
   type EnsembleObject,
@@ -6,7 +12,6 @@ import {
   type ModelObject,
   servedNameOf,
 } from '../resources.ts'
-import { type OwnState, stateOf, WAITING } from './condition-cause.ts'
 import { isLeaving, toPodNode } from './pod-node.ts'
 import { isOfRouter, modelServedBy, type NamespaceState } from './read-state.ts'
 import { type Cause, isBroken, type StatusNode } from './tree.ts'
@@ -53,7 +58,7 @@ class NodeBuilder {
     return {
       kind: 'Model',
       name,
-      ...withPodCause(stateOf(model, this.#nowMs), pods),
+      ...withPodCause(resourceState(model, this.#nowMs), pods),
       ...podCount(readyReplicas, desiredReplicas),
       children: pods,
     }
@@ -64,7 +69,7 @@ class NodeBuilder {
     const { metadata, spec, status } = ensemble
     const path = new Set([...above, metadata.name])
     const steps = (spec?.steps ?? []).map((step) => this.#step(step, ensemble, path))
-    const own = stateOf(ensemble, this.#nowMs)
+    const own = resourceState(ensemble, this.#nowMs)
     const cause = own.cause && (this.#causeBelow(own.cause, steps) ?? own.cause)
     return {
       kind: 'Ensemble',
@@ -101,7 +106,7 @@ class NodeBuilder {
   }
 
   #causeBelow({ reason }: Cause, steps: readonly StatusNode[]): Cause | undefined {
-    if (!WAITING.has(reason)) return undefined
+    if (!WAITING_REASONS.has(reason)) return undefined
     const broken = [...steps, ...this.routers].find((one) => one.cause && isBroken(one))
     if (broken?.cause === undefined) return undefined
     const { step, kind, name, cause } = broken
@@ -119,7 +124,7 @@ class NodeBuilder {
       return {
         kind: 'Router',
         name: router.metadata.name,
-        ...withPodCause(stateOf(router, this.#nowMs), pods),
+        ...withPodCause(resourceState(router, this.#nowMs), pods),
         ...podCount(readyReplicas, replicas),
         children: pods,
       }
@@ -145,8 +150,8 @@ function podCount(ready: number | undefined, all: number | undefined): Pick<Stat
 }
 
 /** What a resource waits for is often in a pod, which says more than "not ready". */
-function withPodCause(own: OwnState, pods: readonly StatusNode[]): OwnState {
-  if (own.cause === undefined || !WAITING.has(own.cause.reason)) return own
+function withPodCause(own: ResourceState, pods: readonly StatusNode[]): ResourceState {
+  if (own.cause === undefined || !WAITING_REASONS.has(own.cause.reason)) return own
   const broken = pods.find(({ cause }) => cause !== undefined && cause.reason !== 'Terminating')
   if (broken?.cause === undefined) return own
   const { reason, message } = broken.cause
@@ -154,7 +159,10 @@ function withPodCause(own: OwnState, pods: readonly StatusNode[]): OwnState {
 }
 
 /** What the status of an Ensemble says of a step, where its Model cannot be read. */
-function toldByEnsemble({ status }: Stored<EnsembleObject>, name: string): OwnState {
+function toldByEnsemble(
+  { status }: Stored<EnsembleObject>,
+  name: string,
+): Pick<StatusNode, 'state' | 'cause'> {
   const told = status?.steps?.find((step) => step.name === name)
   if (told === undefined) return { state: 'Unknown' }
   if (told.ready) return { state: 'Ready' }

@@ -1,0 +1,13 @@
+import type { UnreadyResource } from '../api/cluster.ts'
+
+/** As the checks of the operator write paths: `steps[1](restore).inputMap[face]`, `storage.secretRef.name`. */
+const FIELD = /^([a-z][A-Za-z0-9]*(?:\.[A-Za-z0-9_-]+|\[[^\]]*\]|\([^)]*\))*): /
+
+/** The field that a refusal is about, and the rest of its message. Of other messages the field is ''. */
+export function fieldOf({ state, message }: Pick<UnreadyResource, 'state' | 'message'>): {
+  readonly field: string
+  readonly text: string
+} {
+  const [start = '', field = ''] = (state === 'refused' && FIELD.exec(message)) || []
+  return { field, text: message.slice(start.length) }
+}

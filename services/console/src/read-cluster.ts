@@ -1,0 +1,29 @@
+import { ServeError } from '@tutti/errors'
+import type { Cluster, UnreadyResource } from './api/cluster.ts'
+import type { ClusterSource } from './console-source.ts'
+
+/** In one answer. */
+const MAX_RESOURCES = 100
+
+/**
+ * What of a cluster's Models and Ensembles is not Ready, or why that is not known.
+ *
+ * @param o.isWanted - which of them the page shows.
+ * @param o.inTime - rejects if the answer takes too long.
+ */
+export async function readCluster(
+  source: ClusterSource,
+  o: {
+    readonly isWanted: (one: UnreadyResource) => boolean
+    readonly inTime: <T>(asked: Promise<T>, who: string) => Promise<T>
+  },
+): Promise<Cluster> {
+  const { namespace } = source
+  try {
+    const found = (await o.inTime(source.unready(), 'the API server')).filter(o.isWanted)
+    const shown = found.slice(0, MAX_RESOURCES)
+    return { namespace, unready: shown, leftOut: found.length - shown.length, failure: '' }
+  } catch (error) {
+    return { namespace, unready: [], leftOut: 0, failure: ServeError.from(error).message }
+  }
+}

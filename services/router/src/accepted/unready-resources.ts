@@ -1,0 +1,124 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import type { ClusterSource, UnreadyResource } from '@tutti/console'
+import {
+  API_VERSION,
+  type EnsembleStatus,
+  type ModelStatus,
+  refusalOf,
+  resourceState,
+} from '@tutti/ensemble'
+import { SITE } from '@tutti/errors'
+import {
+  type Client,
+  type ClusterAccess,
+  createClient,
+  createTransport,
+  defineResource,
+  type KubeObject,
+  type Stored,
+} from '@tutti/kube'
+
+/** As it comes from the cluster. The operator there may be of another release: no field is certain. */
+interface ServedResource extends KubeObject {
+  readonly spec?: { readonly modelName?: string }
+  readonly status?: ModelStatus | EnsembleStatus
+}
+const KINDS = [
+  {
+    kind: 'Ensemble',
+    resource: defineResource<ServedResource>(API_VERSION, 'ensembles', 'Ensemble'),
+  },
+  { kind: 'Model', resource: defineResource<ServedResource>(API_VERSION, 'models', 'Model') },
+] as const
+
+/** Milliseconds from one reading to the next, and for each object of it: it costs the API server and this process as much as there are. */
+const AGE_MS = 10_000
+const OBJECT_MS = 20
+const TIMEOUT_MS = 10_000
+/** Characters of a message; a condition's has up to 32,768. */
+const LONGEST = 1000
+
+/** What is first to change by people stands first. */
+const ORDER: readonly UnreadyResource['state'][] = ['refused', 'not ready', 'degraded']
+
+/** Reads which Models and Ensembles of a namespace are not Ready, for the console, as their conditions say it. */
+export function openUnreadyResources(o: {
+  readonly access: ClusterAccess
+  readonly namespace: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly opened: AsyncDisposableStack
+}): ClusterSource {
+  const { access, namespace, clock, log, opened } = o
+  const transport = createTransport(access, { clock, log, userAgent: 'tutti-router' })
+  opened.defer(() => transport.close())
+  const resources = new UnreadyResources({ client: createClient(transport), namespace, clock })
+  return { namespace, unready: () => resources.read() }
+}
+
+interface UnreadyResourcesOptions {
+  readonly client: Pick<Client, 'list'>
+  readonly namespace: string
+  readonly clock: Pick<Clock, 'now' | 'epochMs'>
+}
+
+/** Asks the API server only when a page does, for all pages at once. */
+export class UnreadyResources {
+  readonly #o: UnreadyResourcesOptions
+  #answer: Promise<readonly UnreadyResource[]> = Promise.resolve([])
+  #nextAt = Number.NEGATIVE_INFINITY
+
+  constructor(o: UnreadyResourcesOptions) {
+    this.#o = o
+  }
+
+  /** @throws KubeError if they cannot be read; the next try is as far away as after an answer. */
+  read(): Promise<readonly UnreadyResource[]> {
+    if (this.#o.clock.now() >= this.#nextAt) {
+      // Until it has ended.
+      this.#nextAt = Number.POSITIVE_INFINITY
+      this.#answer = this.#list()
+    }
+    return this.#answer
+  }
+
+  async #list(): Promise<readonly UnreadyResource[]> {
+    const { client, namespace, clock } = this.#o
+    let count = 0
+    try {
+      const lists = await Promise.all(
+        KINDS.map(async ({ kind, resource }) => {
+          const { items } = await client.list(resource, { namespace, timeoutMs: TIMEOUT_MS })
+          count += items.length
+          return items.flatMap((one) => toUnready(kind, one, clock.epochMs()))
+        }),
+      )
+      return lists.flat().toSorted((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state))
+    } finally {
+      this.#nextAt = clock.now() + Math.max(AGE_MS, count * OBJECT_MS)
+    }
+  }
+}
+
+/** One, or none for what is Ready. */
+function toUnready(
+  kind: UnreadyResource['kind'],
+  resource: Stored<ServedResource>,
+  nowMs: number,
+): readonly UnreadyResource[] {
+  const { state, cause } = resourceState(resource, nowMs)
+  if (cause === undefined) return []
+  const { metadata, spec } = resource
+  const { reason, message } = cause
+  return [
+    {
+      kind,
+      name: metadata.name,
+      model: spec?.modelName ?? metadata.name,
+      state: refusalOf(resource) ? 'refused' : state === 'Degraded' ? 'degraded' : 'not ready',
+      reason,
+      message: message.length > LONGEST ? `${message.slice(0, LONGEST)} …` : message,
+      help: `${SITE}/docs/conditions/#${kind.toLowerCase()}`,
+    },
+  ]
+}
