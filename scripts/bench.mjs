@@ -1,6 +1,7 @@
 // Runs the benchmarks: npm run bench [-- ARGUMENTS of bench/src/main.ts]
 import { join, resolve } from 'node:path'
 import { runChild } from './setup/child.mjs'
+import { findChromium } from './setup/chromium.mjs'
 import { runScript, SetupFailure } from './setup/failure.mjs'
 import { findKubeBinaries } from './setup/kube-binaries.mjs'
 import { ensureNatsServer } from './setup/nats-server.mjs'
@@ -18,6 +19,8 @@ const WITH_PEERS = ['compare']
 const WITH_NATS = ['edges', 'processes', 'replicas']
 /** Benches against a real API server. */
 const WITH_KUBE = ['operator']
+/** Benches in a browser. */
+const WITH_CHROMIUM = ['console']
 
 /** `TUTTI_BENCH_RAY` and others, the interpreters; or `TUTTI_BENCH_RAY_MISSING`, why there is none. */
 async function installPeers() {
@@ -43,9 +46,10 @@ await runScript(async () => {
   const peers = needs(WITH_PEERS) && (await installPeers())
   const nats = needs(WITH_NATS) && { TUTTI_NATS_SERVER: await ensureNatsServer() }
   const kube = needs(WITH_KUBE) && (await findKubeBinaries())
+  const chromium = needs(WITH_CHROMIUM) && (await findChromium())
   return await runChild(process.execPath, [join(root, 'bench', 'dist', 'main.js'), ...args], {
     cwd: root,
-    env: { ...toolEnvironment(root), ...python, ...peers, ...nats, ...kube },
+    env: { ...toolEnvironment(root), ...python, ...peers, ...nats, ...kube, ...chromium },
     stdio: 'inherit',
   })
 })

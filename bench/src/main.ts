@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import manifest from '../package.json' with { type: 'json' }
 import { benchCompare } from './compare.ts'
+import { benchConsole } from './console.ts'
 import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
 import { benchGrowth } from './growth.ts'
@@ -30,6 +31,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   replicas: benchReplicas,
   operator: benchOperator,
   growth: benchGrowth,
+  console: benchConsole,
   python: benchPythonEngine,
   interpreters: benchInterpreters,
   triton: benchTriton,

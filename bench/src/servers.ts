@@ -13,6 +13,8 @@ export interface BenchServer {
   readonly grpcPort: number
   /** NaN of a server without REST. */
   readonly httpPort: number
+  /** NaN of a server without a console. */
+  readonly consolePort: number
   stop(): Promise<void>
 }
 
@@ -21,6 +23,7 @@ interface ReadyLine {
   readonly message?: unknown
   readonly grpcPort?: unknown
   readonly httpPort?: unknown
+  readonly consolePort?: unknown
 }
 
 function parseReady(line: string): ReadyLine | undefined {
@@ -50,6 +53,7 @@ async function start(
     pid: started.pid,
     grpcPort: Number(ready?.grpcPort ?? Number.NaN),
     httpPort: Number(ready?.httpPort ?? Number.NaN),
+    consolePort: Number(ready?.consolePort ?? Number.NaN),
     stop: async () => {
       await started.stop()
     },

@@ -84,6 +84,7 @@ async function startFrom(
     pid: started.pid,
     grpcPort,
     httpPort: Number.NaN,
+    consolePort: Number.NaN,
     stop: async () => {
       await started.stop()
       await rm(backends, { recursive: true })
