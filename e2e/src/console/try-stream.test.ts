@@ -54,10 +54,11 @@ await t.test('a model with any number of responses', { skip: NO_BROWSER }, async
 
   await t.test('one without an end can be cancelled, and the model learns of it', async (t) => {
     await fill(JSON.stringify(Array(200_000).fill(1)))
-    await page.getByText('so far').waitFor()
+    const shown = page.locator('.try summary')
+    await until('as many are shown as are kept', async () => (await shown.count()) === 20)
     await page.getByRole('button', { name: 'Cancel' }).click()
     await page.getByText(/answered with [\d,]+ responses in/).waitFor()
-    t.equal(await page.locator('.try summary').count(), 20)
+    t.equal(await shown.count(), 20)
     await until('the model has given it up', async () => {
       const { body } = await restCall(serving.metricsPort, 'GET', '/metrics')
       return /py_repeat_left\S* 1\b/.test(body.toString())
