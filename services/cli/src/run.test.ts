@@ -52,7 +52,10 @@ await t.test('what is not understood ends with 2 and says what was wanted', asyn
     [['serve', 'models'], /got 'models', want flags only/],
     [['serve', '--model-control-mode=all'], /--model-control-mode: "all", want one of none, poll/],
     [['serve', '--model-repository=.', '--grpc-port=x'], /--grpc-port: "x"/],
+    [['import', 'triton', ''], /got 'triton ', want triton DIR/],
     [['config'], /got 0 model names, want one/],
+    [['config', 'a'], /--model-repository: got none, want at least one folder/],
+    [['config', 'a', '--model-repository='], /--model-repository: got none, want/],
     [['config', 'a', 'b'], /got 2 model names, want one/],
   ]
   for (const [argv, text] of cases) {
@@ -123,8 +126,8 @@ await t.test('config says what a load would fail at', async (t) => {
 
 await t.test('a repository that is not there is named', async (t) => {
   t.match(await command('config', 'a', '--model-repository=/no/such/folder'), {
-    code: 1,
-    err: /\/no\/such\/folder/,
+    code: 2,
+    err: /--model-repository: .*\/no\/such\/folder/,
   })
 })
 

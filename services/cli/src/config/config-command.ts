@@ -1,5 +1,5 @@
 import { createEngines, type Devices } from '@tutti/backends'
-import { type FlagTable, renderJson, silentLogger } from '@tutti/chassis'
+import { type FlagTable, flagRefusal, renderJson, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   jsonConfigSchema,
@@ -12,6 +12,7 @@ import { readEnsembles } from '@tutti/router'
 import { completeConfigOf, openDevices, readBackendConfig, requireDevices } from '@tutti/step'
 import { z } from 'zod'
 import { type Command, withFlags } from '../command.ts'
+import { refusingUnreadable } from '../manifests/repository-configs.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
 const CONFIG_FLAGS = {
@@ -48,9 +49,12 @@ export const configCommand: Command = {
         throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
       }
       const configName = flags['model-config-name']
-      const models = await scanRepositories(
-        flags['model-repository'],
-        configName === undefined ? {} : { configName },
+      const repositories = flags['model-repository']
+      if (repositories.length === 0 || repositories.includes('')) {
+        throw flagRefusal('--model-repository', 'got none, want at least one folder')
+      }
+      const models = await refusingUnreadable(() =>
+        scanRepositories(repositories, configName === undefined ? {} : { configName }),
       )
       const config = await completeConfig(findModel(models, name), {
         autoComplete: !flags['disable-auto-complete-config'],

@@ -50,7 +50,7 @@ export const importCommand: Command = {
     },
     async ({ flags, positionals }, environment) => {
       const [format, directory, ...more] = positionals
-      if (format !== 'triton' || directory === undefined || more.length > 0) {
+      if (format !== 'triton' || !directory || more.length > 0) {
         const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
         throw new ServeError('FLAG_INVALID', `got ${got}, want triton DIR`)
       }
