@@ -5,7 +5,7 @@ import type { InferRequestParts } from '@tutti/protocol'
 import { type Command, withFlags } from '../command.ts'
 import { type ModelClient, parseServerUrl } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
-import { readModelName } from '../infer/read-inputs.ts'
+import { readModelName, readVersion } from '../infer/read-inputs.ts'
 import { writeSvg } from '../plot/write-svg.ts'
 import { BENCH_FLAGS, type BenchFlags } from './bench-flags.ts'
 import { benchInputs } from './bench-inputs.ts'
@@ -61,7 +61,7 @@ async function prepare(
     readonly environment: ProcessEnvironment
   },
 ): Promise<{ readonly request: InferRequestParts; readonly targets: readonly Target[] }> {
-  const version = o.flags['model-version']
+  const version = readVersion(o.flags)
   const described = await Promise.all(clients.map((client) => client.metadata(o.model, version)))
   const [first] = described
   if (first === undefined) throw bug('there is no server')

@@ -176,6 +176,8 @@ await t.test('errors name the input, what came and what was wanted', async (t) =
       /:\/\/127\.0\.0\.1:\d+: .*unknown model: 'nambers'.*; did you mean 'numbers'\?$/m,
     ],
     [['elsewhere'], 1, /unknown model: 'elsewhere'.*; there is \w+, \w+, \w+, \w+, \w+, \.\.\.$/m],
+    [['numbers', '--model-version=x'], 2, /--model-version: "x", want a whole number from 1/],
+    [[''], 2, /got an empty name, want that of a model/],
     [['numbers', '--model-version=7'], 1, /'numbers' version 7 is not found$/m],
     [['numbers'], 1, /; want --input a=b=VALUE or a=b=@FILE with FP32\[-1,3\]$/m],
     [['failing', '-i=a=b=1'], 1, /it does not like that/],
@@ -238,6 +240,9 @@ await t.test('servers with TLS and tokens are reached', async (t) => {
     t.match(await infer([...trusted, `--token-file=${join(folder, 'token')}`]), { code: 0 })
     t.match(await infer(trusted, { env: { TUTTI_TOKEN: token } }), { code: 0, out: /INT32\[1,1\]/ })
     t.match(await infer(trusted), { code: 1, err: /token|identity/ })
+    const { code, err } = await infer(trusted, { env: { TUTTI_TOKEN: 'secret\nsecret' } })
+    t.same([code, err.includes('secret')], [2, false], 'what is no token is not shown')
+    t.match(err, /TUTTI_TOKEN: got .*, want one token/)
     t.match(await infer(argv), { code: 1, err: /certificate/ }, 'an authority that is not known')
   }
 })

@@ -5,7 +5,7 @@ import { INFER_FLAGS, type InferFlags } from './infer-flags.ts'
 import { InferResult } from './infer-result.ts'
 import type { ModelClient } from './model-client.ts'
 import { openClient } from './open-client.ts'
-import { readInputs, readModelName } from './read-inputs.ts'
+import { readInputs, readModelName, readVersion } from './read-inputs.ts'
 import { namingInputs, namingServer } from './refusals.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
 import { missingOutputs, readOutputFiles, storeOutputs } from './write-output.ts'
@@ -42,7 +42,7 @@ async function inferOnce(
   },
 ): Promise<number> {
   const { flags, environment } = o
-  const version = flags['model-version']
+  const version = readVersion(flags)
   const metadata = await client.metadata(o.model, version).catch((error: unknown) => {
     return namingServer(error, { client, model: o.model, url: flags.url })
   })

@@ -18,8 +18,8 @@ export const REQUEST_FLAGS = {
       'NAME=1,3,224: the shape of an input, where its values leave several. Repeat the flag for more.',
   },
   'model-version': {
-    type: 'string',
-    default: '',
+    type: 'int',
+    min: 1,
     description: 'Version of the model. Default: the one that the server chooses.',
   },
 } as const satisfies FlagTable

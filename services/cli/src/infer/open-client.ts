@@ -85,5 +85,14 @@ async function readToken(
   const token =
     file === undefined ? env['TUTTI_TOKEN'] : (await readGiven('token-file', file)).toString('utf8')
   const trimmed = token?.trim() ?? ''
-  return trimmed === '' ? {} : { authorization: `Bearer ${trimmed}` }
+  if (trimmed === '') return {}
+  // What a header cannot hold; the error of the client would show the token.
+  if (/[^\x21-\x7e]/.test(trimmed)) {
+    const source = file === undefined ? 'TUTTI_TOKEN' : `--token-file ${file}`
+    throw new ServeError(
+      'FLAG_INVALID',
+      `${source}: got a space, a line break or a character beyond ASCII, want one token`,
+    )
+  }
+  return { authorization: `Bearer ${trimmed}` }
 }

@@ -21,8 +21,14 @@ type Flags = Pick<InferFlags, 'input' | 'shape'>
 /** The one model that a command names. @throws ServeError FLAG_INVALID */
 export function readModelName(positionals: readonly string[]): string {
   const [model, ...more] = positionals
+  if (model === '') throw new ServeError('FLAG_INVALID', 'got an empty name, want that of a model')
   if (model !== undefined && more.length === 0) return model
   throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
+}
+
+/** The version that `--model-version` names; empty for the one that the server chooses. */
+export function readVersion(flags: Pick<InferFlags, 'model-version'>): string {
+  return String(flags['model-version'] ?? '')
 }
 
 /** The inputs that `--input` and `--shape` give. @throws ServeError FLAG_INVALID, or INVALID_REQUEST for what does not fit. */

@@ -18,7 +18,7 @@ import {
 } from '../infer/infer-flags.ts'
 import type { ModelClient } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
-import { readInputs, readModelName } from '../infer/read-inputs.ts'
+import { readInputs, readModelName, readVersion } from '../infer/read-inputs.ts'
 import { writeSvg } from '../plot/write-svg.ts'
 import type { RequestTrace } from './request-trace.ts'
 import { renderTraceResult, TraceResult } from './trace-result.ts'
@@ -73,7 +73,7 @@ export async function traceModel(
   { model, flags, environment }: TraceOptions,
 ): Promise<void> {
   try {
-    const version = flags['model-version']
+    const version = readVersion(flags)
     const metadata = await client.metadata(model, version)
     const inputs = await readInputs(metadata, flags, environment)
     const request = { modelName: model, modelVersion: version, inputs }
