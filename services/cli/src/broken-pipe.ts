@@ -1,8 +1,13 @@
 /** What a shell says of a program that SIGPIPE (13) ended. */
 const BROKEN_PIPE = 128 + 13
+const FAILED = 1
 
-/** `| head` ends a command as it ends any program, as if by SIGPIPE, which Node ignores. */
-export function endQuietly(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(BROKEN_PIPE)
+/**
+ * Ends the process when its standard output cannot be written. `| head` ends a command as it ends any program, as if by SIGPIPE,
+ * which Node ignores; of other errors, such as a full disk, the user is told.
+ */
+export function endUnwritable({ code, message }: NodeJS.ErrnoException): void {
+  if (code === 'EPIPE') process.exit(BROKEN_PIPE)
+  process.stderr.write(`tutti: standard output cannot be written: ${message}\n`)
+  process.exit(FAILED)
 }

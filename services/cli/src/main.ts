@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { runWithFlags, SERVING_FLAGS } from '@tutti/chassis/runtime'
-import { endQuietly } from './broken-pipe.ts'
+import { endUnwritable } from './broken-pipe.ts'
 import { terminalOf } from './terminal.ts'
 
 const SERVING = ['serve', 'step', 'router']
@@ -8,7 +8,7 @@ const SERVING = ['serve', 'step', 'router']
 const argv = process.argv.slice(2)
 const isServing = SERVING.includes(argv[0] ?? '')
 if (isServing) runWithFlags(SERVING_FLAGS, process)
-else process.stdout.on('error', endQuietly)
+else process.stdout.on('error', endUnwritable)
 
 const { processEnvironment } = await import('@tutti/chassis')
 

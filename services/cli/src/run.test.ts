@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { renderSettingTable, TracingSettings } from '@tutti/chassis'
 import { parseModelConfig } from '@tutti/model-config'
 import t from 'tap'
@@ -26,6 +29,19 @@ await t.test('without a command, or with an unknown one, the commands are listed
   t.match(await command(), { code: 2, out: /serve .*\n.*config / })
   t.match(await command('--help'), { code: 0, out: /Usage: tutti COMMAND[^]*tutti --version/ })
   t.match(await command('sevre'), { code: 2, err: /unknown command 'sevre'/ })
+})
+
+await t.test('output that cannot be written is told', async (t) => {
+  const main = fileURLToPath(new URL('main.ts', import.meta.url))
+  const script = '"$0" "$1" --help > /dev/full'
+  const ended = promisify(execFile)('sh', ['-c', script, process.execPath, main])
+  const stderr = /^tutti: standard output cannot be written: ENOSPC[^\n]*\n$/
+  await t.rejects(ended, { code: 1, stderr })
+  const out = '--output-dir=/dev/null/x'
+  t.match(await command('import', 'triton', `${FIXTURES}basic`, out), {
+    code: 2,
+    err: /--output-dir: \/dev\/null\/x cannot be written: ENOTDIR/,
+  })
 })
 
 await t.test('the version is that of the package', async (t) => {

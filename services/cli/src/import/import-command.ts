@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type FlagTable, renderJson } from '@tutti/chassis'
+import { type FlagTable, flagRefusal, renderJson } from '@tutti/chassis'
 import type { Manifest } from '@tutti/ensemble'
 import { ServeError, SITE } from '@tutti/errors'
 import { z } from 'zod'
@@ -71,17 +71,22 @@ export const importCommand: Command = {
   ),
 }
 
-/** @returns the paths of the files, one for each manifest. */
+/** @returns the paths of the files, one for each manifest. @throws ServeError FLAG_INVALID */
 async function writeAll(
   manifests: readonly Manifest[],
   folder: string,
 ): Promise<readonly string[]> {
-  await mkdir(folder, { recursive: true })
   const files: string[] = []
-  for (const manifest of manifests) {
-    const file = join(folder, `${manifest.kind.toLowerCase()}-${manifest.metadata.name}.yaml`)
-    await writeFile(file, renderManifest(manifest))
-    files.push(file)
+  try {
+    await mkdir(folder, { recursive: true })
+    for (const manifest of manifests) {
+      const file = join(folder, `${manifest.kind.toLowerCase()}-${manifest.metadata.name}.yaml`)
+      await writeFile(file, renderManifest(manifest))
+      files.push(file)
+    }
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause)
+    throw flagRefusal('--output-dir', `${folder} cannot be written: ${problem}`, cause)
   }
   return files
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { processEnvironment } from '@tutti/chassis'
-import { endQuietly } from '../broken-pipe.ts'
+import { endUnwritable } from '../broken-pipe.ts'
 import { runProgram } from '../run-program.ts'
 import { KUBECTL_PROGRAM } from './kubectl-program.ts'
 
-process.stdout.on('error', endQuietly)
+process.stdout.on('error', endUnwritable)
 process.exitCode = await runProgram(
   KUBECTL_PROGRAM,
   process.argv.slice(2),
