@@ -73,6 +73,8 @@ function readFile(file: string, mayBeMissing: boolean): KubeConfig | [] {
   if (mayBeMissing && !existsSync(file)) return []
   try {
     const content: unknown = parse(readFileSync(file, 'utf8'))
+    // An empty one, /dev/null say, has no value at all.
+    if (Object(content) !== content) throw new Error('it has no clusters, contexts and users')
     const folder = dirname(resolve(file))
     const config = new KubeConfig()
     config.loadFromString(JSON.stringify(content))

@@ -117,6 +117,7 @@ await t.test('what cannot be used is refused with the reason', async (t) => {
     [kubeconfig({ user: { as: 'other' } }), /has "as", which is not offered/],
     [kubeconfig({ of: 'other' }), /context "x" has the user "other", which is missing/],
     ['{', /cannot be read as a kubeconfig/],
+    ['', /cannot be read as a kubeconfig: it has no clusters, contexts and users/],
   ] as const
   for (const [text, message] of cases) {
     await writeFile(file, text)
