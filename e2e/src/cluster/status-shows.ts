@@ -57,9 +57,14 @@ async function openPlugin(t: Test): Promise<(...args: readonly string[]) => Prom
   return (...args) => runProgram(pathOf('kubectl'), ['tutti', ...args], { env })
 }
 
+/** On the loopback of its pod alone. */
+const READ_CONSOLE = `
+fetch('http://127.0.0.1:8003/console/api/overview').then((r) => r.text()).then(console.log)`
+
 /**
  * `kubectl tutti trace` shows a request to the Ensemble `two`, which is not broken, and `doctor` finds all that the cluster has.
- * Ensembles that are broken in five ways, all at once: `kubectl tutti status` names the cause of each.
+ * Ensembles that are broken in five ways, all at once: `kubectl tutti status` names the cause of each, and the console
+ * lists them.
  *
  * @param models - what the claim `models` holds.
  */
@@ -100,6 +105,28 @@ export async function showStatus(t: Test, models: string): Promise<void> {
     )
     t.comment(last)
   }
+  await untilListed(objects)
   const names = objects.map(({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`)
   await kubectl('delete', ...names, `--namespace=${SPACE}`)
+}
+
+/** Waits until the console of the namespace's router lists all of them, one with its cause; it reads every ten seconds. */
+async function untilListed(objects: readonly PlainObject[]): Promise<void> {
+  const router = ['deployment/tutti-router', `--namespace=${SPACE}`]
+  let said = ''
+  await until(
+    () => `the console lists what is broken; it says ${said}`,
+    async () => {
+      said = await kubectl('exec', ...router, '--', 'node', '--eval', READ_CONSOLE)
+      const { unready } = JSON.parse(said).cluster
+      const rows: readonly string[] = unready.map(
+        (one: PlainObject) => `${one['kind']} ${one['name']} ${one['reason']}`,
+      )
+      const has = (start: string): boolean => rows.some((row) => row.startsWith(start))
+      return (
+        objects.every(({ kind, metadata }) => has(`${kind} ${metadata.name} `)) &&
+        ['ImagePullBackOff', 'ErrImagePull'].some((reason) => has(`Model without-image ${reason}`))
+      )
+    },
+  )
 }

@@ -1,6 +1,7 @@
 // needs: apiserver
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
+import { allowReader } from '../testing/allow-reader.ts'
 import { type CasePlace, openCaseRig } from '../testing/case-rig.ts'
 import { checkDoctor } from '../testing/check-doctor.ts'
 import { startKubelet } from '../testing/log-kubelet.ts'
@@ -310,14 +311,14 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
         { apiGroups: ['tutti.dev'], resources: ['ensembles', 'models'], verbs: ['list'] },
         { apiGroups: [''], resources: ['pods'], verbs: ['list'] },
       ]
-      await allow(place, lists)
+      await allowReader(place, lists)
       t.match(await trace(reader), {
         code: 1,
         err: /cannot (get|create) resource "pods\/portforward".*; kubectl tutti trace needs the rights to get and create pods\/portforward in namespace case-/,
       })
       t.same(kubelet.forwards, [])
       const forwards = { apiGroups: [''], resources: ['pods/portforward'] }
-      await allow(place, [...lists, { ...forwards, verbs: ['get', 'create'] }])
+      await allowReader(place, [...lists, { ...forwards, verbs: ['get', 'create'] }])
       t.match(await trace(reader), {
         code: 1,
         err: /: the way to pod tutti-router-\S+: port 8001: connection refused\n/,
@@ -384,7 +385,7 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       t.equal(nothing.code, 1)
       t.match(nothing.out, /not shown: you may not list ensembles \(.*User "reader" cannot list/)
       const lists = (...resources: readonly string[]) =>
-        allow(place, [{ apiGroups: ['tutti.dev'], resources, verbs: ['list'] }])
+        allowReader(place, [{ apiGroups: ['tutti.dev'], resources, verbs: ['list'] }])
       await lists('ensembles')
       t.match(await causesIn(reader, place), {
         code: 1,
@@ -413,23 +414,4 @@ async function podsIn({ plain, path }: CasePlace): Promise<ReadonlyMap<string, r
     String(metadata.labels['app.kubernetes.io/component']),
   )
   return new Map([...groups].map(([of, list]) => [of, list.map(({ metadata }) => metadata.uid)]))
-}
-
-/** Lets the user `reader` do this, and nothing else. */
-async function allow({ plain, namespace }: CasePlace, rules: readonly object[]): Promise<void> {
-  const group = 'rbac.authorization.k8s.io'
-  const path = (plural: string) => `/apis/${group}/v1/namespaces/${namespace}/${plural}/reader`
-  await plain.apply(path('roles'), {
-    apiVersion: `${group}/v1`,
-    kind: 'Role',
-    metadata: { name: 'reader' },
-    rules,
-  })
-  await plain.apply(path('rolebindings'), {
-    apiVersion: `${group}/v1`,
-    kind: 'RoleBinding',
-    metadata: { name: 'reader' },
-    roleRef: { apiGroup: group, kind: 'Role', name: 'reader' },
-    subjects: [{ kind: 'User', apiGroup: group, name: 'reader' }],
-  })
 }
