@@ -20,6 +20,7 @@ const PLACES = [
   { behind: '(?<!charts/)tutti-', before: '\\.(?:tgz|cdx\\.json)' },
   { behind: 'charts/tutti(?: --version |:)' },
   { behind: '/releases/download/v' },
+  { behind: '/tutti-operator, version ' },
 ]
 
 /**
