@@ -1,5 +1,11 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findKubeBinaries, type PlainObject } from '@tutti/kube/testing'
+import {
+  findKubeBinaries,
+  type PlainClient,
+  type PlainObject,
+  plainClient,
+} from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { runProgram } from '../serving.ts'
 
@@ -20,6 +26,22 @@ export function withoutTuttiImages(): string | false {
 /** Runs kubectl. @throws Error with what it wrote if it fails. */
 export function kubectl(...args: readonly string[]): Promise<string> {
   return runKubeProgram('kubectl', args)
+}
+
+let client: PlainClient | undefined
+
+/** For what is read again and again: a kubectl takes a tenth of a second of a core each time. */
+export function clusterClient(): PlainClient {
+  client ??= clientOf(JSON.parse(readFileSync(process.env['KUBECONFIG'] ?? '', 'utf8')))
+  return client
+}
+
+/** @param kubeconfig - as the node of the tests writes it. */
+function clientOf({ clusters, users }: PlainObject): PlainClient {
+  const [{ cluster }] = clusters
+  const [{ user }] = users
+  const ca = Buffer.from(cluster['certificate-authority-data'], 'base64').toString()
+  return plainClient({ url: new URL(cluster.server), ca, token: user.token })
 }
 
 /** The path of a program of Kubernetes, or its name if PATH has to have it. */

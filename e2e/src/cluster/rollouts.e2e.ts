@@ -11,10 +11,17 @@ import { adder, chain, INPUT, makeAdders, SPACE, slowEnsemble, slowModel, sumOf 
 import { createClaim } from './claim.ts'
 import { createEdge, exposeByIngress } from './edge.ts'
 import { killContainer } from './kill-container.ts'
-import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
+import {
+  apply,
+  clusterClient,
+  createNamespace,
+  getObject,
+  kubectl,
+  withoutTuttiImages,
+} from './kubectl.ts'
 import { Load } from './load.ts'
 import { install, removeAfter, rollBack, SYSTEM } from './release.ts'
-import { mainOf, openWorkloads, rolledOut } from './workloads.ts'
+import { isEnding, mainOf, openWorkloads, rolledOut } from './workloads.ts'
 
 t.setTimeout(3_000_000)
 
@@ -278,8 +285,8 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
     await kubectl('scale', ...operator, '--replicas=0')
     await kubectl('wait', '--for=delete', '--timeout=300s', ...pods)
     const isOther = await evictOne()
-    await until('another one runs', async () => {
-      const others = (await steps.pods(STEPS.first)).filter(isOther)
+    await steps.until('another one runs', STEPS.first, (pods) => {
+      const others = pods.filter((pod) => !isEnding(pod) && isOther(pod))
       return others.length === 2 && others.every(({ status }) => status.phase === 'Running')
     })
     await kubectl('scale', ...operator, '--replicas=2')
@@ -338,10 +345,13 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
 })
 
 async function untilRestarted(namespace: string, pod: PlainObject): Promise<void> {
-  const { name } = pod['metadata']
-  await until(`${name} is Ready again`, async () => {
-    const now = await getObject('pod', name, `--namespace=${namespace}`)
-    return restartsOf(now) > restartsOf(pod) && now['status'].containerStatuses[0].ready
+  const path = `/api/v1/namespaces/${namespace}/pods/${pod['metadata'].name}`
+  await clusterClient().until(path, (now) => {
+    return (
+      now !== undefined &&
+      restartsOf(now) > restartsOf(pod) &&
+      now['status'].containerStatuses[0].ready
+    )
   })
 }
 

@@ -1,14 +1,25 @@
-import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
-import { getObject, isReady, kubectl, runKubeProgram, unreadyPods } from './kubectl.ts'
+import { clusterClient, isReady, kubectl, runKubeProgram, unreadyPods } from './kubectl.ts'
 
 const PATIENCE = '--timeout=300s'
+const LONGEST_MS = 300_000
 
 /** What a test does to the pods of one namespace, and how it sees that they have come to rest. */
 export function openWorkloads(namespace: string) {
   const inSpace = `--namespace=${namespace}`
-  const all = async (selector: string): Promise<readonly PlainObject[]> =>
-    (await getObject('pods', inSpace, `--selector=${selector}`))['items']
+  const listOf = (selector: string): string =>
+    `/api/v1/namespaces/${namespace}/pods?labelSelector=${encodeURIComponent(selector)}`
+  const waitFor = (
+    what: string,
+    selector: string,
+    fits: (pods: readonly PlainObject[]) => boolean,
+  ): Promise<void> =>
+    clusterClient()
+      .untilList(listOf(selector), fits, LONGEST_MS)
+      .catch(async (error: Error) => {
+        const text = `waited in vain until ${what}: ${error.message}`
+        throw new Error(`${text}${await unreadyPods([inSpace])}`, { cause: error })
+      })
   return {
     /** Merges something into the spec of a resource. */
     change: async (kind: 'model' | 'ensemble', name: string, spec: object): Promise<void> => {
@@ -17,20 +28,19 @@ export function openWorkloads(namespace: string) {
     },
     /** The pods of a component, e.g. `tutti.dev/model=x`, that do not end. */
     pods: async (selector: string): Promise<readonly PlainObject[]> => {
-      const pods = await all(selector)
-      return pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      const pods = await clusterClient().list(listOf(selector))
+      return pods.filter((pod) => !isEnding(pod))
     },
+    /** Waits until the pods that there are, those that end too, are as they are wanted. */
+    until: waitFor,
     /** Waits until there are so many pods, all Ready and as they are wanted, and no other any more. */
     settled: (
       selector: string,
       replicas: number,
       isWanted: (pod: PlainObject) => boolean = () => true,
-    ) =>
-      until(`${replicas} pods of ${selector} are as wanted`, async () => {
-        const pods = await all(selector)
+    ): Promise<void> =>
+      waitFor(`${replicas} pods of ${selector} are as wanted`, selector, (pods) => {
         return pods.length === replicas && pods.every((pod) => isSteady(pod) && isWanted(pod))
-      }).catch(async (error: Error) => {
-        throw new Error(`${error.message}${await unreadyPods([inSpace])}`, { cause: error })
       }),
     /** As a drain of the node would. */
     evict: async ({ metadata }: PlainObject): Promise<void> => {
@@ -51,8 +61,13 @@ export function rolledOut(namespace: string, name: string): Promise<string> {
   return kubectl('rollout', 'status', `deployment/${name}`, `--namespace=${namespace}`, PATIENCE)
 }
 
-function isSteady({ metadata, status }: PlainObject): boolean {
-  return metadata.deletionTimestamp === undefined && isReady(status)
+function isSteady(pod: PlainObject): boolean {
+  return !isEnding(pod) && isReady(pod['status'])
+}
+
+/** It has been deleted, and its processes may still run. */
+export function isEnding({ metadata }: PlainObject): boolean {
+  return metadata.deletionTimestamp !== undefined
 }
 
 /** The container that serves. */

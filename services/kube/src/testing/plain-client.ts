@@ -79,6 +79,13 @@ export function plainClient(o: PlainAccess) {
      */
     until: (path: string, fits: Until['fits'], timeoutMs = 240_000) =>
       watchUntil(access, { path, fits, timeoutMs, send }),
+    /**
+     * Reads a list again whenever something in it has changed, until it fits. @param path - with a query, e.g. `?labelSelector=`.
+     *
+     * @throws Error with the names of what is in the list, after `timeoutMs`.
+     */
+    untilList: (path: string, fits: UntilList['fits'], timeoutMs = 240_000) =>
+      watchListUntil(access, { path, fits, timeoutMs, get: (path) => must('GET', path) }),
   }
 }
 
@@ -119,6 +126,38 @@ async function watchUntil(access: Access, o: Until): Promise<PlainObject | undef
   }
 }
 
+interface UntilList {
+  readonly path: string
+  readonly fits: (items: readonly PlainObject[]) => boolean
+  readonly timeoutMs: number
+  readonly get: (path: string) => Promise<PlainObject>
+}
+
+async function watchListUntil(access: Access, o: UntilList): Promise<void> {
+  const limit = AbortSignal.timeout(o.timeoutMs)
+  let items: readonly PlainObject[] = []
+  try {
+    for (;;) {
+      limit.throwIfAborted()
+      const list = await o.get(o.path)
+      items = list['items'] ?? []
+      if (o.fits(items)) return
+      // From the list on: what comes between reading and watching is not missed.
+      const watch = `${o.path}&watch=1&resourceVersion=${list['metadata'].resourceVersion}`
+      const changes = changesOf(await open(access, 'GET', watch, { signal: limit }))
+      await changes.next()
+      await changes.return(undefined)
+    }
+  } catch (error) {
+    if (!limit.aborted) throw error
+    const names = items.map(({ metadata }) => String(metadata.name)).join(', ')
+    const within = `within ${o.timeoutMs} ms`
+    throw new Error(`${o.path} did not come to fit ${within}; it has ${names || 'nothing'}`, {
+      cause: error,
+    })
+  }
+}
+
 /** Items of lists lack what their list says of them all. */
 function itemOf({ apiVersion, kind, items }: PlainObject): PlainObject | undefined {
   const [item] = items ?? []
@@ -126,7 +165,9 @@ function itemOf({ apiVersion, kind, items }: PlainObject): PlainObject | undefin
 }
 
 /** What a watch of one object says, until it ends or cannot go on. */
-async function* changesOf(response: IncomingMessage): AsyncIterable<PlainObject | undefined> {
+async function* changesOf(
+  response: IncomingMessage,
+): AsyncGenerator<PlainObject | undefined, void> {
   try {
     for await (const line of createInterface({ input: response })) {
       const { type, object } = JSON.parse(line)
