@@ -1,5 +1,6 @@
-import { ModelSpec } from '@tutti/ensemble'
+import { fromModelConfig, ModelSpec } from '@tutti/ensemble'
 import type { Deployment, Secret, Stored } from '@tutti/kube'
+import { completeModelConfig, emptyModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { buildModelDeployment, buildPodTemplate } from '../../resources/model-deployment.ts'
 import type { ModelParts } from '../../resources/model-parts.ts'
@@ -133,6 +134,26 @@ for (const [fields, wanted] of MISMATCHES) {
     else t.match(found, wanted)
   })
 }
+
+await t.test('an imported Model without config.pbtxt fits what its pods serve', async (t) => {
+  const names = { resourceName: 'yolo', servedName: 'yolo', isEnsemble: () => false }
+  const given = { ...names, backend: 'onnxruntime', storageUri: SPEC.storageUri }
+  const manifest = fromModelConfig(emptyModelConfig(), given)
+  const served = completeModelConfig({
+    config: undefined,
+    directoryName: 'yolo',
+    configPath: 'config.pbtxt',
+    versionFiles: ['model.onnx'],
+    autoComplete: true,
+    inspect: {
+      inputs: [{ name: 'image', datatype: 'FP32', dims: [-1, 3] }],
+      outputs: [{ name: 'boxes', datatype: 'FP32', dims: [-1, 4] }],
+      batchable: true,
+    },
+  })
+  t.equal(served.max_batch_size, 4)
+  t.equal(findMismatch(ModelSpec.parse(manifest.spec), served), undefined)
+})
 
 await t.test('a tensor that is not declared is missing', async (t) => {
   const config = {

@@ -5,7 +5,11 @@ import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { type LocatedManifest, namespaceOf, parseManifests } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
-import { type ReadRepository, readRepositories } from '../manifests/repository-configs.ts'
+import {
+  type ReadRepository,
+  readingFor,
+  readRepositories,
+} from '../manifests/repository-configs.ts'
 import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 import { renderProblem } from '../validate/report.ts'
 import { VALIDATE_FLAGS } from '../validate/validate-command.ts'
@@ -47,9 +51,9 @@ export const explainCommand: Command = {
       if (flags.filename.length === 0 && paths.length === 0) {
         throw new ServeError('FLAG_INVALID', 'got neither -f nor --model-repository, want one')
       }
-      const repository = await readRepositories(paths)
       const files = await readManifestFiles(flags.filename, environment.input)
       const { manifests, problems } = parseManifests(files)
+      const repository = await readRepositories(paths, readingFor(manifests))
       const [broken] = problems
       if (broken !== undefined) {
         throw new ServeError('CONFIG_INVALID', `${renderProblem(broken)}; tutti validate tells all`)

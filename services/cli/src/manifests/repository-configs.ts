@@ -1,5 +1,6 @@
 import { createEngines, NO_DEVICES } from '@tutti/backends'
 import { silentLogger } from '@tutti/chassis'
+import { modelNameOf, toConfigOverrides } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   isEnsembleConfig,
@@ -9,6 +10,7 @@ import {
 } from '@tutti/model-config'
 import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti/repository'
 import { type BackendConfig, completeConfigOf, readBackendConfig } from '@tutti/step'
+import type { LocatedManifest } from './parse-manifests.ts'
 
 /** How the models will be read when they are served: what completes a configuration depends on it. */
 export interface RepositoryReading extends ScanOptions {
@@ -18,6 +20,17 @@ export interface RepositoryReading extends ScanOptions {
   readonly backends?: BackendConfig
   /** Of `--backend-directory`. */
   readonly backendDirectory?: string
+  /** The served names of Models with `maxBatchSize: 0`. */
+  readonly unbatched?: ReadonlySet<string>
+}
+
+/** How repositories are read for Models: those with `maxBatchSize: 0` are completed without a batch dimension. */
+export function readingFor(manifests: readonly LocatedManifest[]): RepositoryReading {
+  const names = manifests.flatMap(({ manifest }) =>
+    manifest.kind === 'Model' && manifest.spec.maxBatchSize === 0 ? modelNameOf(manifest) : [],
+  )
+  const said = new Map(names.map((name) => [name, { maxBatchSize: 0 }]))
+  return { overrides: toConfigOverrides(said), unbatched: new Set(names) }
 }
 
 /** What model repositories hold, by directory name. */
@@ -37,8 +50,9 @@ export interface ReadRepository {
  */
 export async function readRepositories(
   paths: readonly string[],
+  o: RepositoryReading = {},
 ): Promise<ReadRepository | undefined> {
-  return paths.length === 0 ? undefined : await refusingUnreadable(() => readRepository(paths))
+  return paths.length === 0 ? undefined : await refusingUnreadable(() => readRepository(paths, o))
 }
 
 /** @throws ServeError FLAG_INVALID for a repository of `--model-repository` that cannot be read. */
@@ -78,10 +92,7 @@ export async function readRepository(
   return { configs, versions, problems }
 }
 
-async function readConfig(
-  model: RepositoryModel,
-  { autoComplete = true, backends = readBackendConfig([]), backendDirectory }: RepositoryReading,
-): Promise<ModelConfig> {
+async function readConfig(model: RepositoryModel, o: RepositoryReading): Promise<ModelConfig> {
   if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
   const parsed =
     model.configText === undefined
@@ -91,10 +102,19 @@ async function readConfig(
   if (parsed !== undefined && (isWhole || isEnsembleConfig(parsed))) {
     return { ...parsed, name: parsed.name || model.name }
   }
-  const { python, pytorch, ...rest } = backends
-  const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
-  const devices = NO_DEVICES
-  const config = await completeConfigOf(model, { ...rest, engines, autoComplete, devices })
+  const config = await completeConfigOf(model, toCompletion(o))
   if (config !== undefined) return config
   throw new ServeError('CONFIG_INVALID', `'${model.name}' is an ensemble without a graph`)
+}
+
+function toCompletion(o: RepositoryReading) {
+  const { autoComplete = true, backends = readBackendConfig([]), backendDirectory, unbatched } = o
+  const { python, pytorch, ...rest } = backends
+  return {
+    ...rest,
+    engines: createEngines({ log: silentLogger, python, pytorch, backendDirectory }),
+    autoComplete,
+    devices: NO_DEVICES,
+    ...(unbatched && { unbatched }),
+  }
 }

@@ -81,7 +81,9 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
     models.map(({ manifest }) => [modelNameOf(manifest), toModelOverrides(manifest.spec)]),
   )
   const overrides = toConfigOverrides(said)
-  const reading = { ...toReading(o), directories, overrides }
+  const beyond = toBeyondConfig(said)
+  const { unbatched } = beyond
+  const reading = { ...toReading(o), directories, overrides, unbatched }
   const repository = await readRepository(o.flags['model-repository'], reading)
   check(o, parsed, repository)
   logIgnored(o.log, parsed.manifests)
@@ -91,7 +93,7 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
     return {
       directories: [...directories, ...ensembles.directories],
       overrides,
-      beyond: toBeyondConfig(said),
+      beyond,
       rules: ensembles.rules,
       close: () => written.close(),
     }

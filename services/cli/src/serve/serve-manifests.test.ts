@@ -10,6 +10,8 @@ import {
 } from '@tutti/chassis'
 import { serveBytes, startArtifactServer, tarArchive } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
+import { importTriton } from '../import/import-triton.ts'
+import { renderManifest } from '../import/render-manifest.ts'
 import { run } from '../run.ts'
 import {
   IGNORED_ENSEMBLE_FIELDS,
@@ -279,6 +281,45 @@ await t.test('Ensembles are checked by the configurations that will be served', 
     err: /maxBatchSize: got 8, want at most 4: .*\(LimitExceeded\)/,
   })
 })
+
+/** Metadata and configuration. */
+const read = async (port: number, name: string) => [
+  await ask(port, `/v2/models/${name}`),
+  await ask(port, `/v2/models/${name}/config`),
+]
+
+await t.test(
+  'what has no config.pbtxt is served from its imported manifest as without it',
+  async (t) => {
+    const models = ['add_one_batch', 'identity_fp32_nonbatch', 'sum_batch']
+    const repository = await mkdtemp(join(tmpdir(), 'tutti-'))
+    t.teardown(() => rm(repository, { recursive: true }))
+    for (const name of models) {
+      await cp(join(BASIC, name, '1'), join(repository, name, '1'), { recursive: true })
+    }
+    const { manifests, problems } = await importTriton(repository)
+    t.same(problems, [])
+    const imported = await serve(t, manifests.map(renderManifest))
+    const direct = await serve(t, [], `--model-repository=${repository}`)
+    for (const name of models) {
+      t.same(await read(imported.port, name), await read(direct.port, name), name)
+    }
+    const unbatched = model(
+      'add-one-batch',
+      `hostPath://${repository}/add_one_batch`,
+      '  maxBatchSize: 0',
+    )
+    const { port } = await serve(t, [unbatched])
+    t.match(await read(port, 'add_one_batch'), [
+      [
+        200,
+        { inputs: [{ name: 'X', shape: [-1, 16] }], outputs: [{ name: 'Y', shape: [-1, 16] }] },
+      ],
+      [200, { max_batch_size: 0, input: [{ dims: ['-1', '16'] }] }],
+    ])
+    t.same(await infer(port, 'add_one_batch'), [200, row.map((x) => x + 1)])
+  },
+)
 
 await t.test('flags about manifests want manifests', async (t) => {
   for (const flag of ['--storage-map=pvc://a=b', '--secret-map=a=b', '--model-cache=c']) {

@@ -12,7 +12,11 @@ import {
   problemOf,
 } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
-import { type ReadRepository, readRepositories } from '../manifests/repository-configs.ts'
+import {
+  type ReadRepository,
+  readingFor,
+  readRepositories,
+} from '../manifests/repository-configs.ts'
 import { NamespaceManifests } from './namespace-manifests.ts'
 import { type Report, renderReport, ValidateResult } from './report.ts'
 
@@ -48,9 +52,12 @@ export const validateCommand: Command = {
         const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`
         throw new ServeError('FLAG_INVALID', `--filename: ${got}, want -f FILE, -f DIR or -f -`)
       }
-      const repository = await readRepositories(flags['model-repository'])
-      const files = await readManifestFiles(flags.filename, environment.input)
-      const report = checkManifests(parseManifests(files), repository)
+      const parsed = parseManifests(await readManifestFiles(flags.filename, environment.input))
+      const reading = readingFor(parsed.manifests)
+      const report = checkManifests(
+        parsed,
+        await readRepositories(flags['model-repository'], reading),
+      )
       environment.out(renderReport(report, flags.format))
       return report.problems.length === 0 ? 0 : 1
     },

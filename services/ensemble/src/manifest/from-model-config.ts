@@ -50,7 +50,8 @@ function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
   const manifest = toManifest(ModelManifest, o, {
     modelFormat: { name: format },
     storageUri: o.storageUri,
-    maxBatchSize: config.max_batch_size,
+    // 0 is also what a configuration says that leaves it to the model.
+    ...(config.max_batch_size > 0 && { maxBatchSize: config.max_batch_size }),
     ...(areTyped(inputs) && { inputs }),
     ...(areTyped(outputs) && { outputs }),
   })

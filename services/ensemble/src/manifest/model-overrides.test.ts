@@ -117,6 +117,15 @@ await t.test(
   },
 )
 
+await t.test('no batch dimension is told apart from a size that the model says', async (t) => {
+  const said = new Map([
+    ['a', overridesOf({ maxBatchSize: 0 })],
+    ['b', overridesOf({ maxBatchSize: 8 })],
+    ['c', {}],
+  ])
+  t.same([...toBeyondConfig(said).unbatched], ['a'])
+})
+
 await t.test('a shared interpreter is none in the configuration', async (t) => {
   const shared = overridesOf({
     modelFormat: { name: 'python' },

@@ -90,6 +90,8 @@ export interface BeyondConfig {
   readonly autoDelays: ReadonlySet<string>
   /** Their instances share a process (`sharedInterpreter`). */
   readonly sharedInterpreters: ReadonlySet<string>
+  /** They have no batch dimension (`maxBatchSize: 0`). In the configuration 0 also leaves it to the model. */
+  readonly unbatched: ReadonlySet<string>
 }
 
 /** Finds what Models say that is not in their configurations. */
@@ -99,6 +101,7 @@ export function toBeyondConfig(said: ByModel): BeyondConfig {
   return {
     autoDelays: modelsThat(({ batching }) => batching?.maxQueueDelay === AUTO),
     sharedInterpreters: modelsThat(({ instances }) => instances?.sharedInterpreter === true),
+    unbatched: modelsThat(({ maxBatchSize }) => maxBatchSize === 0),
   }
 }
 

@@ -31,7 +31,7 @@ export interface PreparedModel {
 
 type PrepareOptions = Pick<
   StepSettings,
-  'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'devices'
+  'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'devices' | 'unbatched'
 >
 
 /**
@@ -87,20 +87,32 @@ async function complete(
   config: ModelConfig | undefined,
   o: PrepareOptions,
 ): Promise<{ readonly completed: ModelConfig; readonly failure?: ServeError }> {
+  const directoryName = plainName(model.name)
+  const isUnbatched = o.unbatched?.has(directoryName) === true
+  const defaultMaxBatchSize = isUnbatched ? 0 : o.defaultMaxBatchSize
   const input = {
     config,
-    directoryName: plainName(model.name),
+    directoryName,
     configPath: model.configPath,
     versionFiles: await listFirstVersion(model),
     autoComplete: o.autoComplete,
-    ...(o.defaultMaxBatchSize !== undefined && { defaultMaxBatchSize: o.defaultMaxBatchSize }),
+    ...(defaultMaxBatchSize !== undefined && { defaultMaxBatchSize }),
   }
   const completed = completeModelConfig(input)
   try {
-    return { completed: await completeByEngine(model, completed, { ...o, input }) }
+    const whole = await completeByEngine(model, completed, { ...o, input })
+    if (isUnbatched && completed.max_batch_size === 0) refuseBatches(whole)
+    return { completed: whole }
   } catch (error) {
     return { completed, failure: ServeError.from(error) }
   }
+}
+
+/** A Python model may say another size than 0. @throws ServeError CONFIG_INVALID */
+function refuseBatches({ name, max_batch_size: size }: ModelConfig): void {
+  if (size === 0) return
+  const text = `maxBatchSize: got 0, auto_complete_config of model '${name}' says ${size}: want ${size}, or leave it out`
+  throw new ServeError('CONFIG_INVALID', text, { details: { model: name, field: 'maxBatchSize' } })
 }
 
 async function completeByEngine(
