@@ -21,8 +21,8 @@ def need_torch(model: str):
     if torch is None:
         raise LoadFailure(
             f"failed to load model '{model}': PyTorch cannot be imported by {sys.executable} ({_problem}). Install it "
-            "there (PyPI: torch; Debian: python3-torch), or name an interpreter that has it by "
-            "--backend-config=pytorch,interpreter=PATH; tutti serve --python auto finds or makes one"
+            "there (PyPI: torch; Debian: python3-torch), or name an interpreter that has it by tutti serve --python PATH "
+            "(auto finds or makes one) or tutti step --backend-config=pytorch,interpreter=PATH"
         )
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < _OLDEST:

@@ -6,7 +6,7 @@ import json
 import os
 
 from .frames import Op
-from .tracebacks import describe_exception
+from .tracebacks import describe_load_failure
 
 
 def complete_config(connection, settings):
@@ -32,7 +32,7 @@ def complete_config(connection, settings):
                 )
             answer = {"config": json.dumps(completed.as_dict())}
     except BaseException as error:
-        text = describe_exception(error)
+        text = describe_load_failure(error)
         connection.send(Op.FAILED, 0, json.dumps({"message": text}).encode())
         return 1
     connection.send(Op.READY, 0, json.dumps(answer).encode())

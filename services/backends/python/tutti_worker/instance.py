@@ -16,7 +16,7 @@ from .frames import Op
 from .heap import keep_freed
 from .processes import keep_to, prefer_out_of_memory
 from .threads import run_threads
-from .tracebacks import describe_exception
+from .tracebacks import describe_exception, describe_load_failure
 
 
 def connect(address, token, channel):
@@ -104,7 +104,7 @@ def serve_model(connection, settings):
         if hasattr(model, "initialize"):
             model.initialize(settings["args"])
     except BaseException as error:
-        text = describe_exception(error)
+        text = describe_load_failure(error)
         connection.send(Op.FAILED, 0, json.dumps({"message": text}).encode())
         return 1
     reports_readiness = callable(getattr(model, "is_ready", None))

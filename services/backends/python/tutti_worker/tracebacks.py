@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+#: Packages whose modules have other names, the commonest.
+_PACKAGES = {"PIL": "pillow", "cv2": "opencv-python-headless", "sklearn": "scikit-learn"}
 
 
 def _is_hidden(filename):
@@ -37,3 +43,19 @@ def describe_exception(error):
     if not frames:
         return text
     return text + "\n\nAt:\n" + "\n".join(reversed(frames)) + "\n"
+
+
+def describe_load_failure(error):
+    """As `describe_exception`, and how to get a module that is not installed."""
+    text = describe_exception(error)
+    module = error.name if isinstance(error, ModuleNotFoundError) else None
+    # What lacks a part is installed, and a model's own folder is not from an index.
+    if not isinstance(module, str) or "." in module:
+        return text
+    package = _PACKAGES.get(module)
+    command = "%s -m pip install %s" % (shlex.quote(sys.executable), shlex.quote(package or module))
+    return (
+        "%s\n%s lacks the module %r: install the package that brings it (%s%s), or "
+        "name an interpreter that has it by tutti serve --python PATH. On Kubernetes, give the Model an image with it (docs/models.md#images-and-packages).\n"
+        % (text.rstrip("\n"), sys.executable, module, command, "" if package else "; its name may differ from the module's")
+    )

@@ -41,8 +41,15 @@ await t.test(
     const cases = [
       [
         'import absent_module\n',
-        /^MODEL_LOAD_FAILED INTERNAL: ModuleNotFoundError: No module named 'absent_module'\n\nAt:\n  \S+model.py\(1\): <module>\n$/,
+        /^MODEL_LOAD_FAILED INTERNAL: ModuleNotFoundError: No module named 'absent_module'\n\nAt:\n  \S+model.py\(1\): <module>\n(\/\S+) lacks the module 'absent_module': install the package that brings it \(\1 -m pip install absent_module; its name may differ from the module's\), or name .* --python PATH\. On Kubernetes, .*docs\/models\.md#images-and-packages\)\.\n$/,
       ],
+      // As where it is not installed.
+      [
+        'import sys\nsys.modules.pop("PIL", 0)\nsys.path[:] = []\nsys.path_importer_cache.clear()\nimport PIL\n',
+        /No module named 'PIL'\n\nAt:[^]+\/\S+ -m pip install pillow\), or /,
+      ],
+      ['import json.absent\n', /No module named 'json\.absent'\n\nAt:\n  \S+\(1\): <module>\n$/],
+      ['raise ModuleNotFoundError("no")\n', /: no\n\nAt:\n  \S+\(1\): <module>\n$/],
       [
         'def x(:\n',
         /^MODEL_LOAD_FAILED INTERNAL: SyntaxError: invalid syntax \(model.py, line 1\)\n\nAt:\n  \S+model.py\(1\): <module>\n/,
@@ -96,7 +103,7 @@ await t.test(
     const cases = [
       [
         '/nowhere/python3',
-        /interpreter '\/nowhere\/python3' cannot be started \(spawn \S+ ENOENT\); want Python 3.9 or newer with NumPy/,
+        /interpreter '\/nowhere\/python3' cannot be started \(spawn \S+ ENOENT\); want Python 3.9 or newer with NumPy on PATH, or named by tutti serve --python PATH /,
       ],
       [await script('silent', 'exit 0'), /silent' cannot run models: it ended without a message/],
       [

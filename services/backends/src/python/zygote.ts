@@ -48,7 +48,7 @@ interface ZygoteEvent {
 
 const PROGRAM = fileURLToPath(new URL('../../python/tutti_worker/__main__.py', import.meta.url))
 const WANTED =
-  'want Python 3.9 or newer with NumPy, on PATH or named by --backend-config=python,interpreter=PATH; tutti serve --python auto finds or makes one'
+  'want Python 3.9 or newer with NumPy on PATH, or named by tutti serve --python PATH (auto finds or makes one) or tutti step --backend-config=python,interpreter=PATH'
 const CONTROL_FD = 3
 const MOST_LINE_BYTES = 65_536
 const LAST_WORDS_BYTES = 2048
