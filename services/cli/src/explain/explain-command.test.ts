@@ -153,12 +153,23 @@ await t.test('what is refused says why, all of it', async (t) => {
   t.equal(code, 1)
   t.match(err, /'forked' is not accepted: .*steps\[0\]\(c\)\.inputMap\[z\]: 'm' has no input 'z'/)
   t.match(err, /UnknownTensor\); also .*'o' yet.*\(SchemaPending\)/)
+  t.match(err, /\(SchemaPending\); --model-repository DIR gives the signatures/)
   t.match(await explain(['forked', '-f', '-'], 'a: ['), { code: 1, err: /-:1:5: .*tutti validate/ })
   const twice = yaml(FORKED, { ...FORKED, metadata: { name: 'forked', namespace: 'other' } })
   t.match(await explain(['forked', '-f', '-'], twice), {
     code: 2,
     err: /'forked' is in default \(-\), other \(-\); want files with one of them/,
   })
+})
+
+await t.test('without signatures it says where they can come from', async (t) => {
+  const files = yaml(modelManifest('m', {}), model('n'), FORKED)
+  const hint =
+    /'m' is not known yet.*\(SchemaPending\); --model-repository DIR gives the signatures/
+  t.match(await explain(['forked', '-f', '-'], files), { code: 1, err: hint })
+  const given = await explain(['forked', '-f', '-', `--model-repository=${REPOSITORY}`], files)
+  t.match(given, { code: 1, err: /'m' is not known yet/ })
+  t.notMatch(given.err, /--model-repository/)
 })
 
 await t.test('what is not understood ends with 2', async (t) => {

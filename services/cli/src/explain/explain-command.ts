@@ -32,6 +32,10 @@ export const EXPLAIN_FLAGS = {
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
+/** There is no cluster here in which a Model could become ready. */
+const SIGNATURES_HINT =
+  '; --model-repository DIR gives the signatures of the models that are in that folder, or write inputs and outputs in the Models'
+
 export const explainCommand: Command = {
   name: 'explain',
   description:
@@ -101,8 +105,11 @@ function planOfManifest(
   if (manifest.kind !== 'Ensemble') throw new ServeError('INTERNAL', `bug: ${manifest.kind}`)
   const check = namespace.check(manifest)
   if (!check.accepted) {
-    const lines = [check, ...(check.others ?? [])].map((one) => `${one.message} (${one.reason})`)
-    const text = `Ensemble '${manifest.metadata.name}' is not accepted: ${lines.join('; also ')}`
+    const faults = [check, ...(check.others ?? [])]
+    const lines = faults.map((one) => `${one.message} (${one.reason})`)
+    const isPending = faults.some(({ reason }) => reason === 'SchemaPending')
+    const hint = isPending && repository === undefined ? SIGNATURES_HINT : ''
+    const text = `Ensemble '${manifest.metadata.name}' is not accepted: ${lines.join('; also ')}${hint}`
     throw new ServeError('ENSEMBLE_INVALID', text)
   }
   return planAccepted(check)
