@@ -21,7 +21,7 @@ await runScript(async () => {
   await withLock(join(root, '.tap', 'site.lock'), () => build({ out, base, version }))
   console.log(out)
   if (port === undefined) return 0
-  const server = await serveFolder(out, port)
+  const server = await serveFolder(out, port, base)
   console.log(`http://127.0.0.1:${server.address().port}${base}`)
   return await new Promise(() => {})
 })

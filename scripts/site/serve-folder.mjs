@@ -17,11 +17,12 @@ const TYPES = {
  * Serves the files of a folder on this machine alone.
  *
  * @param {number} port - 0 for a free one.
+ * @param {string} start - where `/` leads, e.g. /docs/.
  * @returns {Promise<import('node:http').Server>} listens.
  */
-export async function serveFolder(folder, port) {
+export async function serveFolder(folder, port, start = '/') {
   const server = createServer((request, response) => {
-    void answerTo(folder, request.url ?? '/').then((answer) =>
+    void answerTo(folder, request.url ?? '/', start).then((answer) =>
       response.writeHead(answer.status, answer.headers).end(answer.body),
     )
   })
@@ -29,10 +30,11 @@ export async function serveFolder(folder, port) {
   return server
 }
 
-async function answerTo(folder, url) {
+async function answerTo(folder, url, start) {
   const none = { status: 404, headers: {}, body: '' }
   const path = decode(new URL(url, 'http://localhost').pathname)
   if (path === undefined) return none
+  if (path === '/' && start !== '/') return { status: 302, headers: { location: start }, body: '' }
   const name = normalize(path)
   const file = join(folder, name.endsWith('/') ? `${name}index.html` : name)
   const body = await readFile(file).catch(() => undefined)

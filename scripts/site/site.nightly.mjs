@@ -65,6 +65,18 @@ await t.test('each link, picture and anchor of the built pages is there', async 
   }
 })
 
+await t.test('every block of code but plain text has colours', (test) => {
+  const blocks = globSync('**/*.html', { cwd: join(docs, version) }).flatMap((file) => [
+    ...readFileSync(join(docs, version, file), 'utf8').matchAll(
+      /<div class="language-(\w+) [^]*?<\/pre>/g,
+    ),
+  ])
+  test.ok(blocks.length > 50, `${blocks.length} blocks`)
+  const plain = blocks.filter(([block]) => !block.includes('--shiki-light:'))
+  test.strictSame([...new Set(plain.map(([, language]) => language))], ['text'])
+  test.end()
+})
+
 await t.test('each JSON Schema is published at the address that it bears', async (test) => {
   const schemas = join(ROOT, 'schemas')
   const files = globSync('**/*.json', { cwd: schemas })

@@ -23,6 +23,19 @@ const menu = sections(root).map(({ text, groups }) => ({
   })),
 }))
 
+/** The highlighter has no grammar for config.pbtxt and nats-server.conf. */
+const CONFIGURATION = {
+  name: 'pbtxt',
+  aliases: ['conf'],
+  scopeName: 'source.pbtxt',
+  patterns: [
+    { match: '#.*$', name: 'comment.line.number-sign' },
+    { match: '"(?:[^"\\\\]|\\\\.)*"', name: 'string.quoted.double' },
+    { match: '\\b\\w+(?=\\s*[:{\\[])', name: 'entity.name.tag' },
+    { match: '(?<![\\w.])-?\\d[\\w.]*', name: 'constant.numeric' },
+  ],
+}
+
 /** Links lead to the places of pages; what is no page of the site is named, and no link. */
 function placeLinks(md) {
   md.core.ruler.push('place-links', ({ tokens, env: { path } }) => {
@@ -63,6 +76,7 @@ export default {
     html: false,
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     anchor: { slugify: anchorOf },
+    languages: [CONFIGURATION],
     config: placeLinks,
   },
   themeConfig: {
