@@ -16,8 +16,10 @@ export async function send(page: Page): Promise<void> {
   await page.getByText('answered in').waitFor()
 }
 
-/** The numbers in the table of an output. */
+/** The numbers in the table of an output, which is closed where there is a picture. */
 export async function numbersOf(page: Page, output: string): Promise<readonly number[]> {
+  const closed = page.locator('.output details:not([open]) > summary')
+  if ((await closed.count()) > 0) await closed.click()
   const cells = page.getByRole('region', { name: `Elements of ${output}` }).locator('td')
   return (await cells.allInnerTexts()).map(Number)
 }

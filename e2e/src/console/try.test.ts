@@ -108,6 +108,8 @@ await t.test('a request from the page', { skip }, async (t) => {
       names.map((name) => name.trim()),
       ['request', /^add_one_batch#0 critical/, /^add_one_batch#1 critical/],
     )
+    const steps = page.getByRole('region', { name: 'Steps of this request' })
+    t.match(await steps.innerText(), /queue\s+compute\s+transfer and the rest/)
     const cells = await rows.nth(2).locator('td.number').allInnerTexts()
     t.equal(cells.length, 5)
     for (const cell of cells) t.match(cell, /^[\d.,]+ (µs|ms|s)$/)
@@ -141,10 +143,12 @@ await t.test('a request from the page', { skip }, async (t) => {
     await send(page)
     const canvas = page.getByRole('img', { name: 'y, 24 x 16 pixels' })
     await canvas.waitFor()
+    const values = page.getByRole('region', { name: 'Elements of y' })
+    t.equal(await values.count(), 0, 'the picture is enough at first')
+    await picture(page, 'console-try', 'Try it')
     t.same((await numbersOf(page, 'y')).slice(0, 9), [0, 0, 77, 8, 0, 77, 16, 0, 77])
     t.same(await pixel(page, 3, 2), [24, 16, 77, 255])
     t.same(await axe(page), [])
-    await picture(page, 'console-try', 'Try it')
     await page.getByLabel('Values').selectOption('0 to 1')
     await send(page)
     await until('values are small', async () => (await numbersOf(page, 'y'))[2] === 0.3019608)

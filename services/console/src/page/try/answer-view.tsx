@@ -82,7 +82,14 @@ function Numbers({ output }: { readonly output: NamedTensor }) {
           </figcaption>
         </figure>
       )}
-      <NumberTable output={output} isPicture={picture !== undefined} />
+      {picture ? (
+        <details>
+          <summary>Values</summary>
+          <NumberTable output={output} isPicture />
+        </details>
+      ) : (
+        <NumberTable output={output} isPicture={false} />
+      )}
       <Download name={name} parts={npy ?? [output.data]} />
     </>
   )

@@ -25,6 +25,10 @@ export function Waterfall({ recorded }: { readonly recorded: RecordedSteps }) {
           ))}
         </tbody>
       </table>
+      <p class="legend quiet">
+        <Colour kind="queue" /> queue <Colour kind="compute" /> compute <Colour kind="whole" />{' '}
+        transfer and the rest
+      </p>
       {leftOut > 0 && (
         <p class="reason">
           {leftOut.toLocaleString('en')} further steps are not shown, because there are too many. So
@@ -54,6 +58,15 @@ function Row({ row }: { readonly row: WaterfallRow }) {
       <td class="number">{formatMs(times.transferMs)}</td>
       <td class="number">{formatMs(times.allMs)}</td>
     </tr>
+  )
+}
+
+/** A square of the colour that the text behind it names. */
+function Colour({ kind }: { readonly kind: 'queue' | 'compute' | 'whole' }) {
+  return (
+    <svg viewBox="0 0 10 10" aria-hidden="true">
+      <rect class={kind} width="10" height="10" />
+    </svg>
   )
 }
 
