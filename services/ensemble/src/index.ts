@@ -24,6 +24,7 @@ export type {
   RunEvent,
   TensorEntry,
 } from './ensemble-run.ts'
+export { type CheckedConfig, composedModels, findConfigFaults } from './find-config-faults.ts'
 export { createEnsembleRun } from './graph-run.ts'
 export { cel, isMirrored } from './manifest/cel.ts'
 export {

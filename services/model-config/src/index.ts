@@ -30,7 +30,12 @@ export {
 export { formatModelVersion, parseModelVersion, selectVersions } from './model-version.ts'
 export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'
 export { parseJsonConfig } from './parse-json-config.ts'
-export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
+export {
+  type ConfigPosition,
+  emptyModelConfig,
+  locateModelConfig,
+  parseModelConfig,
+} from './parse-model-config.ts'
 export { printModelConfig } from './print-model-config.ts'
 export {
   plainName,
@@ -52,6 +57,7 @@ export type { BatchStatistics, ModelStatistics, StatisticDuration } from './stat
 export { type Json, toJsonConfig } from './to-json-config.ts'
 export { noGpusAvailable } from './validate-instance-groups.ts'
 export {
+  faultsWhenRead,
   responseCacheFault,
   validateWhenLoaded,
   validateWhenRead,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
+import { emptyModelConfig, locateModelConfig, parseModelConfig } from './parse-model-config.ts'
 import { FACE_ENSEMBLE, OCR_DETECTION, OCR_ENSEMBLE } from './testing/published-configs.ts'
 
 const parse = (text: string) => parseModelConfig(text, '/models/m/config.pbtxt')
@@ -313,3 +313,43 @@ await t.test('a large text is read in one pass', async (t) => {
   t.equal(parse(inputs.join('\n')).input.length, 20_000)
   t.equal(parse('#\n'.repeat(200_000)).input.length, 0)
 })
+
+await t.test(
+  'fields are found by their path, or by the nearest parent that is written',
+  async (t) => {
+    const text = `platform: "ensemble"
+input [ { name: "a" dims: [ 1, 2 ] },
+  { name: "b" } ]
+input { name: "c" }
+ensemble_scheduling {
+  step [
+    { model_name: "m"
+      input_map { key: "x.y" value: "a" }
+      input_map { key: "x" value: "b" } }
+  ]
+  step { model_name: "n" }
+}`
+    const { positionOf, config } = locateModelConfig(text, 'config.pbtxt')
+    t.same(config, parseModelConfig(text, 'config.pbtxt'))
+    const step = 'ensemble_scheduling.step'
+    for (const [path, line, column] of [
+      ['input', 2, 1],
+      ['input[1].name', 3, 5],
+      ['input[2]', 4, 7],
+      ['input[0].dims[1]', 2, 32],
+      [`${step}[0].model_name`, 7, 7],
+      [`${step}[0].input_map[x.y]`, 8, 17],
+      [`${step}[0].input_map[x]`, 9, 17],
+      [`${step}[0].input_map[absent]`, 8, 7],
+      [`${step}[1].output_map[x]`, 11, 8],
+      ['max_batch_size', 1, 1],
+      ['', 1, 1],
+    ] as const) {
+      t.same(positionOf(path), { line, column }, path)
+    }
+    t.throws(() => parseModelConfig('nmae: "x"', 'p'), {
+      message:
+        /line 1, column 1: got unknown field "nmae", want a field of ModelConfig; did you mean "name"\?/,
+    })
+  },
+)

@@ -1,3 +1,4 @@
+import { nearestName } from '@tutti/errors'
 import type { FieldDescriptor } from './descriptor.ts'
 import {
   defaultScalar,
@@ -14,6 +15,23 @@ import { TextLexer, type Token } from './text-lexer.ts'
 import { readScalar, readValue } from './text-scalars.ts'
 
 type FieldHandler = (name: string, token: Token) => void
+
+/** Where a field stands in a text; both count from 1. */
+export interface ConfigPosition {
+  readonly line: number
+  readonly column: number
+}
+
+/** Offsets of fields in the text, by path: `ensemble_scheduling.step[2].input_map[image]`. */
+type Offsets = Map<string, number>
+
+/** A message that is being read: what was given, and the path of its fields. */
+interface Message {
+  readonly draft: MessageDraft
+  /** '' or a path with a dot behind it. */
+  readonly prefix: string
+  readonly offsets: Offsets
+}
 
 /** Reads fields until `close` (or the end of the text) and hands each name to `onField`, which reads its value. */
 function readFields(lexer: TextLexer, close: '' | '>' | '}', onField: FieldHandler): void {
@@ -39,14 +57,31 @@ function readBraced(lexer: TextLexer, name: string, onField: FieldHandler): void
   readFields(lexer, '>', onField)
 }
 
-function readMessage(lexer: TextLexer, field: FieldDescriptor, message: string): unknown {
+interface Place {
+  readonly path: string
+  readonly offsets: Offsets
+}
+
+function readMessage(
+  lexer: TextLexer,
+  field: FieldDescriptor,
+  message: string,
+  at: Place,
+): unknown {
   const draft = newDraft(message)
-  readBraced(lexer, field.name, (name, token) => readField(lexer, draft, name, token))
+  const into = { draft, prefix: `${at.path}.`, offsets: at.offsets }
+  readBraced(lexer, field.name, (name, token) => readField(lexer, into, name, token))
   return finishDraft(draft)
 }
 
 /** Reads one `{ key: ... value: ... }`; what is missing has its default, and a key that comes again wins. */
-function readMapEntry(lexer: TextLexer, field: FieldDescriptor, into: Map<string, unknown>): void {
+function readMapEntry(
+  lexer: TextLexer,
+  field: FieldDescriptor,
+  into: Map<string, unknown>,
+  at: Place,
+): void {
+  const { offset } = lexer.token
   let key: string | undefined
   let value: unknown
   readBraced(lexer, field.name, (name, token) => {
@@ -56,7 +91,7 @@ function readMapEntry(lexer: TextLexer, field: FieldDescriptor, into: Map<string
       key = String(readScalar(lexer, field.map, `a key of "${field.name}"`))
     } else if (name === 'value') {
       if (value !== undefined) lexer.failAt(token.offset, '"value" a second time', 'it once')
-      value = readElement(lexer, field)
+      value = readElement(lexer, field, at)
     } else {
       lexer.fail(token, `"key" or "value" in an entry of map "${field.name}"`)
     }
@@ -64,14 +99,16 @@ function readMapEntry(lexer: TextLexer, field: FieldDescriptor, into: Map<string
   if (value === undefined) {
     value = field.type === 'message' ? finishDraft(newDraft(field.message)) : defaultScalar(field)
   }
-  into.set(key ?? (field.map === 'uint64' ? '0' : ''), value)
+  const name = key ?? (field.map === 'uint64' ? '0' : '')
+  into.set(name, value)
+  at.offsets.set(`${at.path}[${name}]`, offset)
 }
 
 /** Reads `: value` or, for messages, `{...}` with or without the colon. */
-function readElement(lexer: TextLexer, field: FieldDescriptor): unknown {
+function readElement(lexer: TextLexer, field: FieldDescriptor, at: Place): unknown {
   if (field.type === 'message') {
     lexer.takeIf(':')
-    return readMessage(lexer, field, field.message)
+    return readMessage(lexer, field, field.message, at)
   }
   lexer.expect(':', `after field "${field.name}"`)
   return readValue(lexer, field)
@@ -88,25 +125,29 @@ function readValues(lexer: TextLexer, field: FieldDescriptor, read: () => void):
   lexer.expect(']', `or "," in the list of field "${field.name}"`)
 }
 
-function readField(lexer: TextLexer, draft: MessageDraft, name: string, token: Token): void {
+function readField(lexer: TextLexer, message: Message, name: string, token: Token): void {
+  const { draft, offsets } = message
   const field = draft.descriptor.byName.get(name)
   if (field === undefined) {
-    return lexer.failAt(
-      token.offset,
-      `unknown field "${name}"`,
-      `a field of ${draft.descriptor.name}`,
-    )
+    const near = nearestName(name, draft.descriptor.byName.keys())
+    const hint = near === undefined ? '' : `; did you mean "${near}"?`
+    const want = `a field of ${draft.descriptor.name}${hint}`
+    return lexer.failAt(token.offset, `unknown field "${name}"`, want)
   }
+  const path = `${message.prefix}${name}`
+  if (!offsets.has(path)) offsets.set(path, token.offset)
   if (field.map !== undefined) {
     const entries = entriesOf(draft, field)
-    return readValues(lexer, field, () => readMapEntry(lexer, field, entries))
+    return readValues(lexer, field, () => readMapEntry(lexer, field, entries, { path, offsets }))
   }
   if (field.repeated) {
     const values = listOf(draft, field)
     return readValues(lexer, field, () => {
+      const at = { path: `${path}[${values.length}]`, offsets }
+      offsets.set(at.path, lexer.token.offset)
       values.push(
         field.type === 'message'
-          ? readMessage(lexer, field, field.message)
+          ? readMessage(lexer, field, field.message, at)
           : readValue(lexer, field),
       )
     })
@@ -122,7 +163,7 @@ function readField(lexer: TextLexer, draft: MessageDraft, name: string, token: T
       `one member of oneof "${field.oneof}"`,
     )
   }
-  draft.values.set(name, readElement(lexer, field))
+  draft.values.set(name, readElement(lexer, field, { path, offsets }))
 }
 
 /**
@@ -134,10 +175,37 @@ function readField(lexer: TextLexer, draft: MessageDraft, name: string, token: T
  * @see https://protobuf.dev/reference/protobuf/textformat-spec/
  */
 export function parseModelConfig(text: string, path: string): ModelConfig {
+  return locateModelConfig(text, path).config
+}
+
+/**
+ * Parses as `parseModelConfig` does, and tells where fields stand.
+ *
+ * @returns `positionOf` a path such as `ensemble_scheduling.step[2].input_map[image]`, or of its nearest parent that the text has;
+ *   line 1, column 1 if it has none.
+ * @throws ServeError CONFIG_SYNTAX with line and column.
+ */
+export function locateModelConfig(
+  text: string,
+  path: string,
+): { readonly config: ModelConfig; readonly positionOf: (field: string) => ConfigPosition } {
   const lexer = new TextLexer(text, path)
   const draft = newDraft('ModelConfig')
-  readFields(lexer, '', (name, token) => readField(lexer, draft, name, token))
-  return finishConfig(draft)
+  const offsets: Offsets = new Map()
+  const message = { draft, prefix: '', offsets }
+  readFields(lexer, '', (name, token) => readField(lexer, message, name, token))
+  return {
+    config: finishConfig(draft),
+    positionOf: (field) => lexer.positionAt(findOffset(offsets, field)),
+  }
+}
+
+function findOffset(offsets: Offsets, field: string): number {
+  const parents = [...offsets.keys()].filter(
+    (path) => field === path || (field.startsWith(path) && /^[.[]/.test(field.slice(path.length))),
+  )
+  const nearest = parents.toSorted((a, b) => b.length - a.length)[0]
+  return offsets.get(nearest ?? '') ?? 0
 }
 
 /** A config with a name and proto3 defaults for everything else. */

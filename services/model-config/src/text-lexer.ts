@@ -71,11 +71,16 @@ export class TextLexer {
 
   /** Throws CONFIG_SYNTAX about the place `offset`. */
   failAt(offset: number, got: string, want: string): never {
-    const before = this.#text.slice(0, offset)
-    const line = before.split('\n').length
-    const column = offset - (before.lastIndexOf('\n') + 1) + 1
+    const { line, column } = this.positionAt(offset)
     const message = `failed to read text proto from ${this.#path}: line ${line}, column ${column}: got ${got}, want ${want}`
     throw new ServeError('CONFIG_SYNTAX', message)
+  }
+
+  /** Both count from 1. */
+  positionAt(offset: number): { readonly line: number; readonly column: number } {
+    const before = this.#text.slice(0, offset)
+    const line = before.split('\n').length
+    return { line, column: offset - (before.lastIndexOf('\n') + 1) + 1 }
   }
 
   #match(pattern: RegExp): string | undefined {

@@ -91,15 +91,28 @@ function nameFault(config: ModelConfig, directoryName: string): string | undefin
  * @throws ServeError CONFIG_INVALID with Triton's text for the first rule that is broken.
  */
 export function validateWhenRead(config: ModelConfig, directoryName: string): void {
-  const fault =
-    (config.name === '' ? "model configuration must specify 'name'" : undefined) ??
-    backendFault(config) ??
-    policyFault(config) ??
-    batchingFault(config) ??
-    ensembleFault(config) ??
-    cacheFault(config) ??
-    nameFault(config, directoryName)
-  if (fault !== undefined) throw new ServeError('CONFIG_INVALID', fault)
+  const [fault] = faultsWhenRead(config, directoryName)
+  if (fault !== undefined) throw fault
+}
+
+/** All that `validateWhenRead` finds, in Triton's order, each with its field. */
+export function faultsWhenRead(config: ModelConfig, directoryName: string): readonly ServeError[] {
+  const { name, backend, platform, max_batch_size: size } = config
+  const faults: readonly (readonly [field: string, text: string | undefined])[] = [
+    ['name', name === '' ? "model configuration must specify 'name'" : undefined],
+    [backend === '' || platform !== '' ? 'platform' : 'backend', backendFault(config)],
+    [size < 0 ? 'max_batch_size' : 'version_policy', policyFault(config)],
+    [
+      config.dynamic_batching === undefined ? 'sequence_batching' : 'dynamic_batching',
+      batchingFault(config),
+    ],
+    ['ensemble_scheduling', ensembleFault(config)],
+    ['response_cache', cacheFault(config)],
+    ['name', name === '' ? undefined : nameFault(config, directoryName)],
+  ]
+  return faults.flatMap(([field, text]) =>
+    text === undefined ? [] : new ServeError('CONFIG_INVALID', text, { details: { field } }),
+  )
 }
 
 /**

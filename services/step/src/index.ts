@@ -1,5 +1,6 @@
 export { FETCH_FLAGS } from './fetch/fetch-flags.ts'
 export { FETCH_USAGE, FetchResult, runFetch } from './fetch/run-fetch.ts'
+export { findModelFaults, type ModelFaults } from './load/find-model-faults.ts'
 export { requireDevices } from './load/instance-devices.ts'
 export { completeConfigOf } from './load/prepare-model.ts'
 export { type BackendConfig, readBackendConfig } from './serve/backend-config.ts'

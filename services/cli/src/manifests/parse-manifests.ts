@@ -19,9 +19,12 @@ export const Problem = z.object({
   }),
   path: z.string().meta({
     description:
-      'From the root of the manifest, e.g. spec.steps[2].name; empty if the message names it.',
+      'From the root of the manifest, e.g. spec.steps[2].name, or of config.pbtxt, e.g. ensemble_scheduling.step[2].input_map[x]; empty if the message names it.',
   }),
-  reason: z.string().meta({ description: 'As in the condition Accepted, or SyntaxError.' }),
+  reason: z.string().meta({
+    description:
+      'As in the condition Accepted, or SyntaxError; of a model in a repository also the reason of its error, such as ConfigInvalid.',
+  }),
   message: z.string(),
 })
 export type Problem = z.infer<typeof Problem>

@@ -7,7 +7,9 @@ import { listOf } from '../result-schema.ts'
 export const ValidateResult = z
   .object({
     valid: z.boolean().meta({ description: 'There are no problems.' }),
-    checked: z.int().meta({ description: 'Manifests that fit their schema.' }),
+    checked: z
+      .int()
+      .meta({ description: 'Manifests that fit their schema, or models of the repositories.' }),
     foreign: z.int().meta({ description: 'Resources of other API groups, which are not checked.' }),
     problems: listOf(Problem),
     notes: listOf(Problem).meta({

@@ -1,4 +1,4 @@
-import { type FlagTable } from '@tutti/chassis'
+import type { FlagTable, ProcessEnvironment } from '@tutti/chassis'
 import { modelNameOf, nameConflict } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
@@ -17,6 +17,7 @@ import {
   readingFor,
   readRepositories,
 } from '../manifests/repository-configs.ts'
+import { checkRepositories } from './check-repository.ts'
 import { NamespaceManifests } from './namespace-manifests.ts'
 import { type Report, renderReport, ValidateResult } from './report.ts'
 
@@ -33,35 +34,45 @@ export const VALIDATE_FLAGS = {
     path: 'folder',
     repeatable: true,
     description:
-      'Folder that holds the models, each in a folder of its served name. Repeat the flag for more. With it, an unknown model is an error.',
+      'Folder that holds the models, each in a folder of its served name. Repeat the flag for more. With -f, an unknown model is an error then; without -f, the repository itself is checked.',
   },
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
 export const validateCommand: Command = {
   name: 'validate',
-  description: 'Checks manifests of Models and Ensembles as the operator does, without a cluster.',
+  description:
+    'Checks manifests of Models and Ensembles as the operator does, or a model repository as a server does; loads nothing.',
   ...withFlags(
     {
-      usage: 'tutti validate -f FILE|DIR|- [FLAGS]',
+      usage: 'tutti validate -f FILE|DIR|- | --model-repository DIR [FLAGS]',
       flags: VALIDATE_FLAGS,
       result: ValidateResult,
     },
     async ({ flags, positionals }, environment) => {
-      if (flags.filename.length === 0 || positionals.length > 0) {
+      const { filename, 'model-repository': repositories } = flags
+      if (positionals.length > 0 || (filename.length === 0 && repositories.length === 0)) {
         const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`
-        throw new ServeError('FLAG_INVALID', `--filename: ${got}, want -f FILE, -f DIR or -f -`)
+        const want = 'want -f FILE, -f DIR or -f -, or a --model-repository to check'
+        throw new ServeError('FLAG_INVALID', `--filename: ${got}, ${want}`)
       }
-      const parsed = parseManifests(await readManifestFiles(flags.filename, environment.input))
-      const reading = readingFor(parsed.manifests)
-      const report = checkManifests(
-        parsed,
-        await readRepositories(flags['model-repository'], reading),
-      )
+      const report =
+        filename.length === 0
+          ? await checkRepositories(repositories)
+          : await checkFiles(filename, repositories, environment.input)
       environment.out(renderReport(report, flags.format))
       return report.problems.length === 0 ? 0 : 1
     },
   ),
+}
+
+async function checkFiles(
+  paths: readonly string[],
+  repositories: readonly string[],
+  input: ProcessEnvironment['input'],
+): Promise<Report> {
+  const parsed = parseManifests(await readManifestFiles(paths, input))
+  return checkManifests(parsed, await readRepositories(repositories, readingFor(parsed.manifests)))
 }
 
 /** Checks all manifests, each together with the others of its namespace. */

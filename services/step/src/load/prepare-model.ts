@@ -44,17 +44,10 @@ export async function prepareModel(
   model: RepositoryModel,
   o: PrepareOptions,
 ): Promise<PreparedModel | undefined> {
-  if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
-  const { name, configText, configPath } = model
-  const given = configText === undefined ? undefined : parseModelConfig(configText, configPath)
-  if (given !== undefined && isEnsembleConfig(given)) return undefined
-  const { completed, failure } = await complete(model, given, o)
-  const engine = o.engines.get(completed.backend)
-  const config = normaliseModelConfig(
-    completed,
-    await toNormaliseOptions(completed, engine, o.devices),
-  )
-  validateWhenRead(config, plainName(name))
+  const read = await readConfig(model, o)
+  if (read === undefined) return undefined
+  const { config, failure } = read
+  validateWhenRead(config, plainName(model.name))
   if (failure !== undefined) return { model, config, labels: {}, failure }
   try {
     return { model, config, labels: await readLabels(model, config.output) }
@@ -64,6 +57,24 @@ export async function prepareModel(
     if (unreadable.reason === 'UNSUPPORTED') throw unreadable
     return { model, config, labels: {}, failure: unreadable }
   }
+}
+
+/**
+ * Parses, completes and normalises a configuration, and validates nothing.
+ *
+ * @returns undefined for an ensemble.
+ */
+export async function readConfig(
+  model: RepositoryModel,
+  o: PrepareOptions,
+): Promise<Pick<PreparedModel, 'config' | 'failure'> | undefined> {
+  if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
+  const { configText, configPath } = model
+  const given = configText === undefined ? undefined : parseModelConfig(configText, configPath)
+  if (given !== undefined && isEnsembleConfig(given)) return undefined
+  const { completed, failure } = await complete(model, given, o)
+  const options = await toNormaliseOptions(completed, o.engines.get(completed.backend), o.devices)
+  return { config: normaliseModelConfig(completed, options), ...(failure && { failure }) }
 }
 
 /**
