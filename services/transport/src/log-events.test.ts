@@ -40,14 +40,14 @@ await t.test('the lines of members', WITH_NATS, async (t) => {
     t.equal(appeared.split('"member":').length, 2, 'no name comes twice')
   })
 
-  await t.test('say which request failed here, at the level that gRPC gives it', async (t) => {
+  await t.test('say which request failed here, a failure of the engine too', async (t) => {
     const traceId = '4'.repeat(32)
     const traceparent = `00-${traceId}-${'7'.repeat(16)}-01`
     for (const level of ['info', 'debug'] as const) {
       const own = linesOf(level)
       const failing = executing(({ context }) => {
         if (context.id === 'odd') throw new TypeError('odd')
-        throw new ServeError('INVALID_REQUEST', 'no')
+        throw new ServeError(context.id === 'engine' ? 'ENGINE_FAILED' : 'INVALID_REQUEST', 'no')
       })
       const executor: FindExecutor = (target) => {
         if (target.version === 9) throw new TypeError('no such place')
@@ -63,15 +63,17 @@ await t.test('the lines of members', WITH_NATS, async (t) => {
         await t.rejects(collect(sendTo(router, { replica: level }, asked, tensors, { signal })))
       }
       await ask('odd')
+      await ask('engine')
       await ask('wrong')
       await ask('nowhere', 9)
       const failed = own.lines.map((line) => JSON.parse(line)).filter(({ step }) => step)
       const common = { self: level, model: 'm', step: 'detect', traceId, error: Object }
       const wanted = [
         { level: 'error', message: 'call failed', request: 'odd', version: 1, ...common },
+        { level: 'warn', message: 'call failed', request: 'engine', version: 1, ...common },
         { level: 'debug', message: 'call refused', request: 'wrong', version: 1, ...common },
         { level: 'error', message: 'call failed', request: 'nowhere', version: 9, ...common },
-      ].filter((line) => level === 'debug' || line.level === 'error')
+      ].filter((line) => level === 'debug' || line.level !== 'debug')
       t.match(failed, wanted)
       t.equal(failed.length, wanted.length)
     }

@@ -1,24 +1,27 @@
 import { type Clock, type Logger, limitLog, requestFields } from '@tutti/chassis'
-import type { ServeError } from '@tutti/errors'
+import type { Reason, ServeError } from '@tutti/errors'
 import { type Envelope, MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import type { ForeignMember } from './members/foreign-members.ts'
 
 /** The two connections that a member has to its broker. */
 export type ConnectionRole = 'control' | 'data'
 
+/** Why an engine did not execute what it took. */
+const OF_ENGINES: ReadonlySet<Reason> = new Set<Reason>(['ENGINE_FAILED', 'ENGINE_STOPPED'])
+
 /** Every log line of this package has a name here. */
 export class TransportEvents {
   readonly #log: Logger
   readonly #ofCalls: Logger
 
-  /** @param ofCalls - of the lines about calls, if their number has no bound. */
+  /** @param ofCalls - logger for lines about calls: not limited, so that each failed request is found. */
   constructor(log: Logger, ofCalls = log) {
     this.#log = log
     this.#ofCalls = ofCalls
   }
 
-  /** Of a member. Lines name other members as `member`; those come and go, and say so, as often as they like. */
-  static of(o: { readonly member: string; readonly log: Logger; readonly clock: Clock }) {
+  /** Lines name other members as `member`; those come and go, and say so, as often as they like. */
+  static ofMember(o: { readonly member: string; readonly log: Logger; readonly clock: Clock }) {
     const log = o.log.child({ self: o.member })
     return new TransportEvents(limitLog(log, { clock: o.clock }), log)
   }
@@ -102,7 +105,10 @@ export class TransportEvents {
     this.#log.error('message handler failed', { error: error.message })
   }
 
-  /** A call that was executed here, or should have been. It has the level that a server of gRPC gives it. */
+  /**
+   * A call that was executed here, or should have been. A failure of the engine is told too: its cause, such as the exception of a
+   * Python model, is otherwise only in the answer.
+   */
   callFailed(envelope: Envelope, error: ServeError): void {
     const { model, version, step, context, traceparent } = envelope
     const trace = traceparent === undefined ? undefined : { traceparent }
@@ -114,6 +120,7 @@ export class TransportEvents {
       error,
     })
     if (error.reason === 'INTERNAL') this.#ofCalls.error('call failed', fields())
+    else if (OF_ENGINES.has(error.reason)) this.#ofCalls.warn('call failed', fields())
     else if (this.#ofCalls.isDebug) this.#ofCalls.debug('call refused', fields())
   }
 

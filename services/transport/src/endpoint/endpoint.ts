@@ -102,7 +102,7 @@ export class Endpoint {
     this.#role = role
     this.subjects = buildSubjects(broker)
     this.subjects.control(member)
-    this.events = TransportEvents.of(o)
+    this.events = TransportEvents.ofMember(o)
     this.#ignored = new IgnoredMessages(this.events)
     this.#listened = new ListenedTime(settings.tickMs)
     this.incoming = new IncomingTransfers(settings, (to, message) =>
