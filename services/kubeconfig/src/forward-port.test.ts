@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { connect, createServer as createTcpServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { until } from '@tutti/chassis/testing'
 import type { KubeError } from '@tutti/kube'
 import { takeForwards } from '@tutti/kube/testing'
 import * as fc from 'fast-check'
@@ -22,9 +23,14 @@ async function openEcho(t: Test): Promise<number> {
   return await listen(t, server)
 }
 
-function forwardFrom(apiPort: number, port: number, credentials: () => Promise<object>) {
+function forwardFrom(
+  apiPort: number,
+  port: number,
+  credentials: () => Promise<object>,
+  refresh = (): void => {},
+) {
   const server = new URL(`http://127.0.0.1:${apiPort}/prefix/`)
-  const access = { server, credentials, refresh: () => {} }
+  const access = { server, credentials, refresh }
   const common = { namespace: 'shop', pod: 'tutti-router-x', timeoutMs: 200, userAgent: 'test/1' }
   return forwardPort({ access, port, ...common })
 }
@@ -108,6 +114,52 @@ await t.test('what the pod or the API server says is the reason', async (t) => {
   await t.rejects(nowhere, { status: 0, reason: 'NoConnection', message: /ECONNREFUSED/ })
   const without = forwardFrom(1, 8001, () => Promise.reject(new Error('no plugin')))
   await t.rejects(without, { reason: 'NoCredentials', message: /no credentials: no plugin/ })
+})
+
+await t.test('credentials that are refused are read again, once', async (t) => {
+  const echo = await openEcho(t)
+  let accepted = 'Bearer new'
+  let refreshed = 0
+  const credentials = async () => ({ authorization: refreshed === 0 ? 'Bearer old' : 'Bearer new' })
+  const sockets = createServer()
+  takeForwards(sockets, { 8001: echo })
+  const api = createServer().on('upgrade', (request, socket, head) => {
+    if (request.headers.authorization === accepted) {
+      sockets.emit('upgrade', request, socket, head)
+      return
+    }
+    socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
+  })
+  const port = await listen(t, api)
+  const refresh = (): void => void (refreshed += 1)
+  await (await forwardFrom(port, 8001, credentials, refresh)).close()
+  t.equal(refreshed, 1)
+  accepted = 'none'
+  await t.rejects(forwardFrom(port, 8001, credentials, refresh), { status: 401, message: /401/ })
+  t.equal(refreshed, 2)
+})
+
+await t.test('no connection is made after the port was closed', async (t) => {
+  const api = createServer()
+  const asked = takeForwards(api, { 8001: await openEcho(t) })
+  const later = Promise.withResolvers<object>()
+  const waiting = Promise.withResolvers<void>()
+  let questions = 0
+  const forward = await forwardFrom(await listen(t, api), 8001, async () => {
+    questions += 1
+    if (questions === 1) return {}
+    waiting.resolve()
+    return await later.promise
+  })
+  const sockets = [connect(forward.port, '127.0.0.1'), connect(forward.port, '127.0.0.1')]
+  for (const socket of sockets) socket.on('error', () => {})
+  await waiting.promise
+  const closed = Promise.all(sockets.map(async (socket) => await once(socket, 'close')))
+  await forward.close()
+  await closed
+  later.resolve({})
+  await until('the connection is given up', () => forward.failure?.includes('is closed') === true)
+  t.equal(asked.length, 1)
 })
 
 await t.test('each channel begins with the port, however its messages are cut', async (t) => {

@@ -3,7 +3,15 @@ import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { type ClusterAccess, noAnswer, objectPath, POD, toKubeError } from '@tutti/kube'
+import {
+  type ClusterAccess,
+  describeError,
+  KubeError,
+  noAnswer,
+  objectPath,
+  POD,
+  toKubeError,
+} from '@tutti/kube'
 import { createWebSocketStream, WebSocket } from 'ws'
 import { toMessages, toPieces } from './forward-messages.ts'
 
@@ -13,6 +21,7 @@ const LOOPBACK = '127.0.0.1'
 /** Of a refusal. */
 const MOST_CHARS = 65_536
 
+/** The port of a pod to reach, and how. */
 export interface ForwardOptions {
   readonly access: ClusterAccess
   readonly namespace: string
@@ -59,6 +68,7 @@ class Forward implements ForwardedPort {
   readonly #open = new Set<Duplex>()
   /** Waits for the first connection. */
   #first: Duplex | undefined
+  #isClosed = false
 
   constructor(o: ForwardOptions) {
     this.#o = o
@@ -72,6 +82,7 @@ class Forward implements ForwardedPort {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     for (const stream of this.#open) stream.destroy()
     if (!this.#server.listening) return
     this.#server.close()
@@ -85,17 +96,29 @@ class Forward implements ForwardedPort {
       this.#first = undefined
       await pipeline(socket, toMessages, first ?? (await this.#connect()), toPieces, socket)
     } catch (error) {
-      this.failure = messageOf(error)
+      this.failure = describeError(error)
       socket.destroy()
     }
   }
 
+  /** Once more with new credentials if they are refused, as each other request to the API server. */
   async #connect(): Promise<Duplex> {
+    try {
+      return await this.#connectOnce()
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.status !== 401) throw error
+      this.#o.access.refresh()
+      return await this.#connectOnce()
+    }
+  }
+
+  async #connectOnce(): Promise<Duplex> {
     const { access, timeoutMs, userAgent } = this.#o
     const path = this.#path()
     const { authorization, ...certificates } = await access.credentials().catch((error) => {
-      throw noAnswer('NoCredentials', `${path}: no credentials: ${messageOf(error)}`, error)
+      throw noAnswer('NoCredentials', `${path}: no credentials: ${describeError(error)}`, error)
     })
+    if (this.#isClosed) throw noAnswer('Closed', `${path}: the port is closed`)
     const { server, serverName: servername, isServerUnverified } = access
     const tls = { ...certificates, servername, rejectUnauthorized: isServerUnverified !== true }
     const prefix = server.href.replace(/^http/, 'ws').replace(/\/+$/, '')
@@ -129,7 +152,7 @@ function untilOpen(socket: WebSocket, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('open', resolve)
     socket.once('error', (error) =>
-      reject(noAnswer('NoConnection', `${path}: ${messageOf(error)}`, error)),
+      reject(noAnswer('NoConnection', `${path}: ${describeError(error)}`, error)),
     )
     socket.once('unexpected-response', (_request, response: IncomingMessage) => {
       const { statusCode: status = 0 } = response
@@ -148,10 +171,4 @@ async function readText(response: IncomingMessage): Promise<string> {
     if (text.length > MOST_CHARS) break
   }
   return text
-}
-
-/** When no address of a name takes the connection, Node's error has a code and no message. */
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.message || ('code' in error ? String(error.code) : error.name)
 }

@@ -59,11 +59,11 @@ export function createExchange(
 
 function toConnectionError(title: string, error: unknown): Error {
   if (error instanceof KubeError) return error
-  return noAnswer('NoConnection', `${title}: ${describe(error)}`, error)
+  return noAnswer('NoConnection', `${title}: ${describeError(error)}`, error)
 }
 
-/** When no address of a name takes the connection, Node's error has a code and no message. */
-function describe(error: unknown): string {
+/** The text of an error of a connection. When no address of a name takes it, Node's error has a code and no message. */
+export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.message !== '') return error.message
   return 'code' in error ? String(error.code) : error.name
