@@ -125,6 +125,7 @@ const OTHER_ANSWERS: Readonly<Record<string, object>> = {
  * patch changes nothing.
  *
  * @param o.status - with which it refuses everything; absent: nothing.
+ * @param o.unpatchable - names of objects whose patch it refuses.
  * @param o.items - other objects by the plural of their kind.
  * @param o.ports - to which it forwards ports of pods; without one it refuses that.
  * @returns the path of a kubeconfig for it.
@@ -133,6 +134,7 @@ export async function startListServer(
   t: Test,
   o: {
     readonly status?: number
+    readonly unpatchable?: readonly string[]
     readonly items?: Readonly<Record<string, readonly object[]>>
     readonly ports?: Readonly<Record<string, number>>
   } = {},
@@ -143,7 +145,8 @@ export async function startListServer(
     const last = pathname.split('/').at(-1) ?? ''
     const items = lists[last]
     const list = items && { kind: 'List', metadata: { resourceVersion: '1' }, items }
-    const patched = request.method === 'PATCH' ? nameIn(lists, last) : undefined
+    const mayPatch = request.method === 'PATCH' && o.unpatchable?.includes(last) !== true
+    const patched = mayPatch ? nameIn(lists, last) : undefined
     const answer = OTHER_ANSWERS[pathname] ?? list ?? patched
     const code = o.status ?? (answer === undefined ? 403 : 200)
     response.writeHead(code, { 'content-type': 'application/json' })

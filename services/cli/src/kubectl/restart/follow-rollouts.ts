@@ -1,4 +1,4 @@
-import type { Deployment, Stored } from '@tutti/kube'
+import { type Deployment, KubeError, type Stored } from '@tutti/kube'
 import { oneLine } from '../status/render-nodes.ts'
 import { type Rollout, rolloutOf, type SeenPods } from './rollout.ts'
 
@@ -16,9 +16,9 @@ export interface Restarted {
 
 /** How it ended. */
 export interface Ended extends Restarted {
-  /** `late`: there was no time left. */
+  /** `failed`: it was refused, cannot go on, or is not seen any more. `late`: there was no time left. */
   readonly state: 'done' | 'failed' | 'late'
-  /** `restarted, 2 pods` say, or what it waited for. */
+  /** `restarted, 2 pods` say, what it waited for, or why it failed. */
   readonly message: string
 }
 
@@ -30,7 +30,7 @@ export interface FollowOptions {
 }
 
 /**
- * Looks at Deployments until the pods of all are replaced, or one cannot go on. Each change is a line.
+ * Looks at Deployments until the pods of each are replaced or cannot be, or the API server does not say. Each change is a line.
  *
  * @returns how each ended, the first one first.
  */
@@ -41,8 +41,13 @@ export async function followRollouts(
   const told = new Map<Restarted, string>()
   const open = new Set(restarted)
   const ended: Ended[] = []
-  for (;;) {
-    const seen = await o.read()
+  const rest = (state: Ended['state'], textOf: (one: Restarted) => string): readonly Ended[] => [
+    ...ended,
+    ...[...open].map((one) => ({ ...one, state, message: textOf(one) })),
+  ]
+  while (open.size > 0) {
+    const seen = await o.read().catch(toRefusal)
+    if (seen instanceof KubeError) return rest('failed', () => `not seen any more: ${seen.message}`)
     for (const one of open) {
       const rollout = lookFor(one.uid, seen)
       const { state } = rollout
@@ -53,14 +58,15 @@ export async function followRollouts(
       open.delete(one)
       ended.push({ ...one, state, message })
     }
-    if (open.size === 0) return ended
-    if (!(await o.wait())) {
-      const late = [...open].map((one): Ended => {
-        return { ...one, state: 'late', message: told.get(one) ?? '' }
-      })
-      return [...ended, ...late]
-    }
+    if (open.size > 0 && !(await o.wait())) return rest('late', (one) => told.get(one) ?? '')
   }
+  return ended
+}
+
+/** @throws what is no answer of an API server. */
+export function toRefusal(error: unknown): KubeError {
+  if (error instanceof KubeError) return error
+  throw error
 }
 
 /** What went wrong, in a line; undefined if all is well. */

@@ -48,3 +48,30 @@ await t.test('kubectl tutti restart says how each Deployment ended, as JSON', as
     result: { restarted: [{ model: 'alone', state: 'failed', message: /^no progress within/ }] },
   })
 })
+
+await t.test('kubectl tutti restart goes on after a refusal, and prints what it did', async (t) => {
+  const items = {
+    deployments: DEPLOYMENTS,
+    ensembles: [
+      {
+        apiVersion: 'tutti.dev/v1alpha1',
+        kind: 'Ensemble',
+        metadata: { name: 'both', namespace: 'default', uid: 'both', resourceVersion: '1' },
+        spec: {
+          steps: ['alone', 'slow'].map((name) => ({ name, modelRef: { name } })),
+        },
+      },
+    ],
+  }
+  const kubeconfig = await startListServer(t, { items, unpatchable: ['alone-step'] })
+  const restart = (...argv: readonly string[]) =>
+    runKubectlCommand(['restart', 'both', `--kubeconfig=${kubeconfig}`, ...argv])
+  const refused = { deployment: 'alone-step', state: 'failed', message: 'not restarted: forbidden' }
+  for (const [state, ...flags] of [['done'], ['started', '--no-wait']]) {
+    const { code, out, err } = await restart('-o', 'json', ...flags)
+    t.match([code, err], [1, ''])
+    t.match(JSON.parse(out), { restarted: [refused, { deployment: 'slow-step', state }] })
+  }
+  const err = 'kubectl tutti restart: Model alone: not restarted: forbidden\n'
+  t.match(await restart(), { code: 1, err, out: /^Model slow: restart of Deployment slow-step\n/ })
+})

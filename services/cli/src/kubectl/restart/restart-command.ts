@@ -6,13 +6,19 @@ import {
   systemClock,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { DEPLOYMENT, type Deployment, keyOf, type Stored } from '@tutti/kube'
+import { DEPLOYMENT, type Deployment, KubeError, keyOf, type Stored } from '@tutti/kube'
 import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
 import { isOfRouter, modelServedBy, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
 import { findTarget, type Target } from '../targets.ts'
-import { type Ended, failureOf, followRollouts, type Restarted } from './follow-rollouts.ts'
+import {
+  type Ended,
+  failureOf,
+  followRollouts,
+  type Restarted,
+  toRefusal,
+} from './follow-rollouts.ts'
 import { type RestartedPods, RestartResult, renderRestart } from './restart-result.ts'
 import { RESTARTED_AT } from './rollout.ts'
 
@@ -60,12 +66,11 @@ export const restartCommand: Command = {
       return await withCluster(flags, environment, async (cluster) => {
         const { namespace } = cluster
         const target = await findTarget(new Reader(cluster.client), { namespace, text })
-        const restarted = await restart(cluster, target, out)
-        const ended = flags['no-wait']
-          ? undefined
-          : await follow(cluster, restarted, { timeoutMs, out })
-        if (isJson) environment.out(renderRestart(restarted, target.missing, ended))
-        const failures = ended?.flatMap((one) => failureOf(one) ?? []) ?? []
+        const { all, going, refused } = await restart(cluster, target, out)
+        const followed = flags['no-wait'] ? [] : await follow(cluster, going, { timeoutMs, out })
+        const ended = [...refused, ...followed]
+        if (isJson) environment.out(renderRestart(all, target.missing, ended))
+        const failures = ended.flatMap((one) => failureOf(one) ?? [])
         if (!isJson) reportFailures(failures, environment)
         return failures.length === 0 ? 0 : 1
       })
@@ -73,12 +78,19 @@ export const restartCommand: Command = {
   ),
 }
 
+/** What became of the patches; each Deployment is in `going` or `refused` too. */
+interface Patched {
+  readonly all: readonly RestartedPods[]
+  readonly going: readonly RestartedPods[]
+  readonly refused: readonly Ended[]
+}
+
 /** @throws ServeError before the first is touched, if one is not there or must not be touched. */
 async function restart(
   cluster: Cluster,
   target: Target,
   out: (line: string) => void,
-): Promise<readonly RestartedPods[]> {
+): Promise<Patched> {
   const { client, namespace } = cluster
   const deployments = await deploymentsOf(cluster, target)
   const patch = {
@@ -87,14 +99,24 @@ async function restart(
   for (const name of target.missing) {
     out(`${target.title}: no Model ${printable(name)} in namespace ${namespace}`)
   }
-  const restarted: RestartedPods[] = []
+  const all: RestartedPods[] = []
+  const going: RestartedPods[] = []
+  const refused: Ended[] = []
   for (const { title, deployment } of deployments) {
     const { name, uid } = deployment.metadata
-    await client.mergePatch(DEPLOYMENT, keyOf(deployment), { fieldManager: FIELD_MANAGER, patch })
-    restarted.push({ uid, title, deployment: name, model: modelServedBy(deployment) })
+    const one = { uid, title, deployment: name, model: modelServedBy(deployment) }
+    all.push(one)
+    const answer = await client
+      .mergePatch(DEPLOYMENT, keyOf(deployment), { fieldManager: FIELD_MANAGER, patch })
+      .catch(toRefusal)
+    if (answer instanceof KubeError) {
+      refused.push({ ...one, state: 'failed', message: `not restarted: ${answer.message}` })
+      continue
+    }
+    going.push(one)
     out(`${title}: restart of Deployment ${name}`)
   }
-  return restarted
+  return { all, going, refused }
 }
 
 interface Chosen {

@@ -11,7 +11,7 @@ const RestartedDeployment = z.object({
     .meta({ description: 'The Model, by its name in the cluster; null for the router.' }),
   state: z.enum(['started', 'done', 'failed', 'late']).meta({
     description:
-      'started: nothing waited for its new pods. failed: Kubernetes has given it up. late: it goes on, and the time of --timeout is over.',
+      'started: nothing waited for its new pods. failed: it was refused, Kubernetes has given it up, its Deployment was deleted, or the API server did not say how it goes on. late: it goes on, and the time of --timeout is over.',
   }),
   message: z
     .string()
@@ -36,15 +36,15 @@ export interface RestartedPods extends Restarted {
   readonly model: string | undefined
 }
 
-/** @param ended - undefined if nothing waited for new pods. */
+/** @param ended - those that something waited for, or that were refused. */
 export function renderRestart(
   restarted: readonly RestartedPods[],
   missing: readonly string[],
-  ended: readonly Ended[] | undefined,
+  ended: readonly Ended[],
 ): string {
   const result: RestartResult = {
     restarted: restarted.map(({ uid, deployment, model = null }) => {
-      const { state = 'started', message = '' } = ended?.find((one) => one.uid === uid) ?? {}
+      const { state = 'started', message = '' } = ended.find((one) => one.uid === uid) ?? {}
       return { deployment, model, state, message }
     }),
     missing: [...missing],
