@@ -172,6 +172,16 @@ await t.test(
   },
 )
 
+await t.test('who has the role view sees what kubectl tutti shows', WITH_HELM, async (t) => {
+  const { metadata, rules } = find(await render(), 'ClusterRole', 'tutti-view')
+  t.equal(metadata.labels['rbac.authorization.k8s.io/aggregate-to-view'], 'true')
+  const verbs = ['get', 'list', 'watch']
+  t.match(rules, [
+    { apiGroups: ['tutti.dev'], verbs },
+    { apiGroups: ['events.k8s.io'], resources: ['events'], verbs },
+  ])
+})
+
 await t.test('what the operator is told', WITH_HELM, async (t) => {
   const args = operatorArgsOf(await render())
   for (const wanted of [
