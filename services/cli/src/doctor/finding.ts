@@ -34,6 +34,15 @@ export const DoctorResult = defineFindings('Result of tutti doctor', [
 /** What was looked at on this machine, and what came of it. */
 export type Finding = z.infer<typeof DoctorResult>['findings'][number]
 
+/** Something that is not there: missing if something needs it, else a note. @param neededBy - names. */
+export function absent<T>(
+  finding: { readonly check: T; readonly found: string; readonly mending: string },
+  neededBy: readonly string[],
+) {
+  if (neededBy.length === 0) return { ...finding, status: 'note' as const }
+  return { ...finding, status: 'missing' as const, neededBy: [...neededBy] }
+}
+
 /** In a line of text; JSON has all. */
 const MOST_NAMES = 5
 

@@ -12,20 +12,11 @@ import {
   probeSharedMemory,
 } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
-import type { Finding } from './finding.ts'
+import { absent, type Finding } from './finding.ts'
 
 const OLDEST_NODE = 24
 const CLIENT_MEMORY = '/dev/shm'
 const LITTLE_BYTES = 64 * 2 ** 20
-
-/** Something that is not there: missing if models need it, else a note. */
-function absent(
-  finding: Pick<Finding, 'check' | 'found'> & { readonly mending: string },
-  models: readonly string[],
-): Finding {
-  if (models.length === 0) return { ...finding, status: 'note' }
-  return { ...finding, status: 'missing', neededBy: models }
-}
 
 export function checkNode(version: string): Finding {
   const found = `Node ${version}`

@@ -1,6 +1,6 @@
 import type { Program } from '../run-program.ts'
 import { isOfCluster } from './cluster.ts'
-import { clusterDoctorCommand } from './doctor/doctor-command.ts'
+import { doctorClusterCommand } from './doctor/doctor-command.ts'
 import { explainClusterCommand } from './explain/explain-command.ts'
 import { logsCommand } from './logs/logs-command.ts'
 import { restartCommand } from './restart/restart-command.ts'
@@ -16,7 +16,7 @@ export const KUBECTL_PROGRAM: Program = {
     logsCommand,
     traceClusterCommand,
     restartCommand,
-    clusterDoctorCommand,
+    doctorClusterCommand,
   ],
   isOfOthers: isOfCluster,
 }

@@ -71,6 +71,8 @@ await t.test('a namespace that no operator serves is found by what it has', (t) 
   const created = Date.parse(CREATED)
   const two = namespaceOf(seen, model('unseen'))
   t.match(checkWatched(two, created + 30_000), { status: 'ok', found: /2 Models and 0 Ensembles/ })
+  t.match(checkWatched(namespaceOf(seen), created), { status: 'ok', found: /has 1 Model and 0 / })
+  t.match(checkWatched(namespaceOf(), created), { status: 'note', mending: /name is right/ })
   t.match(checkWatched(two, created + 90_000), {
     status: 'missing',
     found: 'no operator has looked at 1 of 2 resources in shop',

@@ -17,16 +17,6 @@ export const ClusterDoctorResult = defineFindings('Result of kubectl tutti docto
 export type ClusterFinding = z.infer<typeof ClusterDoctorResult>['findings'][number]
 type Check = ClusterFinding['check']
 
-/** Something that is not there: missing if resources need it, else a note. */
-export function absent(
-  finding: Pick<ClusterFinding, 'check' | 'found'> & { readonly mending: string },
-  neededBy: readonly string[],
-): ClusterFinding {
-  return neededBy.length === 0
-    ? { ...finding, status: 'note' }
-    : { ...finding, status: 'missing', neededBy }
-}
-
 /** What the user may not list. @param refusal - the words of the API server. */
 export function unseen(check: Check, refusal: string | undefined): ClusterFinding {
   const mending = 'ask an administrator for this right, or to run kubectl tutti doctor'

@@ -24,7 +24,7 @@ export const CLUSTER_DOCTOR_FLAGS = {
 const Version = z.object({ gitVersion: z.string() })
 const Groups = z.object({ groups: z.array(z.object({ name: z.string() })) })
 
-export const clusterDoctorCommand: Command = {
+export const doctorClusterCommand: Command = {
   name: 'doctor',
   description: 'Tells what the cluster lacks for the Models and Ensembles of a namespace.',
   ...withFlags(

@@ -1,8 +1,9 @@
 import { DEFAULT_DEVICE } from '@tutti/ensemble'
 import { defineResource, type KubeObject, type Resource, type Stored } from '@tutti/kube'
+import { absent } from '../../doctor/finding.ts'
 import type { Reader } from '../cluster.ts'
 import type { EnsembleObject, ModelObject } from '../resources.ts'
-import { absent, type ClusterFinding, unseen } from './cluster-finding.ts'
+import { type ClusterFinding, unseen } from './cluster-finding.ts'
 
 interface Node extends KubeObject {
   readonly status?: { readonly allocatable?: Readonly<Record<string, string>> }
@@ -27,7 +28,7 @@ const METRIC_APIS: Readonly<Record<string, readonly [group: string, offer: strin
   Object: ['custom.metrics.k8s.io', 'an adapter such as prometheus-adapter'],
   External: ['external.metrics.k8s.io', 'an adapter such as KEDA'],
 }
-/** The time within which an operator looks at what is new. */
+/** How old a resource must be that no operator has looked at: longer than an operator takes to start, since its lack is a fault here, and only a hint in status. */
 const LOOK_MS = 60_000
 
 /** What there is in the namespace that is examined. */
@@ -37,18 +38,26 @@ export interface NamespaceResources {
   readonly ensembles: readonly Stored<EnsembleObject>[]
 }
 
+const count = ({ length }: readonly unknown[], kind: string): string =>
+  `${length} ${kind}${length === 1 ? '' : 's'}`
 const nameOf = ({ metadata }: Stored<KubeObject>): string => metadata.name
 
 /** Whether an operator looks at the namespace at all. */
 export function checkWatched(o: NamespaceResources, nowMs: number): ClusterFinding {
   const check = 'namespace'
   const all = [...o.models, ...o.ensembles]
+  if (all.length === 0) {
+    const found = `${o.namespace} has no Models and no Ensembles, or is not there`
+    const mending = "see that the namespace's name is right"
+    return { check, status: 'note', found, mending }
+  }
   const unwatched = all.filter(({ metadata, status }) => {
     const ageMs = nowMs - Date.parse(metadata.creationTimestamp)
     return status?.observedGeneration === undefined && ageMs > LOOK_MS
   })
   if (unwatched.length === 0) {
-    const found = `${o.namespace} has ${o.models.length} Models and ${o.ensembles.length} Ensembles; kubectl tutti status tells how they are`
+    const counts = `${count(o.models, 'Model')} and ${count(o.ensembles, 'Ensemble')}`
+    const found = `${o.namespace} has ${counts}; kubectl tutti status tells how they are`
     return { check, status: 'ok', found }
   }
   const found = `no operator has looked at ${unwatched.length} of ${all.length} resources in ${o.namespace}`

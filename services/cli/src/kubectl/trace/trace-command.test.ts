@@ -43,6 +43,9 @@ await t.test('kubectl tutti trace asks a ready pod of the router', async (t) => 
     out: '',
     err: /: pod tutti-router-b does not serve Model slow: .*'slow'.*; kubectl tutti status says why\n/,
   })
+  const versioned = await trace('ens', INPUT, '--model-version=7')
+  t.match(versioned, { code: 1, out: '', err: /'ens'.*version/ })
+  t.notMatch(versioned.err, /does not serve/)
   t.match(await trace('router', INPUT), {
     code: 2,
     err: /got the router, want an Ensemble or a Model/,

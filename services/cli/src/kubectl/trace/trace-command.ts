@@ -37,18 +37,22 @@ export const traceClusterCommand: Command = {
       if (text === undefined || more.length > 0) {
         throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
       }
-      await withCluster(flags, environment, (cluster) => trace(cluster, text, flags, environment))
+      await withCluster(flags, environment, (cluster) =>
+        trace({ cluster, text, flags, environment }),
+      )
       return 0
     },
   ),
 }
 
-async function trace(
-  cluster: Cluster,
-  text: string,
-  flags: ClusterTraceFlags,
-  environment: ProcessEnvironment,
-): Promise<void> {
+async function trace(o: {
+  readonly cluster: Cluster
+  /** Names the target. */
+  readonly text: string
+  readonly flags: ClusterTraceFlags
+  readonly environment: ProcessEnvironment
+}): Promise<void> {
+  const { cluster, text, flags, environment } = o
   const { client, namespace } = cluster
   const target = await findTarget(new Reader(client), { namespace, text })
   const model = servedNameOfTarget(target)
@@ -61,7 +65,8 @@ async function trace(
     const opened = await openClient(connection, { ...environment, env: {} }, ASK_FOR_STEPS)
     await traceModel(opened, { model, flags, environment })
   } catch (error) {
-    throw namingPod(error, { target, router, failure: forward.failure })
+    const version = flags['model-version']
+    throw namingPod(error, { target, version, router, failure: forward.failure })
   } finally {
     await forward.close()
   }
@@ -91,13 +96,15 @@ function namingPod(
   caught: unknown,
   o: {
     readonly target: Target
+    readonly version: number | undefined
     readonly router: RouterPlace
     readonly failure: string | undefined
   },
 ): ServeError {
   const error = ServeError.from(caught)
   const { reason, code, message } = error
-  if (code === 'NOT_FOUND') {
+  // Of a version that was asked for, the server says itself whether it or the whole model is missing.
+  if (reason === 'MODEL_NOT_FOUND' && o.version === undefined) {
     const problem = `pod ${o.router.pod} does not serve ${o.target.title}: ${message}`
     return new ServeError(reason, `${problem}; kubectl tutti status says why`, {
       code,
