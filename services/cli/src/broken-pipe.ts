@@ -5,9 +5,11 @@ const FAILED = 1
 /**
  * Ends the process when its standard output cannot be written. `| head` ends a command as it ends any program, as if by SIGPIPE,
  * which Node ignores; of other errors, such as a full disk, the user is told.
+ *
+ * @param program - its name, for the user.
  */
-export function endUnwritable({ code, message }: NodeJS.ErrnoException): void {
+export function endUnwritable(program: string, { code, message }: NodeJS.ErrnoException): void {
   if (code === 'EPIPE') process.exit(BROKEN_PIPE)
-  process.stderr.write(`tutti: standard output cannot be written: ${message}\n`)
+  process.stderr.write(`${program}: standard output cannot be written: ${message}\n`)
   process.exit(FAILED)
 }

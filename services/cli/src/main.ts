@@ -8,7 +8,7 @@ const SERVING = ['serve', 'step', 'router']
 const argv = process.argv.slice(2)
 const isServing = SERVING.includes(argv[0] ?? '')
 if (isServing) runWithFlags(SERVING_FLAGS, process)
-else process.stdout.on('error', endUnwritable)
+else process.stdout.on('error', (error) => endUnwritable('tutti', error))
 
 const { processEnvironment } = await import('@tutti/chassis')
 

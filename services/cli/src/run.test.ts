@@ -32,11 +32,14 @@ await t.test('without a command, or with an unknown one, the commands are listed
 })
 
 await t.test('output that cannot be written is told', async (t) => {
-  const main = fileURLToPath(new URL('main.ts', import.meta.url))
   const script = '"$0" "$1" --help > /dev/full'
-  const ended = promisify(execFile)('sh', ['-c', script, process.execPath, main])
-  const stderr = /^tutti: standard output cannot be written: ENOSPC[^\n]*\n$/
-  await t.rejects(ended, { code: 1, stderr })
+  const programs = { 'main.ts': 'tutti', 'kubectl/main.ts': 'kubectl tutti' }
+  for (const [file, name] of Object.entries(programs)) {
+    const main = fileURLToPath(new URL(file, import.meta.url))
+    const ended = promisify(execFile)('sh', ['-c', script, process.execPath, main])
+    const stderr = new RegExp(`^${name}: standard output cannot be written: ENOSPC[^\\n]*\\n$`)
+    await t.rejects(ended, { code: 1, stderr }, name)
+  }
   const out = '--output-dir=/dev/null/x'
   t.match(await command('import', 'triton', `${FIXTURES}basic`, out), {
     code: 2,
