@@ -14,7 +14,7 @@ export interface ResourceState {
 
 type Cause = NonNullable<ResourceState['cause']>
 
-/** An operator that is there has looked at a resource within this time. */
+/** An operator that is there has looked at a resource within this time; after it the cause has a hint. */
 const LOOK_MS = 5000
 
 /** The state of a resource and the cause of it, from its conditions. Pure. @param nowMs - since the epoch. */
@@ -59,6 +59,7 @@ export const WAITING_REASONS: ReadonlySet<string> = new Set([
   'NoRouters',
 ])
 
+/** The condition of a type; undefined if the status does not have it. */
 export function conditionOf(
   status: ReportedResource['status'],
   type: string,
