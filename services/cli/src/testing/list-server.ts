@@ -140,13 +140,14 @@ export async function startListServer(
   } = {},
 ): Promise<string> {
   const lists = { ...ITEMS, ...o.items }
+  const patch = (name: string): unknown =>
+    o.unpatchable?.includes(name) === true ? undefined : nameIn(lists, name)
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '', 'http://x')
     const last = pathname.split('/').at(-1) ?? ''
     const items = lists[last]
     const list = items && { kind: 'List', metadata: { resourceVersion: '1' }, items }
-    const mayPatch = request.method === 'PATCH' && o.unpatchable?.includes(last) !== true
-    const patched = mayPatch ? nameIn(lists, last) : undefined
+    const patched = request.method === 'PATCH' ? patch(last) : undefined
     const answer = OTHER_ANSWERS[pathname] ?? list ?? patched
     const code = o.status ?? (answer === undefined ? 403 : 200)
     response.writeHead(code, { 'content-type': 'application/json' })

@@ -38,7 +38,7 @@ export interface NamespaceResources {
   readonly ensembles: readonly Stored<EnsembleObject>[]
 }
 
-const count = ({ length }: readonly unknown[], kind: string): string =>
+const counted = ({ length }: readonly unknown[], kind: string): string =>
   `${length} ${kind}${length === 1 ? '' : 's'}`
 const nameOf = ({ metadata }: Stored<KubeObject>): string => metadata.name
 
@@ -56,7 +56,7 @@ export function checkWatched(o: NamespaceResources, nowMs: number): ClusterFindi
     return status?.observedGeneration === undefined && ageMs > LOOK_MS
   })
   if (unwatched.length === 0) {
-    const counts = `${count(o.models, 'Model')} and ${count(o.ensembles, 'Ensemble')}`
+    const counts = `${counted(o.models, 'Model')} and ${counted(o.ensembles, 'Ensemble')}`
     const found = `${o.namespace} has ${counts}; kubectl tutti status tells how they are`
     return { check, status: 'ok', found }
   }

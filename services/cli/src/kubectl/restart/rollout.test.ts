@@ -164,23 +164,25 @@ await t.test('what does not go on ends it with the reason', async (t) => {
   })
 })
 
+/** Follows one Deployment, whose second look fails. */
+function followOnce(error: Error) {
+  const looks = [{ deployments: [deployment({})], pods: [], events: [] }]
+  return followRollouts([{ uid: 'uid-m-step', title: 'Model m' }], {
+    read: async () => {
+      const seen = looks.shift()
+      if (seen === undefined) throw error
+      return seen
+    },
+    wait: async () => true,
+    out: () => {},
+  })
+}
+
 await t.test('what the API server does not tell any more has failed', async (t) => {
-  const follow = (error: Error) => {
-    const looks = [{ deployments: [deployment({})], pods: [], events: [] }]
-    return followRollouts([{ uid: 'uid-m-step', title: 'Model m' }], {
-      read: async () => {
-        const seen = looks.shift()
-        if (seen === undefined) throw error
-        return seen
-      },
-      wait: async () => true,
-      out: () => {},
-    })
-  }
-  const [ended, ...more] = await follow(noAnswer('NoConnection', 'GET /x: gone'))
+  const [ended, ...more] = await followOnce(noAnswer('NoConnection', 'GET /x: gone'))
   t.match(ended, { state: 'failed', message: 'not seen any more: GET /x: gone' })
   t.same(more, [])
-  await t.rejects(follow(new TypeError('a bug')), { message: 'a bug' })
+  await t.rejects(followOnce(new TypeError('a bug')), { message: 'a bug' })
 })
 
 await t.test('what is paused is not restarted, and the text says how it goes on', async (t) => {
