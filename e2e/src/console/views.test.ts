@@ -214,13 +214,13 @@ const CLUSTER = {
       help: `${CONDITIONS}#model`,
     },
     {
-      kind: 'Ensemble',
-      name: 'chain',
-      model: 'ens_chain',
+      kind: 'Model',
+      name: 'add-one',
+      model: 'add_one_batch',
       state: 'degraded',
-      reason: 'EarlierGenerationServed',
-      message: 'this generation is not accepted; routers still serve generation 3',
-      help: `${CONDITIONS}#ensemble`,
+      reason: 'OOMKilled',
+      message: 'pod "add-one-step-5c8f4", container "main": ended with exit code 137',
+      help: `${CONDITIONS}#model`,
     },
   ],
 }
@@ -271,7 +271,7 @@ await t.test('what a server adds to its answers', { skip }, async (t) => {
     const panel = page.locator('section', { has: rows.first() })
     t.match(
       await panel.innerText(),
-      /7 further ones .*no lines.*kubectl tutti status NAME --namespace shop/,
+      /7 further ones .*line numbers are missing.*kubectl tutti status NAME --namespace shop/,
     )
     t.same(await axe(page), [])
     await picture(page, 'console-unready')
@@ -280,9 +280,9 @@ await t.test('what a server adds to its answers', { skip }, async (t) => {
     await rows.nth(3).waitFor()
     t.equal((await rows.nth(3).innerText()).split(HTML).length, 4, 'its name, reason and message')
     t.not(await page.title(), 'owned')
-    await page.getByRole('link', { name: 'chain', exact: true }).click()
-    await page.getByRole('heading', { level: 1, name: 'ens_chain' }).waitFor()
-    await page.getByText('routers still serve generation 3').waitFor()
+    await page.getByRole('link', { name: 'add-one', exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: 'add_one_batch' }).waitFor()
+    await page.getByText('ended with exit code 137').waitFor()
     t.same(complaints, [])
   })
 

@@ -196,7 +196,12 @@ await t.test('what a cluster does not run is told, a model only about itself', a
   t.same((await reads.overview(backend)).cluster, whole)
   t.same((await reads.model(backend, 'add')).cluster, { ...whole, unready: [UNREADY] })
   t.same((await reads.model(backend, 'other')).cluster, { ...whole, unready: [] })
-  Object.assign(backend, { identity: { name: 'ci', mayControl: false } })
+  const mayCall = (model: string): boolean => model === other.model
+  Object.assign(backend, { identity: { name: 'ci', mayControl: true, mayCall } })
+  const own = { ...whole, unready: [other] }
+  t.same((await reads.overview(backend)).cluster, own, 'of its models, also what was refused')
+  t.same((await reads.model(backend, 'add')).cluster, { ...whole, unready: [] })
+  Object.assign(backend, { identity: { name: 'ci', mayControl: false, mayCall: () => true } })
   t.equal((await reads.overview(backend)).cluster, undefined)
   t.equal((await reads.model(backend, 'add')).cluster, undefined)
   const alone = setup()

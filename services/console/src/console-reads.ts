@@ -101,15 +101,21 @@ export class ConsoleReads {
     }
   }
 
-  /** For callers that may see it. */
+  /** For callers that may see it, and of the models that they may call: the index names none that was refused. */
   async #readCluster(
     backend: InferenceBackend,
     isWanted: (one: UnreadyResource) => boolean,
   ): Promise<{ readonly cluster?: Cluster }> {
     const { cluster } = this.#o
     if (cluster === undefined || !maySeeOperations(backend)) return {}
+    const mayCall = (model: string): boolean => backend.identity?.mayCall(model) ?? true
     const inTime = <T>(asked: Promise<T>, who: string): Promise<T> => this.#inTime(asked, who)
-    return { cluster: await readCluster(cluster, { isWanted, inTime }) }
+    return {
+      cluster: await readCluster(cluster, {
+        isWanted: (one) => isWanted(one) && mayCall(one.model),
+        inTime,
+      }),
+    }
   }
 
   #graph(

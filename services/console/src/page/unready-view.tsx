@@ -41,7 +41,7 @@ export function UnreadyView(o: {
       </div>
       <p class="quiet">
         {leftOut > 0 && `${leftOut.toLocaleString('en')} further ones are not shown. `}
-        There are no lines, since the cluster keeps no file. What each stands on:{' '}
+        The cluster keeps no file, so line numbers are missing here. To see steps and pods:{' '}
         <code class="mono">kubectl tutti status NAME --namespace {namespace}</code>
       </p>
     </Panel>

@@ -59,7 +59,11 @@ export class AccessBackend implements InferenceBackend {
     const { hasControl } = this.#o
     const grants = this.#o.grants()
     const name = grants.find((grant) => grant.identity !== undefined)?.identity
-    return { name, mayControl: !hasControl || grants.some(({ mayControl }) => mayControl) }
+    return {
+      name,
+      mayControl: !hasControl || grants.some(({ mayControl }) => mayControl),
+      mayCall: (model) => grants.some((grant) => reaches(grant, model)),
+    }
   }
 
   isLive(): boolean {
@@ -161,8 +165,7 @@ export class AccessBackend implements InferenceBackend {
   #find(name: string, isWanted: (grant: Grant) => boolean = () => true): Grant | ServeError {
     const { refuse } = this.#o
     const grants = this.#o.grants()
-    const reaches = ({ models }: Grant): boolean => models === undefined || models.has(name)
-    const grant = grants.find((one) => reaches(one) && isWanted(one))
+    const grant = grants.find((one) => reaches(one, name) && isWanted(one))
     return grant ?? refuse(name, this.identity.name)
   }
 
@@ -205,4 +208,8 @@ export class AccessBackend implements InferenceBackend {
     log.refused(toAudited(caller, this.identity.name, error), error)
     return error
   }
+}
+
+function reaches({ models }: Grant, name: string): boolean {
+  return models === undefined || models.has(name)
 }

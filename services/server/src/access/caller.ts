@@ -24,9 +24,11 @@ export function addressOf(socket: CallerSocket | undefined): string | undefined 
   }
 }
 
-/** Whom a caller has proven to be, as far as that limits its control of the server. */
+/** Whom a caller has proven to be, as far as that limits what it sees and changes of the server. */
 export interface CallerIdentity {
   /** As configured; undefined for a caller without credentials. */
   readonly name: string | undefined
   readonly mayControl: boolean
+  /** Whether it may call a model, by its served name; there need not be one. */
+  readonly mayCall: (model: string) => boolean
 }

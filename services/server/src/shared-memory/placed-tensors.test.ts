@@ -129,8 +129,8 @@ await t.test(
 
 await t.test('with an access file only identities with control use shared memory', async (t) => {
   const { regions } = await openShared(t)
-  const allowed = { name: 'a', mayControl: true }
-  const identity = { name: 'a', mayControl: false }
+  const allowed = { name: 'a', mayControl: true, mayCall: () => true }
+  const identity = { ...allowed, mayControl: false }
   t.equal(findRegion({ regions, identity: allowed }, 'r'), regions.find('r'))
   t.throws(() => findRegion({ regions, identity }, 'r'), {
     code: 'PERMISSION_DENIED',
