@@ -9,8 +9,18 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-#: Packages whose modules have other names, the commonest.
-_PACKAGES = {"PIL": "pillow", "cv2": "opencv-python-headless", "sklearn": "scikit-learn"}
+#: What pip installs for a module. An index has packages of nearly any name, so no other one is advised: `import preprocessing` may be
+#: of a file that was forgotten, and the package of that name is anyone's.
+_PACKAGES = {
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+    **{
+        name: name
+        for name in ("numpy", "onnxruntime", "pandas", "requests", "scipy", "tokenizers", "torch", "torchvision", "transformers")
+    },
+}
 
 
 def _is_hidden(filename):
@@ -53,9 +63,13 @@ def describe_load_failure(error):
     if not isinstance(module, str) or "." in module:
         return text
     package = _PACKAGES.get(module)
-    command = "%s -m pip install %s" % (shlex.quote(sys.executable), shlex.quote(package or module))
+    advice = (
+        "install it (%s -m pip install %s)" % (shlex.quote(sys.executable), package)
+        if package
+        else "install the package that brings it, or add its file to the model's folder if it is your own"
+    )
     return (
-        "%s\n%s lacks the module %r: install the package that brings it (%s%s), or "
+        "%s\n%s lacks the module %r: %s, or "
         "name an interpreter that has it by tutti serve --python PATH. On Kubernetes, give the Model an image with it (docs/models.md#images-and-packages).\n"
-        % (text.rstrip("\n"), sys.executable, module, command, "" if package else "; its name may differ from the module's")
+        % (text.rstrip("\n"), sys.executable, module, advice)
     )

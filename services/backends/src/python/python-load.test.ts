@@ -41,7 +41,7 @@ await t.test(
     const cases = [
       [
         'import absent_module\n',
-        /^MODEL_LOAD_FAILED INTERNAL: ModuleNotFoundError: No module named 'absent_module'\n\nAt:\n  \S+model.py\(1\): <module>\n(\/\S+) lacks the module 'absent_module': install the package that brings it \(\1 -m pip install absent_module; its name may differ from the module's\), or name .* --python PATH\. On Kubernetes, .*docs\/models\.md#images-and-packages\)\.\n$/,
+        /^MODEL_LOAD_FAILED INTERNAL: ModuleNotFoundError: No module named 'absent_module'\n\nAt:\n  \S+model.py\(1\): <module>\n\/\S+ lacks the module 'absent_module': install the package that brings it, or add its file to the model's folder if it is your own, or name .* --python PATH\. On Kubernetes, .*docs\/models\.md#images-and-packages\)\.\n$/,
       ],
       // As where it is not installed.
       [
