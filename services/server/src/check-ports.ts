@@ -6,7 +6,8 @@ import type { SERVER_FLAGS } from './server-flags.ts'
 
 /**
  * Looks whether all that `openServers` would listen on is free, for an executable that takes minutes before it listens. Clients are
- * refused meanwhile, as by any server that is not there; so a program may still take a port, which `openServers` then says.
+ * refused meanwhile, as by any server that is not there; so a program may still take a port, which `openServers` then says. The
+ * listeners of the edge are left out: only routers have them.
  *
  * @param page - undefined for none.
  * @throws ServeError SETTING_INVALID that names the flag.
