@@ -4,18 +4,14 @@ import { withLock } from '../setup/lock.mjs'
 import { toolEnvironment } from '../setup/node-24.mjs'
 import { withSignals } from '../setup/signals.mjs'
 import { createProvider } from './needs.mjs'
-import { runPool } from './pool.mjs'
-import { watchProcessor } from './processor-room.mjs'
 import { Report } from './report.mjs'
 import { runProcess } from './run-process.mjs'
 import { needsOf, suiteOf } from './test-files.mjs'
 
 /** Seconds that a process of tests may take; the machines of a CI are slow when they are busy. */
 const TIMEOUT_S = 600
-/** More processes than cores: tests wait for half of their time, for other processes, for Kubernetes and for the clock. */
+/** More processes than cores: measured, tests wait for 0.4 of their time, for other processes, for Kubernetes and for the clock. */
 const BUSY_FACTOR = 1.5
-/** While the processor has room; each takes memory too. */
-const MOST_FACTOR = 2.5
 
 /**
  * Runs test files and prints how they went: each process as it ends, in full if it failed; then each suite's time, what was skipped,
@@ -25,7 +21,7 @@ const MOST_FACTOR = 2.5
  * @param {{ root: string, files: readonly string[], env?: NodeJS.ProcessEnv, jobs?: number, timeoutS?: number,
  *   isOnce?: boolean, signal?: AbortSignal, print?: (text: string) => void,
  *   atEnd?: () => Promise<string | undefined>, provide?: (needs: readonly string[]) => Promise<NodeJS.ProcessEnv> }} o -
- *   `env` adds to this process's environment; `jobs`: how many processes at once; by default as many as keep the processor busy; `timeoutS`: how long one may take;
+ *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take;
  *   `isOnce`: what fails does not run again; `print` takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
  *   `provide` gives a file's environment by its needs.
  * @returns {Promise<number>} the exit code: 0 only if something ran and nothing failed in the end.
@@ -43,15 +39,17 @@ export async function runTests(o) {
 async function runAll({ root, files, ...o }) {
   const failure = new AbortController()
   const signal = AbortSignal.any([o.signal, failure.signal])
-  const { timeoutS = TIMEOUT_S } = o
+  const {
+    jobs = Math.ceil(BUSY_FACTOR * Math.max(2, availableParallelism())),
+    timeoutS = TIMEOUT_S,
+  } = o
   const provide = o.provide ?? createProvider(root, { ...toolEnvironment(root), ...o.env })
   const report = new Report(o.print)
   const run = async (task, taskEnv) => {
     const options = { root, env: taskEnv, timeoutS, signal }
     return await runProcess({ ...options, files: task.files })
   }
-  const width = o.jobs === undefined ? adaptiveWidth() : { jobs: o.jobs }
-  const pool = { ...width, signal, provide, fail: (reason) => failure.abort(reason) }
+  const pool = { jobs, signal, provide, fail: (reason) => failure.abort(reason) }
   await runPool(toTasks(root, files), pool, async (task, taskEnv) => {
     report.add(await run(task, taskEnv))
   })
@@ -63,12 +61,6 @@ async function runAll({ root, files, ...o }) {
     signal.throwIfAborted()
   }
   return report.print(await o.atEnd?.())
-}
-
-function adaptiveWidth() {
-  const cores = Math.max(2, availableParallelism())
-  const [jobs, most] = [BUSY_FACTOR, MOST_FACTOR].map((factor) => Math.ceil(factor * cores))
-  return { jobs, most, processor: watchProcessor() }
 }
 
 /** Files that need nothing share a process with the others of their package: each process costs a start. */
@@ -88,4 +80,33 @@ function toTasks(root, files) {
     if (isShared) shared.set(suite, task)
   }
   return tasks
+}
+
+/** Works on tasks in their order, `jobs` at a time, but on none before what it needs is there. What cannot be had fails all at once. */
+async function runPool(tasks, { jobs, signal, provide, fail }, work) {
+  const waiting = tasks.map((task) => {
+    const entry = { task, env: undefined }
+    const prepare = async () => {
+      entry.env = await provide(task.needs)
+    }
+    entry.ready = prepare()
+    entry.ready.catch(fail)
+    return entry
+  })
+  const worker = async () => {
+    while (waiting.length > 0) {
+      signal.throwIfAborted()
+      const index = waiting.findIndex(({ env }) => env !== undefined)
+      // oxlint-disable no-await-in-loop -- one after the other
+      if (index < 0) {
+        await Promise.race(waiting.map(({ ready }) => ready))
+        continue
+      }
+      const [{ task, env }] = waiting.splice(index, 1)
+      await work(task, env)
+      // oxlint-enable no-await-in-loop
+    }
+  }
+  await Promise.all(Array.from({ length: jobs }, worker))
+  signal.throwIfAborted()
 }
