@@ -1,5 +1,5 @@
 import { nearestName, ServeError } from '@tutti/errors'
-import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
+import { type EnsembleStep, isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import { type ConfigFault, configStepPath, toMappingFault } from './config-fault.ts'
 import { findWay } from './graph-walks.ts'
 import type { KnownModel } from './manifest/check-ensemble.ts'
@@ -9,10 +9,16 @@ import { findStepCycle } from './step-dependencies.ts'
 import { findMappingFaults } from './tensor-mapping.ts'
 import { fieldProblems, validateEnsembleConfig } from './validate-ensemble-config.ts'
 
+/** A model of the repositories whose config can be read. */
+export interface FoundModel extends KnownModel {
+  /** Only its code says its tensors, when it runs. */
+  readonly isPending?: boolean
+}
+
 /** The other models of the repositories. */
 export interface ConfigWorld {
-  /** 'faulty' for what has problems of its own, 'pending' for what only says its tensors when it runs. */
-  readonly lookup: (name: string) => KnownModel | 'unknown' | 'faulty' | 'pending'
+  /** 'faulty' for what has problems of its own. */
+  readonly lookup: (name: string) => FoundModel | 'unknown' | 'faulty'
   readonly names: () => Iterable<string>
   /** What an ensemble runs; nothing for other models. */
   readonly composes: (name: string) => readonly string[]
@@ -29,7 +35,11 @@ type Report = (reason: AcceptedReason, path: string, message: string) => void
 
 /**
  * Finds everything that is wrong with an ensemble as config.pbtxt has it, but for what follows from a problem that is told anyway. What
- * planning alone finds comes only where there is nothing else.
+ * planning alone finds comes only where there is nothing else but notes (SchemaPending).
+ *
+ * The rules are those of `validateEnsembleConfig`, which answers a load request with Triton's first problem in Triton's text. An author
+ * needs all of them, each with its field. `checkEnsemble` tells all of a manifest, whose graph stands in other fields. A property test
+ * holds the faults of a config to what planning refuses.
  *
  * @param config - normalised.
  */
@@ -39,15 +49,17 @@ export function findConfigFaults(config: ModelConfig, world: ConfigWorld): Check
   for (const [text, field = ''] of fieldProblems(config)) {
     report('InvalidSpec', field, text)
   }
-  checkGraph(config, report)
+  // Without steps, which is told above, each input and output would be told too.
+  if (stepsOf(config).length > 0) checkGraph(config, report)
   const models = findModels(config, world, report)
   const configs = new Map([...models].map(([name, known]) => [name, known.config]))
   for (const fault of findMappingFaults(config, configs).faults) {
     faults.push(toMappingFault(config, fault))
   }
   const isWhole = stepsOf(config).every(({ model_name: name }) => models.has(name))
-  if (faults.length > 0) return { faults, config }
-  return plan(config, isWhole ? models : undefined)
+  if (faults.some(({ reason }) => reason !== 'SchemaPending')) return { faults, config }
+  const planned = plan(config, isWhole ? models : undefined)
+  return { ...planned, faults: [...planned.faults, ...faults] }
 }
 
 /** @param models - undefined if not all are known: then only the graph is looked at. */
@@ -94,24 +106,29 @@ function checkGraph(config: ModelConfig, report: Report): void {
   const tensors = { inputs, made, used: new Set<string>() }
   for (const [index, step] of stepsOf(config).entries()) {
     const path = configStepPath(index)
-    if (step.model_name === '')
-      report('InvalidSpec', `${path}.model_name`, 'got none, want a model')
-    if (Object.keys(step.input_map).length === 0) {
-      report(
-        'MissingInput',
-        path,
-        `got no input_map, want one: '${step.model_name}' reads something`,
-      )
-    }
-    if (Object.keys(step.output_map).length === 0) {
-      report('UnreachableStep', path, 'got no output_map, want one, or no such step')
-    }
+    checkStep(step, path, report)
     for (const [port, tensor] of Object.entries(step.input_map)) {
       checkRead(tensors, { path: `${path}.input_map[${port}]`, port, tensor }, report)
     }
   }
   checkEnds(config, tensors, report)
   checkCycles(config, tensors, report)
+}
+
+/** What a step alone shows. */
+function checkStep(step: EnsembleStep, path: string, report: Report): void {
+  const { model_name: model, model_namespace: namespace } = step
+  if (model === '') report('InvalidSpec', `${path}.model_name`, 'got none, want a model')
+  if (namespace !== '') {
+    const problem = `got '${namespace}', want '': model namespacing is off`
+    report('InvalidSpec', `${path}.model_namespace`, problem)
+  }
+  if (Object.keys(step.input_map).length === 0) {
+    report('MissingInput', path, `got no input_map, want one: '${model}' reads something`)
+  }
+  if (Object.keys(step.output_map).length === 0) {
+    report('UnreachableStep', path, 'got no output_map, want one, or no such step')
+  }
 }
 
 function findMade(config: ModelConfig, report: Report): ReadonlyMap<string, Made> {
@@ -220,11 +237,11 @@ function findModels(
     const known = world.lookup(model)
     if (known === 'unknown') {
       report('UnknownModel', path, `there is no model '${model}'${hintOf(model, world.names())}`)
-    } else if (known === 'pending') {
-      const problem = `the tensors of '${model}' are known only once its code runs; want inputs and outputs in its config.pbtxt to have them checked`
-      report('SchemaPending', path, problem)
     } else if (known !== 'faulty') {
-      models.set(model, known)
+      if (known.isPending === true) {
+        const problem = `the tensors of '${model}' are known only once its code runs; want inputs and outputs in its config.pbtxt to have them checked`
+        report('SchemaPending', path, problem)
+      } else models.set(model, known)
       const there = known.readyVersions
       if (version === -1 || there === undefined || there.includes(version)) continue
       const problem = `got ${version}, want a version of '${model}' that is served: ${there.join(', ')}`

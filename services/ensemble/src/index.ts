@@ -24,7 +24,12 @@ export type {
   RunEvent,
   TensorEntry,
 } from './ensemble-run.ts'
-export { type CheckedConfig, composedModels, findConfigFaults } from './find-config-faults.ts'
+export {
+  type CheckedConfig,
+  composedModels,
+  type FoundModel,
+  findConfigFaults,
+} from './find-config-faults.ts'
 export { createEnsembleRun } from './graph-run.ts'
 export { cel, isMirrored } from './manifest/cel.ts'
 export {

@@ -140,6 +140,36 @@ ensemble_scheduling { ${step('py', { x: 'a' }, { y: 'b' })} }`,
   t.match(JSON.parse(out), { valid: true, checked: 2, problems: [], notes: [{ line: 3 }] })
 })
 
+await t.test('what the server refuses is an error beside the note', async (t) => {
+  const field = 'model_namespace: "other"'
+  const repository = t.testdir({
+    py: { 1: { 'model.py': '' } },
+    e: {
+      'config.pbtxt': `platform: "ensemble" input ${tensors('a', 'FP32')} output ${tensors('b', 'FP32')}
+ensemble_scheduling { ${step('py', { x: 'a' }, { y: 'b' }).replace('{', `{ ${field}`)} }`,
+      1: {},
+    },
+  })
+  t.match(await runCommand(['validate', `--model-repository=${repository}`]), {
+    code: 1,
+    out: /:2:\d+: .*got 'other', want '': model namespacing is off .*\n2 Models and Ensembles, 1 error, 1 note\n$/s,
+  })
+})
+
+await t.test('what Triton checks twice is told once', async (t) => {
+  const ends = `platform: "ensemble" input ${tensors('a', 'FP32')} output ${tensors('b', 'FP32')}`
+  const steps = `ensemble_scheduling { ${step('one', { x: 'a' }, { y: 'b' })} }`
+  const repository = t.testdir({
+    one: { 'config.pbtxt': model('x FP32', 'y FP32'), 1: { 'model.py': '' } },
+    backed: { 'config.pbtxt': `${ends} backend: "python" ${steps}`, 1: {} },
+    bare: { 'config.pbtxt': ends, 1: {} },
+  })
+  t.same(await problemsOf(repository), [
+    'Ensemble/backed platform ConfigInvalid',
+    'Ensemble/bare ensemble_scheduling ConfigInvalid',
+  ])
+})
+
 await t.test('a repository that cannot be read ends with 2', async (t) => {
   t.match(await runCommand(['validate', `--model-repository=${FIXTURES}/none`]), {
     code: 2,

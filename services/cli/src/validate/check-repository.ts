@@ -3,8 +3,8 @@ import { silentLogger } from '@tutti/chassis'
 import {
   type CheckedConfig,
   composedModels,
+  type FoundModel,
   findConfigFaults,
-  type KnownModel,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
@@ -51,7 +51,10 @@ export async function checkRepositories(paths: readonly string[]): Promise<Repor
   for (const model of scanned) models.set(model.name, await checkOne(model, engines))
   const ensembles = new RepositoryEnsembles(models)
   const found = [...models.values()].flatMap((checked) => {
-    const graph = checked.kind === 'Ensemble' ? ensembles.check(checked).faults : []
+    // Triton checks some rules twice: when it reads a config, and for an ensemble.
+    const told = new Set(checked.faults.map(({ message }) => message))
+    const all = checked.kind === 'Ensemble' ? ensembles.check(checked).faults : []
+    const graph = all.filter(({ message }) => !told.has(message))
     return [...checked.faults, ...graph].map((fault) => toProblem(checked, fault))
   })
   return {
@@ -161,7 +164,7 @@ class RepositoryEnsembles {
     return result
   }
 
-  #lookup(name: string): KnownModel | 'unknown' | 'faulty' | 'pending' {
+  #lookup(name: string): FoundModel | 'unknown' | 'faulty' {
     const found = this.#models.get(name)
     if (found === undefined) return 'unknown'
     const { config, kind, model } = found
@@ -171,7 +174,7 @@ class RepositoryEnsembles {
     // What contains itself is refused before anything is looked up, so this ends.
     if (kind === 'Ensemble') return { config: this.#check(name, config).config, readyVersions }
     if (config.input.length > 0 && config.output.length > 0) return { config, readyVersions }
-    return found.faults.length === 0 ? 'pending' : 'faulty'
+    return found.faults.length === 0 ? { config, readyVersions, isPending: true } : 'faulty'
   }
 }
 
