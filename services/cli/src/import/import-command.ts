@@ -85,8 +85,8 @@ async function writeAll(
       files.push(file)
     }
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause)
-    throw flagRefusal('--output-dir', `${folder} cannot be written: ${problem}`, cause)
+    const { message } = ServeError.from(cause)
+    throw flagRefusal('--output-dir', `${folder} cannot be written: ${message}`, cause)
   }
   return files
 }

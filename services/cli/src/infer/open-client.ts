@@ -48,8 +48,8 @@ export async function namingFile<T>(
   try {
     return await read()
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause)
-    throw new ServeError('FLAG_INVALID', `--${flag} ${file}: it cannot be read: ${problem}`, {
+    const { message } = ServeError.from(cause)
+    throw new ServeError('FLAG_INVALID', `--${flag} ${file}: it cannot be read: ${message}`, {
       details: { field: flag },
       cause,
     })

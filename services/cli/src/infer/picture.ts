@@ -54,8 +54,8 @@ function read(bytes: Uint8Array): ReturnType<typeof PNG.sync.read> {
   try {
     return PNG.sync.read(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause)
-    throw new ServeError('INVALID_REQUEST', `the PNG cannot be read: ${problem}`, { cause })
+    const { message } = ServeError.from(cause)
+    throw new ServeError('INVALID_REQUEST', `the PNG cannot be read: ${message}`, { cause })
   }
 }
 

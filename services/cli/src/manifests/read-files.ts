@@ -57,8 +57,7 @@ async function readInput(input: AsyncIterable<Uint8Array | string> | undefined):
 }
 
 function unreadable(name: string, error: unknown): ServeError {
-  const problem = error instanceof Error ? error.message : String(error)
-  return refused(name, `it cannot be read: ${problem}`, error)
+  return refused(name, `it cannot be read: ${ServeError.from(error).message}`, error)
 }
 
 function refused(name: string, problem: string, cause?: unknown): ServeError {
