@@ -27,6 +27,7 @@ type Offsets = Map<string, number>
 
 /** A message that is being read: what was given, and the path of its fields. */
 interface Message {
+  readonly lexer: TextLexer
   readonly draft: MessageDraft
   /** '' or a path with a dot behind it. */
   readonly prefix: string
@@ -57,30 +58,24 @@ function readBraced(lexer: TextLexer, name: string, onField: FieldHandler): void
   readFields(lexer, '>', onField)
 }
 
+/** Where a value stands: the lexer is before it. */
 interface Place {
+  readonly lexer: TextLexer
   readonly path: string
   readonly offsets: Offsets
 }
 
-function readMessage(
-  lexer: TextLexer,
-  field: FieldDescriptor,
-  message: string,
-  at: Place,
-): unknown {
+function readMessage(field: FieldDescriptor, message: string, at: Place): unknown {
+  const { lexer, path, offsets } = at
   const draft = newDraft(message)
-  const into = { draft, prefix: `${at.path}.`, offsets: at.offsets }
-  readBraced(lexer, field.name, (name, token) => readField(lexer, into, name, token))
+  const into = { lexer, draft, prefix: `${path}.`, offsets }
+  readBraced(lexer, field.name, (name, token) => readField(into, name, token))
   return finishDraft(draft)
 }
 
 /** Reads one `{ key: ... value: ... }`; what is missing has its default, and a key that comes again wins. */
-function readMapEntry(
-  lexer: TextLexer,
-  field: FieldDescriptor,
-  into: Map<string, unknown>,
-  at: Place,
-): void {
+function readMapEntry(field: FieldDescriptor, into: Map<string, unknown>, at: Place): void {
+  const { lexer } = at
   const { offset } = lexer.token
   let key: string | undefined
   let value: unknown
@@ -91,7 +86,7 @@ function readMapEntry(
       key = String(readScalar(lexer, field.map, `a key of "${field.name}"`))
     } else if (name === 'value') {
       if (value !== undefined) lexer.failAt(token.offset, '"value" a second time', 'it once')
-      value = readElement(lexer, field, at)
+      value = readElement(field, at)
     } else {
       lexer.fail(token, `"key" or "value" in an entry of map "${field.name}"`)
     }
@@ -105,10 +100,11 @@ function readMapEntry(
 }
 
 /** Reads `: value` or, for messages, `{...}` with or without the colon. */
-function readElement(lexer: TextLexer, field: FieldDescriptor, at: Place): unknown {
+function readElement(field: FieldDescriptor, at: Place): unknown {
+  const { lexer } = at
   if (field.type === 'message') {
     lexer.takeIf(':')
-    return readMessage(lexer, field, field.message, at)
+    return readMessage(field, field.message, at)
   }
   lexer.expect(':', `after field "${field.name}"`)
   return readValue(lexer, field)
@@ -125,8 +121,8 @@ function readValues(lexer: TextLexer, field: FieldDescriptor, read: () => void):
   lexer.expect(']', `or "," in the list of field "${field.name}"`)
 }
 
-function readField(lexer: TextLexer, message: Message, name: string, token: Token): void {
-  const { draft, offsets } = message
+function readField(message: Message, name: string, token: Token): void {
+  const { lexer, draft, offsets } = message
   const field = draft.descriptor.byName.get(name)
   if (field === undefined) {
     const near = nearestName(name, draft.descriptor.byName.keys())
@@ -138,17 +134,16 @@ function readField(lexer: TextLexer, message: Message, name: string, token: Toke
   if (!offsets.has(path)) offsets.set(path, token.offset)
   if (field.map !== undefined) {
     const entries = entriesOf(draft, field)
-    return readValues(lexer, field, () => readMapEntry(lexer, field, entries, { path, offsets }))
+    const at = { lexer, path, offsets }
+    return readValues(lexer, field, () => readMapEntry(field, entries, at))
   }
   if (field.repeated) {
     const values = listOf(draft, field)
     return readValues(lexer, field, () => {
-      const at = { path: `${path}[${values.length}]`, offsets }
+      const at = { lexer, path: `${path}[${values.length}]`, offsets }
       offsets.set(at.path, lexer.token.offset)
       values.push(
-        field.type === 'message'
-          ? readMessage(lexer, field, field.message, at)
-          : readValue(lexer, field),
+        field.type === 'message' ? readMessage(field, field.message, at) : readValue(lexer, field),
       )
     })
   }
@@ -163,7 +158,7 @@ function readField(lexer: TextLexer, message: Message, name: string, token: Toke
       `one member of oneof "${field.oneof}"`,
     )
   }
-  draft.values.set(name, readElement(lexer, field, { path, offsets }))
+  draft.values.set(name, readElement(field, { lexer, path, offsets }))
 }
 
 /**
@@ -192,8 +187,8 @@ export function locateModelConfig(
   const lexer = new TextLexer(text, path)
   const draft = newDraft('ModelConfig')
   const offsets: Offsets = new Map()
-  const message = { draft, prefix: '', offsets }
-  readFields(lexer, '', (name, token) => readField(lexer, message, name, token))
+  const message = { lexer, draft, prefix: '', offsets }
+  readFields(lexer, '', (name, token) => readField(message, name, token))
   return {
     config: finishConfig(draft),
     positionOf: (field) => lexer.positionAt(findOffset(offsets, field)),
