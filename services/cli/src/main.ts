@@ -20,7 +20,11 @@ const environment = {
 }
 process.exitCode = await runCommand()
 // A connection that is still being made would keep the process: gRPC does not give up TLS with a server that says nothing.
-if (!isServing) process.stdout.write('', (error) => error ?? process.exit())
+if (!isServing) {
+  process.stdout.write('', (error) => {
+    if (!error) process.exit()
+  })
+}
 
 /** Behind a Tab only what asks for the models is loaded: all commands take three times as long. */
 async function runCommand(): Promise<number> {

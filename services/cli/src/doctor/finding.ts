@@ -2,7 +2,7 @@ import { printable, renderJson } from '@tutti/chassis'
 import { z } from 'zod'
 import { listOf } from '../result-schema.ts'
 
-/** The schema of a result of findings. @param checks - the names of what is looked at. */
+/** The JSON that a doctor prints, as a schema. @param checks - names of its checks. */
 export function defineFindings<const T extends readonly string[]>(title: string, checks: T) {
   const Finding = z.object({
     check: z.enum(checks),

@@ -10,7 +10,7 @@ import { openRestClient } from './rest-client.ts'
  * A client of a server; the caller closes it.
  *
  * @param headers - sent with each call, beside those of the flags.
- * @param timeoutMs - for each call, in place of what the flags say.
+ * @param timeoutMs - limit of each call; it takes precedence over `--timeout-secs`.
  * @throws ServeError FLAG_INVALID for an address, or a file that cannot be read.
  */
 export async function openClient(

@@ -12,7 +12,7 @@ import { type InputSource, readInput } from './read-input.ts'
 
 /** Of one tensor, which goes in one message. */
 export const MOST_TENSOR_BYTES = 2 ** 31 - 1
-/** In a file: of an element, as JSON has it with spaces, and of what is before or between the elements. */
+/** Bytes that a file may have for each element, more than JSON with spaces takes, and for its header. */
 const MOST_ELEMENT_BYTES = 128
 const MOST_HEADER_BYTES = 2 ** 20
 

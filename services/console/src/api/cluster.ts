@@ -12,7 +12,7 @@ export const UnreadyResource = z.object({
   /** Of the condition that says it. The message of a refusal begins with the field. */
   reason: z.string(),
   message: z.string(),
-  /** The address of what the reason means. */
+  /** Address of the page that explains the reason. */
   help: z.string(),
 })
 export type UnreadyResource = Readonly<z.infer<typeof UnreadyResource>>

@@ -82,7 +82,7 @@ export function plainClient(o: PlainAccess) {
     /**
      * Reads a list again whenever something in it has changed, until it fits. @param path - with a query, e.g. `?labelSelector=`.
      *
-     * @throws Error with the names of what is in the list, after `timeoutMs`.
+     * @throws Error that names the objects in the list, after `timeoutMs`.
      */
     untilList: (path: string, fits: UntilList['fits'], timeoutMs = 240_000) =>
       watchListUntil(access, { path, fits, timeoutMs, get: (path) => must('GET', path) }),

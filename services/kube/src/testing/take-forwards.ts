@@ -9,7 +9,7 @@ const ERROR = 1
  * Has a server take forwards of ports of pods, as a kubelet does: messages of `v4.channel.k8s.io`, whose channels begin with the
  * number of the port.
  *
- * @param ports - of this machine, by those of pods; a missing one is said to take no connections.
+ * @param ports - by port of a pod, the port of this machine that stands for it; other ports of pods refuse connections.
  * @returns the paths that were asked for.
  */
 export function takeForwards(

@@ -36,7 +36,7 @@ function told({ name, conditions = {}, observed = 1, modelName }: Told) {
   }
 }
 
-/** A reader of what the lists hold; each list that it asks for is counted. */
+/** Reads the given lists, and counts the calls. */
 function setup(lists: Readonly<Record<string, readonly Told[]>>) {
   const clock = createManualClock()
   const asked: string[] = []

@@ -28,7 +28,7 @@ const METRIC_APIS: Readonly<Record<string, readonly [group: string, offer: strin
   Object: ['custom.metrics.k8s.io', 'an adapter such as prometheus-adapter'],
   External: ['external.metrics.k8s.io', 'an adapter such as KEDA'],
 }
-/** How old a resource must be that no operator has looked at: longer than an operator takes to start, since its lack is a fault here, and only a hint in status. */
+/** An operator looks at a new resource within this time, even if it has yet to start. `status`, which only hints at it, waits less. */
 const LOOK_MS = 60_000
 
 /** What there is in the namespace that is examined. */
