@@ -17,7 +17,7 @@ export interface NextRequestOptions {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** Whether a caller may see single requests, which may be those of others: with identities only one that may change the server. */
+/** Whether a caller may see requests of others, replicas, and what is not ready: with identities only one that may change the server. */
 export function maySeeOperations({ identity }: Pick<InferenceBackend, 'identity'>): boolean {
   return identity?.mayControl ?? true
 }

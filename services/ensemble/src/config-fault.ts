@@ -49,10 +49,8 @@ export function toMappingFault(config: ModelConfig, fault: MappingFault): Config
   }
   const [own, other] = [show(fault.next), show(fault.first)]
   const label = labelOf(config, fault.tensor, fault.first)
-  const message =
-    at.side === 'input'
-      ? `'${model.name}' takes ${own}, ${label} is ${other}`
-      : `'${model.name}' makes ${own}, ${label} is ${other}`
+  const verb = at.side === 'input' ? 'takes' : 'makes'
+  const message = `'${model.name}' ${verb} ${own}, ${label} is ${other}`
   return { reason: fault.kind === 'datatype' ? 'DatatypeMismatch' : 'ShapeMismatch', path, message }
 }
 

@@ -1,9 +1,10 @@
 // needs: nats
-import { createLogger } from '@tutti/chassis'
+import { createLogger, systemClock } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { EMPTY_CONTEXT, type FindExecutor } from '@tutti/tensor'
 import t from 'tap'
+import { TransportEvents } from './log-events.ts'
 import {
   brokerAt,
   collect,
@@ -24,6 +25,19 @@ function linesOf(level: 'info' | 'debug') {
   const destination = { write: (line: string) => lines.push(line) }
   return { lines, log: createLogger({ level, name: 'test', destination }) }
 }
+
+await t.test('clients cannot fill the log with failures of an engine', (t) => {
+  const { lines, log } = linesOf('info')
+  const events = TransportEvents.ofMember({ member: 'step', log, clock: systemClock })
+  const tellAll = (reason: 'ENGINE_FAILED' | 'INTERNAL') => {
+    for (let i = 0; i < 1000; i++) events.callFailed(envelope(0), new ServeError(reason, 'no'))
+    return lines.splice(0).length
+  }
+  const told = tellAll('ENGINE_FAILED')
+  t.ok(told > 0 && told < 500, `${told} lines`)
+  t.equal(tellAll('INTERNAL'), 1000, 'faults of Tutti are all told')
+  t.end()
+})
 
 await t.test('the lines of members', WITH_NATS, async (t) => {
   const server = await startNatsServer()

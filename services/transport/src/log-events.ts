@@ -14,7 +14,7 @@ export class TransportEvents {
   readonly #log: Logger
   readonly #ofCalls: Logger
 
-  /** @param ofCalls - logger for lines about calls: not limited, so that each failed request is found. */
+  /** @param ofCalls - logger for faults of Tutti in calls: not limited, so that each is found. What clients can cause is limited. */
   constructor(log: Logger, ofCalls = log) {
     this.#log = log
     this.#ofCalls = ofCalls
@@ -120,7 +120,7 @@ export class TransportEvents {
       error,
     })
     if (error.reason === 'INTERNAL') this.#ofCalls.error('call failed', fields())
-    else if (OF_ENGINES.has(error.reason)) this.#ofCalls.warn('call failed', fields())
+    else if (OF_ENGINES.has(error.reason)) this.#log.warn('call failed', fields())
     else if (this.#ofCalls.isDebug) this.#ofCalls.debug('call refused', fields())
   }
 
