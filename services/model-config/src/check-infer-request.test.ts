@@ -304,3 +304,39 @@ await t.test('any request passes or is refused with a typed error', async (t) =>
   )
   t.pass('held for every request tried')
 })
+
+await t.test(
+  'many inputs are refused in the time that their names take, before they are compared',
+  (t) => {
+    const long = 'n'.repeat(4090)
+    const cpuMs = (count: number, times: number): number => {
+      const inputs = Array.from({ length: count }, (_, i) => tensor(`${long}${i}`, 'INT16', [2, 3]))
+      const before = process.threadCpuUsage()
+      for (let i = 0; i < times; i += 1) {
+        t.throws(() => checkInferRequest(PLAIN, request(inputs)), /expected 1 inputs/)
+      }
+      const { user, system } = process.threadCpuUsage(before)
+      return (user + system) / 1000
+    }
+    const [few, many] = [cpuMs(250, 16), cpuMs(4000, 1)]
+    // What compares each with all others takes 16 times as long.
+    t.ok(many < 6 * few + 50, `${few} and ${many} ms of processor time`)
+    t.end()
+  },
+)
+
+await t.test('an error lists no more names than one reads', (t) => {
+  const inputs = Array.from({ length: 4000 }, (_, i) => tensor(`input ${i}`, 'INT16', [2, 3]))
+  try {
+    checkInferRequest(PLAIN, request(inputs))
+    t.fail('these are too many')
+  } catch (error) {
+    const { message } = ServeError.from(error)
+    t.match(
+      message,
+      /got 4000 inputs .* Got input\(s\) \['input 0','input 1',.*,\.\.\.\], but missing/,
+    )
+    t.ok(message.length < 6000, `${message.length} characters`)
+  }
+  t.end()
+})

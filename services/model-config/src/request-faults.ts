@@ -35,9 +35,18 @@ function toRequestError(rules: RequestRules, request: InferRequest, fault: Fault
   return toError(rules, { ...fault, text: requestPrefix(request.context.id) + fault.text })
 }
 
+/** The name of the first input that stands in the list once more. */
+export function firstTwin(inputs: readonly Pick<NamedTensor, 'name'>[]): string | undefined {
+  const seen = new Set<string>()
+  for (const { name } of inputs) {
+    if (seen.has(name)) return name
+    seen.add(name)
+  }
+  return undefined
+}
+
 export function duplicateFault(rules: RequestRules, request: InferRequest): ServeError {
-  const names = request.inputs.map(({ name }) => name)
-  const field = names.find((name, i) => names.indexOf(name) !== i) ?? ''
+  const field = firstTwin(request.inputs) ?? ''
   const text = `input '${field}' already exists in request`
   return toRequestError(rules, request, { reason: 'INVALID_REQUEST', text, field })
 }
@@ -52,8 +61,16 @@ function unknownInput(rules: RequestRules, field: string): ServeError {
   return toError(rules, { reason: 'INVALID_REQUEST', text, field })
 }
 
+/** Characters of a list of names in an error, but for those of its last name: a request may have thousands of long ones. */
+const LISTED_CHARACTERS = 4096
+
 function quoteNames(names: readonly string[]): string {
-  return names.map((name) => `'${name}'`).join(',')
+  let text = ''
+  for (const name of names) {
+    if (text.length > LISTED_CHARACTERS) return `${text},...`
+    text += text === '' ? `'${name}'` : `,'${name}'`
+  }
+  return text
 }
 
 /** Only the number is checked, so an optional input can stand in for a missing one (triton-semantics 9.8). */

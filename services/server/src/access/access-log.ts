@@ -123,7 +123,8 @@ export class AccessLog {
 
   /** @returns the error for a caller that may not change the server, noted here. */
   denied(caller: Caller, identity: string | undefined): ServeError {
-    const [, action = ''] = /([^/]*)$/.exec(caller.path ?? '') ?? []
+    const { path = '' } = caller
+    const action = path.slice(path.lastIndexOf('/') + 1)
     const error = controlDenied(action, identity)
     this.refused(toAudited(caller, identity, error), error)
     return error

@@ -22,7 +22,9 @@ const LEAST_BYTES = 1024
 export function compressAnswers(serve: Handler, level: CompressionLevel): Handler {
   if (level === 'none') return serve
   return (call, definition) => {
-    const accepted = (call.headers['grpc-accept-encoding'] ?? '').split(/\s*,\s*/)
+    // Not split at a pattern with blanks before the comma: it would look at each of many blanks for a comma behind all others.
+    const listed = (call.headers['grpc-accept-encoding'] ?? '').split(',')
+    const accepted = listed.map((name) => name.trim())
     const encoding = [...ENCODERS.keys()].find((name) => accepted.includes(name))
     if (encoding !== undefined) {
       call.answer = new CompressedAnswer(call.stream, encoding, ZLIB_LEVELS[level])

@@ -55,8 +55,9 @@ function toLoadParameter([name, value]: readonly [string, unknown]): ControlPara
 /** Node reads what it can of base64; what is not all of it would load as another file. */
 function toBytes(name: string, text: string): Uint8Array {
   const packed = text.replace(/[\r\n]/g, '')
+  // Its end alone is searched for the padding: a pattern would look at each `=` for whether none but such follow.
+  const digits = packed.length - (/={0,2}$/.exec(packed.slice(-2))?.[0].length ?? 0)
   const bytes = Buffer.from(packed, 'base64')
-  const digits = packed.replace(/=+$/, '').length
   if (digits === Math.ceil((bytes.byteLength * 4) / 3) && /^[A-Za-z0-9+/]*={0,2}$/.test(packed)) {
     return bytes
   }
