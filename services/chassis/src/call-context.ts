@@ -1,4 +1,4 @@
-import type { CancelSignal } from '@tutti/errors'
+import type { ByteCount, CancelSignal } from '@tutti/errors'
 
 /** Time as a parameter, so that tests drive it. */
 export interface Clock {
@@ -27,4 +27,6 @@ export interface CallContext {
   readonly signal: CancelSignal
   readonly deadlineAt?: number
   readonly trace?: TraceParent
+  /** Counts what is made for the request beside itself and its answer; absent where nothing bounds it. */
+  readonly memory?: ByteCount
 }

@@ -1,4 +1,4 @@
-import type { CancelSignal, ServeError } from '@tutti/errors'
+import type { ByteCount, CancelSignal, ServeError } from '@tutti/errors'
 import type { CallContext, Clock, TraceParent } from './call-context.ts'
 import { deadlineError, signalError } from './signal-error.ts'
 
@@ -36,6 +36,7 @@ export interface CallScopeOptions {
   /** Its abort and its reason carry over; it may live for long. */
   readonly parent?: CancelSignal
   readonly trace?: TraceParent | undefined
+  readonly memory?: ByteCount | undefined
 }
 
 /**
@@ -63,11 +64,12 @@ class ScopeSignal implements CallScope, CancelSignal {
 
   constructor(o: CallScopeOptions) {
     this.#o = o
-    const { clock, remainingMs: limitMs = Number.POSITIVE_INFINITY, trace } = o
+    const { clock, remainingMs: limitMs = Number.POSITIVE_INFINITY, trace, memory } = o
     this.context = {
       signal: this,
       ...(limitMs !== Number.POSITIVE_INFINITY && { deadlineAt: clock.now() + limitMs }),
       ...(trace !== undefined && { trace }),
+      ...(memory !== undefined && { memory }),
     }
   }
 

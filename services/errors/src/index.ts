@@ -1,5 +1,6 @@
 export { helpAddress, SITE } from './addresses.ts'
 export { assert, bug } from './assert.ts'
+export type { ByteCount } from './byte-count.ts'
 export type { CancelSignal } from './cancel-signal.ts'
 export { STATUS_CODES, type StatusCode } from './codes.ts'
 export { nearestName } from './nearest-name.ts'

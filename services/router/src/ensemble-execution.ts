@@ -15,6 +15,7 @@ import { NO_TIMES } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
 import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
 import { callHedged } from './hedged-call.ts'
+import { HeldBytes, type Holding } from './held-bytes.ts'
 import { lendOn } from './lend-tensors.ts'
 import { callModel, type ModelCall } from './model-call.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
@@ -32,6 +33,8 @@ interface HeldTensor {
   /** Undefined for ordinary memory. */
   readonly retain: Lent['retain']
   readonly giveBack: (() => void) | undefined
+  /** How the run counts it. */
+  readonly holding: Holding
 }
 
 /**
@@ -73,6 +76,8 @@ class EnsembleExecution {
   readonly #events: RunEvent[] = []
   readonly #tensors = new Map<number, HeldTensor>()
   #lastTensor = 0
+  /** Absent where nothing bounds the memory of requests. */
+  readonly #held: HeldBytes | undefined
   /** By step. */
   readonly #attempts: number[] = []
   #isApplying = false
@@ -113,6 +118,8 @@ class EnsembleExecution {
     this.#steps = target.steps ?? resolveSteps(target, plan)
     this.#run = createEnsembleRun(plan, { context: request.context, requestedOutputs })
     this.#slots = plan.stepSlots.maxInflightRequests === 0 ? undefined : slotsOf(plan)
+    const { memory } = context
+    this.#held = memory && new HeldBytes(memory)
     const { name, maxInFlightRequests, timeoutMs } = plan
     const count = o.inFlight.get(name) ?? 0
     if (maxInFlightRequests !== undefined && count >= maxInFlightRequests) {
@@ -122,7 +129,8 @@ class EnsembleExecution {
     this.#timeout = timeoutMs === undefined ? undefined : openTimeout(timeoutMs, context, o.clock)
     this.#context = this.#timeout?.context ?? context
     this.#stepScope = openCallScope({ clock: o.clock })
-    this.#stepContext = { ...this.#context, signal: this.#stepScope.context.signal }
+    const { signal } = this.#stepScope.context
+    this.#stepContext = { ...this.#context, ...(memory && { memory }), signal }
   }
 
   start(): void {
@@ -134,7 +142,7 @@ class EnsembleExecution {
     signal.addEventListener('abort', this.#onAbort, { once: true })
     const { inputs, retain } = this.#call.request
     this.#isApplying = true
-    this.#applyAll(this.#run.start(this.#hold(inputs, retain)))
+    this.#applyAll(this.#run.start(this.#hold(inputs, retain, true)))
     this.#drainEvents()
   }
 
@@ -211,7 +219,12 @@ class EnsembleExecution {
   #responded(execution: number, response: StepResponse): void {
     this.#addTimes(response.times)
     const { index, final, parameters } = response
-    const outputs = this.#hold(response.outputs, response.retain)
+    let outputs: Map<string, TensorEntry>
+    try {
+      outputs = this.#hold(response.outputs, response.retain)
+    } catch (error) {
+      return this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
+    }
     this.#dispatch({ type: 'StepResponded', execution, index, final, outputs, parameters })
   }
 
@@ -243,24 +256,36 @@ class EnsembleExecution {
     this.#sink.send(final ? { ...response, times: this.#times, ...lent } : { ...response, ...lent })
   }
 
-  #hold(tensors: readonly NamedTensor[], retain: Lent['retain']): Map<string, TensorEntry> {
+  /** @param isOwn - they are the request's. @throws ServeError OVERLOADED without holding any. */
+  #hold(
+    tensors: readonly NamedTensor[],
+    retain: Lent['retain'],
+    isOwn = false,
+  ): Map<string, TensorEntry> {
     const held = new Map<string, TensorEntry>()
     if (retain !== undefined) this.#hasLent = true
-    for (const { name, datatype, shape, data } of tensors) {
-      const ref = ++this.#lastTensor
-      this.#tensors.set(ref, { data, retain, giveBack: retain?.() })
-      held.set(name, { ref, datatype, shape })
-      this.#o.memory.count += 1
-      this.#o.memory.bytesInUse += data.byteLength
+    try {
+      for (const { name, datatype, shape, data } of tensors) {
+        const holding = (isOwn ? this.#held?.holdOwn(data) : this.#held?.hold(data)) ?? 0
+        const ref = ++this.#lastTensor
+        this.#tensors.set(ref, { data, retain, giveBack: retain?.(), holding })
+        held.set(name, { ref, datatype, shape })
+        this.#o.memory.count += 1
+        this.#o.memory.bytesInUse += data.byteLength
+      }
+    } catch (error) {
+      for (const { ref } of held.values()) this.#release(ref)
+      throw error
     }
     return held
   }
 
   #release(ref: number): void {
-    const { data, giveBack } = this.#heldTensor(ref)
+    const { data, giveBack, holding } = this.#heldTensor(ref)
     this.#tensors.delete(ref)
     this.#o.memory.count -= 1
     this.#o.memory.bytesInUse -= data.byteLength
+    this.#held?.release(holding)
     giveBack?.()
   }
 
@@ -293,6 +318,7 @@ class EnsembleExecution {
   #end(): void {
     this.#context.signal.removeEventListener('abort', this.#onAbort)
     this.#timeout?.close()
+    this.#held?.end()
     const { inFlight } = this.#o
     const left = (inFlight.get(this.#plan.name) ?? 0) - 1
     if (left > 0) inFlight.set(this.#plan.name, left)

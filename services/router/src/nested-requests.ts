@@ -43,9 +43,9 @@ export function createNestedExecutors({
 }: NestedRequestsOptions): FindExecutor {
   let open = 0
   const execute = (target: ModelTarget, ...[request, sink, options]: Execute): void => {
-    const { signal: parent, deadlineAt, trace, origin, stepTraces } = options
+    const { signal: parent, deadlineAt, trace, origin, stepTraces, memory } = options
     const remainingMs = deadlineAt === undefined ? undefined : deadlineAt - clock.now()
-    const scope = openCallScope({ clock, parent, remainingMs, trace })
+    const scope = openCallScope({ clock, parent, remainingMs, trace, memory })
     open += 1
     const end = (): void => {
       scope.close()

@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 export interface AdmissionBounds {
   /** Requests from their last byte to their answer; a request stream counts as one while it has a request. */
   readonly maxRequests: number
-  /** Bytes of request bodies, half read or in flight, and of answers until their clients have taken them. */
+  /** Bytes of request bodies, half read or in flight, of tensors between steps, and of answers until their clients have taken them. */
   readonly maxBytes: number
 }
 

@@ -97,7 +97,7 @@ export const SERVER_FLAGS = {
     default: ADMISSION_DEFAULTS.maxBytes,
     unit: 'bytes',
     description:
-      'Bytes of requests in flight and of responses that clients have not read yet, over all ports.',
+      'Bytes of requests in flight, of tensors between steps of ensembles, and of responses that clients have not read yet, over all ports.',
   },
   'allow-client-shm': {
     type: 'bool',

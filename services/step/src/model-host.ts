@@ -107,7 +107,7 @@ function inherited(
   const asked = { step: '', attempt: 1, ...(isDecoupled && { isDecoupled }) }
   const [deepest] = callers.toSorted((a, b) => depth(b) - depth(a))
   if (deepest === undefined) return { origin: { requestKey: '', callers: [], ...asked } }
-  const { origin, trace } = deepest.options
+  const { origin, trace, memory } = deepest.options
   const deadlineAt = Math.max(...callers.map((caller) => caller.deadlineAt))
   return {
     origin: {
@@ -117,6 +117,7 @@ function inherited(
     },
     ...(deadlineAt !== Number.POSITIVE_INFINITY && { deadlineAt }),
     ...(trace !== undefined && { trace }),
+    ...(memory !== undefined && { memory }),
   }
 }
 

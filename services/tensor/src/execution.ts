@@ -1,4 +1,4 @@
-import type { CancelSignal, Reason, ServeError } from '@tutti/errors'
+import type { ByteCount, CancelSignal, Reason, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters } from './tensor.ts'
 
 /** What travels unchanged from the client's request to every step that works on it (triton-semantics 1.7). */
@@ -162,6 +162,8 @@ export interface ExecuteOptions {
   /** When the time is over, by the clock of this process; absent for no deadline. */
   readonly deadlineAt?: number
   readonly trace?: TraceContext
+  /** Counts what is made for the request beside itself and its answer; absent where nothing bounds it. */
+  readonly memory?: ByteCount
   /** Absent for a client's request before it is admitted. */
   readonly origin?: RequestOrigin
   /** Of a request whose steps are traced; absent for all others. */

@@ -85,15 +85,17 @@ export class ServerCalls implements Iterable<ServerCall> {
     const { headers } = of.stream
     const { clock, admission, maxMessageBytes, log } = this.#o
     const timeout = headers['grpc-timeout']
+    const ticket = (method.isAdmitted ? admission : this.#control).open()
     const scope = openCallScope({
       clock,
+      memory: ticket,
       remainingMs: timeout === undefined ? undefined : parseGrpcTimeout(timeout),
       trace: headers['traceparent'] === undefined ? undefined : readTrace(headers),
     })
     const call = new ServerCall({
       ...of,
       scope,
-      ticket: (method.isAdmitted ? admission : this.#control).open(),
+      ticket,
       maxMessageBytes: method.isAdmitted ? maxMessageBytes : CONTROL_BOUNDS.maxMessageBytes,
       memory: method.memory,
       clock,

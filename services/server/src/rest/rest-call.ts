@@ -51,7 +51,7 @@ export class RestCall {
   constructor(o: RestCallOptions) {
     this.#o = o
     this.backend = o.backend
-    this.context = o.context
+    this.context = { ...o.context, memory: this }
     this.parameters = o.parameters
   }
 
