@@ -15,7 +15,7 @@ import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { addedBy, controlModel, repositoryIndex } from './control-churn.ts'
 import { parseLine, refusedServe, type Serving, serve } from './serving.ts'
-import { BROKEN, copyModels, tempFolder } from './temp-repository.ts'
+import { addBrokenVersion, BROKEN, copyModels, tempFolder } from './temp-repository.ts'
 import { runTritonChecks } from './triton-client.ts'
 
 t.setTimeout(600_000)
@@ -143,6 +143,13 @@ await t.test('the mode poll follows the repository by contents', async (t) => {
   await until('the broken file was tried', () =>
     serving.process.lines.some((line) => line.includes('not a valid ONNX model')),
   )
+  t.equal(await addedBy(serving, 'versioned'), 2)
+  t.comment('a version that fails is listed beside those that are served')
+  await addBrokenVersion(repository, 'versioned', 4)
+  await until('the broken version is listed', async () =>
+    (await indexOf(serving)).some((line) => /^versioned 4: UNAVAILABLE .*valid ONNX/.test(line)),
+  )
+  t.ok((await indexOf(serving)).includes('versioned 3: READY'))
   t.equal(await addedBy(serving, 'versioned'), 2)
 
   await rm(model, { recursive: true })

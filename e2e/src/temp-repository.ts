@@ -1,4 +1,4 @@
-import { appendFile, cp, mkdtemp, rm } from 'node:fs/promises'
+import { appendFile, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -32,6 +32,20 @@ export async function copyModels(
     await appendFile(join(folder, model, 'config.pbtxt'), `\n${text}\n`)
   }
   return folder
+}
+
+/** Adds a version that does not load to a model of a copied repository whose `version_policy` is `specific`. */
+export async function addBrokenVersion(
+  folder: string,
+  model: string,
+  version: number,
+): Promise<void> {
+  const directory = join(folder, model, String(version))
+  await mkdir(directory)
+  await writeFile(join(directory, 'model.onnx'), 'no model')
+  const path = join(folder, model, 'config.pbtxt')
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace(/versions: \[(.*?)\]/, `versions: [$1, ${version} ]`))
 }
 
 /** Text for a config.pbtxt: so many instances. */

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
 import { until } from '@tutti/chassis/testing'
 import t from 'tap'
-import { addedBy } from '../control-churn.ts'
+import { addedBy, repositoryIndex } from '../control-churn.ts'
 import { ask, openClient } from '../grpc-client.ts'
 import { restCall } from '../rest-call.ts'
 import type { Target } from '../serving.ts'
-import { copyModels, tempFolder } from '../temp-repository.ts'
+import { addBrokenVersion, copyModels, tempFolder } from '../temp-repository.ts'
 import { SKIP, startHarness } from './harness.ts'
 
 t.setTimeout(900_000)
@@ -68,4 +68,11 @@ await t.test('routers and steps follow their repositories', { skip: SKIP }, asyn
   await cp(join(repository, 'versioned/2/model.onnx'), `${file}~`)
   await rename(`${file}~`, file)
   await until('the change is served', async () => (await tryAdded(router, 'ens_versioned')) === 3)
+  await addBrokenVersion(repository, 'versioned', 4)
+  await until('the broken version is listed beside those that are served', async () => {
+    const lines = (await repositoryIndex(router)).filter(({ name }) => name === 'versioned')
+    t.match(lines[1], { version: '3', state: 'READY' })
+    return /valid ONNX/.test(lines.find(({ version }) => version === '4')?.reason ?? '')
+  })
+  t.equal(await addedBy(router, 'ens_versioned'), 3)
 })

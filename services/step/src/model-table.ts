@@ -86,13 +86,31 @@ export class ModelTable {
     const before = this.byName.get(next.name)
     const versions = new Map(next.versions)
     for (const old of before?.versions.values() ?? []) {
-      if (!versions.has(old.version)) versions.set(old.version, toUnlisted(old))
+      // A failure is told until a load does without that version: it would keep the server from being ready.
+      if (!versions.has(old.version) && !hasFailed(old)) versions.set(old.version, toUnlisted(old))
     }
-    const model = { ...next, versions: new Map([...versions].toSorted(([a], [b]) => a - b)) }
+    const model = { ...next, versions: ascending(versions) }
     this.byName.set(model.name, model)
     this.#begin(model)
     if (before !== undefined) this.#retire(before, model)
     this.#forgetSome()
+    this.#o.changed()
+  }
+
+  /**
+   * Lists, beside the versions that are served, those of the last load that are not.
+   *
+   * @param versions - none if that load was right; then former failures go.
+   */
+  listFailed(name: string, versions: HostedModel['versions']): void {
+    const before = this.byName.get(name)
+    if (before === undefined) return
+    if (versions.size === 0 && ![...before.versions.values()].some(hasFailed)) return
+    const listed = new Map([...before.versions].filter(([, old]) => !hasFailed(old)))
+    for (const failed of versions.values()) {
+      if (listed.get(failed.version)?.serving === undefined) listed.set(failed.version, failed)
+    }
+    this.byName.set(name, { ...before, versions: ascending(listed) })
     this.#o.changed()
   }
 
@@ -208,6 +226,14 @@ function toUnlisted(old: HostedVersion): HostedVersion {
   const none = { version: old.version, revision: old.revision, serving: undefined }
   if (old.serving !== undefined) return { ...none, state: 'UNLOADING', reason: '' }
   return old.state === 'LOADING' ? { ...none, state: 'UNAVAILABLE', reason: 'unloaded' } : old
+}
+
+function hasFailed({ state, reason }: HostedVersion): boolean {
+  return state === 'UNAVAILABLE' && reason !== 'unloaded'
+}
+
+function ascending(versions: HostedModel['versions']): HostedModel['versions'] {
+  return new Map([...versions].toSorted(([a], [b]) => a - b))
 }
 
 function isUnloaded({ versions }: HostedModel): boolean {

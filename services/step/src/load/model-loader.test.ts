@@ -1,87 +1,18 @@
-import { stat, writeFile } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { ModelRepository } from '@tutti/repository'
 import { ServerMetrics } from '@tutti/server'
-import t, { type Test } from 'tap'
-import type { Step } from '../step.ts'
-import { openStep } from '../step.ts'
-import type { StepOptions } from '../step-options.ts'
-import { stepOptions } from '../testing/open-test-step.ts'
-import { ScriptedEngine } from '../testing/scripted-engine.ts'
-import { floats, RecordingSink, requestContext } from '../testing/step-builders.ts'
-
-const CONFIG = `backend: "scripted"
-input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] }
-output { name: "y" data_type: TYPE_FP32 dims: [ -1 ] }
-version_policy { all { } }`
-
-/** The same as JSON, for load requests. */
-const JSON_CONFIG = JSON.stringify({
-  backend: 'scripted',
-  input: [{ name: 'x', data_type: 'TYPE_FP32', dims: [-1] }],
-  output: [{ name: 'y', data_type: 'TYPE_FP32', dims: [-1] }],
-})
-
-type Versions = Readonly<Record<number, { readonly f: string }>>
-
-async function open(
-  t: Test,
-  models: Readonly<Record<string, Versions>>,
-  o: Partial<StepOptions> = {},
-) {
-  const directory = t.testdir({
-    repository: Object.fromEntries(
-      Object.entries(models).map(([name, versions]) => [
-        name,
-        { 'config.pbtxt': CONFIG, ...versions },
-      ]),
-    ),
-    temporary: {},
-  })
-  const repository = new ModelRepository({
-    paths: [join(directory, 'repository')],
-    temporaryDirectory: join(directory, 'temporary'),
-  })
-  const engine = new ScriptedEngine()
-  engine.isImmediate = true
-  const step = openStep(stepOptions({ repository, engines: [engine], ...o }))
-  t.teardown(async () => {
-    await step.close()
-    await repository.close()
-  })
-  const write = (path: string, text: string): Promise<void> =>
-    writeFile(join(directory, 'repository', path), text)
-  return { step, engine, write, states: () => states(step) }
-}
-
-/** `version: STATE reason` of a model's versions, or its reason. */
-function states(step: Step, name = 'm'): readonly string[] {
-  const model = step.served().find((served) => served.name === name)
-  if (model === undefined) return []
-  if (model.versions.length === 0) return [model.reason]
-  return model.versions.map((v) => `${v.version}: ${v.state} ${v.reason}`.trimEnd())
-}
-
-function revisionOf(step: Step, version = 1): string {
-  const [model] = step.served()
-  return model?.versions.find((v) => v.version === version)?.revision ?? ''
-}
-
-/** A request that pinned a revision. */
-function send(step: Step, revision: string, version = 1) {
-  const sink = new RecordingSink()
-  const inputs = [floats('x', [4])]
-  const request = { context: requestContext(), requestedOutputs: [], inputs }
-  const { signal } = new AbortController()
-  step.executor({ model: 'm', version, revision }).execute(request, sink, { signal })
-  return { sink, done: sink.all }
-}
-
-/** Waits for something that happens by itself. */
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise(setImmediate)
-}
+import t from 'tap'
+import {
+  LOADER_CONFIG as CONFIG,
+  LOADER_JSON_CONFIG as JSON_CONFIG,
+  openLoaderRig as open,
+  revisionOf,
+  sendPinned as send,
+  sentPinned as sent,
+  statesOf as states,
+  untilSo as until,
+} from '../testing/loader-rig.ts'
 
 await t.test('a model is LOADING, READY, UNLOADING while it drains, and unloaded', async (t) => {
   const { step, engine, states } = await open(t, { m: { 1: { f: 'a' } } })
@@ -145,12 +76,6 @@ await t.test(
     t.match(await sent(step, revision), /^UNAVAILABLE REVISION_GONE/)
   },
 )
-
-async function sent(step: Step, revision: string): Promise<string> {
-  const { sink, done } = send(step, revision)
-  await done
-  return sink.outcome
-}
 
 await t.test('a revision that comes back takes over the requests that pinned it', async (t) => {
   const { step, engine, write } = await open(

@@ -101,6 +101,7 @@ export class ModelLoader {
     // As in Triton, a configuration that came with a load stays in force over plain loads of the same files.
     const wanted = overrides === undefined ? served?.filesDigest : served?.digest
     if (isServed(served) && wanted === opened.digest) {
+      this.#o.table.listFailed(name, new Map())
       await opened.release()
       return
     }
@@ -145,6 +146,7 @@ export class ModelLoader {
     const stays = isServed(before) || (isNothing && before !== undefined)
     // What is served stays if what should take its place cannot be served.
     if (error === undefined || !stays) table.put(model)
+    else if (model.versions.size > 0) table.listFailed(model.name, model.versions)
     if (error === undefined) return
     this.#countFailure(overrides)
     await model.release()
