@@ -61,7 +61,7 @@ class TestReceived(BoundCase):
         self.assertEqual(request._release_flags, pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL)
         request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
         self.assertEqual(request._release_flags, 2)
-        with self.assertRaisesRegex(TypeError, "'flags' must not be negative, got -1"):
+        with self.assertRaisesRegex(TypeError, "'flags' must be from 0 to 4294967295, got -1"):
             request.set_release_flags(-1)
 
     def test_belongs_to_its_process(self):
@@ -243,15 +243,43 @@ class TestMade(BoundCase):
         self.assertEqual((request.correlation_id(), request.timeout(), request.model_version()), (7, 5, 2))
         self.assertIs(type(request.correlation_id()), int)
 
+    def test_takes_texts_in_bytes(self):
+        request = bls(request_id=b"id", model_name=b"m", requested_output_names=[b"OUT"])
+        self.assertEqual((request.request_id(), request.model_name()), ("id", "m"))
+        self.assertEqual(request.requested_output_names(), {"OUT"})
+
+    def test_refuses_what_says_not_whether_it_is_decoupled(self):
+        for value in (None, "yes", [], {}):
+            for call in (bls().exec, bls().async_exec):
+                with self.subTest(value=value), self.assertRaisesRegex(TypeError, "'decoupled' must be bool, got"):
+                    call(value)
+
+    def test_takes_only_members_for_kinds_and_codes(self):
+        for make in (
+            lambda: pb_utils.TritonError("t", 3),
+            lambda: pb_utils.TritonError("t", 99),
+            lambda: pb_utils.PreferredMemory(1),
+            lambda: pb_utils.Logger.log("m", 2),
+            lambda: pb_utils.Logger.log("m", "INFO"),
+            lambda: pb_utils.Logger.log("m", None),
+        ):
+            self.assertRaises(TypeError, make)
+
     def test_refuses_what_cannot_be_sent(self):
         failures = [
             ({"inputs": [None]}, pb_utils.TritonModelException, "id '' and model name 'm' should not be empty"),
             ({"requested_output_names": [""]}, pb_utils.TritonModelException, "Requested output name for request"),
             ({"correlation_id": 1.5}, pb_utils.TritonModelException, "Correlation ID must be integer or string"),
             ({"requested_output_names": "OUT"}, TypeError, "must be a list of str"),
-            ({"correlation_id": -1}, TypeError, "'correlation_id' must not be negative, got -1"),
-            ({"flags": -1}, TypeError, "'flags' must not be negative, got -1"),
-            ({"timeout": -5}, TypeError, "'timeout' must not be negative, got -5"),
+            ({"correlation_id": -1}, RuntimeError, "'correlation_id' must be from 0 to 18446744073709551615, got -1"),
+            ({"correlation_id": 2**64}, RuntimeError, "'correlation_id' must be from 0"),
+            ({"correlation_id": None}, TypeError, "'correlation_id' must be int or str, got None"),
+            ({"flags": -1}, TypeError, "'flags' must be from 0 to 4294967295, got -1"),
+            ({"flags": 2**32}, TypeError, "'flags' must be from 0"),
+            ({"timeout": -5}, TypeError, "'timeout' must be from 0 to 18446744073709551615, got -5"),
+            ({"trace": None}, TypeError, "'trace' must be InferenceTrace, got NoneType"),
+            ({"preferred_memory": None}, TypeError, "'preferred_memory' must be PreferredMemory, got NoneType"),
+            ({"model_version": 2**63}, TypeError, "'model_version' must be from -9223372036854775808"),
             ({"timeout": 1.5}, TypeError, "'timeout' must be int, got float"),
             ({"model_version": "1"}, TypeError, "'model_version' must be int, got str"),
             ({"model_name": None}, TypeError, "'model_name' must be str, got NoneType"),

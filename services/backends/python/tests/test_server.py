@@ -147,7 +147,7 @@ class TestMetrics(BoundCase):
             with self.assertRaises(pb_utils.TritonModelException) as raised:
                 attempt()
             self.assertEqual(str(raised.exception), text)
-        with self.assertRaisesRegex(TypeError, "'kind' must be int, got str"):
+        with self.assertRaisesRegex(TypeError, "'kind' must be MetricKind, got str"):
             pb_utils.MetricFamily("n", "d", "counter")
 
     def test_take_buckets_and_labels_as_triton_does(self):

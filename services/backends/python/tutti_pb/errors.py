@@ -49,7 +49,7 @@ class TritonError:
 
     def __init__(self, message: str, code: TritonErrorCode = TritonErrorCode.INTERNAL):
         self._message = expect(message, str, "TritonError", "message")
-        self._code = TritonErrorCode(expect(code, int, "TritonError", "code"))
+        self._code = expect(code, TritonErrorCode, "TritonError", "code")
 
     def message(self) -> str:
         """The text."""
@@ -66,23 +66,38 @@ class TritonError:
         return f"TritonError({self._message!r}, {self._code.name})"
 
 
-def expect_unsigned(value, where: str, argument: str) -> int:
-    """Returns a whole number that is not negative, else raises TypeError, as Triton's bindings do for an unsigned argument."""
+INT64 = (-(2**63), 2**63 - 1)
+UINT64 = (0, 2**64 - 1)
+UINT32 = (0, 2**32 - 1)
+
+
+def expect_integer(value, bounds: tuple[int, int], where: str, argument: str) -> int:
+    """Returns a whole number within bounds, else raises TypeError, as Triton's bindings do for an integer of so many bits."""
     number = expect(value, int, where, argument)
-    if number < 0:
-        raise TypeError(f"{where}: '{argument}' must not be negative, got {number}")
+    least, most = bounds
+    if not least <= number <= most:
+        raise TypeError(f"{where}: '{argument}' must be from {least} to {most}, got {number}")
     return number
+
+
+def expect_truth(value, where: str, argument: str) -> bool:
+    """Returns whether a bool, or a number, is true, else raises TypeError."""
+    if value is None or not hasattr(type(value), "__bool__"):
+        raise TypeError(f"{where}: '{argument}' must be bool, got {type(value).__name__}")
+    return bool(value)
 
 
 def expect(value, kind, where: str, argument: str):
     """
-    Returns the value if it is of that type, else raises TypeError: Triton's bindings convert nothing either, so a model
-    that relied on a conversion would not run there.
+    Returns the value if it is of that type, else raises TypeError: Triton's bindings convert nothing but integers of NumPy and
+    UTF-8, so a model that relied on a conversion would not run there.
     """
     if isinstance(value, kind):
         return value
     if kind is int and isinstance(value, numbers.Integral):
         # NumPy's.
         return int(value)
+    if kind is str and isinstance(value, bytes):
+        return value.decode()
     names = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
     raise TypeError(f"{where}: '{argument}' must be {names}, got {type(value).__name__}")

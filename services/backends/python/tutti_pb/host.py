@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextvars
 
-from .errors import TritonModelException, expect
+from .errors import TritonModelException, expect, expect_truth
 
 # The instance that the code at hand works for. A thread that a model starts has none, unless it runs in a copy of the context.
 _current = contextvars.ContextVar("tutti_host", default=None)
@@ -64,8 +64,8 @@ def load_model(model_name: str, config: str = "", files: dict | None = None) -> 
     `config`: a model configuration as JSON in place of the repository's. `files`: contents (bytes) by path, each path in the
     form `file:1/model.onnx`, in place of the repository's version folders; needs a config.
     """
-    expect(model_name, str, "load_model", "model_name")
-    expect(config, str, "load_model", "config")
+    model_name = expect(model_name, str, "load_model", "model_name")
+    config = expect(config, str, "load_model", "config")
     if files is not None and not isinstance(files, dict):
         raise TritonModelException(
             f"failed to load model '{model_name}', files should be a dictionary of file paths and file contents"
@@ -82,19 +82,19 @@ def load_model(model_name: str, config: str = "", files: dict | None = None) -> 
 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
     """Asks for a model to be unloaded; returns before that is done."""
-    expect(model_name, str, "unload_model", "model_name")
-    expect(unload_dependents, (bool, int), "unload_model", "unload_dependents")
+    model_name = expect(model_name, str, "unload_model", "model_name")
+    unload_dependents = expect_truth(unload_dependents, "unload_model", "unload_dependents")
     host = need("unload_model")
     try:
-        host.unload_model(model_name, bool(unload_dependents))
+        host.unload_model(model_name, unload_dependents)
     except TritonModelException as error:
         raise TritonModelException(f"Failed to unload model: {error}") from None
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
     """Whether a version of a model can take requests; without a version, whether any can."""
-    expect(model_name, str, "is_model_ready", "model_name")
-    expect(model_version, str, "is_model_ready", "model_version")
+    model_name = expect(model_name, str, "is_model_ready", "model_name")
+    model_version = expect(model_version, str, "is_model_ready", "model_version")
     host = need("is_model_ready")
     try:
         return bool(host.is_model_ready(model_name, model_version))

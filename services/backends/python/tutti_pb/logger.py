@@ -33,7 +33,7 @@ class Logger:
     @staticmethod
     def log(message: str, level: LogLevel = LogLevel.INFO) -> None:
         """A line of that level."""
-        _write(message, LogLevel(level))
+        _write(message, expect(level, LogLevel, "Logger.log", "level"))
 
     @staticmethod
     def log_info(message: str) -> None:
@@ -57,7 +57,7 @@ class Logger:
 
 
 def _write(message: str, level: LogLevel) -> None:
-    expect(message, str, "Logger", "message")
+    message = expect(message, str, "Logger", "message")
     # The caller of the method that called this.
     frame = sys._getframe(2)
     filename, line = frame.f_code.co_filename, frame.f_lineno

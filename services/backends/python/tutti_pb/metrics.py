@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import json
 import numbers
 import weakref
 
@@ -83,9 +84,9 @@ class MetricFamily:
     HISTOGRAM = MetricKind.HISTOGRAM
 
     def __init__(self, name: str, description: str, kind: MetricKind):
-        expect(name, str, "MetricFamily", "name")
-        expect(description, str, "MetricFamily", "description")
-        self._kind = MetricKind(expect(kind, int, "MetricFamily", "kind"))
+        name = expect(name, str, "MetricFamily", "name")
+        description = expect(description, str, "MetricFamily", "description")
+        self._kind = expect(kind, MetricKind, "MetricFamily", "kind")
         self._server = host.need("MetricFamily")
         with _explained("Error when creating MetricFamily"):
             self._id = self._server.metric_family(name, description, self._kind.name)
@@ -103,8 +104,8 @@ class MetricFamily:
             raise TritonModelException("Failed to create metric. Missing required buckets.")
         if buckets is not None and not is_histogram:
             raise TritonModelException("Failed to create metric. Unexpected buckets found.")
-        # As in JSON, keys are text: what is none is refused as a name.
-        texts = {str(key): value for key, value in (labels or {}).items()}
+        # As in Triton, which makes JSON of them: keys become text, and are refused as names; what JSON has not is a TypeError.
+        texts = json.loads(json.dumps(labels or {}))
         with _explained("Error when creating Metric"):
             if not all(isinstance(value, str) for value in texts.values()):
                 self._server.refuse("attempt to access JSON non-string as string")

@@ -121,11 +121,13 @@ def get_output_config_by_name(model_config: dict, name: str) -> dict | None:
 
 def using_decoupled_model_transaction_policy(model_config: dict) -> bool:
     """Whether the model answers a request with any number of responses."""
-    return bool(model_config.get("model_transaction_policy", {}).get("decoupled", False))
+    return "model_transaction_policy" in model_config and bool(
+        model_config["model_transaction_policy"].get("decoupled", False)
+    )
 
 
 def _by_name(model_config: dict, kind: str, name: str) -> dict | None:
-    for port in model_config.get(kind, []):
+    for port in model_config[kind] if kind in model_config else []:
         if port["name"] == name:
             return port
     return None

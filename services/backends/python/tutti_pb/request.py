@@ -6,7 +6,7 @@ import enum
 import numbers
 
 from . import host
-from .errors import TritonModelException, expect, expect_unsigned
+from .errors import INT64, UINT32, UINT64, TritonModelException, expect, expect_integer, expect_truth
 from .response import (
     SETTLED,
     Channel,
@@ -42,8 +42,9 @@ class PreferredMemory:
     __slots__ = ("_type", "_device_id")
 
     def __init__(self, preferred_memory_type: MemoryType, preferred_device_id: int = 0):
-        self._type = MemoryType(expect(preferred_memory_type, int, "PreferredMemory", "preferred_memory_type"))
-        self._device_id = expect(preferred_device_id, int, "PreferredMemory", "preferred_device_id")
+        here = "PreferredMemory"
+        self._type = expect(preferred_memory_type, MemoryType, here, "preferred_memory_type")
+        self._device_id = expect_integer(preferred_device_id, INT64, here, "preferred_device_id")
 
 
 class InferenceTrace:
@@ -59,6 +60,10 @@ class InferenceTrace:
     def get_context(self) -> str | None:
         """OpenTelemetry's context as JSON, if the request is traced."""
         return self._context
+
+
+_HOST_MEMORY = PreferredMemory(TRITONSERVER_MEMORY_CPU)
+_NO_TRACE = InferenceTrace()
 
 
 class InferenceRequest:
@@ -95,8 +100,8 @@ class InferenceRequest:
         model_version: int = -1,
         flags: int = 0,
         timeout: int = 0,
-        preferred_memory: PreferredMemory | None = None,
-        trace: InferenceTrace | None = None,
+        preferred_memory: PreferredMemory = _HOST_MEMORY,
+        trace: InferenceTrace = _NO_TRACE,
         parameters: dict | None = None,
     ):
         required = {"inputs": inputs, "requested_output_names": requested_output_names, "model_name": model_name}
@@ -109,13 +114,11 @@ class InferenceRequest:
         self._model_name = expect(model_name, str, here, "model_name")
         self._inputs = _checked_inputs(inputs, request_id, model_name)
         self._requested_output_names = _checked_names(requested_output_names, request_id, model_name)
-        self._model_version = expect(model_version, int, here, "model_version")
-        self._flags = expect_unsigned(flags, here, "flags")
-        self._timeout = expect_unsigned(timeout, here, "timeout")
-        if preferred_memory is not None:
-            expect(preferred_memory, PreferredMemory, here, "preferred_memory")
-        self._preferred_memory = preferred_memory
-        self._trace = InferenceTrace() if trace is None else expect(trace, InferenceTrace, here, "trace")
+        self._model_version = expect_integer(model_version, INT64, here, "model_version")
+        self._flags = expect_integer(flags, UINT32, here, "flags")
+        self._timeout = expect_integer(timeout, UINT64, here, "timeout")
+        self._preferred_memory = expect(preferred_memory, PreferredMemory, here, "preferred_memory")
+        self._trace = expect(trace, InferenceTrace, here, "trace")
         self._parameters = parameters_to_json(parameters)
         self._priority = 0
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
@@ -179,6 +182,10 @@ class InferenceRequest:
         else:
             self._channel = SETTLED
 
+    def _is_settled(self) -> bool:
+        """For the server's side: the request has had its final response."""
+        return self._channel is not None and self._channel.is_closed
+
     def inputs(self) -> list[Tensor]:
         """The input tensors."""
         return self._inputs
@@ -197,7 +204,7 @@ class InferenceRequest:
 
     def set_flags(self, flags: int) -> None:
         """Sets the sequence flags of a request to be sent."""
-        self._flags = expect_unsigned(flags, "set_flags", "flags")
+        self._flags = expect_integer(flags, UINT32, "set_flags", "flags")
 
     def timeout(self) -> int:
         """Microseconds that the request may wait in a queue; 0 for no limit."""
@@ -235,7 +242,7 @@ class InferenceRequest:
 
     def set_release_flags(self, flags: int) -> None:
         """`TRITONSERVER_REQUEST_RELEASE_RESCHEDULE` puts the request back into the queue when `execute` returns (iterative sequences)."""
-        self._release_flags = expect_unsigned(flags, "set_release_flags", "flags")
+        self._release_flags = expect_integer(flags, UINT32, "set_release_flags", "flags")
 
     def is_cancelled(self) -> bool:
         """Whether the caller has stopped waiting for the answer."""
@@ -249,6 +256,7 @@ class InferenceRequest:
 
     def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
         """Sends the request and waits for its response; an error is in the response. For a decoupled model: an iterator."""
+        decoupled = expect_truth(decoupled, "exec", "decoupled")
         call = self._call(decoupled)
         if decoupled:
             return ResponseIterator(call)
@@ -258,13 +266,17 @@ class InferenceRequest:
             call.close()
 
     def async_exec(self, decoupled: bool = False) -> asyncio.Future:
-        """As `exec`, to be awaited; the request is sent at once. Needs a running event loop."""
+        """
+        As `exec`, to be awaited; the request is sent at once. Needs a running event loop. For a decoupled model it resolves with the first
+        response, so that iterating with `for` does not keep other coroutines from running meanwhile.
+        """
+        decoupled = expect_truth(decoupled, "async_exec", "decoupled")
         loop = asyncio.get_running_loop()
         call = self._call(decoupled)
         return loop.create_task(_later(call, decoupled))
 
     def _call(self, decoupled: bool):
-        return host.need_caller(self._maker).infer(self, bool(decoupled))
+        return host.need_caller(self._maker).infer(self, decoupled)
 
     def __reduce__(self):
         if self._origin is not None:
@@ -293,7 +305,9 @@ def _rebuild(*arguments) -> InferenceRequest:
 
 async def _later(call, decoupled: bool):
     if decoupled:
-        return ResponseIterator(call)
+        responses = ResponseIterator(call)
+        await responses._fetch()
+        return responses
     try:
         return _only(await call.next_async())
     finally:
@@ -309,9 +323,15 @@ def _only(response: InferenceResponse | None) -> InferenceResponse:
 def _checked_correlation(correlation_id) -> int | str:
     if isinstance(correlation_id, str):
         return correlation_id
+    if correlation_id is None:
+        raise TypeError("InferenceRequest: 'correlation_id' must be int or str, got None")
     if not isinstance(correlation_id, numbers.Integral):
         raise TritonModelException("Correlation ID must be integer or string")
-    return expect_unsigned(correlation_id, "InferenceRequest", "correlation_id")
+    least, most = UINT64
+    if not least <= correlation_id <= most:
+        # The class is Triton's here too.
+        raise RuntimeError(f"InferenceRequest: 'correlation_id' must be from {least} to {most}, got {correlation_id}")
+    return int(correlation_id)
 
 
 def _checked_inputs(inputs, request_id: str, model_name: str) -> list[Tensor]:
@@ -330,7 +350,8 @@ def _checked_names(names, request_id: str, model_name: str) -> set[str]:
         raise TypeError("InferenceRequest: 'requested_output_names' must be a list of str, got a text")
     checked = set()
     for name in names:
-        if expect(name, str, "InferenceRequest", "requested_output_names") == "":
+        name = expect(name, str, "InferenceRequest", "requested_output_names")
+        if name == "":
             raise TritonModelException(
                 f"Requested output name for request with id '{request_id}' and model name '{model_name}' should not be empty."
             )

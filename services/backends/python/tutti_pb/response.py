@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import threading
 
-from .errors import TritonError, TritonModelException, expect
+from .errors import UINT32, TritonError, TritonModelException, expect, expect_integer
 from .tensor import Tensor
 
 TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
@@ -133,7 +133,7 @@ class InferenceResponseSender:
         """
         if response is not None:
             expect(response, InferenceResponse, "InferenceResponseSender.send", "response")
-        expect(flags, int, "InferenceResponseSender.send", "flags")
+        flags = expect_integer(flags, UINT32, "InferenceResponseSender.send", "flags")
         if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
             raise TritonModelException("Unable to send response. Unsupported flag provided.")
         if flags == 0 and response is None:
@@ -182,24 +182,38 @@ class ResponseIterator:
     Responses are not kept: iterating again yields only what has not been taken. (Triton repeats them.)
     """
 
-    __slots__ = ("_call", "__weakref__")
+    __slots__ = ("_call", "_fetched", "__weakref__")
 
     def __init__(self, call):
         self._call = call
+        # The first response, if it has come before it is taken.
+        self._fetched = None
+
+    async def _fetch(self) -> None:
+        """Waits until the first response can be taken, or until there is none."""
+        self._fetched = await self._call.next_async()
 
     def __iter__(self) -> ResponseIterator:
         return self
 
     def __next__(self) -> InferenceResponse:
+        if self._fetched is not None:
+            return self._take_fetched()
         return self._take(None if self._call is None else self._call.next(), StopIteration)
 
     def __aiter__(self) -> ResponseIterator:
         return self
 
     async def __anext__(self) -> InferenceResponse:
+        if self._fetched is not None:
+            return self._take_fetched()
         return self._take(
             None if self._call is None else await self._call.next_async(), StopAsyncIteration
         )
+
+    def _take_fetched(self) -> InferenceResponse:
+        response, self._fetched = self._fetched, None
+        return response
 
     def _take(self, response, ended):
         if response is None:

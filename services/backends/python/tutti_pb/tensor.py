@@ -36,7 +36,7 @@ class Tensor:
 
     def __init__(self, name: str, numpy_array: np.ndarray, /):
         if type(name) is not str:
-            expect(name, str, "Tensor", "name")
+            name = expect(name, str, "Tensor", "name")
         if type(numpy_array) is not np.ndarray:
             expect(numpy_array, np.ndarray, "Tensor", "numpy_array")
         datatype = datatype_of(numpy_array.dtype)
@@ -142,7 +142,7 @@ class Tensor:
         A tensor over the memory of another framework's, which stays alive as long as this one: `tensor` is a DLPack capsule or
         an object with `__dlpack__`. Nothing is copied; the memory must be C-contiguous.
         """
-        expect(name, str, "Tensor.from_dlpack", "name")
+        name = expect(name, str, "Tensor.from_dlpack", "name")
         if name == "":
             raise TritonModelException("Tensor name cannot be an empty string.")
         borrowed = dlpack.from_capsule(_capsule_of(tensor))

@@ -26,10 +26,13 @@ def main():
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = home if not inherited else home + os.pathsep + inherited
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    control = socket.socket(fileno=int(sys.argv[1]))
+    _, fd, environment, *modules = sys.argv
+    # As in Triton: code of models that reads its command line finds an empty one.
+    sys.argv[:] = [""]
+    control = socket.socket(fileno=int(fd))
     control.set_inheritable(False)
-    enter_environment(sys.argv[2])
-    problem = find_problem(sys.argv[3:])
+    enter_environment(environment)
+    problem = find_problem(modules)
     if problem is not None:
         control.sendall((json.dumps({"event": "unusable", "problem": problem}) + "\n").encode())
         return 1

@@ -8,6 +8,8 @@ import contextvars
 import json
 import threading
 
+from tutti_pb.errors import TritonErrorCode
+
 from .frames import IN_ARENA, KIND_RESPONSE, Op, read_response, write_response
 from .link import Reply
 from .responses import parameter_entries
@@ -69,7 +71,7 @@ class Calls:
         outputs, _ = self._server.receive(library.Tensor._received, tensors, region, frame.payload)
         error = extra.get("error")
         if error is not None:
-            error = library.TritonError(error["message"], error["code"])
+            error = library.TritonError(error["message"], TritonErrorCode(error["code"]))
         parameters = json.loads(extra.get("parameters", "{}"))
         response = library.InferenceResponse(outputs, error, parameters)
         if region is not None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import threading
 import time
 import weakref
 
@@ -21,9 +19,10 @@ from .frames import (
     write_result,
 )
 from .calls import calling_for
+from .coroutines import Coroutines
 from .responses import describe_response
 from .server import TooLarge
-from .tracebacks import describe_exception
+from .tracebacks import describe_exception, place_of
 
 # A metric may reach the server so much later.
 _SHORT_NS = 1_000_000
@@ -59,8 +58,7 @@ class Executor:
         self._give_back = give_back
         # Of requests between two executions, by correlation id. A model that keeps the sender may use it in the next one.
         self._resting = weakref.WeakValueDictionary()
-        self._loop = None
-        self._background = None
+        self._coroutines = Coroutines()
         # Whether the model's last execution was: the next one may be expected to be, too.
         self._is_short = False
 
@@ -144,28 +142,35 @@ class Executor:
             # A list of its own: a model may take requests out of it as it goes.
             returned = self._model.execute(list(requests))
             if inspect.iscoroutine(returned):
+                self._server.link.need_pump()
                 if self._is_decoupled:
-                    self._run_later(returned, requests)
+                    self._coroutines.start(self._run_beside(returned, requests))
                     return [None] * len(requests)
-                returned = self._run_now(returned)
+                returned = self._coroutines.run(returned)
             return self._checked(returned, requests)
-        except WrongReturn as error:
-            return self._failure(str(error))
         except BaseException as error:
             # Also SystemExit: a model that ends its process says so with os._exit.
-            return self._failure(describe_exception(error))
+            return self._failed(error, requests)
+
+    def _failed(self, error, requests):
+        """Returns the text of an error of the model. The log has it where no request is left that could be answered with it."""
+        text = self._failure(describe_exception(error))
+        if all(request._is_settled() for request in requests):
+            self._host.log("error", text, *place_of(error))
+        return text
 
     def _failure(self, text):
         return "Failed to process the request(s) for model '%s', message: %s" % (self._instance, text)
 
     def _checked(self, returned, requests):
-        if self._is_decoupled:
-            if returned is not None:
-                raise WrongReturn(
-                    "Python model '%s' is using the decoupled mode and the execute function must return None."
-                    % self._instance
-                )
+        if returned is None:
+            # Senders answer, now or later.
             return [None] * len(requests)
+        if self._is_decoupled:
+            raise WrongReturn(
+                "Python model '%s' is using the decoupled mode and the execute function must return None."
+                % self._instance
+            )
         if not isinstance(returned, list):
             raise WrongReturn(
                 "Expected a list in the execute return, found type '%s'." % (type(returned),)
@@ -245,38 +250,16 @@ class Executor:
         self._host.closed((key,))
         return write_response(KIND_AGAIN, 0, [], None)
 
-    def _run_now(self, coroutine):
-        """Runs a coroutine to its end on the loop that all of them share."""
-        self._server.link.need_pump()
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self._loop)
-        return self._loop.run_until_complete(coroutine)
-
-    def _run_later(self, coroutine, requests):
-        """A decoupled model's coroutine runs beside further executions."""
-        self._server.link.need_pump()
-        if self._background is None:
-            self._background = asyncio.new_event_loop()
-            threading.Thread(
-                target=self._background.run_forever, name="tutti-coroutines", daemon=True
-            ).start()
-
-        async def guarded():
-            try:
-                returned = await coroutine
-                if returned is not None:
-                    self._checked(returned, requests)
-            except WrongReturn as error:
-                self._fail_open(requests, self._failure(str(error)))
-            except BaseException as error:
-                self._fail_open(requests, self._failure(describe_exception(error)))
-
-        asyncio.run_coroutine_threadsafe(guarded(), self._background)
+    async def _run_beside(self, coroutine, requests):
+        """A decoupled model's coroutine runs beside further executions. What it returns counts for nothing, as in Triton."""
+        try:
+            await coroutine
+        except BaseException as error:
+            self._fail_open(requests, self._failed(error, requests))
 
     def _fail_open(self, requests, text):
         """Ends the requests that have no final response yet."""
         error = self._library.InferenceResponse(error=self._library.TritonError(text))
         for request in requests:
-            if not request._opened().is_closed:
+            if not request._is_settled():
                 request.get_response_sender().send(error, 1)

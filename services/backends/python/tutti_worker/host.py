@@ -101,7 +101,7 @@ class Host:
     def infer(self, request, decoupled):
         """Begins a call to another model."""
         if not self.is_executing:
-            raise self._error("BLS is supported only during the 'execute' function.")
+            raise self._error("BLS is only supported during the 'execute' function.")
         origin, key = request.trace()._origin
         # Keys are the instance's own: the trace of another one's request is none here.
         return self._calls.begin(request, decoupled, key if origin == id(self) else None)

@@ -55,6 +55,17 @@ def describe_exception(error):
     return text + "\n\nAt:\n" + "\n".join(reversed(frames)) + "\n"
 
 
+def place_of(error):
+    """File and line of the model's innermost frame, for a line of the log."""
+    place = ("", 0)
+    trace = error.__traceback__
+    while trace is not None:
+        if not _is_hidden(trace.tb_frame.f_code.co_filename):
+            place = (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return place
+
+
 def describe_load_failure(error):
     """As `describe_exception`, and how to get a module that is not installed."""
     text = describe_exception(error)

@@ -232,7 +232,7 @@ def execute(self, requests):
     })
     t.equal(
       await answerOf(model),
-      `["BLS is supported only during the 'execute' function.", ("Model nope - Error when running inference: Failed for execute the inference request. Model 'nope' is not ready.", 'NOT_FOUND', 0), ('it broke', 'UNAVAILABLE', 0), ('the call ended without a final response', 'INTERNAL', 0), ('Model unfit - Error when running inference: unfit', 'INVALID_ARG', 0), ('unfit', 'INVALID_ARG', 0)]`,
+      `["BLS is only supported during the 'execute' function.", ("Model nope - Error when running inference: Failed for execute the inference request. Model 'nope' is not ready.", 'NOT_FOUND', 0), ('it broke', 'UNAVAILABLE', 0), ('the call ended without a final response', 'INTERNAL', 0), ('Model unfit - Error when running inference: unfit', 'INVALID_ARG', 0), ('unfit', 'INVALID_ARG', 0)]`,
     )
     const lonely = await loadPythonModel(
       t,

@@ -211,6 +211,7 @@ def execute(self, requests):
     args = dict(self.args)
     args["max_batch_size"] = json.loads(args.pop("model_config"))["max_batch_size"]
     args["here"] = [os.getcwd(), os.access(".", os.W_OK), pb_utils.get_model_dir()]
+    args["argv"] = sys.argv
     text = json.dumps(args).encode()
     return [pb_utils.InferenceResponse([pb_utils.Tensor("y", np.frombuffer(text, np.uint8))]) for _ in requests]`)
     const model = await loadPythonModel(t, code, { config })
@@ -224,6 +225,7 @@ def execute(self, requests):
       model_name: 'm',
       max_batch_size: 4,
     })
+    t.same(args.argv, [''], 'our own command line is not the model’s')
     t.match(args.model_repository, /\/m$/)
     t.same(args.here.slice(1), [true, `${args.model_repository}/1`])
     t.notMatch(args.here[0], args.model_repository, 'the working folder is not the repository')
