@@ -33,6 +33,7 @@ await t.test('requests that are none are reset, alone', async (t) => {
     ['capital letters', [...REQUEST_FIELDS, ['Large', '1']]],
     ['an empty name', [...REQUEST_FIELDS, ['', '1']]],
     ['HTTP/1', [...REQUEST_FIELDS, ['connection', 'close']]],
+    ['two hosts', [...REQUEST_FIELDS, ['host', 'a'], ['host', 'b']]],
     ['another te', [...REQUEST_FIELDS, ['te', 'gzip']]],
     ['a line in a value', [...REQUEST_FIELDS, ['a', 'b\r\nc: d']]],
     ['a NUL in a value', [...REQUEST_FIELDS, ['a', 'b\0']]],

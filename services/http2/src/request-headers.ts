@@ -19,7 +19,6 @@ const ONCE = new Set([
   'content-length',
   'content-type',
   'from',
-  'host',
   'max-forwards',
   'proxy-authorization',
   'range',
@@ -44,7 +43,8 @@ export function toRequestHeaders(fields: readonly Field[]): RequestHeaders | und
       continue
     }
     isBegun = true
-    if (!isRegular(name, value)) return undefined
+    // Two readers of the request would not agree on it.
+    if (!isRegular(name, value) || (name === 'host' && name in headers)) return undefined
     add(headers, name, value)
   }
   return isRequest(headers) ? headers : undefined

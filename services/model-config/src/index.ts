@@ -62,3 +62,4 @@ export {
   validateWhenLoaded,
   validateWhenRead,
 } from './validate-model-config.ts'
+export { withoutDefaults } from './without-defaults.ts'

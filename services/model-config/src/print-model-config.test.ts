@@ -8,6 +8,7 @@ import { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 import { printModelConfig } from './print-model-config.ts'
 import { FACE_ENSEMBLE, OCR_ENSEMBLE } from './testing/published-configs.ts'
 import { toJsonConfig } from './to-json-config.ts'
+import { withoutDefaults } from './without-defaults.ts'
 
 const parse = (text: string) => parseModelConfig(text, 'config.pbtxt')
 
@@ -156,3 +157,21 @@ await t.test('any config survives JSON, with the same printed text', async (t) =
   )
   t.pass('held for every config tried')
 })
+
+await t.test('a config without its defaults says the same, and no default', async (t) => {
+  const property = fc.property(ANY_CONFIG, (value) => {
+    const config = withoutMinusZero({ ...emptyModelConfig(), ...value })
+    const short: unknown = JSON.parse(JSON.stringify(withoutDefaults(config), infiniteAsText))
+    const holdsDefault = Object.values(Object(short)).some(
+      (member) => member === '' || member === 0 || (Array.isArray(member) && member.length === 0),
+    )
+    const isSame = printModelConfig(parseJsonConfig(short)) === printModelConfig(config)
+    return isSame && !holdsDefault
+  })
+  fc.assert(property, { numRuns: 60 })
+  t.pass('held for every config tried')
+})
+
+function infiniteAsText(_key: string, value: unknown): unknown {
+  return typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
+}

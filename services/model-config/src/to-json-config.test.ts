@@ -18,6 +18,16 @@ await t.test('a config is shown as the /config endpoint shows it', async (t) => 
   )
 })
 
+await t.test('a field that a Triton 2.51 does not have is shown only if it is set', async (t) => {
+  for (const [field, shown] of [
+    ['', '"ensemble_scheduling":{"step":[]}'],
+    ['max_inflight_requests: 3', '"max_inflight_requests":3'],
+  ] as const) {
+    const config = parseModelConfig(`ensemble_scheduling { ${field} }`, 'c')
+    t.match(JSON.stringify(toJsonConfig(config)), shown)
+  }
+})
+
 await t.test('64-bit integers are numbers, and what JSON cannot say is text', async (t) => {
   const config = parseModelConfig(
     `dynamic_batching { max_queue_delay_microseconds: 9007199254740991 }

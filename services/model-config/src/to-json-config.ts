@@ -1,5 +1,5 @@
 import type { FieldDescriptor } from './descriptor.ts'
-import { messageDescriptor } from './message-draft.ts'
+import { defaultOf, messageDescriptor } from './message-draft.ts'
 import type { ModelConfig } from './model-config.ts'
 
 /** What JSON.stringify prints as it stands. */
@@ -24,19 +24,24 @@ function toJsonField(field: FieldDescriptor, value: unknown): Json {
   return toJsonElement(field, value)
 }
 
+/** What a Triton 2.51 does not have is there only if it says something: clients compare configurations. */
+const NEWER: ReadonlySet<string> = new Set(['max_inflight_requests'])
+
 function toJsonMessage(name: string, value: unknown): { readonly [key: string]: Json } {
   const record = new Map<string, unknown>(Object.entries(Object(value)))
   return Object.fromEntries(
     messageDescriptor(name).fields.flatMap((field): [string, Json][] => {
       const member = record.get(field.name)
-      return member === undefined ? [] : [[field.name, toJsonField(field, member)]]
+      const isAbsent =
+        member === undefined || (NEWER.has(field.name) && member === defaultOf(field))
+      return isAbsent ? [] : [[field.name, toJsonField(field, member)]]
     }),
   )
 }
 
 /**
  * The config as Triton's `/config` endpoint shows it: protobuf JSON with the names of the .proto file, every scalar,
- * list and map present, and 64-bit integers as numbers. Copies.
+ * list and map of a Triton 2.51 present, and 64-bit integers as numbers. Copies.
  */
 export function toJsonConfig(config: ModelConfig): { readonly [key: string]: Json } {
   return toJsonMessage('ModelConfig', config)

@@ -81,7 +81,9 @@ from tritonclient.grpc import model_config_pb2, service_pb2
 for case in json.load(sys.stdin):
     wanted = text_format.Parse(case["text"], model_config_pb2.ModelConfig())
     got = service_pb2.ModelConfigResponse.FromString(bytes.fromhex(case["hex"])).config
-    print("same" if got == wanted else f"{got}\\n--- wanted\\n{wanted}")
+    # Nothing that has its default, which a client of an older protocol would not know.
+    isShort = len(bytes.fromhex(case["hex"])) == len(service_pb2.ModelConfigResponse(config=wanted).SerializeToString())
+    print("same" if got == wanted and isShort else f"{got}\\n--- wanted\\n{wanted}")
 `
     const cases = [TEXT, ENSEMBLE].map((text) => ({ text, hex: encode(text).toString('hex') }))
     const input = JSON.stringify(cases)

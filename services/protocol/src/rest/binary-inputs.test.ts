@@ -56,6 +56,12 @@ await t.test('binary sizes that do not add up are refused', async (t) => {
       message: "unexpected additional input data for model 'm': got 2 bytes after the JSON, want 1",
     },
     {
+      size: '9223372036854775807',
+      extra: 2,
+      message:
+        "unexpected size for input 'x', expecting 9007199254740989 additional bytes for model 'm'",
+    },
+    {
       size: '"2"',
       extra: 2,
       message:

@@ -11,10 +11,10 @@ import {
 } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
-import { asString, isObject, jsonTypeError, withinBound } from './json-fields.ts'
+import { asString, isObject, jsonTypeError, tooBig, withinBound } from './json-fields.ts'
 import { memberTexts } from './json-slice.ts'
 import { type JsonDocument, parseJson, parsePart } from './json-text.ts'
-import { toCustomParameter } from './request-parameters.ts'
+import { isTooBig, toCustomParameter } from './request-parameters.ts'
 import { parseTensorData } from './tensor-data.ts'
 
 /** An input as the metadata of its model shows it: -1 for what a request decides. */
@@ -111,6 +111,7 @@ function readMember(key: string, written: string, draft: Draft): void {
 function toValue(written: string, draft: Draft): unknown {
   if (written.startsWith('{') || written.startsWith('[')) return undefined
   const value = parsePart(draft, written)
+  if (isTooBig(value) && !draft.hasNames) throw tooBig()
   return typeof value === 'number' ? new WrittenNumber(written) : value
 }
 

@@ -7,7 +7,7 @@ import {
   requestPrefix,
 } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
-import { asSize, isObject, member, memberAsArray, memberAsString } from './json-fields.ts'
+import { asCount, asSize, isObject, member, memberAsArray, memberAsString } from './json-fields.ts'
 import { elementTexts, memberText } from './json-slice.ts'
 import type { JsonDocument } from './json-text.ts'
 import { decodePlace, type SharedPlace } from './shared-place.ts'
@@ -84,7 +84,7 @@ function decodeInput(
   const parameters = member(item, 'parameters')
   const binarySize = member(parameters, 'binary_data_size')
   if (binarySize !== undefined) {
-    const size = asSize(binarySize, "Unable to parse 'binary_data_size'")
+    const size = asCount(binarySize, "Unable to parse 'binary_data_size'")
     return { name, datatype, shape, data: takeBinary(source, name, size, progress) }
   }
   const place = decodePlace(parameters)

@@ -63,12 +63,22 @@ await t.test('all other members are custom parameters, whatever they mean in inf
   )
 })
 
+await t.test('an integer beyond 64 bits becomes a double, as in Triton', async (t) => {
+  const { context } = decode('{"p":18446744073709551615}')
+  t.same([...context.parameters], [['p', { kind: 'double', value: 2 ** 64 }]])
+})
+
 await t.test("what does not fit is refused with Triton's code and text", async (t) => {
   const parameter = "has invalid type. It should be either 'int', 'bool', or 'string'."
   const rows = [
     ['[]', 'INTERNAL', 'attempt to get members for non-object'],
     ['', 'INTERNAL', 'failed to parse the request JSON buffer: The document is empty. at 0'],
     ['{"id":5}', 'INTERNAL', "Unable to parse 'id': attempt to access JSON non-string as string"],
+    [
+      '{"p":-1e400}',
+      'INTERNAL',
+      'failed to parse the request JSON buffer: Number too big to be stored in double.',
+    ],
     ['{"p":[1]}', 'INVALID_ARGUMENT', `parameter 'p' ${parameter}`],
     ['{"p":null}', 'INVALID_ARGUMENT', `parameter 'p' ${parameter}`],
     [

@@ -19,6 +19,15 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** A number written with digits, such as 1e400, that no double holds: Triton reads no such document. */
+export function tooBig(): ServeError {
+  return new ServeError(
+    'MALFORMED_MESSAGE',
+    'failed to parse the request JSON buffer: Number too big to be stored in double.',
+    { code: 'INTERNAL' },
+  )
+}
+
 /** The object's own member; undefined if it is absent or `value` is no object. */
 export function member(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
@@ -62,9 +71,12 @@ export function asSize(value: unknown, context: string): number {
   return value
 }
 
-/** How many are wanted: as `asSize`, but any number up to that of 64 bits, since there are never more than 2^53 - 1. */
+/**
+ * How many are wanted: as `asSize`, but any number of 64 bits, of which the greatest rounds to 2^64, since there are never more
+ * than 2^53 - 1.
+ */
 export function asCount(value: unknown, context: string): number {
-  const isMany = typeof value === 'number' && value > Number.MAX_SAFE_INTEGER && value < 2 ** 64
+  const isMany = typeof value === 'number' && value > Number.MAX_SAFE_INTEGER && value <= 2 ** 64
   return isMany ? Number.MAX_SAFE_INTEGER : asSize(value, context)
 }
 

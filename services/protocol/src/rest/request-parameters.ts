@@ -10,6 +10,7 @@ import {
   member,
   NON_STRING,
   NON_UNSIGNED,
+  tooBig,
   withinBound,
 } from './json-fields.ts'
 import { memberText, memberTexts } from './json-slice.ts'
@@ -44,7 +45,7 @@ const KNOWN = new Map<string, (value: unknown) => Partial<Draft>>([
  *
  * @throws ServeError MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS.
  */
-export function writtenParameters({ text, value }: JsonDocument): unknown {
+export function writtenParameters({ text, value, hasNames }: JsonDocument): unknown {
   const parameters = member(value, 'parameters')
   if (!isObject(parameters)) return parameters
   // Without numbers it says what its text says, and the text of a document is long.
@@ -59,6 +60,7 @@ export function writtenParameters({ text, value }: JsonDocument): unknown {
     if (count > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
     if (written.has(withinBound(key))) continue
     const plain = parameters[key]
+    if (isTooBig(plain) && !hasNames) throw tooBig()
     written.set(key, typeof plain === 'number' ? new WrittenNumber(source) : plain)
   }
   return Object.fromEntries(written)
@@ -108,14 +110,25 @@ function refuseReserved(key: string): void {
   )
 }
 
-/** @param value - with WrittenNumber for a number. @throws ServeError INVALID_PARAMETER */
+/** Whether JSON.parse found no double for a number; NaN is a name. */
+export function isTooBig(value: unknown): boolean {
+  return value === Infinity || value === -Infinity
+}
+
+/**
+ * Makes a parameter that has no meaning of its own. An integer beyond 64 bits with a sign becomes a double, as in Triton.
+ *
+ * @param value - with WrittenNumber for a number.
+ * @throws ServeError INVALID_PARAMETER
+ */
 export function toCustomParameter(key: string, value: unknown): Parameter {
   if (typeof value === 'string') return { kind: 'string', value }
   if (typeof value === 'boolean') return { kind: 'bool', value }
   if (value instanceof WrittenNumber) {
     const { integer } = value
-    if (integer === undefined) return { kind: 'double', value: value.double }
-    if (integer >= MIN_INT64 && integer <= MAX_INT64) return { kind: 'int64', value: integer }
+    return integer !== undefined && integer >= MIN_INT64 && integer <= MAX_INT64
+      ? { kind: 'int64', value: integer }
+      : { kind: 'double', value: value.double }
   }
   throw new ServeError(
     'INVALID_PARAMETER',

@@ -14,6 +14,7 @@ import {
   NON_SIGNED,
   NON_STRING,
   NON_UNSIGNED,
+  tooBig,
 } from './json-fields.ts'
 
 /** Arrays of a `data` member may nest this deep; tensors have fewer dimensions, and the walk is recursive. */
@@ -196,14 +197,6 @@ function exactIntegers(
   return exact
 }
 
-function tooBig(): ServeError {
-  return new ServeError(
-    'MALFORMED_MESSAGE',
-    'failed to parse the request JSON buffer: Number too big to be stored in double.',
-    { code: 'INTERNAL' },
-  )
-}
-
 /** Why elements are not all integers: one is written with digits, such as 1e400, that no double holds, or is of the wrong type. */
 function notInteger(
   leaves: readonly unknown[],
@@ -222,10 +215,10 @@ function integerTypeError(datatype: Datatype): ServeError {
   return jsonTypeError(CONTEXT, datatype.startsWith('U') ? NON_UNSIGNED : NON_SIGNED)
 }
 
-/** What no integer of 64 bits is has the wrong type; of others Triton would take the low bytes. */
+/** What no integer of 64 bits is has the wrong type; of others Triton would take the low bytes. The greatest ones round up. */
 function rangeError(name: string, value: number, datatype: Datatype): ServeError {
   const [least, beyond] = datatype.startsWith('U') ? [0, 2 ** 64] : [-(2 ** 63), 2 ** 63]
-  if (value < least || value >= beyond) return integerTypeError(datatype)
+  if (value < least || value > beyond) return integerTypeError(datatype)
   return new ServeError(
     'INVALID_TENSOR_DATA',
     `${CONTEXT}: value ${value} of input '${name}' is out of range for ${datatype}`,

@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { settingsOfLevel } from '@tutti/chassis'
 import { inferenceServices } from '@tutti/protocol'
 import t, { type Test } from 'tap'
@@ -43,7 +44,7 @@ async function startRest(t: Test, flags: Partial<HeaderFlags>) {
       headers,
       ...(body && { method: 'POST', body: JSON.stringify(body) }),
     })
-  return { ask, backend }
+  return { ask, backend, port: server.port }
 }
 
 const X = { name: 'x', datatype: 'FP32', shape: [1, 1], data: [1] }
@@ -77,6 +78,22 @@ await t.test('headers that the pattern matches become parameters', async (t) => 
       ['x-fw-a', { kind: 'string', value: 'One' }],
     ],
   )
+})
+
+await t.test('a pattern sees names as the client wrote them, and so do models', async (t) => {
+  for (const [pattern, want] of [
+    ['(?-i)X-Fw-.*', ['X-Fw-A']],
+    ['X-Fw-.*', ['X-Fw-A', 'x-FW-b']],
+  ] as const) {
+    const { port, backend } = await startRest(t, { 'http-header-forward-pattern': pattern })
+    const path = '/v2/models/echo/infer'
+    // Not fetch, which writes names in small letters.
+    const call = request({ port, path, method: 'POST', headers: { 'X-Fw-A': '1', 'x-FW-b': '2' } })
+    const answer = new Promise((resolve) => call.once('response', resolve))
+    call.end(JSON.stringify({ inputs: [X] }))
+    t.match(await answer, { statusCode: 200 })
+    t.same([...(backend.requests[0]?.request.context.parameters.keys() ?? [])], want)
+  }
 })
 
 await t.test('gRPC has the same rules, with the prefix of its header', async (t) => {

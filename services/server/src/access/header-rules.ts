@@ -7,13 +7,14 @@ import type { InferenceBackend, Protocol, SelectorDecorator } from '../inference
 import { decorateModels } from '../request/decorate.ts'
 import { API_GROUPS, type ApiGroup, groupOf } from './api-groups.ts'
 import type { Caller } from './caller.ts'
+import { compileHeaderPattern } from './header-pattern.ts'
 
 /** What headers of calls decide: tritonserver's flags. */
 export const HEADER_FLAGS = {
   'http-header-forward-pattern': {
     type: 'string',
     description:
-      'Regular expression: headers of HTTP requests whose name it matches become parameters of the request, with names in small letters.',
+      'Regular expression of RE2: headers of HTTP requests whose whole name it matches become parameters of the request. Case does not matter unless it begins with (?-i).',
   },
   'grpc-header-forward-pattern': {
     type: 'string',
@@ -78,14 +79,8 @@ function readRules(protocol: Protocol, flags: HeaderFlags): HeaderRules {
   return { protocol, forward: toPattern(`--${protocol}-header-forward-pattern`, pattern), wanted }
 }
 
-/** Header names have no case here. `(?i)`, which says so in RE2, is not known to JavaScript. */
 function toPattern(flag: string, pattern: string | undefined): RegExp | undefined {
-  if (pattern === undefined || pattern === '') return undefined
-  try {
-    return new RegExp(`^(?:${pattern.replace(/^\(\?i\)/, '')})$`, 'i')
-  } catch (cause) {
-    throw flagRefusal(flag, `got "${pattern}", want a regular expression`, cause)
-  }
+  return pattern === undefined || pattern === '' ? undefined : compileHeaderPattern(flag, pattern)
 }
 
 function refuseRestricted({ protocol, wanted }: HeaderRules, caller: Caller): void {
@@ -109,11 +104,17 @@ function isSame(got: unknown, want: string): boolean {
   return bytes[0].byteLength === bytes[1].byteLength && timingSafeEqual(...bytes)
 }
 
-function parametersOf(forward: RegExp, { headers }: Caller): ReadonlyMap<string, Parameter> {
+/** Names stay as the client wrote them, which only HTTP/1 tells. */
+function parametersOf(forward: RegExp, caller: Caller): ReadonlyMap<string, Parameter> {
+  const { headers, rawHeaders } = caller
+  const names = rawHeaders?.filter((_, i) => i % 2 === 0) ?? Object.keys(headers)
   return new Map(
-    Object.entries(headers)
-      .filter(([name, value]) => forward.test(name) && typeof value === 'string')
-      .map(([name, value]) => [name, { kind: 'string', value: String(value) }]),
+    names.flatMap((name): [string, Parameter][] => {
+      const value = headers[name.toLowerCase()]
+      return typeof value === 'string' && forward.test(name)
+        ? [[name, { kind: 'string', value }]]
+        : []
+    }),
   )
 }
 

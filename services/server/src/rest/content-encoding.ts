@@ -16,15 +16,23 @@ export function parseContentEncoding(header: string | undefined): ContentEncodin
   })
 }
 
-/** The first encoding of the client's list that we have; identity if there is none. What has the weight 0 does not count. */
+/**
+ * The encoding that the client gives the greatest weight, the first of several; identity if we have none of them. A weight of 0,
+ * and one that is no number, say that it is not wanted.
+ */
 export function chooseEncoding(acceptEncoding: string | undefined): ContentEncoding {
-  if (acceptEncoding === undefined) return 'identity'
-  for (const item of acceptEncoding.toLowerCase().split(',')) {
-    const [name = '', weight = ''] = item.split(';').map((part) => part.trim())
-    const isWanted = !/^q=0(\.0*)?$/.test(weight)
-    if (isWanted && (name === 'identity' || name === 'gzip' || name === 'deflate')) return name
+  let best: ContentEncoding = 'identity'
+  let bestWeight = 0
+  for (const item of acceptEncoding?.toLowerCase().split(',') ?? []) {
+    const [name = '', ...parameters] = item.split(';').map((part) => part.trim())
+    if (name !== 'identity' && name !== 'gzip' && name !== 'deflate') continue
+    const written = parameters.find((parameter) => parameter.startsWith('q='))
+    const weight = written === undefined ? 1 : Number.parseFloat(written.slice(2))
+    if (!(weight > bestWeight)) continue
+    best = name
+    bestWeight = weight
   }
-  return 'identity'
+  return best
 }
 
 /** A transform that undoes the encoding, `deflate` being zlib's format as in RFC 9110; undefined for identity. */

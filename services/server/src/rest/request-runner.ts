@@ -1,4 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { type CallScope, openCallScope, requestFields } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { STEPS_HEADER, tellSteps } from '../request/tell-steps.ts'
@@ -18,6 +19,7 @@ type Parameters = RestCallOptions['parameters']
 interface InFlight {
   readonly scope: CallScope
   readonly call: RestCall
+  readonly response: ServerResponse
   /** Its place in the list, which the last one takes when it leaves. */
   at: number
 }
@@ -56,6 +58,11 @@ export class RequestRunner {
     return new Set(busy.map(({ call }) => call.connection))
   }
 
+  /** Whether an answer has begun on a connection, into which nothing else may be written. */
+  isAnswering(socket: Duplex): boolean {
+    return this.#inFlight.some(({ response }) => response.socket === socket && response.headersSent)
+  }
+
   /** Calls back when no request is in flight, at once if there is none. */
   whenIdle(callback: () => void): void {
     if (this.#inFlight.length === 0) callback()
@@ -90,8 +97,8 @@ export class RequestRunner {
     response: ServerResponse,
   ): RestCall {
     const { clock, select, admission, maxInputBytes } = this.#o
-    const { headers, url: path, socket } = request
-    const selected = select({ headers, path, route, socket })
+    const { headers, rawHeaders, url: path, socket } = request
+    const selected = select({ headers, rawHeaders, path, route, socket })
     const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
     const scope = openCallScope({
       clock,
@@ -112,7 +119,7 @@ export class RequestRunner {
       json,
       turns,
     })
-    const entry = { scope, call, at: this.#inFlight.length }
+    const entry = { scope, call, response, at: this.#inFlight.length }
     this.#inFlight.push(entry)
     response.once('close', () => this.#over(entry, response.writableFinished))
     return call

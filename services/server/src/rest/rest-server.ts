@@ -7,6 +7,7 @@ import { drainWithin } from '../drain.ts'
 import { listenOn, type RunningServer } from '../listen.ts'
 import { readSecureOptions, type SecureOptions } from '../tls/secure-options.ts'
 import { keepSecure } from '../tls/secure-server.ts'
+import { answerRefusals, hostFault } from './http-refusals.ts'
 import { RequestRunner } from './request-runner.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import {
@@ -39,6 +40,7 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
     runner.reply(request.raw, reply.raw, notFound())
   })
   await app.ready()
+  answerRefusals(app.server, runner)
   boundConnections(app.server, {
     ...o,
     busy: () => runner.busyConnections(),
@@ -76,7 +78,14 @@ function createApp(
   secure: SecureOptions | undefined,
 ): FastifyInstance {
   const app = fastify({
-    serverFactory: (handler) => createHttpServer(o, secure, handler),
+    serverFactory: (handler) =>
+      createHttpServer(o, secure, (request, response) => {
+        const fault = hostFault(request)
+        if (fault === undefined) handler(request, response)
+        else runner.reply(request, response, errorReply(fault))
+      }),
+    // Those are answered by answerRefusals.
+    clientErrorHandler: () => undefined,
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
     exposeHeadRoutes: false,
     frameworkErrors: (cause, request, reply) => {
@@ -108,6 +117,8 @@ function createHttpServer(
     headersTimeout: o.headersTimeoutMs,
     requestTimeout: o.requestTimeoutMs,
     keepAliveTimeout: o.keepAliveMs,
+    // hostFault says why.
+    requireHostHeader: false,
   }
   if (secure === undefined) return createServer(options, handler)
   return createTlsServer({ ...options, ...secure.options }, handler)
