@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import type koffiModule from 'koffi'
+import { repairDivisions } from './division-trap.ts'
 import { THREAD_CALLS } from './thread-mailbox.ts'
 
 /*
@@ -224,6 +225,7 @@ function bindLibrary(koffi: typeof koffiModule, path: string): OrtLibrary {
   // oxlint-disable-next-line node/no-process-env -- its library reads it there
   process.env['ORT_DISABLE_TELEMETRY'] ??= '1'
   const table = openTable(koffi, path)
+  repairDivisions(koffi, path)
   const entries = Object.entries(FUNCTIONS).map(([name, [place, result, ...parameters]]) => {
     return [name, koffi.decode(table[place], koffi.proto(result, parameters))]
   })
