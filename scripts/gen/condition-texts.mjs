@@ -22,7 +22,8 @@ export const CONDITIONS = {
     StepsReady:
       'Each step has a pod, or an Ensemble, that can answer. `status.steps` names each step that has none, and why.',
     RouterReady: 'A router pod of the namespace is ready.',
-    Routable: 'Every ready router pod executes this generation.',
+    Routable:
+      'Every ready router pod executes this generation and, if the Ensemble is exposed, lets in requests to its hosts by the tokens of now.',
     Progressing: 'The operator or Kubernetes is changing something.',
     Degraded: 'Something is wrong. Requests may still be answered.',
     Ready:

@@ -18,7 +18,7 @@ const parts = (o: Partial<RouterParts> = {}): RouterParts => ({
  * Of the smallest router. Another digest means that all routers are replaced when the operator is upgraded: change it here only if
  * that is worth it.
  */
-const TEMPLATE = '369d6df22924f8d9fabe6cae95637464'
+const TEMPLATE = 'fb8b4bb88c0a9eb64a352d29ca1580a8'
 
 const specOf = (built: RouterParts, kind: string): PlainObject => find(built, kind)?.['spec'] ?? {}
 
@@ -44,7 +44,7 @@ await t.test('every member has the labels by which it is found again', async (t)
 })
 
 await t.test(
-  'pods fit the restricted Pod Security Standard, and have a token that may read what was accepted',
+  'pods fit the restricted Pod Security Standard, and have a token that may read what was accepted, and who is let in',
   async (t) => {
     const { template } = find(parts(), 'Deployment')?.['spec'] ?? {}
     const [main] = template.spec.containers
@@ -65,6 +65,12 @@ await t.test(
     t.match(find(parts(), 'ServiceAccount'), { automountServiceAccountToken: false })
     t.same(find(parts(), 'Role')?.['rules'], [
       { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: ['get', 'list', 'watch'] },
+      {
+        apiGroups: [''],
+        resources: ['secrets'],
+        resourceNames: ['tutti-router-edge'],
+        verbs: ['get', 'list', 'watch'],
+      },
     ])
   },
 )
@@ -74,9 +80,9 @@ const rulesOf = (o: Partial<RouterParts>) => find(parts(o), 'Role')?.['rules']
 await t.test('a router with a console may also list what it shows the state of', async (t) => {
   const lists = { apiGroups: ['tutti.dev'], resources: ['models', 'ensembles'], verbs: ['list'] }
   const shown = routerDefaults({ console: 'Show' })
-  t.match(rulesOf({ defaults: shown }), [{}, lists])
-  t.match(rulesOf({ spec: { console: 'Infer' } }), [{}, lists])
-  t.equal(rulesOf({ defaults: shown, spec: { console: 'None' } }).length, 1)
+  t.match(rulesOf({ defaults: shown }), [{}, {}, lists])
+  t.match(rulesOf({ spec: { console: 'Infer' } }), [{}, {}, lists])
+  t.equal(rulesOf({ defaults: shown, spec: { console: 'None' } }).length, 2)
 })
 
 await t.test('an upgrade of the operator replaces no pods', async (t) => {
@@ -202,8 +208,8 @@ await t.test('only the listeners for outside are open to everybody', async (t) =
 
 await t.test('the routes for outside do not depend on an order', async (t) => {
   const exposed = [
-    { modelName: 'b', hosts: ['y', 'x'], lock: { tokenSha256: '0f'.repeat(32) } },
-    { modelName: 'a', hosts: ['x'], lock: {} },
+    { modelName: 'b', hosts: ['y', 'x'], lock: { tokenSha256: '0f'.repeat(32) }, revision: 'r1' },
+    { modelName: 'a', hosts: ['x'], lock: {}, revision: 'r2' },
   ]
   const textOf = (list: typeof exposed): string => {
     const found = buildRouterSet(parts(), { ensembles: list }).find(

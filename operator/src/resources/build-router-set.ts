@@ -41,7 +41,8 @@ import { PORTS } from './step-settings.ts'
 export function buildRouterSet(parts: RouterParts, exposed: Exposed): readonly DesiredChild[] {
   const { namespace } = parts
   const { metadata } = partsOf(namespace)
-  const rules = consoleOf(parts) === 'None' ? [READS_REVISIONS] : [READS_REVISIONS, LISTS_RESOURCES]
+  const isShown = consoleOf(parts) !== 'None'
+  const rules = [READS_REVISIONS, READS_EDGE, ...(isShown ? [LISTS_RESOURCES] : [])]
   return [
     desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
     desiredChild(ROLE, { metadata, rules }),
@@ -86,6 +87,14 @@ export function buildClientPolicy({
 const READS_REVISIONS = {
   apiGroups: ['apps'],
   resources: ['controllerrevisions'],
+  verbs: ['get', 'list', 'watch'],
+}
+
+/** A kubelet would bring it as a file up to a minute later, and a token that was revoked would count so long. */
+const READS_EDGE = {
+  apiGroups: [''],
+  resources: ['secrets'],
+  resourceNames: [ROUTER_NAMES.edge],
   verbs: ['get', 'list', 'watch'],
 }
 

@@ -1,7 +1,6 @@
 import { type RouterConsole, type RouterSpec, toMilliseconds } from '@tutti/ensemble'
 import type { Container, Deployment, Desired, PodSpec } from '@tutti/kube'
 import { toPlain } from './plain.ts'
-import { EDGE_FILE } from './router-edge.ts'
 import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './router-names.ts'
 import {
   containerPorts,
@@ -13,7 +12,6 @@ import {
   ourContainer,
   ourPodSpec,
   probe,
-  secretVolume,
   TMP_MOUNT,
   TMP_VOLUME,
 } from './serving-pod.ts'
@@ -46,7 +44,6 @@ export interface RouterParts {
 
 /** Of the console, on the loopback of a pod: who may forward ports of pods reaches it, and no pod, Service or ingress does. */
 const CONSOLE_PORT = 8003
-const EDGE_DIRECTORY = '/var/run/tutti/edge'
 const DRAIN = '30s'
 /** Until Services and ingresses know that a pod ends; it takes requests as before meanwhile. */
 const PRE_STOP_S = 5
@@ -91,14 +88,14 @@ function buildPodSpec(parts: RouterParts): PodSpec {
   return {
     ...ourPodSpec({
       serviceAccountName: ROUTER_NAMES.router,
-      // Only here: it may read what was accepted.
+      // Only here: it may read what was accepted, and who is let in.
       hasToken: true,
       graceS: PRE_STOP_S + drainSecondsOf(parts) + EXIT_S,
       imagePullSecrets: defaults.imagePullSecrets,
       labels: ROUTER_SELECTOR,
     }),
     containers: [buildContainer(parts)],
-    volumes: [...natsVolumes(defaults.nats), secretVolume('edge', ROUTER_NAMES.edge), TMP_VOLUME],
+    volumes: [...natsVolumes(defaults.nats), TMP_VOLUME],
     ...toPlain({ nodeSelector: spec.nodeSelector, tolerations: spec.tolerations }),
   }
 }
@@ -123,11 +120,7 @@ function buildContainer(parts: RouterParts): Container {
     ],
     ports: containerPorts(ports),
     resources: toPlain(spec.resources ?? RESOURCES),
-    volumeMounts: [
-      ...natsMounts(defaults.nats),
-      { name: 'edge', mountPath: EDGE_DIRECTORY, readOnly: true },
-      TMP_MOUNT,
-    ],
+    volumeMounts: [...natsMounts(defaults.nats), TMP_MOUNT],
     startupProbe: probe('/livez', { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', { periodSeconds: 2, failureThreshold: 2 }),
     livenessProbe: probe('/livez', { periodSeconds: 10, failureThreshold: 3 }),
@@ -148,8 +141,8 @@ function toArgs(parts: RouterParts): readonly string[] {
     ...numberFlag('--grpc-port', PORTS.grpc),
     ...numberFlag('--http-port', PORTS.http),
     ...numberFlag('--metrics-port', PORTS.metrics),
-    '--edge-file',
-    `${EDGE_DIRECTORY}/${EDGE_FILE}`,
+    '--edge-secret-name',
+    ROUTER_NAMES.edge,
     ...numberFlag('--edge-grpc-port', EDGE_PORTS.edgeGrpc),
     ...numberFlag('--edge-http-port', EDGE_PORTS.edgeHttp),
     ...numberFlag('--exit-timeout-secs', drainSecondsOf(parts)),

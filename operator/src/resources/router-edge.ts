@@ -3,8 +3,8 @@ import type { Desired, Secret, TokenIssuer } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { ROUTER_LABELS, ROUTER_NAMES } from './router-names.ts'
 
-/** The key of the Secret, and the file that the router reads. */
-export const EDGE_FILE = 'edge.json'
+/** The key of the Secret that the router reads. */
+const EDGE_KEY = 'edge.json'
 
 type Route = EdgeRoutes['routes'][number]
 
@@ -15,6 +15,8 @@ export interface ExposedEnsemble {
   readonly hosts: readonly string[]
   /** Who is let in; neither: everybody. */
   readonly lock: Pick<Route, 'tokenSha256' | 'identities'>
+  /** Another for each state of the above. Routers repeat it once it counts there. */
+  readonly revision: string
 }
 
 /** Who is reached from outside, and by whom. */
@@ -33,9 +35,10 @@ export function buildEdgeSecret(
 ): Desired<Secret> {
   const routes = ensembles
     .toSorted((one, other) => (one.modelName < other.modelName ? -1 : 1))
-    .map(({ modelName, hosts, lock }) => ({
+    .map(({ modelName, hosts, lock, revision }) => ({
       hosts: hosts.toSorted(),
       models: [modelName],
+      revision,
       ...lock,
     }))
   const verified = issuer && { issuer: { url: issuer.url, keys: [...issuer.keys] } }
@@ -43,6 +46,6 @@ export function buildEdgeSecret(
   return {
     metadata: { name: ROUTER_NAMES.edge, namespace, labels: ROUTER_LABELS },
     type: 'Opaque',
-    data: { [EDGE_FILE]: Buffer.from(text).toString('base64') },
+    data: { [EDGE_KEY]: Buffer.from(text).toString('base64') },
   }
 }

@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   applyModelOverrides,
+  parseEdgeRoutes,
   type ServedModel,
   type StepLoad,
   toDescriptionJson,
@@ -188,14 +189,14 @@ export class PodPlayer {
       const answer = (json: unknown): void => void response.end(JSON.stringify(json))
       if (playing === undefined) response.writeHead(404).end()
       else if (playing.isMute) this.#leaveOpen()
-      else if (model === undefined) answer(this.#servedByRouter(playing.namespace))
+      else if (model === undefined) void this.#servedByRouter(playing.namespace).then(answer)
       else if (url === '/tutti/v1/load') {
         answer({ models: [{ name: model.name, ...this.#o.load() }] })
       } else answer(toDescriptionJson({ replica: uid, models: [model] }))
     }
   }
 
-  #servedByRouter(namespace: string) {
+  async #servedByRouter(namespace: string) {
     const { models: accepted, ensembles } = this.deaf.has(namespace)
       ? { models: [], ensembles: [] }
       : this.#acceptedIn(namespace)
@@ -207,7 +208,17 @@ export class PodPlayer {
         .map(({ version, revision }) => ({ version, revisions: [revision] }))
       return versions.length === 0 ? [] : [{ name: model.name, versions }]
     })
-    return { models: merge(models), accepted: ensembles }
+    const exposed = this.deaf.has(namespace) ? [] : await this.#exposedIn(namespace)
+    return { models: merge(models), accepted: ensembles, exposed }
+  }
+
+  /** Revisions of the routes for outside; the operator's caches do not keep them. */
+  async #exposedIn(namespace: string): Promise<readonly string[]> {
+    const path = `/api/v1/namespaces/${namespace}/secrets/tutti-router-edge`
+    const { body } = await this.#o.plain.send('GET', path)
+    const text = Buffer.from(body?.['data']?.['edge.json'] ?? '', 'base64').toString()
+    const { routes = [] } = text === '' ? {} : parseEdgeRoutes(JSON.parse(text))
+    return routes.flatMap(({ revision }) => revision ?? [])
   }
 
   /** Revisions of models, and names of the ControllerRevisions of Ensembles. */

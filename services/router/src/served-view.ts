@@ -1,12 +1,12 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import type { ConsoleReplica } from '@tutti/console'
-import type { PinnedVersion, ServedByRouter, StepDescription } from '@tutti/ensemble'
+import type { PinnedVersion, StepDescription } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import { areAllReady } from '@tutti/server'
 import type { ForeignMember, StepDirectory } from '@tutti/transport'
 import { Acceptance } from './accepted/acceptance.ts'
 import { type AcceptedSet, NOTHING_ACCEPTED } from './accepted/accepted-set.ts'
-import { toServed } from './accepted/to-served.ts'
+import { type ServedInside, toServed } from './accepted/to-served.ts'
 import { buildCatalog } from './build-catalog.ts'
 import {
   type Catalog,
@@ -114,7 +114,7 @@ export class ServedView {
   }
 
   /** What requests reach now, for the operator. */
-  get served(): ServedByRouter {
+  get served(): ServedInside {
     return toServed(this.#catalog, this.#acceptance?.accepted ?? NOTHING_ACCEPTED)
   }
 

@@ -16,10 +16,11 @@ const ACCEPTED: EnsembleCheck = {
 }
 const REFUSED = { accepted: false, reason: 'UnknownTensor', message: 'steps[0]: no' } as const
 const SERVED = { name: 'e-ensemble-1', generation: 1 }
-const view = (accepted: readonly string[]) => ({
+const view = (accepted: readonly string[], exposed?: string[]) => ({
   pod: 'r',
-  served: { models: [], accepted: [...accepted] },
+  served: { models: [], accepted: [...accepted], ...(exposed && { exposed }) },
 })
+const ROUTE = { hosts: ['a.example'], revision: 'r2' }
 
 const state = (o: Partial<EnsembleState> = {}): EnsembleState => ({
   generation: 1,
@@ -58,6 +59,24 @@ const CASES: readonly {
     name: 'one of two routers lacks it',
     state: state({ routers: [view([SERVED.name]), view([])] }),
     ready: 'NotRouted',
+  },
+  {
+    name: 'one of two routers does not know its host',
+    state: state({
+      route: ROUTE,
+      routers: [view([SERVED.name], ['r2']), view([SERVED.name], ['r1'])],
+    }),
+    ready: 'NotRouted',
+  },
+  {
+    name: 'a router has no listeners for outside',
+    state: state({ route: ROUTE }),
+    ready: 'NotRouted',
+  },
+  {
+    name: 'all routers know its host',
+    state: state({ route: ROUTE, routers: [view([SERVED.name], ['r1', 'r2'])] }),
+    ready: 'Ready',
   },
   {
     name: 'a router cannot be asked',
@@ -99,6 +118,13 @@ await t.test('a refusal tells its first problems, and how many there are', async
     conditionsOfEnsemble(state({ checked: { ...REFUSED, others: others.slice(0, 1) } })).Accepted,
     { message: /^steps\[0\]: no; also inputs\[0\]\(x0\): no; routers/ },
   )
+})
+
+await t.test('a host that a router does not know yet is named', async (t) => {
+  const routers = [view([SERVED.name], [])]
+  t.match(conditionsOfEnsemble(state({ route: ROUTE, routers })).Ready, {
+    message: 'router "r" does not let in requests to a.example as expose says yet',
+  })
 })
 
 await t.test('what somebody has to change is no progress, and not well', async (t) => {

@@ -1,13 +1,14 @@
 import {
   type EnsembleCheck,
   type EnsembleConditionType,
+  type ServedByRouter,
   type StepStatus,
   summarizeProblems,
 } from '@tutti/ensemble'
 import type { RouterView } from '../../pods/router-views.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
-import type { ExposureProblem } from './exposure.ts'
+import type { Exposed, ExposureProblem } from './exposure.ts'
 
 /** The ControllerRevision that counts. */
 export interface ServedRevision {
@@ -31,6 +32,8 @@ export interface EnsembleState {
   readonly routers: readonly RouterView[]
   /** What keeps requests from outside away; absent if all is well, or nothing was asked for. */
   readonly exposure?: ExposureProblem | undefined
+  /** What routers are to let in from outside. */
+  readonly route?: Exposed['route']
 }
 
 function servedText({ served }: EnsembleState): string {
@@ -89,7 +92,7 @@ function checkRouterReady(state: EnsembleState): ConditionState {
 
 /** Whether every ready router executes this generation. */
 function checkRoutable(state: EnsembleState): ConditionState {
-  const { served, routers } = state
+  const { served, routers, route } = state
   if (isRefused(state)) {
     return isFalse('NotAccepted', `this generation is not accepted${servedText(state)}`)
   }
@@ -99,10 +102,23 @@ function checkRoutable(state: EnsembleState): ConditionState {
     if ('error' in router) {
       return isUnknown('RouterUnreachable', `router ${router.error.message}`)
     }
-    if (router.served.accepted.includes(served.name)) continue
-    return isFalse('NotRouted', `router "${router.pod}" does not serve ${served.name} yet`)
+    const missing = findMissing(router.served, served, route)
+    if (missing !== undefined) {
+      return isFalse('NotRouted', `router "${router.pod}" does not ${missing} yet`)
+    }
   }
   return isTrue('Routed', `all ready routers serve ${served.name}`)
+}
+
+/** What a router does not do yet of what it should; undefined if it does all of it. */
+export function findMissing(
+  { accepted, exposed = [] }: ServedByRouter,
+  served: ServedRevision,
+  route: EnsembleState['route'],
+): string | undefined {
+  if (!accepted.includes(served.name)) return `serve ${served.name}`
+  if (route === undefined || exposed.includes(route.revision)) return undefined
+  return `let in requests to ${route.hosts[0]} as expose says`
 }
 
 /** @param isWaiting - whether other conditions say what is not there yet. */

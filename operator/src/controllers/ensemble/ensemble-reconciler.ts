@@ -20,7 +20,7 @@ import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { toSignature } from '../to-signature.ts'
-import type { EnsembleState, ServedRevision } from './ensemble-conditions.ts'
+import { type EnsembleState, findMissing, type ServedRevision } from './ensemble-conditions.ts'
 import { BAD_OF_ENSEMBLE, eventTextOf, hasWarning } from './events.ts'
 import type { Exposure } from './exposure.ts'
 import { NamespaceView } from './namespace-view.ts'
@@ -80,6 +80,7 @@ export class EnsembleReconciler {
     const { revisions, refusal } = stored
     const [newest] = revisions
     if (isNewToRouters(object, stored)) return { requeueAfterMs: SOON_MS }
+    const { problem, route } = await this.#expose(object, isPaused ? undefined : spec, signal)
     const maxAgeMs = isSettled(object, newest) ? AGED_MS : FRESH_MS
     const state: EnsembleState = {
       generation: object.metadata.generation ?? 0,
@@ -88,7 +89,8 @@ export class EnsembleReconciler {
       served: newest && toServed(newest),
       refusal: refusal?.message,
       steps: spec === undefined ? [] : toStepStatuses(spec, view),
-      exposure: await this.#expose(object, isPaused ? undefined : spec, signal),
+      exposure: problem,
+      route,
       trouble: troubleOf(this.#o.caches.routers.get(routerKeyOf(namespace))),
       routers: await withoutSlot(() => this.#o.views.look(namespace, { maxAgeMs, signal })),
     }
@@ -97,8 +99,8 @@ export class EnsembleReconciler {
     return this.#again(status, state)
   }
 
-  #expose(object: Ensemble, spec: EnsembleSpec | undefined, signal: AbortSignal) {
-    return spec && this.#o.exposure.sync(object, spec, { signal })
+  async #expose(object: Ensemble, spec: EnsembleSpec | undefined, signal: AbortSignal) {
+    return spec === undefined ? {} : await this.#o.exposure.sync(object, spec, { signal })
   }
 
   /** Stores what is accepted, unless it is already what counts. */
@@ -166,11 +168,14 @@ export class EnsembleReconciler {
     return status
   }
 
-  #again(status: EnsembleStatus, { served, routers, checked, exposure }: EnsembleState): Result {
+  #again(
+    status: EnsembleStatus,
+    { served, routers, checked, exposure, route }: EnsembleState,
+  ): Result {
     const isMissing =
       served !== undefined &&
       checked.accepted &&
-      routers.some((one) => 'error' in one || !one.served.accepted.includes(served.name))
+      routers.some((one) => 'error' in one || findMissing(one.served, served, route) !== undefined)
     if (isMissing) {
       const isRecent = waitedMs(status, this.#o.clock.epochMs()) < PATIENCE_MS
       return { requeueAfterMs: isRecent ? SOON_MS : LATER_MS }

@@ -3,17 +3,25 @@ import type { Client, HttpRoute, ParentReference, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { ENSEMBLE } from '../../api/kinds.ts'
 import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
+import type { ExposedEnsemble } from '../../resources/router-edge.ts'
 import { Applier } from '../../runtime/apply.ts'
 import type { Caches } from '../caches.ts'
 import { type ChildProblem, findChildProblem } from '../child-problem.ts'
 import type { ControllerParts } from '../context.ts'
-import { readEdgeLock } from '../router/exposed-ensembles.ts'
+import { readExposure } from '../router/exposed-ensembles.ts'
 import { IssuerKeys } from '../router/issuer-keys.ts'
 
 /** What keeps requests from outside away. */
 export interface ExposureProblem extends ChildProblem {
   /** True if nothing is wrong, but somebody else has not done his part yet: `Ready` waits for it. */
   readonly isAwaited?: boolean
+}
+
+/** How an Ensemble is reached from outside. */
+export interface Exposed {
+  readonly problem?: ExposureProblem | undefined
+  /** What routers are to let in; absent if nobody is to come from outside. */
+  readonly route?: Pick<ExposedEnsemble, 'hosts' | 'revision'> | undefined
 }
 
 /** Makes what brings requests from outside, and says why they do not come. */
@@ -48,8 +56,7 @@ export class Exposure {
     object: Stored<EnsembleObject>,
     spec: EnsembleSpec,
     { signal }: { readonly signal: AbortSignal },
-  ): Promise<ExposureProblem | undefined> {
-    const { namespace = '' } = object.metadata
+  ): Promise<Exposed> {
     const { expose } = spec
     const isGateway = expose?.gateway !== undefined
     const hasGateway = this.#httpRoutes.isServed
@@ -57,14 +64,14 @@ export class Exposure {
     const routes = isGateway && !hasGateway ? [] : routesOf(object, expose)
     const result = await this.#applier.sync(ensemble, routes, { signal })
     const problem = findChildProblem(result, REASONS)
-    if (isGateway && !hasGateway) return GATEWAY_MISSING
+    if (isGateway && !hasGateway) return { problem: GATEWAY_MISSING }
     const locked = { client: this.#client, issuer: this.#issuer, signal }
-    const { problem: locking } = await readEdgeLock(namespace, expose, locked)
+    const { problem: locking, exposed } = await readExposure(object, locked)
     if (locking !== undefined) {
       const { missing, message } = locking
-      return { reason: LOCK_REASONS[missing], message }
+      return { problem: { reason: LOCK_REASONS[missing], message }, route: exposed }
     }
-    return problem ?? this.#findGatewayProblem(object, expose)
+    return { problem: problem ?? this.#findGatewayProblem(object, expose), route: exposed }
   }
 
   #findGatewayProblem(

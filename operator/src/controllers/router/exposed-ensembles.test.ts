@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { EnsembleSpec } from '@tutti/ensemble'
-import { KubeError, SECRET, type TokenIssuer } from '@tutti/kube'
+import { ensembleManifest } from '@tutti/ensemble/testing'
+import { KubeError, type KubeObject, SECRET, type TokenIssuer } from '@tutti/kube'
 import t from 'tap'
+import { ENSEMBLE } from '../../api/kinds.ts'
 import { memoryClient } from '../../testing/memory-client.ts'
-import { type EdgeLock, readEdgeLock } from './exposed-ensembles.ts'
+import { type EdgeLock, readEdgeLock, readExposure } from './exposed-ensembles.ts'
 
 const NAMESPACE = 'team'
 const ISSUER = { url: 'https://issuer', keys: [{ kid: 'a' }] }
@@ -121,3 +123,50 @@ await t.test('a quota of the one token makes it an identity', async (t) => {
     lock: { identities: [{ name: 'token', tokenSha256: digest('x'), quota }] },
   })
 })
+
+/** The revision of the route of an Ensemble with a token. */
+async function revisionOf(o: {
+  readonly token?: string
+  readonly uid?: string
+  readonly hosts?: readonly string[]
+  readonly modelName?: string
+}): Promise<string | undefined> {
+  const { token = 'one', uid = 'u1', hosts = ['a.example', 'b.example'], modelName } = o
+  const client = memoryClient()
+  const metadata = { namespace: NAMESPACE, name: 'keys', uid }
+  const data = { token: btoa(token) }
+  client.put<KubeObject>(SECRET, {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata,
+    data,
+  } as KubeObject)
+  const expose = { ingress: { hosts }, auth: SECRET_REF }
+  const { spec, ...rest } = ensembleManifest('ens')
+  const named = { ...spec, expose, ...(modelName !== undefined && { modelName }) }
+  client.put<KubeObject>(ENSEMBLE, {
+    ...rest,
+    metadata: { namespace: NAMESPACE, name: 'ens', uid: 'e' },
+    spec: named,
+  } as KubeObject)
+  const ensemble = await client.get(ENSEMBLE, { namespace: NAMESPACE, name: 'ens' })
+  const { signal } = new AbortController()
+  const issuer = { read: async () => ISSUER }
+  return (await readExposure(ensemble, { client, issuer, signal })).exposed?.revision
+}
+
+await t.test(
+  'a route has another revision whenever it is another, and it tells no token',
+  async (t) => {
+    const all = [
+      {},
+      { token: 'two' },
+      { uid: 'u2' },
+      { hosts: ['a.example'] },
+      { modelName: 'other' },
+    ]
+    const revisions = await Promise.all(all.map(revisionOf))
+    t.equal(new Set(revisions).size, all.length, 'a guess of the token does not do without the uid')
+    t.equal(await revisionOf({ hosts: ['b.example', 'a.example'] }), revisions[0])
+  },
+)

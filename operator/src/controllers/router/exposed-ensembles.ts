@@ -10,6 +10,7 @@ import {
 } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import type { Exposed, ExposedEnsemble } from '../../resources/router-edge.ts'
+import { digestOf } from '../../runtime/canonical.ts'
 import { readEnsemble } from '../ensemble/read-ensemble.ts'
 import { servedNameOf } from '../served-names.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
@@ -38,6 +39,8 @@ export interface EdgeLock {
   readonly issuer?: TokenIssuer | undefined
   /** Why some of those who should be let in are not. */
   readonly problem?: LockProblem | undefined
+  /** Of the Secret of tokens. */
+  readonly secretUid?: string | undefined
 }
 
 /** @throws KubeError */
@@ -79,7 +82,12 @@ export async function readEdgeLock(
   const lock = isPlain
     ? { ...(tokenSha256 !== undefined && { tokenSha256 }) }
     : { identities: found }
-  return { lock: found.length === 0 ? undefined : lock, issuer, problem: problems[0] ?? problem }
+  return {
+    lock: found.length === 0 ? undefined : lock,
+    issuer,
+    problem: problems[0] ?? problem,
+    secretUid: tokens.uid,
+  }
 }
 
 /** What a key of the Secret holds: a digest, or why there is none. */
@@ -89,12 +97,13 @@ async function readTokens(
   namespace: string,
   { secretRef }: ExposeAuth,
   { client, signal }: ReadLockOptions,
-): Promise<{ read(key: string): Token }> {
+): Promise<{ readonly uid?: string | undefined; read(key: string): Token }> {
   if (secretRef === undefined) return { read: () => ({ problem: 'expose.auth.secretRef: none' }) }
   const { name } = secretRef
   const where = `expose.auth.secretRef.name: Secret "${name}"`
   const secret = await unlessNotFound(client.get(SECRET, { namespace, name }, { signal }))
   return {
+    uid: secret?.metadata.uid,
     read: (key) => {
       if (secret === undefined) return { problem: `${where} is not there, want its key ${key}` }
       const held = secret.data?.[key]
@@ -131,7 +140,7 @@ export async function findExposed(
   ensembles: readonly Stored<EnsembleObject>[],
   o: ReadLockOptions,
 ): Promise<Exposed> {
-  const found = await Promise.all(ensembles.map((ensemble) => toExposed(ensemble, o)))
+  const found = await Promise.all(ensembles.map((ensemble) => readExposure(ensemble, o)))
   return {
     ensembles: found.flatMap(({ exposed }) => exposed ?? []),
     issuer: found.find(({ issuer }) => issuer !== undefined)?.issuer,
@@ -139,20 +148,30 @@ export async function findExposed(
   }
 }
 
-async function toExposed(
-  ensemble: Stored<EnsembleObject>,
-  o: ReadLockOptions,
-): Promise<{
+/** How an Ensemble is reached from outside. */
+export interface OutsideAccess {
+  /** Absent if it is not. */
   readonly exposed?: ExposedEnsemble
   readonly issuer?: TokenIssuer | undefined
   readonly usesIssuer?: boolean
-}> {
+  /** Why some of those who should be let in are not. */
+  readonly problem?: LockProblem | undefined
+}
+
+/** @throws KubeError */
+export async function readExposure(
+  ensemble: Stored<EnsembleObject>,
+  o: ReadLockOptions,
+): Promise<OutsideAccess> {
   const { namespace = '' } = ensemble.metadata
-  const { expose } = readEnsemble(ensemble).manifest?.spec ?? {}
-  const { hosts } = expose?.ingress ?? expose?.gateway ?? {}
+  const expose = readEnsemble(ensemble).manifest?.spec.expose
+  const hosts = (expose?.ingress ?? expose?.gateway)?.hosts
   if (hosts === undefined) return {}
-  const { lock, issuer } = await readEdgeLock(namespace, expose, o)
+  const { lock, issuer, problem, secretUid } = await readEdgeLock(namespace, expose, o)
   const usesIssuer = expose?.auth?.audience !== undefined
   const modelName = servedNameOf(ensemble)
-  return { ...(lock && { exposed: { modelName, hosts, lock } }), issuer, usesIssuer }
+  // Routers tell it to all who ask them: the random uid of the Secret keeps those from trying guesses of a token.
+  const revision = digestOf({ modelName, hosts: hosts.toSorted(), lock, secretUid })
+  const exposed = lock && { modelName, hosts, lock, revision }
+  return { ...(exposed && { exposed }), issuer, usesIssuer, problem }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseWire } from '../wire-field.ts'
 
 /*
- * What a router lets come from outside: the file that the operator writes, or a person.
+ * What a router lets come from outside: the Secret that the operator writes, or a person's file.
  */
 
 const HOST = /^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
@@ -56,6 +56,8 @@ export const EdgeRoutes = z.strictObject({
         models: z.array(z.string().min(1).max(253)).min(1).max(1024),
         /** Of a bearer token that lets requests in. Absent, like `identities`: none is wanted. */
         tokenSha256: tokenSha256.optional(),
+        /** Chosen by who wrote the route, another for each state of it. The router repeats it to the operator once the route counts. */
+        revision: z.string().min(1).max(64).optional(),
         /** Who is let in. */
         identities: z.array(EdgeIdentity).max(1000).optional(),
       }),

@@ -20,6 +20,8 @@ export const ServedByRouter = z.object({
    * requests execute exactly its data and every model that it is composed of has a live replica.
    */
   accepted: z.array(z.string()),
+  /** Revisions of the routes by which requests from outside get in; absent without listeners for them. */
+  exposed: z.array(z.string()).optional(),
 })
 export type ServedByRouter = z.infer<typeof ServedByRouter>
 

@@ -8,8 +8,11 @@ import type {
   AcceptedSet,
 } from './accepted-set.ts'
 
+/** What requests reach, but for those from outside. */
+export type ServedInside = Pick<ServedByRouter, 'models' | 'accepted'>
+
 /** What requests reach now, for the operator. Pure. */
-export function toServed(catalog: Catalog, accepted: AcceptedSet): ServedByRouter {
+export function toServed(catalog: Catalog, accepted: AcceptedSet): ServedInside {
   const { models } = catalog
   const names: string[] = []
   for (const [name, revisions] of accepted.models) {

@@ -10,6 +10,11 @@ export const EDGE_FLAGS = {
     description:
       'Also listen for requests from outside. This JSON file maps each host to its models and its bearer token. It is read again when it changes.',
   },
+  'edge-secret-name': {
+    type: 'string',
+    description:
+      'With --kubernetes: like --edge-file, but from the key edge.json of this Secret of the namespace. The router watches it.',
+  },
   'edge-address': {
     type: 'string',
     default: '0.0.0.0',

@@ -37,3 +37,18 @@ await t.test('on Kubernetes no flag chooses what is served', async (t) => {
   }
   check('--kubernetes')
 })
+
+await t.test('routes for outside come from one source, a Secret on Kubernetes alone', async (t) => {
+  const secret = '--edge-secret-name=tutti-router-edge'
+  for (const [argv, message] of [
+    [[secret], /given without --kubernetes; want --edge-file there/],
+    [['--kubernetes', secret, '--edge-file=x'], /given with --edge-file; want one of them/],
+  ] as const) {
+    t.throws(() => check(...argv), {
+      reason: 'FLAG_INVALID',
+      message,
+      details: { field: '--edge-secret-name' },
+    })
+  }
+  check('--kubernetes', secret)
+})

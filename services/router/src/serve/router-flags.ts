@@ -54,8 +54,9 @@ export const ROUTER_FLAGS = {
 
 export type RouterFlags = FlagValues<typeof ROUTER_FLAGS>
 
-/** @throws ServeError FLAG_INVALID if --kubernetes comes with a flag that chooses what is served. */
+/** @throws ServeError FLAG_INVALID if --kubernetes comes with a flag that chooses what is served, or --edge-secret-name without it. */
 export function checkSources(flags: RouterFlags): void {
+  checkEdgeSource(flags)
   if (!flags.kubernetes) return
   const given = [
     ['--model-repository', flags['model-repository'].length > 0],
@@ -67,4 +68,13 @@ export function checkSources(flags: RouterFlags): void {
     const text = `${field}: given with --kubernetes, want it without: there the operator says what is served`
     throw new ServeError('FLAG_INVALID', text, { details: { field } })
   }
+}
+
+function checkEdgeSource(flags: RouterFlags): void {
+  if (flags['edge-secret-name'] === undefined) return
+  const field = '--edge-secret-name'
+  const refuse = (text: string): ServeError =>
+    new ServeError('FLAG_INVALID', `${field}: ${text}`, { details: { field } })
+  if (!flags.kubernetes) throw refuse('given without --kubernetes; want --edge-file there')
+  if (flags['edge-file'] !== undefined) throw refuse('given with --edge-file; want one of them')
 }

@@ -1,4 +1,5 @@
 import type { FlagValues } from '@tutti/chassis'
+import type { EdgeRoutes } from '@tutti/ensemble'
 import {
   type ACCESS_FLAGS,
   AccessFile,
@@ -13,7 +14,7 @@ import { EdgeFile } from './edge-file.ts'
 import type { EdgeFlags } from './edge-flags.ts'
 
 /**
- * Opens the servers that the flags allow, those for requests from outside if a file is named.
+ * Opens the servers that the flags allow, those for requests from outside if there are routes for them.
  *
  * @param o.opened - closes them.
  * @throws ServeError SETTING_INVALID if the file does not fit or an address is not to be had.
@@ -21,6 +22,8 @@ import type { EdgeFlags } from './edge-flags.ts'
 export async function openRouterServers(
   o: Omit<ServersOptions, 'edge'> & {
     readonly flags: EdgeFlags & FlagValues<typeof ACCESS_FLAGS & typeof TRACE_FLAGS>
+    /** Of --edge-secret-name. */
+    readonly edgeAccess: (() => EdgeRoutes) | undefined
     readonly opened: AsyncDisposableStack
   },
 ): Promise<Servers> {
@@ -28,8 +31,9 @@ export async function openRouterServers(
   const { 'edge-file': path } = flags
   const file = path === undefined ? undefined : await EdgeFile.open({ path, clock, log })
   opened.defer(async () => file?.close())
-  const edge = file && {
-    access: () => file.access,
+  const readAccess = o.edgeAccess ?? (file && (() => file.access))
+  const edge = readAccess && {
+    access: readAccess,
     address: flags['edge-address'],
     grpcPort: flags['edge-grpc-port'],
     httpPort: flags['edge-http-port'],

@@ -34,9 +34,11 @@ import {
   transportFamilies,
 } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
-import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
+import type { WatchRevisions } from '../accepted/accepted-link.ts'
+import type { WatchSecret } from '../accepted/edge-secret.ts'
+import { openWatches } from '../accepted/open-watches.ts'
 import { openUnreadyResources } from '../accepted/unready-resources.ts'
-import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
+import { clusterOf } from '../accepted/watch-objects.ts'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
 import { Router } from '../router.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
@@ -59,6 +61,8 @@ export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
   readonly openEndpoint?: typeof openRouterEndpoint
   /** With --kubernetes; watches the API server of the pod unless a test has its own. */
   readonly watch?: WatchRevisions
+  /** With --edge-secret-name; the same. */
+  readonly watchSecret?: WatchSecret
 }
 
 /**
@@ -80,17 +84,15 @@ export async function startRouter(o: StartRouterOptions): Promise<Running> {
 async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack): Promise<Running> {
   const { flags, log } = o
   const parts = await openParts(o, opened)
-  const { name, router, steps, discovery, accepted, metrics, clock } = parts
+  const { name, router, steps, discovery, watches, metrics, clock } = parts
+  const { accepted, edge } = watches
   const { places } = parts.directory
   let endpoint: RouterEndpoint | undefined
   let knowsSteps = false
   const causes = (): readonly string[] => {
     // Of the steps that were there at the start. A later one that is slow must not take every router out of its Service.
     knowsSteps ||= discovery.isOver && steps.isSettled
-    return [
-      ...findCauses(endpoint, { knowsSteps, discovery, places }),
-      ...(accepted?.hasSynced === false ? ['the accepted revisions have not been read yet'] : []),
-    ]
+    return [...findCauses(endpoint, { knowsSteps, discovery, places }), ...watches.causes()]
   }
   const health = withCauses(o.health, causes)
   const answers = new Map([['/tutti/v1/served', () => toServedAnswer(router, parts)]])
@@ -116,6 +118,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
     ...o,
     backend: router,
     page: consoleOf(o, parts, opened),
+    edgeAccess: edge && (() => edge.access),
     metrics,
     metricsServer,
     clock,
@@ -156,10 +159,14 @@ function consoleOf(
   return openConsole({ flags, source: router, cluster, version, scope, host, clock })
 }
 
-/** What requests reach and, for people, which steps cannot be called; absent if all can. */
-function toServedAnswer({ view }: Router, { replicas }: Pick<Parts, 'replicas'>): Json {
+/** What requests reach, from outside too, and, for people, which steps cannot be called; absent if all can. */
+function toServedAnswer({ view }: Router, { replicas, watches: { edge } }: Parts): Json {
   const foreign = replicas.foreign().map((one) => ({ ...one }))
-  return foreign.length === 0 ? view.served : { ...view.served, foreign }
+  return {
+    ...view.served,
+    ...(edge && { exposed: [...edge.revisions] }),
+    ...(foreign.length > 0 && { foreign }),
+  }
 }
 
 /** How steps are called, and what is known of members: nothing before the broker was joined. */
@@ -212,11 +219,8 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   })
   router.allowControl(flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE)
   const { view } = router
-  const namespace = flags['repository-name']
-  const watch = (): WatchRevisions =>
-    o.watch ?? watchRevisions({ access: clusterOf(env, clock), namespace, clock, log })
-  const accepted = flags.kubernetes ? new AcceptedLink({ view, watch: watch(), log }) : undefined
-  opened.defer(async () => accepted?.close())
+  const watches = openWatches({ ...o, env, view, clock, log, opened })
+  const { accepted } = watches
   const steps = new StepLink({ view, members: join.promise, clock, log })
   opened.defer(() => steps.close())
   return {
@@ -226,7 +230,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
     replicas,
     steps,
     discovery,
-    accepted,
+    watches,
     join,
     metrics,
     clock,

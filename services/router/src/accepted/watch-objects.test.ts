@@ -1,4 +1,6 @@
 // needs: apiserver
+import { createHash } from 'node:crypto'
+import { request } from 'node:http'
 import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
 import { parseServedByRouter, toDescriptionJson } from '@tutti/ensemble'
 import {
@@ -28,6 +30,12 @@ const ROUTER_ROLE = {
   metadata: { name: 'router', namespace: NAMESPACE },
   rules: [
     { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: ['get', 'list', 'watch'] },
+    {
+      apiGroups: [''],
+      resources: ['secrets'],
+      resourceNames: ['tutti-router-edge'],
+      verbs: ['get', 'list', 'watch'],
+    },
     // With a console.
     { apiGroups: ['tutti.dev'], resources: ['models', 'ensembles'], verbs: ['list'] },
   ],
@@ -94,6 +102,10 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
     '--kubernetes',
     `--repository-name=${NAMESPACE}`,
     '--console-port=0',
+    '--edge-secret-name=tutti-router-edge',
+    '--edge-address=127.0.0.1',
+    '--edge-grpc-port=0',
+    '--edge-http-port=0',
     ...['grpc', 'http', 'metrics'].flatMap((listener) => [
       `--${listener}-address=127.0.0.1`,
       `--${listener}-port=0`,
@@ -129,9 +141,32 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
         .accepted,
     overview: async (): Promise<PlainObject> =>
       JSON.parse(await (await get(ports?.consolePort, '/console/api/overview')).text()),
+    exposed: async () =>
+      parseServedByRouter(await (await get(ports?.metricsPort, '/tutti/v1/served')).json()).exposed,
+    /** The status of a call from outside. */
+    callEdge: (host: string, token: string) => callEdge(ports?.edgeHttpPort, host, token),
     post: (path: string, body: object) =>
       get(ports?.httpPort, path, { method: 'POST', body: JSON.stringify(body) }),
   }
+}
+
+/** As the operator writes it. */
+function edge(token: string, revision: string) {
+  const tokenSha256 = createHash('sha256').update(token).digest('hex')
+  const routes = [{ hosts: ['a.example'], models: ['m'], tokenSha256, revision }]
+  return { stringData: { 'edge.json': JSON.stringify({ routes }) } }
+}
+
+/** fetch sets the header Host itself. */
+function callEdge(port: unknown, host: string, token: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { host, authorization: `Bearer ${token}` }
+    request({ host: '127.0.0.1', port: Number(port), path: '/v2/models/m', headers }, (answer) =>
+      resolve(answer.resume().statusCode),
+    )
+      .on('error', reject)
+      .end()
+  })
 }
 
 /** A step that serves `m` under the revision. */
@@ -203,6 +238,33 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     const answer = await router.post('/v2/models/e/infer', INPUTS)
     t.match(await answer.json(), { outputs: [{ name: 'Y', data: [1, 2] }] })
   })
+
+  await t.test(
+    'hosts and tokens count as soon as the Secret has them, and end with it',
+    async (t) => {
+      const secrets = `/api/v1/namespaces/${NAMESPACE}/secrets`
+      t.same(await router.exposed(), [])
+      t.equal(await router.callEdge('a.example', 'one'), 404)
+      const metadata = { name: 'tutti-router-edge' }
+      await plain.create(secrets, { metadata, ...edge('one', 'r1') })
+      await plain.create(secrets, { metadata: { name: 'other' }, ...edge('two', 'other') })
+      await until(async () => same((await router.exposed()) ?? [], ['r1']))
+      t.equal(await router.callEdge('a.example', 'one'), 200, 'the first call')
+      t.equal(await router.callEdge('a.example', 'two'), 401)
+      await plain.patch(`${secrets}/tutti-router-edge`, edge('two', 'r2'))
+      await until(async () => same((await router.exposed()) ?? [], ['r2']))
+      t.equal(await router.callEdge('a.example', 'one'), 401, 'it was revoked')
+      t.equal(await router.callEdge('a.example', 'two'), 200)
+      proxy.refuse()
+      proxy.cut()
+      t.equal(await router.callEdge('a.example', 'two'), 200, 'without the API server')
+      await plain.delete(`${secrets}/tutti-router-edge`)
+      proxy.accept()
+      await until(async () => same((await router.exposed()) ?? [], []))
+      t.equal(await router.callEdge('a.example', 'two'), 404)
+      await plain.delete(`${secrets}/other`)
+    },
+  )
 
   await t.test('a rollout: old and new, then only new', async (t) => {
     await plain.create(revisionsOf(NAMESPACE), stored(model('m-2', 2, 'new')))

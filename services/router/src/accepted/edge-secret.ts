@@ -1,0 +1,87 @@
+import type { Logger } from '@tutti/chassis'
+import { type EdgeRoutes, parseEdgeRoutes } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import type { Secret } from '@tutti/kube'
+import { edgeRoutesChanged, edgeRoutesUnreadable } from '../log-events.ts'
+
+/** What a watch tells of the Secret; as `ReflectorEvent`. */
+export interface SecretEvent {
+  readonly type: 'added' | 'updated' | 'deleted'
+  readonly object: Secret
+}
+
+/** Gets the changes of one Secret. */
+export interface SecretListener {
+  readonly onEvent: (event: SecretEvent) => void
+  /** Comes once, after the Secret if it was there at first. */
+  readonly onSynced: () => void
+}
+
+/** Watches it until it is closed. */
+export type WatchSecret = (listener: SecretListener) => { close(): Promise<void> }
+
+/** The key of the Secret. */
+const KEY = 'edge.json'
+const NOTHING: EdgeRoutes = { routes: [] }
+
+/**
+ * The routes of requests from outside, from a Secret that the operator writes. A change counts as soon as the API server tells of
+ * it; while it does not, and if the Secret cannot be read, the routes stay as they were. Without a Secret nobody gets in.
+ */
+export class EdgeSecret {
+  readonly #log: Logger
+  readonly #watch: { close(): Promise<void> }
+  #access: EdgeRoutes = NOTHING
+  #hasSynced = false
+
+  constructor({ watch, log }: { readonly watch: WatchSecret; readonly log: Logger }) {
+    this.#log = log
+    this.#watch = watch({
+      onEvent: (event) => this.#changed(event),
+      onSynced: () => {
+        this.#hasSynced = true
+      },
+    })
+  }
+
+  /** The same object until the Secret has changed. */
+  get access(): EdgeRoutes {
+    return this.#access
+  }
+
+  /** False until the Secret has been read once, or was not there. */
+  get hasSynced(): boolean {
+    return this.#hasSynced
+  }
+
+  /** Revisions of the routes that count now. */
+  get revisions(): readonly string[] {
+    return this.#access.routes.flatMap(({ revision }) => revision ?? [])
+  }
+
+  async close(): Promise<void> {
+    await this.#watch.close()
+  }
+
+  #changed({ type, object }: SecretEvent): void {
+    try {
+      this.#access = type === 'deleted' ? NOTHING : parse(object)
+      edgeRoutesChanged(this.#log, this.#access.routes.length)
+    } catch (error) {
+      edgeRoutesUnreadable(this.#log, ServeError.from(error))
+    }
+  }
+}
+
+function parse({ metadata, data }: Secret): EdgeRoutes {
+  const text = Buffer.from(data?.[KEY] ?? '', 'base64').toString()
+  try {
+    return parseEdgeRoutes(JSON.parse(text))
+  } catch (cause) {
+    const what = `--edge-secret-name: Secret "${metadata.name}", key ${KEY}: ${ServeError.from(cause).message}`
+    throw new ServeError('SETTING_INVALID', what, {
+      details: { field: '--edge-secret-name' },
+      cause,
+    })
+  }
+}
