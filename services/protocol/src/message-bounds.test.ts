@@ -110,3 +110,83 @@ function varint(value: number): Buffer {
   for (; rest > 127; rest >>>= 7) bytes.push((rest & 127) | 128)
   return Buffer.from([...bytes, rest])
 }
+
+/** A parameter with a text of so many bytes, in characters of `unit`. */
+function entry(key: string, bytes: number, unit = 'x'): Buffer {
+  const value = unit.repeat(bytes / Buffer.byteLength(unit))
+  return Buffer.concat([text(10, key), inside(18, text(26, value))])
+}
+
+function request(bytes: number, unit?: string): Buffer {
+  return inside(34, entry('k', bytes, unit))
+}
+
+function input(bytes: number): Buffer {
+  return inside(42, inside(34, entry('k', bytes)))
+}
+
+function output(bytes: number): Buffer {
+  return inside(50, inside(18, entry('k', bytes)))
+}
+
+/** The parameter of a load with a configuration of so many bytes. */
+function loadWith(bytes: number): Buffer {
+  return inside(26, text(10, 'config'), inside(18, text(26, 'x'.repeat(bytes))))
+}
+
+await t.test('the parameters of a request take 512 KiB at most, wherever they are', (t) => {
+  const half = 2 ** 18
+  const keys = Array.from({ length: 256 }, (_, i) => inside(34, entry(`${i}`.padEnd(2048), 0)))
+  for (const parts of [
+    [request(2 * half - 1)],
+    [request(half), input(half - 2)],
+    [input(half), output(half - 2)],
+    keys,
+  ]) {
+    decodeInferRequest(Buffer.concat(parts))
+    t.pass('fits')
+  }
+  const TOO_MUCH = {
+    reason: 'MESSAGE_TOO_LARGE',
+    message: /parameters take more than 524288 bytes/,
+  }
+  for (const [what, parts] of Object.entries({
+    one: [request(2 * half)],
+    'one beyond Latin-1': [request(2 * half, '\u0100')],
+    two: [request(half), request(half)],
+    'of an input': [request(half), input(half)],
+    'of an output': [input(half), output(half)],
+    keys: [...keys, inside(34, entry('k', 0))],
+    // The last one counts, but each has been text.
+    'values of one': [
+      inside(
+        34,
+        inside(18, Buffer.concat([text(26, 'x'.repeat(half)), text(26, 'x'.repeat(half + 1))])),
+      ),
+    ],
+  })) {
+    t.throws(() => decodeInferRequest(Buffer.concat(parts)), TOO_MUCH, what)
+  }
+  t.equal(decodeRepositoryRequest(loadWith(half)).parameters.size, 1)
+  t.throws(() => decodeRepositoryRequest(loadWith(2 * half)), TOO_MUCH, 'of a load')
+  t.end()
+})
+
+await t.test('a parameter that is too long is refused before it is text', (t) => {
+  const huge = Buffer.alloc(2 ** 28, 'x')
+  const message = inside(34, inside(18, text(26, huge.toString('latin1'))))
+  const before = process.memoryUsage().heapUsed + process.memoryUsage().external
+  t.throws(() => decodeInferRequest(message), { reason: 'MESSAGE_TOO_LARGE', message: /take more/ })
+  const taken = process.memoryUsage().heapUsed + process.memoryUsage().external - before
+  t.ok(taken < 2 ** 24, `${taken} bytes`)
+  t.end()
+})
+
+await t.test('what is made of a message counts with it', (t) => {
+  const texts = Buffer.concat([text(10, 'n'.repeat(4096)), inside(50, text(10, 'o'.repeat(1000)))])
+  const { madeBytes } = decodeInferRequest(texts)
+  t.ok(madeBytes >= 2 * 5096, `${madeBytes} bytes`)
+  const inputs = decodeInferRequest(Buffer.from('2a00'.repeat(4096), 'hex'))
+  t.ok(inputs.madeBytes >= 4096 * 256, `${inputs.madeBytes} bytes`)
+  t.end()
+})

@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import type { WireReader } from '@tutti/tensor'
 
 /**
  * How many of each repeated thing one request may hold, in gRPC and in JSON. A two-byte entry of a message becomes an
@@ -18,6 +19,49 @@ export const MESSAGE_BOUNDS = {
  * 50 ns, and two bytes of the message, be it known or skipped.
  */
 export const MAX_FIELDS = 2 ** 17
+
+/**
+ * Bytes of all keys and texts in the parameters of one request, those of its inputs and outputs too. No flag changes it: a router
+ * sends them to a step in the header of one message, whose bound is little above it.
+ */
+const PARAMETER_BYTES = 512 * 1024
+
+/** Counts the keys and texts of the parameters of one request, before they are kept. */
+export class ParameterBudget {
+  #left: number
+
+  /** @param bytes - Infinity where there is no bound. */
+  constructor(bytes = PARAMETER_BYTES) {
+    this.#left = bytes
+  }
+
+  /** @throws ServeError MESSAGE_TOO_LARGE */
+  take(bytes: number): void {
+    if (bytes > this.#left) throw tooLargeParameters()
+    this.#left -= bytes
+  }
+
+  /** Reads a value, whose length is checked before it is text. @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE */
+  text(reader: WireReader): string {
+    const before = reader.textBytes
+    const text = reader.text(this.#left, tooLargeParameters)
+    this.take(reader.textBytes - before)
+    return text
+  }
+
+  /** Reads a key. @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE */
+  key(reader: WireReader): string {
+    const before = reader.textBytes
+    const key = reader.text()
+    this.take(reader.textBytes - before)
+    return key
+  }
+}
+
+function tooLargeParameters(): ServeError {
+  const text = `keys and texts of the request's parameters take more than ${PARAMETER_BYTES} bytes; send such data as an input`
+  return new ServeError('MESSAGE_TOO_LARGE', text, { details: { field: 'parameters' } })
+}
 
 /** The error for a message that holds more of something than MESSAGE_BOUNDS allows. */
 export function tooMany(what: keyof typeof MESSAGE_BOUNDS): ServeError {

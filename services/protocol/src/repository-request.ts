@@ -1,5 +1,5 @@
 import { WireReader } from '@tutti/tensor'
-import { MAX_FIELDS, MESSAGE_BOUNDS, tooMany } from './message-bounds.ts'
+import { MAX_FIELDS, MESSAGE_BOUNDS, ParameterBudget, tooMany } from './message-bounds.ts'
 
 /** A value of `inference.ModelRepositoryParameter`; undefined if none is set. */
 export type RepositoryParameter = boolean | bigint | string | Uint8Array | undefined
@@ -16,18 +16,19 @@ export interface RepositoryRequestMessage {
  *
  * @param bytes - viewed: files of the result are views into it.
  * @throws ServeError MALFORMED_MESSAGE for bytes that are no such message, MESSAGE_TOO_LARGE for more than MESSAGE_BOUNDS.parameters
- * or MAX_FIELDS.
+ * or MAX_FIELDS, and for keys and texts of more than 512 KiB; files are no texts.
  */
 export function decodeRepositoryRequest(bytes: Uint8Array): RepositoryRequestMessage {
   const reader = new WireReader(bytes, MAX_FIELDS)
   let repositoryName = ''
   let modelName = ''
   const parameters = new Map<string, RepositoryParameter>()
+  const budget = new ParameterBudget()
   while (reader.hasMore()) {
     const tag = reader.tag()
     if (tag === 10) repositoryName = reader.text()
     else if (tag === 18) modelName = reader.text()
-    else if (tag === 26) readEntry(reader, parameters)
+    else if (tag === 26) readEntry(reader, parameters, budget)
     else reader.skip(tag)
     if (parameters.size > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
   }
@@ -35,28 +36,32 @@ export function decodeRepositoryRequest(bytes: Uint8Array): RepositoryRequestMes
 }
 
 /** Reads one entry of the map; the last of equal keys wins. */
-function readEntry(reader: WireReader, parameters: Map<string, RepositoryParameter>): void {
+function readEntry(
+  reader: WireReader,
+  parameters: Map<string, RepositoryParameter>,
+  budget: ParameterBudget,
+): void {
   let key = ''
   let value: RepositoryParameter
   const outer = reader.enter()
   while (reader.hasMore()) {
     const tag = reader.tag()
-    if (tag === 10) key = reader.text()
-    else if (tag === 18) value = readValue(reader)
+    if (tag === 10) key = budget.key(reader)
+    else if (tag === 18) value = readValue(reader, budget)
     else reader.skip(tag)
   }
   reader.leave(outer)
   parameters.set(key, value)
 }
 
-function readValue(reader: WireReader): RepositoryParameter {
+function readValue(reader: WireReader, budget: ParameterBudget): RepositoryParameter {
   let value: RepositoryParameter
   const outer = reader.enter()
   while (reader.hasMore()) {
     const tag = reader.tag()
     if (tag === 8) value = reader.int64() !== 0
     else if (tag === 16) value = BigInt(reader.int64())
-    else if (tag === 26) value = reader.text(Number.POSITIVE_INFINITY)
+    else if (tag === 26) value = budget.text(reader)
     else if (tag === 34) value = reader.view()
     else reader.skip(tag)
   }

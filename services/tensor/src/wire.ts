@@ -18,15 +18,24 @@ export class WireReader {
   /** The two halves of the last varint, as signed 32-bit integers. */
   low = 0
   high = 0
+  /** Bytes of all texts that were made so far. */
+  textBytes = 0
+  readonly #maxFields: number
   #fieldsLeft: number
 
   /** @param bytes - viewed, not copied. @param maxFields - nested ones too: a message could hold very many, of two bytes each. */
   constructor(bytes: Uint8Array, maxFields = 2 ** 30 - 1) {
+    this.#maxFields = maxFields
     this.#fieldsLeft = maxFields
     this.bytes = Buffer.isBuffer(bytes)
       ? bytes
       : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.limit = bytes.byteLength
+  }
+
+  /** How many fields were counted so far. */
+  get fields(): number {
+    return this.#maxFields - this.#fieldsLeft
   }
 
   hasMore(): boolean {
@@ -101,11 +110,18 @@ export class WireReader {
     return this.bytes.subarray(at, at + length)
   }
 
-  /** @throws ServeError MALFORMED_MESSAGE if it is not UTF-8, as proto3 demands of strings; MESSAGE_TOO_LARGE. @param maxBytes - if it is no name. */
-  text(maxBytes = NAME_BYTES): string {
+  /**
+   * Reads a text.
+   *
+   * @param maxBytes - if it is no name.
+   * @param refuse - the error for a longer one, of which no text is made.
+   * @throws ServeError MALFORMED_MESSAGE if it is not UTF-8, as proto3 demands of strings; what `refuse` gives.
+   */
+  text(maxBytes = NAME_BYTES, refuse = tooLong): string {
     const length = this.length()
-    if (length > maxBytes) throw tooLong(length, maxBytes)
+    if (length > maxBytes) throw refuse(length, maxBytes)
     const at = this.take(length)
+    this.textBytes += length
     const end = at + length
     const { bytes } = this
     if (length <= SHORT_TEXT_BYTES) {

@@ -137,6 +137,17 @@ class TestExecute(unittest.TestCase):
                 self.assertEqual(read, [want, want])
 
 
+    def test_parameters_stay_the_text_behind_a_line_break(self):
+        for text, context in (
+            ('{"id":"a\\nb"}', {"id": "a\nb"}),
+            ('\n{"p":"\\n\u0001é"}', {"parameters": '{"p":"\\n\u0001é"}'}),
+            ('{"id":"a"}\n{"p":2.0}', {"id": "a", "parameters": '{"p":2.0}'}),
+        ):
+            json = text.encode()
+            frame = struct.pack("<IIQQQQ", 1, 0, 0, 0, 0, 0) + struct.pack("<QHHI", 7, 0, 0, len(json)) + json
+            self.assertEqual(read_execute(frame)[2], [(7, [], context)])
+
+
 class TestCall(WorkerCase):
     def frame(self, flags):
         return Frame(Op.INFER_RESPONSE, 1, write_response(KIND_RESPONSE, flags, [], None), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextvars
-import json
 import threading
 
 from tutti_pb.errors import TritonErrorCode
@@ -72,8 +71,7 @@ class Calls:
         error = extra.get("error")
         if error is not None:
             error = library.TritonError(error["message"], TritonErrorCode(error["code"]))
-        parameters = json.loads(extra.get("parameters", "{}"))
-        response = library.InferenceResponse(outputs, error, parameters)
+        response = library.InferenceResponse(outputs, error, extra.get("parameters", {}))
         if region is not None:
             # The server counts it as the model's since it sent it.
             told = self._server.watch(region)

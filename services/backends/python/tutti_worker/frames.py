@@ -164,6 +164,15 @@ def _read_records(meta, at, count, size):
 _NO_CONTEXT = {}
 
 
+def _read_context(text):
+    """The JSON of the parameters stands behind a line break, and stays text: it is what `parameters` gives."""
+    own, _, parameters = text.partition(b"\n")
+    context = json.loads(own) if own else {}
+    if parameters:
+        context["parameters"] = parameters.decode()
+    return context
+
+
 def read_execute(meta):
     """Returns the region of the inputs (offset, bytes), the scratch region, and each request's key, tensors and context."""
     count, _, region, region_bytes, scratch, scratch_bytes = _EXECUTE.unpack_from(meta, 0)
@@ -174,7 +183,7 @@ def read_execute(meta):
         tensors, at = _read_records(meta, at + _REQUEST.size, tensor_count, record_bytes)
         context = _NO_CONTEXT
         if json_bytes:
-            context = json.loads(meta[at : at + json_bytes])
+            context = _read_context(meta[at : at + json_bytes])
             at += json_bytes
         requests.append((key, tensors, context))
     return (region, region_bytes), (scratch, scratch_bytes), requests

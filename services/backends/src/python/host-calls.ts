@@ -180,8 +180,7 @@ function textOf({ reason, message }: ServeError, model: string, isRefused: boole
 }
 
 function describeResponse({ outputs, parameters, final, retain }: StepResponse): DescribedResponse {
-  const members =
-    parameters.size > 0 ? [`"parameters":${JSON.stringify(parametersJson(parameters))}`] : []
+  const members = parameters.size > 0 ? [`"parameters":${parametersJson(parameters)}`] : []
   return { outputs, isFinal: final, members, retain }
 }
 

@@ -25,7 +25,8 @@ function correlationJson(id: bigint | string): string {
 
 /**
  * What a model may ask about a request besides its tensors, as JSON; '' if there is nothing but defaults.
- * Names are those that python/tutti_worker/executor.py reads.
+ * Names are those that python/tutti_worker/frames.py reads. The JSON of the parameters, which a model gets as it is, follows a
+ * line break, which JSON of ours has nowhere else: as a text within JSON it would be several times as long.
  */
 export function contextJson({ context, requestedOutputs }: StepRequest): string {
   const { id, timeoutUs, priority, parameters } = context
@@ -36,8 +37,8 @@ export function contextJson({ context, requestedOutputs }: StepRequest): string 
     flags === 0 ? '' : `"flags":${flags}`,
     timeoutUs === 0n ? '' : `"timeout":${timeoutUs}`,
     priority === 0n ? '' : `"priority":${priority}`,
-    parameters.size === 0 ? '' : `"parameters":${JSON.stringify(parametersJson(parameters))}`,
     requestedOutputs.length === 0 ? '' : `"outputs":${JSON.stringify(requestedOutputs)}`,
   ].filter((member) => member !== '')
-  return members.length === 0 ? '' : `{${members.join(',')}}`
+  const json = members.length === 0 ? '' : `{${members.join(',')}}`
+  return parameters.size === 0 ? json : `${json}\n${parametersJson(parameters)}`
 }

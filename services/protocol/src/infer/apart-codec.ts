@@ -29,5 +29,6 @@ export function decodeApartRequest(
       read += 1
     } else decoder.read(reader)
   }
+  decoder.count(reader)
   return decoder
 }

@@ -1,19 +1,20 @@
 import { type Parameter, WIRE_FIXED64, type WireReader } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, type ParameterBudget, tooMany } from '../message-bounds.ts'
 import { NO_PARAMETERS, type RequestedOutputMessage } from './infer-message.ts'
 
 /** Reads one entry of a `map<string, InferParameter>`; the last of equal keys wins. @param before - the entries so far. @returns these with the new one. */
 export function readParameter(
   reader: WireReader,
   before: Map<string, Parameter | undefined> | undefined,
+  budget: ParameterBudget,
 ): Map<string, Parameter | undefined> {
   let key = ''
   let value: Parameter | undefined
   const outer = reader.enter()
   while (reader.hasMore()) {
     const tag = reader.tag()
-    if (tag === 10) key = reader.text()
-    else if (tag === 18) value = readValue(reader, value)
+    if (tag === 10) key = budget.key(reader)
+    else if (tag === 18) value = readValue(reader, value, budget)
     else reader.skip(tag)
   }
   reader.leave(outer)
@@ -22,10 +23,10 @@ export function readParameter(
   return parameters.set(key, value)
 }
 
-const READERS = new Map<number, (reader: WireReader) => Parameter>([
+const READERS = new Map<number, (reader: WireReader, budget: ParameterBudget) => Parameter>([
   [8, (reader) => ({ kind: 'bool', value: readInt64(reader) !== 0n })],
   [16, (reader) => ({ kind: 'int64', value: readInt64(reader) })],
-  [26, (reader) => ({ kind: 'string', value: reader.text(Number.POSITIVE_INFINITY) })],
+  [26, (reader, budget) => ({ kind: 'string', value: budget.text(reader) })],
   [33, (reader) => ({ kind: 'double', value: readDouble(reader) })],
   [40, (reader) => ({ kind: 'uint64', value: BigInt.asUintN(64, readInt64(reader)) })],
 ])
@@ -41,28 +42,35 @@ function readDouble(reader: WireReader): number {
   return reader.bytes.readDoubleLE(at)
 }
 
-function readValue(reader: WireReader, before: Parameter | undefined): Parameter | undefined {
+function readValue(
+  reader: WireReader,
+  before: Parameter | undefined,
+  budget: ParameterBudget,
+): Parameter | undefined {
   let parameter = before
   const outer = reader.enter()
   while (reader.hasMore()) {
     const tag = reader.tag()
     const read = READERS.get(tag)
     if (read === undefined) reader.skip(tag)
-    else parameter = read(reader)
+    else parameter = read(reader, budget)
   }
   reader.leave(outer)
   return parameter
 }
 
 /** Reads an InferRequestedOutputTensor: a name, and the parameters of that output. */
-export function readRequestedOutput(reader: WireReader): RequestedOutputMessage {
+export function readRequestedOutput(
+  reader: WireReader,
+  budget: ParameterBudget,
+): RequestedOutputMessage {
   let name = ''
   let parameters: Map<string, Parameter | undefined> | undefined
   const outer = reader.enter()
   while (reader.hasMore()) {
     const tag = reader.tag()
     if (tag === 10) name = reader.text()
-    else if (tag === 18) parameters = readParameter(reader, parameters)
+    else if (tag === 18) parameters = readParameter(reader, parameters, budget)
     else reader.skip(tag)
   }
   reader.leave(outer)

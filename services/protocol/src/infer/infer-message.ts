@@ -28,6 +28,8 @@ export interface InferRequestMessage {
   readonly outputs: readonly RequestedOutputMessage[]
   /** Views into the message. */
   readonly rawInputContents: readonly Uint8Array[]
+  /** Bytes that its texts and objects take beside the message, at most. */
+  readonly madeBytes: number
 }
 
 /** What a client of ours sends: tensors whole, always encoded as raw_input_contents. */

@@ -11,6 +11,7 @@ import {
   MAX_FIELDS,
   MAX_MESSAGE_BYTES,
   MESSAGE_BOUNDS,
+  ParameterBudget,
   tooLargeMessage,
   tooMany,
 } from '../message-bounds.ts'
@@ -31,6 +32,10 @@ export const RAW_OUTPUTS = 50
 /** Names, shapes and parameters of most messages take less. */
 export const USUAL_HEAD_BYTES = 512
 const NOTHING = new Uint8Array(0)
+/** Of a text, of which one character beyond Latin-1 makes all take as much. */
+const CHARACTER_BYTES = 2
+/** The objects that a field of two bytes can become: an input, an output, a view. */
+const FIELD_BYTES = 256
 
 /**
  * Decodes a ModelInferRequest.
@@ -42,6 +47,7 @@ export function decodeInferRequest(bytes: Uint8Array): InferRequestMessage {
   const reader = new WireReader(bytes, MAX_FIELDS)
   const decoder = new MessageDecoder(RAW_INPUTS)
   while (reader.hasMore()) decoder.read(reader)
+  decoder.count(reader)
   return decoder
 }
 
@@ -54,12 +60,21 @@ export class MessageDecoder {
   readonly inputs: TensorMessage[] = []
   readonly outputs: RequestedOutputMessage[] = []
   readonly rawInputContents: Uint8Array[] = []
+  madeBytes = 0
   readonly #rawTag: number
+  readonly #budget: ParameterBudget
   #given: Map<string, Parameter | undefined> | undefined
 
   /** @param rawTag - RAW_INPUTS for a request, RAW_OUTPUTS for a response. */
   constructor(rawTag: number) {
     this.#rawTag = rawTag
+    // Our own servers bound what they answer otherwise.
+    this.#budget = new ParameterBudget(rawTag === RAW_INPUTS ? undefined : Number.POSITIVE_INFINITY)
+  }
+
+  /** Counts what was made of the message, once all is read. */
+  count({ textBytes, fields }: WireReader): void {
+    this.madeBytes = CHARACTER_BYTES * textBytes + FIELD_BYTES * fields
   }
 
   read(reader: WireReader): void {
@@ -75,7 +90,7 @@ export class MessageDecoder {
         this.id = reader.text()
         break
       case 34:
-        this.parameters = this.#given = readParameter(reader, this.#given)
+        this.parameters = this.#given = readParameter(reader, this.#given, this.#budget)
         break
       default:
         this.#readTensors(reader, tag)
@@ -86,19 +101,19 @@ export class MessageDecoder {
     if (tag === 42) {
       const what = this.#rawTag === RAW_INPUTS ? 'inputs' : 'outputs'
       if (this.inputs.length >= MESSAGE_BOUNDS[what]) throw tooMany(what)
-      this.inputs.push(decodeTensor(reader))
+      this.inputs.push(decodeTensor(reader, this.#budget))
     } else if (tag === this.#rawTag) {
       if (this.rawInputContents.length >= MESSAGE_BOUNDS.rawContents) throw tooMany('rawContents')
       this.rawInputContents.push(reader.view())
     } else if (tag === 50) {
       if (this.outputs.length >= MESSAGE_BOUNDS.outputs) throw tooMany('outputs')
-      this.outputs.push(readRequestedOutput(reader))
+      this.outputs.push(readRequestedOutput(reader, this.#budget))
     } else reader.skip(tag)
   }
 }
 
 /** Reads an InferInputTensor or InferOutputTensor, which are laid out alike. */
-function decodeTensor(reader: WireReader): TensorMessage {
+function decodeTensor(reader: WireReader, budget: ParameterBudget): TensorMessage {
   let name = ''
   let datatype = ''
   const shape: number[] = []
@@ -121,7 +136,7 @@ function decodeTensor(reader: WireReader): TensorMessage {
         readExtents(reader, shape)
         break
       case 34:
-        parameters = readParameter(reader, parameters)
+        parameters = readParameter(reader, parameters, budget)
         break
       case 42:
         // Protobuf merges a message field that comes twice, which for encoded bytes is putting one after the other.

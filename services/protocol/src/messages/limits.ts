@@ -13,8 +13,8 @@ export const INLINE_LIMIT_BYTES = 64 * 1024
  */
 export const INLINE_TOTAL_LIMIT_BYTES = 256 * 1024
 
-/** Bytes of a message's header: names, shapes and parameters. What a request's parameters say has to fit here. */
-export const HEADER_LIMIT_BYTES = 512 * 1024
+/** Bytes of a message's header: names, shapes and parameters. What the parameters of a request may say fits here, with their names. */
+export const HEADER_LIMIT_BYTES = 640 * 1024
 
 /** Models that may have called one another up to a request. What is allowed is less; see the router's `--max-bls-depth`. */
 export const CALLERS_LIMIT = 64

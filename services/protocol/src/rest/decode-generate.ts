@@ -9,12 +9,12 @@ import {
   requestPrefix,
   type Shape,
 } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, ParameterBudget, tooMany } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
 import { asString, isObject, jsonTypeError, tooBig, withinBound } from './json-fields.ts'
 import { memberTexts } from './json-slice.ts'
 import { type JsonDocument, parseJson, parsePart } from './json-text.ts'
-import { isTooBig, toCustomParameter } from './request-parameters.ts'
+import { isTooBig, textBytes, toCustomParameter } from './request-parameters.ts'
 import { parseTensorData } from './tensor-data.ts'
 
 /** An input as the metadata of its model shows it: -1 for what a request decides. */
@@ -36,6 +36,7 @@ interface Draft extends Pick<JsonDocument, 'hasNames'> {
   readonly declared: ReadonlyMap<string, DeclaredInput>
   readonly inputs: Map<string, NamedTensor>
   readonly parameters: Map<string, Parameter>
+  readonly budget: ParameterBudget
   members: number
   id: string
 }
@@ -63,6 +64,7 @@ export function decodeGenerateRequest(
     declared: new Map(declared.map((input) => [input.name, input])),
     inputs: new Map(),
     parameters: new Map(),
+    budget: new ParameterBudget(),
     members: 0,
     id: Object.hasOwn(value, 'id') ? asString(value['id'], "Unable to parse 'id'") : '',
   }
@@ -97,7 +99,9 @@ function readMember(key: string, written: string, draft: Draft): void {
   const input = draft.declared.get(key)
   if (input === undefined) {
     if (draft.parameters.has(withinBound(key))) return
-    draft.parameters.set(key, toCustomParameter(key, toValue(written, draft)))
+    const value = toValue(written, draft)
+    draft.budget.take(textBytes(key, value))
+    draft.parameters.set(key, toCustomParameter(key, value))
     return
   }
   if (draft.inputs.has(key)) {

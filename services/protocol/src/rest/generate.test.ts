@@ -154,3 +154,20 @@ await t.test('a response is one flat object, its keys in order', async (t) => {
   const half = { ...one, datatype: 'FP16', data: new Uint8Array(2) } as const
   t.equal(failureOf(() => encode([half])).reason, 'INVALID_REQUEST')
 })
+
+/** With a member of its own and one of `parameters`. */
+function twoTexts(bytes: number): string {
+  const text = 'x'.repeat(bytes)
+  return `{"one":"${text}","parameters":{"two":"${text}"}}`
+}
+
+await t.test('keys and texts of parameters take 512 KiB at most', async (t) => {
+  t.equal(decode(twoTexts(2 ** 18 - 3)).context.parameters.size, 2)
+  t.match(
+    failureOf(() => decode(twoTexts(2 ** 18))),
+    {
+      reason: 'MESSAGE_TOO_LARGE',
+      message: /parameters take more than 524288 bytes/,
+    },
+  )
+})

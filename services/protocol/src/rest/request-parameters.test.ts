@@ -99,6 +99,26 @@ await t.test('parameters of a wrong kind are refused', async (t) => {
   }
 })
 
+/** A request whose parameters have texts of so many bytes. */
+function withTexts(...bytes: readonly number[]): string {
+  const members = bytes.map((count, i) => `"${i}":"${'é'.repeat(count / 2)}"`)
+  return `{"inputs":[],"parameters":{${members.join(',')}}}`
+}
+
+await t.test('keys and texts of parameters take 512 KiB at most', async (t) => {
+  const half = 2 ** 18
+  t.equal(decodeText(withTexts(half, half - 2)).context.parameters.size, 2)
+  for (const text of [withTexts(half, half), withTexts(2 * half)]) {
+    t.match(
+      failureOf(() => decodeText(text)),
+      {
+        reason: 'MESSAGE_TOO_LARGE',
+        message: /parameters take more than 524288 bytes/,
+      },
+    )
+  }
+})
+
 await t.test('parameters that nest without end are refused, not a crash', async (t) => {
   const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
   const error = failureOf(() => decodeText(`{"inputs":[],"parameters":{"p":${deep}}}`))

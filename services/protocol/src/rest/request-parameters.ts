@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { EMPTY_CONTEXT, type Parameter, type RequestContext } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, toCorrelationText, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, ParameterBudget, toCorrelationText, tooMany } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
 import {
   asBoolean,
@@ -77,12 +77,15 @@ function withinBounds(parameters: JsonObject): JsonObject {
  * Reads the request's parameters (triton-semantics 4.4 with the texts of the HTTP endpoint).
  *
  * @param parameters - of `writtenParameters`; undefined if the request has none.
- * @throws ServeError MALFORMED_MESSAGE (HTTP 500) for a known key of the wrong type, INVALID_PARAMETER otherwise.
+ * @throws ServeError MALFORMED_MESSAGE (HTTP 500) for a known key of the wrong type, MESSAGE_TOO_LARGE for keys and texts of more
+ * than 512 KiB, INVALID_PARAMETER otherwise.
  */
 export function parseRequestParameters(id: string, parameters: unknown): RestParameters {
   const draft: Draft = { ...EMPTY_CONTEXT, id, isBinaryOutput: false }
   const custom = new Map<string, Parameter>()
+  const budget = new ParameterBudget()
   for (const [key, value] of entriesOf(parameters)) {
+    budget.take(textBytes(key, value))
     const read = KNOWN.get(key)
     if (read === undefined) {
       refuseReserved(key)
@@ -91,6 +94,11 @@ export function parseRequestParameters(id: string, parameters: unknown): RestPar
   }
   const { isBinaryOutput, ...context } = draft
   return { context: { ...context, parameters: custom }, isBinaryOutput }
+}
+
+/** Bytes of a parameter that are text. */
+export function textBytes(key: string, value: unknown): number {
+  return Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0)
 }
 
 function entriesOf(parameters: unknown): readonly (readonly [string, unknown])[] {

@@ -31,6 +31,9 @@ import { type PlacedInputs, placedData } from '../shared-memory/placed-inputs.ts
 import { placeOutputs } from '../shared-memory/placed-outputs.ts'
 import type { ServerCall } from './server-call.ts'
 
+/** What most requests are made into: less than each place of `--max-inflight-requests` costs anyway. */
+const USUAL_MADE_BYTES = 8192
+
 /** A request that was read and resolved, but not yet executed. */
 export interface PreparedInfer {
   readonly model: ResolvedModel
@@ -52,6 +55,7 @@ function inferOnce(bytes: Buffer, call: ServerCall): void {
   try {
     const apart = call.reader?.apart
     message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
+    if (message.madeBytes > USUAL_MADE_BYTES) call.charge(message.madeBytes)
     const model = call.backend.resolve(message.modelName, message.modelVersion)
     if (model.isDecoupled) throw decoupledModel(model.name)
     prepared = prepareInfer(message, apart?.lendTo(model) ?? model, call)

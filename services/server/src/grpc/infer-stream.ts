@@ -21,7 +21,7 @@ import type { ServerCall } from './server-call.ts'
 /** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
 const MAX_OUTSTANDING = 64
 
-/** What a request is counted with until it is answered: its message, and its typed contents once they are raw. */
+/** What a request is counted with until it is answered: its message, what was made of it, and its typed contents once they are raw. */
 interface Held {
   bytes: number
   /** Its large tensors. */
@@ -83,9 +83,11 @@ export class InferStreamCall implements MessageReceiver {
     this.#o.call.backend.checkCaller?.()
     const apart = this.#o.call.reader?.apart
     const message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
+    const { madeBytes } = message
+    this.#o.call.charge(madeBytes)
     this.#outstanding += 1
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
-    const held = { bytes: bytes.byteLength + (apart?.byteLength ?? 0), apart }
+    const held = { bytes: bytes.byteLength + (apart?.byteLength ?? 0) + madeBytes, apart }
     this.#received.push(() => void this.#work(message, held))
     this.#begin()
   }

@@ -5,6 +5,7 @@ import { decodeInferResponse, inferenceServices } from '@tutti/protocol'
 import { decodeBytesTensor, type NamedTensor, type Parameter } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
+import { Admission } from '../admission.ts'
 import { echo, inferObject, openTestServer, response, type TestServer } from '../testing/index.ts'
 
 const floats = (...values: number[]) => new Uint8Array(Float32Array.from(values).buffer)
@@ -276,7 +277,41 @@ await t.test('typed contents count once they are raw, beside their message', asy
   t.equal(served.admission.bytes, 0)
   t.equal(seen.length, 3)
   // What the first request of a stream took is given back before the second.
-  for (const bytes of seen) t.ok(bytes >= 9 * count && bytes < 10 * count, `${bytes} bytes`)
+  for (const bytes of seen) t.ok(bytes >= 9 * count && bytes < 13 * count, `${bytes} bytes`)
+})
+
+await t.test('texts and objects of a message count as what they take', async (t) => {
+  const seen: number[] = []
+  const served: TestServer = await openTestServer(t, {
+    m: {
+      script: async function* (request) {
+        seen.push(served.admission.bytes)
+        yield response(request, [])
+      },
+    },
+  })
+  const value = '\u0100'.repeat(200_000)
+  const parameters = { p: { string_param: value } }
+  await inferObject(served, { model_name: 'm', parameters })
+  t.equal(served.admission.bytes, 0)
+  const stream = served.client.objects.ModelStreamInfer()
+  stream.write({ model_name: 'm', parameters })
+  await once(stream, 'data')
+  stream.end()
+  await once(stream, 'end')
+  t.equal(served.admission.bytes, 0)
+  // The message has two bytes for each character, and so has the text; how many there are is known before it is made.
+  for (const bytes of seen) t.ok(bytes >= 4 * value.length, `${bytes} bytes`)
+  t.equal(seen.length, 2)
+  const narrow = await openTestServer(
+    t,
+    { m: {} },
+    { admission: new Admission({ maxBytes: 10 ** 6 }) },
+  )
+  await t.rejects(inferObject(narrow, { model_name: 'none', parameters }), {
+    code: 'RESOURCE_EXHAUSTED',
+  })
+  t.equal(narrow.admission.bytes, 0)
 })
 
 function toPlain(tensor: NamedTensor): object {

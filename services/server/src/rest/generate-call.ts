@@ -5,6 +5,7 @@ import { encodeGenerateResponse, type GenerateRequest, type RestBody } from '@tu
 import type { StepResponse } from '@tutti/tensor'
 import { isRefusedBeforeWork } from '../grpc/refused-before-work.ts'
 import type { ResolvedModel } from '../inference-backend.ts'
+import { madeBytes } from './made-bytes.ts'
 import { ResponseQueue } from './response-queue.ts'
 import type { RestCall } from './rest-call.ts'
 import { errorReply, isModelError, jsonReply, type RestReply } from './rest-reply.ts'
@@ -109,7 +110,9 @@ class Generation {
     const body = await call.body()
     const model = call.backend.resolve(name, version)
     const { inputs } = modelMetadata(model.config, [])
-    return new Generation(call, model, await call.parse('generate', body, { inputs }))
+    const request = await call.parse('generate', body, { inputs })
+    call.charge(madeBytes(request, body))
+    return new Generation(call, model, request)
   }
 
   /** The next response, written; undefined after the last one. @throws ServeError */

@@ -5,6 +5,7 @@ import type { NamedTensor, StepResponse } from '@tutti/tensor'
 import { onlyResponse } from '../only-response.ts'
 import { toClasses } from '../request/classify.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
+import { madeBytes } from './made-bytes.ts'
 import { placeTensors } from './placed-request.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
@@ -28,6 +29,7 @@ export async function answerInfer(call: RestCall, place = placeTensors): Promise
     config: model.config,
   })
   call.requestId = request.context.id
+  call.charge(madeBytes(request, body))
   const placed = place(call, model, request)
   const isBinary = (output: string): boolean =>
     request.outputs.find((one) => one.name === output)?.isBinary ?? request.isBinaryOutput

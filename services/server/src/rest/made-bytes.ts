@@ -1,0 +1,28 @@
+import type { GenerateRequest, RestInferRequest } from '@tutti/protocol'
+
+/** An object with its members, as an input or a parameter is one. */
+const ENTRY_BYTES = 256
+/** Of a text, of which one character beyond Latin-1 makes all take as much. */
+const CHARACTER_BYTES = 2
+
+/**
+ * Bytes that were made of a body: tensors of JSON, which may be several times as large as their digits, names and parameters.
+ *
+ * @param body - is counted already, and so are inputs that view it.
+ */
+export function madeBytes(request: RestInferRequest | GenerateRequest, body: Uint8Array): number {
+  const { inputs, context } = request
+  let bytes = 0
+  for (const { name, data } of inputs) {
+    // What the thread has parsed views a body that came back; a tensor made of JSON is alone in its memory.
+    const isMade = data.byteLength === data.buffer.byteLength && data.buffer !== body.buffer
+    bytes += ENTRY_BYTES + CHARACTER_BYTES * name.length + (isMade ? data.byteLength : 0)
+  }
+  for (const [key, { value }] of context.parameters) {
+    const characters = key.length + (typeof value === 'string' ? value.length : 0)
+    bytes += ENTRY_BYTES + CHARACTER_BYTES * characters
+  }
+  if (!('outputs' in request)) return bytes
+  for (const { name } of request.outputs) bytes += ENTRY_BYTES + CHARACTER_BYTES * name.length
+  return bytes
+}
