@@ -111,10 +111,11 @@ def swallowed_finals(env):
 def errors_in_band(env):
     """an error of a model comes after its responses, with the final flag, and the stream goes on"""
     for model, sign in MODELS.items():
-        got, call = env.stream(ask(model, [4, -7, 8], "bad"), ask(model, [1], "good"), ask("missing", [1], "lost"))
+        values = [*range(1, 11), -7, 8]
+        got, call = env.stream(ask(model, values, "bad"), ask(model, [1], "good"), ask("missing", [1], "lost"))
         assert call.code() == grpc.StatusCode.OK, call
         [*before, (text, final)] = of_id(got, "bad")
-        assert before in ([(sign * 4, False)], []) and (model != "py_repeat" or before), got
+        assert before == [(sign * i, False) for i in range(1, 11)], got
         assert text == ("" if sign > 0 else "in ensemble 'ens_repeat', ") + "-7 is negative" and final, got
         assert [what for what, _ in of_id(got, "good")] == [sign], got
         assert of_id(got, "lost") == [("Request for unknown model: 'missing' is not found", False)], got
@@ -122,10 +123,11 @@ def errors_in_band(env):
 
 @check
 def errors_of_a_later_step(env):
-    """an error of a step behind the decoupled one ends its request alone, with the traceback"""
-    got, call = env.stream(ask("ens_repeat", [1, 1313, 2], "bad"), ask("ens_repeat", [2], "good"))
+    """an error of a step behind the decoupled one comes after the responses before it, with the traceback, and ends its request alone"""
+    got, call = env.stream(ask("ens_repeat", [1, 2, 3, 1313, 4], "bad"), ask("ens_repeat", [2], "good"))
     assert call.code() == grpc.StatusCode.OK, call
-    text, final = of_id(got, "bad")[-1]
+    [*before, (text, final)] = of_id(got, "bad")
+    assert before == [(-1, False), (-2, False), (-3, False)], got
     assert final and text.startswith(
         "in ensemble 'ens_repeat', Failed to process the request(s) for model 'py_negate_0', "
         "message: ValueError: 1313 is too much\n\nAt:\n"

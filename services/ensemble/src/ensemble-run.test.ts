@@ -277,6 +277,11 @@ await t.test('a source that runs too far ahead is failed', async (t) => {
   for (let index = 0; index < 1024; index++) {
     driver.respond(source, { b: 'S' }, { index, final: false })
   }
+  t.equal(driver.failure, undefined, 'what it sent before comes first')
+  for (const invoke of driver.inFlight.values()) {
+    if (driver.plan.steps[invoke.step]?.name === 'sink') driver.respond(invoke, { b: 'Y' })
+  }
+  t.equal(driver.emitted.length, 1023)
   t.match(driver.failure?.error, {
     reason: 'OVERLOADED',
     code: 'RESOURCE_EXHAUSTED',

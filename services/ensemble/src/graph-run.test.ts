@@ -243,6 +243,65 @@ await t.test('failures and cancels end a run once and leak nothing', async (t) =
   t.ok(endings.has('answered') && endings.has('CANCELLED') && endings.has('ENGINE_FAILED'))
 })
 
+/** The number of the response that one of the tensors that were read follows from, or -1. */
+function responseThatMade(responses: readonly Symbols[], read: Symbols): number {
+  const texts = Object.values(read)
+  return responses.findIndex((made) =>
+    Object.values(made).some((symbol) => texts.some((text) => text.includes(symbol))),
+  )
+}
+
+/** Fails the execution with number `failing`, after at most `before` of its responses. @returns how many responses come before, if it ran. */
+function driveToFailure(s: Scenario, failing: number, before: number) {
+  const scripts = new Map<Invoke, Script>()
+  /** What the decoupled step answers. */
+  let answers: readonly Symbols[] = []
+  let wanted: number | undefined
+  const driver = drive(s, (running) => {
+    if (wanted !== undefined) return false
+    const inFlight = [...running.inFlight.values()]
+    const isDecoupled = ({ step }: Invoke): boolean => running.plan.steps[step]?.decoupled === true
+    const source = inFlight.find(isDecoupled)
+    if (source !== undefined) answers = s.ensemble.answer(source.step, running.read(source))
+    const invoke = inFlight.find(({ execution }) => execution === failing)
+    if (invoke === undefined) return false
+    const sent = scripts.get(invoke)?.sent ?? 0
+    if (invoke === source && sent < Math.min(before, answers.length - 1)) {
+      step(s, running, invoke, scripts)
+      return true
+    }
+    const label = running.plan.steps[invoke.step]?.label
+    if (invoke === source || label === 0) wanted = sent
+    else wanted = responseThatMade(answers, running.read(invoke))
+    running.fail(invoke, new ServeError('ENGINE_FAILED', 'it broke'))
+    return true
+  })
+  return { driver, wanted }
+}
+
+await t.test('the responses before a failure come first, whichever step fails', async (t) => {
+  const counts = new Set<number>()
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(SEED, fc.nat(7), fc.nat(3), (seed, failing, before) => {
+        const s = scenario(seed * 2, 1)
+        const { driver, wanted } = driveToFailure(s, failing + 1, before)
+        assert.equal(driver.terminals, 1)
+        assert.equal(driver.held, 0)
+        if (wanted === undefined) return
+        assert.equal(driver.failure?.error.reason, 'ENGINE_FAILED')
+        const got = driver.emitted.map(({ outputs }) => outputs)
+        assert.deepEqual(got, expectation(s).responses.slice(0, got.length), 'in their order')
+        // A step that got nothing of its iteration does not show which one that is.
+        if (wanted >= 0) assert.equal(got.length, wanted)
+        counts.add(got.length)
+      }),
+      { numRuns: 600 },
+    ),
+  )
+  t.ok([0, 1, 2].every((count) => counts.has(count)))
+})
+
 await t.test('a request for everything plans its graph once', async (t) => {
   const { plan } = randomEnsemble(7, 0)
   const names = plan.outputs.map(({ name }) => name)

@@ -50,13 +50,17 @@ class GraphRun implements EnsembleRun {
   #emitted = 0
   #hasStarted = false
   #hasEnded = false
+  /** It ends a request that streams, behind the responses before it. */
+  #failure: ServeError | undefined
+  /** Executions behind the failure have not ended. */
+  #hasCut = false
 
   constructor(plan: EnsemblePlan, graph: RunGraph, context: RequestContext) {
     this.#plan = plan
     this.#graph = graph
     this.#context = context
     this.#stream = graph.outputLabel === 0 ? undefined : new OpenIterations(graph)
-    this.#request = this.#stream?.open(0) ?? newIteration(graph, 0)
+    this.#request = this.#stream?.open(0) ?? newIteration(graph)
   }
 
   start(inputs: TensorTable): readonly RunAction[] {
@@ -70,7 +74,7 @@ class GraphRun implements EnsembleRun {
   on(event: RunEvent): readonly RunAction[] {
     if (event.type === 'StepResponded') this.#responded(event)
     else if (event.type === 'StepFailed') this.#stepFailed(event.execution, event.error)
-    else this.#fail(event.error)
+    else this.#fail(endOf(this.#plan.name, event.error))
     return this.#take()
   }
 
@@ -111,7 +115,7 @@ class GraphRun implements EnsembleRun {
       if (hasOutputs && execution.step.decoupled) this.#stream?.checkLimit(execution.step.model)
     } catch (error) {
       this.#release(event.outputs)
-      return this.#fail(ServeError.from(error), execution)
+      return this.#executionFailed(execution, ServeError.from(error))
     }
     execution.responses += 1
     if (hasOutputs) this.#store(execution, event.outputs, context)
@@ -191,11 +195,14 @@ class GraphRun implements EnsembleRun {
       return
     }
     const complete = this.#stream.takeComplete()
+    const failure = this.#failure
     for (const [i, iteration] of complete.entries()) {
-      this.#emit(iteration, isFinished && i === complete.length - 1)
+      this.#emit(iteration, isFinished && failure === undefined && i === complete.length - 1)
       this.#stream.end(iteration)
     }
-    if (isFinished && complete.length === 0) this.#emit(undefined, true)
+    if (!isFinished) return
+    if (failure !== undefined) this.#fail(failure)
+    else if (complete.length === 0) this.#emit(undefined, true)
   }
 
   /** @param iteration - absent for a response that only says that the stream has ended. */
@@ -213,19 +220,34 @@ class GraphRun implements EnsembleRun {
     const execution = this.#executions.get(number)
     if (execution === undefined) return
     this.#executions.delete(number)
-    this.#fail(error, execution)
+    this.#executionFailed(execution, error)
+  }
+
+  /** Goes on with what makes the responses before the failure, which the last one of several failures cuts shortest. */
+  #executionFailed(execution: StepExecution, error: ServeError): void {
+    const failure = endOf(this.#plan.name, error, execution)
+    const stream = this.#stream
+    if (stream === undefined) return this.#fail(failure)
+    this.#failure = failure
+    stream.cutBehind(execution)
+    for (const [number, { iteration }] of this.#executions) {
+      if (stream.has(iteration)) continue
+      this.#executions.delete(number)
+      this.#hasCut = true
+    }
+    this.#answer()
   }
 
   /** Ends the run. Responses that arrive later find no execution and are released. */
-  #fail(error: ServeError, execution?: StepExecution): void {
+  #fail(failure: ServeError): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    if (this.#executions.size > 0) this.#actions.push({ type: 'CancelSteps' })
+    if (this.#executions.size > 0 || this.#hasCut) this.#actions.push({ type: 'CancelSteps' })
     this.#executions.clear()
     for (const iteration of this.#stream?.close() ?? [this.#request]) {
       releaseTensors(iteration, this.#actions)
     }
-    this.#actions.push({ type: 'Fail', error: endOf(this.#plan.name, error, execution) })
+    this.#actions.push({ type: 'Fail', error: failure })
   }
 
   /** @param kept - names that stay. */

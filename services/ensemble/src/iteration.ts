@@ -8,9 +8,13 @@ import { applyReshape, convertBatch } from './shape-conversion.ts'
 /** Of a response that belongs to no sequence, as nearly all do. */
 const NO_SEQUENCE = sequenceParameters(EMPTY_CONTEXT, EMPTY_CONTEXT)
 
-export function newIteration(graph: RunGraph, label: number, parent?: Iteration): Iteration {
-  const open = graph.work[label] ?? 0
-  return { label, parent, tensors: [], pending: graph.pending.slice(), open }
+/** @param o - of a request with one iteration if absent: its label and number are 0. */
+export function newIteration(
+  graph: RunGraph,
+  o: Pick<Iteration, 'label' | 'number' | 'parent'> = { label: 0, number: 0, parent: undefined },
+): Iteration {
+  const open = graph.work[o.label] ?? 0
+  return { ...o, tensors: [], pending: graph.pending.slice(), open }
 }
 
 /** Takes one use away; the last one releases the tensor. */

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { RunGraph } from './ensemble-plan.ts'
 import { newIteration } from './iteration.ts'
-import type { Iteration } from './run-state.ts'
+import type { Iteration, StepExecution } from './run-state.ts'
 
 /**
  * Responses of one decoupled step that the steps after it may have to finish with before it is to wait. Counted for each step:
@@ -20,7 +20,10 @@ export class OpenIterations {
   /** How many of them there are, by label. */
   readonly #counts: number[] = []
   /** Iterations that make a response, in the order in which the responses are emitted. */
-  readonly #answers: Iteration[] = []
+  #answers: Iteration[] = []
+  #opened = 0
+  /** Those behind a failure. Steps may still read their tensors. */
+  readonly #cut: Iteration[] = []
 
   constructor(graph: RunGraph) {
     this.#graph = graph
@@ -39,7 +42,7 @@ export class OpenIterations {
 
   /** @param parent - that of the decoupled step's execution; absent for the request itself. */
   open(label: number, parent?: Iteration): Iteration {
-    const iteration = newIteration(this.#graph, label, parent)
+    const iteration = newIteration(this.#graph, { label, number: this.#opened++, parent })
     this.#all.add(iteration)
     this.#counts[label] = (this.#counts[label] ?? 0) + 1
     if (label === this.#graph.outputLabel) this.#answers.push(iteration)
@@ -57,7 +60,10 @@ export class OpenIterations {
   /** Ends one execution of an iteration, or its response. */
   end(iteration: Iteration): void {
     iteration.open -= 1
-    if (iteration.open > 0) return
+    if (iteration.open === 0) this.#forget(iteration)
+  }
+
+  #forget(iteration: Iteration): void {
     this.#all.delete(iteration)
     this.#counts[iteration.label] = (this.#counts[iteration.label] ?? 1) - 1
   }
@@ -79,9 +85,30 @@ export class OpenIterations {
     return this.#answers.splice(0, next === -1 ? this.#answers.length : next)
   }
 
-  /** Forgets all. @returns those that were open. */
+  has(iteration: Iteration): boolean {
+    return this.#all.has(iteration)
+  }
+
+  /**
+   * Leaves only what comes before a failure: the responses that a decoupled step had sent before it failed, or the iterations before
+   * that of another step. Iterations around the failed execution go too: what they still open would come behind the failure.
+   */
+  cutBehind({ step, iteration: failed }: StepExecution): void {
+    const label = step.decoupled ? step.index + 1 : failed.label
+    const end = step.decoupled ? this.#opened : failed.number
+    const isBefore = (iteration: Iteration): boolean =>
+      wayUp(iteration).some((one) => one.label === label && one.number < end)
+    for (const iteration of this.#all) {
+      if (isBefore(iteration)) continue
+      this.#forget(iteration)
+      this.#cut.push(iteration)
+    }
+    this.#answers = this.#answers.filter(isBefore)
+  }
+
+  /** Forgets all. @returns those that were open or cut. */
   close(): readonly Iteration[] {
-    const open = [...this.#all]
+    const open = [...this.#all, ...this.#cut.splice(0)]
     this.#all.clear()
     this.#counts.length = 0
     return open

@@ -22,6 +22,8 @@ export interface HeldTensor {
 export interface Iteration {
   /** 0 for the request itself, else one more than the decoupled step whose response it follows from. */
   readonly label: number
+  /** Of all iterations of the request, in the order in which they were opened. */
+  readonly number: number
   /** That of the decoupled step's execution; absent for the request itself. */
   readonly parent: Iteration | undefined
   /** By tensor; undefined until it is made. */
