@@ -6,6 +6,8 @@ import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 200
+/** An address of Linux with a name of this length means the same to all versions of Node: those before 24 fill it up with zeros. */
+const ADDRESS_BYTES = 108
 
 /**
  * Runs `work` while no other process of this machine holds the lock. It is a listening socket, which ends with its process, however
@@ -42,7 +44,7 @@ export async function withLock(path, work, onWait = () => {}, signal) {
 /** Of Linux and Windows a name without a file; elsewhere a file, which a process that was killed leaves behind. */
 function addressOf(path) {
   const name = `tutti-${createHash('sha256').update(path).digest('hex').slice(0, 24)}`
-  if (process.platform === 'linux') return `\0${name}`
+  if (process.platform === 'linux') return `\0${name}`.padEnd(ADDRESS_BYTES, '-')
   return process.platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), name)
 }
 

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { withLock } from './lock.mjs'
@@ -16,6 +17,15 @@ await test('only one at a time works under a lock', async (t) => {
   await Promise.all([withLock(path, work('a')), withLock(path, work('b'), () => waits++)])
   t.same(steps, ['a in', 'a out', 'b in', 'b out'])
   t.equal(waits, 1)
+})
+
+await test('a lock of one version of Node holds for the others, which would fill up a shorter name', {
+  skip: process.platform !== 'linux' && 'only Linux has such names',
+}, async (t) => {
+  await withLock(join(t.testdir(), 'lock'), () => {
+    const names = readFileSync('/proc/net/unix', 'utf8').match(/@tutti-[0-9a-f]{24}\S*/g)
+    t.ok(names.some((name) => name.length === 108))
+  })
 })
 
 await test('who waits for a lock can be stopped, and leaves it alone', async (t) => {
