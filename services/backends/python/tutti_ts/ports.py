@@ -9,6 +9,7 @@ from triton_python_backend_utils import Logger
 from .datatypes import CONFIGURED
 from .failures import LoadFailure
 from .ragged import Ragged, read_ragged
+from .results import refusal_of
 
 
 class Port(NamedTuple):
@@ -55,6 +56,9 @@ def read_ports(config: dict, model: str, module) -> Ports:
         numbered = _number_inputs(ports["input"], names, model)
         inputs = _in_order(numbered + inputs[len(numbered) :], model)
     outputs = tuple(_number_outputs(ports["output"], model))
+    refused = refusal_of(module._c._get_method("forward").schema.returns[0].type)
+    if refused is not None:
+        raise LoadFailure(f"unable to load model '{model}', {refused}")
     return Ports(tuple(inputs), outputs, is_dict, is_batching, ragged)
 
 
@@ -120,6 +124,8 @@ def _number_inputs(inputs: list, names: list, model: str) -> list:
         return [port._replace(index=names.index(port.name)) for port in inputs]
     return _number_by_name(
         inputs,
+        [names.index(port.name) if port.name in names else _index_of(port.name) for port in inputs],
+        model,
         f"of model '{model}' are neither arguments of its forward function nor do they all follow the <name>__<index> "
         "naming convention",
         "inputs",
@@ -128,13 +134,24 @@ def _number_inputs(inputs: list, names: list, model: str) -> list:
 
 def _number_outputs(outputs: list, model: str) -> list:
     return _number_by_name(
-        outputs, f"of model '{model}' do not all follow the <name>__<index> naming convention", "outputs"
+        outputs,
+        [_index_of(port.name) for port in outputs],
+        model,
+        f"of model '{model}' do not all follow the <name>__<index> naming convention",
+        "outputs",
     )
 
 
-def _number_by_name(ports: list, otherwise: str, kind: str) -> list:
+def _number_by_name(ports: list, named: list, model: str, otherwise: str, kind: str) -> list:
+    """All by `<name>__<index>`, else in the order of the configuration, which no name may contradict. `named` has the position that each name means."""
     indices = [_index_of(port.name) for port in ports]
     if None in indices:
+        for position, (port, index) in enumerate(zip(ports, named)):
+            if index not in (None, position):
+                raise LoadFailure(
+                    f"unable to load model '{model}', {kind[:-1]} '{port.name}' names position {index} and stands at "
+                    f"{position}; {kind} {otherwise}, so their order counts: want names and order to agree"
+                )
         Logger.log_warn(f"{kind} {otherwise}; they are taken in the order of the configuration")
         indices = range(len(ports))
     return [port._replace(index=index) for port, index in zip(ports, indices)]
