@@ -26,11 +26,17 @@ export function labelTensors(o: UnlabelledPlan): readonly (number | undefined)[]
   settle(new Set(o.steps), (step) => {
     if (step.inputs.some(({ tensor }) => labels[tensor] === undefined)) return false
     const label = commonLabel(step.inputs, labels)
-    if (label === undefined) throw mixed(o.config, meetingModel(o, step))
+    if (label === undefined) {
+      const meeting = `step '${step.name}' reads ${describeReads(o, step.inputs, labels)}`
+      throw mixed(o.config, { model: meetingModel(o, step), meeting })
+    }
     for (const { tensor } of step.outputs) labels[tensor] = step.decoupled ? step.index + 1 : label
     return true
   })
-  if (commonLabel(o.outputs, labels) === undefined) throw mixed(o.config, o.config.name)
+  if (commonLabel(o.outputs, labels) === undefined) {
+    const meeting = `the outputs are ${describeReads(o, o.outputs, labels)}`
+    throw mixed(o.config, { model: o.config.name, meeting })
+  }
   return labels
 }
 
@@ -51,7 +57,25 @@ function meetingModel(
   return definitions.get(made)?.model ?? model
 }
 
-function mixed(config: ModelConfig, model: string): ServeError {
-  const text = `in ensemble ${config.name}, step of model '${model}' receives inputs originated from different decoupled models`
+/** One tensor of each label, and what it is counted by. */
+function describeReads(
+  { tensors, steps }: UnlabelledPlan,
+  uses: readonly { readonly tensor: number }[],
+  labels: readonly (number | undefined)[],
+): string {
+  const byLabel = new Map(uses.map(({ tensor }) => [labels[tensor] ?? 0, tensors[tensor]?.name]))
+  const texts = [...byLabel].map(([label, tensor]) => {
+    const each = label === 0 ? 'request' : `response of step '${steps[label - 1]?.name}'`
+    return `'${tensor}' once for each ${each}`
+  })
+  return texts.join(' and ')
+}
+
+/** @param o.meeting - says which tensors meet, behind Triton's text. */
+function mixed(
+  config: ModelConfig,
+  { model, meeting }: { readonly model: string; readonly meeting: string },
+): ServeError {
+  const text = `in ensemble ${config.name}, step of model '${model}' receives inputs originated from different decoupled models: ${meeting}`
   return new ServeError('ENSEMBLE_INVALID', text, { details: { ensemble: config.name, model } })
 }

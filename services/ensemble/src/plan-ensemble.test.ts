@@ -34,8 +34,8 @@ function refusal(
   }
 }
 
-function mixed(model: string): string {
-  return `in ensemble E, step of model '${model}' receives inputs originated from different decoupled models`
+function mixed(model: string, meeting: string): string {
+  return `in ensemble E, step of model '${model}' receives inputs originated from different decoupled models: ${meeting}`
 }
 
 const M = modelConfig({ name: 'M', input: [{ name: 'a' }], output: [{ name: 'b' }] })
@@ -217,9 +217,20 @@ await t.test('decoupled models do not mix', async (t) => {
   })
   const streamed = stepConfig('S', { a: 'x' }, { b: 's' })
   const other = stepConfig('S', { a: 'x' }, { b: 's2' })
+  const twoStreams =
+    "step 'J' reads 's' once for each response of step 'S#0' and 's2' once for each response of step 'S#1'"
   const table = [
-    { steps: [streamed, stepConfig('J', { a: 's', c: 'x' }, { b: 'y' })], model: 'E' },
-    { steps: [streamed, other, stepConfig('J', { a: 's', c: 's2' }, { b: 'y' })], model: 'E' },
+    {
+      steps: [streamed, stepConfig('J', { a: 's', c: 'x' }, { b: 'y' })],
+      model: 'E',
+      meeting:
+        "step 'J' reads 's' once for each response of step 'S' and 'x' once for each request",
+    },
+    {
+      steps: [streamed, other, stepConfig('J', { a: 's', c: 's2' }, { b: 'y' })],
+      model: 'E',
+      meeting: twoStreams,
+    },
     {
       steps: [
         streamed,
@@ -228,11 +239,12 @@ await t.test('decoupled models do not mix', async (t) => {
         stepConfig('M', { a: 'j' }, { b: 'y' }),
       ],
       model: 'J',
+      meeting: twoStreams,
     },
   ]
-  for (const { steps, model } of table) {
+  for (const { steps, model, meeting } of table) {
     const error = refusal(ensembleConfig({ ...E, steps }), models(stream, join, M))
-    t.equal(error?.message, mixed(model))
+    t.equal(error?.message, mixed(model, meeting))
     t.equal(error?.reason, 'ENSEMBLE_INVALID')
   }
   const outputs = ensembleConfig({
@@ -240,7 +252,9 @@ await t.test('decoupled models do not mix', async (t) => {
     output: [{ name: 'y' }, { name: 's' }],
     steps: [streamed, stepConfig('M', { a: 'x' }, { b: 'y' })],
   })
-  t.equal(refusal(outputs, models(stream, M))?.message, mixed('E'), 'the outputs together neither')
+  const apart =
+    "the outputs are 'y' once for each request and 's' once for each response of step 'S'"
+  t.equal(refusal(outputs, models(stream, M))?.message, mixed('E', apart))
 })
 
 await t.test('a plan says who makes and who reads each tensor', async (t) => {

@@ -123,12 +123,12 @@ const REFUSED: readonly { rule: string; config: ModelConfig; text: string }[] = 
         stepConfig('M', { a: 'p' }, { b: 'q', d: 'y' }),
       ],
     }),
-    text: "output 'y' for ensemble 'N' is not written: at least one of its depending tensors, 'p', is not connected",
+    text: "output 'y' for ensemble 'N' is not written: at least one of its depending tensors, 'p', is not connected: tensors are made from one another: 'p' from 'q' from 'p'",
   },
   {
     rule: 'a step that reads what it makes',
     config: ensembleConfig({ ...GOOD, steps: [stepConfig('M', { a: 'x', c: 'y' }, { b: 'y' })] }),
-    text: "output 'y' for ensemble 'N' is not written",
+    text: "output 'y' for ensemble 'N' is not written: tensors are made from one another: 'y' from 'y'",
   },
   {
     rule: 'a mapped output is consumed',

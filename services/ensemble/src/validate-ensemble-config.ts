@@ -115,10 +115,10 @@ function* graphProblems(config: ModelConfig, graph: Graph): Generator<Problem> {
     if (tensor === undefined) {
       yield [`ensemble output '${declared.name}' for ensemble ${name}' is not used`]
     } else if (!ready.has(tensor)) {
-      const furthest = furthestUnready(tensor, ready)
+      const { furthest, cycle } = furthestUnready(tensor, ready)
       const hint = `: at least one of its depending tensors, '${furthest.name}', is not connected`
       yield [
-        `output '${declared.name}' for ensemble '${name}' is not written${furthest === tensor ? '' : hint}`,
+        `output '${declared.name}' for ensemble '${name}' is not written${furthest === tensor ? '' : hint}${cycleText(cycle)}`,
       ]
     }
   }
@@ -140,13 +140,26 @@ function readyTensors(graph: Graph, inputs: ModelConfig['input']): ReadonlySet<G
   return ready
 }
 
-/** Follows the first tensor that is not ready, upstream, until there is none or a cycle closes. */
-function furthestUnready(start: GraphTensor, ready: ReadonlySet<GraphTensor>): GraphTensor {
+/** Follows the first tensor that is not ready, upstream, until there is none or a cycle closes, which then begins with `furthest`. */
+function furthestUnready(
+  start: GraphTensor,
+  ready: ReadonlySet<GraphTensor>,
+): { readonly furthest: GraphTensor; readonly cycle: readonly GraphTensor[] } {
   const seen = new Set<GraphTensor>()
-  let current = start
-  while (!seen.has(current)) {
-    seen.add(current)
-    current = current.previous.find((tensor) => !ready.has(tensor)) ?? current
+  let furthest = start
+  while (!seen.has(furthest)) {
+    seen.add(furthest)
+    const next = furthest.previous.find((tensor) => !ready.has(tensor))
+    if (next === undefined) return { furthest, cycle: [] }
+    furthest = next
   }
-  return current
+  const way = [...seen]
+  return { furthest, cycle: way.slice(way.indexOf(furthest)) }
+}
+
+/** Stands behind Triton's text, which does not tell a cycle from a tensor that nothing makes. */
+function cycleText(cycle: readonly GraphTensor[]): string {
+  if (cycle.length === 0) return ''
+  const names = [...cycle, ...cycle.slice(0, 1)].map((tensor) => `'${tensor.name}'`)
+  return `: tensors are made from one another: ${names.join(' from ')}`
 }
