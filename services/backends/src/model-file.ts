@@ -1,4 +1,6 @@
+import { readFileSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
+import { ServeError } from '@tutti/errors'
 import type { ModelVersionSource } from '@tutti/model-config'
 import { refuseConfig } from './config-fields.ts'
 
@@ -26,6 +28,24 @@ export function pathInVersion(
   if (!relative(versionDirectory, path).startsWith('..')) return path
   const problem = `${field} '${wanted}' is outside the version directory`
   return refuseConfig(field, `unable to load model '${name}', ${problem}`)
+}
+
+/** More than a pointer of Git LFS has. @see Git LFS specification, The Pointer */
+const MAX_POINTER_BYTES = 1024
+const POINTER_BEGIN = 'version https://git-lfs.github.com/spec/'
+
+/**
+ * Refuses what a clone without Git LFS has in the place of a model file.
+ *
+ * @param path - of a file that need not exist.
+ * @throws ServeError MODEL_LOAD_FAILED
+ */
+export function refuseGitLfsPointer(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (!stat?.isFile() || stat.size > MAX_POINTER_BYTES) return
+  if (!readFileSync(path, 'latin1').startsWith(POINTER_BEGIN)) return
+  const text = `model file '${path}' is a pointer of Git LFS, want the file itself: run 'git lfs pull' in its repository`
+  throw new ServeError('MODEL_LOAD_FAILED', text)
 }
 
 /**

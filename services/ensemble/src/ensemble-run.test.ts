@@ -186,6 +186,43 @@ await t.test(
   },
 )
 
+await t.test(
+  'the text says which step failed, and which one made what a step refuses',
+  async (t) => {
+    const wrong = "unexpected shape for input 'a' for model 'second'. Expected [4], got [5]"
+    const table: readonly (readonly [string, ServeError, string])[] = [
+      [
+        'first',
+        new ServeError('ENGINE_FAILED', 'onnx runtime error 2: bad'),
+        "onnx runtime error 2: bad (step 'first', model 'first')",
+      ],
+      [
+        'first',
+        new ServeError('ENGINE_FAILED', 'PyTorch execute failure: bad'),
+        "PyTorch execute failure: bad (step 'first', model 'first')",
+      ],
+      ['first', new ServeError('ENGINE_FAILED', 'the author’s own'), 'the author’s own'],
+      [
+        'second',
+        new ServeError('SHAPE_MISMATCH', wrong, { details: { field: 'a' } }),
+        `${wrong} (output 'b' of step 'first')`,
+      ],
+      [
+        'first',
+        new ServeError('SHAPE_MISMATCH', 'the client’s', { details: { field: 'a' } }),
+        'the client’s',
+      ],
+    ]
+    for (const [step, error, text] of table) {
+      const driver = new EnsembleDriver(CHAIN)
+      driver.start({ x: 'X' })
+      if (step === 'second') driver.respond(driver.of('first'), { b: 'M' })
+      driver.fail(driver.of(step), error)
+      t.equal(driver.failure?.error.message, `in ensemble 'E', ${text}`)
+    }
+  },
+)
+
 await t.test('a cancelled run answers at once', async (t) => {
   const error = new ServeError('DEADLINE_EXCEEDED', 'the time is over')
   const driver = new EnsembleDriver(CHAIN)

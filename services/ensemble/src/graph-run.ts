@@ -74,7 +74,7 @@ class GraphRun implements EnsembleRun {
   on(event: RunEvent): readonly RunAction[] {
     if (event.type === 'StepResponded') this.#responded(event)
     else if (event.type === 'StepFailed') this.#stepFailed(event.execution, event.error)
-    else this.#fail(endOf(this.#plan.name, event.error))
+    else this.#fail(endOf(this.#plan, event.error))
     return this.#take()
   }
 
@@ -225,7 +225,7 @@ class GraphRun implements EnsembleRun {
 
   /** Goes on with what makes the responses before the failure, which the last one of several failures cuts shortest. */
   #executionFailed(execution: StepExecution, error: ServeError): void {
-    const failure = endOf(this.#plan.name, error, execution)
+    const failure = endOf(this.#plan, error, execution)
     const stream = this.#stream
     if (stream === undefined) return this.#fail(failure)
     this.#failure = failure

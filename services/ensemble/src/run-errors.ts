@@ -1,20 +1,48 @@
 import { ServeError } from '@tutti/errors'
+import type { EnsemblePlan } from './ensemble-plan.ts'
 import type { RunAction } from './ensemble-run.ts'
 import type { Iteration, StepExecution } from './run-state.ts'
+
+/** How texts of engines begin that say nothing of the model. Those of Python models name it, or are their author's own. */
+const ENGINE_TEXTS = ['onnx runtime error ', 'PyTorch execute failure: ']
 
 /**
  * The error that ends a run: a prefix once per level of nesting, and where it was; what the innermost level knows is kept.
  *
  * @param execution - the one that failed; absent if it was none.
  */
-export function endOf(ensemble: string, error: ServeError, execution?: StepExecution): ServeError {
+export function endOf(
+  { name: ensemble, tensors, steps }: EnsemblePlan,
+  error: ServeError,
+  execution?: StepExecution,
+): ServeError {
   const place = execution && {
     step: execution.step.name,
     model: execution.step.model,
     // The error of a later attempt says so itself.
     attempt: '1',
   }
-  return error.withPrefix(`in ensemble '${ensemble}', `).withDetails({ ensemble, ...place })
+  const named = execution === undefined ? error : nameStep({ tensors, steps }, error, execution)
+  return named.withPrefix(`in ensemble '${ensemble}', `).withDetails({ ensemble, ...place })
+}
+
+/** Says behind the text what clients, which do not show details, could not tell: which step failed, and which one made what a step refuses. */
+function nameStep(
+  { tensors, steps }: Pick<EnsemblePlan, 'tensors' | 'steps'>,
+  error: ServeError,
+  { step }: StepExecution,
+): ServeError {
+  // An ensemble within has said it.
+  if (error.details.step !== undefined) return error
+  if (ENGINE_TEXTS.some((text) => error.message.startsWith(text))) {
+    return error.withSuffix(` (step '${step.name}', model '${step.model}')`)
+  }
+  const { field } = error.details
+  const refused = step.inputs.find(({ name }) => name === field)
+  const maker = steps[tensors[refused?.tensor ?? -1]?.step ?? -1]
+  const made = maker?.outputs.find(({ tensor }) => tensor === refused?.tensor)
+  if (maker === undefined || made === undefined) return error
+  return error.withSuffix(` (output '${made.name}' of step '${maker.name}')`)
 }
 
 /** Lets everything go that a run still holds when it ends so. */

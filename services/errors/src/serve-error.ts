@@ -58,6 +58,11 @@ export class ServeError extends Error {
     return this.#copy(prefix + this.message, this.details)
   }
 
+  /** A copy whose text ends with `suffix`. */
+  withSuffix(suffix: string): ServeError {
+    return this.#copy(this.message + suffix, this.details)
+  }
+
   /** A copy with further details; what is already there wins, because the innermost place knows best. */
   withDetails(details: ErrorDetails): ServeError {
     return this.#copy(this.message, { ...details, ...this.details })

@@ -26,6 +26,7 @@ export {
   isEnsembleConfig,
   type ModelMetadata,
   modelMetadata,
+  type TensorMetadata,
 } from './model-metadata.ts'
 export { formatModelVersion, parseModelVersion, selectVersions } from './model-version.ts'
 export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'

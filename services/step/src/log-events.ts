@@ -1,5 +1,6 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
+import type { OutputDifference } from './execution/declared-outputs.ts'
 
 /** The lines that a running scheduler writes. */
 export type SchedulerEvents = ReturnType<StepEvents['forVersion']>
@@ -102,6 +103,9 @@ export class StepEvents {
     return {
       /** The engine sent something after its last. @param request - the client's id. */
       responseOutOfTurn: (request: string) => log.warn('engine response out of turn', { request }),
+      /** Once for each output. */
+      outputDiffers: (difference: OutputDifference) =>
+        log.warn('model output differs from the configuration', { ...difference }),
       resultDropped: () => log.debug('result dropped, its caller has left', {}),
     }
   }

@@ -165,6 +165,9 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
     hostPolicies: new Map([['model', [0]]]),
   })
   const directory = await writeModel(t, buildAddModel(2))
+  const pointer =
+    'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n'
+  await writeFile(join(directory, 'pointer.onnx'), pointer)
   const group = instanceGroup({ name: 'g0', kind: 'KIND_GPU', gpus: [0] })
   const level = {
     priority: 'PRIORITY_DEFAULT' as const,
@@ -176,6 +179,11 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
       change: { default_model_filename: 'absent.onnx' },
       reason: 'MODEL_LOAD_FAILED',
       text: /does not exist/,
+    },
+    {
+      change: { default_model_filename: 'pointer.onnx' },
+      reason: 'MODEL_LOAD_FAILED',
+      text: /^model file '.*pointer\.onnx' is a pointer of Git LFS, want the file itself: run 'git lfs pull'/,
     },
     {
       change: { default_model_filename: '../x' },

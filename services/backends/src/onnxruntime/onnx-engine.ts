@@ -10,7 +10,7 @@ import {
 } from '@tutti/model-config'
 import type { Engine } from '../engine.ts'
 import { type HostPolicies, policyName } from '../host-policies.ts'
-import { modelPath } from '../model-file.ts'
+import { modelPath, refuseGitLfsPointer } from '../model-file.ts'
 import { hasBoundedRuns } from '../onnx/bounded-runs.ts'
 import { inspectOnnx } from '../onnx/inspect.ts'
 import { isBatchable, toPorts, toSignature } from '../onnx/model-ports.ts'
@@ -40,13 +40,15 @@ const MAX_LISTED_SETTINGS = 16
 
 /** A model is a file, or a directory that holds the file and its external data. */
 async function resolveOnnxFile(path: string): Promise<string> {
-  try {
-    return (await stat(path)).isDirectory() ? join(path, DEFAULT_FILENAME) : path
-  } catch (error) {
-    throw new ServeError('MODEL_LOAD_FAILED', `model file '${path}' does not exist`, {
-      cause: error,
-    })
-  }
+  const isDirectory = await stat(path).then(
+    (found) => found.isDirectory(),
+    (cause: unknown) => {
+      throw new ServeError('MODEL_LOAD_FAILED', `model file '${path}' does not exist`, { cause })
+    },
+  )
+  const file = isDirectory ? join(path, DEFAULT_FILENAME) : path
+  refuseGitLfsPointer(file)
+  return file
 }
 
 function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]): void {

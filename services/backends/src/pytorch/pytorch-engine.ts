@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { ServeError } from '@tutti/errors'
 import type { ModelVersionSource } from '@tutti/model-config'
 import type { Engine } from '../engine.ts'
-import { modelPath, pathInVersion } from '../model-file.ts'
+import { modelPath, pathInVersion, refuseGitLfsPointer } from '../model-file.ts'
 import {
   createPythonEngine,
   type PythonEngineOptions,
@@ -58,8 +58,10 @@ function checkFlavour({ name, config }: Source): void {
 function checkFile(source: Source): void {
   const { name, config } = source
   const path = modelPath(source, DEFAULT_FILENAME)
-  const others = Object.values(config.cc_model_filenames)
-  for (const other of others) pathInVersion(source, 'cc_model_filenames', other)
+  const others = Object.values(config.cc_model_filenames).map((other) =>
+    pathInVersion(source, 'cc_model_filenames', other),
+  )
+  for (const file of [path, ...others]) refuseGitLfsPointer(file)
   // Which of several files for GPUs it is, only the process knows.
   if (existsSync(path) || others.length > 0) return
   throw new ServeError('MODEL_LOAD_FAILED', `unable to find '${path}' for model '${name}'`, {

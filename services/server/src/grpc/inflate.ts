@@ -91,6 +91,6 @@ function decoderOf(encoding: string) {
 function tooLarge(maxBytes: number): ServeError {
   return new ServeError(
     'MESSAGE_TOO_LARGE',
-    `Received message that decompresses to a size larger than ${maxBytes}`,
+    `Received message that decompresses to a size larger than ${maxBytes} (--grpc-max-message-size)`,
   )
 }

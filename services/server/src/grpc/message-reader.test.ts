@@ -86,7 +86,7 @@ await t.test('a length over the bound is refused as soon as its header is there'
   for (const pieces of [[header], [header.subarray(0, 3), header.subarray(3)]]) {
     t.throws(() => readAll(new MessageReader(MAX_BYTES), pieces), {
       reason: 'MESSAGE_TOO_LARGE',
-      message: 'message has 4294967295 bytes, want at most 10000',
+      message: 'message has 4294967295 bytes, want at most 10000 (--grpc-max-message-size)',
     })
   }
 })

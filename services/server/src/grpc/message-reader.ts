@@ -109,7 +109,7 @@ export class MessageReader {
     if (this.#headerBytes < FRAME_HEADER_BYTES) return end
     const length = this.#header.readUInt32BE(1)
     if (length > this.#maxBytes) {
-      const text = `message has ${length} bytes, want at most ${this.#maxBytes}`
+      const text = `message has ${length} bytes, want at most ${this.#maxBytes} (--grpc-max-message-size)`
       throw new ServeError('MESSAGE_TOO_LARGE', text)
     }
     // A compressed message is put together as it is.

@@ -3,6 +3,7 @@ import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
 import type { SchedulerEvents } from '../log-events.ts'
 import type { AutoDelay } from '../queue/auto-delay.ts'
+import type { DeclaredOutputs } from './declared-outputs.ts'
 import type { ResponseOrder } from './response-order.ts'
 
 /** What all executions of one model version share. */
@@ -11,8 +12,7 @@ export interface ExecutionContext {
   readonly statistics: StatisticsRecorder
   readonly events: SchedulerEvents
   readonly config: ModelConfig
-  /** Names of the outputs that the model may return. */
-  readonly outputs: ReadonlySet<string>
+  readonly outputs: DeclaredOutputs
   readonly hasReshape: boolean
   /** A decoupled model's final response goes out at once; an ordinary one waits for the execution's times. */
   readonly isDecoupled: boolean

@@ -50,6 +50,28 @@ await t.test('faults of an engine end in an error, never in silence', async (t) 
 })
 
 await t.test(
+  'outputs that differ from the configuration are passed on, and logged once',
+  async (t) => {
+    const { model, submit, lines } = createSchedulerRig()
+    for (const [i, id] of ['a', 'b'].entries()) {
+      const asked = submit(id)
+      const execution = model.at(i)
+      execution.send(0, { outputs: [floats('y', [1, 2, 2])] })
+      execution.end()
+      await asked.done
+      t.match(asked.outputs, [{ name: 'y', shape: [1, 2, 2] }])
+    }
+    t.equal(lines.length, 1)
+    t.match(JSON.parse(lines[0] ?? ''), {
+      message: 'model output differs from the configuration',
+      model: 'm',
+      output: 'y',
+      got: 'FP32 [1,2,2]',
+    })
+  },
+)
+
+await t.test(
   'an engine hears that its stream has ended with an output that is not declared',
   async (t) => {
     const config = scriptedConfig({ model_transaction_policy: { decoupled: true } })

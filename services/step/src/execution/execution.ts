@@ -282,6 +282,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     } catch (error) {
       return ServeError.from(error)
     }
+    declared.compare(outputs)
     return times === undefined ? { ...response, outputs } : { ...response, outputs, times }
   }
 

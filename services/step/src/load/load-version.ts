@@ -9,6 +9,7 @@ import {
 } from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
 import { StatisticsRecorder } from '@tutti/server'
+import { DeclaredOutputs } from '../execution/declared-outputs.ts'
 import type { ScheduledRequest } from '../execution/execution.ts'
 import type { ExecutionContext } from '../execution/execution-context.ts'
 import { ResponseOrder } from '../execution/response-order.ts'
@@ -150,13 +151,14 @@ function buildContext(o: Omit<SchedulerOptions, 'sequences' | 'limits'>): Execut
   const { config, version, statistics } = o
   const { clock, log, replica } = o.settings
   const { dynamic_batching: dynamic, sequence_batching: sequence } = config
+  const events = new StepEvents(log).forVersion(statistics.name, version)
   const isOrdered = dynamic?.preserve_ordering ?? sequence?.oldest?.preserve_ordering ?? false
   return {
     clock,
     statistics,
-    events: new StepEvents(log).forVersion(statistics.name, version),
+    events,
     config,
-    outputs: new Set(config.output.map((output) => output.name)),
+    outputs: new DeclaredOutputs(config, events.outputDiffers),
     hasReshape: config.output.some(({ reshape }) => reshape !== undefined),
     isDecoupled: isDecoupled(config),
     ...(isOrdered && { order: new ResponseOrder() }),
