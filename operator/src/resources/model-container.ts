@@ -1,4 +1,9 @@
-import { type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/ensemble'
+import {
+  type ModelOverrides,
+  type ModelSpec,
+  toMilliseconds,
+  toModelOverrides,
+} from '@tutti/ensemble'
 import type { Container, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { MODEL_DIRECTORY } from './model-artifacts.ts'
@@ -23,10 +28,12 @@ import { telemetryEnv } from './telemetry-env.ts'
 /** The container that serves. */
 export const MAIN = 'main'
 
-const LOAD_MS = 600_000
+const LOAD = '10m'
 const DRAIN_MS = 30_000
 /** Until Services and routers know that a pod ends; the process takes requests as before meanwhile. */
 const PRE_STOP_S = 2
+/** Beyond the load, whose end the step itself rules: for the start of the process, and to tell why a load has failed. */
+const START_S = 60
 /** For the process itself, once it has drained. */
 const EXIT_S = 5
 /** The step gives requests in flight this share of its own time to end. */
@@ -41,8 +48,8 @@ export interface PodTimes {
 }
 
 export function podTimesOf({ timeouts }: ModelSpec): PodTimes {
-  const { load, drain } = timeouts ?? {}
-  const loadMs = load === undefined ? LOAD_MS : toMilliseconds(load)
+  const { load = LOAD, drain } = timeouts ?? {}
+  const loadMs = toMilliseconds(load)
   const drainMs = drain === undefined ? DRAIN_MS : toMilliseconds(drain)
   const exitS = Math.ceil(drainMs / 1000 / DRAIN_SHARE)
   return { loadS: Math.ceil(loadMs / 1000), exitS, graceS: PRE_STOP_S + exitS + EXIT_S }
@@ -79,7 +86,7 @@ export function buildMainContainer(o: MainContainerOptions): Container {
       ...(usesSharedMemory(spec) ? [{ name: 'shm', mountPath: '/dev/shm' }] : []),
       TMP_MOUNT,
     ],
-    startupProbe: probe('/readyz', { periodSeconds: 1, failureThreshold: times.loadS }),
+    startupProbe: probe('/readyz', { periodSeconds: 1, failureThreshold: times.loadS + START_S }),
     readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 3 }),
     livenessProbe: probe('/livez', { periodSeconds: 10, failureThreshold: 3 }),
     lifecycle: { preStop: { sleep: { seconds: PRE_STOP_S } } },
@@ -113,7 +120,7 @@ function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
     `${modelName}=${MODEL_DIRECTORY}`,
     '--model-overrides',
     // In a fixed order of keys: the text is part of the pod template.
-    `${modelName}=${toCanonicalJson(toModelOverrides(spec))}`,
+    `${modelName}=${toCanonicalJson(overridesOf(spec))}`,
     ...natsServerArgs(settings.nats),
     '--repository-name',
     namespace,
@@ -137,6 +144,12 @@ function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
     String(times.exitS),
     ...settings.metricsConfig.map((one) => `--metrics-config=${one}`),
   ]
+}
+
+/** What rules the model's configuration and its load, which the step ends before the pod does: it says why. */
+function overridesOf(spec: ModelSpec): ModelOverrides {
+  const { load = LOAD } = spec.timeouts ?? {}
+  return { ...toModelOverrides(spec), timeouts: { load } }
 }
 
 /** Whose code may use it beside the server: loaders of data, processes of their own. */

@@ -46,7 +46,7 @@ await t.test('the pods of the smallest Model', async (t) => {
           '--model-directory',
           'yolo=/models/model',
           '--model-overrides',
-          'yolo={"modelFormat":{"name":"onnx"}}',
+          'yolo={"modelFormat":{"name":"onnx"},"timeouts":{"load":"10m"}}',
           '--nats',
           'nats://tutti-nats:4222',
           '--nats-prefix',
@@ -82,7 +82,7 @@ await t.test('the pods of the smallest Model', async (t) => {
           { name: 'nats', mountPath: '/var/run/tutti/nats', readOnly: true },
           { name: 'tmp', mountPath: '/tmp' },
         ],
-        startupProbe: probe('/readyz', 1, 600),
+        startupProbe: probe('/readyz', 1, 660),
         readinessProbe: probe('/readyz', 5, 3),
         livenessProbe: probe('/livez', 10, 3),
         lifecycle: { preStop: { sleep: { seconds: 2 } } },
@@ -318,7 +318,8 @@ await t.test('Python code has shared memory within the limit of its memory', asy
 
 await t.test('time limits reach probes, the process and the pod', async (t) => {
   const fields: Spec = { timeouts: { load: '90s', drain: '2m' } }
-  t.equal(main(fields)?.startupProbe?.failureThreshold, 90)
+  t.equal(main(fields)?.startupProbe?.failureThreshold, 150, 'the step, which says why, is first')
+  t.match(main(fields)?.args?.[3], /"timeouts":\{"load":"90s"\}/)
   t.equal(deployment(fields).spec.progressDeadlineSeconds, 690)
   t.same(main(fields)?.args?.slice(-2), ['--exit-timeout-secs', '134'])
   t.equal(podSpec(fields).terminationGracePeriodSeconds, 141)
@@ -333,7 +334,7 @@ await t.test('what rules the configuration is told to the step, in a fixed order
   t.equal(args?.[1], 'pre_gfpgan=/models/model')
   t.equal(
     args?.[3],
-    'pre_gfpgan={"maxBatchSize":8,"modelFormat":{"name":"onnx"},"warmup":[{"inputs":[{"data":"Zero","datatype":"FP32","name":"x","shape":[3]}],"name":"w"}]}',
+    'pre_gfpgan={"maxBatchSize":8,"modelFormat":{"name":"onnx"},"timeouts":{"load":"10m"},"warmup":[{"inputs":[{"data":"Zero","datatype":"FP32","name":"x","shape":[3]}],"name":"w"}]}',
   )
 })
 

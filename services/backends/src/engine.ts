@@ -9,8 +9,10 @@ export interface EngineOptions {
   readonly host?: ModelHost
   /** Whether instances on one device are threads of one process; only for an engine that offers it. */
   readonly sharesInterpreter?: boolean
-  /** Aborts when the model is not wanted any more; an engine that can ends the load then, by an error. */
+  /** Aborts when the model is not wanted any more, or its time is over, which the reason says; an engine that can ends the load then, by an error. */
   readonly signal?: AbortSignal
+  /** How long an instance that has ended may take to start again, in milliseconds. Absent: as long as it takes. */
+  readonly restartMs?: number
 }
 
 /** A request that a model makes to another model, or to an ensemble, while it executes (Triton's BLS). */
@@ -34,15 +36,25 @@ export interface HostRequest extends Lent {
   readonly requestedOutputs: readonly string[]
 }
 
+/** Who makes a call that belongs to no request, and what bounds it. */
+export interface BackgroundCall {
+  /** The calling model. */
+  readonly model: string
+  /** The time of the call, in milliseconds; 0 for no limit. */
+  readonly timeoutMs: number
+}
+
 /** How a model is called by another. */
 export interface HostCallOptions {
   /** Cancels the call; it is cancelled too when `caller` is answered before, and when its time is over. */
   readonly signal: CancelSignal
   /**
    * The request on whose behalf the model calls: the very object that `execute` was given. Its remaining time, trace and
-   * nesting depth hold for the call.
+   * nesting depth hold for the call. Absent for a background call.
    */
-  readonly caller: StepRequest
+  readonly caller?: StepRequest
+  /** A call of a thread or task of the model that works for no request. */
+  readonly background?: BackgroundCall
   /**
    * Requests that are executed together with it, for which the call may be as well: it ends only when all of them are
    * answered, and has the time of the one that has most.
@@ -115,7 +127,10 @@ export interface Engine {
    *
    * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception.
    */
-  complete?(source: Omit<ModelVersionSource, 'revision'>): Promise<ModelConfig>
+  complete?(
+    source: Omit<ModelVersionSource, 'revision'>,
+    options?: Pick<EngineOptions, 'signal'>,
+  ): Promise<ModelConfig>
   /** @throws ServeError with Triton's text if the model cannot serve `source.config`. */
   load(source: ModelVersionSource, options: EngineOptions): Promise<LoadedModel>
 }

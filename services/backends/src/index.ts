@@ -20,6 +20,7 @@ export {
   selectEngine,
 } from './engines.ts'
 export type { HostPolicies } from './host-policies.ts'
+export { loadTimeout } from './load-timeout.ts'
 export { ModelMetrics } from './model-metrics.ts'
 export { probeOnnxRuntime, probeSharedMemory } from './probe-machine.ts'
 export {

@@ -196,6 +196,20 @@ await t.test('a request that is over, or was none, has no callers', async (t) =>
   t.equal(deadlineAt, undefined)
 })
 
+await t.test('a call that belongs to no request has a model and a time of its own', async (t) => {
+  const { infer, routers, host, clock } = open({ deadlineAt: 5000 })
+  const background = { model: 'm', timeoutMs: 700 }
+  const options = { signal: quiet, isDecoupled: false }
+  await collect(host, hostRequest(), { ...options, background })
+  await collect(host, hostRequest(), { ...options, background: { model: 'm', timeoutMs: 0 } })
+  const [limited, unlimited] = routers.calls.map((call) => call.options)
+  t.match(limited?.origin, { requestKey: '', callers: ['m'] })
+  t.equal(limited?.deadlineAt, clock.now() + 700)
+  t.equal(unlimited?.deadlineAt, undefined)
+  await infer()
+  t.equal(routers.calls.at(-1)?.options.deadlineAt, 5000, 'that of the caller where there is one')
+})
+
 await t.test('whatever goes wrong is a failure', async (t) => {
   const { infer, routers, host } = open()
   const cases: readonly (readonly [Partial<HostRequest>, string])[] = [

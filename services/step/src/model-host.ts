@@ -74,8 +74,10 @@ function inferAsCaller(
 ): void {
   const scope = openCallScope({ clock: o.clock, parent: options.signal })
   const { caller, batch = [] } = options
-  // Those that run: none of a warm-up.
-  const callers = [caller, ...batch].flatMap((each) => o.findCaller(each) ?? [])
+  // Those that run: none of a warm-up, and of a background call.
+  const callers = [...(caller === undefined ? [] : [caller]), ...batch].flatMap(
+    (each) => o.findCaller(each) ?? [],
+  )
   const forget = whenAllAnswered(callers, (last) => scope.cancel(callerAnswered(last, o.clock)))
   const ending = endingSink(sink, () => {
     forget()
@@ -92,7 +94,11 @@ function inferAsCaller(
     }
     const { signal } = scope.context
     const stepTraces = options.traced && o.findCaller(options.traced)?.options.stepTraces
-    const call = { signal, ...inherited(callers, options), ...(stepTraces && { stepTraces }) }
+    const call = {
+      signal,
+      ...inherited(callers, options, o.clock),
+      ...(stepTraces && { stepTraces }),
+    }
     connected(o).executor(target).execute(infer, ending, call)
   } catch (error) {
     ending.fail(ServeError.from(error), 'no')
@@ -102,10 +108,16 @@ function inferAsCaller(
 /** What the call inherits from the request for which it is made. The key too, so that the logs of all its work belong together. */
 function inherited(
   callers: readonly ScheduledRequest[],
-  { isDecoupled }: HostCallOptions,
+  { isDecoupled, background }: HostCallOptions,
+  clock: Clock,
 ): Omit<ExecuteOptions, 'signal'> {
   const asked = { step: '', attempt: 1, ...(isDecoupled && { isDecoupled }) }
   const [deepest] = callers.toSorted((a, b) => depth(b) - depth(a))
+  if (background !== undefined) {
+    const { model, timeoutMs } = background
+    const origin = { requestKey: '', callers: [model], ...asked }
+    return { origin, ...(timeoutMs > 0 && { deadlineAt: clock.now() + timeoutMs }) }
+  }
   if (deepest === undefined) return { origin: { requestKey: '', callers: [], ...asked } }
   const { origin, trace, memory } = deepest.options
   const deadlineAt = Math.max(...callers.map((caller) => caller.deadlineAt))

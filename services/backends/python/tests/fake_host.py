@@ -37,6 +37,9 @@ class FakeHost:
         self.cancelled = set()
         self.failure = None
 
+    def callers(self):
+        return ()
+
     def infer(self, request, decoupled):
         self.inferred.append((request, decoupled))
         return self.calls[len(self.inferred) - 1]

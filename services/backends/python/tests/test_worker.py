@@ -72,7 +72,7 @@ class TestWatch(WorkerCase):
 class TestHost(WorkerCase):
     def test_keeps_nothing_of_a_request_that_was_let_go_of(self):
         host = Host(self.server, "/models/m/1", pb_utils, "m_0")
-        host.opened((7,))
+        host.opened((7,), 0)
         self.server.handlers[Op.CANCEL](Frame(Op.CANCEL, 7, b"", None))
         self.assertEqual((len(host._credits), host._cancelled), (1, {7}))
         host.abandoned(7)
@@ -86,9 +86,9 @@ class TestHost(WorkerCase):
         host = Host(self.server, "/models/m/1", pb_utils, "m_0")
         host._server.link.need_pump = lambda: None
         cancel = self.server.handlers[Op.CANCEL]
-        host.opened((6, 7))
+        host.opened((6, 7), 0)
         cancel(Frame(Op.CANCEL, 8, b"", None))
-        host.opened((8, 9))
+        host.opened((8, 9), 0)
         self.assertEqual([host.is_cancelled(key) for key in (7, 8, 9)], [False, True, False])
         host.closed((6, 7, 8, 9))
         cancel(Frame(Op.CANCEL, 9, b"", None))

@@ -85,6 +85,7 @@ class InferenceRequest:
         "_release_flags",
         "_origin",
         "_maker",
+        "_callers",
         "_channel",
         "_sender",
         "__weakref__",
@@ -123,7 +124,9 @@ class InferenceRequest:
         self._priority = 0
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
         self._origin = None
-        self._maker = host.current()
+        maker = self._maker = host.current()
+        # A thread that the model starts may send what was made for a request.
+        self._callers = () if maker is None else maker.callers()
         self._channel = None
         self._sender = None
 
@@ -164,6 +167,7 @@ class InferenceRequest:
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
         self._origin = (host, key, is_decoupled)
         self._maker = host
+        self._callers = (key,)
         # Where a model may answer as it likes, the end of the channel tells that it never will.
         self._channel = Channel(host, key, True) if is_decoupled else None
         self._sender = None

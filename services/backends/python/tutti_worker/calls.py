@@ -26,8 +26,8 @@ class Calls:
         self._open = {}
         server.handlers[Op.INFER_RESPONSE] = self._on_response
 
-    def begin(self, request, is_decoupled, traced):
-        """`traced`: key of the request whose trace the call belongs to, or None."""
+    def begin(self, request, is_decoupled, callers, traced):
+        """`callers`: keys of the requests that it is for; `traced`: key of the one whose trace the call belongs to, or None."""
         records, payload = self._server.place([tensor._output() for tensor in request.inputs()])
         about = {
             "model": request.model_name(),
@@ -41,7 +41,7 @@ class Calls:
             "parameters": parameter_entries(request.parameters()),
             "outputs": sorted(request.requested_output_names()),
             "decoupled": is_decoupled,
-            "callers": calling_for.get(),
+            "callers": callers,
             "traced": traced,
         }
         id = self._server.next_id()

@@ -77,9 +77,9 @@ class Executor:
         frame.payload = request = None
         keys = tuple([key for key, _, _ in wires])
         host = self._host
-        host.opened(keys)
         calling_for.set(keys)
         ready = time.perf_counter_ns()
+        host.opened(keys, ready - began)
         host.is_short = self._is_short
         outcome = self._execute(requests)
         host.is_short = False

@@ -81,6 +81,8 @@ _REQUEST = struct.Struct("<QHHI")
 _RESULT = struct.Struct("<IIQQQ")
 # kind, flags, tensors, bytes of their records, bytes of JSON
 _RESPONSE = struct.Struct("<BBHII")
+# nanoseconds of the request's input, and of the output of this response
+_SEND = struct.Struct("<QQ")
 # operation, value; the id is the metric's
 _METRIC = struct.Struct("<Bd")
 _METRIC_OPERATIONS = {"increment": 0, "set": 1, "observe": 2}
@@ -206,6 +208,11 @@ def write_response(kind, flags, records, extra):
     text = json.dumps(extra).encode() if extra else b""
     tensors = b"".join(records)
     return b"".join((_RESPONSE.pack(kind, flags, len(records), len(tensors), len(text)), tensors, text))
+
+
+def write_send(input_ns, output_ns, response):
+    """`response` is a record by `write_response`."""
+    return _SEND.pack(input_ns, output_ns) + response
 
 
 def write_metric(operation, value):

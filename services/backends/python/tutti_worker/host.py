@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 
-from .calls import Calls
-from .frames import KIND_NONE, KIND_RESPONSE, Op, write_metric, write_response
+from .calls import Calls, calling_for
+from .frames import KIND_NONE, KIND_RESPONSE, Op, write_metric, write_response, write_send
 from .responses import describe_response
 
 # Responses of one request that may be on the way before its reader has taken the first.
@@ -19,7 +20,7 @@ class Host:
         self._library = library
         self._error = library.TritonModelException
         self.model_dir = model_dir
-        # Calls to other models are for requests; before and after there is none to call for.
+        # Calls to other models are allowed from `initialize` to `finalize`, as in Triton.
         self.is_executing = False
         # Within an execution of a model whose last one was short.
         self.is_short = False
@@ -28,37 +29,45 @@ class Host:
         self._lock = threading.Condition()
         # Requests that are open, by key: how many more responses may be sent now.
         self._credits = {}
+        # What their inputs have taken, in nanoseconds.
+        self._input_ns = {}
         self._cancelled = set()
         # Keys ascend.
         self._last_opened = 0
         server.handlers[Op.CANCEL] = self._on_cancel
         server.handlers[Op.CREDIT] = self._on_credit
 
-    def opened(self, keys):
+    def opened(self, keys, input_ns):
+        """`input_ns`: what it took to make the requests."""
         with self._lock:
             for key in keys:
                 self._credits[key] = WINDOW
+                self._input_ns[key] = input_ns
                 self._last_opened = key
 
     def closed(self, keys):
         with self._lock:
             for key in keys:
                 self._credits.pop(key, None)
+                self._input_ns.pop(key, None)
             if self._cancelled:
                 self._cancelled.difference_update(keys)
 
     def send(self, key, response, flags):
         """Sends a response of a request, or only its end. Waits while the reader is behind."""
+        began = time.perf_counter_ns()
         tensors, extra = [], None
         if response is not None:
             tensors, extra = describe_response(response, None)
         records, payload = self._server.place(tensors)
+        output_ns = time.perf_counter_ns() - began
         # A response that failed before this line is never sent, so it must not use up credit.
         if not flags:
             self._take_credit(key)
         kind = KIND_NONE if response is None else KIND_RESPONSE
         record = write_response(kind, flags, records, extra)
-        self._server.connection.send(Op.SEND, key, record, payload)
+        sent = write_send(self._input_ns.get(key, 0), output_ns, record)
+        self._server.connection.send(Op.SEND, key, sent, payload)
         if flags:
             self.closed((key,))
 
@@ -95,16 +104,22 @@ class Host:
     def abandoned(self, key):
         """No sender can answer the request any more. Runs in finalisers, so it takes no lock."""
         self._credits.pop(key, None)
+        self._input_ns.pop(key, None)
         self._cancelled.discard(key)
         self._server.connection.post(Op.ABANDONED, key)
 
+    def callers(self):
+        """Keys of the requests that the code at hand works for."""
+        return calling_for.get()
+
     def infer(self, request, decoupled):
-        """Begins a call to another model."""
+        """Begins a call to another model: for the requests that the code at hand works for, else for those that the request was made for."""
         if not self.is_executing:
             raise self._error("BLS is only supported during the 'execute' function.")
         origin, key = request.trace()._origin
         # Keys are the instance's own: the trace of another one's request is none here.
-        return self._calls.begin(request, decoupled, key if origin == id(self) else None)
+        callers = calling_for.get() or (request._callers if request._maker is self else ())
+        return self._calls.begin(request, decoupled, callers, key if origin == id(self) else None)
 
     def log(self, level, message, filename, line):
         self._server.note("log", level=level, message=message, filename=filename, line=line)

@@ -19,12 +19,15 @@ import { type SessionOptions, startSession } from './python-instance.ts'
 export async function completeConfig(
   source: Pick<ModelVersionSource, 'config' | 'version'>,
   module: { readonly file: string; readonly package: string },
-  o: Pick<SessionOptions, 'origin' | 'processes' | 'settings' | 'clock' | 'log'>,
+  o: Pick<SessionOptions, 'origin' | 'processes' | 'settings' | 'clock' | 'log'> & {
+    readonly signal: AbortSignal | undefined
+  },
 ): Promise<ModelConfig> {
   const { config } = source
   const version = String(source.version)
-  const [{ process }, answer] = await startSession({
-    ...o,
+  const { signal, ...rest } = o
+  const session = {
+    ...rest,
     task: {
       task: 'complete',
       name: config.name,
@@ -37,7 +40,9 @@ export async function completeConfig(
     host: undefined,
     // They end with the process, so no scrape ever sees them.
     metrics: new ModelMetrics(),
-  })
+    restartMs: undefined,
+  }
+  const [{ process }, answer] = await startSession(session, signal)
   process.kill('it has completed the configuration')
   await process.ended
   const { config: completed } = answer

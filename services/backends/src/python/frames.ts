@@ -43,6 +43,7 @@ export const HEADER_BYTES = 24
 const TENSOR_BYTES = 24
 const RESULT_BYTES = 32
 /** u8 kind, u8 flags, u16 tensors, u32 bytes of their records, u32 bytes of JSON. */
+const SENT_BYTES = 16
 const RESPONSE_BYTES = 12
 const MOST_U16 = 65_535
 const HIGH = 2 ** 32
@@ -234,6 +235,14 @@ export class FrameWriter {
   }
 }
 
+/** A response by a sender, and what it cost in nanoseconds. */
+export interface WireSent {
+  /** The making of the request's inputs. */
+  readonly inputNs: number
+  readonly outputNs: number
+  readonly response: WireResponse
+}
+
 /** One response as an instance wrote it, with nothing checked but that it can be read. */
 export interface WireResponse {
   /** False: nothing comes in its place (a request whose response goes through a sender, or an end without a response). */
@@ -291,6 +300,13 @@ export class FrameParser {
       outputNs: readU64(meta, at + 24),
       responses,
     }
+  }
+
+  /** A response by a sender. */
+  sent(): WireSent {
+    const at = this.#take(SENT_BYTES)
+    const times = { inputNs: readU64(this.#meta, at), outputNs: readU64(this.#meta, at + 8) }
+    return { ...times, response: this.response() }
   }
 
   response(): WireResponse {

@@ -1,6 +1,6 @@
 import { type Reason, ServeError } from '@tutti/errors'
 import { type NamedTensor, ReadyGate, type ResponseSink, type StepResponse } from '@tutti/tensor'
-import type { HostRequest, ModelHost } from '../engine.ts'
+import type { BackgroundCall, HostRequest, ModelHost } from '../engine.ts'
 import { type Frame, FrameParser, OP } from './frames.ts'
 import type { DescribedResponse, InstanceSession } from './instance-session.ts'
 import { readNames, readText } from './json-fields.ts'
@@ -10,13 +10,22 @@ import { parseObject, readParameters, toErrorNumber } from './wire-response.ts'
 /** Responses of one call that may be on the way before the model has taken the first. */
 const WINDOW = 4
 
+export interface HostCallsOptions {
+  readonly host: ModelHost | undefined
+  /** Of calls that belong to no request. */
+  readonly background: BackgroundCall
+  /** How many of these may be open. */
+  readonly backgroundCalls: number
+}
+
 /** The calls that one process makes to other models. */
 export class HostCalls {
-  readonly #host: ModelHost | undefined
+  readonly #o: HostCallsOptions
   readonly #open = new Map<number, ModelCall>()
+  #inBackground = 0
 
-  constructor(host: ModelHost | undefined) {
-    this.#host = host
+  constructor(o: HostCallsOptions) {
+    this.#o = o
   }
 
   /** As FrameTaker's. */
@@ -50,23 +59,28 @@ export class HostCalls {
   ): void {
     // The call views its inputs until it is over.
     const giveBack = request.retain?.()
+    const { host, background, backgroundCalls } = this.#o
+    const [caller, ...batch] = session.findCallers(about['callers'])
+    const isBackground = caller === undefined
     const call = new ModelCall(
       (response) => session.sendResponse(id, response),
       request.modelName,
       () => {
         this.#open.delete(id)
+        if (isBackground) this.#inBackground -= 1
         giveBack?.()
       },
     )
     this.#open.set(id, call)
-    const [caller, ...batch] = session.findCallers(about['callers'])
+    if (isBackground) this.#inBackground += 1
     const isDecoupled = about['decoupled'] === true
     const traced = session.findCaller(about['traced'])
-    if (caller === undefined) call.fail(noCaller(), 'maybe')
-    else if (this.#host === undefined) call.fail(noHost(), 'no')
+    if (this.#inBackground > backgroundCalls) call.fail(tooMany(backgroundCalls), 'no')
+    else if (host === undefined) call.fail(noHost(), 'no')
     else {
       const { signal } = call
-      this.#host.infer(request, call, { signal, caller, batch, traced, isDecoupled })
+      const owner = isBackground ? { background } : { caller, batch }
+      host.infer(request, call, { signal, ...owner, traced, isDecoupled })
     }
   }
 }
@@ -136,9 +150,9 @@ export function noHost(): ServeError {
   return new ServeError('STEP_UNAVAILABLE', 'this server takes no calls from models')
 }
 
-function noCaller(): ServeError {
-  const text = "BLS is supported only during the 'execute' function."
-  return new ServeError('INVALID_REQUEST', text)
+function tooMany(most: number): ServeError {
+  const text = `the instance has ${most} open calls that belong to no request, want at most that many (--backend-config=python,background-calls=N)`
+  return new ServeError('OVERLOADED', text)
 }
 
 /** Those for which Triton has one text of its own. */

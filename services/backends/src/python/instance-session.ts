@@ -102,6 +102,7 @@ export class InstanceSession implements FrameReceiver {
       isDecoupled: this.#o.isDecoupled,
       region: packed.region,
       scratch,
+      copyNs: () => copyNs,
       returned: o.returned,
       ended: (times) => {
         this.#executions.delete(id)
@@ -137,16 +138,20 @@ export class InstanceSession implements FrameReceiver {
   }
 
   /**
-   * The requests that a model may call others for: those that it names and that somebody waits for.
+   * The requests that a model calls others for: those that it names and that somebody waits for. If their callers have all left they are
+   * returned too, so that the call ends at once.
    *
-   * @param keys - as the process wrote them; where they name no open request, the latest execution counts.
-   * @returns none while nothing is executed.
+   * @param keys - as the process wrote them.
+   * @returns none if the executions of those that it names are over, or if it names none.
    */
   findCallers(keys: unknown): readonly StepRequest[] {
-    const named = (Array.isArray(keys) ? keys : []).flatMap((key) => this.findCaller(key) ?? [])
-    return named.length > 0
-      ? named
-      : (this.open.at(-1)?.o.batch ?? []).map(({ request }) => request)
+    const open = (Array.isArray(keys) ? keys : []).flatMap((key: unknown) => {
+      const found = typeof key === 'number' ? this.findOpen(key) : undefined
+      return found === undefined ? [] : [found]
+    })
+    const wanted = open.flatMap(([execution, position]) => execution.wanted(position) ?? [])
+    if (wanted.length > 0) return wanted
+    return open.flatMap(([execution, position]) => execution.o.batch[position]?.request ?? [])
   }
 
   /** The request with this key, as the process wrote it, if somebody waits for it. */
@@ -304,11 +309,15 @@ export class InstanceSession implements FrameReceiver {
   }
 
   #onSend(frame: Frame): Promise<void> | undefined {
-    const response = new FrameParser(frame.meta).response()
+    const startNs = monotonicNs()
+    const { response, inputNs, outputNs } = new FrameParser(frame.meta).sent()
     const found = this.findOpen(frame.id)
     const parts = { lent: [], copied: [found?.[0].o.region] }
     const taken = this.#memory.take([response], frame, parts)
-    return whenCopied(taken, ([content]) => this.#onSent(frame.id, content, response.isFinal))
+    return whenCopied(taken, ([content]) => {
+      found?.[0].count(found[1], inputNs, outputNs + monotonicNs() - startNs)
+      this.#onSent(frame.id, content, response.isFinal)
+    })
   }
 
   #onSent(key: number, content: ResponseContent | undefined, isFinal: boolean): void {

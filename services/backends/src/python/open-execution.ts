@@ -1,11 +1,14 @@
 import { ServeError } from '@tutti/errors'
-import type { Parameters, StepRequest, StepResponse } from '@tutti/tensor'
+import type { Parameters, StepRequest, StepResponse, StepTimes } from '@tutti/tensor'
 import type { EngineRequest, ExecutionTimes } from '../engine.ts'
 import type { ArenaPart } from './arena.ts'
 
 /** What one request of an execution has had. */
 interface Part {
   sent: number
+  /** What its inputs and its outputs took in the process. */
+  inputNs: number
+  outputNs: number
   hasFinal: boolean
   isCancelled: boolean
   /** A model that is not decoupled has one response; it waits for the final flag. */
@@ -38,6 +41,8 @@ export interface ExecutionOptions extends ExecutionEvents {
   readonly region: ArenaPart | undefined
   /** For outputs; freed with the result. */
   readonly scratch: ArenaPart | undefined
+  /** What copying the inputs took on this side, in nanoseconds. */
+  readonly copyNs: () => number
 }
 
 /** One call of `execute`: what each of its requests has had, until all are answered and the model has returned. */
@@ -54,6 +59,8 @@ export class OpenExecution {
     this.#unanswered = o.batch.length
     this.#parts = o.batch.map(() => ({
       sent: 0,
+      inputNs: 0,
+      outputNs: 0,
       hasFinal: false,
       isCancelled: false,
       held: undefined,
@@ -97,6 +104,14 @@ export class OpenExecution {
     if (part === undefined || part.hasFinal) return
     const isSecond = part.held !== undefined && content.error === undefined
     this.#deliver(part, position, isSecond ? TWO_RESPONSES : content, true)
+  }
+
+  /** Adds what a response through a sender took: its output, and the inputs of its request. */
+  count(position: number, inputNs: number, outputNs: number): void {
+    const part = this.#parts[position]
+    if (part === undefined) return
+    part.inputNs = inputNs
+    part.outputNs += outputNs
   }
 
   /** Takes what came through a sender; `content` is undefined for an end without a response. */
@@ -147,11 +162,18 @@ export class OpenExecution {
     const index = part.sent++
     if (final) this.#unanswered -= 1
     const sink = this.o.batch[position]?.sink
-    if (error === undefined) sink?.send({ ...response, index, final })
+    const times = final && this.o.isDecoupled ? { times: this.#timesOf(part) } : {}
+    if (error === undefined) sink?.send({ ...response, index, final, ...times })
     else sink?.fail(error, 'maybe')
     part.giveBack?.()
     part.giveBack = undefined
     this.#endIfDone()
+  }
+
+  /** Of a request that may be answered before its execution is over. */
+  #timesOf({ inputNs, outputNs }: Part): StepTimes {
+    const computeInputNs = inputNs + this.o.copyNs()
+    return { ...NO_TIMES, computeInputNs, computeOutputNs: outputNs }
   }
 
   #endIfDone(): void {
@@ -161,6 +183,13 @@ export class OpenExecution {
   }
 }
 
+const NO_TIMES: StepTimes = {
+  queueNs: 0,
+  computeInputNs: 0,
+  computeInferNs: 0,
+  computeOutputNs: 0,
+  transferNs: 0,
+}
 const EMPTY: ResponseContent = { outputs: [], parameters: NO_PARAMETERS }
 /** The model sent a response without the final flag, and returned another one. The text is Triton's. */
 const TWO_RESPONSES: ResponseContent = {

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { silentLogger } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
+import { loadTimeout } from '../load-timeout.ts'
 import { executeOnce } from '../testing/execute.ts'
 import { modelConfig, stepRequest } from '../testing/model-source.ts'
 import {
@@ -24,10 +25,10 @@ import { createPythonEngine } from './python-engine.ts'
 
 const run = promisify(execFile)
 
-async function complete(t: Test, methods: string, config: ModelConfig, loadMs = 30_000) {
+async function complete(t: Test, methods: string, config: ModelConfig, signal?: AbortSignal) {
   const source = await writePythonModel(t, pythonModel(methods), config)
-  const engine = createPythonEngine({ interpreter: TEST_PYTHON ?? '', settings: { loadMs } })
-  return await engine.complete?.(source)
+  const engine = createPythonEngine({ interpreter: TEST_PYTHON ?? '' })
+  return await engine.complete?.(source, { ...(signal && { signal }) })
 }
 
 await t.test(
@@ -91,9 +92,13 @@ await t.test(
       ],
     ] as const
     for (const [methods, text] of cases)
-      await t.rejects(complete(t, methods, config, 60_000), { message: text })
-    await t.rejects(complete(t, completing('time.sleep(600)'), config, 500), {
-      message: /'m_autocomplete' is not healthy: it was not ready after 0.5 s$/,
+      await t.rejects(complete(t, methods, config), { message: text })
+    const late = new AbortController()
+    const completed = complete(t, completing('time.sleep(600)'), config, late.signal)
+    late.abort(loadTimeout(90_000))
+    await t.rejects(completed, {
+      message:
+        "Stub process 'm_autocomplete' is not healthy: the model was not loaded after 90 s (timeouts.load)",
     })
   },
 )

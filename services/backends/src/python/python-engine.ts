@@ -125,7 +125,10 @@ class PythonEngine implements Engine {
     return Promise.resolve({ inputs: [], outputs: [], batchable: false })
   }
 
-  async complete(source: Omit<ModelVersionSource, 'revision'>): Promise<ModelConfig> {
+  async complete(
+    source: Omit<ModelVersionSource, 'revision'>,
+    { signal }: Pick<EngineOptions, 'signal'> = {},
+  ): Promise<ModelConfig> {
     if (!this.#program.completesConfig) return source.config
     const file = this.#program.modelFile(source)
     const { runtime } = this.#program
@@ -135,7 +138,8 @@ class PythonEngine implements Engine {
       const { name } = source.config
       const origin = originOf({ ...source, name }, `${name}_autocomplete`)
       const processes = new ProcessGroup(() => this.#fork(lease, origin, 1))
-      const config = await completeConfig(source, module, { ...this.#common, origin, processes })
+      const o = { ...this.#common, origin, processes, signal }
+      const config = await completeConfig(source, module, o)
       return runtime === undefined ? config : { ...config, runtime }
     } finally {
       lease.release()
@@ -150,7 +154,7 @@ class PythonEngine implements Engine {
       this.#log.warn('settings have no effect', { model: source.name, settings: ineffective })
     }
     const lease = await this.#lease(source)
-    const { host, signal } = options
+    const { host, signal, restartMs } = options
     const placements = groupByProcess(
       placeInstances(config, options.instances),
       options.sharesInterpreter === true,
@@ -174,6 +178,7 @@ class PythonEngine implements Engine {
         memory: this.#memory[0],
         host,
         metrics: this.#metrics,
+        restartMs,
       }
       return PythonInstance.start(o, signal)
     }
@@ -205,7 +210,8 @@ class PythonEngine implements Engine {
   async #fork(lease: ZygoteLease, origin: LineOrigin, instances: number): Promise<ForkedProcess[]> {
     const zygote = await lease.zygote()
     const output = new ProcessOutput(this.#log, origin, () => this.#clock.now())
-    return await zygote.fork(output, instances)
+    const { startMs } = this.#settings
+    return await zygote.fork(output, instances, { clock: this.#clock, ms: startMs })
   }
 
   #openMemory(): SharedMemoryLike | undefined {

@@ -1,6 +1,7 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { BatchOptions, EngineRequest, ExecutionTimes, ModelHost } from '../engine.ts'
+import { loadTimeout } from '../load-timeout.ts'
 import type { ModelMetrics } from '../model-metrics.ts'
 import { Restarting } from '../restarting.ts'
 import { HostCalls } from './host-calls.ts'
@@ -28,6 +29,8 @@ export interface SessionOptions {
   /** What models may ask of the server; absent where they may ask nothing. */
   readonly host: ModelHost | undefined
   readonly metrics: ModelMetrics
+  /** As EngineOptions'. */
+  readonly restartMs: number | undefined
 }
 
 /** Triton's limit for `is_ready`. */
@@ -52,8 +55,7 @@ export class PythonInstance {
       longestMs: settings.restartLongestMs,
       resetMs: settings.restartResetMs,
     }
-    const start = async (signal: AbortSignal): Promise<InstanceSession> =>
-      (await startSession(o, signal))[0]
+    const start = (signal: AbortSignal): Promise<InstanceSession> => startAgain(o, signal)
     this.#session = new Restarting({ pace, clock, log, fields: { ...origin }, start }, session)
   }
 
@@ -153,6 +155,19 @@ export class PythonInstance {
   }
 }
 
+/** Starts a process in place of one that has ended. */
+async function startAgain(o: SessionOptions, signal: AbortSignal): Promise<InstanceSession> {
+  const { clock, restartMs } = o
+  if (restartMs === undefined) return (await startSession(o, signal))[0]
+  const late = new AbortController()
+  const stop = clock.setTimer(restartMs, () => late.abort(loadTimeout(restartMs)))
+  try {
+    return (await startSession(o, AbortSignal.any([signal, late.signal])))[0]
+  } finally {
+    stop()
+  }
+}
+
 type StartedSession = readonly [InstanceSession, Readonly<Record<string, unknown>>]
 
 /**
@@ -181,7 +196,11 @@ async function loadSession(
     name: origin.instance,
     isDecoupled: o.isDecoupled,
     takers: [
-      new HostCalls(o.host),
+      new HostCalls({
+        host: o.host,
+        background: { model: origin.model, timeoutMs: settings.backgroundMs },
+        backgroundCalls: settings.backgroundCalls,
+      }),
       new HostQuestions({
         host: o.host,
         metrics: o.metrics.open(),
@@ -191,10 +210,7 @@ async function loadSession(
       }),
     ],
   })
-  const stopTimer = clock.setTimer(settings.loadMs, () => {
-    session.process.kill(`it was not ready after ${settings.loadMs / 1000} s`)
-  })
-  const onAbort = (): void => session.process.kill('the model is being unloaded')
+  const onAbort = (): void => session.process.kill(whyAborted(signal))
   if (signal?.aborted === true) onAbort()
   signal?.addEventListener('abort', onAbort)
   try {
@@ -209,9 +225,13 @@ async function loadSession(
     await session.process.ended
     throw error
   } finally {
-    stopTimer()
     signal?.removeEventListener('abort', onAbort)
   }
+}
+
+function whyAborted(signal: AbortSignal | undefined): string {
+  const reason: unknown = signal?.reason
+  return reason instanceof ServeError ? reason.message : 'the model is being unloaded'
 }
 
 const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }

@@ -1,16 +1,20 @@
 // needs: python
 
-import { chmod, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLogger } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
+import { loadTimeout } from '../load-timeout.ts'
 import { executeOnce } from '../testing/execute.ts'
 import { stepRequest } from '../testing/model-source.ts'
 import {
   answerWith,
   bytesRequestInput,
   loadPythonModel,
+  type PythonTestOptions,
   pythonConfig,
   pythonModel,
   TEST_PYTHON,
@@ -18,10 +22,10 @@ import {
   WITHOUT_PYTHON,
   writePythonModel,
 } from '../testing/python-model.ts'
-import { createPythonEngine, type PythonEngineOptions } from './python-engine.ts'
+import { createPythonEngine } from './python-engine.ts'
 
 /** The error of a load, as `CODE: text`. */
-async function refusal(t: Teardown, code: string, o: PythonEngineOptions = {}): Promise<string> {
+async function refusal(t: Teardown, code: string, o: PythonTestOptions = {}): Promise<string> {
   try {
     await loadPythonModel(t, code, o)
   } catch (error) {
@@ -73,19 +77,132 @@ await t.test(
 )
 
 await t.test(
-  'an import or initialize that hangs is ended after the load timeout',
+  'an import or initialize that hangs is ended when the time of its load is over',
   { skip: WITHOUT_PYTHON },
   async (t) => {
-    const settings = { loadMs: 400 }
     for (const code of [
-      'import time\ntime.sleep(600)\n',
-      pythonModel(`def initialize(self, args):\n    while True: pass\n\n${answerWith('x')}`),
+      "import time\nprint('begun', flush=True)\ntime.sleep(600)\n",
+      pythonModel(
+        `def initialize(self, args):\n    print('begun', flush=True)\n    while True: pass\n\n${answerWith('x')}`,
+      ),
     ]) {
-      t.match(
-        await refusal(t, code, { settings }),
-        /^ENGINE_STOPPED INTERNAL: Stub process 'm_0' is not healthy: it was not ready after 0.4 s$/,
+      const late = new AbortController()
+      const begun = Promise.withResolvers<void>()
+      const info = (_: string, { line }: Readonly<Record<string, unknown>>): void => {
+        if (line === 'begun') begun.resolve()
+      }
+      const text = refusal(t, code, {
+        log: { ...silentLogger, info },
+        load: { signal: late.signal },
+      })
+      await begun.promise
+      late.abort(loadTimeout(90_000))
+      t.equal(
+        await text,
+        "ENGINE_STOPPED INTERNAL: Stub process 'm_0' is not healthy: the model was not loaded after 90 s (timeouts.load)",
       )
     }
+  },
+)
+
+await t.test(
+  'no limit of ours ends an import, an initialize or an auto_complete_config',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const clock = createManualClock()
+    const gate = await mkdtemp(join(tmpdir(), 'tutti-gate-'))
+    t.teardown(() => rm(gate, { recursive: true, force: true }))
+    const wait = (name: string): string =>
+      `wait(${JSON.stringify(join(gate, name))}, ${JSON.stringify(name)})`
+    const code = pythonModel(
+      `@staticmethod
+def auto_complete_config(config):
+    ${wait('complete')}
+    return config
+
+def initialize(self, args):
+    ${wait('initialize')}
+
+${answerWith('x')}`,
+      `def wait(path, name):
+    print(name, flush=True)
+    while not os.path.exists(path):
+        time.sleep(0.001)
+
+${wait('import')}`,
+    )
+    const waiting: string[] = []
+    const info = (_: string, { line }: Readonly<Record<string, unknown>>): void => {
+      if (typeof line !== 'string') return
+      waiting.push(line)
+      clock.advance(86_400_000)
+      void writeFile(join(gate, line), '')
+    }
+    const source = await writePythonModel(t, code)
+    const log = { ...silentLogger, info }
+    const engine = createPythonEngine({ interpreter: TEST_PYTHON ?? '', clock, log })
+    await engine.complete?.(source)
+    const model = await engine.load(source, { instances: 1 })
+    t.teardown(() => model.close())
+    t.same(waiting, ['import', 'complete', 'import', 'initialize'])
+  },
+)
+
+await t.test(
+  'a process that does not come to life is given up after stub-timeout-seconds',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const source = await writePythonModel(t, pythonModel(answerWith('x')))
+    const { modelDirectory } = source
+    // Python imports it at its start, so that what is forked from it stands still.
+    await writeFile(
+      join(modelDirectory, 'sitecustomize.py'),
+      'import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(600))\n',
+    )
+    const interpreter = join(modelDirectory, 'python')
+    const script = `#!/bin/sh\nPYTHONPATH='${modelDirectory}' exec ${TEST_PYTHON} "$@"\n`
+    await writeFile(interpreter, script, { mode: 0o755 })
+    const engine = createPythonEngine({ interpreter, settings: { startMs: 200 } })
+    await t.rejects(engine.load(source, { instances: 1 }), {
+      reason: 'ENGINE_STOPPED',
+      message: 'the process of the model has not connected after 0.2 s (stub-timeout-seconds)',
+    })
+  },
+)
+
+await t.test(
+  'a start after an end has the time of the load',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const clock = createManualClock()
+    const again = Promise.withResolvers<void>()
+    const late = Promise.withResolvers<unknown>()
+    const info = (_: string, { line }: Readonly<Record<string, unknown>>) => {
+      if (line === 'again') again.resolve()
+    }
+    const warn = (message: string, { problem }: Readonly<Record<string, unknown>>): void => {
+      if (message === 'instance did not start') late.resolve(problem)
+    }
+    const code = pythonModel(`def initialize(self, args):
+    mark = os.path.join(pb_utils.get_model_dir(), "started")
+    if os.path.exists(mark):
+        print("again", flush=True)
+        time.sleep(10000)
+    open(mark, "w").close()
+
+def execute(self, requests):
+    os._exit(1)`)
+    const model = await loadPythonModel(t, code, {
+      log: { ...silentLogger, info, warn },
+      clock,
+      settings: { restartFirstMs: 0 },
+      load: { restartMs: 5000 },
+    })
+    await executeOnce(model, [stepRequest([bytesRequestInput(1)])])
+    clock.advance(1)
+    await again.promise
+    clock.advance(5000)
+    t.match(await late.promise, /: the model was not loaded after 5 s \(timeouts.load\)$/)
   },
 )
 
@@ -186,7 +303,6 @@ ${answerWith('x')}`)
   const engine = createPythonEngine({
     interpreter: TEST_PYTHON ?? '',
     log: { ...silentLogger, info },
-    settings: { loadMs: 10_000_000 },
   })
   const unwanted = new AbortController()
   const load = engine.load(source, { instances: 40, signal: unwanted.signal })
@@ -231,7 +347,7 @@ def execute(self, requests):
     os._exit(1)`),
       {
         log: { ...silentLogger, info },
-        settings: { restartFirstMs: 0, loadMs: 10_000_000 },
+        settings: { restartFirstMs: 0 },
       },
     )
     await executeOnce(model, [stepRequest([bytesRequestInput(1)])])

@@ -115,6 +115,10 @@ await t.test(
         responses[3]?.map(({ index }) => index),
         Array.from({ length: 21 }, (_, i) => i),
       )
+      for (const list of responses) {
+        const { computeInputNs = 0, computeOutputNs = 0 } = list.at(-1)?.times ?? {}
+        t.ok(computeInputNs > 0 && computeOutputNs > 0, `${computeInputNs}, ${computeOutputNs} ns`)
+      }
     }
   },
 )

@@ -3,14 +3,18 @@ import { findIneffective, refuseField } from '../config-fields.ts'
 
 /** How instances of Python models are run. Times in milliseconds. */
 export interface PythonSettings {
-  /** Import and initialize of an instance, and auto_complete_config. Triton's stub-timeout-seconds: 30 s. */
-  readonly loadMs: number
+  /** How long a process may take from its fork until it has connected, before it imports anything of a model. As Triton's stub-timeout-seconds. */
+  readonly startMs: number
   /** What finalize may take before the process is killed. */
   readonly finalizeMs: number
   /** How long an execution may go on after its last caller has left; 0 for ever. */
   readonly abandonedMs: number
   /** How long a model that is not decoupled may leave a request unanswered after `execute` has returned; 0 for ever. */
   readonly unansweredMs: number
+  /** Time of a call to another model that belongs to no request; 0 for no limit. */
+  readonly backgroundMs: number
+  /** How many of those an instance may have open. */
+  readonly backgroundCalls: number
   /** Waits before a process that ended by itself is started again: doubling from the first to the longest. */
   readonly restartFirstMs: number
   readonly restartLongestMs: number
@@ -85,10 +89,12 @@ const MOST_BYTES = 2 ** 40
 const MIB = 1024 * 1024
 
 export const DEFAULT_PYTHON_SETTINGS: PythonSettings = {
-  loadMs: 30_000,
+  startMs: 30_000,
   finalizeMs: 10_000,
   abandonedMs: 30_000,
   unansweredMs: 3_600_000,
+  backgroundMs: 3_600_000,
+  backgroundCalls: 256,
   restartFirstMs: 100,
   restartLongestMs: 5000,
   restartResetMs: 30_000,

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { LineSplitter } from '@tutti/chassis'
+import { type Clock, LineSplitter } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Channel, ChannelListener } from './channel-listener.ts'
 import type { ProcessOutput } from './process-output.ts'
@@ -33,6 +33,12 @@ export interface ForkedProcess {
   kill(problem: string): void
   /** What the first `kill` said. */
   problem(): string | undefined
+}
+
+/** How long a process may take from its fork until it has connected. */
+export interface StartLimit {
+  readonly clock: Clock
+  readonly ms: number
 }
 
 interface Fork {
@@ -121,10 +127,15 @@ export class Zygote {
   /**
    * Forks a process for so many instances and waits until all have connected.
    *
+   * @param limit - for that.
    * @returns the process as each instance has it.
-   * @throws ServeError ENGINE_STOPPED if it ended before.
+   * @throws ServeError ENGINE_STOPPED if it ended before, or did not come to that.
    */
-  async fork(output: ProcessOutput, instances = 1): Promise<ForkedProcess[]> {
+  async fork(
+    output: ProcessOutput,
+    instances: number,
+    limit: StartLimit,
+  ): Promise<ForkedProcess[]> {
     const id = this.#nextId++
     const sockets: Socket[] = []
     const connected = Promise.withResolvers<void>()
@@ -148,13 +159,19 @@ export class Zygote {
     })
     if (this.#hasExited) fail('cannot be forked: the zygote has ended')
     else this.#order({ order: 'fork', id, address: this.#listener.address, token, instances })
+    const stopTimer = limit.clock.setTimer(limit.ms, () => {
+      fail(`has not connected after ${limit.ms / 1000} s (stub-timeout-seconds)`)
+      this.#order({ order: 'kill', id })
+    })
     try {
       await connected.promise
     } catch (error) {
       for (const socket of sockets) socket.destroy()
       throw error
+    } finally {
+      stopTimer()
+      forget()
     }
-    forget()
     let problem: string | undefined
     const kill = (why: string): void => {
       problem ??= why

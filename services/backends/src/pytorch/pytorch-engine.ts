@@ -15,9 +15,6 @@ type Source = Omit<ModelVersionSource, 'revision'>
 const MODEL_CLASS = fileURLToPath(new URL('../../python/tutti_torchscript.py', import.meta.url))
 const DEFAULT_FILENAME = 'model.pt'
 
-/** Reading weights of many gigabytes takes its time, and a file that is no program does not hang. */
-const LOAD_MS = 600_000
-
 const PROGRAM: PythonProgram = {
   backend: 'pytorch',
   // Whether its PyTorch can, an instance's own process finds out: CUDA must not begin before it is forked.
@@ -40,7 +37,7 @@ const PROGRAM: PythonProgram = {
  * Without it each load fails with what to install.
  */
 export function createPytorchEngine(o: PythonEngineOptions = {}): Engine {
-  return createPythonEngine({ ...o, settings: { loadMs: LOAD_MS, ...o.settings } }, PROGRAM)
+  return createPythonEngine(o, PROGRAM)
 }
 
 /** @throws ServeError UNSUPPORTED for the other things that Triton's backend of this name runs. */

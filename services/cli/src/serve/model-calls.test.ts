@@ -30,7 +30,7 @@ interface Named {
 }
 
 /** What the engine of these tests executes. */
-type StepRequest = Parameters<ModelHost['infer']>[2]['caller']
+type StepRequest = NonNullable<Parameters<ModelHost['infer']>[2]['caller']>
 
 const LOOPBACK = ['grpc', 'http', 'metrics'].flatMap((server) => [
   `--${server}-address=127.0.0.1`,

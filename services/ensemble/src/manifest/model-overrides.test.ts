@@ -138,6 +138,8 @@ await t.test('a shared interpreter is none in the configuration', async (t) => {
     ['c', {}],
   ])
   t.same([...toBeyondConfig(said).sharedInterpreters], ['a'])
+  const limits = new Map([['a', ModelOverrides.parse({ timeouts: { load: '1m30s' } })]])
+  t.same([...toBeyondConfig(limits).loadLimits], [['a', 90_000]])
   const groups = toConfigOverrides(said).get('a')?.(WRITTEN).instance_group
   t.same(groups, toConfigOverrides(said).get('b')?.(WRITTEN).instance_group)
 })

@@ -8,7 +8,7 @@ import {
 } from '@tutti/model-config'
 import { DATATYPES } from '@tutti/tensor'
 import { z } from 'zod'
-import { AUTO, toMilliseconds } from './fields.ts'
+import { AUTO, duration, toMilliseconds } from './fields.ts'
 import type { ModelOutput, ModelWarmup } from './model-serving.ts'
 import { ModelSpec } from './model-spec.ts'
 
@@ -24,6 +24,8 @@ export const ModelOverrides = z.strictObject({
   outputs: shape.outputs,
   batching: shape.batching,
   warmup: shape.warmup,
+  // Of pods alone: servers outside of Kubernetes have no such limit.
+  timeouts: z.strictObject({ load: duration('Time for the model to load.') }).optional(),
 })
 export type ModelOverrides = z.infer<typeof ModelOverrides>
 
@@ -84,7 +86,7 @@ function toOverride(overrides: ModelOverrides): (config: ModelConfig) => ModelCo
   return (config) => applyModelOverrides(config, overrides)
 }
 
-/** What Models say of their execution that a configuration has no words for, each as names of models. */
+/** What Models say of their execution that a configuration has no words for, by names of models. */
 export interface BeyondConfig {
   /** Their batches wait as long as it pays (`maxQueueDelay: auto`). In the configuration they have no delay. */
   readonly autoDelays: ReadonlySet<string>
@@ -92,6 +94,8 @@ export interface BeyondConfig {
   readonly sharedInterpreters: ReadonlySet<string>
   /** They have no batch dimension (`maxBatchSize: 0`). In the configuration 0 also leaves it to the model. */
   readonly unbatched: ReadonlySet<string>
+  /** How long their loads may take, in milliseconds (`timeouts.load`). */
+  readonly loadLimits: ReadonlyMap<string, number>
 }
 
 /** Finds what Models say that is not in their configurations. */
@@ -102,6 +106,11 @@ export function toBeyondConfig(said: ByModel): BeyondConfig {
     autoDelays: modelsThat(({ batching }) => batching?.maxQueueDelay === AUTO),
     sharedInterpreters: modelsThat(({ instances }) => instances?.sharedInterpreter === true),
     unbatched: modelsThat(({ maxBatchSize }) => maxBatchSize === 0),
+    loadLimits: new Map(
+      [...said].flatMap(([name, { timeouts }]) =>
+        timeouts === undefined ? [] : [[name, toMilliseconds(timeouts.load)]],
+      ),
+    ),
   }
 }
 

@@ -114,9 +114,18 @@ await t.test(
     model.at(1).send(0, { index: 1, final: false, outputs: [floats('y', [1, 1])] })
     t.equal(a.sink.responses.length, 2)
     clock.advance(2)
-    model.at(1).send(0, { index: 2, outputs: [] })
+    // What its engine says of a request that it ends before the execution.
+    const said = { queueNs: 0, computeInferNs: 0, transferNs: 0 }
+    const times = { ...said, computeInputNs: 300_000, computeOutputNs: 200_000 }
+    model.at(1).send(0, { index: 2, outputs: [], times })
     await a.done
-    t.match(a.sink.responses[2], { index: 2, final: true, times: { computeInferNs: 2_000_000 } })
+    t.match(a.sink.responses[2], {
+      index: 2,
+      final: true,
+      times: { computeInputNs: 300_000, computeInferNs: 1_500_000, computeOutputNs: 200_000 },
+    })
+    const { computeInput, computeOutput } = statistics.snapshot()
+    t.same([computeInput.ns, computeOutput.ns], [300_000n, 200_000n])
     model.at(1).send(1, { final: false, outputs: [floats('nope', [1, 1])] })
     await b.done
     t.match(b.sink.responses[0], { final: true, error: { reason: 'RESPONSE_INVALID' } })

@@ -238,11 +238,19 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   /** The engine has sent its last. */
   #end(outcome: StepResponse | ServeError): void {
     if (this.#context.isDecoupled) {
-      return this.#answer(outcome, { ...NO_TIMES, computeInferNs: this.#sinceNs(this.#startedAt) })
+      return this.#answer(outcome, this.#streamTimes(outcome))
     }
     this.#state = 'held'
     this.#held = outcome
     if (!(outcome instanceof ServeError)) this.#giveBack = outcome.retain?.()
+  }
+
+  /** What the engine does not say of a request with several responses is the run itself: its end is the last response. */
+  #streamTimes(outcome: StepResponse | ServeError): ExecutionTimes {
+    const said = outcome instanceof ServeError ? undefined : outcome.times
+    const { computeInputNs = 0, computeOutputNs = 0 } = said ?? {}
+    const ns = this.#sinceNs(this.#startedAt) - computeInputNs - computeOutputNs
+    return { computeInputNs, computeOutputNs, computeInferNs: Math.max(0, ns) }
   }
 
   /** Passes a response on that is not the last, unless it breaks the configuration or the reader is too far behind. */

@@ -17,7 +17,7 @@ export interface LoadOutcome {
 }
 
 export interface ModelLoadOptions {
-  /** Aborts when the model is not wanted any more. */
+  /** Aborts when the model is not wanted any more, or its time is over. */
   readonly signal: AbortSignal
   readonly settings: VersionLoadOptions
   readonly events: StepEvents
@@ -44,7 +44,7 @@ export async function loadModel(
   }
   let prepared: PreparedModel | undefined
   try {
-    prepared = await prepareModel(model, o.settings)
+    prepared = await prepareModel(model, { ...o.settings, signal: o.signal })
   } catch (thrown) {
     const error = ServeError.from(thrown)
     return refuse(error.message, pollFailed(name, error))

@@ -76,7 +76,12 @@ export async function loadVersion(
   const limits = o.limiter?.register(name, limitedInstances(config))
   let loaded: LoadedModel | undefined
   try {
-    loaded = await engine.load(source, { instances, host, sharesInterpreter, signal: o.signal })
+    const restartMs = o.loadLimits?.get(plainName(name))
+    const { signal } = o
+    const restart = restartMs !== undefined && { restartMs }
+    loaded = await engine.load(source, { instances, host, sharesInterpreter, signal, ...restart })
+    // Most engines cannot be interrupted.
+    signal.throwIfAborted()
     const check = sequences?.check ?? compileRequestCheck(config)
     const events = new StepEvents(o.log)
     await warmUp(loaded, {

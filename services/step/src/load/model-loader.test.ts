@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { ServerMetrics } from '@tutti/server'
 import t from 'tap'
@@ -96,6 +97,39 @@ await t.test('a revision that comes back takes over the requests that pinned it'
   t.equal(second?.isClosed, false, 'requests may still ask for it')
   await step.close()
   t.equal(second?.isClosed, true)
+})
+
+await t.test('a load ends with the time of its Model, and says which field that is', async (t) => {
+  const clock = createManualClock()
+  const loadLimits = new Map([['m', 90_000]])
+  const { step, engine, states } = await open(
+    t,
+    { m: { 1: { f: 'a' } }, other: { 1: { f: 'a' } } },
+    { clock, loadLimits },
+  )
+  const begun = Promise.withResolvers<void>()
+  engine.beforeLoad = (key, _, { signal }) => {
+    if (key !== 'm/1') return Promise.resolve()
+    begun.resolve()
+    return new Promise((_, reject) => {
+      signal?.addEventListener('abort', () => reject(ServeError.from(signal.reason)))
+    })
+  }
+  const loading = step.models.load('m')
+  await begun.promise
+  clock.advance(89_999)
+  await step.models.load('other')
+  t.equal(engine.options.get('other/1')?.restartMs, undefined)
+  t.same(states()[0], '1: LOADING')
+  clock.advance(1)
+  await t.rejects(loading, { message: /the model was not loaded after 90 s \(timeouts.load\);/ })
+  t.match(
+    states()[0],
+    /^1: UNAVAILABLE \w+: the model was not loaded after 90 s \(timeouts.load\)$/,
+  )
+  engine.beforeLoad = () => Promise.resolve()
+  await step.models.load('m')
+  t.equal(engine.options.get('m/1')?.restartMs, 90_000)
 })
 
 await t.test('a failed reload leaves what is served, and is tried again', async (t) => {

@@ -5,6 +5,7 @@ import { type HostedModel, isServed } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import type { ModelTable } from '../model-table.ts'
 import { Limit } from './limit.ts'
+import { limitLoad } from './load-limit.ts'
 import { type LoadOutcome, loadModel, refusedModel, unloadVersion } from './load-model.ts'
 import { type Load, LoadProgress } from './load-progress.ts'
 import type { VersionLoadOptions } from './load-version.ts'
@@ -112,7 +113,9 @@ export class ModelLoader {
       // It may have waited for other models.
       if (signal.aborted) return undefined
       load.begin()
-      return loadModel(opened, { ...this.#o, loading, signal })
+      const limit = limitLoad({ ...this.#o.settings, name, signal })
+      const o = { ...this.#o, loading, signal: limit.signal }
+      return loadModel(opened, o).finally(limit.end)
     })
     if (signal.aborted) await this.#drop(opened, outcome)
     else if (outcome === undefined) await this.#refuseEnsemble(opened)

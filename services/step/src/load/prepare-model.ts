@@ -32,7 +32,10 @@ export interface PreparedModel {
 type PrepareOptions = Pick<
   StepSettings,
   'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'devices' | 'unbatched'
->
+> & {
+  /** As EngineOptions'. */
+  readonly signal?: AbortSignal
+}
 
 /**
  * Reads and validates a model's configuration: parse, complete, normalise, validate by the rules that hold before a load.
@@ -137,13 +140,8 @@ async function completeByEngine(
   if (!o.autoComplete || engine === undefined || version === undefined) return config
   if (engine.complete !== undefined) {
     const directory = versionDirectory(model, version)
-    return await engine.complete({
-      name,
-      version,
-      modelDirectory,
-      versionDirectory: directory,
-      config,
-    })
+    const source = { name, version, modelDirectory, versionDirectory: directory, config }
+    return await engine.complete(source, { ...(o.signal && { signal: o.signal }) })
   }
   // Only where the answer could be used: a model file may be large or broken.
   if (config.input.length > 0 && config.output.length > 0) return config

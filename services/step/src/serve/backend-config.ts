@@ -27,10 +27,17 @@ const SIZE = 'default-max-batch-size'
 const MOST_SECONDS = 86_400
 const MOST_BYTES = 2 ** 40
 const PYTHON_NUMBERS: Readonly<Record<string, NumberSetting>> = {
-  'stub-timeout-seconds': { field: 'loadMs', unit: 1000, least: 1, most: MOST_SECONDS },
+  'stub-timeout-seconds': { field: 'startMs', unit: 1000, least: 1, most: MOST_SECONDS },
   'finalize-timeout-seconds': { field: 'finalizeMs', unit: 1000, least: 0, most: MOST_SECONDS },
   'abandoned-timeout-seconds': { field: 'abandonedMs', unit: 1000, least: 0, most: MOST_SECONDS },
   'unanswered-timeout-seconds': { field: 'unansweredMs', unit: 1000, least: 0, most: MOST_SECONDS },
+  'background-call-timeout-seconds': {
+    field: 'backgroundMs',
+    unit: 1000,
+    least: 0,
+    most: MOST_SECONDS,
+  },
+  'background-calls': { field: 'backgroundCalls', unit: 1, least: 0, most: 65_536 },
   'shm-default-byte-size': { field: 'idleBytes', unit: 1, least: 0, most: MOST_BYTES },
   'shm-max-byte-size': { field: 'arenaBytes', unit: 1, least: 2 ** 20, most: MOST_BYTES },
 }

@@ -1,0 +1,26 @@
+import { loadTimeout } from '@tutti/backends'
+import type { Clock } from '@tutti/chassis'
+import { plainName } from '@tutti/model-config'
+
+/** A load and what bounds it. */
+interface LimitedLoad {
+  readonly clock: Clock
+  /** As BeyondConfig's. */
+  readonly loadLimits?: ReadonlyMap<string, number>
+  /** Of the model. */
+  readonly name: string
+  /** Aborts when the model is not wanted any more. */
+  readonly signal: AbortSignal
+}
+
+/** Bounds a load by the `timeouts.load` of its Model, from now until `end`; without one it may take as long as it takes. */
+export function limitLoad({ clock, loadLimits, name, signal }: LimitedLoad): {
+  readonly signal: AbortSignal
+  readonly end: () => void
+} {
+  const ms = loadLimits?.get(plainName(name))
+  if (ms === undefined) return { signal, end: () => {} }
+  const late = new AbortController()
+  const end = clock.setTimer(ms, () => late.abort(loadTimeout(ms)))
+  return { signal: AbortSignal.any([signal, late.signal]), end }
+}
