@@ -61,7 +61,8 @@ export class ServerConnection {
     const budget = (this.#budget = new FrameBudget(o, o.now))
     this.#sender = new Sender({
       sink: o.sink,
-      onData: () => budget.earn(),
+      onData: (bytes) => budget.earnBytes(bytes),
+      onWhole: () => budget.earn(),
       onOverflow: () => this.destroy(),
     })
     this.#streams = new Streams({

@@ -1,7 +1,10 @@
+import { ok } from 'node:assert/strict'
+import * as fc from 'fast-check'
 import t from 'tap'
 import { ErrorCode } from './error-code.ts'
 import { PREFACE } from './frames.ts'
 import { encodeFields } from './hpack/encoder.ts'
+import type { ServerStream } from './stream.ts'
 import {
   ACK,
   bodyOf,
@@ -137,6 +140,74 @@ await t.test('a flood of anything ends the connection', async (t) => {
     t.ok(sent < 20_000, `${name}: ${sent}`)
     t.ok(client.isEnded, name)
   }
+})
+
+const STREAMS = 100
+const OPEN = Array.from({ length: STREAMS }, (_, i) => request(2 * i + 1))
+
+await t.test('what moves the windows of many streams is paid for by bytes', async (t) => {
+  const client = new RawClient({ serve: keep })
+  client.open(...OPEN)
+  let sent = 0
+  while (goawayOf(await client.seen()) === undefined && sent < 20_000) {
+    // One byte of a body for each: that many frames bring something.
+    const flood = (i: number) => [settings([4, i % 2]), data(1, Buffer.alloc(1))]
+    client.send(...Array.from({ length: 500 }, (_, i) => flood(i)).flat())
+    sent += 500
+  }
+  t.ok(sent <= 3000, `${sent} changes`)
+  t.equal(client.isEnded, true)
+})
+
+await t.test('windows of one byte pay for nothing', async (t) => {
+  const serve = (stream: ServerStream) => {
+    keep(stream)
+    stream.respond(TRAILERS)
+    stream.write(Buffer.alloc(2 ** 20))
+  }
+  const client = new RawClient({ serve })
+  client.open(settings([4, 0]), request(1, 5))
+  let sent = 0
+  for (; !client.isEnded && sent < 5000; sent += 1) {
+    client.send(widen(1, 1), ping, ping, ping)
+    await client.seen()
+  }
+  t.ok(sent < 5000, `${sent} windows`)
+})
+
+/** Frames of a client that has its requests open. */
+const anyFrames = fc.array(
+  fc.record({
+    kind: fc.constantFrom('data', 'settings', 'widen', 'ping'),
+    stream: fc.nat(STREAMS - 1).map((i) => 2 * i + 1),
+    size: fc.oneof(fc.constantFrom(0, 1), fc.nat(2000)),
+    times: fc.nat(3000),
+  }),
+  { maxLength: 12 },
+)
+
+await t.test('whatever is sent, the windows that are moved are bounded by the bytes', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyFrames, async (floods) => {
+      const client = new RawClient({ serve: keep, windowBytes: 2 ** 30 })
+      client.open(...OPEN)
+      let bytes = 0
+      let moved = 0
+      for (const { kind, stream, size, times } of floods) {
+        for (let i = 0; i < times && client.connection.streamCount === STREAMS; i += 1) {
+          if (kind === 'data') client.send(data(stream, Buffer.alloc(size)))
+          else if (kind === 'widen') client.send(widen(stream, 1))
+          else if (kind === 'ping') client.send(ping)
+          else client.send(settings([4, i % 2]))
+          bytes += kind === 'data' ? size : 0
+          moved += kind === 'settings' ? STREAMS : 0
+        }
+        await client.seen()
+      }
+      ok(moved <= 16 * (11_000 + bytes / 256), `${moved} windows for ${bytes} bytes`)
+    }),
+    { numRuns: 50 },
+  )
 })
 
 await t.test('who takes no answers and asks on is dropped', async (t) => {

@@ -26,7 +26,9 @@ export interface ByteSink {
 export interface SenderOptions {
   readonly sink: ByteSink
   /** A frame of data went out. */
-  readonly onData: () => void
+  readonly onData: (bytes: number) => void
+  /** All bytes of one write went out. */
+  readonly onWhole: () => void
   /** The client takes nothing and makes us answer all the same. */
   readonly onOverflow: () => void
 }
@@ -116,6 +118,7 @@ export class Sender implements StreamSender {
     if (isSmall && length <= stream.sendWindow && length <= this.#window) {
       this.#data(stream, bytes)
       outgoing.sent = length
+      this.#o.onWhole()
       this.#finish(outgoing)
       if (taken !== undefined) this.#taken.push(taken)
       return
@@ -238,6 +241,7 @@ export class Sender implements StreamSender {
     }
     if (length === left) {
       stream.queue.shift()
+      this.#o.onWhole()
       this.#finish(outgoing)
       if (outgoing.taken !== undefined) this.#taken.push(outgoing.taken)
     }
@@ -274,7 +278,7 @@ export class Sender implements StreamSender {
     stream.sendWindow -= length
     this.#window -= length
     this.#frame({ length, type: Type.data, flags: 0, streamId: stream.id }, bytes)
-    this.#o.onData()
+    this.#o.onData(length)
   }
 
   #frame(header: Parameters<typeof putFrameHeader>[2], payload: Uint8Array): void {

@@ -89,9 +89,11 @@ export class Streams implements StreamOwner {
     for (const stream of this.#open) stream.receiveWindow -= less
   }
 
-  /** The client's setting: of streams that are open too. @throws ConnectionError FLOW_CONTROL_ERROR */
+  /** The client's setting: of streams that are open too. @throws ConnectionError FLOW_CONTROL_ERROR, ENHANCE_YOUR_CALM */
   setInitialWindow(bytes: number): void {
     const more = bytes - this.#initialSendWindow
+    if (more === 0) return
+    this.#o.budget.countMoved(this.#open.size)
     this.#initialSendWindow = bytes
     for (const stream of this.#open) {
       if (this.sender.widenStream(stream, more)) continue
@@ -116,7 +118,7 @@ export class Streams implements StreamOwner {
     }
     this.#receiveWindow -= length
     this.#returnWindow(length)
-    if (length > 0) budget.earn()
+    if (length > 0) budget.earnBytes(length)
     else if ((flags & Flag.endStream) === 0) budget.countUseless()
     const stream = this.#open.find(streamId)
     this.#dataStream = stream

@@ -15,20 +15,20 @@ export class TokenBucket {
     this.#at = now()
   }
 
-  /** False if there was none left. */
-  take(): boolean {
+  /** False if there were not so many left. */
+  take(count = 1): boolean {
     // The clock is asked only where it matters.
-    if (this.#left < 1) {
+    if (this.#left < count) {
       const now = this.#now()
       const come = ((now - this.#at) * this.#perSecond) / 1000
       this.#left = Math.min(this.#burst, Math.max(0, this.#left) + come)
       this.#at = now
     }
-    this.#left -= 1
+    this.#left -= count
     return this.#left >= 0
   }
 
-  /** Gives some back, for what shows that it is worth it. */
+  /** Gives some back, parts of one too, for what shows that it is worth it. */
   give(count: number): void {
     this.#left = Math.min(this.#burst, this.#left + count)
   }
