@@ -1,5 +1,5 @@
 import t from 'tap'
-import { limitLog } from './limit-log.ts'
+import { exceptDetails, limitLog, ofEachModel } from './limit-log.ts'
 import { createLogger } from './log.ts'
 import { createManualClock } from './testing/manual-clock.ts'
 
@@ -59,6 +59,33 @@ await t.test(
     )
   },
 )
+
+await t.test(
+  'details may pass, and lines about one model leave those about others alone',
+  async (t) => {
+    const lines: Record<string, unknown>[] = []
+    const destination = { write: (line: string) => lines.push(JSON.parse(line)) }
+    const base = createLogger({ level: 'debug', name: 'test', destination })
+    const limit = { clock: createManualClock(), lines: 3 }
+    const server = limitLog(base, limit, exceptDetails)
+    for (let i = 0; i < 5; i += 1)
+      for (const level of ['warn', 'debug'] as const) server[level]('x')
+    t.equal(lines.splice(0).length, 8)
+    const models = limitLog(base, limit, ofEachModel)
+    for (const model of ['a', 'b']) for (let i = 0; i < 5; i += 1) models.info('loaded', { model })
+    for (let i = 0; i < 5; i += 1) models.info('loaded')
+    t.equal(lines.splice(0).length, 9)
+  },
+)
+
+await t.test('keys that others make up do not become budgets without end', async (t) => {
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const base = createLogger({ level: 'info', name: 'test', destination })
+  const log = limitLog(base, { clock: createManualClock(), lines: 1 }, ofEachModel)
+  for (let i = 0; i < 30_000; i += 1) log.info('loaded', { model: `m${i}` })
+  t.equal(lines.length, 10_001)
+})
 
 await t.test('what is not logged at all takes nothing', async (t) => {
   const { lines, log } = scene()

@@ -1,11 +1,24 @@
 import { LineBudget, type LogLimit } from './line-budget.ts'
 import { type LogFields, type Logger, toLogger } from './log.ts'
+import type { LogLevel } from './log-settings.ts'
 
 /** Characters of one text field; the texts of others may be as long as a message. */
 const TEXT_LIMIT = 1024
 
-/** Which lines share a budget; undefined for a line that is never left out. There must be few. */
-export type BudgetKey = (message: string, fields: LogFields) => string | undefined
+/** Budgets of one logger: lines with further keys share one more. */
+const MAX_BUDGETS = 10_000
+const FURTHER = 'lines with further keys'
+
+/** Which lines share a budget; undefined for a line that is never left out. */
+export type BudgetKey = (message: string, fields: LogFields, level: LogLevel) => string | undefined
+
+/** A budget for each message but those of debug lines: who asks for details wants all of them. */
+export const exceptDetails: BudgetKey = (message, _fields, level) =>
+  level === 'debug' ? undefined : message
+
+/** A budget for each message about each model: the start of many models is told whole. */
+export const ofEachModel: BudgetKey = (message, { model }) =>
+  typeof model === 'string' ? `${message} ${model}` : message
 
 /**
  * A logger for lines that others can cause as often as they like: each message has a budget of lines, and what is over it is
@@ -28,7 +41,7 @@ function limited(log: Logger, o: Budgets): Logger {
   return toLogger({
     settings: log.settings,
     write: (level, message, fields = {}) => {
-      const suppressed = take(o, o.keyOf(message, fields))
+      const suppressed = take(o, o.keyOf(message, fields, level))
       if (suppressed === undefined) return
       const line = cutTexts(fields)
       log[level](message, suppressed === 0 ? line : { ...line, suppressed })
@@ -39,8 +52,9 @@ function limited(log: Logger, o: Budgets): Logger {
 
 function take({ limit, budgets }: Budgets, key: string | undefined): number | undefined {
   if (key === undefined) return 0
-  const budget = budgets.get(key) ?? new LineBudget(limit)
-  budgets.set(key, budget)
+  const own = budgets.size < MAX_BUDGETS || budgets.has(key) ? key : FURTHER
+  const budget = budgets.get(own) ?? new LineBudget(limit)
+  budgets.set(own, budget)
   return budget.take()
 }
 

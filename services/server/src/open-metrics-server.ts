@@ -1,4 +1,4 @@
-import type { FlagValues, Logger } from '@tutti/chassis'
+import { type FlagValues, type Logger, limitLog, systemClock } from '@tutti/chassis'
 import type { ServerMetrics } from './metrics.ts'
 import {
   type HealthReading,
@@ -38,7 +38,7 @@ export async function openMetricsServer(o: MetricsServerParts): Promise<MetricsS
       port: flags['metrics-port'],
       tls: toTlsFiles(flags, 'metrics'),
       metrics,
-      log: log.child({ server: 'metrics' }),
+      log: limitLog(log.child({ server: 'metrics' }), { clock: systemClock }),
       ...(health !== undefined && { health }),
       ...(answers !== undefined && { answers }),
     }),

@@ -1,6 +1,7 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
-import { createServer } from 'node:net'
-import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
+import { connect, createServer } from 'node:net'
+import { createLogger, parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import t from 'tap'
 import type { ModelControl } from './inference-backend.ts'
 import { ServerMetrics } from './metrics.ts'
@@ -13,9 +14,9 @@ const HOST = 'models.example'
 const BODY = JSON.stringify({ inputs: [{ name: 'x', datatype: 'FP32', shape: [1], data: [1] }] })
 
 /** fetch sets the header Host itself. */
-function infer(port: number | undefined, host: string): Promise<number | undefined> {
+function infer(port: number | undefined, host: string, model = 'm'): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const options = { port, method: 'POST', path: '/v2/models/m/infer', headers: { host } }
+    const options = { port, method: 'POST', path: `/v2/models/${model}/infer`, headers: { host } }
     const sent = request({ ...options, host: '127.0.0.1' }, (answer) => {
       answer.resume()
       resolve(answer.statusCode)
@@ -67,6 +68,60 @@ await t.test('requests from outside leave places to those from inside', async (t
   t.same(answers.filter((status) => status === 200).length, 3)
   t.same(answers.filter((status) => status === 503).length, 7)
   t.equal(await infer(edgeHttpPort, HOST), 200)
+})
+
+await t.test('clients cannot fill the log', async (t) => {
+  const asked = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  const lines: { readonly message: string; readonly level: string }[] = []
+  const destination = { write: (line: string) => lines.push(JSON.parse(line)) }
+  const script: ModelScript = async function* (request) {
+    asked.resolve()
+    await released.promise
+    yield response(request, request.inputs)
+  }
+  const broken: ModelScript = () => {
+    throw new TypeError('odd')
+  }
+  const ports = ['grpc', 'http', 'metrics'].map((name) => `--${name}-port=0`)
+  const servers = await openServers({
+    flags: parseFlags(SERVER_FLAGS, ['--max-connections=1', ...ports]).values,
+    backend: new ScriptedBackend({ m: { script }, broken: { script: broken } }),
+    metrics: new ServerMetrics(),
+    clock: systemClock,
+    log: createLogger({ level: 'debug', name: 'test', destination }),
+  })
+  t.teardown(() => servers.close())
+  const { httpPort = 0 } = servers.ports
+  const told = (message: string) => lines.filter((line) => line.message === message).length
+
+  await t.test(
+    'with faults of ours, which are told, and what they do wrong, in details',
+    async (t) => {
+      const statuses = new Set<number | undefined>()
+      for (let i = 0; i < 250; i += 1) statuses.add(await infer(httpPort, HOST, 'broken'))
+      for (let i = 0; i < 150; i += 1) statuses.add(await infer(httpPort, HOST, 'absent'))
+      const count = (level: string) =>
+        lines.filter((line) => line.level === level && /failed/.test(line.message)).length
+      t.ok(count('error') >= 100 && count('error') < 200, `${count('error')} lines of errors`)
+      t.equal(count('debug'), 150)
+      t.same([...statuses], [500, 404])
+    },
+  )
+
+  await t.test('with connections over the bound', async (t) => {
+    const held = infer(httpPort, HOST)
+    await asked.promise
+    for (let i = 0; i < 300; i += 1) {
+      const socket = connect(httpPort, '127.0.0.1')
+      socket.on('error', () => {})
+      await once(socket, 'close')
+    }
+    released.resolve()
+    t.equal(await held, 200)
+    const dropped = told('connection dropped at the bound')
+    t.ok(dropped >= 100 && dropped < 200, `${dropped} lines`)
+  })
 })
 
 await t.test('an address that is taken is refused with the flag that names its port', async (t) => {

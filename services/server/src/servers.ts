@@ -1,4 +1,4 @@
-import { type Clock, type Logger, limitLog } from '@tutti/chassis'
+import { type Clock, exceptDetails, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { TensorMemory } from '@tutti/tensor'
 import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
@@ -273,6 +273,6 @@ function toCommon(o: ServersOptions, parts: ListenerParts, log: Logger) {
     identity: { ...SERVER_IDENTITY, extensions, name: flags.id },
     admission,
     clock,
-    log,
+    log: limitLog(log, { clock }, exceptDetails),
   }
 }

@@ -1,3 +1,4 @@
+import { limitLog, ofEachModel } from '@tutti/chassis'
 import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { MetricFamily } from '@tutti/server'
 import type { FindExecutor, StepRequest } from '@tutti/tensor'
@@ -58,8 +59,10 @@ export class Step {
   #isBusy = false
   #closed: Promise<void> | undefined
 
-  constructor(settings: StepSettings) {
-    const { replica, clock } = settings
+  constructor(given: StepSettings) {
+    const { replica, clock } = given
+    // Clients load models, and have engines fail.
+    const settings = { ...given, log: limitLog(given.log, { clock }, ofEachModel) }
     this.#settings = settings
     this.#events = new StepEvents(settings.log)
     const changed = (): void => {

@@ -33,9 +33,10 @@ await t.test('clients cannot fill the log with failures of an engine', (t) => {
     for (let i = 0; i < 1000; i++) events.callFailed(envelope(0), new ServeError(reason, 'no'))
     return lines.splice(0).length
   }
-  const told = tellAll('ENGINE_FAILED')
-  t.ok(told > 0 && told < 500, `${told} lines`)
-  t.equal(tellAll('INTERNAL'), 1000, 'faults of Tutti are all told')
+  for (const reason of ['ENGINE_FAILED', 'INTERNAL'] as const) {
+    const told = tellAll(reason)
+    t.ok(told >= 100 && told < 500, `${told} lines`)
+  }
   t.end()
 })
 

@@ -1,4 +1,4 @@
-import { type Clock, type Logger, limitLog, requestFields } from '@tutti/chassis'
+import { type Clock, exceptDetails, type Logger, limitLog, requestFields } from '@tutti/chassis'
 import type { Reason, ServeError } from '@tutti/errors'
 import { type Envelope, MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import type { ForeignMember } from './members/foreign-members.ts'
@@ -14,7 +14,7 @@ export class TransportEvents {
   readonly #log: Logger
   readonly #ofCalls: Logger
 
-  /** @param ofCalls - logger for faults of Tutti in calls: not limited, so that each is found. What clients can cause is limited. */
+  /** @param ofCalls - logger for faults of Tutti in calls, limited by itself: failures of engines hide none. */
   constructor(log: Logger, ofCalls = log) {
     this.#log = log
     this.#ofCalls = ofCalls
@@ -23,7 +23,8 @@ export class TransportEvents {
   /** Lines name other members as `member`; those come and go, and say so, as often as they like. */
   static ofMember(o: { readonly member: string; readonly log: Logger; readonly clock: Clock }) {
     const log = o.log.child({ self: o.member })
-    return new TransportEvents(limitLog(log, { clock: o.clock }), log)
+    const limit = { clock: o.clock }
+    return new TransportEvents(limitLog(log, limit), limitLog(log, limit, exceptDetails))
   }
 
   connected(connection: ConnectionRole, server: string): void {

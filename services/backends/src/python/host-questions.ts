@@ -1,4 +1,4 @@
-import { LineBudget, type Logger } from '@tutti/chassis'
+import { LineBudget, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { ModelHost } from '../engine.ts'
 import type { MetricKind, MetricOperation, ModelMetricsSession } from '../model-metrics.ts'
@@ -39,11 +39,14 @@ const FILE_PREFIX = 'file:'
 export class HostQuestions {
   readonly #o: HostQuestionsOptions
   readonly #budget: LineBudget
+  /** For what a model has the server do. */
+  readonly #limited: Logger
   readonly #ended = new AbortController()
 
   constructor(o: HostQuestionsOptions) {
     this.#o = o
     this.#budget = new LineBudget({ clock: o, ...MODEL_LINES })
+    this.#limited = limitLog(o.log, { clock: o })
   }
 
   /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
@@ -161,9 +164,9 @@ export class HostQuestions {
     const first = await Promise.race([unloading, later])
     clearTimeout(timer)
     if (first !== 'later') return
-    const { log, origin } = this.#o
+    const { origin } = this.#o
     unloading.catch((error: unknown) => {
-      log.warn('unload failed', {
+      this.#limited.warn('unload failed', {
         ...origin,
         unloaded: name,
         problem: ServeError.from(error).message,

@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { Engine, Engines } from '@tutti/backends'
-import { type Clock, createTracing, type FlagValues, type StartOptions } from '@tutti/chassis'
+import {
+  type Clock,
+  createTracing,
+  type FlagValues,
+  limitLog,
+  ofEachModel,
+  type StartOptions,
+} from '@tutti/chassis'
 import type { ConsoleSource } from '@tutti/console'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { NamespacedModels, RepositoryControl, Router } from '@tutti/router'
@@ -100,6 +107,8 @@ async function openServer(
 ): Promise<ModelServer> {
   const { flags, settings, log, clock, manifests, statusLine } = o
   const isNamespaced = flags['model-namespacing']
+  // Clients load and unload.
+  const limited = limitLog(log, { clock })
   opened.defer(async () => manifests?.close())
   const metrics = openMetrics(flags)
   const tracing = createTracing({ ...settings, log })
@@ -135,14 +144,20 @@ async function openServer(
     listNames: () => repository.names(INDEX_MAX_AGE_MS).catch(() => undefined),
     cache,
     clock,
-    log,
+    log: limitLog(log, { clock }, ofEachModel),
     tracing,
     metrics,
   })
   const namespaced = new NamespacedModels({ router, repository })
   const backend = isNamespaced ? namespaced : router
   const { rules } = manifests ?? {}
-  const control = new RepositoryControl({ router, repository, rules, hosts: step.models, log })
+  const control = new RepositoryControl({
+    router,
+    repository,
+    rules,
+    hosts: step.models,
+    log: limited,
+  })
   routers = { executor: router.nested, ask: router.answer }
   opened.defer(() => step.close())
   opened.defer(followStep(step, router, replica))

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '@tutti/chassis'
+import { type Clock, type Logger, limitLog } from '@tutti/chassis'
 import type { SelectorDecorator } from '../inference-backend.ts'
 import { TraceFile } from './trace-file.ts'
 import type { TraceConfig } from './trace-flags.ts'
@@ -20,7 +20,7 @@ export function openTraces(
 ): Traces | undefined {
   if (trace.mode !== 'triton' || trace.settings.file === '') return undefined
   const { settings } = trace
-  const file = new TraceFile({ path: settings.file, log })
+  const file = new TraceFile({ path: settings.file, log: limitLog(log, { clock }) })
   return {
     settings,
     decorate: traceRequests({ settings, file, clock }),
