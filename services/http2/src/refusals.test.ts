@@ -142,6 +142,18 @@ await t.test('a flood of anything ends the connection', async (t) => {
   }
 })
 
+/** A change of windows, and one byte of a body for it: that many frames bring something. */
+function paidChange(i: number): readonly Buffer[] {
+  return [settings([4, i % 2]), data(1, Buffer.alloc(1))]
+}
+
+/** Answers more than any window takes. */
+function answerLarge(stream: ServerStream): void {
+  keep(stream)
+  stream.respond(TRAILERS)
+  stream.write(Buffer.alloc(2 ** 20))
+}
+
 const STREAMS = 100
 const OPEN = Array.from({ length: STREAMS }, (_, i) => request(2 * i + 1))
 
@@ -150,9 +162,7 @@ await t.test('what moves the windows of many streams is paid for by bytes', asyn
   client.open(...OPEN)
   let sent = 0
   while (goawayOf(await client.seen()) === undefined && sent < 20_000) {
-    // One byte of a body for each: that many frames bring something.
-    const flood = (i: number) => [settings([4, i % 2]), data(1, Buffer.alloc(1))]
-    client.send(...Array.from({ length: 500 }, (_, i) => flood(i)).flat())
+    client.send(...Array.from({ length: 500 }, (_, i) => paidChange(i)).flat())
     sent += 500
   }
   t.ok(sent <= 3000, `${sent} changes`)
@@ -160,12 +170,7 @@ await t.test('what moves the windows of many streams is paid for by bytes', asyn
 })
 
 await t.test('windows of one byte pay for nothing', async (t) => {
-  const serve = (stream: ServerStream) => {
-    keep(stream)
-    stream.respond(TRAILERS)
-    stream.write(Buffer.alloc(2 ** 20))
-  }
-  const client = new RawClient({ serve })
+  const client = new RawClient({ serve: answerLarge })
   client.open(settings([4, 0]), request(1, 5))
   let sent = 0
   for (; !client.isEnded && sent < 5000; sent += 1) {

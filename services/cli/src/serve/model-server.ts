@@ -76,8 +76,10 @@ export interface ModelServerOptions
  */
 export async function openModelServer(o: ModelServerOptions): Promise<ModelServer> {
   const opened = new AsyncDisposableStack()
+  // Clients load and unload.
+  const log = limitLog(o.log, { clock: o.clock }, ofEachModel)
   try {
-    return await openServer(o, opened)
+    return await openServer({ ...o, log }, opened)
   } catch (error) {
     await opened.disposeAsync()
     throw error
@@ -107,8 +109,6 @@ async function openServer(
 ): Promise<ModelServer> {
   const { flags, settings, log, clock, manifests, statusLine } = o
   const isNamespaced = flags['model-namespacing']
-  // Clients load and unload.
-  const limited = limitLog(log, { clock })
   opened.defer(async () => manifests?.close())
   const metrics = openMetrics(flags)
   const tracing = createTracing({ ...settings, log })
@@ -144,20 +144,14 @@ async function openServer(
     listNames: () => repository.names(INDEX_MAX_AGE_MS).catch(() => undefined),
     cache,
     clock,
-    log: limitLog(log, { clock }, ofEachModel),
+    log,
     tracing,
     metrics,
   })
   const namespaced = new NamespacedModels({ router, repository })
   const backend = isNamespaced ? namespaced : router
   const { rules } = manifests ?? {}
-  const control = new RepositoryControl({
-    router,
-    repository,
-    rules,
-    hosts: step.models,
-    log: limited,
-  })
+  const control = new RepositoryControl({ router, repository, rules, hosts: step.models, log })
   routers = { executor: router.nested, ask: router.answer }
   opened.defer(() => step.close())
   opened.defer(followStep(step, router, replica))
