@@ -8,8 +8,9 @@ import { restInfer, restOutputs } from '../rest-infer.ts'
 import { type Serving, serve } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'
 import { row, toFloats } from '../tensors.ts'
+import { askSmall, holdSmallCalls } from './held-calls.ts'
 import { createRandom } from './random.ts'
-import { attackGrpc, attackHttp } from './raw-clients.ts'
+import { attackGrpc, attackHttp, moveWindows } from './raw-clients.ts'
 import { callCompressed, loadFromPage, postJson } from './whole-calls.ts'
 
 const AT_A_TIME = 16
@@ -42,6 +43,16 @@ const ATTACKS = {
     const status = await postJson(httpPort, createRandom(seed))
     return HTTP_STATUSES.has(status) ? undefined : `HTTP ${status}`
   },
+  windows: async ({ grpcPort }: Serving, seed: number) => {
+    const random = createRandom(seed)
+    const o = { calls: 1 + random.pick(1000), changes: random.pick(2000) }
+    await moveWindows(grpcPort, random, o)
+    return undefined
+  },
+  small: async ({ grpcPort }: Serving, seed: number) => {
+    await holdSmallCalls(grpcPort, createRandom(seed))
+    return undefined
+  },
   pages: ({ httpPort }: Serving, seed: number) => loadFromPage(httpPort, createRandom(seed)),
 } as const
 
@@ -53,6 +64,8 @@ export const ATTACK_CLASSES: readonly AttackClass[] = [
   'probes',
   'compressed',
   'json',
+  'windows',
+  'small',
   'pages',
 ]
 
@@ -125,6 +138,7 @@ async function askRight(serving: Serving): Promise<readonly string[]> {
     const probe = await restCall(serving.metricsPort, 'GET', '/livez')
     const live = await restCall(serving.httpPort, 'GET', '/v2/health/live')
     return [
+      ...(await askSmall(serving.grpcPort)),
       ...(isRight ? [] : ['another client got a wrong answer']),
       ...(probe.status === 200 && live.status === 200
         ? []

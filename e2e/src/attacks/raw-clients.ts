@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from './random.ts'
@@ -111,6 +112,41 @@ export async function attackGrpc(port: number, random: Random): Promise<void> {
   }
   if (chance(0.2)) socket.pause()
   await leave(socket, random)
+}
+
+/** Moves the windows of very many open calls again and again, and sends a few bytes of their bodies for it. */
+export async function moveWindows(
+  port: number,
+  { pick, chance }: Random,
+  o: { readonly calls: number; readonly changes: number },
+): Promise<void> {
+  const socket = await open(port)
+  socket.write(PREFACE)
+  socket.write(http2Frame(4, 0, 0, Buffer.alloc(0)))
+  const fields = [
+    [':method', 'POST'],
+    [':scheme', 'http'],
+    [':path', `${SERVICE}/ModelStreamInfer`],
+    [':authority', 'x'],
+    ['content-type', 'application/grpc'],
+  ]
+  const block = Buffer.concat(fields.map(([name = '', value = '']) => headerField(name, value)))
+  for (let i = 0; i < o.calls; i += 1) socket.write(http2Frame(1, 4, 2 * i + 1, block))
+  for (let i = 0; i < o.changes && !socket.destroyed; i += 1) {
+    const window = Buffer.of(0, 4, 0, 0, pick(256), i % 256)
+    const flood = [http2Frame(4, 0, 0, window)]
+    if (chance(0.7)) flood.push(http2Frame(0, 0, 1 + 2 * pick(o.calls), Buffer.alloc(1)))
+    if (!socket.write(Buffer.concat(flood))) {
+      await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+    }
+  }
+  // What was sent is read before the answer to a ping, or the connection has ended.
+  if (!socket.destroyed) {
+    const answered = Promise.race([once(socket, 'data'), once(socket, 'close')])
+    socket.write(http2Frame(6, 0, 0, Buffer.alloc(8)))
+    await answered
+  }
+  socket.destroy()
 }
 
 /** A connection to an HTTP port that sends a request, a part of one, several, or nonsense, and may read nothing. */

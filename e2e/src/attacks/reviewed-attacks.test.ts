@@ -8,6 +8,9 @@ import { servesRightBytes } from '../hostile.ts'
 import { restCall } from '../rest-call.ts'
 import { type Serving, serve } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'
+import { askSmall, cpuMs, holdSmallCalls } from './held-calls.ts'
+import { createRandom } from './random.ts'
+import { moveWindows } from './raw-clients.ts'
 
 t.setTimeout(300_000)
 
@@ -78,6 +81,39 @@ await t.test('what worked once', async (t) => {
       t.ok(longestMs < wholeMs / 2, `one of ${count} probes took ${longestMs} of ${wholeMs} ms`)
     })
   }
+
+  await t.test('windows of many calls are not moved for a few bytes', async (t) => {
+    const before = cpuMs(serving.process.pid)
+    await moveWindows(serving.grpcPort, createRandom(1), { calls: 1000, changes: 40_000 })
+    const spent = cpuMs(serving.process.pid) - before
+    t.ok(spent < 400, `${spent} ms of processor time`)
+    await servesRightBytes(t, serving)
+  })
+
+  await t.test('small calls that do not end keep nobody from health and metadata', async (t) => {
+    const attackers = Array.from({ length: 8 }, (_, i) =>
+      holdSmallCalls(serving.grpcPort, createRandom(i)),
+    )
+    for (let i = 0; i < 10; i += 1) t.same(await askSmall(serving.grpcPort), [])
+    await Promise.all(attackers)
+  })
+
+  await t.test('large JSON bodies let a smaller one pass', async (t) => {
+    const path = '/v2/models/add_one_batch/infer'
+    const elements = `${'1.25,'.repeat(5 * MEBIBYTE)}1`
+    const body = gzipSync(`{"inputs":[],"x":[${elements}]}`)
+    const headers = { 'content-encoding': 'gzip' }
+    const done: number[] = []
+    const large = Array.from({ length: 6 }, async () => {
+      const { status } = await restCall(serving.httpPort, 'POST', path, { headers, body })
+      done.push(status)
+    })
+    const small = `{"inputs":[],"x":[${'1.25,'.repeat(60_000)}1]}`
+    while (done.length === 0) await restCall(serving.metricsPort, 'GET', '/livez')
+    const { status } = await restCall(serving.httpPort, 'POST', path, { body: small })
+    t.ok(status >= 400 && done.length < 5, `HTTP ${status} after ${done.length} large ones`)
+    await Promise.all(large)
+  })
 
   await t.test('silent connections to the port of metrics leave probes alone', async (t) => {
     for (let i = 0; i < 64; i++) {

@@ -87,6 +87,7 @@ export {
   encodeRestResponse,
   type RestBody,
 } from './rest/encode-response.ts'
+export { type JsonNeeds, jsonNeeds } from './rest/json-heap.ts'
 export { parseJson } from './rest/json-text.ts'
 export { toJsonText } from './rest/json-writer.ts'
 export type { SharedPlace } from './rest/shared-place.ts'

@@ -71,6 +71,11 @@ export class AdmissionTicket {
     this.#admission = admission
   }
 
+  /** That it has counted and not given back. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /** Takes a place for a request that has arrived whole. A request that has only begun has none. @throws ServeError OVERLOADED */
   enter(): void {
     if (this.hasPlace || this.#isClosed) return

@@ -5,6 +5,7 @@ import { MAX_HEADER_BYTES } from './grpc/grpc-caller.ts'
 import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
 import { CONTROL_BOUNDS } from './grpc/server-calls.ts'
 import { MAX_WAITING } from './grpc/waiting-calls.ts'
+import { JSON_REST_BYTES } from './rest/json-thread.ts'
 import { REST_DEFAULTS } from './rest/rest-options.ts'
 
 const GIBIBYTE = 2 ** 30
@@ -17,10 +18,12 @@ const PROCESS_BYTES = 2 ** 28
 await t.test('what the default bounds let in fits the memory of a router', (t) => {
   const source = readFileSync(new URL('operator/src/resources/router-deployment.ts', ROOT), 'utf8')
   const [, limitGi] = /limits: \{ memory: '(\d+)Gi' \}/.exec(source) ?? []
-  const counted = ADMISSION_DEFAULTS.maxBytes + CONTROL_BOUNDS.maxBytes
+  // Of small calls for each of the listeners, inside and outside.
+  const counted = ADMISSION_DEFAULTS.maxBytes + 2 * CONTROL_BOUNDS.maxBytes
   // While the pieces of one message are joined, which is one step of the loop, it is there twice.
   const joined = Math.max(GRPC_SERVER_DEFAULTS.maxMessageBytes, REST_DEFAULTS.maxInputBytes)
-  const most = counted + joined + callBytes() + PROCESS_BYTES
+  // What the parsing of JSON takes beyond that is counted in the admission.
+  const most = counted + joined + callBytes() + PROCESS_BYTES + JSON_REST_BYTES
   t.ok(most <= Number(limitGi) * GIBIBYTE, `${most} bytes, limit ${limitGi} GiB`)
   t.end()
 })
@@ -28,9 +31,10 @@ await t.test('what the default bounds let in fits the memory of a router', (t) =
 await t.test('the bounds and the memory are those of the documentation', (t) => {
   const page = readFileSync(new URL('docs/operations.md', ROOT), 'utf8').replace(/\s+/g, ' ')
   t.match(page, `at most ${bound(ADMISSION_DEFAULTS.maxBytes)} of requests and answers`)
-  t.match(page, `${bound(CONTROL_BOUNDS.maxBytes)} of small calls`)
+  t.match(page, `${bound(2 * CONTROL_BOUNDS.maxBytes)} of small calls`)
   t.match(page, `one message (${bound(GRPC_SERVER_DEFAULTS.maxMessageBytes)})`)
   t.match(page, `${bound(callBytes())} for the gRPC calls`)
+  t.match(page, `${bound(JSON_REST_BYTES)} for the thread that parses JSON`)
   t.end()
 })
 

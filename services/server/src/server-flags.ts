@@ -65,6 +65,23 @@ export const SERVER_FLAGS = {
     unit: 'bytes',
     description: 'Largest body of an HTTP request, as sent and after decompression.',
   },
+  'http-max-json-values': {
+    type: 'int',
+    min: 1,
+    max: 2 ** 31 - 1,
+    default: REST_DEFAULTS.maxJsonValues,
+    unit: 'values',
+    description:
+      'Numbers, texts, objects and arrays in the JSON of one HTTP request, if that is larger than 256 KiB.',
+  },
+  'http-json-timeout-secs': {
+    type: 'int',
+    min: 1,
+    max: 3600,
+    default: REST_DEFAULTS.jsonTimeoutMs / 1000,
+    unit: 's',
+    description: 'Processor time to parse such JSON.',
+  },
   'max-connections': {
     type: 'int',
     min: 1,

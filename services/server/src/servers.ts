@@ -4,7 +4,7 @@ import type { TensorMemory } from '@tutti/tensor'
 import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
 import { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
 import { Admission } from './admission.ts'
-import { outsideShare } from './admission-bounds.ts'
+import { type AdmissionBounds, outsideShare } from './admission-bounds.ts'
 import { createEdgeSelector, type EdgeAccess, EdgeRules } from './edge/edge-selector.ts'
 import { toGrpcOptions } from './grpc/grpc-flags.ts'
 import { startGrpcServer } from './grpc/grpc-server.ts'
@@ -20,6 +20,7 @@ import { type MetricsServerParts, openMetricsServer } from './open-metrics-serve
 import { createPageSelector, type PageServerOptions, toPageOptions } from './page-server.ts'
 import { namePortFlag } from './port-flag.ts'
 import { type ControlGuard, isLoopback } from './request/control-guard.ts'
+import { JsonThread } from './rest/json-thread.ts'
 import { startRestServer } from './rest/rest-server.ts'
 import { extensionsOf, SERVER_IDENTITY } from './server-identity.ts'
 import type { OpenCudaMemory } from './shared-memory/cuda-region.ts'
@@ -83,6 +84,19 @@ export function checkAnswered(isAnswered: boolean): void {
   if (!isAnswered) throw new ServeError('SERVER_STOPPING', 'requests were not answered in time')
 }
 
+function boundsOf({ flags }: ServersOptions): AdmissionBounds {
+  return { maxRequests: flags['max-inflight-requests'], maxBytes: flags['max-inflight-bytes'] }
+}
+
+function openJsonThread({ flags, clock }: ServersOptions): JsonThread {
+  const maxJsonValues = flags['http-max-json-values']
+  return new JsonThread({
+    maxJsonValues,
+    jsonTimeoutMs: 1000 * flags['http-json-timeout-secs'],
+    clock,
+  })
+}
+
 type StartServer = () => Promise<RunningServer>
 
 /** Starts the servers that the flags allow. @throws ServeError SETTING_INVALID if an address cannot be listened on. */
@@ -90,14 +104,13 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   const { flags, edge, backend, page } = o
   const regions = allowsRegions(o) ? new SharedRegions(o.openCudaMemory) : undefined
   if (regions !== undefined) backend.regions = regions
-  const admission = new Admission({
-    maxRequests: flags['max-inflight-requests'],
-    maxBytes: flags['max-inflight-bytes'],
-  })
+  const admission = new Admission(boundsOf(o))
   const outside = new Admission(outsideShare(admission.bounds), admission)
   const { counts, inside, fromOutside } = prepareAccess(o)
+  const json = openJsonThread(o)
   const inner = (protocol: Protocol): ListenerParts => ({
     admission,
+    json,
     counts,
     access: (log) => {
       const { decorators = [] } = o
@@ -108,7 +121,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
       return decorated === undecorated ? select : decorated
     },
   })
-  const outer = { admission: outside, counts, access: fromOutside, isOutside: true }
+  const outer = { admission: outside, json, counts, access: fromOutside, isOutside: true }
   const metrics = o.metricsServer ?? (await openMetricsServer(o))
   const servers: RunningServer[] = []
   const start = async (listener: string, isAllowed: boolean, server: StartServer) => {
@@ -154,6 +167,8 @@ type ListenerAccess = (log: AccessLog) => BackendSelector | undefined
 
 interface ListenerParts {
   readonly admission: Admission
+  /** One for all listeners: their bodies together take no more than those of one. */
+  readonly json: JsonThread
   readonly counts: AccessCounts
   readonly access: ListenerAccess
   readonly isOutside?: boolean
@@ -196,6 +211,7 @@ function openRest(
       traceSettings: o.traceSettings,
     }),
     maxInputBytes: flags['http-max-input-size'],
+    json: parts.json,
   })
 }
 
@@ -207,7 +223,8 @@ function openPage(
   const common = toCommon(o, parts, o.log.child({ server: 'console' }))
   const select = createPageSelector(page, common)
   const maxInputBytes = o.flags['http-max-input-size']
-  return startRestServer({ ...common, ...toPageOptions(page), select, maxInputBytes })
+  const { json } = parts
+  return startRestServer({ ...common, ...toPageOptions(page), select, maxInputBytes, json })
 }
 
 function openGrpc(

@@ -20,27 +20,35 @@ export function replaceNames(bytes: Uint8Array): Buffer | undefined {
   if (!text.includes('NaN') && !text.includes('Inf')) return undefined
   const out = Buffer.allocUnsafe(Math.ceil(text.byteLength * GROWTH))
   let size = 0
-  let at = 0
-  while (at < text.byteLength) {
-    const end = text[at] === QUOTE ? endOfString(text, at) : at + 1
-    const name = nameAt(text, at)
-    if (name === NOT_A_NUMBER) return undefined
-    if (name === undefined) size += text.copy(out, size, at, end)
-    else size += out.write(name === 'NaN' ? NOT_A_NUMBER : TOO_LARGE, size)
-    at = name === undefined ? end : at + name.length
+  /** What lies before is in `out`. */
+  let copied = 0
+  for (let at = 0; at < text.byteLength; at += 1) {
+    const byte = text[at] ?? 0
+    if (byte === QUOTE) at = endOfString(text, at)
+    else if (STARTS.has(byte)) {
+      const name = nameAt(text, at)
+      if (name === NOT_A_NUMBER) return undefined
+      if (name === undefined) continue
+      size += text.copy(out, size, copied, at)
+      size += out.write(name === 'NaN' ? NOT_A_NUMBER : TOO_LARGE, size)
+      copied = at + name.length
+      at = copied - 1
+    }
   }
+  if (copied === 0) return undefined
+  size += text.copy(out, size, copied)
   return out.subarray(0, size)
 }
 
 function nameAt(text: Buffer, at: number): string | undefined {
-  if (!STARTS.has(text[at] ?? 0)) return undefined
   return NAME.exec(text.toString('latin1', at, at + LONGEST_NAME))?.[0]
 }
 
+/** @returns where its last quote is. */
 function endOfString(text: Buffer, start: number): number {
   let at = start + 1
   while (at < text.byteLength && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1
-  return at + 1
+  return at
 }
 
 /** What JSON.parse made of such a text, with NaN in place of null; arrays and objects are changed as they stand. */

@@ -48,17 +48,14 @@ export function parseJson(bytes: Uint8Array): JsonDocument {
 }
 
 function parseText(text: string, bytes: Uint8Array): JsonDocument {
+  // Replaced before it is parsed, so that it is parsed once.
+  const replaced = replaceNames(bytes)
+  const document =
+    replaced === undefined ? { text, hasNames: false } : { text: textOf(replaced), hasNames: true }
   try {
-    return { text, value: JSON.parse(text), hasNames: false }
+    return { ...document, value: parsePart(document, document.text) }
   } catch (error) {
-    const replaced = replaceNames(bytes)
-    if (replaced === undefined) throw syntaxErrorOf(text, error)
-    const document = { text: textOf(replaced), hasNames: true }
-    try {
-      return { ...document, value: parsePart(document, document.text) }
-    } catch {
-      throw syntaxErrorOf(text, error)
-    }
+    throw syntaxErrorOf(document.text, error)
   }
 }
 

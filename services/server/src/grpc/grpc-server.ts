@@ -30,6 +30,7 @@ import { watchReads } from './read-watch.ts'
 import { reflectionMethods } from './reflection.ts'
 import { regionHandlers } from './region-handlers.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
+import type { Pool } from './server-call.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
 import { settingsHandlers } from './settings-handlers.ts'
 import { watchWrites } from './write-watch.ts'
@@ -180,7 +181,7 @@ function toInFlight(calls: ServerCalls, stopped: Promise<unknown>, log: GrpcLog)
 
 function servedMethods(o: GrpcServerOptions): readonly Method[] {
   const { inference, health } = inferenceServices()
-  const { ModelInfer, ModelStreamInfer, RepositoryModelLoad } = inference
+  const { ModelInfer, ModelStreamInfer, RepositoryModelLoad, ServerLive, ServerReady } = inference
   const control = new ControlCalls(o)
   const compressed = (serve: Handler) => compressAnswers(serve, o.compressionLevel ?? 'none')
   const handlers = {
@@ -193,14 +194,17 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
     ...regionHandlers(control),
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])
+  const free = new Set([ServerLive?.path, ServerReady?.path])
+  const poolOf = (path: string): Pool =>
+    admitted.has(path) ? 'admission' : free.has(path) ? 'none' : 'control'
   const watches = o.hasHealthWatch === true ? new HealthWatches(o.clock) : undefined
   const tensors = new Set([ModelInfer.path, ModelStreamInfer.path])
-  const inferenceMethods = toMethods(inference, handlers, admitted).map((method) =>
+  const inferenceMethods = toMethods(inference, handlers, poolOf).map((method) =>
     tensors.has(method.definition.path) ? { ...method, memory: o.memory } : method,
   )
   return [
     ...inferenceMethods,
-    ...toMethods(health, healthHandlers(watches)),
+    ...toMethods(health, healthHandlers(watches), () => 'none'),
     ...(o.hasReflection === true ? reflectionMethods() : []),
   ]
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { InferenceBackend } from '../inference-backend.ts'
-import { deserialize, type Handler, type MethodDefinition, toFrame } from './method.ts'
+import { type Handler, type MethodDefinition, toFrame } from './method.ts'
 import { SentResponses } from './sent-responses.ts'
 import type { ServerCall } from './server-call.ts'
 
@@ -19,7 +19,7 @@ interface Watch {
   state: State | undefined
 }
 
-/** `grpc.health.v1.Health` says of the server as a whole, whatever service is named, as in Triton. */
+/** `grpc.health.v1.Health` says of the server as a whole, whatever service is named, as in Triton: so the name is not read. */
 export function healthStateOf(backend: InferenceBackend): State {
   return backend.isLive() && backend.isReady() ? 'SERVING' : 'NOT_SERVING'
 }
@@ -38,16 +38,12 @@ export class HealthWatches {
   readonly serve: Handler = (call, definition) => {
     const watch: Watch = { call, definition, sent: new SentResponses(call), state: undefined }
     call.whenStopping(() => this.#stop(watch))
-    call.readOne((bytes) => {
-      deserialize(definition, bytes)
-      this.#begin(watch)
-    })
+    this.#begin(watch)
   }
 
   #begin(watch: Watch): void {
     const { call } = watch
-    // It waits for the server, not the other way round: it takes no place, and ends once its caller has lost its access.
-    call.ticket.leave()
+    // It waits for the server, not the other way round, and ends once its caller has lost its access.
     call.mayIdle = true
     call.whenClosed(() => this.#remove(watch))
     this.#watches.add(watch)

@@ -1,77 +1,23 @@
 import { once } from 'node:events'
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
+import { type ClientHttp2Session, connect } from 'node:http2'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { encodeInferRequest, type InferStream } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import * as fc from 'fast-check'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { Admission } from '../admission.ts'
 import { type ModelScript, openTestServer, response, type TestServer } from '../testing/index.ts'
+import { connectRaw, frame, handled, open, statusOf } from '../testing/raw-calls.ts'
 import { GRPC_SERVER_DEFAULTS } from './grpc-server.ts'
 
-const SERVICE = '/inference.GRPCInferenceService'
 const { readTimeoutMs, requestTimeoutMs } = GRPC_SERVER_DEFAULTS
 /** The watch looks every 5 s. */
 const LATE_MS = 5000
 const x: NamedTensor = { name: 'x', datatype: 'UINT8', shape: [1], data: Uint8Array.of(7) }
 const ask = (id = '') => ({ modelName: 'm', id, inputs: [x] })
 
-function frame(message: Buffer): Buffer {
-  const header = Buffer.alloc(5)
-  header.writeUInt32BE(message.byteLength, 1)
-  return Buffer.concat([header, message])
-}
-
 const FRAME = frame(encodeInferRequest(ask()))
-
-async function connectRaw(t: Test, address: string): Promise<ClientHttp2Session> {
-  const session = connect(`http://${address}`)
-  session.on('error', () => {})
-  t.teardown(() => session.destroy())
-  await once(session, 'remoteSettings')
-  return session
-}
-
-function open(
-  session: ClientHttp2Session,
-  method: string,
-  headers: Readonly<Record<string, string>> = {},
-): ClientHttp2Stream {
-  const stream = session.request(
-    {
-      ':method': 'POST',
-      ':path': `${SERVICE}/${method}`,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      ...headers,
-    },
-    { endStream: false },
-  )
-  stream.on('error', () => {})
-  return stream
-}
-
-/** An answered ping says that the server has what was sent before it; the second one, that it has handled it. */
-async function handled(session: ClientHttp2Session): Promise<void> {
-  for (let i = 0; i < 2; i++) {
-    await new Promise<void>((resolve, reject) => {
-      session.ping((error) => (error ? reject(error) : resolve()))
-    })
-  }
-}
-
-/** The status of a call, once it has one. */
-async function statusOf(stream: ClientHttp2Stream): Promise<unknown> {
-  const status = Promise.withResolvers<unknown>()
-  stream.on('response', (headers) => {
-    if (headers['grpc-status'] !== undefined) status.resolve(headers['grpc-status'])
-  })
-  stream.on('trailers', (trailers) => status.resolve(trailers['grpc-status']))
-  stream.on('close', () => status.resolve('closed'))
-  stream.resume()
-  return await status.promise
-}
 
 /** A model that holds requests called `held` until they are let go, and tells when it has so many. */
 function holding(count = 1) {
@@ -147,7 +93,7 @@ await t.test('a stream takes a place while it has a request, and none between', 
 await t.test('a client that stops in the middle of a request is ended', async (t) => {
   const cases: readonly (readonly [string, string, number])[] = [
     ['only headers', 'ModelInfer', 0],
-    ['only headers of a small call', 'ServerLive', 0],
+    ['only headers of a small call', 'ServerMetadata', 0],
     ['a half header', 'ModelInfer', 3],
     ['a half message', 'ModelInfer', FRAME.byteLength - 1],
     ['a message without its end', 'ModelInfer', FRAME.byteLength],
@@ -276,7 +222,7 @@ await t.test('a call that may reach nothing is refused as such by a full server'
 
 await t.test('whatever calls are begun, one that is whole is answered', async (t) => {
   const begun = fc.record({
-    method: fc.constantFrom('ModelInfer', 'ModelStreamInfer', 'ServerLive'),
+    method: fc.constantFrom('ModelInfer', 'ModelStreamInfer', 'ServerMetadata'),
     bytes: fc.nat(FRAME.byteLength),
     piece: fc.integer({ min: 1, max: FRAME.byteLength }),
     isCompleted: fc.boolean(),
@@ -306,7 +252,7 @@ await t.test('whatever calls are begun, one that is whole is answered', async (t
       for (const [i, { method, bytes, isCompleted }] of calls.entries()) {
         const stream = streams[i]
         if (stream === undefined) continue
-        if (isCompleted && method !== 'ServerLive') {
+        if (isCompleted && method !== 'ServerMetadata') {
           await withoutRequests(served, session)
           stream.end(FRAME.subarray(bytes))
           if ((await statusOf(stream)) !== '0') return false

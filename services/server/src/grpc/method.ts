@@ -3,7 +3,7 @@ import { checkFieldCount } from '@tutti/protocol'
 import type { TensorMemory } from '@tutti/tensor'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { FRAME_HEADER_BYTES } from './message-reader.ts'
-import type { ServerCall } from './server-call.ts'
+import type { Pool, ServerCall } from './server-call.ts'
 
 /** What a service definition of grpc-js says of a method, as far as a server needs it. */
 export interface MethodDefinition {
@@ -18,24 +18,21 @@ export type Handler = (call: ServerCall, definition: MethodDefinition) => void
 /** A method that is served. */
 export interface Method {
   readonly definition: MethodDefinition
-  /** Its calls take a place in the admission: those with large messages. */
-  readonly isAdmitted: boolean
+  readonly pool: Pool
   /** Of the large tensors of its requests, if they are inference requests. */
   readonly memory?: TensorMemory | undefined
   readonly serve: Handler
 }
 
-/** The methods of a service that have a handler. @param admitted - paths of those that take a place in the admission. */
+/** The methods of a service that have a handler. @param poolOf - by path. */
 export function toMethods(
   service: Readonly<Record<string, MethodDefinition>>,
   handlers: Readonly<Record<string, Handler>>,
-  admitted: ReadonlySet<string> = new Set(),
+  poolOf: (path: string) => Pool,
 ): Method[] {
   return Object.entries(service).flatMap(([name, definition]) => {
     const serve = handlers[name]
-    return serve === undefined
-      ? []
-      : [{ definition, serve, isAdmitted: admitted.has(definition.path) }]
+    return serve === undefined ? [] : [{ definition, serve, pool: poolOf(definition.path) }]
   })
 }
 
@@ -55,6 +52,24 @@ export function unary(answer: UnaryMethod['answer']): Handler {
     }
   }
   return (call, definition) => call.readOne((bytes) => void run(call, definition, bytes))
+}
+
+/**
+ * Makes a handler for calls whose message says nothing that matters: they are answered when their headers are there, and
+ * nothing more of them is read. So no client can keep others from an answer, whatever it begins.
+ */
+export function atOnce(answer: (call: ServerCall) => object): Handler {
+  return (call, definition) => {
+    const run = (): void => {
+      try {
+        call.end([toFrame(definition.responseSerialize(answer(call)))])
+      } catch (error) {
+        call.refuse(ServeError.from(error))
+      }
+    }
+    // A client's end of the stream that comes with the headers is read before, so that it gets no reset.
+    queueMicrotask(run)
+  }
 }
 
 /** The error for a path that is no method of the server. */

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { modelConfigToProto, statisticsToProto } from '@tutti/protocol'
 import type { ServerIdentity } from '../server-identity.ts'
 import { type HealthWatches, healthStateOf } from './health-watch.ts'
-import { type Handler, requireLive, unary } from './method.ts'
+import { atOnce, type Handler, requireLive, unary } from './method.ts'
 
 interface NamedVersion {
   readonly name: string
@@ -12,11 +12,11 @@ interface NamedVersion {
 /** The calls about the server itself. */
 export function serverHandlers(identity: ServerIdentity) {
   return {
-    ServerLive: unary((_request, { backend }) => {
+    ServerLive: atOnce(({ backend }) => {
       if (!backend.isLive()) throw new ServeError('SERVER_STOPPING', 'Server exiting')
       return { live: true }
     }),
-    ServerReady: unary((_request, { backend }) => ({
+    ServerReady: atOnce(({ backend }) => ({
       ready: backend.isLive() && backend.isReady(),
     })),
     ServerMetadata: unary((_request, { backend }) => {
@@ -63,7 +63,7 @@ export function modelHandlers() {
 /** The calls of `grpc.health.v1.Health`. @param watches - absent: `Watch` is not offered, as in Triton. */
 export function healthHandlers(watches?: HealthWatches): Readonly<Record<string, Handler>> {
   return {
-    Check: unary((_request, { backend }) => ({ status: healthStateOf(backend) })),
+    Check: atOnce(({ backend }) => ({ status: healthStateOf(backend) })),
     Watch: watches?.serve ?? ((call) => call.refuse(noWatch())),
   }
 }

@@ -29,7 +29,7 @@ export function reflectionMethods(): Method[] {
   const reflection = readReflection()
   return reflection.methods.map((definition) => ({
     definition,
-    isAdmitted: true,
+    pool: 'admission',
     serve: (call) => new ReflectionCall(call, definition, reflection).start(),
   }))
 }

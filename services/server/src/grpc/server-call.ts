@@ -10,6 +10,12 @@ import { CallReader, type CallReaderOptions } from './call-reader.ts'
 import type { GrpcLog } from './log-events.ts'
 import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
 
+/**
+ * Where the calls of a method count: in the admission those with large messages; in bounds of their own those about models and
+ * settings, which work under overload; nowhere those that hold nothing.
+ */
+export type Pool = 'admission' | 'control' | 'none'
+
 export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBytes' | 'memory'> {
   readonly stream: ServerStream
   /** Of the connection. */
@@ -18,6 +24,9 @@ export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBy
   /** Which models the call reaches. */
   readonly backend: InferenceBackend
   readonly ticket: AdmissionTicket
+  readonly pool: Pool
+  /** Makes room for bytes of a small call, as far as it can. */
+  readonly makeRoom: (bytes: number, of: ServerCall) => void
   readonly clock: Pick<Clock, 'now'>
   readonly log: GrpcLog
   readonly onClosed: (call: ServerCall) => void
@@ -39,6 +48,7 @@ export class ServerCall implements StreamHandler {
   readonly context: CallContext
   readonly maxMessageBytes: number
   readonly ticket: AdmissionTicket
+  readonly pool: Pool
   readonly #o: ServerCallOptions
   /** Takes over from the first piece that is no whole message on. */
   reader: CallReader | undefined
@@ -60,6 +70,7 @@ export class ServerCall implements StreamHandler {
     this.context = o.scope.context
     this.maxMessageBytes = o.maxMessageBytes
     this.ticket = o.ticket
+    this.pool = o.pool
   }
 
   get socket(): Socket {
@@ -127,6 +138,7 @@ export class ServerCall implements StreamHandler {
 
   /** Counts bytes of requests and answers from when they are there. @throws ServeError OVERLOADED */
   charge(bytes: number): void {
+    if (this.pool === 'control') this.#o.makeRoom(bytes, this)
     this.ticket.charge(bytes)
   }
 
@@ -206,6 +218,12 @@ export class ServerCall implements StreamHandler {
     this.#answered()
     this.#o.scope.cancel(error)
     this.#sendError(error)
+  }
+
+  /** Ends the call, with the error if its client can still hear of it, and gives back at once what it holds. */
+  giveUp(error: ServeError): void {
+    if (!this.stream.hasResponded) this.fail(error)
+    this.cutOff(error)
   }
 
   /** Resets the stream: its client takes nothing, so it could not be told why. */

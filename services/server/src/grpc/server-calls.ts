@@ -11,11 +11,15 @@ import { MAX_HEADER_BYTES, tooLargeHeaders } from './grpc-caller.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
 import { type Method, unknownMethod } from './method.ts'
-import { ServerCall } from './server-call.ts'
-import { endLongestWaiting, MAX_WAITING } from './waiting-calls.ts'
+import { type Pool, ServerCall } from './server-call.ts'
+import { endLongestWaiting, findLongestWaiting, MAX_WAITING } from './waiting-calls.ts'
 
-/** Of calls without tensors and files, which must work under overload too: what is above this is no request that we know. */
-export const CONTROL_BOUNDS = { maxRequests: 4096, maxBytes: 2 ** 26, maxMessageBytes: 2 ** 22 }
+/** Of one call without tensors and files: what is above this is no request that we know. */
+export const MAX_CONTROL_BYTES = 2 ** 16
+/** Of all such calls of a listener, which must work under overload too. */
+export const CONTROL_BOUNDS = { maxRequests: 4096, maxBytes: 2 ** 25 }
+const HELD_TEXT = `server is overloaded: small calls hold ${CONTROL_BOUNDS.maxBytes} bytes, this one waits for its client the longest`
+const UNBOUNDED = { maxRequests: Infinity, maxBytes: Infinity }
 
 export interface ServerCallsOptions {
   readonly methods: readonly Method[]
@@ -36,12 +40,17 @@ export class ServerCalls implements Iterable<ServerCall> {
   /** In no order: no Set, as docs/decisions/no-sets-of-requests.md says. */
   readonly #calls: ServerCall[] = []
   #opened = 0
-  readonly #control = new Admission(CONTROL_BOUNDS)
+  readonly #pools: Readonly<Record<Pool, Admission>>
   readonly #onIdle: (() => void)[] = []
   #isStopping = false
 
   constructor(o: ServerCallsOptions) {
     this.#o = o
+    this.#pools = {
+      admission: o.admission,
+      control: new Admission(CONTROL_BOUNDS),
+      none: new Admission(UNBOUNDED),
+    }
     this.#methods = new Map(o.methods.map((method) => [method.definition.path, method]))
   }
 
@@ -85,7 +94,9 @@ export class ServerCalls implements Iterable<ServerCall> {
     const { headers } = of.stream
     const { clock, admission, maxMessageBytes, log } = this.#o
     const timeout = headers['grpc-timeout']
-    const ticket = (method.isAdmitted ? admission : this.#control).open()
+    const { pool } = method
+    if (pool === 'control') this.#makeRoom(1)
+    const ticket = this.#pools[pool].open()
     const scope = openCallScope({
       clock,
       memory: ticket,
@@ -96,7 +107,9 @@ export class ServerCalls implements Iterable<ServerCall> {
       ...of,
       scope,
       ticket,
-      maxMessageBytes: method.isAdmitted ? maxMessageBytes : CONTROL_BOUNDS.maxMessageBytes,
+      maxMessageBytes: pool === 'admission' ? maxMessageBytes : MAX_CONTROL_BYTES,
+      pool,
+      makeRoom: this.#makeRoom,
       memory: method.memory,
       clock,
       log,
@@ -108,6 +121,18 @@ export class ServerCalls implements Iterable<ServerCall> {
     if (call.place >= MAX_WAITING + admission.bounds.maxRequests) endLongestWaiting(this.#calls)
     if (timeout !== undefined) call.watchDeadline()
     return call
+  }
+
+  /** Ends small calls that hold bytes and wait for their clients, those first that have waited longest: they keep no others out. */
+  readonly #makeRoom = (bytes: number, of?: ServerCall): void => {
+    const { control } = this.#pools
+    while (control.bytes + bytes > control.bounds.maxBytes) {
+      const isHolding = (call: ServerCall): boolean =>
+        call.pool === 'control' && call !== of && call.ticket.bytes > 0
+      const longest = findLongestWaiting(this.#calls, isHolding)
+      if (longest === undefined) return
+      longest.giveUp(new ServeError('OVERLOADED', HELD_TEXT))
+    }
   }
 
   readonly #closed = (call: ServerCall): void => {

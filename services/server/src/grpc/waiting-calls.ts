@@ -4,16 +4,22 @@ import type { ServerCall } from './server-call.ts'
 /** Calls of one server that may wait for their clients at the same time; each takes some 8 KiB. */
 export const MAX_WAITING = 8192
 
-/**
- * Ends the call that has waited longest for its client: to send, to end a stream, or to take an answer. To refuse the new one
- * instead would let clients that only open streams keep all others out.
- */
-export function endLongestWaiting(calls: readonly ServerCall[]): void {
+/** The call that has waited longest for its client: to send, to end a stream, or to take an answer. Others are in work. */
+export function findLongestWaiting(
+  calls: readonly ServerCall[],
+  isWanted: (call: ServerCall) => boolean = () => true,
+): ServerCall | undefined {
   let longest: ServerCall | undefined
   for (const call of calls) {
-    // Others are in work.
-    if (!call.ticket.hasPlace && call.number < (longest?.number ?? Infinity)) longest = call
+    const isLonger = call.number < (longest?.number ?? Infinity)
+    if (isLonger && !call.ticket.hasPlace && isWanted(call)) longest = call
   }
+  return longest
+}
+
+/** Ends that call. To refuse the new one instead would let clients that only open streams keep all others out. */
+export function endLongestWaiting(calls: readonly ServerCall[]): void {
+  const longest = findLongestWaiting(calls)
   if (longest === undefined) return
   // So that the next look finds another one.
   longest.number = Infinity

@@ -1,24 +1,37 @@
+import { randomUUID } from 'node:crypto'
+import { systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { emptyModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
+import { Admission } from '../admission.ts'
 import { BODY_PARSERS, type BodyKind, type BodySource } from './body-parsers.ts'
-import { JsonThread, MAX_LOOP_JSON_BYTES } from './json-thread.ts'
+import { JSON_DEFAULTS, type JsonBounds, JsonThread, MAX_LOOP_JSON_BYTES } from './json-thread.ts'
 import { startRestServer } from './rest-server.ts'
 import { createRestBackend } from './testing/rest-backend.ts'
 
 t.setTimeout(60_000)
 
 const MEBIBYTE = 1024 * 1024
-const never = new AbortController().signal
+const { signal: never } = new AbortController()
+/** A connection of its own for each. */
+const caller = (signal = never) => ({
+  signal,
+  connection: randomUUID(),
+  admission: new Admission(),
+})
 
-function openThread(t: Test): JsonThread {
-  const thread = new JsonThread()
+function openThread(t: Test, bounds: Partial<JsonBounds> = {}): JsonThread {
+  const thread = new JsonThread({ ...JSON_DEFAULTS, clock: systemClock, ...bounds })
   t.teardown(() => thread.close())
   return thread
 }
 
 function inferText(data: string, count: number, more = ''): string {
   return `{"id":"7",${more}"inputs":[{"name":"x","datatype":"INT64","shape":[${count}],"data":${data}}]}`
+}
+
+function flat(count: number): BodySource {
+  return { body: Buffer.from(flatText(count)) }
 }
 
 function flatText(count: number): string {
@@ -98,7 +111,7 @@ await t.test(
     )
     const body = Buffer.concat([json, Buffer.from([1, 2, 3])])
     const headerLength = String(json.byteLength)
-    const { inputs } = await thread.parse('infer', { body, headerLength }, never)
+    const { inputs } = await thread.parse('infer', { body, headerLength }, caller())
     t.same(
       inputs.map(({ data }) => [...data]),
       [
@@ -124,9 +137,9 @@ await t.test('a body that is deeper than any request is refused before it is par
 await t.test('a body whose caller has left is not parsed', async (t) => {
   const thread = openThread(t)
   const gone = new AbortController()
-  const first = thread.parse('infer', { body: Buffer.from(flatText(500_000)) }, never)
+  const first = thread.parse('infer', { body: Buffer.from(flatText(500_000)) }, caller())
   const body = Buffer.from(flatText(500_000))
-  const second = Promise.resolve(thread.parse('infer', { body }, gone.signal))
+  const second = Promise.resolve(thread.parse('infer', { body }, caller(gone.signal)))
   gone.abort(new ServeError('CANCELLED', 'gone'))
   await t.rejects(second, { reason: 'CANCELLED', message: 'gone' })
   t.ok(body.byteLength > 0, 'it was not sent')
@@ -138,11 +151,15 @@ await t.test(
   async (t) => {
     const thread = openThread(t)
     const body = Buffer.from(flatText(1_000_000))
-    const failed = Promise.resolve(thread.parse('infer', { body }, never))
+    const failed = Promise.resolve(thread.parse('infer', { body }, caller()))
     await new Promise((resolve) => setImmediate(resolve))
     await thread.close()
     await t.rejects(failed, { reason: 'SERVER_STOPPING', message: 'Server exiting' })
-    const { inputs } = await thread.parse('infer', { body: Buffer.from(flatText(200_000)) }, never)
+    const { inputs } = await thread.parse(
+      'infer',
+      { body: Buffer.from(flatText(200_000)) },
+      caller(),
+    )
     t.equal(inputs[0]?.data.byteLength, 1_600_000)
   },
 )
@@ -177,7 +194,7 @@ await t.test(
       }
       const want = await outcome(() => BODY_PARSERS[kind]({ ...source, body: Buffer.from(cut) }))
       const before = lengths.length
-      const got = await outcome(() => thread.parse(kind, source, never))
+      const got = await outcome(() => thread.parse(kind, source, caller()))
       t.same(got, want, `${kind} ${cut.byteLength} bytes`)
       t.ok(Math.max(0, ...lengths.slice(before)) <= MAX_LOOP_JSON_BYTES)
     }
@@ -202,3 +219,31 @@ function generated(next: (below: number) => number): string {
   const member = ['"pad":', '"parameters":', '"outputs":'][next(3)] ?? ''
   return next(2) === 0 ? inferText(list, count + 1) : inferText('[1]', 1, `${member}${list},`)
 }
+
+await t.test('what parsing takes is counted, and bounded', async (t) => {
+  const thread = openThread(t, { maxJsonValues: 200_000 })
+  const admission = new Admission({ maxBytes: 2 ** 22 })
+  const parse = async (count: number) =>
+    thread.parse('infer', flat(count), { ...caller(), admission })
+  await t.rejects(parse(300_000), {
+    reason: 'MESSAGE_TOO_LARGE',
+    message: /holds 300\d\d\d values, want at most 200000 \(--http-max-json-values\)/,
+  })
+  await t.rejects(parse(190_000), { message: /server is overloaded/ })
+  t.equal(admission.bytes, 0)
+  const { inputs } = await thread.parse('infer', flat(190_000), caller())
+  t.equal(inputs[0]?.data.byteLength, 8 * 190_000, 'the next one is parsed')
+})
+
+await t.test('what takes too long is given up, and the next one is parsed', async (t) => {
+  const thread = openThread(t, { jsonTimeoutMs: 20 })
+  const slow = Promise.resolve(
+    thread.parse('infer', { body: Buffer.from(flatText(1_000_000)) }, caller()),
+  )
+  await t.rejects(slow, {
+    reason: 'MESSAGE_TOO_LARGE',
+    message: /takes more than 20 ms of processor time to parse \(--http-json-timeout-secs\)/,
+  })
+  const small = { body: Buffer.from('{"inputs":[]}') }
+  t.same((await thread.parse('infer', small, caller())).inputs, [])
+})

@@ -1,6 +1,8 @@
 import { Worker } from 'node:worker_threads'
-import { raceSignal } from '@tutti/chassis'
+import { type Clock, raceSignal } from '@tutti/chassis'
 import { bug, type CancelSignal, ServeError } from '@tutti/errors'
+import type { JsonNeeds } from '@tutti/protocol'
+import type { Admission } from '../admission.ts'
 import {
   BODY_PARSERS,
   type BodyKind,
@@ -8,11 +10,23 @@ import {
   jsonBytes,
   type ParsedBodies,
 } from './body-parsers.ts'
+import { JsonQueue } from './json-queue.ts'
 
 /** Larger JSON is parsed by the thread: this much takes the loop some milliseconds, 64 MiB would take seconds. */
 export const MAX_LOOP_JSON_BYTES = 256 * 1024
-/** Of the thread's heap: 64 MiB of `1,` become 32 Mi elements of 8 bytes, some of them twice. */
-const MAX_HEAP_MIB = 1024
+/** What the thread has between two bodies: after one that took more it ends, and gives all back. */
+export const JSON_REST_BYTES = 64 * 2 ** 20
+/** Of one body, counted in the admission while it is parsed. */
+const MAX_HEAP_BYTES = 768 * 2 ** 20
+
+export interface JsonBounds {
+  /** Objects, arrays and what they hold, of a body of more than 256 KiB. */
+  readonly maxJsonValues: number
+  /** Of processor time, to parse such a body. */
+  readonly jsonTimeoutMs: number
+}
+
+export const JSON_DEFAULTS: JsonBounds = { maxJsonValues: 2 ** 23, jsonTimeoutMs: 5000 }
 
 /** What the thread is sent. */
 export interface BodyJob<K extends BodyKind = BodyKind> {
@@ -20,10 +34,20 @@ export interface BodyJob<K extends BodyKind = BodyKind> {
   readonly source: Omit<BodySource, 'config'>
 }
 
-/** What it answers. */
+/** What it answers: at first what the body takes, then what it says. */
 export interface BodyAnswer<K extends BodyKind = BodyKind> {
+  readonly needs?: JsonNeeds
   readonly parsed?: ParsedBodies[K]
   readonly refusal?: Pick<ServeError, 'reason' | 'code' | 'message' | 'details'>
+}
+
+/** Whose body it is. */
+export interface JsonCaller {
+  readonly signal: CancelSignal
+  /** The name of its connection. */
+  readonly connection: string
+  /** Counts what parsing takes. */
+  readonly admission: Admission
 }
 
 // The thread's module is not imported, so its name is not rewritten when this one is compiled.
@@ -34,71 +58,158 @@ const THREAD_MODULE = new URL(
 
 /** Parses bodies: small ones at once, large ones on one thread, which starts with the first of them. */
 export class JsonThread {
+  readonly #o: JsonBounds & { readonly clock: Pick<Clock, 'now' | 'setTimer'> }
+  readonly #queue: JsonQueue
   #worker: Worker | undefined
-  /** Resolves when all that was asked so far is answered. */
-  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(o: JsonBounds & { readonly clock: Pick<Clock, 'now' | 'setTimer'> }) {
+    this.#o = o
+    this.#queue = new JsonQueue(o.clock)
+  }
 
   /**
    * Parses a body, which is gone after that: the memory of a large one goes to the thread. Bodies that wait here stay charged to their requests.
    *
-   * @throws ServeError as the parser of the kind does, MESSAGE_TOO_LARGE if the thread's memory is not enough, or the signal's reason.
+   * @throws ServeError as the parser of the kind does, MESSAGE_TOO_LARGE beyond the bounds, OVERLOADED, or the signal's reason.
    */
   parse<K extends BodyKind>(
     kind: K,
     source: BodySource,
-    signal: CancelSignal,
+    caller: JsonCaller,
   ): ParsedBodies[K] | Promise<ParsedBodies[K]> {
+    const { signal, connection } = caller
     if (signal.aborted) throw signal.reason
-    if (jsonBytes(source) <= MAX_LOOP_JSON_BYTES) return BODY_PARSERS[kind](source)
-    return raceSignal(this.#parseElsewhere(kind, source, signal), signal)
+    const bytes = jsonBytes(source)
+    if (bytes <= MAX_LOOP_JSON_BYTES) return BODY_PARSERS[kind](source)
+    const parsed = this.#queue.run({ connection, bytes }, async () => {
+      if (signal.aborted) throw signal.reason
+      return this.#ask({ kind, source: withoutConfig(source) }, caller)
+    })
+    return raceSignal(parsed, signal)
   }
 
   async close(): Promise<void> {
     await this.#worker?.terminate()
   }
 
-  async #parseElsewhere<K extends BodyKind>(
-    kind: K,
-    source: BodySource,
-    signal: CancelSignal,
+  async #ask<K extends BodyKind>(
+    job: BodyJob<K>,
+    { admission }: JsonCaller,
   ): Promise<ParsedBodies[K]> {
-    const answer = this.#turn.then(() => {
-      if (signal.aborted) throw signal.reason
-      return this.#ask({ kind, source: withoutConfig(source) })
+    const { byteLength } = job.source.body
+    const worker = (this.#worker ??= this.#start())
+    const late = Promise.withResolvers<never>()
+    const stopTimer = this.#whenLate(worker, () => {
+      this.#end(worker)
+      late.reject(this.#tooSlow(byteLength))
     })
-    this.#turn = answer.catch(() => {
-      // Whoever asked hears of it.
-    })
-    const { parsed, refusal } = await answer
-    if (refusal !== undefined) throw new ServeError(refusal.reason, refusal.message, refusal)
-    if (parsed === undefined) throw bug('the thread has answered nothing')
-    return parsed
+    const ticket = admission.open()
+    try {
+      const { needs } = await Promise.race([late.promise, tell<K>(worker, job, byteLength)])
+      if (needs === undefined) throw bug('the thread has not said what the body takes')
+      this.#check(needs)
+      ticket.charge(needs.heapBytes)
+      const answer = await Promise.race([late.promise, tell<K>(worker, 'parse', byteLength)])
+      if (needs.heapBytes > JSON_REST_BYTES) this.#end(worker)
+      return resultOf(answer)
+    } catch (error) {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+      worker.postMessage('drop')
+      throw error
+    } finally {
+      stopTimer()
+      ticket.close()
+    }
   }
 
-  #ask<K extends BodyKind>(job: BodyJob<K>): Promise<BodyAnswer<K>> {
-    const worker = (this.#worker ??= this.#start())
-    const { promise, resolve, reject } = Promise.withResolvers<BodyAnswer<K>>()
-    const onError = (error: Error): void => reject(toRefusal(error, job.source.body.byteLength))
-    const onExit = (): void => reject(new ServeError('SERVER_STOPPING', 'Server exiting'))
-    worker.once('message', resolve).once('error', onError).once('exit', onExit)
-    const { body } = job.source
-    worker.postMessage(job, body.buffer instanceof ArrayBuffer ? [body.buffer] : [])
-    return promise.finally(() => {
-      worker.off('message', resolve).off('error', onError).off('exit', onExit)
-    })
+  /** Looks at the thread's processor time: on a machine with much else to do, parsing takes longer and harms no others. */
+  #whenLate(worker: Worker, onLate: () => void): () => void {
+    const { clock, jsonTimeoutMs } = this.#o
+    const before = usedMs(worker)
+    let stopTimer: () => void
+    let isOver = false
+    const look = async (): Promise<void> => {
+      const leftMs = jsonTimeoutMs - ((await usedMs(worker)) - (await before))
+      if (isOver) return
+      if (leftMs <= 0) onLate()
+      else stopTimer = clock.setTimer(Math.ceil(leftMs), () => void look())
+    }
+    stopTimer = clock.setTimer(jsonTimeoutMs, () => void look())
+    return () => {
+      isOver = true
+      stopTimer()
+    }
+  }
+
+  /** @throws ServeError MESSAGE_TOO_LARGE */
+  #check({ values, heapBytes }: JsonNeeds): void {
+    const { maxJsonValues } = this.#o
+    if (values > maxJsonValues) {
+      const text = `a JSON document holds ${values} values, want at most ${maxJsonValues} (--http-max-json-values); send tensors as binary data`
+      throw new ServeError('MESSAGE_TOO_LARGE', text)
+    }
+    if (heapBytes <= MAX_HEAP_BYTES) return
+    const text = `a JSON document takes up to ${heapBytes} bytes of memory, want at most ${MAX_HEAP_BYTES}; send tensors as binary data`
+    throw new ServeError('MESSAGE_TOO_LARGE', text)
+  }
+
+  #tooSlow(bytes: number): ServeError {
+    const { jsonTimeoutMs } = this.#o
+    const text = `a JSON document of ${bytes} bytes takes more than ${jsonTimeoutMs} ms of processor time to parse (--http-json-timeout-secs); send tensors as binary data`
+    return new ServeError('MESSAGE_TOO_LARGE', text)
   }
 
   #start(): Worker {
-    const resourceLimits = { maxOldGenerationSizeMb: MAX_HEAP_MIB }
+    const resourceLimits = { maxOldGenerationSizeMb: (MAX_HEAP_BYTES + JSON_REST_BYTES) / 2 ** 20 }
     const worker = new Worker(THREAD_MODULE, { execArgv: [], resourceLimits })
-    const forget = (): void => {
-      if (this.#worker === worker) this.#worker = undefined
-    }
-    worker.on('error', forget)
-    worker.on('exit', forget)
+    worker.on('error', () => this.#forget(worker))
+    worker.on('exit', () => this.#forget(worker))
     worker.unref()
     return worker
   }
+
+  #end(worker: Worker): void {
+    this.#forget(worker)
+    void worker.terminate()
+  }
+
+  #forget(worker: Worker): void {
+    if (this.#worker === worker) this.#worker = undefined
+  }
+}
+
+/** Processor time of a thread since it began; 0 before that. */
+async function usedMs(worker: Worker): Promise<number> {
+  try {
+    const { user, system } = await worker.cpuUsage()
+    return (user + system) / 1000
+  } catch {
+    // It has not begun, or has ended.
+    return 0
+  }
+}
+
+/** Sends a body, whose memory goes along, or a word, and waits for the answer. */
+function tell<K extends BodyKind>(
+  worker: Worker,
+  message: BodyJob<K> | 'parse',
+  bodyBytes: number,
+): Promise<BodyAnswer<K>> {
+  const { promise, resolve, reject } = Promise.withResolvers<BodyAnswer<K>>()
+  const onError = (error: Error): void => reject(toRefusal(error, bodyBytes))
+  const onExit = (): void => reject(new ServeError('SERVER_STOPPING', 'Server exiting'))
+  worker.once('message', resolve).once('error', onError).once('exit', onExit)
+  const buffer = typeof message === 'string' ? undefined : message.source.body.buffer
+  worker.postMessage(message, buffer instanceof ArrayBuffer ? [buffer] : [])
+  return promise.finally(() => {
+    worker.off('message', resolve).off('error', onError).off('exit', onExit)
+  })
+}
+
+function resultOf<K extends BodyKind>({ parsed, refusal }: BodyAnswer<K>): ParsedBodies[K] {
+  if (refusal !== undefined) throw new ServeError(refusal.reason, refusal.message, refusal)
+  if (parsed === undefined) throw bug('the thread has answered nothing')
+  return parsed
 }
 
 /** A source to send, with a body that is alone in its memory. */

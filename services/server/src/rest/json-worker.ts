@@ -1,16 +1,30 @@
 import { parentPort } from 'node:worker_threads'
 import { bug, ServeError } from '@tutti/errors'
-import { BODY_PARSERS } from './body-parsers.ts'
+import { jsonNeeds } from '@tutti/protocol'
+import { BODY_PARSERS, jsonBytes } from './body-parsers.ts'
 import type { BodyAnswer, BodyJob } from './json-thread.ts'
 
-/* The thread that parses large bodies: one after the other, as they are sent to it. */
+/*
+ * The thread that parses large bodies: one after the other, as they are sent to it. It first says what a body takes, and parses
+ * it once it is told to.
+ */
 
 if (parentPort === null) throw bug('json-worker is started as a thread')
 const port = parentPort
+let job: BodyJob | undefined
 
-port.on('message', ({ kind, source }: BodyJob) => {
-  const answer = answerOf(kind, source)
-  port.postMessage(answer, ownBuffers(answer, source.body))
+port.on('message', (message: BodyJob | 'parse' | 'drop') => {
+  if (message === 'drop') job = undefined
+  else if (message !== 'parse') {
+    job = message
+    const { source } = message
+    port.postMessage({ needs: jsonNeeds(source.body.subarray(0, jsonBytes(source))) })
+  } else if (job !== undefined) {
+    const { kind, source } = job
+    job = undefined
+    const answer = answerOf(kind, source)
+    port.postMessage(answer, ownBuffers(answer, source.body))
+  }
 })
 
 function answerOf(kind: BodyJob['kind'], source: BodyJob['source']): BodyAnswer {

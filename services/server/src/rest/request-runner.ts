@@ -4,7 +4,6 @@ import { type CallScope, openCallScope, requestFields } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { STEPS_HEADER, tellSteps } from '../request/tell-steps.ts'
 import { readTrace } from '../request/trace-headers.ts'
-import { JsonThread } from './json-thread.ts'
 import { LoopTurns } from './loop-turns.ts'
 import { parseTimeout, RestCall, type RestCallOptions } from './rest-call.ts'
 import { REST_EVENTS } from './rest-events.ts'
@@ -27,7 +26,6 @@ interface InFlight {
 /** Runs requests: gives each its scope, writes its one answer, and knows which are in flight. */
 export class RequestRunner {
   readonly #o: CompiledRestOptions
-  readonly #json = new JsonThread()
   readonly #turns = new LoopTurns()
   readonly #inFlight: InFlight[] = []
   readonly #idle: (() => void)[] = []
@@ -49,7 +47,7 @@ export class RequestRunner {
 
   /** Ends the thread; what it works on fails. */
   close(): Promise<void> {
-    return this.#json.close()
+    return this.#o.json.close()
   }
 
   /** The names of the connections on which a request is in work. */
@@ -96,7 +94,7 @@ export class RequestRunner {
     request: IncomingMessage,
     response: ServerResponse,
   ): RestCall {
-    const { clock, select, admission, maxInputBytes } = this.#o
+    const { clock, select, admission, maxInputBytes, json } = this.#o
     const { headers, rawHeaders, url: path, socket } = request
     const selected = select({ headers, rawHeaders, path, route, socket })
     const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
@@ -106,7 +104,6 @@ export class RequestRunner {
       trace: readTrace(headers),
     })
     const { context } = scope
-    const json = this.#json
     const turns = this.#turns
     const call = new RestCall({
       request,

@@ -5,6 +5,7 @@ import type { RestBody } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import type { Admission, AdmissionTicket } from '../admission.ts'
 import { connectionName } from '../connection-bounds.ts'
+import { MAX_CONTROL_BYTES } from '../grpc/server-calls.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlCall } from '../request/control-calls.ts'
 import type { BodyKind, BodySource, ParsedBodies } from './body-parsers.ts'
@@ -16,9 +17,6 @@ import { ENCODING_HEADER } from './rest-reply.ts'
 
 /** The one header that sets a deadline: whole milliseconds from the arrival of the request's headers. */
 const TIMEOUT_HEADER = 'tutti-timeout-ms'
-
-/** What gRPC takes for the same calls. */
-const CONTROL_BODY_BYTES = 4 * 1024 * 1024
 
 /** Of an answer that is made at once; what is larger is made a part in a turn of the loop. */
 const MAX_TURN_BYTES = 64 * 1024
@@ -108,7 +106,7 @@ export class RestCall {
 
   /** Reads the body of a call that carries neither tensors nor files, and so is small whatever the server's bound is. */
   smallBody(): Promise<Uint8Array> {
-    return this.body(Math.min(CONTROL_BODY_BYTES, this.#o.maxInputBytes))
+    return this.body(Math.min(MAX_CONTROL_BYTES, this.#o.maxInputBytes))
   }
 
   /** Parses the body, which is gone after that. @throws ServeError as the parser does, or the signal's reason. */
@@ -117,7 +115,10 @@ export class RestCall {
     body: Uint8Array,
     more: Omit<BodySource, 'body'> = {},
   ): ParsedBodies[K] | Promise<ParsedBodies[K]> {
-    return this.#o.json.parse(kind, { ...more, body }, this.context.signal)
+    const { json, admission } = this.#o
+    const { connection } = this
+    const { signal } = this.context
+    return json.parse(kind, { ...more, body }, { signal, connection, admission })
   }
 
   /**

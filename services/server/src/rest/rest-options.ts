@@ -14,6 +14,7 @@ import type { ControlGuard } from '../request/control-guard.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
 import type { TlsFiles } from '../tls/tls-flags.ts'
 import type { TraceSettings } from '../trace/trace-settings.ts'
+import { JSON_DEFAULTS, type JsonBounds, JsonThread } from './json-thread.ts'
 import type { RestRoute } from './rest-route.ts'
 
 /** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
@@ -43,12 +44,14 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly identity?: ServerIdentity
   /** Shared by all servers of the process; one of its own if absent. */
   readonly admission?: Admission
+  /** Shared by all servers of the process; one of its own if absent. */
+  readonly json?: JsonThread
   readonly clock?: Clock
   readonly log?: Logger
 }
 
 /** The bounds of one REST server, all of them settings of the executables. */
-export interface RestBounds extends ConnectionBounds {
+export interface RestBounds extends ConnectionBounds, JsonBounds {
   /** Of one body, after decompression. */
   readonly maxInputBytes: number
   /** From the first byte of a request to the last of its headers; checked every 5 s at least. */
@@ -70,6 +73,7 @@ export const REST_DEFAULTS: RestBounds = {
   requestTimeoutMs: 300_000,
   keepAliveMs: 75_000,
   writeTimeoutMs: 300_000,
+  ...JSON_DEFAULTS,
 }
 
 /** Options with every default filled in. */
@@ -78,13 +82,15 @@ export interface CompiledRestOptions extends Required<RestServerOptions> {
 }
 
 export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
+  const { clock = systemClock } = o
   return {
     identity: SERVER_IDENTITY,
     guardControl: () => {},
     accessLog: undefined,
     control: new ControlCalls(o),
     admission: o.admission ?? new Admission(),
-    clock: systemClock,
+    clock,
+    json: o.json ?? new JsonThread({ ...JSON_DEFAULTS, ...o, clock }),
     log: silentLogger,
     select: () => o.backend,
     tls: undefined,

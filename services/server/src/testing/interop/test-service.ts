@@ -105,11 +105,12 @@ export function testMethods(): readonly Method[] {
   const root = loadPackageDefinition(loadSync(proto, { keepCase: true, defaults: true })) as {
     readonly grpc: { readonly testing: { readonly TestService: ServiceClientConstructor } }
   }
-  return toMethods(root.grpc.testing.TestService.service, {
+  const handlers = {
     EmptyCall: unary(() => ({})),
     UnaryCall: unaryCall,
     StreamingOutputCall: streaming,
     StreamingInputCall: streamingInputCall,
     FullDuplexCall: streaming,
-  })
+  }
+  return toMethods(root.grpc.testing.TestService.service, handlers, () => 'control')
 }

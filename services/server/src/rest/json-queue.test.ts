@@ -1,0 +1,90 @@
+import { ok } from 'node:assert/strict'
+import { createManualClock } from '@tutti/chassis/testing'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { JsonQueue } from './json-queue.ts'
+
+const MEBIBYTE = 2 ** 20
+
+/** A queue of work that ends when it is told to, and the order in which it began. */
+function scene() {
+  const clock = createManualClock()
+  const queue = new JsonQueue(clock)
+  const begun: string[] = []
+  const running: (() => void)[] = []
+  const add = (name: string, connection: string, bytes: number): void => {
+    void queue.run({ connection, bytes }, async () => {
+      begun.push(name)
+      await new Promise<void>((resolve) => running.push(resolve))
+    })
+  }
+  /** Ends what runs, and lets the next begin. */
+  const endOne = async (): Promise<void> => {
+    running.shift()?.()
+    for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { clock, begun, running, add, endOne }
+}
+
+await t.test(
+  'small bodies come before large ones that wait, which wait not for ever',
+  async (t) => {
+    const { clock, begun, add, endOne } = scene()
+    for (let i = 0; i < 3; i += 1) add(`large ${i}`, `a${i}`, 60 * MEBIBYTE)
+    add('small', 'b', MEBIBYTE)
+    await endOne()
+    clock.advance(10_000)
+    add('late', 'c', MEBIBYTE)
+    for (let i = 0; i < 3; i += 1) await endOne()
+    t.same(begun, ['large 0', 'small', 'large 1', 'large 2', 'late'])
+  },
+)
+
+await t.test('one connection keeps others waiting for one body', async (t) => {
+  const { begun, add, endOne } = scene()
+  for (let i = 0; i < 100; i += 1) add(`flood ${i}`, 'a', MEBIBYTE)
+  add('other', 'b', MEBIBYTE)
+  for (let i = 0; i < 3; i += 1) await endOne()
+  t.same(begun.slice(0, 3), ['flood 0', 'other', 'flood 1'])
+})
+
+await t.test('what fails lets the next begin', async (t) => {
+  const queue = new JsonQueue(createManualClock())
+  const failed = queue.run({ connection: 'a', bytes: 1 }, async () => {
+    throw new Error('no')
+  })
+  const next = queue.run({ connection: 'a', bytes: 1 }, async () => 7)
+  await t.rejects(failed, { message: 'no' })
+  t.equal(await next, 7)
+})
+
+const body = fc.record({
+  connection: fc.constantFrom('a', 'b', 'c', 'd'),
+  bytes: fc.integer({ min: 1, max: 64 * MEBIBYTE }),
+  afterMs: fc.nat(2000),
+})
+
+await t.test(
+  'whatever comes, all are parsed, one at a time, and each connection in its order',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(body, { maxLength: 30 }), async (bodies) => {
+        const { clock, begun, running, add, endOne } = scene()
+        for (const [i, { connection, bytes, afterMs }] of bodies.entries()) {
+          add(`${connection} ${i}`, connection, bytes)
+          clock.advance(afterMs)
+          ok(running.length <= 1)
+        }
+        for (let i = 0; i < bodies.length; i += 1) await endOne()
+        ok(begun.length === bodies.length)
+        for (const connection of 'abcd') {
+          const own = begun.filter((name) => name.startsWith(connection))
+          ok(
+            own.every((name, i) => i === 0 || Number(own[i - 1]?.slice(2)) < Number(name.slice(2))),
+          )
+        }
+      }),
+      { numRuns: 100 },
+    )
+  },
+)

@@ -1,0 +1,84 @@
+import type { Clock } from '@tutti/chassis'
+
+/** For each of these a body waits as long as one of another connection that came a millisecond later, so that large ones wait, but not for ever. */
+const BYTES_PER_MS = 8192
+
+/** Whose body is to be parsed. */
+export interface JsonTurn {
+  /** The name of its connection. */
+  readonly connection: string
+  readonly bytes: number
+}
+
+interface Job extends JsonTurn {
+  /** Its place among those that wait: the least is next. */
+  place: number
+  start(): Promise<void>
+}
+
+/**
+ * The bodies that wait for the thread: one at a time is parsed, small ones before large ones, and of one connection none before the
+ * one before it is done. So a client waits for others by what it sends and not by what they send.
+ */
+export class JsonQueue {
+  readonly #clock: Pick<Clock, 'now'>
+  /** Of each connection, in their order. */
+  readonly #waiting = new Map<string, Job[]>()
+  #isBusy = false
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock
+  }
+
+  /** Does the work when its turn comes. */
+  run<T>(turn: JsonTurn, work: () => Promise<T>): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<T>()
+    const start = async (): Promise<void> => {
+      const done = work()
+      resolve(done)
+      await done.catch(() => {
+        // Whoever asked hears of it.
+      })
+    }
+    const own = this.#waiting.get(turn.connection) ?? []
+    own.push({ ...turn, place: this.#placeOf(turn), start })
+    this.#waiting.set(turn.connection, own)
+    void this.#next()
+    return promise
+  }
+
+  async #next(): Promise<void> {
+    if (this.#isBusy) return
+    const job = this.#take()
+    if (job === undefined) return
+    this.#isBusy = true
+    await job.start()
+    this.#isBusy = false
+    this.#free(job.connection)
+    void this.#next()
+  }
+
+  #take(): Job | undefined {
+    let first: Job | undefined
+    for (const [job] of this.#waiting.values()) {
+      if (job !== undefined && job.place < (first?.place ?? Infinity)) first = job
+    }
+    return first
+  }
+
+  /** The next body of a connection has waited for its own client until now. */
+  #free(connection: string): void {
+    const own = this.#waiting.get(connection)
+    this.#waiting.delete(connection)
+    own?.shift()
+    const next = own?.[0]
+    if (own === undefined || next === undefined) return
+    next.place = this.#placeOf(next)
+    // Behind the other connections, which may have the same place.
+    this.#waiting.set(connection, own)
+  }
+
+  #placeOf({ bytes }: JsonTurn): number {
+    return this.#clock.now() + bytes / BYTES_PER_MS
+  }
+}
