@@ -23,6 +23,7 @@ export function findBytesFault(
 ): BytesFault | undefined {
   const count = elementCount(shape)
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  if (isWhole(view, count)) return undefined
   let found = 0
   let offset = 0
   let missing: string | undefined
@@ -55,4 +56,16 @@ export function findBytesFault(
     }
   }
   return missing === undefined ? undefined : { text: missing, isRequestFault: false }
+}
+
+/** Whether there are exactly so many whole elements: what is right, and may have very many of them, is read by a loop of its own. */
+function isWhole(view: DataView, count: number): boolean {
+  const last = view.byteLength - PREFIX_BYTES
+  let left = count
+  let offset = 0
+  while (offset <= last && left > 0) {
+    offset += PREFIX_BYTES + view.getUint32(offset, true)
+    left -= 1
+  }
+  return left === 0 && offset === view.byteLength
 }

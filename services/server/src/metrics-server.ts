@@ -12,6 +12,7 @@ import { ServeError } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import { listenOn } from './listen.ts'
 import { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from './open-metrics.ts'
+import { SharedText } from './shared-text.ts'
 import { readSecureOptions } from './tls/secure-options.ts'
 import { keepSecure } from './tls/secure-server.ts'
 import type { TlsFiles } from './tls/tls-flags.ts'
@@ -62,9 +63,17 @@ const LISTENER_FAILED = 'listener failed'
 export async function startMetricsServer(o: MetricsServerOptions): Promise<MetricsServer> {
   const { clock = systemClock } = o
   const secure = readSecureOptions(o.tls, clock)
-  const server = createProbeServer((request, response) => void answer(o, request, response), {
-    tls: secure?.options,
-  })
+  const { metrics } = o
+  const plain = new SharedText(() => metrics.render(), clock)
+  const open = new SharedText(
+    async () => toOpenMetrics(await metrics.render({ hasExemplars: true })),
+    clock,
+  )
+  const texts = { plain, open }
+  const server = createProbeServer(
+    (request, response) => void answer({ ...o, texts }, request, response),
+    { tls: secure?.options },
+  )
   const log = o.log ?? silentLogger
   const onError = (error: Error): void => log.error(LISTENER_FAILED, { error })
   const port = await listenOn(server, { ...o, onError })
@@ -80,8 +89,13 @@ export async function startMetricsServer(o: MetricsServerOptions): Promise<Metri
   }
 }
 
+/** What is answered, with the two forms of the metrics. */
+interface Answers extends MetricsServerOptions {
+  readonly texts: { readonly plain: SharedText; readonly open: SharedText }
+}
+
 async function answer(
-  o: MetricsServerOptions,
+  o: Answers,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -92,7 +106,7 @@ async function answer(
     if (request.method !== 'GET') send(response, 405, JSON_TYPE, '{"error":"Method Not Allowed"}')
     else if (isProbe) sendHealth(response, o.health, path)
     else if (json !== undefined) send(response, 200, JSON_TYPE, JSON.stringify(await json()))
-    else await sendMetrics(response, o.metrics, request.headers.accept)
+    else await sendMetrics(response, o, request.headers.accept)
   } catch (error) {
     const { message } = ServeError.from(error)
     send(response, 500, JSON_TYPE, JSON.stringify({ error: message }))
@@ -101,18 +115,13 @@ async function answer(
 
 async function sendMetrics(
   response: ServerResponse,
-  metrics: MetricsSource,
+  { texts, metrics }: Answers,
   accept: string | undefined,
 ): Promise<void> {
   if (!prefersOpenMetrics(accept)) {
-    return send(response, 200, metrics.contentType, await metrics.render())
+    return send(response, 200, metrics.contentType, await texts.plain.get())
   }
-  send(
-    response,
-    200,
-    OPEN_METRICS_TYPE,
-    toOpenMetrics(await metrics.render({ hasExemplars: true })),
-  )
+  send(response, 200, OPEN_METRICS_TYPE, await texts.open.get())
 }
 
 function sendHealth(response: ServerResponse, health: HealthReading, path: string): void {
@@ -121,7 +130,12 @@ function sendHealth(response: ServerResponse, health: HealthReading, path: strin
   send(response, isWell ? 200 : 503, 'text/plain; charset=utf-8', `${text}\n`)
 }
 
-function send(response: ServerResponse, status: number, contentType: string, body: string): void {
+function send(
+  response: ServerResponse,
+  status: number,
+  contentType: string,
+  body: string | Buffer,
+): void {
   response.writeHead(status, {
     'content-type': contentType,
     'content-length': Buffer.byteLength(body),

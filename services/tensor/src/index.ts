@@ -1,5 +1,10 @@
 export { measureJson, parseBoundedJson } from './bounded-json.ts'
-export { bytesElements, decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
+export {
+  bytesElements,
+  decodeBytesTensor,
+  encodeBytesTensor,
+  walkBytesTensor,
+} from './bytes-tensor.ts'
 export { ELEMENT_READERS } from './element-readers.ts'
 export { endingSink } from './ending-sink.ts'
 export { formatElementCount, formatShape, requestPrefix } from './error-texts.ts'

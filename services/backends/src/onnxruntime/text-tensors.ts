@@ -1,4 +1,4 @@
-import { decodeBytesTensor } from '@tutti/tensor'
+import { walkBytesTensor } from '@tutti/tensor'
 import { TYPE_NUMBERS } from '../onnx/model-ports.ts'
 import type { Address, OrtLibrary } from './ort-library.ts'
 import { refuseData } from './run-errors.ts'
@@ -23,14 +23,14 @@ export function createTexts(
   { port, tensor: { dims, parts }, count }: TextsInput,
   check: (status: number) => void,
 ): bigint {
-  const texts = parts.flatMap(({ data }) => decodeBytesTensor(data))
-  if (texts.length !== count) refuseData(port, dims, `${texts.length} elements`, count)
+  const found = parts.reduce((sum, { data }) => sum + walkBytesTensor(data), 0)
+  if (found !== count) refuseData(port, dims, `${found} elements`, count)
   const { api, allocator } = library
   const [shape, out] = [BigInt64Array.from(dims, BigInt), new BigUint64Array(1)]
   check(api.createTensor(allocator, shape, dims.length, TYPE_NUMBERS.get('BYTES') ?? 0, out))
   const value = out[0] ?? 0n
   try {
-    fillTexts(library, value, texts, check)
+    if (count > 0) fillTexts(library, value, { parts, count }, check)
     return value
   } catch (error) {
     api.releaseValue(value)
@@ -38,36 +38,47 @@ export function createTexts(
   }
 }
 
-/** Fills a tensor of as many strings. @param check - of each status. */
+/** Fills a tensor of `count` strings. @param check - of each status. */
 function fillTexts(
   { api, addressOf }: OrtLibrary,
   value: Address,
-  texts: readonly Uint8Array[],
+  { parts, count }: Pick<TensorParts, 'parts'> & Pick<TextsInput, 'count'>,
   check: (status: number) => void,
 ): void {
-  if (texts.length === 0) return
-  const size = texts.reduce((sum, { byteLength }) => sum + byteLength + 1, 0)
+  // Each with a NUL behind it, in the place of its length.
+  const size =
+    parts.reduce((sum, { data }) => sum + data.byteLength, 0) - (PREFIX_BYTES - 1) * count
   const bytes = Buffer.alloc(size)
-  const begins = new BigUint64Array(texts.length)
-  let at = addressOf(bytes)
+  const begins = new BigUint64Array(count)
+  // Where each begins, and at last the end.
+  const offsets = new Float64Array(count + 1)
+  const address = BigInt(addressOf(bytes))
+  let i = 0
   let offset = 0
-  texts.forEach((text, i) => {
-    bytes.set(text, offset)
-    begins[i] = BigInt(at)
-    offset += text.byteLength + 1
-    at += text.byteLength + 1
-  })
+  for (const { data } of parts) {
+    const from = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+    walkBytesTensor(data, (begin, end) => {
+      from.copy(bytes, offset, begin, end)
+      begins[i] = address + BigInt(offset)
+      i += 1
+      offset += end - begin + 1
+      offsets[i] = offset
+    })
+  }
   REFERENCED.add(bytes)
-  const status = api.fillStringTensor(value, begins, texts.length)
+  const status = api.fillStringTensor(value, begins, count)
   REFERENCED.delete(bytes)
   check(status)
   // One call takes all, as C strings; those that hold a NUL are set again with their length.
   const place = new BigUint64Array(1)
-  texts.forEach((text, i) => {
-    if (!text.includes(NUL)) return
-    check(api.resizeStringElement(value, i, text.byteLength, place))
-    api.copyTo(place[0] ?? 0n, text, text.byteLength)
-  })
+  for (i = 0; i < count; i++) {
+    const begin = offsets[i] ?? 0
+    const end = (offsets[i + 1] ?? 0) - 1
+    // The search ends with the one behind it.
+    if (bytes.indexOf(NUL, begin) === end) continue
+    check(api.resizeStringElement(value, i, end - begin, place))
+    api.copyTo(place[0] ?? 0n, bytes.subarray(begin, end), end - begin)
+  }
 }
 
 /** The BYTES tensor of a tensor of `count` strings; a copy. */

@@ -1,10 +1,10 @@
 import { ServeError, type StatusCode } from '@tutti/errors'
 import {
-  bytesElements,
   elementCount,
   type NamedTensor,
   type Parameter,
   type Parameters,
+  walkBytesTensor,
 } from '@tutti/tensor'
 import { badFrame, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
 
@@ -125,10 +125,7 @@ function fromPayload({ name, size }: TensorPlace, bytes: TensorBytes): Uint8Arra
 }
 
 function checkElements({ name, shape }: TensorPlace, data: Uint8Array): void {
-  // Counted only: a list of many short elements would be far larger than they are.
-  const elements = bytesElements(data)
-  let found = 0
-  while (elements.next().done !== true) found += 1
+  const found = walkBytesTensor(data)
   if (found === elementCount(shape)) return
   throw badFrame(`${found} elements for tensor "${name}", BYTES [${shape.join(',')}]`)
 }

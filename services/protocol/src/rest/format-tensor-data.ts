@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
 import {
-  bytesElements,
   DATATYPES,
   ELEMENT_READERS,
   elementCount,
@@ -13,6 +12,9 @@ import {
 const BLOCK_NUMBERS = 4096
 /** Characters of strings in one block, and bytes of a string that are turned into text at once. */
 const BLOCK_CHARACTERS = 32_768
+const LENGTH_BYTES = 4
+/** Of a string whose characters are looked at one by one. */
+const SHORT_BYTES = 64
 
 /**
  * Formats a tensor's elements as the inside of a flat JSON array, in blocks that only need to be concatenated. Each takes a
@@ -60,12 +62,16 @@ function formatDouble(value: number): string {
 function* formatStrings(tensor: NamedTensor): Generator<string> {
   let block = ''
   let count = 0
-  for (const element of elementsOf(tensor)) {
+  const { data, name } = tensor
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+  for (let begin = 0, next = 0; begin < bytes.byteLength; begin = next) {
+    begin += LENGTH_BYTES
+    next = elementEnd(tensor, bytes, begin)
     block += count === 0 ? '"' : ',"'
     count += 1
-    for (let at = 0; at < element.byteLength; ) {
-      const end = characterEnd(element, at + BLOCK_CHARACTERS)
-      block += escapedText(element.subarray(at, end), tensor.name)
+    for (let at = begin; at < next; ) {
+      const end = characterEnd(bytes, at + BLOCK_CHARACTERS, next)
+      block += escapedText(bytes, at, end, name)
       at = end
       if (block.length < BLOCK_CHARACTERS) continue
       yield block
@@ -80,26 +86,36 @@ function* formatStrings(tensor: NamedTensor): Generator<string> {
   yield block
 }
 
-function* elementsOf(tensor: NamedTensor): Generator<Uint8Array> {
-  try {
-    yield* bytesElements(tensor.data)
-  } catch (cause) {
-    throw sizeMismatch(tensor, cause)
-  }
+/** Where the element ends that begins behind its length. */
+function elementEnd(tensor: NamedTensor, bytes: Buffer, begin: number): number {
+  if (begin > bytes.byteLength) throw sizeMismatch(tensor)
+  const end = begin + bytes.readUInt32LE(begin - LENGTH_BYTES)
+  if (end > bytes.byteLength) throw sizeMismatch(tensor)
+  return end
 }
 
 /** The end of a piece that cuts no character of UTF-8 in two. */
-function characterEnd(bytes: Uint8Array, limit: number): number {
-  let end = Math.min(limit, bytes.byteLength)
-  while (end < bytes.byteLength && end > limit - 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+function characterEnd(bytes: Uint8Array, limit: number, last: number): number {
+  let end = Math.min(limit, last)
+  while (end < last && end > limit - 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
   return end
 }
 
 /** The inside of a JSON string. */
-function escapedText(bytes: Uint8Array, name: string): string {
-  if (!isUtf8(bytes)) throw noJsonForm(name, 'holds bytes that are no UTF-8')
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
-  return JSON.stringify(text).slice(1, -1)
+function escapedText(bytes: Buffer, begin: number, end: number, name: string): string {
+  // Most are short and as they are in JSON: no view is made of those.
+  if (end - begin <= SHORT_BYTES) {
+    let at = begin
+    while (at < end && isPlain(bytes[at] ?? 0)) at += 1
+    if (at === end) return bytes.toString('latin1', begin, end)
+  }
+  if (!isUtf8(bytes.subarray(begin, end))) throw noJsonForm(name, 'holds bytes that are no UTF-8')
+  return JSON.stringify(bytes.toString('utf8', begin, end)).slice(1, -1)
+}
+
+/** A character of ASCII that JSON does not escape. */
+function isPlain(code: number): boolean {
+  return code >= 0x20 && code < 0x7f && code !== 0x22 && code !== 0x5c
 }
 
 function noJsonForm(name: string, what: string): ServeError {
@@ -110,11 +126,10 @@ function noJsonForm(name: string, what: string): ServeError {
   )
 }
 
-function sizeMismatch(tensor: NamedTensor, cause?: unknown): ServeError {
+function sizeMismatch(tensor: NamedTensor): ServeError {
   return new ServeError(
     'RESPONSE_INVALID',
     `output tensor shape does not match size of output for '${tensor.name}': ` +
       `got ${tensor.data.byteLength} bytes of ${tensor.datatype} for shape ${formatShape(tensor.shape)}`,
-    { cause },
   )
 }

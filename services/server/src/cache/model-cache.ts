@@ -8,7 +8,7 @@ import {
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
-import { cacheKey } from './cache-key.ts'
+import { cacheKey, cacheKeyByTurns, isKeyedByTurns } from './cache-key.ts'
 import type { CacheStatistics } from './cache-statistics.ts'
 import type { CachedResponse, ResponseCache } from './response-cache.ts'
 
@@ -35,11 +35,34 @@ export interface CachedCall {
  * Answers a request from the cache, or executes it and keeps the response. Errors are not kept, and nothing of several
  * responses. Never throws.
  *
- * @returns where the cache is elsewhere, a promise that resolves once the request is answered or given to `execute`.
+ * @returns where the cache is elsewhere or the request is large, a promise that resolves once the request is answered or given to
+ * `execute`.
  */
 export function executeCached(call: CachedCall): Promise<void> | undefined {
   const startedAt = call.clock.now()
-  const key = cacheKey(call)
+  if (isKeyedByTurns(call.request)) return executeLarge(call, startedAt)
+  return answerOrExecute(call, cacheKey(call), startedAt)
+}
+
+/** The tensors stay as they are until the request is given on, whatever its caller does meanwhile. */
+async function executeLarge(call: CachedCall, startedAt: number): Promise<void> {
+  const giveBack = call.request.retain?.()
+  try {
+    const key = await cacheKeyByTurns(call, call.signal)
+    if (key === undefined) call.execute(call.sink)
+    else await answerOrExecute(call, key, startedAt)
+  } catch (error) {
+    call.sink.fail(ServeError.from(error), 'no')
+  } finally {
+    giveBack?.()
+  }
+}
+
+function answerOrExecute(
+  call: CachedCall,
+  key: string,
+  startedAt: number,
+): Promise<void> | undefined {
   const found = call.cache.lookup(key)
   const proceed = (response: CachedResponse | undefined): void => {
     const lookupNs = sinceNs(call, startedAt)

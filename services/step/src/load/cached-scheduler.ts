@@ -3,6 +3,7 @@ import type { ModelConfig } from '@tutti/model-config'
 import {
   CacheStatistics,
   executeCached,
+  isKeyedByTurns,
   type ResponseCache,
   type StatisticsRecorder,
 } from '@tutti/server'
@@ -47,7 +48,7 @@ export function cacheResponses(
   const waiting = new Set<Promise<void>>()
   return {
     execute: (request, sink, options) => {
-      if (mustExecute()) return scheduler.execute(request, sink, options)
+      if (mustExecute(request)) return scheduler.execute(request, sink, options)
       const execute = (to: typeof sink): void => scheduler.execute(request, to, options)
       const { signal } = options
       const passed = executeCached({ ...common, request, sink, signal, execute })
@@ -60,12 +61,15 @@ export function cacheResponses(
   }
 }
 
-/** With `preserve_ordering` nothing may overtake: the cache answers only while nothing is executed, and one elsewhere never. */
+/**
+ * With `preserve_ordering` nothing may overtake: the cache answers only while nothing is executed, one elsewhere never, and never a
+ * request whose key takes several turns.
+ */
 function executesInOrder(
   config: ModelConfig,
   cache: ResponseCache,
   scheduler: Pick<Scheduler, 'load'>,
-): () => boolean {
+): (request: Parameters<Scheduler['execute']>[0]) => boolean {
   if (config.dynamic_batching?.preserve_ordering !== true) return () => false
-  return () => cache.isShared || scheduler.load.inFlight > 0
+  return (request) => cache.isShared || scheduler.load.inFlight > 0 || isKeyedByTurns(request)
 }

@@ -4,11 +4,11 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig, SequenceState } from '@tutti/model-config'
 import { isInside } from '@tutti/repository'
 import {
-  bytesElements,
   DATATYPES,
   elementCount,
   fromConfigDatatype,
   type NamedTensor,
+  walkBytesTensor,
 } from '@tutti/tensor'
 
 type InitialState = SequenceState['initial_state'][number]
@@ -117,7 +117,7 @@ async function readData(filename: string, modelDirectory: string): Promise<Uint8
 function requireTexts(data: Uint8Array, want: number, name: string): void {
   let got = 0
   try {
-    for (const _ of bytesElements(data)) got += 1
+    got = walkBytesTensor(data)
   } catch (error) {
     const text = `initial_state of state input '${name}': ${ServeError.from(error).message}`
     throw new ServeError('CONFIG_INVALID', text, { cause: error })
