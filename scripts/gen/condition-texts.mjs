@@ -83,6 +83,8 @@ export const REASONS = {
     Ready: 'The first request is answered.',
     Reconciling: 'The operator has just changed the Deployment.',
     Refused: 'The API server refuses an object. The message has its words.',
+    ReplicasNotOwned:
+      'Somebody else writes the replicas of the Deployment, and the operator leaves them. The message names it, and what to set ([replicas](models.md#replicas)).',
     RollingOut: 'Pods are being replaced.',
     Routed: 'Every ready router serves the model.',
     RouterUnreachable: ROUTER_UNREACHABLE,
@@ -156,6 +158,8 @@ export const REASONS = {
       'There is no credential for NATS, or it cannot be renewed. The message says what failed.',
     NoRouters: 'No router pod is ready. Look at the Deployment `tutti-router`.',
     Ready: 'A router pod answers requests.',
+    ReplicasNotOwned:
+      'Somebody else writes the replicas of the Deployment, and the operator leaves them. The message names it. Delete it, or it stays so.',
     RollingOut: 'Pods are being created, replaced or removed.',
     RouterConflict:
       'An object of that name belongs to something else. Delete or rename that object.',

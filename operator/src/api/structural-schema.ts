@@ -9,6 +9,7 @@ export type StructuralSchema = Record<string, unknown>
 const KNOWN = new Set([
   'additionalProperties',
   'anyOf',
+  'default',
   'description',
   'enum',
   'format',

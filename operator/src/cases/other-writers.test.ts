@@ -149,6 +149,114 @@ await t.test('others write beside the operator', { skip }, async (t) => {
       t.equal(await replicas(), 3, 'given back')
     },
 
+    'case 13: an HPA at the Deployment of a Model, and of the router': async (t: Test) => {
+      const { place, operator, writes } = await begin(t)
+      for (const [plural, owner, name, want] of [
+        [
+          'models',
+          'yolo',
+          'yolo-step',
+          /want scaling\.provider None, .* Model "yolo"; else delete/,
+        ],
+        ['routers', 'default', 'tutti-router', /want it deleted, and replicas 1 of the Router/],
+      ] as const) {
+        const path = place.path('deployments', name)
+        const hpas = `/apis/autoscaling/v2/namespaces/${place.namespace}/horizontalpodautoscalers`
+        await place.plain.create(hpas, {
+          metadata: { name: 'theirs' },
+          spec: {
+            scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
+            // Fewer than these are there, so it needs no metrics to write.
+            minReplicas: 3,
+            maxReplicas: 5,
+          },
+        })
+        const { status } = await place.condition(plural, owner, 'Degraded=True/ReplicasNotOwned')
+        const told = status.conditions.find(({ type }: PlainObject) => type === 'Degraded').message
+        t.match(told, /^HorizontalPodAutoscaler "theirs" writes the replicas of Deployment "/)
+        t.match(told, want)
+        await place.plain.until(path, (found) => found?.['status']?.readyReplicas === 3)
+        await place.ready(plural, owner)
+        await operator.atRest()
+        const [count, { metadata }] = [writes(), await place.plain.get(path)]
+        await place.plain.patch(`${path}/scale`, { spec: { replicas: 4 } })
+        await place.plain.until(path, (found) => found?.['status']?.readyReplicas === 4)
+        await operator.atRest()
+        const after = await place.plain.get(path)
+        t.equal(after['metadata'].generation, metadata.generation + 1, 'nobody fights')
+        t.equal(after['spec'].replicas, 4)
+        t.ok(writes() - count < 20, 'it comes to rest')
+        await place.plain.delete(`${hpas}/theirs`)
+        // An edit is quicker than the next look.
+        await place.plain.patch(place.path(plural, owner), {
+          metadata: { annotations: { a: 'b' } },
+        })
+        await place.condition(plural, owner, 'Degraded=False')
+        await place.plain.until(path, (found) => found?.['spec'].replicas === 1)
+      }
+      await operator.atRest()
+    },
+
+    'case 13: whoever else writes replicas again and again gets its way, and is named': async (
+      t: Test,
+    ) => {
+      const { place, operator } = await begin(t)
+      const path = place.path('deployments', 'yolo-step')
+      const scale = (replicas: number) =>
+        place.plain.send('PATCH', `${path}/scale?fieldManager=scaler`, {
+          body: { spec: { replicas } },
+        })
+      await scale(3)
+      await place.plain.until(path, (found) => found?.['spec'].replicas === 1)
+      await operator.atRest()
+      await scale(3)
+      const { status } = await place.condition('models', 'yolo', 'Degraded=True/ReplicasNotOwned')
+      const told = status.conditions.find(({ type }: PlainObject) => type === 'Degraded').message
+      t.match(
+        told,
+        /^the field manager "scaler" writes the replicas of Deployment "yolo-step", 3 now/,
+      )
+      await operator.atRest()
+      t.equal((await place.plain.get(path))['spec'].replicas, 3)
+      await place.applyModel('yolo', { scaling: { provider: 'None' } })
+      await place.condition('models', 'yolo', 'Degraded=False')
+      await place.ready('models', 'yolo')
+      t.equal((await place.plain.get(path))['spec'].replicas, 3, 'left to it for good')
+    },
+
+    'case 13: an HPA at the Model': async (t: Test) => {
+      const { place, operator } = await begin(t)
+      const path = place.path('models', 'yolo')
+      const deployment = place.path('deployments', 'yolo-step')
+      const hpas = `/apis/autoscaling/v2/namespaces/${place.namespace}/horizontalpodautoscalers`
+      const hpa = await place.plain.create(hpas, {
+        metadata: { name: 'mine' },
+        spec: {
+          scaleTargetRef: { apiVersion: 'tutti.dev/v1alpha1', kind: 'Model', name: 'yolo' },
+          minReplicas: 2,
+          maxReplicas: 5,
+        },
+      })
+      // Of a Model that decides itself it is told so, in the server's words.
+      const refused = await place.plain.until(`${hpas}/mine`, (found) =>
+        JSON.stringify(found?.['status'] ?? {}).includes('which decides on replicas itself'),
+      )
+      t.match(refused, { status: { conditions: [{ type: 'AbleToScale', status: 'False' }] } })
+      await place.applyModel('yolo', { scaling: { provider: 'None' } })
+      await place.plain.until(deployment, (found) => found?.['status']?.readyReplicas === 2)
+      const model = await place.ready('models', 'yolo')
+      t.equal(model['spec'].scaling.replicas, 2)
+      await operator.atRest()
+      // The manifest says nothing of the number, so applying it again leaves it.
+      await place.applyModel('yolo', { scaling: { provider: 'None' }, maxBatchSize: 2 })
+      await place.ready('models', 'yolo')
+      t.match(await place.plain.get(`${path}/scale`), {
+        spec: { replicas: 2 },
+        status: { replicas: 2, selector: 'app.kubernetes.io/component=step,tutti.dev/model=yolo' },
+      })
+      t.equal(hpa['spec'].minReplicas, 2)
+    },
+
     'case 12: a user removes labels or the owner of a ControllerRevision': async (t: Test) => {
       const { place, operator } = await begin(t)
       const before = await place.look()

@@ -15,6 +15,7 @@ import type { PodContainer, PodState } from '../pods/pod-state.ts'
 import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
 import { type ChildRecord, toChildRecord } from '../runtime/child-record.ts'
 import { intern } from '../runtime/intern.ts'
+import { foreignWriterOf } from '../runtime/replicas-writer.ts'
 
 /*
  * What caches keep of each kind: what a reconcile reads. To read something else, keep it here first; until then it does not compile.
@@ -64,6 +65,8 @@ export interface DeploymentState {
   readonly metadata: Pick<KubeObject['metadata'], 'name' | 'namespace' | 'generation'>
   readonly spec: {
     readonly replicas?: number
+    /** Field manager of somebody else who wrote the replicas; see foreignWriterOf. */
+    readonly replicasBy?: string
     readonly paused?: boolean
     /** The digest of the template, if it has one. */
     readonly template: { readonly metadata?: Pick<KubeObject['metadata'], 'annotations'> }
@@ -79,10 +82,12 @@ export type DeploymentRecord = ChildRecord & DeploymentState
 export function keepDeployment(object: Stored<Deployment>): Stored<DeploymentRecord> {
   const { spec, status } = object
   const { replicas, paused } = spec
+  const replicasBy = foreignWriterOf(object)
   const digest = spec.template.metadata?.annotations?.[TEMPLATE_ANNOTATION]
   return toChildRecord(object, {
     spec: {
       ...(replicas !== undefined && { replicas }),
+      ...(replicasBy !== undefined && { replicasBy: intern(replicasBy) }),
       ...(paused !== undefined && { paused }),
       template: digest === undefined ? {} : ofDigest(digest),
     },

@@ -60,7 +60,9 @@ export function buildRouterSet(parts: RouterParts, exposed: Exposed): readonly D
           ),
         ]
       : []),
-    desiredChild(DEPLOYMENT, buildRouterDeployment(parts)),
+    desiredChild(DEPLOYMENT, buildRouterDeployment(parts), {
+      handsOverReplicas: parts.leavesReplicas === true,
+    }),
   ]
 }
 

@@ -15,7 +15,10 @@ await t.test('defaults are filled in', async (t) => {
     }),
     { ...native, max: 5, target: 8, upWindowMs: 10_000 },
   )
-  t.same(toScaling({ scaling: { provider: 'None' } }), { provider: 'None' })
+  t.same(toScaling({ scaling: { replicas: -1 } }), native, 'as the API server fills it in')
+  for (const scaling of [{}, { replicas: -1 }]) {
+    t.same(toScaling({ scaling: { provider: 'None', ...scaling } }), { provider: 'None' })
+  }
   t.same(toScaling({ scaling: { provider: 'HPA', maxReplicas: 4 } }), {
     provider: 'HPA',
     min: 1,

@@ -1,4 +1,4 @@
-import type { ModelSpec } from '@tutti/ensemble'
+import { type ModelSpec, REPLICAS_UNSET } from '@tutti/ensemble'
 
 /** Who decides on the replicas, with every default filled in. */
 export type Scaling =
@@ -19,8 +19,8 @@ export type Scaling =
 const DOWN_WINDOW_S = 300
 
 export function toScaling({ scaling = {} }: Pick<ModelSpec, 'scaling'>): Scaling {
-  const { provider = 'Native', replicas } = scaling
-  if (provider === 'None') return { provider, ...(replicas !== undefined && { replicas }) }
+  const { provider = 'Native', replicas = REPLICAS_UNSET } = scaling
+  if (provider === 'None') return { provider, ...(replicas !== REPLICAS_UNSET && { replicas }) }
   const min = scaling.minReplicas ?? 1
   const bounds = { min, max: scaling.maxReplicas ?? min }
   return provider === 'HPA' ? { provider, ...bounds } : toNative(scaling, bounds)

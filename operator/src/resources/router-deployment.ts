@@ -40,6 +40,8 @@ export interface RouterParts {
   readonly namespace: string
   readonly defaults: RouterDefaults
   readonly spec: RouterSpec
+  /** Somebody else writes the replicas of the Deployment, and the operator leaves them. */
+  readonly leavesReplicas?: boolean
 }
 
 /** Of the console, on the loopback of a pod: who may forward ports of pods reaches it, and no pod, Service or ingress does. */
@@ -59,7 +61,7 @@ export function buildRouterDeployment(parts: RouterParts): Desired<Deployment> {
   return {
     metadata: { name: ROUTER_NAMES.router, namespace, labels: ROUTER_LABELS },
     spec: {
-      replicas: replicasOf(parts),
+      ...(parts.leavesReplicas !== true && { replicas: replicasOf(parts) }),
       selector: { matchLabels: ROUTER_SELECTOR },
       // A pod that goes leaves its connections, so another one is there first.
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },

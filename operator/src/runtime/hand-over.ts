@@ -1,13 +1,13 @@
 import {
   type Client,
   type KubeObject,
-  type ManagedFields,
   type ObjectKey,
   type Resource,
   type Stored,
   unlessNotFound,
 } from '@tutti/kube'
 import { FIELD_MANAGER, HANDOVER_MANAGER } from './children.ts'
+import { ownsReplicas } from './replicas-writer.ts'
 
 interface Scaled extends KubeObject {
   readonly spec?: { readonly replicas?: number }
@@ -29,7 +29,7 @@ export async function handOverReplicas(o: HandOverOptions): Promise<void> {
   const { client, resource, key, uid, signal } = o
   const live = await unlessNotFound(client.get(resource, key, { signal }))
   const replicas = live?.spec?.replicas
-  if (live === undefined || replicas === undefined || !ownsReplicas(live)) return
+  if (live === undefined || replicas === undefined || !isOwned(live)) return
   await client.apply(
     resource,
     { metadata: { ...key, uid }, spec: { replicas } },
@@ -37,14 +37,9 @@ export async function handOverReplicas(o: HandOverOptions): Promise<void> {
   )
 }
 
-function ownsReplicas(object: Stored<Scaled>): boolean {
+function isOwned(object: Stored<Scaled>): boolean {
   return (object.metadata.managedFields ?? []).some(
     (entry) =>
-      entry.manager === FIELD_MANAGER && entry.operation === 'Apply' && namesReplicas(entry),
+      entry.manager === FIELD_MANAGER && entry.operation === 'Apply' && ownsReplicas(entry),
   )
-}
-
-function namesReplicas({ fieldsV1 }: ManagedFields): boolean {
-  const spec = fieldsV1?.['f:spec']
-  return typeof spec === 'object' && spec !== null && 'f:replicas' in spec
 }

@@ -111,7 +111,8 @@ async function openCasePlace(
     /** Resolves with it once a condition has this status, and reason if one is given, for its newest generation. */
     condition,
     /** Resolves with the Model or Ensemble once its condition `Ready` is true for its newest generation. */
-    ready: (plural: 'models' | 'ensembles', name: string) => condition(plural, name, 'Ready=True'),
+    ready: (plural: 'models' | 'ensembles' | 'routers', name: string) =>
+      condition(plural, name, 'Ready=True'),
     /** For this namespace. The test's teardown stops it, if the test does not. */
     startOperator: (t: Test, options?: StartOptions) =>
       start(t, server, { ...options, ...o, namespace, system }),

@@ -66,6 +66,7 @@ export {
   Accelerator,
   DEFAULT_DEVICE,
 } from './manifest/model-pods.ts'
+export { REPLICAS_UNSET } from './manifest/model-scaling.ts'
 export { ModelSpec } from './manifest/model-spec.ts'
 export { findRouterProblems, parseManifest } from './manifest/parse-manifest.ts'
 export {

@@ -12,6 +12,7 @@ import { StatusWriter } from '../../runtime/status.ts'
 import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
 import type { Caches } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
+import { ReplicasGuard } from '../replicas-guard.ts'
 import { createModelMetrics } from './metrics.ts'
 import { createModelController } from './model-controller.ts'
 import { createModelReader } from './model-reader.ts'
@@ -42,9 +43,14 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
   const counts = createModelMetrics(o.scrapes, () =>
     caches.models.list().map(({ status }) => status),
   )
+  const guard = new ReplicasGuard({ client, clock })
   const scaler = new ReplicaScaler({
     client: podClient,
-    models: () => caches.models.list().flatMap((model) => toScaled(model, reader)),
+    models: () =>
+      caches.models
+        .list()
+        .flatMap((model) => toScaled(model, reader))
+        .filter(({ key }) => !guard.isLeft(key)),
     onDecision: (key) => controller.enqueue(key),
     scalings: counts.scalings,
     clock,
@@ -57,6 +63,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     reader,
     observer: new PodObserver(podClient),
     scaler,
+    guard,
     applier: new Applier({ client, metrics, caches: children }),
     statuses: new StatusWriter(o),
     counts,

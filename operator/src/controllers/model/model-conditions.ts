@@ -6,6 +6,7 @@ import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-st
 import { loadErrorOf } from './model-failure.ts'
 import { currentPods, type ModelPod, readyVersionsOf } from './model-pods.ts'
 import { asBefore, isLeftAsWas, type ModelWorld } from './model-world.ts'
+import { checkReplicasWriter } from './replicas-condition.ts'
 import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 
 type Check = (world: ModelWorld) => ConditionState
@@ -105,7 +106,8 @@ export const checkDegraded: Check = (world) => {
   if (blocked !== undefined) return blocked
   if (failure !== undefined) return isTrue(failure.reason, toFailureText(failure))
   const { status, reason, message } = checkSchema(world)
-  return status === 'False' ? isTrue(reason, message) : isFalse('AsExpected', 'nothing is wrong')
+  if (status === 'False') return isTrue(reason, message)
+  return checkReplicasWriter(world) ?? isFalse('AsExpected', 'nothing is wrong')
 }
 
 /** What is in the way of children; undefined if nothing is. */

@@ -50,7 +50,7 @@ async function reconcile(
 ): Promise<Result> {
   const model = o.reader.model(key)
   if (model === undefined) {
-    for (const one of [o.applier, o.statuses, o.scaler]) one.forget(key)
+    for (const one of [o.applier, o.statuses, o.scaler, o.guard]) one.forget(key)
     return {}
   }
   // Its children go with it, by their owner references.

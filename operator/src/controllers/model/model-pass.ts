@@ -17,6 +17,7 @@ import type { StatusWriter } from '../../runtime/status.ts'
 import type { ControllerParts } from '../context.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
+import type { ReplicasGuard, ReplicasWriter } from '../replicas-guard.ts'
 import { readTransport } from '../router/read-router.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
@@ -48,6 +49,7 @@ export interface ModelPassOptions
     wanted(key: string, uid: string): number | undefined
     forget(key: string): void
   }
+  readonly guard: ReplicasGuard
   readonly settings: StepSettings
   readonly counts: ModelMetrics
 }
@@ -103,6 +105,7 @@ export class ModelPass {
       template: desired?.template,
       deployment,
       outcomes: synced?.outcomes ?? [],
+      replicasWriter: synced?.replicasWriter,
       pods: await this.#observe(template),
     }
     const stored = await this.#store(facts)
@@ -123,14 +126,12 @@ export class ModelPass {
   async #sync(
     { refusal, spec }: CheckedModel,
     desired: DesiredModel | undefined,
-  ): Promise<SyncResult | undefined> {
+  ): Promise<Synced | undefined> {
     if (refusal !== undefined || desired === undefined || spec?.paused === true) return undefined
-    const { applier, reader, scaler, events } = this.#o
-    const { model, key, signal } = this.#input
-    if (desired.scaling.provider !== 'Native') scaler.forget(key)
+    const { applier, reader, events } = this.#o
+    const { model, signal } = this.#input
     const live = reader.deploymentOf(model)?.spec.replicas
-    const wanted = scaler.wanted(key, model.metadata.uid)
-    const replicas = planReplicas(desired.scaling, { live, wanted })
+    const { replicas, replicasWriter } = await this.#planReplicas(desired)
     const { parts, scaling, podTemplate } = desired
     const children = buildModelChildren(parts, { scaling, replicas, podTemplate })
     const synced = await applier.sync(this.#owner, children, {
@@ -141,7 +142,22 @@ export class ModelPass {
     if (live !== undefined && now !== undefined && replicas !== undefined && live !== now) {
       events.record(replicasChanged(model, live, now))
     }
-    return synced
+    return { ...synced, replicasWriter }
+  }
+
+  /** The replicas to write; none where they are left to somebody else. */
+  async #planReplicas({ scaling }: DesiredModel): Promise<PlannedReplicas> {
+    const { reader, scaler, guard } = this.#o
+    const { model, key, signal } = this.#input
+    if (scaling.provider !== 'Native') scaler.forget(key)
+    const deployment = reader.deploymentOf(model)
+    const live = deployment?.spec.replicas
+    const planned = planReplicas(scaling, { live, wanted: scaler.wanted(key, model.metadata.uid) })
+    const replicasWriter = await guard.find({ key, deployment, planned, signal })
+    if (replicasWriter === undefined) return { replicas: planned }
+    // What was decided before is no measure for the time after.
+    scaler.forget(key)
+    return { replicas: undefined, replicasWriter }
   }
 
   /** What runs in pods is not trusted to answer: no other namespace waits for it. */
@@ -220,6 +236,13 @@ function toOutcomes(model: Stored<ModelObject>, error: unknown): readonly ChildO
   if (error === undefined) return []
   return [{ resource: CONTROLLER_REVISION, key: keyOf(model), result: 'failed', error }]
 }
+
+interface PlannedReplicas {
+  readonly replicas: number | undefined
+  readonly replicasWriter?: ReplicasWriter | undefined
+}
+
+type Synced = SyncResult & Pick<PlannedReplicas, 'replicasWriter'>
 
 /** Messages name pods, which come and go. */
 function reasonOf({ reason }: { readonly reason: string }): string {

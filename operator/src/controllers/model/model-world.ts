@@ -7,6 +7,7 @@ import type { ChildOutcome } from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { ConditionState } from '../condition-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
+import type { ReplicasWriter } from '../replicas-guard.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
 import type { Refusal } from './check-model.ts'
 import { templateOf } from './deployment-state.ts'
@@ -30,6 +31,8 @@ export interface ModelWorld {
   readonly deployment?: DeploymentState | undefined
   /** Results of the desired children. */
   readonly outcomes: readonly ChildOutcome[]
+  /** Somebody else to whom the replicas of the Deployment are left. */
+  readonly replicasWriter?: ReplicasWriter | undefined
   readonly pods: readonly ModelPod[]
   /** What routers may use. */
   readonly accepted: readonly VersionRevision[]

@@ -24,7 +24,12 @@ const BLOCKED_MS = 10_000
  * @returns milliseconds; undefined if there is nothing to wait for.
  */
 export function toNextLook(world: ModelWorld, epochMs: number): number | undefined {
-  const delays = [toGateDelayMs(world, epochMs), toLoadingDelayMs(world), toBlockedDelayMs(world)]
+  const delays = [
+    toGateDelayMs(world, epochMs),
+    toLoadingDelayMs(world),
+    toBlockedDelayMs(world),
+    world.replicasWriter?.againMs,
+  ]
   const known = delays.filter((delayMs) => delayMs !== undefined)
   return known.length === 0 ? undefined : Math.min(...known)
 }

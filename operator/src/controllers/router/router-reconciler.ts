@@ -13,7 +13,11 @@ import {
   buildExposure,
   buildRouterSet,
 } from '../../resources/build-router-set.ts'
-import { type RouterDefaults, replicasOf } from '../../resources/router-deployment.ts'
+import {
+  type RouterDefaults,
+  type RouterParts,
+  replicasOf,
+} from '../../resources/router-deployment.ts'
 import type { Exposed } from '../../resources/router-edge.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import type { Applier } from '../../runtime/apply.ts'
@@ -26,7 +30,9 @@ import type { StatusWriter } from '../../runtime/status.ts'
 import { INDEX, namespaceOfKey, rivalOf } from '../caches.ts'
 import { findChildProblem } from '../child-problem.ts'
 import type { ControllerParts } from '../context.ts'
+import type { DeploymentRecord } from '../kept-objects.ts'
 import { parseSpec } from '../read-spec.ts'
+import { ReplicasGuard, toWriterText } from '../replicas-guard.ts'
 import { SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
 import { eventsOfRouter, settingsTakenOver } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
@@ -41,7 +47,7 @@ import {
 } from './router-need.ts'
 import { findPodTrouble } from './router-pods.ts'
 import { summarizeRouter } from './router-status.ts'
-import type { RouterTrouble } from './router-trouble.ts'
+import { type RouterTrouble, routerKeyOf } from './router-trouble.ts'
 import { isPassing, type Tenancy, toCredentialTrouble } from './tenant-credential.ts'
 import { isUntouched } from './untouched.ts'
 
@@ -77,12 +83,14 @@ export class RouterReconciler {
   readonly #need: RouterNeed
   readonly #troublePollMs: number
   readonly #issuer: IssuerKeys
+  readonly #guard: ReplicasGuard
 
   constructor(o: RouterReconcilerOptions) {
     this.#o = o
     this.#troublePollMs = o.troublePollMs ?? TROUBLE_POLL_MS
     this.#need = new RouterNeed(o)
     this.#issuer = new IssuerKeys(o)
+    this.#guard = new ReplicasGuard(o)
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
@@ -92,7 +100,7 @@ export class RouterReconciler {
     const router = caches.routers.get(key)
     const isUsed = this.#need.isUsed(namespace)
     if (router === undefined && !isUsed) {
-      for (const one of [applier, statuses]) one.forget(key)
+      for (const one of [applier, statuses, this.#guard]) one.forget(key)
       this.#need.forget(namespace)
       return {}
     }
@@ -118,7 +126,7 @@ export class RouterReconciler {
   async #look(router: Router, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
     const { namespace = '', generation = 0 } = router.metadata
     const { statuses, events, views, clock, caches } = this.#o
-    const { deployments, services, pods } = caches
+    const { services, pods } = caches
     const found = await this.#ensure(router, signal)
     if (found === undefined) return {}
     const before = statuses.current(router)
@@ -126,7 +134,7 @@ export class RouterReconciler {
       generation,
       trouble: found.trouble,
       ...this.#replicasOf(router),
-      deployment: deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router })),
+      deployment: this.#deploymentIn(namespace),
       hasServices: SERVICES.every((name) => services.get(toKeyString({ namespace, name }))),
       pods: pods.byIndex(INDEX.router, namespace),
       views: await withoutSlot(() => views.look(namespace, { maxAgeMs: AGED_MS, signal })),
@@ -225,12 +233,27 @@ export class RouterReconciler {
       if (from !== undefined) events.record(settingsTakenOver(router, from))
       return 'changed'
     }
-    const { spec, problem } = readRouter(router, defaults)
-    if (problem !== undefined)
-      return { reason: 'RouterSettingsInvalid', message: `spec.${problem}` }
-    const children = buildRouterSet({ namespace, defaults, spec }, exposed)
+    const { spec, problem: invalid } = readRouter(router, defaults)
+    if (invalid !== undefined)
+      return { reason: 'RouterSettingsInvalid', message: `spec.${invalid}` }
+    const parts = { namespace, defaults, spec }
+    const writer = await this.#findWriter(parts, signal)
+    const children = buildRouterSet({ ...parts, leavesReplicas: writer !== undefined }, exposed)
     const owner = { resource: ROUTER, object: router }
-    return findChildProblem(await applier.sync(owner, children, { signal }), REASONS)
+    const problem = findChildProblem(await applier.sync(owner, children, { signal }), REASONS)
+    return problem ?? writer
+  }
+
+  /** Somebody else who writes the replicas of the Deployment, to whom they are left. */
+  async #findWriter(parts: RouterParts, signal: AbortSignal): Promise<RouterTrouble | undefined> {
+    const key = routerKeyOf(parts.namespace)
+    const deployment = this.#deploymentIn(parts.namespace)
+    const planned = replicasOf(parts)
+    const writer = await this.#guard.find({ key, deployment, planned, signal })
+    if (writer === undefined || deployment === undefined) return undefined
+    const text = toWriterText(writer, deployment)
+    const message = `${text}; want it deleted, and replicas ${planned} of the Router changed if they are not enough`
+    return { reason: 'ReplicasNotOwned', message }
   }
 
   /** What clients call an Ensemble leads to the one that has the name, which may want a token: a rival is left out. */
@@ -257,9 +280,13 @@ export class RouterReconciler {
   }
 
   #podTroubleOf({ metadata: { namespace = '' } }: Router): RouterTrouble | undefined {
-    const { deployments, pods } = this.#o.caches
-    const deployment = deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
-    return findPodTrouble(deployment, pods.byIndex(INDEX.router, namespace))
+    const { pods } = this.#o.caches
+    return findPodTrouble(this.#deploymentIn(namespace), pods.byIndex(INDEX.router, namespace))
+  }
+
+  #deploymentIn(namespace: string): Stored<DeploymentRecord> | undefined {
+    const { deployments } = this.#o.caches
+    return deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
   }
 }
 

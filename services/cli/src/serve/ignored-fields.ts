@@ -1,4 +1,9 @@
-import type { EnsembleManifest, Manifest, ModelManifest } from '@tutti/ensemble'
+import {
+  type EnsembleManifest,
+  type Manifest,
+  type ModelManifest,
+  REPLICAS_UNSET,
+} from '@tutti/ensemble'
 
 /** Fields of a Model that are about pods, and have no effect in one process. docs/serving-manifests.md lists them. */
 export const IGNORED_MODEL_FIELDS = [
@@ -22,10 +27,20 @@ export const IGNORED_STEP_FIELDS = ['hedge'] as const satisfies readonly (keyof 
 
 /** The fields that a manifest sets and that have no effect in one process. */
 export function ignoredFields({ kind, spec }: Manifest): readonly string[] {
-  if (kind === 'Model') return IGNORED_MODEL_FIELDS.filter((name) => spec[name] !== undefined)
+  if (kind === 'Model') {
+    return IGNORED_MODEL_FIELDS.filter(
+      (name) => spec[name] !== undefined && !isFilledIn(name, spec),
+    )
+  }
   const { steps } = spec
   return [
     ...IGNORED_ENSEMBLE_FIELDS.filter((name) => spec[name] !== undefined),
     ...IGNORED_STEP_FIELDS.filter((name) => steps.some((step) => step[name] !== undefined)),
   ]
+}
+
+/** True for `scaling` as the API server fills it in, which `kubectl get -o yaml` shows of every Model. */
+function isFilledIn(name: string, { scaling = {} }: ModelManifest['spec']): boolean {
+  const { replicas, ...others } = scaling
+  return name === 'scaling' && replicas === REPLICAS_UNSET && Object.keys(others).length === 0
 }

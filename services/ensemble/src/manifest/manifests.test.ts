@@ -133,7 +133,7 @@ await t.test(
         /got minReplicas 3, want at most maxReplicas 2/,
       ],
       [{ scaling: { provider: 'None', minReplicas: 1 } }, /takes `replicas` only/],
-      [{ scaling: { replicas: 1 } }, /got it with the provider Native, which decides on replicas/],
+      [{ scaling: { replicas: 1 } }, /got 1 with the provider Native, which decides on replicas/],
       [{ scaling: { provider: 'HPA' } }, /^spec\.scaling\.metrics: got none, want metrics/],
       [{ scaling: { provider: 'HPA', target: 1 } }, /^spec\.scaling\.target: /],
       [{ scaling: { behavior: { scaleUp: { selectPolicy: 'Max' } } } }, /takes stabilization/],

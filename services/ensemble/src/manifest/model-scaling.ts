@@ -8,6 +8,12 @@ import { dnsLabel, Quantity, whole } from './fields.ts'
 
 const MAX_REPLICAS = 1000
 
+/**
+ * The `replicas` of a Model that says nothing of them. The API server fills it in, because the scale subresource answers 500 for
+ * an object without a number.
+ */
+export const REPLICAS_UNSET = -1
+
 const LabelSelector = z.strictObject({
   matchLabels: mapOf(text({ max: 63 }), { max: 16 }).optional(),
   matchExpressions: listAtomic(
@@ -113,10 +119,12 @@ const ScalingFields = z.strictObject({
     'Most replicas. Default `minReplicas`. Not with the provider None.',
   ).optional(),
   replicas: whole(
-    0,
+    REPLICAS_UNSET,
     MAX_REPLICAS,
-    'Replicas with the provider None; what `kubectl scale` and an autoscaler of your own write. Absent: the number is left as it is.',
-  ).optional(),
+    'Replicas with the provider None; what `kubectl scale` and an autoscaler of your own at the Model write. -1: the number is left as it is. Default -1.',
+  )
+    .meta({ default: REPLICAS_UNSET })
+    .optional(),
   target: whole(
     1,
     1_000_000,
@@ -134,6 +142,8 @@ const ScalingFields = z.strictObject({
 
 const providerOf = (scaling: Scaling): string => scaling.provider ?? 'Native'
 const PROVIDER = "(has(self.provider) ? self.provider : 'Native')"
+
+const DECIDES_ITSELF = `which decides on replicas itself: want minReplicas and maxReplicas, and ${REPLICAS_UNSET} here; or the provider None, for an autoscaler of your own`
 
 const hasOnlyWindow = (rules: z.infer<typeof ScalingRules> | undefined): boolean =>
   [rules?.selectPolicy, rules?.policies, rules?.tolerance].every((x) => x === undefined)
@@ -159,14 +169,13 @@ export const ModelScaling = cel(
       [s.minReplicas, s.maxReplicas, s.target, s.metrics, s.behavior].every((x) => x === undefined),
   },
   {
-    rule: `!has(self.replicas) || ${PROVIDER} == 'None'`,
+    rule: `!has(self.replicas) || self.replicas == ${REPLICAS_UNSET} || ${PROVIDER} == 'None'`,
     message:
       'want `replicas` with the provider None only; Native and HPA take minReplicas, maxReplicas',
-    messageExpression: `'got it with the provider ' + ${PROVIDER} + ', which decides on replicas itself: want minReplicas and maxReplicas, or the provider None'`,
-    text: (s) =>
-      `got it with the provider ${providerOf(s)}, which decides on replicas itself: want minReplicas and maxReplicas, or the provider None`,
+    messageExpression: `'got ' + string(self.replicas) + ' with the provider ' + ${PROVIDER} + ', ${DECIDES_ITSELF}'`,
+    text: (s) => `got ${s.replicas} with the provider ${providerOf(s)}, ${DECIDES_ITSELF}`,
     field: 'replicas',
-    holds: (s) => s.replicas === undefined || providerOf(s) === 'None',
+    holds: (s) => (s.replicas ?? REPLICAS_UNSET) === REPLICAS_UNSET || providerOf(s) === 'None',
   },
   {
     rule: `!has(self.target) || ${PROVIDER} != 'HPA'`,
@@ -194,5 +203,7 @@ export const ModelScaling = cel(
       providerOf(s) === 'HPA' ||
       (hasOnlyWindow(s.behavior?.scaleUp) && hasOnlyWindow(s.behavior?.scaleDown)),
   },
-).describe('How the number of replicas is decided, and its bounds.')
+)
+  .meta({ default: {} })
+  .describe('How the number of replicas is decided, and its bounds.')
 export type ModelScaling = z.infer<typeof ModelScaling>
