@@ -226,11 +226,11 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
     const scaling = { provider: 'None', minReplicas: null, maxReplicas: null }
     await steps.change('model', 'first', { scaling })
     for (const replicas of [3, 1]) {
-      const scale = ['deployment/first-step', `--replicas=${replicas}`, `--namespace=${SPACE}`]
+      const scale = ['model/first', `--replicas=${replicas}`, `--namespace=${SPACE}`]
       await kubectl('scale', ...scale)
       await steps.settled(STEPS.first, replicas)
     }
-    const two = { provider: 'Native', minReplicas: 2, maxReplicas: 2 }
+    const two = { provider: 'Native', replicas: null, minReplicas: 2, maxReplicas: 2 }
     await steps.change('model', 'first', { scaling: two })
     await steps.settled(STEPS.first, 2)
   })

@@ -93,6 +93,7 @@ function cellText(description: unknown): string {
 function describeType(node: StructuralSchema): string {
   const bound = (key: string): string => `at most ${Number(node[key])}`
   if (node['x-kubernetes-int-or-string'] === true) return 'int or string'
+  if (node['type'] === undefined) return 'number or string'
   if (Array.isArray(node['enum'])) return node['enum'].join(', ')
   switch (node['type']) {
     case 'integer':

@@ -67,6 +67,7 @@ function structural(json: unknown, path: string): StructuralSchema {
   if (node['additionalProperties'] === false) delete node['additionalProperties']
   for (const key of ['minItems', 'minLength']) if (node[key] === 0) delete node[key]
   if (node['x-kubernetes-int-or-string'] === true) return intOrString(node, path)
+  if (isNumberOrText(node)) return numberOrText(node, path)
   if (node['x-kubernetes-preserve-unknown-fields'] === true) delete node['additionalProperties']
   for (const key of Object.keys(node)) {
     assert(KNOWN.has(key) && key !== 'anyOf', `${path}: a CRD has no keyword '${key}' here`)
@@ -114,6 +115,25 @@ function intOrString(node: StructuralSchema, path: string): StructuralSchema {
     `${path}: a number or text wants an int32 and a text`,
   )
   return { ...rest, ...bounds, anyOf: [{ type: 'integer' }, { type: 'string' }] }
+}
+
+function isNumberOrText(node: StructuralSchema): boolean {
+  return node['x-kubernetes-preserve-unknown-fields'] === true && node['anyOf'] !== undefined
+}
+
+/** A node without a type, which takes fractions too: what is neither a number nor a text is shut out by bounds that nothing fits. */
+function numberOrText({ anyOf, ...rest }: StructuralSchema, path: string): StructuralSchema {
+  assert(Array.isArray(anyOf), `${path}: a number or text wants two alternatives`)
+  const [number, text] = anyOf.map((alternative) => asNode(alternative, path))
+  const { minimum, maximum } = number ?? {}
+  assert(
+    number?.['type'] === 'number' && minimum !== undefined && maximum !== undefined,
+    `${path}: a number or text wants a number with bounds`,
+  )
+  const { type, ...shape } = structural(text, path)
+  assert(type === 'string', `${path}: a number or text wants a text`)
+  const noOther = { minItems: 1, maxItems: 0, minProperties: 1, maxProperties: 0 }
+  return { ...rest, minimum, maximum, ...shape, ...noOther, not: { enum: [true, false] } }
 }
 
 function checkBounds(node: StructuralSchema, path: string): void {

@@ -148,7 +148,7 @@ await t.test('replicas are written only where the operator owns them', async (t)
       metrics,
     },
   })
-  t.notOk('replicas' in deployment({ scaling: { provider: 'None' } }).spec)
+  t.equal(deployment({ scaling: { provider: 'None' } }, { live: 3 }).spec.replicas, 1)
   t.equal(deployment({ scaling: { provider: 'None', replicas: 0 } }).spec.replicas, 0)
   t.equal(deployment({ scaling: { maxReplicas: 4 } }, { live: 3 }).spec.replicas, 3)
 })

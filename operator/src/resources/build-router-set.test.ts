@@ -100,7 +100,7 @@ await t.test('the spec reaches the pods', async (t) => {
         nodeSelector: { disk: 'fast' },
         tolerations: [{ key: 'a', operator: 'Exists' }],
         maxInFlightRequests: 7,
-        maxInFlightBytes: 8,
+        maxInFlightBytes: '8Ki',
         timeouts: { drain: '90s500ms' },
         logVerbose: 1,
       },
@@ -116,7 +116,7 @@ await t.test('the spec reaches the pods', async (t) => {
   t.match(main, { image: 'other:1', resources: { limits: { memory: '4Gi' } } })
   t.equal(valueOf('--exit-timeout-secs'), '91')
   t.equal(valueOf('--max-inflight-requests'), '7')
-  t.equal(valueOf('--max-inflight-bytes'), '8')
+  t.equal(valueOf('--max-inflight-bytes'), '8192')
   t.equal(valueOf('--log-verbose'), '1')
   t.equal(valueOf('--repository-name'), 'ns')
   t.ok(args.includes('--kubernetes'))

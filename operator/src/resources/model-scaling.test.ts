@@ -15,9 +15,10 @@ await t.test('defaults are filled in', async (t) => {
     }),
     { ...native, max: 5, target: 8, upWindowMs: 10_000 },
   )
-  t.same(toScaling({ scaling: { replicas: -1 } }), native, 'as the API server fills it in')
-  for (const scaling of [{}, { replicas: -1 }]) {
-    t.same(toScaling({ scaling: { provider: 'None', ...scaling } }), { provider: 'None' })
+  t.same(toScaling({ scaling: { replicas: 1 } }), native, 'as the API server fills it in')
+  for (const scaling of [{}, { replicas: 1 }]) {
+    const none = { provider: 'None', replicas: 1 }
+    t.same(toScaling({ scaling: { provider: 'None', ...scaling } }), none)
   }
   t.same(toScaling({ scaling: { provider: 'HPA', maxReplicas: 4 } }), {
     provider: 'HPA',
@@ -34,13 +35,12 @@ await t.test('a change of the provider makes no jump', async (t) => {
   t.equal(planReplicas(native, { live: 4, wanted: 2 }), 2)
   t.equal(planReplicas(native, { live: 4, wanted: 9 }), 5)
   t.equal(planReplicas({ provider: 'HPA', min: 1, max: 4 }, { live: 3, wanted: 2 }), undefined)
-  t.equal(planReplicas({ provider: 'None' }, { live: 3 }), undefined)
   t.equal(planReplicas({ provider: 'None', replicas: 0 }, { live: 3 }), 0)
 })
 
 await t.test('where there may be several pods', async (t) => {
   t.notOk(mayHaveSeveral(toScaling({})))
   t.ok(mayHaveSeveral(toScaling({ scaling: { maxReplicas: 2 } })))
-  t.ok(mayHaveSeveral({ provider: 'None' }))
+  t.ok(mayHaveSeveral({ provider: 'None', replicas: 2 }))
   t.notOk(mayHaveSeveral({ provider: 'None', replicas: 1 }))
 })

@@ -1,4 +1,4 @@
-import { type ModelSpec, REPLICAS_UNSET } from '@tutti/ensemble'
+import { DEFAULT_REPLICAS, type ModelSpec } from '@tutti/ensemble'
 
 /** Who decides on the replicas, with every default filled in. */
 export type Scaling =
@@ -13,14 +13,13 @@ export type Scaling =
       readonly downWindowMs: number
     }
   | { readonly provider: 'HPA'; readonly min: number; readonly max: number }
-  /** `replicas` absent: somebody else writes the number. */
-  | { readonly provider: 'None'; readonly replicas?: number }
+  | { readonly provider: 'None'; readonly replicas: number }
 
 const DOWN_WINDOW_S = 300
 
 export function toScaling({ scaling = {} }: Pick<ModelSpec, 'scaling'>): Scaling {
-  const { provider = 'Native', replicas = REPLICAS_UNSET } = scaling
-  if (provider === 'None') return { provider, ...(replicas !== REPLICAS_UNSET && { replicas }) }
+  const { provider = 'Native', replicas = DEFAULT_REPLICAS } = scaling
+  if (provider === 'None') return { provider, replicas }
   const min = scaling.minReplicas ?? 1
   const bounds = { min, max: scaling.maxReplicas ?? min }
   return provider === 'HPA' ? { provider, ...bounds } : toNative(scaling, bounds)
@@ -65,5 +64,5 @@ export function clamp(
 
 /** True if there may be more than one pod, so that a drain of a node could take the last but one. */
 export function mayHaveSeveral(scaling: Scaling): boolean {
-  return scaling.provider === 'None' ? (scaling.replicas ?? 2) > 1 : scaling.max > 1
+  return scaling.provider === 'None' ? scaling.replicas > 1 : scaling.max > 1
 }

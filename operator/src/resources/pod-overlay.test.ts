@@ -54,14 +54,12 @@ await t.test('what stands for one choice of several is replaced as a whole', asy
   t.same(spec.volumes, [{ name: 'tmp', persistentVolumeClaim: { claimName: 'scratch' } }])
 })
 
-await t.test('objects are merged, tolerations joined, null takes a field away', async (t) => {
+await t.test('objects are merged, tolerations joined', async (t) => {
   const spec = overlayPodSpec(BASE, {
-    automountServiceAccountToken: null,
     tolerations: [{ key: 'spot', operator: 'Exists' }],
     containers: [{ name: 'main', securityContext: { readOnlyRootFilesystem: false } }],
     priorityClassName: 'high',
   })
-  t.notOk('automountServiceAccountToken' in spec)
   t.same(
     spec.tolerations?.map(({ key }) => key),
     ['gpu', 'spot'],
@@ -71,6 +69,31 @@ await t.test('objects are merged, tolerations joined, null takes a field away', 
     capabilities: { drop: ['ALL'] },
   })
   t.match(spec, { priorityClassName: 'high' })
+})
+
+await t.test('$patch deletes and replaces, as in a strategic merge patch', async (t) => {
+  const gone = { $patch: 'delete' }
+  const only = { $patch: 'replace' }
+  const overlay = (fields: object) => overlayPodSpec(BASE, { ...fields })
+  const ofMain = (fields: object) => main(overlay({ containers: [{ name: 'main', ...fields }] }))
+  t.notOk('securityContext' in (ofMain({ securityContext: gone }) ?? {}))
+  t.same(ofMain({ securityContext: { ...only, runAsUser: 1 } })?.securityContext, { runAsUser: 1 })
+  const capabilities = { readOnlyRootFilesystem: true, capabilities: {} }
+  t.same(ofMain({ securityContext: { capabilities: only } })?.securityContext, capabilities)
+  t.same(
+    ofMain({
+      env: [
+        { name: 'HOME', ...gone },
+        { name: 'A', value: 'b' },
+      ],
+    })?.env,
+    [{ name: 'A', value: 'b' }],
+  )
+  t.same(ofMain({ env: [only, { name: 'A', value: 'b' }] })?.env, [{ name: 'A', value: 'b' }])
+  t.same(overlay({ tolerations: [only, { key: 'spot' }] }).tolerations, [{ key: 'spot' }])
+  t.same(overlay({ volumes: [only] }).volumes, [])
+  t.same(overlay({ affinity: gone }), BASE, 'what was not there')
+  t.same(overlay({ affinity: { ...only, a: 1 } }), { ...BASE, affinity: { a: 1 } })
 })
 
 await t.test(

@@ -2,6 +2,9 @@ import type { PodSpec } from '@tutti/kube'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
+/** The directive of a strategic merge patch. */
+const PATCH = '$patch'
+
 /** By what the elements of a list are told apart; lists that are not here are replaced. */
 const KEYS: Readonly<Record<string, string>> = {
   containers: 'name',
@@ -26,7 +29,8 @@ const JOINED: ReadonlySet<string> = new Set(['tolerations'])
 
 /**
  * The pod spec with what a user wants beyond it: objects are merged, lists by name or what stands for it, other lists and values
- * are replaced; null takes a field away. The API server checks the result.
+ * are replaced. `$patch`, as in a strategic merge patch, deletes an object or an element, or replaces what was there. The API server
+ * checks the result.
  */
 export function overlayPodSpec(spec: PodSpec, overlay: JsonObject | undefined): PodSpec {
   if (overlay === undefined) return spec
@@ -37,15 +41,23 @@ export function overlayPodSpec(spec: PodSpec, overlay: JsonObject | undefined): 
 function mergeObjects(base: JsonObject, overlay: JsonObject): JsonObject {
   const merged: Record<string, unknown> = { ...base }
   for (const [field, value] of Object.entries(overlay)) {
-    if (value === null) delete merged[field]
+    if (isDeleted(value)) delete merged[field]
     else merged[field] = merge(field, base[field], value)
   }
   return merged
 }
 
 function merge(field: string, base: unknown, overlay: unknown): unknown {
-  if (Array.isArray(base) && Array.isArray(overlay)) return mergeLists(field, base, overlay)
-  return isObject(base) && isObject(overlay) ? mergeObjects(base, overlay) : overlay
+  if (Array.isArray(overlay)) {
+    const elements = overlay.filter((element) => !isReplacing(element))
+    const isMerged = Array.isArray(base) && elements.length === overlay.length
+    const list = isMerged ? mergeLists(field, base, elements) : elements
+    return list.filter((element) => !isDeleted(element))
+  }
+  if (!isObject(overlay)) return overlay
+  const { [PATCH]: how, ...fields } = overlay
+  if (how === 'replace') return fields
+  return isObject(base) ? mergeObjects(base, overlay) : overlay
 }
 
 function mergeLists(
@@ -67,13 +79,24 @@ function mergeLists(
     const id = keyOf(element, key)
     const index = indexes.get(id)
     if (index !== undefined) {
-      merged[index] = WHOLE.has(field) ? element : merge('', merged[index], element)
+      const isWhole = WHOLE.has(field) || isDeleted(element)
+      merged[index] = isWhole ? element : merge('', merged[index], element)
       continue
     }
     indexes.set(id, merged.length)
     merged.push(element)
   }
   return merged
+}
+
+/** True for what takes away an object, or the element of a list with the same name. */
+function isDeleted(value: unknown): boolean {
+  return isObject(value) && value[PATCH] === 'delete'
+}
+
+/** True for the element that only says that a list keeps nothing of what was there. */
+function isReplacing(element: unknown): boolean {
+  return isObject(element) && element[PATCH] === 'replace' && Object.keys(element).length === 1
 }
 
 function keyOf(element: unknown, key: string): unknown {

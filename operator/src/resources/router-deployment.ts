@@ -1,4 +1,4 @@
-import { type RouterConsole, type RouterSpec, toMilliseconds } from '@tutti/ensemble'
+import { type RouterConsole, type RouterSpec, toBytes, toMilliseconds } from '@tutti/ensemble'
 import type { Container, Deployment, Desired, PodSpec } from '@tutti/kube'
 import { toPlain } from './plain.ts'
 import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './router-names.ts'
@@ -149,7 +149,10 @@ function toArgs(parts: RouterParts): readonly string[] {
     ...numberFlag('--edge-http-port', EDGE_PORTS.edgeHttp),
     ...numberFlag('--exit-timeout-secs', drainSecondsOf(parts)),
     ...numberFlag('--max-inflight-requests', maxInFlightRequests),
-    ...numberFlag('--max-inflight-bytes', maxInFlightBytes),
+    ...numberFlag(
+      '--max-inflight-bytes',
+      maxInFlightBytes === undefined ? undefined : toBytes(maxInFlightBytes),
+    ),
     ...numberFlag('--log-verbose', logVerbose),
     ...consoleArgs(consoleOf(parts)),
     ...defaults.metricsConfig.map((one) => `--metrics-config=${one}`),

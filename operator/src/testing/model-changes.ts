@@ -145,8 +145,8 @@ const POD_SPEC = changes(
     { initContainers: [{ name: 'before', image: 'models.example/before:1' }] },
     { volumes: [{ name: 'tmp', emptyDir: { sizeLimit: '1Gi' } }] },
     { terminationGracePeriodSeconds: 90 },
-    { topologySpreadConstraints: null },
-    { securityContext: { fsGroup: null } },
+    { topologySpreadConstraints: [{ $patch: 'replace' }] },
+    { securityContext: { $patch: 'replace', seccompProfile: { type: 'RuntimeDefault' } } },
   ].map((spec) => ['podTemplate.spec', undefined, spec] as const),
 )
 

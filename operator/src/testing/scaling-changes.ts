@@ -149,8 +149,8 @@ export const SCALING_CHANGES: readonly FieldChange[] = [
   ...changes({}, [
     ['scaling.minReplicas', 1, 2],
     ['scaling.maxReplicas', undefined, 2],
-    ['scaling.provider', undefined, 'None'],
   ]),
+  change({ at: 'scaling' }, ['scaling.provider', undefined, 'None']),
   ...changes({ scaling: { provider: 'None' } }, [['scaling.replicas', 1, 2]]),
   change({ at: 'scaling' }, ['scaling.maxReplicas', 2, 3]),
   change({ at: 'scaling' }, ['scaling.target', undefined, 4], { scaling: { maxReplicas: 3 } }),

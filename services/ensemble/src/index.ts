@@ -43,7 +43,7 @@ export { EnsembleExpose, type ExposeAuth, type ExposeIdentity } from './manifest
 export { ACCEPTED_REASONS } from './manifest/ensemble-fault.ts'
 export { modelOfStep } from './manifest/ensemble-graph.ts'
 export { EnsembleSpec } from './manifest/ensemble-spec.ts'
-export { toMilliseconds } from './manifest/fields.ts'
+export { toBytes, toMilliseconds } from './manifest/fields.ts'
 export { fromModelConfig } from './manifest/from-model-config.ts'
 export {
   API_VERSION,
@@ -66,7 +66,7 @@ export {
   Accelerator,
   DEFAULT_DEVICE,
 } from './manifest/model-pods.ts'
-export { REPLICAS_UNSET } from './manifest/model-scaling.ts'
+export { DEFAULT_REPLICAS } from './manifest/model-scaling.ts'
 export { ModelSpec } from './manifest/model-spec.ts'
 export { findRouterProblems, parseManifest } from './manifest/parse-manifest.ts'
 export {

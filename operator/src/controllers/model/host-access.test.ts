@@ -51,11 +51,11 @@ const maybe = <T>(one: fc.Arbitrary<T>) => fc.option(one, { nil: undefined })
 const context = maybe(
   fc.record(
     {
-      privileged: fc.constantFrom(false, null),
+      privileged: fc.constant(false),
       procMount: fc.constant('Default'),
       runAsUser: fc.nat(),
       capabilities: fc.record(
-        { drop: fc.constant(['ALL']), add: fc.constantFrom([], ['NET_BIND_SERVICE'], null) },
+        { drop: fc.constant(['ALL']), add: fc.constantFrom([], ['NET_BIND_SERVICE']) },
         { requiredKeys: [] },
       ),
       seccompProfile: fc.record({ type: fc.constantFrom('RuntimeDefault', 'Localhost') }),
@@ -73,7 +73,7 @@ const container = fc.record(
     env: fc.array(
       fc.record({ name: fc.constantFrom('hostPID', 'privileged'), value: fc.string() }),
     ),
-    ports: fc.array(fc.record({ containerPort: fc.nat(), hostPort: fc.constantFrom(0, null) })),
+    ports: fc.array(fc.record({ containerPort: fc.nat(), hostPort: fc.constant(0) })),
     livenessProbe: fc.record({ httpGet: fc.record({ port: fc.nat(), host: fc.constant('') }) }),
     securityContext: context,
   },
@@ -82,15 +82,18 @@ const container = fc.record(
 
 const harmless: fc.Arbitrary<Json> = fc.record(
   {
-    hostNetwork: fc.constantFrom(false, null),
-    hostPID: fc.constantFrom(false, null),
+    hostNetwork: fc.constant(false),
+    hostPID: fc.constant(false),
     nodeSelector: fc.record({ hostPID: fc.string(), hostPath: fc.string() }),
     securityContext: context,
-    volumes: fc.array(fc.record({ name: fc.string(), hostPath: fc.constant(null) })),
+    volumes: fc.array(fc.record({ name: fc.string(), emptyDir: fc.constant({}) })),
     containers: fc.array(container, { maxLength: 3 }),
     initContainers: fc.array(container, { maxLength: 3 }),
     ephemeralContainers: fc.array(container, { maxLength: 3 }),
-    anything: fc.jsonValue(),
+    // A null is refused whatever it is for.
+    anything: fc
+      .jsonValue()
+      .map((value): unknown => JSON.parse(JSON.stringify(value), (_, part) => part ?? 0)),
   },
   { requiredKeys: [] },
 )
@@ -132,17 +135,24 @@ await t.test('wherever one field uses the node, the condition names it', async (
   )
 })
 
+const GONE = { $patch: 'delete' }
+const ONLY = { $patch: 'replace' }
+
 /** Fields and places that are of interest, with what takes our own away. */
 const attempt = fc.oneof(
   access,
   fc.constantFrom<readonly [string, unknown]>(
-    ['securityContext', null],
-    ['securityContext.seccompProfile', null],
+    ['securityContext', GONE],
+    ['securityContext', ONLY],
+    ['securityContext.$patch', 'replace'],
+    ['securityContext.seccompProfile', GONE],
+    ['securityContext.seccompProfile', ONLY],
     ['securityContext.seccompProfile.type', null],
-    ['containers.0', { name: 'main', securityContext: null }],
-    ['containers.0', { name: 'main', securityContext: { capabilities: null } }],
-    ['containers', null],
-    ['volumes', null],
+    ['containers.0', { name: 'main', ...ONLY }],
+    ['containers.0', { name: 'main', securityContext: GONE }],
+    ['containers.0', { name: 'main', securityContext: { capabilities: ONLY } }],
+    ['containers.0', ONLY],
+    ['volumes.0', ONLY],
   ),
 )
 

@@ -1,4 +1,6 @@
 import type { ModelSpec } from '@tutti/ensemble'
+import type { PodSpec } from '@tutti/kube'
+import { overlayPodSpec } from '../../resources/pod-overlay.ts'
 import { cutText } from '../../runtime/conditions.ts'
 
 /** A field of a Model's `podTemplate` that gives its pods access to their node. */
@@ -78,25 +80,25 @@ export function findHostAccess(podTemplate: ModelSpec['podTemplate']): HostAcces
       if (!allows(value)) return toAccess(place, value, want)
     }
   }
-  const removed = findRemovedProfile(podTemplate?.spec)
-  if (removed !== undefined) return toAccess(removed, null, 'RuntimeDefault or Localhost')
+  if (hasNoProfile(podTemplate?.spec)) {
+    return toAccess(`${PROFILE}.type`, null, 'RuntimeDefault or Localhost')
+  }
   const annotations = Object.entries(podTemplate?.metadata?.annotations ?? {})
   const found = annotations.find(([key, value]) => APP_ARMOR.test(key) && value === 'unconfined')
   if (found === undefined) return undefined
   return toAccess(`.metadata.annotations[${found[0]}]`, found[1], 'runtime/default')
 }
 
-/** Taken away with null, it leaves the pods without the seccomp profile that they have from us, which is `Unconfined`. */
-function findRemovedProfile(spec: unknown): string | undefined {
-  let node = spec
-  let place = '.spec'
-  for (const name of ['securityContext', 'seccompProfile', 'type']) {
-    const { [name]: child }: Readonly<Record<string, unknown>> = Object(node)
-    place += `.${name}`
-    if (child === null) return place
-    node = child
-  }
-  return undefined
+const PROFILE = '.spec.securityContext.seccompProfile'
+const CONFINED: PodSpec = {
+  containers: [],
+  securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+}
+
+/** True if `$patch` leaves the pods without the seccomp profile that they have from us, which is `Unconfined`. */
+function hasNoProfile(spec: Readonly<Record<string, unknown>> | undefined): boolean {
+  const { securityContext }: { securityContext?: unknown } = overlayPodSpec(CONFINED, spec)
+  return Object(Object(securityContext).seccompProfile).type === undefined
 }
 
 function toAccess(place: string, value: unknown, want: string): HostAccess {
@@ -107,7 +109,7 @@ function toAccess(place: string, value: unknown, want: string): HostAccess {
   }
 }
 
-/** Every value there, with its place; null takes a field away, so it is none. */
+/** Every value there, with its place. */
 function* find(
   node: unknown,
   [name, ...rest]: readonly string[],

@@ -301,7 +301,7 @@ await t.test('Models on a real API server', { skip }, async (t) => {
       'yolo',
       (model) => isModelReady(model) && model['status'].desiredReplicas === 4,
     )
-    await cluster.applyModel(namespace, 'yolo', { scaling: { provider: 'None' } })
+    await cluster.applyModel(namespace, 'yolo', { scaling: { provider: 'None', replicas: 4 } })
     await plain.until(autoscaler, (found) => found === undefined)
     t.equal(await replicas(), 4)
     await cluster.applyModel(namespace, 'yolo', { scaling: { minReplicas: 2, maxReplicas: 4 } })

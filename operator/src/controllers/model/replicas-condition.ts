@@ -1,4 +1,3 @@
-import { REPLICAS_UNSET } from '@tutti/ensemble'
 import { type ConditionState, isTrue } from '../condition-state.ts'
 import { toWriterText } from '../replicas-guard.ts'
 import type { ModelWorld } from './model-world.ts'
@@ -7,15 +6,10 @@ import type { ModelWorld } from './model-world.ts'
 export function checkReplicasWriter({
   replicasWriter,
   deployment,
-  scaling,
   model,
 }: ModelWorld): ConditionState | undefined {
   if (replicasWriter === undefined || deployment === undefined) return undefined
-  const { name } = model.metadata
-  const want =
-    scaling?.provider === 'None'
-      ? `scaling.replicas ${REPLICAS_UNSET}`
-      : `scaling.provider None, and an autoscaler best at the Model "${name}"`
+  const want = `want scaling.provider None and the Model "${model.metadata.name}" as its target`
   const text = toWriterText(replicasWriter, deployment)
-  return isTrue('ReplicasNotOwned', `${text}; to let it decide, want ${want}; else delete it`)
+  return isTrue('ReplicasNotOwned', `${text}; to let it decide, ${want}; else delete it`)
 }

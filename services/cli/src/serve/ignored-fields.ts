@@ -1,8 +1,8 @@
 import {
+  DEFAULT_REPLICAS,
   type EnsembleManifest,
   type Manifest,
   type ModelManifest,
-  REPLICAS_UNSET,
 } from '@tutti/ensemble'
 
 /** Fields of a Model that are about pods, and have no effect in one process. docs/serving-manifests.md lists them. */
@@ -42,5 +42,5 @@ export function ignoredFields({ kind, spec }: Manifest): readonly string[] {
 /** True for `scaling` as the API server fills it in, which `kubectl get -o yaml` shows of every Model. */
 function isFilledIn(name: string, { scaling = {} }: ModelManifest['spec']): boolean {
   const { replicas, ...others } = scaling
-  return name === 'scaling' && replicas === REPLICAS_UNSET && Object.keys(others).length === 0
+  return name === 'scaling' && replicas === DEFAULT_REPLICAS && Object.keys(others).length === 0
 }

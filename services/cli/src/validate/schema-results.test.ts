@@ -41,7 +41,10 @@ const WHOLE: readonly Manifest[] = [
     warmup: [
       { name: 'w', batchSize: 1, count: 2, inputs: [{ ...tensor, data: 'File', file: 'f.bin' }] },
     ],
-    resources: { requests: { cpu: '500m', memory: '1Gi' }, limits: { cpu: 2 } },
+    resources: {
+      requests: { cpu: 0.5, memory: '1Gi' },
+      limits: { cpu: 2, memory: 4_294_967_296, 'hugepages-2Mi': '1.5Gi' },
+    },
     accelerator: {
       resourceName: 'nvidia.com/mig-1g.10gb',
       count: 1,
@@ -105,6 +108,7 @@ const WHOLE: readonly Manifest[] = [
         },
       ],
       behavior: {
+        scaleDown: { tolerance: 0.05 },
         scaleUp: { selectPolicy: 'Max', policies: [{ type: 'Pods', value: 1, periodSeconds: 30 }] },
       },
     },
@@ -308,10 +312,21 @@ interface Results {
   readonly server: string
 }
 
+/** What the API server lets in, because its rules do not see it: the operator says it by the condition Accepted. */
+const TOLD =
+  /^spec\.(resources\.(requests|limits): got the key|resources: got devices|scaling\.behavior: got it with the provider|podTemplate\.spec: got null)/
+
 function zodResult(manifest: Manifest): string {
   const kind = manifest['kind'] === 'Model' ? 'Model' : 'Ensemble'
   const parsed = parseManifest(kind, manifest)
   return parsed.success ? '' : toProblemText(parsed.problems)
+}
+
+/** True for a manifest that breaks rules of zod's alone. */
+function isTold({ zod }: Pick<Results, 'zod'>): boolean {
+  return (
+    zod !== '' && zod.split('; spec.').every((one, i) => TOLD.test(i > 0 ? `spec.${one}` : one))
+  )
 }
 
 function cliResult(manifest: Manifest): string {
@@ -326,18 +341,18 @@ async function checkScale(t: Test, { plain }: ApiServer): Promise<void> {
   const target = { type: 'Utilization', averageUtilization: 70 }
   const metrics = [{ type: 'Resource', resource: { name: 'cpu', target } }]
   for (const [scaling, replicas] of [
-    [undefined, -1],
-    [{}, -1],
-    [{ provider: 'Native', maxReplicas: 3 }, -1],
-    [{ provider: 'HPA', metrics }, -1],
-    [{ provider: 'None' }, -1],
+    [undefined, 1],
+    [{}, 1],
+    [{ provider: 'Native', maxReplicas: 3 }, 1],
+    [{ provider: 'HPA', metrics }, 1],
+    [{ provider: 'None' }, 1],
     [{ provider: 'None', replicas: 0 }, 0],
   ] as const) {
     const text = JSON.stringify(scaling)
     const written = modelManifest('scaled', scaling && { scaling })
     const { metadata } = await plain.create(models, written)
     const path = `${models}/scaled`
-    t.match(await plain.get(`${path}/scale`), { spec: { replicas }, status: {} }, text)
+    t.equal((await plain.get(`${path}/scale`))['spec'].replicas ?? 0, replicas, text)
     t.equal((await plain.apply(path, written))['metadata'].generation, metadata.generation, text)
     const { status, body } = await plain.send('PATCH', `${path}/scale`, {
       body: { spec: { replicas: 2 } },
@@ -345,7 +360,7 @@ async function checkScale(t: Test, { plain }: ApiServer): Promise<void> {
     const isRefused =
       scaling === undefined || !('provider' in scaling) || scaling.provider !== 'None'
     t.equal(status, isRefused ? 422 : 200, text)
-    if (isRefused) t.match(body['message'], /got 2 with the provider (Native|HPA), which decides/)
+    if (isRefused) t.match(body['message'], /got it with the provider (Native|HPA), which decides/)
     await plain.delete(path)
   }
 }
@@ -445,9 +460,10 @@ await t.test('zod, the API server and tutti validate agree on every manifest', S
       }
     }),
   )
-  const different = results.filter(
-    ({ zod, cli, server }) => (zod === '') !== (server === '') || (cli === '') !== (server === ''),
-  )
+  const different = results.filter((result) => {
+    const wanted = isTold(result) ? 'told' : result.server
+    return (result.zod === '') !== (wanted === '') || (result.cli === '') !== (wanted === '')
+  })
   t.same(different.slice(0, 5), [], `${different.length} of ${results.length} differ`)
   const accepted = results.filter(({ server }) => server === '').length
   t.ok(accepted > MANIFESTS / 20, `${accepted} accepted`)

@@ -23,7 +23,7 @@ export interface CelRule<T> extends Omit<Validation, 'fieldPath'> {
 
 const VALIDATIONS = 'x-kubernetes-validations'
 
-/** The checks of zod that have a counterpart in the CRD: the generator refuses any other. */
+/** The checks of zod that have a counterpart in the CRD, or that cannot have one (`told`): the generator refuses any other. */
 const mirrored = new WeakSet<object>()
 
 /** True for a check that one of these helpers made. */
@@ -38,6 +38,17 @@ export function cel<T extends z.ZodType>(schema: T, ...rules: readonly CelRule<z
     const check = { holds, text: told ?? (() => rule.message) }
     return mirror(transition(known, validation), check, field?.split('.'))
   }, schema)
+}
+
+/**
+ * Adds a rule that the API server cannot evaluate, because CEL sees no field that has no single type. The condition Accepted tells who
+ * breaks it.
+ */
+export function told<T extends z.ZodType>(
+  schema: T,
+  { field, ...rule }: Required<Pick<CelRule<z.output<T>>, 'holds' | 'text'>> & { field?: string },
+): T {
+  return mirror(schema, rule, field?.split('.'))
 }
 
 /** Adds the rule that an object has one of two members. */

@@ -1,6 +1,6 @@
 import { DATATYPES, isDatatype } from '@tutti/tensor'
 import { z } from 'zod'
-import { cel, celPattern, listAtomic, mapOf, text } from './cel.ts'
+import { cel, celPattern, listAtomic, mapOf, text, told } from './cel.ts'
 
 /*
  * Fields that several kinds share. Every one is bounded: the API server estimates what a rule may cost by the bounds.
@@ -129,18 +129,22 @@ export function isQualifiedName(key: string): boolean {
 /** The CEL counterpart of `isQualifiedName` for the keys of a map. */
 const QUALIFIED_KEYS = `self.all(key, key.size() <= 317 && key.lastIndexOf('/') <= 253 && key.matches(${celPattern(QUALIFIED_NAME)}))`
 
-/** Keys that are qualified names, as Kubernetes demands of labels, annotations and resources. */
-export function withQualifiedKeys<T extends z.ZodType<Readonly<Record<string, unknown>>>>(
-  map: T,
-): T {
-  return cel(map, {
+type AnyMap = Readonly<Record<string, unknown>>
+
+const QUALIFIED = {
+  text: (value: AnyMap) => {
+    const key = Object.keys(value).find((name) => !isQualifiedName(name))
+    return `got the key '${key}', want [PREFIX/]NAME as Kubernetes has it`
+  },
+  holds: (value: AnyMap) => Object.keys(value).every(isQualifiedName),
+}
+
+/** Keys that are qualified names, as Kubernetes demands of labels and annotations. */
+function withQualifiedKeys<T extends z.ZodType<AnyMap>>(map: T): T {
+  return cel<T>(map, {
     rule: QUALIFIED_KEYS,
     message: 'want keys of the form [PREFIX/]NAME as Kubernetes has them',
-    text: (value) => {
-      const key = Object.keys(value).find((name) => !isQualifiedName(name))
-      return `got the key '${key}', want [PREFIX/]NAME as Kubernetes has it`
-    },
-    holds: (value) => Object.keys(value).every(isQualifiedName),
+    ...QUALIFIED,
   })
 }
 
@@ -198,17 +202,65 @@ export function countOrShare(description: string) {
     .describe(description)
 }
 
-/** A resource quantity, e.g. `500m` or `4Gi`. */
-export const Quantity = z
-  .union([
-    z.int().min(0).max(2_147_483_647),
-    text({
-      min: 1,
-      max: 32,
-      pattern: /^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$/,
-      want: 'a quantity, e.g. 500m or 4Gi',
-    }),
-  ])
-  .meta({ 'x-kubernetes-int-or-string': true })
-  .describe('A quantity of Kubernetes, e.g. 500m or 4Gi.')
+const QUANTITY = /^([0-9]+)(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$/
+
+/**
+ * A quantity of Kubernetes: text, or a number as YAML makes it of `0.5`. CRDs have no type for both, so CEL does not see it.
+ *
+ * @param o.min - least number. The API server holds no text against it.
+ */
+function quantityOf(o: { readonly min: number }) {
+  return z
+    .union([
+      z.number().min(o.min).max(Number.MAX_SAFE_INTEGER),
+      text({ min: 1, max: 32, pattern: QUANTITY, want: 'a quantity, e.g. 500m or 4Gi' }),
+    ])
+    .meta({ 'x-kubernetes-preserve-unknown-fields': true })
+}
+
+/** A resource quantity, e.g. `500m`, `0.5` or `4Gi`. */
+export const Quantity = quantityOf({ min: 0 }).describe(
+  'A quantity of Kubernetes, e.g. 500m, 0.5 or 4Gi.',
+)
 export type Quantity = z.infer<typeof Quantity>
+
+/** Quantities by the names of resources. */
+export function quantities(description: string) {
+  const map = mapOf(Quantity, { max: 16 })
+  return told<typeof map>(map, QUALIFIED).describe(description)
+}
+
+const LEAST_BYTES = 1
+
+/** A number of bytes: a number, or a quantity such as 2Gi. */
+export function bytes(description: string) {
+  const field = quantityOf({ min: LEAST_BYTES })
+  return told<typeof field>(field, {
+    text: (value) => `got ${value}, want ${LEAST_BYTES} to ${Number.MAX_SAFE_INTEGER} bytes`,
+    // What is no quantity is told by the pattern.
+    holds: (value) => {
+      const count = toBytes(value)
+      return count === undefined || (count >= LEAST_BYTES && count <= Number.MAX_SAFE_INTEGER)
+    },
+  }).describe(description)
+}
+
+/** Powers of 1000 of a suffix, and of 1024 of one with i. */
+const POWERS = new Map(
+  [...['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'].entries()].map(([i, suffix]) => [
+    suffix,
+    i - 3,
+  ]),
+)
+
+/** Bytes of a quantity, rounded up to whole ones as Kubernetes does; undefined for what is none. */
+export function toBytes(value: Quantity): number | undefined {
+  if (typeof value === 'number') return Math.ceil(value)
+  const [, whole, fraction = '', suffix = ''] = QUANTITY.exec(value) ?? []
+  if (whole === undefined) return undefined
+  const number = Number(`${whole}${fraction}`)
+  if (/^[eE].*[0-9]/.test(suffix)) return Math.ceil(Number(`${whole}${fraction}${suffix}`))
+  const [base, unit] = suffix.endsWith('i') ? [1024, suffix.slice(0, 1)] : [1000, suffix]
+  const power = POWERS.get(unit === 'K' ? 'k' : unit) ?? 0
+  return Math.ceil(power < 0 ? number / base ** -power : number * base ** power)
+}

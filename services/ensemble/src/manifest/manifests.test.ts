@@ -1,7 +1,7 @@
 import t from 'tap'
 import { z } from 'zod'
 import { ensembleManifest, modelManifest } from '../testing/manifests.ts'
-import { toMilliseconds } from './fields.ts'
+import { toBytes, toMilliseconds } from './fields.ts'
 import { EnsembleManifest, ModelManifest, modelNameOf, RouterManifest } from './manifests.ts'
 import { findRouterProblems, parseManifest } from './parse-manifest.ts'
 import { compareClaims } from './served-names.ts'
@@ -133,7 +133,7 @@ await t.test(
         /got minReplicas 3, want at most maxReplicas 2/,
       ],
       [{ scaling: { provider: 'None', minReplicas: 1 } }, /takes `replicas` only/],
-      [{ scaling: { replicas: 1 } }, /got 1 with the provider Native, which decides on replicas/],
+      [{ scaling: { replicas: 2 } }, /got it with the provider Native, which decides on replicas/],
       [{ scaling: { provider: 'HPA' } }, /^spec\.scaling\.metrics: got none, want metrics/],
       [{ scaling: { provider: 'HPA', target: 1 } }, /^spec\.scaling\.target: /],
       [{ scaling: { behavior: { scaleUp: { selectPolicy: 'Max' } } } }, /takes stabilization/],
@@ -173,7 +173,7 @@ await t.test('a Router may say all this, and no more', async (t) => {
     nodeSelector: { disk: 'fast' },
     tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoSchedule' }],
     maxInFlightRequests: 7,
-    maxInFlightBytes: 2 ** 33,
+    maxInFlightBytes: '8Gi',
     timeouts: { drain: '1m30s' },
     logVerbose: 1,
     clientNamespaces: ['apps', 'web'],
@@ -188,6 +188,10 @@ await t.test('a Router may say all this, and no more', async (t) => {
     /^metadata\.name: got other, want default/,
   )
   const cases: [Spec, RegExp][] = [
+    [{ maxInFlightBytes: 0 }, /^spec\.maxInFlightBytes: /],
+    [{ maxInFlightBytes: '0Gi' }, /^spec\.maxInFlightBytes: got 0Gi, want 1 to 9007199254740991 /],
+    [{ maxInFlightBytes: '2GB' }, /^spec\.maxInFlightBytes: got '2GB', want a quantity, e\.g\./],
+    [{ maxInFlightBytes: '16Ei' }, /^spec\.maxInFlightBytes: got 16Ei, want 1 to /],
     [{ replicas: 0 }, /^spec\.replicas: /],
     [{ image: 'a b' }, /^spec\.image: got 'a b', want an image reference/],
     [{ timeouts: { drain: '999ms' } }, /^spec\.timeouts\.drain: got 999ms, want 1s to 24h/],
@@ -258,23 +262,58 @@ await t.test('text is counted in code points, as the API server does', async (t)
 })
 
 await t.test(
-  'a null is as good as nothing, except where nothing is known of the field',
+  'a null is as good as nothing, but for a pod spec, where kubectl apply would drop it',
   async (t) => {
     const spec = { inputs: [tensor, { ...tensor, name: 'b', optional: null }], maxBatchSize: null }
-    const parsed = parseManifest(
-      'Model',
-      modelManifest('m', { ...spec, podTemplate: { spec: { a: null } } }),
-    )
+    const parsed = parseManifest('Model', modelManifest('m', spec))
     if (!parsed.success) throw new Error('it was refused')
     const { data } = parsed
-    t.match(data.spec, { inputs: [tensor, { name: 'b' }], podTemplate: { spec: { a: null } } })
+    t.match(data.spec, { inputs: [tensor, { name: 'b' }] })
     t.notOk(Object.hasOwn(data.spec, 'maxBatchSize'))
     for (const wrong of [{ unknown: null }, { storageUri: null }, { inputs: [null] }]) {
       t.equal(parseManifest('Model', modelManifest('m', wrong)).success, false)
     }
     t.equal(parseManifest('Model', null).success, false)
+    for (const [podSpec, path] of [
+      [{ a: null }, 'a'],
+      [{ securityContext: { fsGroup: null } }, 'securityContext.fsGroup'],
+      [{ containers: [{ name: 'main' }, { env: [null] }] }, 'containers[1].env[0]'],
+    ] as const) {
+      const refused = parseManifest('Model', modelManifest('m', { podTemplate: { spec: podSpec } }))
+      t.match(refused.problems, [
+        {
+          path: ['spec', 'podTemplate', 'spec'],
+          message: `got null at ${path}, which kubectl apply drops; want $patch: delete or`,
+        },
+      ])
+    }
   },
 )
+
+await t.test('quantities are numbers as YAML makes them, or text', async (t) => {
+  const limits = { cpu: 0.5, memory: 4_294_967_296, 'hugepages-2Mi': '1.5Gi', storage: '1e3' }
+  t.ok(parseManifest('Model', modelManifest('m', { resources: { limits } })).success)
+  for (const cpu of [-1, true, '4 GB', '1m5', '', {}, ['1'], Number.POSITIVE_INFINITY]) {
+    const refused = parseManifest('Model', modelManifest('m', { resources: { limits: { cpu } } }))
+    t.match(refused.problems, [{ path: ['spec', 'resources', 'limits', 'cpu'] }], String(cpu))
+  }
+  const bytes = {
+    '2Gi': 2 ** 31,
+    '1.5Ki': 1536,
+    '1M': 1e6,
+    '1k': 1000,
+    '500m': 1,
+    '1500m': 2,
+    '1e3': 1000,
+    '2E2': 200,
+    '7': 7,
+    '1Ei': 2 ** 60,
+    '3E': 3e18,
+    '1 Gi': undefined,
+  }
+  for (const [text, wanted] of Object.entries(bytes)) t.equal(toBytes(text), wanted, text)
+  t.equal(toBytes(1.5), 2)
+})
 
 await t.test('the served name is modelName, else metadata.name', async (t) => {
   t.equal(modelNameOf({ metadata: { name: 'a' }, spec: {} }), 'a')

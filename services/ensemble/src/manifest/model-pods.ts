@@ -1,28 +1,17 @@
 import { z } from 'zod'
-import { cel, celPattern, listAtomic, mapOf, oneOf, text } from './cel.ts'
-import {
-  annotations,
-  countOrShare,
-  labels,
-  objectName,
-  Quantity,
-  whole,
-  withQualifiedKeys,
-} from './fields.ts'
+import { cel, celPattern, listAtomic, oneOf, text, told } from './cel.ts'
+import { annotations, countOrShare, labels, objectName, quantities, whole } from './fields.ts'
 
 /*
  * What a Model says about its pods.
  */
-
-const quantities = (description: string) =>
-  withQualifiedKeys(mapOf(Quantity, { max: 16 })).describe(description)
 
 export const ModelResources = z
   .strictObject({
     requests: quantities('Amounts that are reserved for a pod.').optional(),
     limits: quantities('Largest amounts that a pod may use.').optional(),
   })
-  .describe('Resources of the container that serves, as in a pod.')
+  .describe('Resources of the container that serves, as in a pod. Keys are [PREFIX/]NAME.')
 export type ModelResources = z.infer<typeof ModelResources>
 
 /** As in a pod. */
@@ -112,6 +101,35 @@ const podLabels = cel(labels('Further labels of the pods.'), {
   holds: (map) => Object.keys(map).every((key) => !OWN_LABEL.test(key)),
 })
 
+const PodSpecFields = z
+  .record(z.string(), z.unknown())
+  .meta({ 'x-kubernetes-preserve-unknown-fields': true })
+
+/** `kubectl apply` takes a null for a field to remove, and drops it: what then reaches the cluster depends on what is there. */
+const podSpec = told<typeof PodSpecFields>(PodSpecFields, {
+  text: (value) =>
+    `got null at ${findNull(value)}, which kubectl apply drops; want $patch: delete or $patch: replace in an object to remove what is there`,
+  holds: (value) => findNull(value) === undefined,
+}).describe(
+  'Fields of a pod spec, merged into those of the operator: containers, volumes and other lists by name; the container that serves is called main. `$patch: delete` removes an object or an element of these lists, `$patch: replace` keeps nothing of what was there.',
+)
+
+/** The path of a null within a value of any depth; undefined if there is none. */
+function findNull(value: unknown): string | undefined {
+  const left: (readonly [path: string, value: unknown])[] = [['', value]]
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const [path, node] = next
+    if (node === null) return path
+    if (typeof node !== 'object') continue
+    const isList = Array.isArray(node)
+    for (const [key, child] of Object.entries(node)) {
+      const dot = path === '' ? key : `${path}.${key}`
+      left.push([isList ? `${path}[${key}]` : dot, child])
+    }
+  }
+  return undefined
+}
+
 export const PodTemplate = z
   .strictObject({
     metadata: z
@@ -121,13 +139,7 @@ export const PodTemplate = z
       })
       .optional()
       .describe('Further metadata of the pods.'),
-    spec: z
-      .record(z.string(), z.unknown())
-      .meta({ 'x-kubernetes-preserve-unknown-fields': true })
-      .optional()
-      .describe(
-        'Fields of a pod spec, merged into those of the operator: containers, volumes and other lists by name; the container that serves is called main.',
-      ),
+    spec: podSpec.optional(),
   })
   .describe('Additions to the pods that the operator creates.')
 export type PodTemplate = z.infer<typeof PodTemplate>

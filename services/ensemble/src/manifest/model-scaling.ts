@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cel, listAtomic, mapOf, text } from './cel.ts'
+import { cel, listAtomic, mapOf, text, told } from './cel.ts'
 import { dnsLabel, Quantity, whole } from './fields.ts'
 
 /*
@@ -9,10 +9,10 @@ import { dnsLabel, Quantity, whole } from './fields.ts'
 const MAX_REPLICAS = 1000
 
 /**
- * The `replicas` of a Model that says nothing of them. The API server fills it in, because the scale subresource answers 500 for
- * an object without a number.
+ * The `replicas` of a Model that says nothing of them, as of a Deployment. The API server fills it in for every provider, because the scale
+ * subresource answers 500 for an object without a number, and takes none below 0.
  */
-export const REPLICAS_UNSET = -1
+export const DEFAULT_REPLICAS = 1
 
 const LabelSelector = z.strictObject({
   matchLabels: mapOf(text({ max: 63 }), { max: 16 }).optional(),
@@ -91,7 +91,9 @@ const ScalingRules = z.strictObject({
     }),
     { max: 8 },
   ).optional(),
-  tolerance: Quantity.optional(),
+  tolerance: Quantity.optional().describe(
+    'Difference that changes nothing, e.g. 0.05. With the provider HPA only.',
+  ),
 })
 
 const Behavior = z.strictObject({
@@ -119,11 +121,11 @@ const ScalingFields = z.strictObject({
     'Most replicas. Default `minReplicas`. Not with the provider None.',
   ).optional(),
   replicas: whole(
-    REPLICAS_UNSET,
+    0,
     MAX_REPLICAS,
-    'Replicas with the provider None; what `kubectl scale` and an autoscaler of your own at the Model write. -1: the number is left as it is. Default -1.',
+    'Replicas with the provider None; what `kubectl scale` and an autoscaler of your own at the Model write. Default 1, which other providers ignore.',
   )
-    .meta({ default: REPLICAS_UNSET })
+    .meta({ default: DEFAULT_REPLICAS })
     .optional(),
   target: whole(
     1,
@@ -143,15 +145,25 @@ const ScalingFields = z.strictObject({
 const providerOf = (scaling: Scaling): string => scaling.provider ?? 'Native'
 const PROVIDER = "(has(self.provider) ? self.provider : 'Native')"
 
-const DECIDES_ITSELF = `which decides on replicas itself: want minReplicas and maxReplicas, and ${REPLICAS_UNSET} here; or the provider None, for an autoscaler of your own`
+const DECIDES_ITSELF = `which decides on replicas itself: want minReplicas and maxReplicas, and ${DEFAULT_REPLICAS} here, the default; or the provider None, for an autoscaler of your own`
 
 const hasOnlyWindow = (rules: z.infer<typeof ScalingRules> | undefined): boolean =>
-  [rules?.selectPolicy, rules?.policies, rules?.tolerance].every((x) => x === undefined)
+  [rules?.selectPolicy, rules?.policies].every((x) => x === undefined)
 const onlyWindow = (rules: string): string =>
-  `(!has(self.behavior.${rules}) || !(has(self.behavior.${rules}.selectPolicy) || has(self.behavior.${rules}.policies) || has(self.behavior.${rules}.tolerance)))`
+  `(!has(self.behavior.${rules}) || !(has(self.behavior.${rules}.selectPolicy) || has(self.behavior.${rules}.policies)))`
+
+/** CEL does not see quantities. */
+const WithTolerance = told<typeof ScalingFields>(ScalingFields, {
+  text: (s) =>
+    `got it with the provider ${providerOf(s)}, which takes stabilizationWindowSeconds only`,
+  field: 'behavior',
+  holds: ({ behavior = {}, ...s }) =>
+    providerOf(s) === 'HPA' ||
+    [behavior.scaleUp, behavior.scaleDown].every((rules) => rules?.tolerance === undefined),
+})
 
 export const ModelScaling = cel(
-  ScalingFields,
+  WithTolerance,
   {
     rule: '!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas',
     message: 'want minReplicas of at most maxReplicas',
@@ -169,13 +181,13 @@ export const ModelScaling = cel(
       [s.minReplicas, s.maxReplicas, s.target, s.metrics, s.behavior].every((x) => x === undefined),
   },
   {
-    rule: `!has(self.replicas) || self.replicas == ${REPLICAS_UNSET} || ${PROVIDER} == 'None'`,
+    rule: `!has(self.replicas) || self.replicas == ${DEFAULT_REPLICAS} || ${PROVIDER} == 'None'`,
     message:
       'want `replicas` with the provider None only; Native and HPA take minReplicas, maxReplicas',
-    messageExpression: `'got ' + string(self.replicas) + ' with the provider ' + ${PROVIDER} + ', ${DECIDES_ITSELF}'`,
-    text: (s) => `got ${s.replicas} with the provider ${providerOf(s)}, ${DECIDES_ITSELF}`,
+    messageExpression: `'got it with the provider ' + ${PROVIDER} + ', ${DECIDES_ITSELF}'`,
+    text: (s) => `got it with the provider ${providerOf(s)}, ${DECIDES_ITSELF}`,
     field: 'replicas',
-    holds: (s) => (s.replicas ?? REPLICAS_UNSET) === REPLICAS_UNSET || providerOf(s) === 'None',
+    holds: (s) => (s.replicas ?? DEFAULT_REPLICAS) === DEFAULT_REPLICAS || providerOf(s) === 'None',
   },
   {
     rule: `!has(self.target) || ${PROVIDER} != 'HPA'`,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cel, listMap } from './cel.ts'
+import { cel, listMap, told } from './cel.ts'
 import { duration, servedName } from './fields.ts'
 import {
   Accelerator,
@@ -48,7 +48,9 @@ const ModelSpecFields = z.strictObject({
     ),
   batching: ModelBatching.optional(),
   warmup: ModelWarmup.optional(),
-  resources: ModelResources.optional(),
+  resources: ModelResources.optional().describe(
+    'Resources of the container that serves, as in a pod, by names of the form [PREFIX/]NAME. Devices stand in `accelerator` alone.',
+  ),
   accelerator: Accelerator.optional(),
   scaling: ModelScaling.optional(),
   rollout: ModelRollout.optional(),
@@ -67,14 +69,9 @@ const ModelSpecFields = z.strictObject({
     .describe('The operator leaves the pods as they are while this is true. Default false.'),
 })
 
-const CEL_DEVICE = `(has(self.accelerator) && has(self.accelerator.resourceName) ? self.accelerator.resourceName : '${DEFAULT_DEVICE}')`
-const celLacksDevice = (list: string): string =>
-  `(!has(self.resources.${list}) || !(${CEL_DEVICE} in self.resources.${list}))`
-
 /** A process that is not told of its devices leaves them idle, and a second number of them would be ignored. */
-const WithoutDevices = cel(ModelSpecFields, {
-  rule: `!has(self.resources) || (${celLacksDevice('limits')} && ${celLacksDevice('requests')})`,
-  message: 'got devices of the pod here, want them in `accelerator` alone',
+const WithoutDevices = told<typeof ModelSpecFields>(ModelSpecFields, {
+  text: () => 'got devices of the pod here, want them in `accelerator` alone',
   field: 'resources',
   holds: ({ resources: { limits = {}, requests = {} } = {}, accelerator }) => {
     const device = accelerator?.resourceName ?? DEFAULT_DEVICE

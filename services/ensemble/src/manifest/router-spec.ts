@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { cel, listAtomic, listSet, text } from './cel.ts'
-import { duration, labels, toMilliseconds, whole } from './fields.ts'
+import { bytes, duration, labels, toMilliseconds, whole } from './fields.ts'
 import { ModelResources, Toleration } from './model-pods.ts'
 
 /*
@@ -70,10 +70,8 @@ export const RouterSpec = z
       10_000_000,
       'Requests that a pod works on at the same time; it refuses further ones. Default 4096.',
     ).optional(),
-    maxInFlightBytes: whole(
-      1,
-      Number.MAX_SAFE_INTEGER,
-      'Bytes of these requests. Default 1073741824; keep it below the memory limit.',
+    maxInFlightBytes: bytes(
+      'Bytes of these requests, e.g. 2Gi. Default 1Gi; keep it below the memory limit.',
     ).optional(),
     timeouts: z
       .strictObject({ drain: Drain.optional() })
