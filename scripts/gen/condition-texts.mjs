@@ -51,6 +51,7 @@ export const REASONS = {
   Model: {
     Accepted: 'The Model is accepted.',
     AsExpected: 'Nothing is wrong.',
+    AcceptedWithWarnings: 'The Model is accepted, and something is odd. The message says what.',
     ApplyFailed:
       'A quota or a missing right refuses an object, or the API server did not answer. The operator tries again, with growing intervals up to five minutes.',
     Available: 'Enough pods take requests.',

@@ -104,6 +104,18 @@ async function leaveAsEarlier(): Promise<void> {
   })
 }
 
+/** An HPA at the Model `first`. */
+const autoscaler = (minReplicas: number, maxReplicas: number) => ({
+  apiVersion: 'autoscaling/v2',
+  kind: 'HorizontalPodAutoscaler',
+  metadata: { namespace: SPACE, name: 'first' },
+  spec: {
+    scaleTargetRef: { apiVersion: 'tutti.dev/v1alpha1', kind: 'Model', name: 'first' },
+    minReplicas,
+    maxReplicas,
+  },
+})
+
 await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   const steps = openWorkloads(SPACE)
   const folder = await makeAdders(t)
@@ -222,7 +234,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
     }
   })
 
-  await show('1, 3 and 1 pods, by hand', async () => {
+  await show('1, 3 and 1 pods, by hand, and by an HPA at the Model', async () => {
     const scaling = { provider: 'None', minReplicas: null, maxReplicas: null }
     await steps.change('model', 'first', { scaling })
     for (const replicas of [3, 1]) {
@@ -230,6 +242,12 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
       await kubectl('scale', ...scale)
       await steps.settled(STEPS.first, replicas)
     }
+    // Outside of its bounds it needs no metrics.
+    for (const replicas of [3, 1]) {
+      await apply(autoscaler(replicas, replicas))
+      await steps.settled(STEPS.first, replicas)
+    }
+    await kubectl('delete', 'hpa', 'first', `--namespace=${SPACE}`)
     const two = { provider: 'Native', replicas: null, minReplicas: 2, maxReplicas: 2 }
     await steps.change('model', 'first', { scaling: two })
     await steps.settled(STEPS.first, 2)

@@ -38,6 +38,11 @@ await t.test('the generator refuses what Kubernetes could not check', async (t) 
     ['a number without a bound', z.int(), /\.x: a integer has no bound/],
     ['a fraction', z.number().min(0).max(1), /\.x: a number has no bound/],
     ['a refinement', z.boolean().refine((x) => x), /x: a refinement has no CEL rule/],
+    [
+      'a number without bounds, or text',
+      z.union([z.number(), bounded]).meta({ 'x-kubernetes-preserve-unknown-fields': true }),
+      /\.x: a number or text wants a number with bounds/,
+    ],
     ['a choice of shapes', z.union([z.boolean(), z.object({})]), /no keyword 'anyOf'/],
     ['anything', z.unknown(), /\.x: a node has no type/],
     [
@@ -68,4 +73,14 @@ await t.test('the generator refuses what Kubernetes could not check', async (t) 
     maxLength: 3,
     'x-kubernetes-validations': [{ rule: "self != 'a'", message: 'want another' }],
   })
+  const matches = { rule: "self.matches('^a+$')", message: 'want a', holds: () => true }
+  t.same(
+    toStructuralSchema(cel(bounded.regex(/^a+$/), matches)),
+    {
+      type: 'string',
+      maxLength: 3,
+      'x-kubernetes-validations': [{ rule: "self.matches('^a+$')", message: 'want a' }],
+    },
+    'a pattern that a rule says in words is not shown',
+  )
 })

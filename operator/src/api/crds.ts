@@ -44,7 +44,14 @@ const READY: Column = ['Ready', 'string', ready('status'), 'Whether requests are
 const REASON: Column = ['Reason', 'string', ready('reason'), 'Why, in a word.']
 const AGE: Column = ['Age', 'date', '.metadata.creationTimestamp', 'Since when it is there.']
 const SERVED: Column = ['Served as', 'string', '.status.modelName', 'What clients call it.']
-const REPLICAS: Column = ['Replicas', 'integer', '.status.readyReplicas', 'Pods that are ready.']
+const PODS: Column = [
+  'Pods',
+  'string',
+  '.status.podsReady',
+  'Pods that are ready, of those wanted.',
+]
+const URL: Column = ['URL', 'string', '.status.url', 'Where it is served.']
+const GRPC: Column = ['gRPC', 'string', '.status.grpcUrl', 'Where it is served over gRPC.']
 
 export const KINDS: readonly KindDefinition[] = [
   {
@@ -57,13 +64,14 @@ export const KINDS: readonly KindDefinition[] = [
     columns: [
       READY,
       ['Format', 'string', '.spec.modelFormat.name', 'What kind of model it is.'],
-      REPLICAS,
+      PODS,
       REASON,
       AGE,
     ],
     wideColumns: [
       SERVED,
-      ['Wanted', 'integer', '.status.desiredReplicas', 'Pods that are wanted.'],
+      URL,
+      GRPC,
       ['Revision', 'string', '.status.latestReadyRevision', 'The newest revision that was ready.'],
       ['URI', 'string', '.spec.storageUri', 'Where its artifacts are.'],
     ],
@@ -83,15 +91,11 @@ export const KINDS: readonly KindDefinition[] = [
     columns: [
       READY,
       ['Steps', 'string', '.status.stepsReady', 'Steps that are ready, of all.'],
-      ['URL', 'string', '.status.url', 'Where it is served.'],
+      URL,
       REASON,
       AGE,
     ],
-    wideColumns: [
-      SERVED,
-      ['gRPC', 'string', '.status.grpcUrl', 'Where it is served over gRPC.'],
-      ['Revision', 'string', '.status.revision', 'What is accepted.'],
-    ],
+    wideColumns: [SERVED, GRPC, ['Revision', 'string', '.status.revision', 'What is accepted.']],
   },
   {
     kind: 'Router',
@@ -100,8 +104,8 @@ export const KINDS: readonly KindDefinition[] = [
     manifest: RouterManifest,
     spec: RouterSpec,
     status: RouterStatus,
-    columns: [READY, REPLICAS, REASON, AGE],
-    wideColumns: [['Pods', 'integer', '.status.replicas', 'Pods, ready or not.']],
+    columns: [READY, PODS, REASON, AGE],
+    wideColumns: [['All', 'integer', '.status.replicas', 'Pods, ready or not.']],
   },
 ]
 

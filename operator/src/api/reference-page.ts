@@ -16,8 +16,12 @@ export function renderReference(): string {
 After reading this page you can look up every field and rule of a Model, an Ensemble and a Router. [manifests.md](manifests.md)
 explains how to write and check them. \`npm run gen\` writes this page from the schemas in \`services/ensemble/src/manifest\`.
 
-The group is \`${GROUP}\`, the version \`${VERSION}\`. All kinds are in the category \`tutti\`. The API server refuses fields that are
-not here.
+The group is \`${GROUP}\`, the version \`${VERSION}\`. All kinds are in the category \`tutti\`. \`kubectl\` and \`tutti
+validate\` refuse fields that are not here. A client that does not ask the API server for that (\`kubectl --validate=warn\`, Helm, most
+libraries) gets a warning, and the field is dropped. A \`null\` is as if the field were absent.
+
+What a rule says of a field that takes numbers and text (\`resources\`, \`tolerance\`), or of \`podTemplate.spec\`, the API server cannot check: the condition
+\`Accepted\` and \`tutti validate\` say it.
 
 ${sections.join('\n')}`
 }
@@ -93,9 +97,10 @@ function cellText(description: unknown): string {
 function describeType(node: StructuralSchema): string {
   const bound = (key: string): string => `at most ${Number(node[key])}`
   if (node['x-kubernetes-int-or-string'] === true) return 'int or string'
-  if (node['type'] === undefined) return 'number or string'
+  const { type } = node
+  if (typeof type !== 'string') return 'number or string'
   if (Array.isArray(node['enum'])) return node['enum'].join(', ')
-  switch (node['type']) {
+  switch (type) {
     case 'integer':
       return `int, ${Number(node['minimum'])} to ${Number(node['maximum'])}`
     case 'array':
@@ -103,9 +108,7 @@ function describeType(node: StructuralSchema): string {
     case 'string':
       return `string, ${bound('maxLength')}`
     default:
-      return node['maxProperties'] === undefined
-        ? String(node['type'])
-        : `map, ${bound('maxProperties')}`
+      return node['maxProperties'] === undefined ? type : `map, ${bound('maxProperties')}`
   }
 }
 

@@ -1,4 +1,4 @@
-import { isMirrored } from '@tutti/ensemble'
+import { celPattern, isMirrored } from '@tutti/ensemble'
 import { assert } from '@tutti/errors'
 import { z } from 'zod'
 
@@ -67,6 +67,7 @@ function structural(json: unknown, path: string): StructuralSchema {
   if (node['additionalProperties'] === false) delete node['additionalProperties']
   for (const key of ['minItems', 'minLength']) if (node[key] === 0) delete node[key]
   if (node['x-kubernetes-int-or-string'] === true) return intOrString(node, path)
+  if (isToldByCel(node)) delete node['pattern']
   if (isNumberOrText(node)) return numberOrText(node, path)
   if (node['x-kubernetes-preserve-unknown-fields'] === true) delete node['additionalProperties']
   for (const key of Object.keys(node)) {
@@ -74,6 +75,13 @@ function structural(json: unknown, path: string): StructuralSchema {
   }
   checkBounds(node, path)
   return { ...node, ...children(node, path), ...integerFormat(node) }
+}
+
+/** True for a pattern that is part of a rule too, which says in words what is wanted instead of showing the pattern. */
+function isToldByCel({ pattern, 'x-kubernetes-validations': rules }: StructuralSchema): boolean {
+  if (typeof pattern !== 'string' || !Array.isArray(rules)) return false
+  const match = `self.matches(${celPattern(new RegExp(pattern))})`
+  return rules.some(({ rule }) => String(rule).startsWith(match))
 }
 
 function asNode(json: unknown, path: string): StructuralSchema {

@@ -31,7 +31,7 @@ export {
   findConfigFaults,
 } from './find-config-faults.ts'
 export { createEnsembleRun } from './graph-run.ts'
-export { cel, isMirrored } from './manifest/cel.ts'
+export { cel, celPattern, isMirrored } from './manifest/cel.ts'
 export {
   checkEnsemble,
   type EnsembleCheck,
@@ -68,6 +68,7 @@ export {
 } from './manifest/model-pods.ts'
 export { DEFAULT_REPLICAS } from './manifest/model-scaling.ts'
 export { ModelSpec } from './manifest/model-spec.ts'
+export { findModelWarnings } from './manifest/model-warnings.ts'
 export { findRouterProblems, parseManifest } from './manifest/parse-manifest.ts'
 export {
   ACCEPTED_LABEL,

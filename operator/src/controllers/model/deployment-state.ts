@@ -20,3 +20,8 @@ export function numbersOf({ spec, status }: DeploymentState) {
     available: status?.availableReplicas ?? 0,
   }
 }
+
+/** `2/3`: the ready of the wanted. */
+export function toPodsReady(ready: number, wanted = 0): string {
+  return `${ready}/${wanted}`
+}

@@ -1,4 +1,4 @@
-import type { ModelConditionType } from '@tutti/ensemble'
+import { findModelWarnings, type ModelConditionType } from '@tutti/ensemble'
 import { HORIZONTAL_POD_AUTOSCALER, toFailureText } from '@tutti/kube'
 import { parseArtifactSource } from '../../resources/artifact-source.ts'
 import { toDeletion } from '../../runtime/deletion.ts'
@@ -12,10 +12,13 @@ import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 type Check = (world: ModelWorld) => ConditionState
 
 /** Whether the resource is taken as it is. */
-export const checkAccepted: Check = ({ refusal, modelName }) =>
-  refusal?.condition === 'Accepted'
-    ? isFalse(refusal.reason, refusal.message)
-    : isTrue('Accepted', `clients call it '${modelName}'`)
+export const checkAccepted: Check = ({ refusal, modelName, spec }) => {
+  if (refusal?.condition === 'Accepted') return isFalse(refusal.reason, refusal.message)
+  const warnings = spec === undefined ? [] : findModelWarnings(spec)
+  return warnings.length === 0
+    ? isTrue('Accepted', `clients call it '${modelName}'`)
+    : isTrue('AcceptedWithWarnings', warnings.join('; '))
+}
 
 /** Whether pods have the model's files. */
 export const checkArtifacts: Check = (world) => {

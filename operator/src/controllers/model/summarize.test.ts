@@ -294,6 +294,16 @@ const CASES: readonly {
     wanted: tolerance === undefined ? { Degraded: 'True/FieldLeftOut' } : {},
   })),
   {
+    name: 'somebody else writes the replicas',
+    world: modelWorld({ replicasWriter: { name: 'HorizontalPodAutoscaler "x"', againMs: 1 } }),
+    wanted: { Degraded: 'True/ReplicasNotOwned' },
+  },
+  {
+    name: 'the budget blocks every drain',
+    world: modelWorld({ fields: { disruptionBudget: { minAvailable: 1 } } }),
+    wanted: { Accepted: 'True/AcceptedWithWarnings' },
+  },
+  {
     name: 'the server refuses the first Deployment',
     world: (() => {
       const { deployment: _, ...world } = modelWorld({
@@ -324,6 +334,22 @@ const CASES: readonly {
     },
   },
 ]
+
+await t.test(
+  'a Model says where it is once a revision is accepted, and how many pods',
+  async (t) => {
+    const deployment = modelDeployment({ replicas: 3, status: { readyReplicas: 2 } })
+    t.match(summarize(modelWorld({ deployment }), NOW), {
+      url: 'http://tutti-router-http.ns.svc:8000',
+      grpcUrl: 'tutti-router-grpc.ns.svc:8001',
+      podsReady: '2/3',
+    })
+    const { deployment: _, ...world } = modelWorld({ accepted: [], pods: [] })
+    const status = summarize(world, NOW)
+    t.equal(status.podsReady, '0/0')
+    t.notOk('url' in status)
+  },
+)
 
 for (const { name, world, wanted } of CASES) {
   await t.test(`conditions when ${name}`, async (t) => {

@@ -1,10 +1,11 @@
 import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/ensemble'
 import { isReady } from '../../pods/pod-state.ts'
+import { urlsOf } from '../../resources/ensemble-routes.ts'
 import { stepSelectorText } from '../../resources/step-labels.ts'
 import { cutText, toConditions, toTime } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { toSignature } from '../to-signature.ts'
-import { isObserved } from './deployment-state.ts'
+import { isObserved, toPodsReady } from './deployment-state.ts'
 import {
   type ConditionStates,
   checkAccepted,
@@ -39,6 +40,8 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
       at,
     }),
     modelName,
+    ...toUrls(world),
+    podsReady: toPodsReady(readyReplicas, desiredReplicas),
     replicas,
     readyReplicas,
     updatedReplicas,
@@ -49,6 +52,11 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
     ...(lastFailure !== undefined && { lastFailure }),
     ...keepRevision(world, before),
   }
+}
+
+/** Where routers serve it, which they do once a revision is accepted. */
+function toUrls({ accepted, model }: ModelWorld): Pick<ModelStatus, 'url' | 'grpcUrl'> {
+  return accepted.length > 0 ? urlsOf(model.metadata.namespace ?? '', undefined) : {}
 }
 
 export function conditionsOfModel(world: ModelWorld): ConditionStates {

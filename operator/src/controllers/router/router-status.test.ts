@@ -83,7 +83,7 @@ await t.test(
     ]
     const pods = [pod('d', false), pod('c'), pod('b'), pod('a')]
     const status = summarizeRouter(state({ pods, views }), { before: undefined, at: AT })
-    t.match(status, { observedGeneration: 3, replicas: 4, readyReplicas: 3 })
+    t.match(status, { observedGeneration: 3, podsReady: '3/2', replicas: 4, readyReplicas: 3 })
     t.same(status.pods, [
       { name: 'a', ready: true, revisions: 2, served: ['x', 'y'] },
       { name: 'b', ready: true, revisions: 65 },

@@ -11,7 +11,7 @@ import type { RouterView } from '../../pods/router-views.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue } from '../condition-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
-import { isObserved } from '../model/deployment-state.ts'
+import { isObserved, toPodsReady } from '../model/deployment-state.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
 /** What the status of a Router follows from. */
@@ -92,6 +92,7 @@ export function summarizeRouter(
   const pods = state.pods
     .filter(isAlive)
     .toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1))
+  const ready = pods.filter(isReady).length
   return {
     observedGeneration: generation,
     conditions: toConditions(ROUTER_CONDITIONS, {
@@ -100,8 +101,9 @@ export function summarizeRouter(
       observedGeneration: generation,
       at: o.at,
     }),
+    podsReady: toPodsReady(ready, state.replicas ?? state.deployment?.spec.replicas),
     replicas: pods.length,
-    readyReplicas: pods.filter(isReady).length,
+    readyReplicas: ready,
     pods: pods.slice(0, MOST_PODS).map((pod) => {
       const { name } = pod.metadata
       const view = state.views.find((one) => one.pod === name)

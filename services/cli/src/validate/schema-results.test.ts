@@ -335,41 +335,10 @@ function cliResult(manifest: Manifest): string {
   return problems.length === 0 && manifests.length !== 1 ? 'nothing was found' : texts.join('\n')
 }
 
-/** Who scales reads the number first, whoever decides on it; and an object that says nothing is as if it said what is filled in. */
-async function checkScale(t: Test, { plain }: ApiServer): Promise<void> {
-  const models = '/apis/tutti.dev/v1alpha1/namespaces/default/models'
-  const target = { type: 'Utilization', averageUtilization: 70 }
-  const metrics = [{ type: 'Resource', resource: { name: 'cpu', target } }]
-  for (const [scaling, replicas] of [
-    [undefined, 1],
-    [{}, 1],
-    [{ provider: 'Native', maxReplicas: 3 }, 1],
-    [{ provider: 'HPA', metrics }, 1],
-    [{ provider: 'None' }, 1],
-    [{ provider: 'None', replicas: 0 }, 0],
-  ] as const) {
-    const text = JSON.stringify(scaling)
-    const written = modelManifest('scaled', scaling && { scaling })
-    const { metadata } = await plain.create(models, written)
-    const path = `${models}/scaled`
-    t.equal((await plain.get(`${path}/scale`))['spec'].replicas ?? 0, replicas, text)
-    t.equal((await plain.apply(path, written))['metadata'].generation, metadata.generation, text)
-    const { status, body } = await plain.send('PATCH', `${path}/scale`, {
-      body: { spec: { replicas: 2 } },
-    })
-    const isRefused =
-      scaling === undefined || !('provider' in scaling) || scaling.provider !== 'None'
-    t.equal(status, isRefused ? 422 : 200, text)
-    if (isRefused) t.match(body['message'], /got it with the provider (Native|HPA), which decides/)
-    await plain.delete(path)
-  }
-}
-
-/** What only a change shows: names stay, and replicas are scaled where somebody else owns them. */
+/** What only a change shows: names stay. */
 async function checkChanges(t: Test, { plain }: ApiServer): Promise<void> {
   const models = '/apis/tutti.dev/v1alpha1/namespaces/default/models'
-  const scaling = { provider: 'None', replicas: 1 }
-  await plain.create(models, modelManifest('kept', { scaling }))
+  await plain.create(models, modelManifest('kept'))
   const patch = (spec: Manifest) => plain.send('PATCH', `${models}/kept`, { body: { spec } })
   t.match(await patch({ modelName: 'other' }), {
     status: 422,
@@ -380,11 +349,6 @@ async function checkChanges(t: Test, { plain }: ApiServer): Promise<void> {
     { status: 200 },
     'the same in other words',
   )
-  const scale = (replicas: number) =>
-    plain.send('PATCH', `${models}/kept/scale`, { body: { spec: { replicas } } })
-  t.match(await scale(3), { status: 200, body: { spec: { replicas: 3 } } })
-  await patch({ scaling: { provider: 'Native', replicas: null } })
-  t.match(await scale(4), { status: 422, body: { message: /which decides on replicas itself/ } })
   await plain.delete(`${models}/kept`)
 }
 
@@ -447,7 +411,6 @@ await t.test('zod, the API server and tutti validate agree on every manifest', S
   }
 
   await checkChanges(t, server)
-  await checkScale(t, server)
 
   const manifests = fc.sample(someManifest, MANIFESTS)
   const results: Results[] = []

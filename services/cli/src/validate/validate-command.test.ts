@@ -35,6 +35,14 @@ await t.test('a model that is not known is a note, and the command ends with 0',
   })
 })
 
+await t.test('a budget that blocks every drain is a note', async (t) => {
+  const blocking = modelManifest('m', { disruptionBudget: { minAvailable: 1 } })
+  t.match(await validate(['-f', '-'], yaml(blocking)), {
+    code: 0,
+    out: /^-:\d+:5: Model\/m: disruptionBudget\.minAvailable: got 1, which blocks every drain .* \(Warning\)\n1 Model or Ensemble, no errors, 1 note\n$/,
+  })
+})
+
 await t.test('the name of a resource is no served name, and the report has it', async (t) => {
   const { code, out } = await validate(
     ['-f', '-'],

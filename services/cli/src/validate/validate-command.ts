@@ -1,5 +1,5 @@
 import type { FlagTable, ProcessEnvironment } from '@tutti/chassis'
-import { modelNameOf, nameConflict } from '@tutti/ensemble'
+import { findModelWarnings, modelNameOf, nameConflict } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { locateFault } from '../manifests/locate-fault.ts'
@@ -102,7 +102,9 @@ function checkOne(located: LocatedManifest, namespace: NamespaceManifests): read
   const { manifest } = located
   if (manifest.kind === 'Model') {
     const holder = namespace.holderOf(manifest)
-    if (holder === undefined) return []
+    if (holder === undefined) {
+      return findModelWarnings(manifest.spec).map((line) => toProblem(located, 'Warning', line))
+    }
     const message = `modelName: ${nameConflict(modelNameOf(manifest), holder)}`
     return [toProblem(located, 'NameConflict', message)]
   }

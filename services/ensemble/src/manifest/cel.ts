@@ -33,9 +33,9 @@ export function isMirrored(check: object): boolean {
 
 /** Adds rules that the CRD and zod both check. */
 export function cel<T extends z.ZodType>(schema: T, ...rules: readonly CelRule<z.output<T>>[]): T {
-  return rules.reduce((known, { holds, field, text: told, ...rule }) => {
+  return rules.reduce((known, { holds, field, text: toText, ...rule }) => {
     const validation = { ...rule, ...(field !== undefined && { fieldPath: `.${field}` }) }
-    const check = { holds, text: told ?? (() => rule.message) }
+    const check = { holds, text: toText ?? (() => rule.message) }
     return mirror(transition(known, validation), check, field?.split('.'))
   }, schema)
 }

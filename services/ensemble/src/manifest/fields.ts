@@ -1,6 +1,7 @@
 import { DATATYPES, isDatatype } from '@tutti/tensor'
 import { z } from 'zod'
 import { cel, celPattern, listAtomic, mapOf, text, told } from './cel.ts'
+import { quote } from './schema-problems.ts'
 
 /*
  * Fields that several kinds share. Every one is bounded: the API server estimates what a rule may cost by the bounds.
@@ -71,7 +72,7 @@ export const AUTO = 'auto'
 /** @param allowsAuto - AUTO is allowed in place of a duration. */
 function durationField(pattern: RegExp, examples: string, allowsAuto = false) {
   const auto = allowsAuto ? `'${AUTO}', or ` : ''
-  const want = `${auto}a duration, e.g. ${examples}`
+  const want = `${auto}a duration above 0, e.g. ${examples}`
   const schema = text({
     max: 24,
     pattern,
@@ -83,17 +84,20 @@ function durationField(pattern: RegExp, examples: string, allowsAuto = false) {
   })
   return (description: string) =>
     cel(schema.describe(description), {
-      rule: `${allowsAuto ? `self == '${AUTO}' || ` : ''}duration(self) > duration('0s')`,
-      message: 'want a duration above 0, e.g. 500ms',
-      messageExpression: "'got ' + self + ', want a duration above 0, e.g. 500ms'",
-      text: (value) => `got ${value}, want a duration above 0, e.g. 500ms`,
+      rule: `self.matches(${celPattern(pattern)}) && (${allowsAuto ? `self == '${AUTO}' || ` : ''}duration(self) > duration('0s'))`,
+      message: `want ${want}`,
+      messageExpression: `"got '" + self + "', want ${want}"`,
+      text: (value) => `got ${quote(value)}, want ${want}`,
       // What is no duration is told by the pattern, which a text of AUTO fits only where it is allowed.
       holds: (value) => value === AUTO || !pattern.test(value) || toMilliseconds(value) > 0,
     })
 }
 
+/** A duration as Gateway API writes it. */
+export const DURATION = /^([0-9]{1,5}(h|m|s|ms)){1,4}$/
+
 /** A duration as Gateway API writes it. Above zero. */
-export const duration = durationField(/^([0-9]{1,5}(h|m|s|ms)){1,4}$/, '500ms, 2s or 1m30s')
+export const duration = durationField(DURATION, '500ms, 2s or 1m30s')
 
 /** The same, down to microseconds, or AUTO. */
 export const fineDurationOrAuto = durationField(
@@ -256,10 +260,10 @@ const POWERS = new Map(
 /** Bytes of a quantity, rounded up to whole ones as Kubernetes does; undefined for what is none. */
 export function toBytes(value: Quantity): number | undefined {
   if (typeof value === 'number') return Math.ceil(value)
-  const [, whole, fraction = '', suffix = ''] = QUANTITY.exec(value) ?? []
-  if (whole === undefined) return undefined
-  const number = Number(`${whole}${fraction}`)
-  if (/^[eE].*[0-9]/.test(suffix)) return Math.ceil(Number(`${whole}${fraction}${suffix}`))
+  const [, integer, fraction = '', suffix = ''] = QUANTITY.exec(value) ?? []
+  if (integer === undefined) return undefined
+  const number = Number(`${integer}${fraction}`)
+  if (/[0-9]$/.test(suffix)) return Math.ceil(Number(`${integer}${fraction}${suffix}`))
   const [base, unit] = suffix.endsWith('i') ? [1024, suffix.slice(0, 1)] : [1000, suffix]
   const power = POWERS.get(unit === 'K' ? 'k' : unit) ?? 0
   return Math.ceil(power < 0 ? number / base ** -power : number * base ** power)

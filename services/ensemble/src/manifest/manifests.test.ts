@@ -108,10 +108,10 @@ await t.test(
         { maxBatchSize: 0, batching: { preferredBatchSizes: [4] } },
         /^spec\.batching: got maxBatchSize 0/,
       ],
-      [{ batching: { maxQueueDelay: '0ms' } }, /got 0ms, want a duration above 0/],
+      [{ batching: { maxQueueDelay: '0ms' } }, /got '0ms', want 'auto', or a duration above 0/],
       [
         { timeouts: { load: '100us' } },
-        /^spec\.timeouts\.load: got '100us', want a duration, e\.g\. 500ms/,
+        /^spec\.timeouts\.load: got '100us', want a duration above 0, e\.g\. 500ms/,
       ],
       [{ warmup: [{ name: 'w', inputs: [{ ...tensor, data: 'File' }] }] }, /\.file: want `file`/],
       [{ resources: { limits: { 'a b': 1 } } }, /got the key 'a b', want \[PREFIX\/\]NAME/],
@@ -220,7 +220,7 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
     [{ outputs: [{ name: 'y', from: 'a.y', datatype: 'FP32' }] }, /want datatype and shape/],
     [{ timeout: '1d' }, /^spec\.timeout: /],
     [{ steps: [{ ...step, hedge: {} }] }, /^spec\.steps\[0\]\.hedge\.after: /],
-    [{ steps: [{ ...step, hedge: { after: '0s' } }] }, /got 0s, want a duration above 0/],
+    [{ steps: [{ ...step, hedge: { after: '0s' } }] }, /got '0s', want a duration above 0/],
     [{ steps: [{ ...step, hedge: { after: '1s', maxPercent: 101 } }] }, /hedge\.maxPercent: /],
     [
       {
@@ -295,7 +295,7 @@ await t.test('quantities are numbers as YAML makes them, or text', async (t) => 
   t.ok(parseManifest('Model', modelManifest('m', { resources: { limits } })).success)
   for (const cpu of [-1, true, '4 GB', '1m5', '', {}, ['1'], Number.POSITIVE_INFINITY]) {
     const refused = parseManifest('Model', modelManifest('m', { resources: { limits: { cpu } } }))
-    t.match(refused.problems, [{ path: ['spec', 'resources', 'limits', 'cpu'] }], String(cpu))
+    t.match(refused.problems, [{ path: ['spec', 'resources', 'limits', 'cpu'] }])
   }
   const bytes = {
     '2Gi': 2 ** 31,

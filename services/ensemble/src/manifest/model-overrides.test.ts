@@ -108,8 +108,8 @@ await t.test(
       preserve_ordering: true,
     })
     for (const [maxQueueDelay, problem] of [
-      ['0ms', /got 0ms, want a duration above 0/],
-      ['automatic', /want 'auto', or a duration, e.g. 100us/],
+      ['0ms', /got '0ms', want 'auto', or a duration above 0/],
+      ['automatic', /want 'auto', or a duration above 0, e.g. 100us/],
     ] as const) {
       const { error } = ModelOverrides.safeParse({ batching: { maxQueueDelay } })
       t.match(error?.issues[0]?.message, problem)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { cel, listAtomic, listSet, text } from './cel.ts'
-import { bytes, duration, labels, toMilliseconds, whole } from './fields.ts'
+import { cel, celPattern, listAtomic, listSet, text } from './cel.ts'
+import { bytes, DURATION, duration, labels, toMilliseconds, whole } from './fields.ts'
 import { ModelResources, Toleration } from './model-pods.ts'
 
 /*
@@ -14,7 +14,8 @@ const WANTED_DRAIN = `want ${LEAST_DRAIN} to ${MOST_DRAIN}`
 const Drain = cel(
   duration('Time for requests in flight when a pod ends, 1s to 24h. Default 30s.'),
   {
-    rule: `duration(self) >= duration('${LEAST_DRAIN}') && duration(self) <= duration('${MOST_DRAIN}')`,
+    // What is no duration breaks the rule before, which says so.
+    rule: `!self.matches(${celPattern(DURATION)}) || (duration(self) >= duration('${LEAST_DRAIN}') && duration(self) <= duration('${MOST_DRAIN}'))`,
     message: WANTED_DRAIN,
     messageExpression: `'got ' + self + ', ${WANTED_DRAIN}'`,
     text: (value) => `got ${value}, ${WANTED_DRAIN}`,

@@ -46,7 +46,7 @@ await t.test('what was got and what is wanted, in our words', async (t) => {
     ],
     [
       model({ timeouts: { load: '10 minutes' } }),
-      "spec.timeouts.load: got '10 minutes', want a duration, e.g. 500ms, 2s or 1m30s",
+      "spec.timeouts.load: got '10 minutes', want a duration above 0, e.g. 500ms, 2s or 1m30s",
     ],
     [
       model({ timeouts: { load: 30 } }),
@@ -54,10 +54,13 @@ await t.test('what was got and what is wanted, in our words', async (t) => {
     ],
     [
       model({ batching: { maxQueueDelay: 0.5 } }),
-      "spec.batching.maxQueueDelay: got 0.5, want 'auto', or a duration, e.g. 100us, 5ms or 1s",
+      "spec.batching.maxQueueDelay: got 0.5, want 'auto', or a duration above 0, e.g. 100us, 5ms or 1s",
     ],
     [model({ timeouts: { load: [] } }), 'spec.timeouts.load: got a list, want text'],
-    [ensemble({ timeout: -1 }), 'spec.timeout: got -1, want a duration, e.g. 500ms, 2s or 1m30s'],
+    [
+      ensemble({ timeout: -1 }),
+      'spec.timeout: got -1, want a duration above 0, e.g. 500ms, 2s or 1m30s',
+    ],
     [
       model({ resources: { limits: { cpu: '2 cores', memory: true } } }),
       "spec.resources.limits.cpu: got '2 cores', want a quantity, e.g. 500m or 4Gi; spec.resources.limits.memory: got true, want a number or text",

@@ -75,10 +75,21 @@ export type Signature = z.infer<typeof Signature>
 
 const revision = (description: string) => text({ max: 128 }).describe(description)
 
+const ADDRESS = text({ max: 512 })
+  .optional()
+  .describe('Where REST is served: within the cluster, or from outside if it is exposed.')
+const GRPC_ADDRESS = text({ max: 512 })
+  .optional()
+  .describe('Where gRPC is served: within the cluster, or from outside if it is exposed.')
+const PODS_READY = text({ max: 32 }).optional().describe('Ready pods and wanted pods, e.g. 2/3.')
+
 export const ModelStatus = z
   .strictObject({
     ...REPORTED,
     modelName: text({ max: 253 }).optional().describe('Name that clients use.'),
+    url: ADDRESS,
+    grpcUrl: GRPC_ADDRESS,
+    podsReady: PODS_READY,
     replicas: count('Pods.').optional(),
     readyReplicas: count('Pods that are ready.').optional(),
     updatedReplicas: count('Pods of the newest revision.').optional(),
@@ -122,12 +133,8 @@ export const EnsembleStatus = z
     modelName: text({ max: 253 }).optional().describe('Name that clients use.'),
     steps: listMap(StepStatus, 'name', { max: 64 }).optional().describe('State of each step.'),
     stepsReady: text({ max: 16 }).optional().describe('Ready steps and all steps, e.g. 3/4.'),
-    url: text({ max: 512 })
-      .optional()
-      .describe('Where REST is served: within the cluster, or from outside if it is exposed.'),
-    grpcUrl: text({ max: 512 })
-      .optional()
-      .describe('Where gRPC is served: within the cluster, or from outside if it is exposed.'),
+    url: ADDRESS,
+    grpcUrl: GRPC_ADDRESS,
     signature: Signature.optional().describe('Inputs of a request and outputs of a response.'),
     revision: revision('The ControllerRevision that is accepted.').optional(),
     revisions: listAtomic(
@@ -156,6 +163,7 @@ const RouterPod = z.strictObject({
 export const RouterStatus = z
   .strictObject({
     ...REPORTED,
+    podsReady: PODS_READY,
     replicas: count('Pods.').optional(),
     readyReplicas: count('Pods that are ready.').optional(),
     pods: listMap(RouterPod, 'name', { max: MOST_PODS })
