@@ -227,7 +227,8 @@ def unload_of_a_composing_model(env):
         c.client.load_model("ens_nested")
         c.client.unload_model("add_one_batch")
         for name in ("ens_nested", "ens_chain"):
-            assert c.index()[(name, "1")] == UNLOADED, name
+            state, reason = c.index()[(name, "1")]
+            assert state == "UNAVAILABLE" and reason.startswith("unloaded: ensemble "), reason
             _, text = c.error(c.chain, name)
             assert text == f"Request for unknown model: '{name}' has no available versions", text
         c.settled({("add_one_batch", "1"): UNLOADED})
@@ -235,7 +236,7 @@ def unload_of_a_composing_model(env):
         c.client.load_model("add_one_batch")
         assert np.array_equal(c.chain("ens_nested"), ROW + 3)
         c.client.unload_model("ens_chain")
-        assert c.index()[("ens_nested", "1")] == UNLOADED
+        assert c.index()[("ens_nested", "1")][1].startswith("unloaded: ensemble ")
         c.client.load_model("add_one_batch")
         assert c.index()[("ens_chain", "1")] == UNLOADED, "what a user unloaded is not brought back"
 

@@ -156,7 +156,9 @@ await t.test('the mode poll follows the repository by contents', async (t) => {
   await until('the model is gone', async () =>
     (await indexOf(serving)).every((line) => !line.startsWith('versioned')),
   )
-  t.ok((await indexOf(serving)).includes('ens_versioned 1: UNAVAILABLE unloaded'))
+  const cause =
+    /^ens_versioned 1: UNAVAILABLE unloaded: ensemble .* 'versioned' which has no loaded version/m
+  t.match((await indexOf(serving)).join('\n'), cause)
   await rm(join(repository, 'ens_versioned'), { recursive: true })
   await until(
     'the ensemble is gone',

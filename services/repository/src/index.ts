@@ -5,7 +5,12 @@ export { FETCH_BOUNDS, type FetchBounds } from './fetch/fetch-options.ts'
 export { showUri } from './fetch/source-uri.ts'
 export { readLabels } from './labels.ts'
 export type { LoadOverrides } from './load-overrides.ts'
-export { checkModelName, ModelRepository, type OpenedModel } from './model-repository.ts'
+export {
+  checkModelName,
+  type ModelKind,
+  ModelRepository,
+  type OpenedModel,
+} from './model-repository.ts'
 export { OverrideDirectories } from './override-directory.ts'
 export { pollRepository } from './poll-repository.ts'
 export { RepositoryMirror } from './remote/repository-mirror.ts'

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto'
 import { dirname } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, parseModelConfig, plainName, splitName } from '@tutti/model-config'
+import {
+  isEnsembleConfig,
+  type ModelConfig,
+  parseModelConfig,
+  plainName,
+  splitName,
+} from '@tutti/model-config'
 import {
   checkOverrides,
   type LoadOverrides,
@@ -15,6 +21,7 @@ import type { RepositoryMirror } from './remote/repository-mirror.ts'
 import type { RepositoryModel } from './repository-model.ts'
 import { findModel, listModelNames, type ScanOptions } from './scan.ts'
 import { addText } from './tree-files.ts'
+import { listVersionFiles } from './version-files.ts'
 
 export interface ModelRepositoryOptions extends ScanOptions {
   /** The repositories' directories. */
@@ -36,6 +43,9 @@ export interface OpenedModel {
   readonly filesDigest: string
   readonly release: () => Promise<void>
 }
+
+/** `unreadable`: it cannot be known. `nothing`: there is no such model, or neither a backend nor a file that would show one. */
+export type ModelKind = 'ensemble' | 'model' | 'unreadable' | 'nothing'
 
 const LONGEST_NAME = 255
 
@@ -107,6 +117,19 @@ export class ModelRepository {
       return configText === undefined ? undefined : parseModelConfig(configText, configPath)
     } catch {
       return undefined
+    }
+  }
+
+  /** What a model is by its configuration, as written. */
+  async kindOf(name: string, overrides?: LoadOverrides): Promise<ModelKind> {
+    try {
+      if (overrides?.config !== undefined) {
+        const given = parseModelConfig(toConfigText(overrides.config), OVERRIDE_PATH)
+        return isEnsembleConfig(given) ? 'ensemble' : 'model'
+      }
+      return await storedKind(await this.#find(name))
+    } catch (error) {
+      return ServeError.from(error).reason === 'MODEL_NOT_FOUND' ? 'nothing' : 'unreadable'
     }
   }
 
@@ -223,6 +246,21 @@ export function checkModelName(name: string): void {
     const want = isTooLong ? `want at most ${LONGEST_NAME} bytes` : 'it must not begin with a dot'
     throw new ServeError('INVALID_PARAMETER', `invalid model name '${shown}': ${want}`)
   }
+}
+
+async function storedKind(model: RepositoryModel): Promise<ModelKind> {
+  const { configText, configPath } = model
+  const config = configText === undefined ? undefined : parseModelConfig(configText, configPath)
+  if (config !== undefined && isEnsembleConfig(config)) return 'ensemble'
+  const isNamed = config !== undefined && (config.backend !== '' || config.platform !== '')
+  return isNamed || (await hasFiles(model)) ? 'model' : 'nothing'
+}
+
+async function hasFiles(model: RepositoryModel): Promise<boolean> {
+  for (const version of model.versions) {
+    if ((await listVersionFiles(model, version)).length > 0) return true
+  }
+  return false
 }
 
 /** What is stored stays. */

@@ -8,7 +8,7 @@ import {
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
-import { versionFailures } from '@tutti/server'
+import { isUnloadedReason, unloadedReason, versionFailures } from '@tutti/server'
 import {
   type Catalog,
   type CatalogEnsemble,
@@ -79,40 +79,90 @@ function toLost(model: string, version: CatalogVersion): readonly CatalogVersion
 }
 
 function addEnsembles(entries: Entries, sources: readonly EnsembleSource[], o: Before): void {
-  const { order, cycles, byName, usable } = orderSources(sources)
-  const before = (name: string): CatalogEnsemble | undefined => {
-    const entry = o.previous.models.get(name)
-    return entry?.kind === 'ensemble' ? entry : undefined
-  }
-  for (const source of sources) {
-    const { name, reason } = source
-    if (usable.has(name)) continue
-    const make = (): CatalogEnsemble =>
-      source.isUnloaded === true ? unloaded(source) : refused(source, reason)
-    entries.set(name, remembered(before(name), [source], make))
-  }
-  for (const [name, error] of cycles) {
+  const ordered = orderSources(sources)
+  const { order, byName } = ordered
+  const open = new Set(byName.keys())
+  const add = (name: string): void => {
     const source = byName.get(name)
-    if (source !== undefined) entries.set(name, invalid(source, o, error.message))
+    if (source === undefined || !open.delete(name)) return
+    // What cannot be read is not known to be an ensemble.
+    if (source.isUnreadable === true && entries.get(name)?.kind === 'model') return
+    const before = o.previous.models.get(name)
+    const known = before?.kind === 'ensemble' ? before : undefined
+    const wanted = wantedOf(source, known, ordered)
+    const composing = composingOf(wanted)
+    // What was served may contain ensembles that its successor does not.
+    composing.forEach(add)
+    const { served, cycle } = wanted
+    const former = served === source ? undefined : served
+    const models = composing.map((model) => entries.get(model))
+    const from = [source, o.takesDown, former, cycle, ...models]
+    entries.set(
+      name,
+      remembered(known, from, () => toEntry(entries, wanted, o)),
+    )
   }
-  for (const name of order) {
-    const source = byName.get(name)
-    const known = usable.get(name)
-    if (source === undefined || known === undefined || cycles.has(name)) continue
-    const { config, dependencies } = known
-    const from = [source, o.takesDown, ...dependencies.map((model) => entries.get(model))]
-    const make = (): CatalogEnsemble => planned(entries, source, config, o)
-    entries.set(name, remembered(before(name), from, make))
-  }
+  const last = new Set(order)
+  for (const { name } of sources) if (!last.has(name)) add(name)
+  for (const name of order) add(name)
+}
+
+interface Wanted {
+  readonly source: EnsembleSource
+  /** What was served last; the source itself if that is it. */
+  readonly served: EnsembleSource | undefined
+  /** Why it cannot be planned. */
+  readonly cycle: string | undefined
+  /** Absent if it cannot be planned. */
+  readonly config: ModelConfig | undefined
+}
+
+function wantedOf(
+  source: EnsembleSource,
+  known: CatalogEnsemble | undefined,
+  { cycles, usable }: Ordered,
+): Wanted {
+  const { name, isUnloaded } = source
+  const served = isUnloaded === true ? undefined : known?.source
+  const cycle = cycles.get(name)?.message
+  // One that is served was on no cycle: a new source of another one made it.
+  const isUsable = cycle === undefined || served === source
+  return { source, served, cycle, config: isUsable ? usable.get(name) : undefined }
+}
+
+function composingOf({ config, served }: Wanted): readonly string[] {
+  const configs = [config, served?.config].flatMap((one) => one ?? [])
+  return [...new Set(configs.flatMap(findDependencies))]
+}
+
+function toEntry(entries: Entries, wanted: Wanted, o: Before): CatalogEnsemble {
+  const { source, served, cycle, config } = wanted
+  if (source.isUnloaded === true) return unloaded(source)
+  let next: CatalogEnsemble
+  if (config !== undefined) next = planned(entries, source, config, o)
+  else if (cycle !== undefined) next = invalid(source, o, cycle)
+  else next = refused(source, source.reason)
+  if (next.plan !== undefined || served === undefined) return next
+  const kept = served === source ? undefined : keep(entries, served, next, o)
+  return kept ?? { ...next, source: served }
+}
+
+/** What was served before goes on while its successor cannot be served, as long as it fits its models itself. */
+function keep(
+  entries: Entries,
+  served: EnsembleSource,
+  pending: CatalogEnsemble,
+  o: Before,
+): CatalogEnsemble | undefined {
+  if (served.config === undefined) return undefined
+  const kept = planned(entries, served, served.config, o)
+  return kept.plan === undefined ? undefined : { ...kept, pending }
 }
 
 type Ordered = ReturnType<typeof orderEnsembles> & {
   readonly byName: ReadonlyMap<string, EnsembleSource>
   /** Those that may be planned. */
-  readonly usable: ReadonlyMap<
-    string,
-    { readonly config: ModelConfig; readonly dependencies: readonly string[] }
-  >
+  readonly usable: ReadonlyMap<string, ModelConfig>
 }
 
 const ORDERED = new WeakMap<readonly EnsembleSource[], Ordered>()
@@ -122,17 +172,11 @@ function orderSources(sources: readonly EnsembleSource[]): Ordered {
   const known = ORDERED.get(sources)
   if (known !== undefined) return known
   const byName = new Map(sources.map((source) => [source.name, source]))
-  const configs = new Map<string, ModelConfig>()
+  const usable = new Map<string, ModelConfig>()
   for (const { name, config, reason, isUnloaded } of sources) {
-    if (isUnloaded !== true && config !== undefined && reason === '') configs.set(name, config)
+    if (isUnloaded !== true && config !== undefined && reason === '') usable.set(name, config)
   }
-  const usable = new Map(
-    [...configs].map(([name, config]) => [
-      name,
-      { config, dependencies: findDependencies(config) },
-    ]),
-  )
-  const ordered = { ...orderEnsembles(configs), byName, usable }
+  const ordered = { ...orderEnsembles(usable), byName, usable }
   ORDERED.set(sources, ordered)
   return ordered
 }
@@ -161,6 +205,7 @@ function planned(
       labels: inheritLabels(entries, source, plan),
       versions: source.versions.map((v) => ensembleVersion(v, lost)),
       reason: '',
+      source,
       plan,
       planKey,
       ...NOTHING_MISSING,
@@ -209,19 +254,15 @@ function invalid(
 }
 
 function unloaded(source: EnsembleSource, cause?: string): CatalogEnsemble {
-  const { name, labels, config } = source
+  const { name, labels, config, versions } = source
+  const reason = unloadedReason(cause)
   return {
     kind: 'ensemble',
     name,
     labels,
     ...(config !== undefined && { config }),
-    versions: source.versions.map((v) => ({
-      ...v,
-      state: 'UNAVAILABLE',
-      reason: 'unloaded',
-      revisions: [],
-    })),
-    reason: source.versions.length === 0 ? 'unloaded' : '',
+    versions: versions.map((v) => ({ ...v, state: 'UNAVAILABLE', reason, revisions: [] })),
+    reason: versions.length === 0 ? reason : '',
     ...NOTHING_MISSING,
     ...(cause !== undefined && { cause }),
   }
@@ -299,7 +340,7 @@ function findVersionError(entry: CatalogModel | CatalogEnsemble): {
 } {
   if (entry.kind === 'ensemble' && entry.cause !== undefined) return { versionError: entry.cause }
   const failed = entry.versions.filter(
-    (v) => v.reason !== '' && v.reason !== 'unloaded' && v.lost === undefined,
+    (v) => v.reason !== '' && !isUnloadedReason(v.reason) && v.lost === undefined,
   )
   return failed.length === 0 ? {} : { versionError: versionFailures(failed) }
 }

@@ -5,6 +5,7 @@ import { MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import { findVersion, type ListedModel, type ListedVersion } from '@tutti/server'
 import type { ModelTarget } from '@tutti/tensor'
 import { type ForeignMember, revisionKey } from '@tutti/transport'
+import type { EnsembleSource } from './ensemble-source.ts'
 
 type Labels = Readonly<Record<string, readonly string[]>>
 
@@ -62,7 +63,11 @@ export interface CatalogEnsemble extends CatalogEntry {
   readonly isWaiting: boolean
   /** Composing models that no step has ever described, those of nested ensembles included; empty unless it waits. */
   readonly missing: readonly string[]
-  /** Why it was taken out of service; its versions only say `unloaded`, as in Triton. */
+  /** What it was served as last; requests use it while it has a plan. */
+  readonly source?: EnsembleSource
+  /** What is wanted in its place, and cannot be served: why is told there. */
+  readonly pending?: CatalogEnsemble
+  /** Why it was taken out of service. */
   readonly cause?: string
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from '@tutti/chassis'
 import {
   CacheStatistics,
   firstResponseBuckets,
+  isUnloadedReason,
   type ResponseCache,
   type ServerMetrics,
   StatisticsRecorder,
@@ -102,7 +103,7 @@ export function recordFailure(recorder: StatisticsRecorder, requestNs: number): 
 }
 
 function isUnloaded({ reason }: { readonly reason: string }): boolean {
-  return reason === 'unloaded'
+  return isUnloadedReason(reason)
 }
 
 function keyOf(ensemble: string, version: number): string {

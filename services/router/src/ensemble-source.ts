@@ -26,34 +26,41 @@ export interface EnsembleSource {
   readonly reason: string
   /** True if it was refused for having no version alone: Triton knows it all the same. */
   readonly lacksVersion?: boolean
+  /** True if its configuration cannot be read: it may be a model that a step serves. */
+  readonly isUnreadable?: boolean
   /** True if it is listed only, because it was unloaded. */
   readonly isUnloaded?: boolean
 }
 
+/** An ensemble, perhaps, of which nothing is known but why it cannot be read. */
+export function unreadableSource(name: string, reason: string): EnsembleSource {
+  return { name, labels: {}, versions: [], reason, isUnreadable: true }
+}
+
 /**
- * Reads the ensembles among the models of the repositories; steps serve everything else.
- * A model whose config does not parse is not known to be an ensemble: the step reports it.
+ * Reads the ensembles among the models of the repositories, and what may be one but cannot be read; steps serve everything else.
  */
 export async function readEnsembles(
   models: readonly RepositoryModel[],
 ): Promise<readonly EnsembleSource[]> {
   const sources: EnsembleSource[] = []
   for (const model of models) {
-    const config = ensembleConfig(model)
-    if (config !== undefined) sources.push(await readEnsemble(model, config))
+    try {
+      const config = ensembleConfig(model)
+      if (config !== undefined) sources.push(await readEnsemble(model, config))
+    } catch (error) {
+      sources.push(unreadableSource(model.name, ServeError.from(error).message))
+    }
   }
   return sources
 }
 
+/** @throws ServeError if the configuration cannot be read. */
 function ensembleConfig(model: RepositoryModel): ModelConfig | undefined {
-  if (model.error !== undefined || model.configText === undefined) return undefined
-  try {
-    const config = parseModelConfig(model.configText, model.configPath)
-    return isEnsembleConfig(config) ? config : undefined
-  } catch {
-    // The step that scans the same repository lists the model with this very error.
-    return undefined
-  }
+  if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
+  if (model.configText === undefined) return undefined
+  const config = parseModelConfig(model.configText, model.configPath)
+  return isEnsembleConfig(config) ? config : undefined
 }
 
 /** Reads one ensemble. What is wrong with it is its reason. */

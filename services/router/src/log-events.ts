@@ -1,5 +1,6 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
+import { isUnloadedReason } from '@tutti/server'
 import { type Catalog, type CatalogEnsemble, isReady, whyNotServed } from './catalog.ts'
 
 /**
@@ -18,13 +19,34 @@ export function catalogChanged(
     log.info('catalog changed', counts)
   }
   for (const entry of catalog.models.values()) {
+    if (entry.kind === 'ensemble' && entry.pending !== undefined) {
+      ensembleKept(log, entry, entry.pending, previous)
+    }
     const reason = whyNotServed(entry)
-    if (entry.kind !== 'ensemble' || reason === '' || reason === 'unloaded') continue
+    if (entry.kind !== 'ensemble' || reason === '' || isUnloadedReason(reason)) continue
     if (isKnown(previous, entry, reason)) continue
     if (entry.isWaiting && o.awaitsSteps)
       log.info('ensemble waits for models', { model: entry.name, reason })
     else log.warn('ensemble is not served', { model: entry.name, reason })
   }
+}
+
+/** What was served before goes on in place of what is wanted. */
+function ensembleKept(
+  log: Logger,
+  { name: model }: CatalogEnsemble,
+  pending: CatalogEnsemble,
+  previous: Catalog,
+): void {
+  const reason = whyNotServed(pending)
+  const known = previous.models.get(model)
+  if (known?.kind === 'ensemble' && known.pending && whyNotServed(known.pending) === reason) return
+  ensembleStays(log, model, reason)
+}
+
+/** A new configuration cannot be served. */
+export function ensembleStays(log: Logger, model: string, reason: string): void {
+  log.warn('ensemble stays as it was', { model, reason })
 }
 
 function isKnown(previous: Catalog, { name }: CatalogEnsemble, reason: string): boolean {

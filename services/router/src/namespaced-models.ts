@@ -20,6 +20,7 @@ import {
   type CaptureState,
   type IndexEntry,
   type InferenceBackend,
+  isUnloadedReason,
   type LoadParameters,
   type ModelControl,
   type ResolvedModel,
@@ -234,6 +235,6 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
 
 function isUnloaded(entry: CatalogModel | CatalogEnsemble): boolean {
   const { versions, reason } = entry
-  if (versions.length === 0) return reason === 'unloaded'
-  return versions.every((v) => v.state === 'UNLOADING' || v.reason === 'unloaded')
+  if (versions.length === 0) return isUnloadedReason(reason)
+  return versions.every((v) => v.state === 'UNLOADING' || isUnloadedReason(v.reason))
 }

@@ -36,11 +36,13 @@ export { type FoundVersion, findModel, findVersion } from './served/find-model.t
 export { withNames } from './served/index-names.ts'
 export {
   areAllReady,
+  isUnloadedReason,
   type ListedModel,
   type ListedVersion,
   readyVersions,
   selectStatistics,
   toIndex,
+  unloadedReason,
 } from './served/listed-model.ts'
 export { loadFailed, loadOvertaken, pollFailed, versionFailures } from './served/load-errors.ts'
 export { refuseFailures } from './served/refuse-failures.ts'

@@ -1,6 +1,6 @@
 import { findDependencies } from '@tutti/ensemble'
 import type { OpenedModel } from '@tutti/repository'
-import type { EnsembleSource } from '../ensemble-source.ts'
+import { type EnsembleSource, unreadableSource } from '../ensemble-source.ts'
 
 /** An ensemble as it is now. */
 export interface ReadEnsemble extends Pick<OpenedModel, 'digest' | 'filesDigest'> {
@@ -26,6 +26,15 @@ export class EnsembleSet {
 
   get(name: string): EnsembleSource | undefined {
     return this.#wanted.get(name)?.source
+  }
+
+  /** Lists what cannot be read, unless it is known as an ensemble. @returns whether it is listed. */
+  addUnreadable(name: string, reason: string): boolean {
+    const known = this.#wanted.get(name)
+    if (known !== undefined && known.source.isUnreadable !== true) return false
+    const source = unreadableSource(name, reason)
+    this.add({ source, digest: '', filesDigest: '' })
+    return true
   }
 
   /** Takes an ensemble as it is now. One that did not change stays the very same object: plans are kept by that. */

@@ -1,6 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { silentLogger } from '@tutti/chassis'
+import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { ModelRepository } from '@tutti/repository'
 import { type LoadParameters, pollFailed, ServerMetrics } from '@tutti/server'
@@ -35,10 +35,14 @@ function open(t: Test, configs: Readonly<Record<string, string>>) {
       ]),
     ),
   )
+  const lines: { level: string; message: string; model?: string; reason?: string }[] = []
+  const write = (line: string): number => lines.push(JSON.parse(line))
+  const log = createLogger({ level: 'warn', name: 'test', destination: { write } })
   const metrics = new ServerMetrics()
   const replicas = new ScriptedReplicas({
     takesDown: true,
     metrics,
+    log,
     listNames: () => repository.names(),
   })
   const served = new Map<string, ScriptedVersion>()
@@ -47,10 +51,16 @@ function open(t: Test, configs: Readonly<Record<string, string>>) {
     /** What loads do before they take effect. */
     before: async (_name: string): Promise<void> => {},
     config: PLAIN,
+    /** By name, of those that differ from the others. */
+    configs: new Map<string, string>(),
     load: async (name: string) => {
       asked.push(`load ${name}`)
       await hosts.before(name)
-      served.set(name, { model: name, revision: 'r', config: hosts.config })
+      served.set(name, {
+        model: name,
+        revision: 'r',
+        config: hosts.configs.get(name) ?? hosts.config,
+      })
       replicas.serve('a', [...served.values()])
     },
     unload: async (name: string) => {
@@ -61,12 +71,22 @@ function open(t: Test, configs: Readonly<Record<string, string>>) {
   }
   const repository = new ModelRepository({ paths: [directory] })
   const { router } = replicas
-  const control = new RepositoryControl({ router, repository, hosts, log: silentLogger })
+  const control = new RepositoryControl({ router, repository, hosts, log })
   const states = async (): Promise<readonly string[]> =>
     (await router.repositoryIndex(false)).map((e) => `${e.name}: ${e.state} ${e.reason}`.trimEnd())
-  const write = (name: string, config: string): Promise<void> =>
+  const writeConfig = (name: string, config: string): Promise<void> =>
     writeFile(join(directory, name, 'config.pbtxt'), config)
-  return { router, control, hosts, asked, states, write, directory, metrics }
+  return {
+    router,
+    control,
+    hosts,
+    asked,
+    states,
+    write: writeConfig,
+    directory,
+    metrics,
+    log: lines,
+  }
 }
 
 await t.test('an ensemble is loaded with what it is composed of', async (t) => {
@@ -110,7 +130,9 @@ await t.test('an ensemble that is not valid any more is taken down with its caus
   t.match(await metrics.render(), 'nv_inference_request_success{model="e",version="1"}')
   hosts.config = PLAIN.replaceAll('FP32', 'FP64')
   await control.load('a', NO_PARAMETERS)
-  t.same(await states(), ['a: READY', 'e: UNAVAILABLE unloaded'])
+  const cause =
+    /^e: UNAVAILABLE unloaded: in ensemble e, ensemble tensor x: inconsistent data type: .* model a$/
+  t.match(await states(), ['a: READY', cause])
   t.match(router.view.find('e'), { cause: /data type/, reason: '' })
   t.equal(router.isReady(), true)
   t.notMatch(await metrics.render(), 'model="e"')
@@ -124,6 +146,53 @@ await t.test('an ensemble that is not valid any more is taken down with its caus
   await control.unload('e', ALONE)
   await control.load('a', NO_PARAMETERS)
   t.same(await states(), ['a: READY', 'e: UNAVAILABLE unloaded'], 'what was unloaded stays so')
+})
+
+await t.test('a reload that does not fit leaves an ensemble and those over it', async (t) => {
+  const { control, hosts, write, states, router, log } = open(t, {
+    a: PLAIN,
+    b: PLAIN,
+    e: over('a'),
+    outer: over('e'),
+  })
+  await control.load('outer', NO_PARAMETERS)
+  const all = ['a: READY', 'b:', 'e: READY', 'outer: READY']
+  const { plan } = Object(router.view.find('e'))
+  hosts.before = async (name) => {
+    if (name === 'nosuch') throw new ServeError('MODEL_LOAD_FAILED', 'there is none')
+  }
+  const faults: readonly (readonly [string, RegExp])[] = [
+    [over('a').replaceAll('FP32', 'FP64'), /ensemble tensor x: inconsistent data type/],
+    [over('nosuch'), /contains models that are not available or ambiguous: nosuch/],
+    [
+      over('a').replace('key: "x"', 'key: "wrong"'),
+      /mapping to non-existing input wrong in model a/,
+    ],
+    [over('outer'), /circular dependency/],
+    [over('e'), /circular/],
+  ]
+  for (const [config, message] of faults) {
+    await write('e', config)
+    for (const name of ['e', 'e']) await t.rejects(control.load(name, NO_PARAMETERS), { message })
+    t.same(await states(), all, String(message))
+    t.equal(Object(router.view.find('e')).plan, plan)
+    t.match(log.at(-1), { level: 'warn', message: 'ensemble stays as it was', model: 'e' })
+    t.match(log.at(-1), { reason: message })
+  }
+  t.equal(log.filter(({ message }) => /stays/.test(message)).length, faults.length, 'once each')
+  t.comment('it takes its place as soon as it fits')
+  await write('e', over('b').replaceAll('FP32', 'FP64'))
+  hosts.configs.set('b', PLAIN.replaceAll('FP32', 'FP64'))
+  await t.rejects(control.load('outer', NO_PARAMETERS), { message: /outer/ })
+  t.match(await states(), [
+    'a: READY',
+    'b: READY',
+    'e: READY',
+    /^outer: UNAVAILABLE unloaded: .* e$/,
+  ])
+  await write('e', over('a'))
+  await control.load('e', NO_PARAMETERS)
+  t.same(await states(), all.with(1, 'b: READY'))
 })
 
 await t.test('what cannot be read leaves the ensemble that is served', async (t) => {

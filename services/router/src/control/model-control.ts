@@ -11,7 +11,7 @@ import {
   versionFailures,
 } from '@tutti/server'
 import { isReady } from '../catalog.ts'
-import { loadEnded, unloadRequested } from '../log-events.ts'
+import { ensembleStays, loadEnded, unloadRequested } from '../log-events.ts'
 import type { ServedView } from '../served-view.ts'
 import { dependenciesOf, EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
 import { Operations } from './operations.ts'
@@ -29,12 +29,13 @@ export interface ModelHosts {
 }
 
 export interface RepositoryControlOptions {
-  readonly router: { readonly view: Pick<ServedView, 'setEnsembles' | 'find'> }
+  readonly router: { readonly view: Pick<ServedView, 'setEnsembles' | 'find' | 'models'> }
   /** Where ensembles are read; what is none there, or not there at all, is the hosts'. */
-  readonly repository: Pick<ModelRepository, 'take' | 'readConfig'>
+  readonly repository: Pick<ModelRepository, 'take' | 'kindOf'>
   /** What manifests add to the configurations of ensembles, by name. */
   readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
-  readonly hosts: ModelHosts
+  /** Absent where others load the models. */
+  readonly hosts?: ModelHosts
   readonly log: Logger
 }
 
@@ -66,6 +67,11 @@ export class RepositoryControl implements ModelControl {
     if (failure !== undefined) throw failure
   }
 
+  /** True for an ensemble that was loaded, be it valid at the moment or not. */
+  knowsEnsemble(name: string): boolean {
+    return this.#ensembles.has(name)
+  }
+
   /** Loads several models as they are on disk: at the start, or because they changed. Never rejects. */
   async loadAll(names: readonly string[]): Promise<LoadFailures> {
     const failures = await this.#load(names, undefined)
@@ -88,7 +94,7 @@ export class RepositoryControl implements ModelControl {
     const queue = new Set(await this.#unloadOne(name))
     if (!o.unloadDependents) return
     for (const dependent of queue) {
-      if (this.#explicit.has(dependent) || this.#ensembles.needs(dependent)) {
+      if (this.#explicit.has(dependent) || this.#isNeeded(dependent)) {
         // Another ensemble may go later in this loop, and this one with it.
         queue.delete(dependent)
         continue
@@ -102,7 +108,7 @@ export class RepositoryControl implements ModelControl {
     this.#overridden.delete(name)
     this.#operations.unload(name)
     if (!this.#ensembles.has(name)) {
-      await this.#o.hosts.unload(name)
+      await this.#o.hosts?.unload(name)
       return []
     }
     const { view } = this.#o.router
@@ -125,6 +131,7 @@ export class RepositoryControl implements ModelControl {
       const read = await readModels(this.#o.repository, names, {
         parameters,
         known: this.#ensembles,
+        isAlone: this.#o.hosts === undefined,
         rules: this.#o.rules,
       })
       const failures = new Map(read.failures)
@@ -153,7 +160,7 @@ export class RepositoryControl implements ModelControl {
     const isKept = this.#overridden.has(name) && isReady(router.view.find(name))
     if (asked === undefined && isKept) return undefined
     try {
-      await hosts.load(name, asked?.parameters)
+      await hosts?.load(name, asked?.parameters)
     } catch (error) {
       return ServeError.from(error)
     }
@@ -172,12 +179,17 @@ export class RepositoryControl implements ModelControl {
       if (this.#operations.isOvertaken(name, operation)) failures.set(name, loadOvertaken(name))
       else if (this.#operations.apply(name, operation)) this.#take(ensemble, failures)
     }
+    for (const [name, { message, cause }] of read.failures) {
+      if (!this.#operations.isOvertaken(name, operation)) {
+        this.#refuse(name, cause instanceof ServeError ? cause.message : message)
+      }
+    }
     const models = [...read.ensembles.keys()].filter(
       (name) => this.#ensembles.has(name) && this.#o.router.view.find(name)?.kind === 'model',
     )
     this.#o.router.view.setEnsembles(this.#ensembles.sources)
     // The directory held a model before.
-    for (const name of models) await this.#o.hosts.unload(name)
+    for (const name of models) await this.#o.hosts?.unload(name)
   }
 
   #take(read: ReadEnsemble, failures: Map<string, ServeError>): void {
@@ -191,6 +203,23 @@ export class RepositoryControl implements ModelControl {
     // What is wanted stays as it was; what never was is listed with its reason.
     const known = this.#ensembles.get(name)
     if (known === undefined || known.reason !== '') this.#ensembles.add(read)
+    else ensembleStays(this.#o.log, name, reason)
+  }
+
+  /** What cannot be read leaves what is served. Where no host does so, it is listed with the reason. */
+  #refuse(name: string, reason: string): void {
+    const { hosts, log } = this.#o
+    if (hosts === undefined && this.#ensembles.addUnreadable(name, reason)) return
+    if (this.#ensembles.has(name)) ensembleStays(log, name, reason)
+  }
+
+  /** True if an ensemble is composed of the model: one that is wanted, or one that is served as it was before. */
+  #isNeeded(model: string): boolean {
+    if (this.#ensembles.needs(model)) return true
+    return [...this.#o.router.view.models.values()].some(
+      (entry) =>
+        entry.kind === 'ensemble' && entry.plan?.steps.some((step) => step.model === model),
+    )
   }
 
   /** The failures for the request, of the models that it named. */
@@ -206,6 +235,8 @@ export class RepositoryControl implements ModelControl {
   #ensembleFailure(name: string, read: ReadModels, failures: LoadFailures): ServeError | undefined {
     if (!read.ensembles.has(name)) return undefined
     const entry = this.#o.router.view.find(name)
+    const pending = entry?.kind === 'ensemble' ? entry.pending : undefined
+    if (pending !== undefined) return loadFailed(name, whyNot(pending))
     if (!isReady(entry)) return loadFailed(name, whyNot(entry))
     // As measured on Triton 2.51: what it is composed of serves on, but not as it is on disk.
     const stale = this.#closureOf(name).find(

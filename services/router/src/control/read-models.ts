@@ -1,7 +1,7 @@
 import type { EnsembleRules } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
-import type { ModelRepository } from '@tutti/repository'
+import type { ModelKind, ModelRepository } from '@tutti/repository'
 import { type LoadParameters, pollFailed } from '@tutti/server'
 import { readEnsemble } from '../ensemble-source.ts'
 import { dependenciesOf, type EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
@@ -19,6 +19,8 @@ export interface ReadModels {
 interface ReadOptions {
   readonly parameters: LoadParameters | undefined
   readonly known: Pick<EnsembleSet, 'has' | 'kept'>
+  /** No host would say what is wrong with a model. */
+  readonly isAlone: boolean
   /** Of ensembles whose configuration is that of a manifest. */
   readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
 }
@@ -30,7 +32,7 @@ interface ReadOptions {
  * @param o.known - what is an ensemble already: one whose configuration broke is not left to the hosts.
  */
 export async function readModels(
-  repository: Pick<ModelRepository, 'take' | 'readConfig'>,
+  repository: Pick<ModelRepository, 'take' | 'kindOf'>,
   names: readonly string[],
   o: ReadOptions,
 ): Promise<ReadModels> {
@@ -40,8 +42,7 @@ export async function readModels(
   const reached = new Set(names)
   const read = async (name: string): Promise<void> => {
     const own = names.includes(name) ? o.parameters : undefined
-    const config = await repository.readConfig(name, own)
-    if (config === undefined ? !o.known.has(name) : !isEnsembleConfig(config)) {
+    if (!isOwn(await repository.kindOf(name, own), name, o)) {
       models.add(name)
       return
     }
@@ -66,6 +67,16 @@ export async function readModels(
   return { ensembles, models, failures }
 }
 
+/** Whether it is read here as an ensemble: one that was one stays so until its folder shows another model. */
+function isOwn(
+  kind: ModelKind,
+  name: string,
+  { known, isAlone }: Pick<ReadOptions, 'known' | 'isAlone'>,
+): boolean {
+  if (kind === 'ensemble' || kind === 'model') return kind === 'ensemble'
+  return known.has(name) || (isAlone && kind === 'unreadable')
+}
+
 /** @returns undefined if it is none. */
 async function readOne(
   repository: Pick<ModelRepository, 'take'>,
@@ -77,7 +88,11 @@ async function readOne(
     const kept = parameters === undefined ? known.kept(name, filesDigest) : undefined
     if (kept !== undefined) return kept
     const config = parseModelConfig(model.configText ?? '', model.configPath)
-    if (!isEnsembleConfig(config)) return undefined
+    if (!isEnsembleConfig(config)) {
+      if (!known.has(name)) return undefined
+      const text = `${model.configPath}: it has no ensemble_scheduling, and there is no model file`
+      throw new ServeError('CONFIG_INVALID', text, { details: { model: name } })
+    }
     const source = await readEnsemble(model, config)
     // A load request with a configuration of its own is about another graph.
     const own = parameters?.config === undefined ? rules?.get(name) : undefined

@@ -1,13 +1,15 @@
 import type { Clock, Logger } from '@tutti/chassis'
-import { isEnsembleConfig } from '@tutti/model-config'
 import { ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
-import { type ModelHosts, RepositoryControl } from '../control/model-control.ts'
+import { RepositoryControl } from '../control/model-control.ts'
 import { repositoryUnreadable } from '../log-events.ts'
 import type { Router } from '../router.ts'
 import type { RouterFlags } from './router-flags.ts'
 
-/** Steps load their models themselves. */
-const NO_HOSTS: ModelHosts = { load: async () => {}, unload: () => {} }
+type PollingFlags = Pick<
+  RouterFlags,
+  'model-control-mode' | 'model-repository' | 'repository-poll-secs'
+> &
+  Partial<Pick<RouterFlags, 'model-config-name'>>
 
 /**
  * Loads the ensembles of the repositories, in the mode that follows them.
@@ -16,7 +18,7 @@ const NO_HOSTS: ModelHosts = { load: async () => {}, unload: () => {} }
  * @throws ServeError if a repository cannot be read.
  */
 export async function pollEnsembles(
-  flags: RouterFlags,
+  flags: PollingFlags,
   o: { readonly router: Router; readonly clock: Clock; readonly log: Logger },
 ): Promise<(signal: AbortSignal) => Promise<void>> {
   if (flags['model-control-mode'] === 'none') return async () => {}
@@ -26,8 +28,8 @@ export async function pollEnsembles(
     paths: flags['model-repository'],
     ...(configName !== undefined && { configName }),
   })
-  const control = new RepositoryControl({ router, repository, hosts: NO_HOSTS, log })
-  const watch = new RepositoryWatch(onlyEnsembles(repository))
+  const control = new RepositoryControl({ router, repository, log })
+  const watch = new RepositoryWatch(onlyEnsembles(repository, control))
   await control.loadAll(await watch.start())
   return (signal) =>
     pollRepository({
@@ -40,15 +42,18 @@ export async function pollEnsembles(
     })
 }
 
-/** Other models of a router's repository are left to the steps. */
-function onlyEnsembles(repository: ModelRepository): Pick<ModelRepository, 'names' | 'take'> {
+/** Other models of a router's repository are left to the steps. What cannot be read may be an ensemble; one that was one stays so. */
+function onlyEnsembles(
+  repository: ModelRepository,
+  control: Pick<RepositoryControl, 'knowsEnsemble'>,
+): Pick<ModelRepository, 'names' | 'take'> {
   return {
     names: async () => {
       const names = await repository.names()
-      const configs = await Promise.all(names.map((name) => repository.readConfig(name)))
-      return names.filter((_, i) => {
-        const config = configs[i]
-        return config !== undefined && isEnsembleConfig(config)
+      const kinds = await Promise.all(names.map((name) => repository.kindOf(name)))
+      return names.filter((name, i) => {
+        const kind = kinds[i]
+        return kind === 'nothing' ? control.knowsEnsemble(name) : kind !== 'model'
       })
     },
     take: (name, overrides) => repository.take(name, overrides),

@@ -21,6 +21,17 @@ export interface ListedModel {
   readonly reason: string
 }
 
+const UNLOADED = 'unloaded'
+
+/** Why a model is listed that was unloaded, in Triton's word. @param cause - why, unless a client wanted it. */
+export function unloadedReason(cause?: string): string {
+  return cause === undefined ? UNLOADED : `${UNLOADED}: ${cause}`
+}
+
+export function isUnloadedReason(reason: string): boolean {
+  return reason === UNLOADED || reason.startsWith(`${UNLOADED}: `)
+}
+
 /** Ascending: so versions print in Triton's metadata. */
 export function readyVersions(model: ListedModel): readonly number[] {
   return model.versions.filter((v) => v.state === 'READY').map((v) => v.version)
@@ -29,8 +40,8 @@ export function readyVersions(model: ListedModel): readonly number[] {
 /** Triton's strict readiness: every version that was to be served is READY, and each model with a configuration has one. */
 export function areAllReady(models: Iterable<ListedModel>): boolean {
   for (const { config, versions, reason } of models) {
-    if (config !== undefined && versions.length === 0 && reason !== 'unloaded') return false
-    if (!versions.every((v) => v.state === 'READY' || v.reason === 'unloaded')) return false
+    if (config !== undefined && versions.length === 0 && !isUnloadedReason(reason)) return false
+    if (!versions.every((v) => v.state === 'READY' || isUnloadedReason(v.reason))) return false
   }
   return true
 }
