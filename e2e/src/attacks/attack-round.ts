@@ -5,9 +5,10 @@ import { residentBytes } from '../control-churn.ts'
 import { servesRightBytes } from '../hostile.ts'
 import { restCall } from '../rest-call.ts'
 import { restInfer, restOutputs } from '../rest-infer.ts'
-import { type Serving, serve } from '../serving.ts'
+import { ROOT, type Serving, serve } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'
 import { row, toFloats } from '../tensors.ts'
+import { GROWING_MODEL, holdAnyBytes } from './held-bytes.ts'
 import { askSmall, holdSmallCalls } from './held-calls.ts'
 import { createRandom } from './random.ts'
 import { attackGrpc, attackHttp, moveWindows } from './raw-clients.ts'
@@ -53,6 +54,10 @@ const ATTACKS = {
     await holdSmallCalls(grpcPort, createRandom(seed))
     return undefined
   },
+  held: async (serving: Serving, seed: number) => {
+    await holdAnyBytes(serving, createRandom(seed))
+    return undefined
+  },
   pages: ({ httpPort }: Serving, seed: number) => loadFromPage(httpPort, createRandom(seed)),
 } as const
 
@@ -67,13 +72,26 @@ export const ATTACK_CLASSES: readonly AttackClass[] = [
   'windows',
   'small',
   'pages',
+  'held',
 ]
 
+/** A pool that clients who hold bytes fill. */
+const SMALL_POOL_BYTES = 16 * 2 ** 20
+
 /** Starts the server that is attacked. */
-export async function serveTarget(t: Test): Promise<Serving> {
+export async function serveTarget(t: Test, kind?: AttackClass): Promise<Serving> {
+  const from = `${ROOT}model_repository`
   return await serve(t, {
-    repositories: [await copyModels(t, ['ens_chain', 'add_one_batch'])],
-    flags: ['--model-control-mode=explicit', '--load-model=*', '--max-connections=64'],
+    repositories: [
+      await copyModels(t, ['ens_chain', 'add_one_batch']),
+      await copyModels(t, [GROWING_MODEL], { from }),
+    ],
+    flags: [
+      '--model-control-mode=explicit',
+      '--load-model=*',
+      '--max-connections=64',
+      ...(kind === 'held' ? [`--max-inflight-bytes=${SMALL_POOL_BYTES}`] : []),
+    ],
   })
 }
 

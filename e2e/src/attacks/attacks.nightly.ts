@@ -9,6 +9,6 @@ const SEED = testSeed()
 
 for (const kind of ATTACK_CLASSES) {
   await t.test(`${COUNT} attacks of the class ${kind} harm nobody else`, async (t) => {
-    await attack(t, await serveTarget(t), { kind, count: COUNT, seed: SEED })
+    await attack(t, await serveTarget(t, kind), { kind, count: COUNT, seed: SEED })
   })
 }

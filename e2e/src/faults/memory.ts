@@ -12,7 +12,7 @@ const LIMIT_BYTES = 32 * 1024 * 1024
 const HOG = `x = [bytearray(1 << 20) for _ in range(${LIMIT_BYTES >> 19})]`
 
 /** Where groups with a limit of memory are made, and the name of the limit: version 1 or 2. */
-function memoryRoot(): readonly [string, string] | undefined {
+export function memoryRoot(): readonly [string, string] | undefined {
   const first = join(CGROUPS, 'memory')
   if (existsSync(first)) return [first, 'memory.limit_in_bytes']
   const controllers = join(CGROUPS, 'cgroup.subtree_control')

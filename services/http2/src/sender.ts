@@ -276,6 +276,7 @@ export class Sender implements StreamSender {
   #data(stream: ServerStream, bytes: Uint8Array): void {
     const length = bytes.byteLength
     stream.sendWindow -= length
+    stream.sentBytes += length
     this.#window -= length
     this.#frame({ length, type: Type.data, flags: 0, streamId: stream.id }, bytes)
     this.#o.onData(length)

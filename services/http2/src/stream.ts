@@ -67,6 +67,9 @@ export class ServerStream {
   /** For the connection: what the client may send now, and how much of the body is still to come if that is known. */
   receiveWindow: number
   bodyLeft: number | undefined
+  /** Bytes of the body that have come, and of the answer that went to the socket. */
+  receivedBytes = 0
+  sentBytes = 0
   #unreturnedBytes = 0
   #isPaused = false
   #isClosed = false
@@ -138,6 +141,7 @@ export class ServerStream {
 
   /** For the connection: notes bytes that came, and allows as many more, unless the stream is paused. */
   received(bytes: number): void {
+    this.receivedBytes += bytes
     this.receiveWindow -= bytes
     this.#unreturnedBytes += bytes
     this.returnWindow()

@@ -13,6 +13,7 @@ import { checkInferRequest } from '@tutti/model-config'
 import type { Lent, NamedTensor, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { NO_TIMES } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
+import { checkEngineMemory } from './engine-memory.ts'
 import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
 import { callHedged } from './hedged-call.ts'
 import { HeldBytes, type Holding } from './held-bytes.ts'
@@ -181,9 +182,16 @@ class EnsembleExecution {
     if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
     const { owner } = this.#call
     const { name = '', hedge } = this.#plan.steps[step] ?? {}
+    const tensors = this.#read(inputs)
+    try {
+      if (target.plan === undefined && this.#o.replicas.areRemote !== true)
+        checkEngineMemory(tensors)
+    } catch (error) {
+      return this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
+    }
     const call: ModelCall = {
       target,
-      request: { context, inputs: this.#read(inputs), requestedOutputs, ...this.#lend(inputs) },
+      request: { context, inputs: tensors, requestedOutputs, ...this.#lend(inputs) },
       ensemble: this.#call.target.entry.name,
       step: name,
       owner,

@@ -1,27 +1,55 @@
 import { ServeError } from '@tutti/errors'
 
+/** Why calls end whose clients are waited for, as metrics name it. */
+export const END_REASONS = ['pool', 'waiting', 'client', 'rate'] as const
+export type EndReason = (typeof END_REASONS)[number]
+
 /** What the servers of one process accept at the same time, all servers together. */
 export interface AdmissionBounds {
   /** Requests from their last byte to their answer; a request stream counts as one while it has a request. */
   readonly maxRequests: number
   /** Bytes of request bodies, half read or in flight, of tensors between steps, and of answers until their clients have taken them. */
   readonly maxBytes: number
+  /** Those of them that wait for clients: of requests that are not whole, and of answers that are not taken. */
+  readonly maxWaitingBytes: number
+  /** The same of one identity, and of one connection unless it is a proxy's. */
+  readonly maxWaitingBytesPerClient: number
 }
 
-export const ADMISSION_DEFAULTS: AdmissionBounds = {
-  maxRequests: 4096,
-  maxBytes: 2 ** 30,
+/** Bounds as they are given; those that wait are parts of all bytes if absent. */
+export type GivenBounds = { readonly [K in keyof AdmissionBounds]?: AdmissionBounds[K] | undefined }
+
+const MAX_REQUESTS = 4096
+const MAX_BYTES = 2 ** 30
+const WAITING_PART = 1 / 2
+const CLIENT_PART = 1 / 4
+
+export function compileBounds(given: GivenBounds): AdmissionBounds {
+  const { maxRequests = MAX_REQUESTS, maxBytes = MAX_BYTES } = given
+  return {
+    maxRequests,
+    maxBytes,
+    maxWaitingBytes: given.maxWaitingBytes ?? toPart(maxBytes, WAITING_PART),
+    maxWaitingBytesPerClient: given.maxWaitingBytesPerClient ?? toPart(maxBytes, CLIENT_PART),
+  }
 }
+
+export const ADMISSION_DEFAULTS: AdmissionBounds = compileBounds({})
 
 /** The part of the bounds that requests from outside get at most, so that they never lock out those from inside. */
 const OUTSIDE_SHARE = 0.75
 
-export function outsideShare({ maxRequests, maxBytes }: AdmissionBounds): AdmissionBounds {
-  return { maxRequests: toShare(maxRequests), maxBytes: toShare(maxBytes) }
+export function outsideShare(bounds: AdmissionBounds): AdmissionBounds {
+  return {
+    maxRequests: toPart(bounds.maxRequests, OUTSIDE_SHARE),
+    maxBytes: toPart(bounds.maxBytes, OUTSIDE_SHARE),
+    maxWaitingBytes: toPart(bounds.maxWaitingBytes, OUTSIDE_SHARE),
+    maxWaitingBytesPerClient: toPart(bounds.maxWaitingBytesPerClient, OUTSIDE_SHARE),
+  }
 }
 
-function toShare(bound: number): number {
-  return Math.max(1, Math.floor(bound * OUTSIDE_SHARE))
+function toPart(bound: number, part: number): number {
+  return Math.max(1, Math.floor(bound * part))
 }
 
 /** What is counted, and up to where. */
@@ -29,6 +57,7 @@ interface Counted {
   readonly bounds: AdmissionBounds
   readonly requests: number
   readonly bytes: number
+  readonly waitingBytes: number
 }
 
 /** @throws ServeError OVERLOADED */
@@ -41,6 +70,20 @@ export function refuseBytes({ bytes, bounds }: Counted, more: number): never {
   throw overloaded(
     `${bytes} bytes of requests and answers are in flight, ${more} more would go over, the bound is ${bounds.maxBytes}`,
   )
+}
+
+/** Why a call ends whose client is waited for. */
+export function endedFor(reason: EndReason, { bytes, waitingBytes, bounds }: Counted): ServeError {
+  if (reason === 'rate')
+    return overloaded(
+      `${bytes} bytes of requests and answers are in flight, and the client sends or reads too slowly`,
+    )
+  const which = {
+    pool: `${bytes} bytes of requests and answers are in flight, the bound is ${bounds.maxBytes}`,
+    waiting: `${waitingBytes} bytes of half requests and unread answers wait for clients, the bound is ${bounds.maxWaitingBytes}`,
+    client: `half requests and unread answers of this client have more than ${bounds.maxWaitingBytesPerClient} bytes`,
+  }[reason]
+  return overloaded(`${which}; this call has waited longest for its client`)
 }
 
 function overloaded(text: string): ServeError {

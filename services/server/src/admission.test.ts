@@ -1,8 +1,9 @@
 import { deepEqual, ok } from 'node:assert/strict'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { Admission, type AdmissionTicket } from './admission.ts'
-import { ADMISSION_DEFAULTS, outsideShare } from './admission-bounds.ts'
+import { Admission } from './admission.ts'
+import { ADMISSION_DEFAULTS, compileBounds, outsideShare } from './admission-bounds.ts'
+import type { AdmissionTicket } from './admission-ticket.ts'
 
 await t.test('requests take places up to the bound and again after one has left', async (t) => {
   const admission = new Admission({ maxRequests: 2 })
@@ -47,13 +48,17 @@ await t.test('the bounds that are not given are the defaults', async (t) => {
 await t.test(
   'requests from outside leave a part of every bound to those from inside',
   async (t) => {
-    t.strictSame(outsideShare({ maxRequests: 8, maxBytes: 1000 }), {
+    t.strictSame(outsideShare(compileBounds({ maxRequests: 8, maxBytes: 1000 })), {
       maxRequests: 6,
       maxBytes: 750,
+      maxWaitingBytes: 375,
+      maxWaitingBytesPerClient: 187,
     })
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 2 ** 30 }), (bound) => {
-        const { maxRequests, maxBytes } = outsideShare({ maxRequests: bound, maxBytes: bound })
+        const { maxRequests, maxBytes } = outsideShare(
+          compileBounds({ maxRequests: bound, maxBytes: bound }),
+        )
         return maxRequests >= 1 && maxRequests < bound && maxBytes === maxRequests
       }),
     )

@@ -1,21 +1,38 @@
 import {
-  ADMISSION_DEFAULTS,
   type AdmissionBounds,
+  compileBounds,
+  type EndReason,
+  endedFor,
+  type GivenBounds,
   refuseBytes,
   refuseRequest,
 } from './admission-bounds.ts'
+import { AdmissionTicket, ClientShare, type TicketPool } from './admission-ticket.ts'
+import { WaitingLine } from './waiting-line.ts'
 
-/** Counts what is being read and worked on, and refuses what goes over a bound, at once. The servers of a process share one. */
-export class Admission {
+/**
+ * Counts what is being read and worked on. What goes over a bound ends the calls that have waited longest for their clients; where
+ * no client is waited for, it is refused, at once. The servers of a process share one.
+ */
+export class Admission implements TicketPool {
   readonly bounds: AdmissionBounds
-  readonly #whole: Admission | undefined
+  readonly whole: Admission | undefined
+  readonly line: WaitingLine
+  /** By connection; undefined if each carries the calls of many clients. */
+  readonly #connections: WeakMap<object, ClientShare> | undefined
   #requests = 0
   #bytes = 0
+  #waitingBytes = 0
 
-  /** @param whole - what this is a share of: everything counts there too. */
-  constructor(bounds: Partial<AdmissionBounds> = {}, whole?: Admission) {
-    this.bounds = { ...ADMISSION_DEFAULTS, ...bounds }
-    this.#whole = whole
+  /**
+   * @param whole - what this is a share of, for requests from outside, whose connections are those of proxies: everything counts
+   * there too.
+   */
+  constructor(bounds: GivenBounds = {}, whole?: Admission) {
+    this.bounds = compileBounds(bounds)
+    this.whole = whole
+    this.line = whole?.line ?? new WaitingLine()
+    this.#connections = whole === undefined ? new WeakMap() : undefined
   }
 
   get requests(): number {
@@ -26,85 +43,125 @@ export class Admission {
     return this.#bytes
   }
 
-  /** Lets a request be read, which takes no place. @throws ServeError OVERLOADED if none is free, or if no byte could be read. */
-  open(): AdmissionTicket {
-    this.check()
-    return new AdmissionTicket(this)
+  /** Those of `bytes` that wait for clients. */
+  get waitingBytes(): number {
+    return this.#waitingBytes
   }
 
-  /** @throws ServeError OVERLOADED if there are `maxRequests`, or `maxBytes`. */
-  check(): void {
-    if (this.#requests >= this.bounds.maxRequests) refuseRequest(this)
-    if (this.#bytes >= this.bounds.maxBytes) refuseBytes(this, 1)
-    this.#whole?.check()
+  /**
+   * Lets a request be read, which takes no place.
+   *
+   * @param identity - where the bytes of its caller count. @throws ServeError OVERLOADED if no place is free, or no byte could be read.
+   */
+  open(connection?: object, identity?: ClientShare): AdmissionTicket {
+    this.#check(this)
+    return new AdmissionTicket(this, connection && this.#shareOf(connection), identity)
   }
 
-  /** For tickets: counts bytes, or gives back with a negative number. @throws ServeError OVERLOADED without counting them. */
-  charge(bytes: number): void {
-    if (bytes > 0 && this.#bytes + bytes > this.bounds.maxBytes) refuseBytes(this, bytes)
-    this.#whole?.charge(bytes)
+  /** For tickets: makes room for bytes that do not wait yet. @throws ServeError OVERLOADED if there is none. */
+  makeRoom(bytes: number, ticket?: AdmissionTicket): void {
+    this.#makeRoom(bytes, ticket, this)
+    if (this.whole !== undefined) this.whole.#makeRoom(bytes, ticket, this)
+  }
+
+  /** For tickets: counts bytes, or gives back with a negative number. */
+  count(bytes: number): void {
     this.#bytes += bytes
+    this.whole?.count(bytes)
+  }
+
+  /** For tickets: counts bytes that wait for the client. */
+  countWaiting({ connection, identity }: AdmissionTicket, bytes: number): void {
+    this.#waitingBytes += bytes
+    if (this.whole !== undefined) this.whole.#waitingBytes += bytes
+    if (connection !== undefined) connection.waitingBytes += bytes
+    if (identity !== undefined) identity.waitingBytes += bytes
+  }
+
+  /** For tickets: ends calls that wait, if too much waits now that this ticket has more. A call that waits alone goes on. */
+  limitWaiting(ticket: AdmissionTicket): void {
+    const { maxWaitingBytesPerClient: most } = this.bounds
+    const { connection, identity } = ticket
+    if (connection !== undefined && connection.waitingBytes > most)
+      this.#limit(connection, most, 'client', ticket, (it) => it.connection === connection)
+    if (identity !== undefined && identity.waitingBytes > most)
+      this.#limit(identity, most, 'client', ticket, (it) => it.identity === identity)
+    this.#limitAll(ticket)
+    if (this.whole !== undefined) this.whole.#limitAll(ticket)
+  }
+
+  /** Ends a call whose client is waited for. */
+  end(ticket: AdmissionTicket, reason: EndReason): void {
+    this.line.count(reason)
+    ticket.end(endedFor(reason, this))
   }
 
   /** For tickets: takes a place. @throws ServeError OVERLOADED if there are `maxRequests`. */
   enter(): void {
     if (this.#requests >= this.bounds.maxRequests) refuseRequest(this)
-    this.#whole?.enter()
+    this.whole?.enter()
     this.#requests += 1
   }
 
   /** For tickets: a request is over. */
   leave(): void {
-    this.#whole?.leave()
+    this.whole?.leave()
     this.#requests -= 1
   }
-}
 
-/** The bytes and the place of one request or stream; to be closed when it is over. */
-export class AdmissionTicket {
-  readonly #admission: Admission
-  #bytes = 0
-  hasPlace = false
-  #isClosed = false
-
-  constructor(admission: Admission) {
-    this.#admission = admission
+  #check(share: Admission): void {
+    if (this.#requests >= this.bounds.maxRequests) refuseRequest(this)
+    this.#makeRoom(1, undefined, share)
+    if (this.whole !== undefined) this.whole.#check(share)
   }
 
-  /** That it has counted and not given back. */
-  get bytes(): number {
-    return this.#bytes
+  /** @param share - whose calls may end for it: those from outside end none from inside. */
+  #makeRoom(bytes: number, ticket: AdmissionTicket | undefined, share: Admission): void {
+    const { maxBytes } = this.bounds
+    if (this.#bytes + bytes <= maxBytes) return
+    const own = ticket?.callWaitingBytes ?? 0
+    // To end all others would not do either.
+    if (this.#bytes - (share.#waitingBytes - own) + bytes > maxBytes) refuseBytes(this, bytes)
+    while (this.#bytes + bytes > maxBytes) {
+      const longest = this.#longest((it) => it.isOf(share))
+      if (longest === undefined) refuseBytes(this, bytes)
+      this.end(longest, 'pool')
+      if (longest === ticket) return
+    }
   }
 
-  /** Takes a place for a request that has arrived whole. A request that has only begun has none. @throws ServeError OVERLOADED */
-  enter(): void {
-    if (this.hasPlace || this.#isClosed) return
-    this.#admission.enter()
-    this.hasPlace = true
+  #limitAll(ticket: AdmissionTicket): void {
+    const { maxWaitingBytes: most } = this.bounds
+    if (this.#waitingBytes > most) this.#limit(this, most, 'waiting', ticket, (it) => it.isOf(this))
   }
 
-  /** Gives the place back until the next request of a stream. */
-  leave(): void {
-    if (this.hasPlace) this.#admission.leave()
-    this.hasPlace = false
+  #limit(
+    of: { readonly waitingBytes: number },
+    most: number,
+    reason: EndReason,
+    ticket: AdmissionTicket,
+    isWanted: (ticket: AdmissionTicket) => boolean,
+  ): void {
+    while (of.waitingBytes > most) {
+      const longest = this.#longest(isWanted)
+      if (longest === undefined) return
+      if (longest.isBeside(ticket) && ticket.callWaitingBytes === of.waitingBytes) return
+      this.end(longest, reason)
+    }
   }
 
-  /** Counts bytes of the request as they arrive and of its answer once it is there. @throws ServeError OVERLOADED */
-  charge(bytes: number): void {
-    if (this.#isClosed) return
-    this.#admission.charge(bytes)
-    this.#bytes += bytes
+  #longest(isWanted: (ticket: AdmissionTicket) => boolean): AdmissionTicket | undefined {
+    for (const ticket of this.line) {
+      if (ticket.call !== undefined && isWanted(ticket)) return ticket
+    }
+    return undefined
   }
 
-  /** Gives back bytes that are no longer held, at most those that it has, for requests that share a ticket. */
-  release(bytes: number): void {
-    this.charge(-Math.min(bytes, this.#bytes))
-  }
-
-  /** Gives everything back; a second time does nothing. */
-  close(): void {
-    this.release(this.#bytes)
-    this.leave()
-    this.#isClosed = true
+  #shareOf(connection: object): ClientShare | undefined {
+    let share = this.#connections?.get(connection)
+    if (share !== undefined || this.#connections === undefined) return share
+    share = new ClientShare()
+    this.#connections.set(connection, share)
+    return share
   }
 }

@@ -2,6 +2,7 @@ import type { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelMetadata, ModelStatistics } from '@tutti/model-config'
 import type { Executor } from '@tutti/tensor'
 import type { Caller, CallerIdentity } from './access/caller.ts'
+import type { ClientShare } from './admission-ticket.ts'
 import type { OutputPlace } from './shared-memory/region.ts'
 import type { SharedRegions } from './shared-memory/shared-regions.ts'
 
@@ -86,6 +87,8 @@ export interface InferenceBackend {
   checkCaller?(): void
   /** Who calls, where callers have identities. */
   readonly identity?: CallerIdentity
+  /** Where bytes count that wait for the caller, where callers have identities. */
+  readonly share?: ClientShare | undefined
   /** What clients share of their memory. The servers set it where their flags allow it. */
   regions?: SharedRegions | undefined
 }

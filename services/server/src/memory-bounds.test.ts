@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { ADMISSION_DEFAULTS, outsideShare } from './admission-bounds.ts'
+import { ADMISSION_DEFAULTS, compileBounds, outsideShare } from './admission-bounds.ts'
 import { MAX_HEADER_BYTES } from './grpc/grpc-caller.ts'
 import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
 import { CONTROL_BOUNDS } from './grpc/server-calls.ts'
@@ -27,6 +27,23 @@ await t.test('what the default bounds let in fits the memory of a router', (t) =
   t.ok(most <= Number(limitGi) * GIBIBYTE, `${most} bytes, limit ${limitGi} GiB`)
   t.end()
 })
+
+await t.test(
+  'what waits for clients leaves room for work, and a message has room beside others',
+  (t) => {
+    const bounds = [
+      ADMISSION_DEFAULTS,
+      outsideShare(ADMISSION_DEFAULTS),
+      compileBounds({ maxBytes: 100 }),
+    ]
+    for (const { maxBytes, maxWaitingBytes, maxWaitingBytesPerClient } of bounds) {
+      t.ok(maxWaitingBytes <= maxBytes / 2, 'half of it')
+      t.ok(maxWaitingBytesPerClient <= maxBytes / 4, 'a quarter of it')
+    }
+    t.ok(GRPC_SERVER_DEFAULTS.maxMessageBytes <= ADMISSION_DEFAULTS.maxWaitingBytesPerClient)
+    t.end()
+  },
+)
 
 await t.test('the bounds and the memory are those of the documentation', (t) => {
   const page = readFileSync(new URL('docs/operations.md', ROOT), 'utf8').replace(/\s+/g, ' ')

@@ -116,6 +116,36 @@ export const SERVER_FLAGS = {
     description:
       'Bytes of requests in flight, of tensors between steps of ensembles, and of responses that clients have not read yet, over all ports.',
   },
+  'max-waiting-bytes': {
+    type: 'int',
+    min: 1,
+    unit: 'bytes',
+    description:
+      'Those of them that wait for clients: half requests, and answers that are not read. Beyond it the call ends that has waited longest. Default: half of --max-inflight-bytes.',
+  },
+  'max-waiting-bytes-per-client': {
+    type: 'int',
+    min: 1,
+    unit: 'bytes',
+    description:
+      'The same of one identity, and of one connection, except those to ports of exposure. One call alone may have more. Default: a quarter of --max-inflight-bytes.',
+  },
+  'min-client-rate': {
+    type: 'int',
+    min: 0,
+    default: 16_384,
+    unit: 'bytes/s',
+    description:
+      'What a client has to send of a request, or to read of an answer, while more than half of --max-inflight-bytes is in use; 0 for nothing. A slower call ends.',
+  },
+  'min-client-rate-seconds': {
+    type: 'int',
+    min: 1,
+    max: 3600,
+    default: 10,
+    unit: 's',
+    description: 'How long a client may be slower.',
+  },
   'allow-client-shm': {
     type: 'bool',
     description:

@@ -4,7 +4,7 @@ import type { TensorMemory } from '@tutti/tensor'
 import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
 import { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
 import { Admission } from './admission.ts'
-import { type AdmissionBounds, outsideShare } from './admission-bounds.ts'
+import { outsideShare } from './admission-bounds.ts'
 import { createEdgeSelector, type EdgeAccess, EdgeRules } from './edge/edge-selector.ts'
 import { toGrpcOptions } from './grpc/grpc-flags.ts'
 import { startGrpcServer } from './grpc/grpc-server.ts'
@@ -19,6 +19,7 @@ import type { MetricsServer } from './metrics-server.ts'
 import { type MetricsServerParts, openMetricsServer } from './open-metrics-server.ts'
 import { createPageSelector, type PageServerOptions, toPageOptions } from './page-server.ts'
 import { namePortFlag } from './port-flag.ts'
+import { watchRates } from './rate-watch.ts'
 import { type ControlGuard, isLoopback } from './request/control-guard.ts'
 import { JsonThread } from './rest/json-thread.ts'
 import { startRestServer } from './rest/rest-server.ts'
@@ -84,10 +85,6 @@ export function checkAnswered(isAnswered: boolean): void {
   if (!isAnswered) throw new ServeError('SERVER_STOPPING', 'requests were not answered in time')
 }
 
-function boundsOf({ flags }: ServersOptions): AdmissionBounds {
-  return { maxRequests: flags['max-inflight-requests'], maxBytes: flags['max-inflight-bytes'] }
-}
-
 function openJsonThread({ flags, clock }: ServersOptions): JsonThread {
   const maxJsonValues = flags['http-max-json-values']
   return new JsonThread({
@@ -104,8 +101,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   const { flags, edge, backend, page } = o
   const regions = allowsRegions(o) ? new SharedRegions(o.openCudaMemory) : undefined
   if (regions !== undefined) backend.regions = regions
-  const admission = new Admission(boundsOf(o))
-  const outside = new Admission(outsideShare(admission.bounds), admission)
+  const { admission, outside } = createAdmissions(o)
   const { counts, inside, fromOutside } = prepareAccess(o)
   const json = openJsonThread(o)
   const inner = (protocol: Protocol): ListenerParts => ({
@@ -123,6 +119,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   })
   const outer = { admission: outside, json, counts, access: fromOutside, isOutside: true }
   const metrics = o.metricsServer ?? (await openMetricsServer(o))
+  const endRateWatch = watchRates({ clock: o.clock, admission, ...toRate(flags) })
   const servers: RunningServer[] = []
   const start = async (listener: string, isAllowed: boolean, server: StartServer) => {
     if (!isAllowed) return undefined
@@ -131,6 +128,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     return started.port
   }
   const close = async (): Promise<void> => {
+    endRateWatch()
     await Promise.all(servers.map((server) => server.close()))
     regions?.close()
     // Last: probes and scrapes are answered while the others close.
@@ -160,6 +158,25 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     await close()
     throw error
   }
+}
+
+/** What clients have to send and read at least. */
+function toRate(flags: ServersOptions['flags']) {
+  return {
+    bytesPerSecond: flags['min-client-rate'],
+    windowMs: 1000 * flags['min-client-rate-seconds'],
+  }
+}
+
+function createAdmissions({ flags, metrics }: ServersOptions) {
+  const admission = new Admission({
+    maxRequests: flags['max-inflight-requests'],
+    maxBytes: flags['max-inflight-bytes'],
+    maxWaitingBytes: flags['max-waiting-bytes'],
+    maxWaitingBytesPerClient: flags['max-waiting-bytes-per-client'],
+  })
+  metrics.addFamilies(() => admission.line.families())
+  return { admission, outside: new Admission(outsideShare(admission.bounds), admission) }
 }
 
 /** What decides who may call the listeners of a kind. */

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelMetadata, ModelStatistics } from '@tutti/model-config'
+import type { ClientShare } from '../admission-ticket.ts'
 import type {
   IndexEntry,
   InferenceBackend,
@@ -64,6 +65,10 @@ export class AccessBackend implements InferenceBackend {
       mayControl: !hasControl || grants.some(({ mayControl }) => mayControl),
       mayCall: (model) => grants.some((grant) => reaches(grant, model)),
     }
+  }
+
+  get share(): ClientShare | undefined {
+    return this.#o.grants().find(({ meter }) => meter !== undefined)?.meter?.share
   }
 
   isLive(): boolean {

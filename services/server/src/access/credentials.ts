@@ -14,7 +14,7 @@ export interface Grant {
   /** Served names; undefined: all. */
   readonly models: ReadonlySet<string> | undefined
   readonly mayControl: boolean
-  /** Absent: no quota. */
+  /** Absent for callers without an identity. */
   readonly meter: QuotaMeter | undefined
 }
 

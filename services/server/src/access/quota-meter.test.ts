@@ -84,7 +84,8 @@ await t.test('rules that are read again keep what was used', async (t) => {
     ]),
   )
   t.throws(() => meters.get('a')?.charge(), { code: 'RESOURCE_EXHAUSTED' })
-  t.equal(meters.get('b'), undefined)
+  t.equal(meters.get('b')?.obstacle, undefined)
+  t.ok(meters.get('b'), 'without a quota its bytes count all the same')
   meters.replace(new Map([['a', { concurrentRequests: 1 }]]))
   t.doesNotThrow(() => meters.get('a')?.charge(), 'the quota is another one')
   meters.replace(new Map())

@@ -1,5 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { ClientShare } from '../admission-ticket.ts'
 
 /** How much an identity may ask of one server process. What is absent has no bound. */
 export interface Quota {
@@ -20,6 +21,8 @@ const ROUNDING = 1e-6
 export class QuotaMeter {
   /** May change while requests are in work. */
   quota: Quota
+  /** Of its calls, the bytes that wait for it. */
+  readonly share = new ClientShare()
   readonly #clock: Pick<Clock, 'now'>
   #left: number
   #filledAt: number
@@ -97,9 +100,8 @@ export class QuotaMeters {
     const before = this.#meters
     this.#meters = new Map()
     for (const [key, quota] of quotas) {
-      if (quota === undefined) continue
-      const meter = before.get(key) ?? new QuotaMeter(quota, this.#clock)
-      meter.quota = quota
+      const meter = before.get(key) ?? new QuotaMeter(quota ?? {}, this.#clock)
+      meter.quota = quota ?? {}
       this.#meters.set(key, meter)
     }
   }

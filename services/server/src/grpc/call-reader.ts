@@ -18,7 +18,8 @@ export interface CallReaderOptions {
     readonly isOver: boolean
     /** It may have any number of messages. */
     readonly mayIdle: boolean
-    charge(bytes: number): void
+    /** Counts bytes that have come. */
+    chargeRead(bytes: number): void
     fail(error: ServeError): void
     whenClosed(onClose: () => void): void
   }
@@ -49,6 +50,8 @@ export class CallReader {
   readonly #splitter: MessageReader
   /** Of the message that its receiver gets or got last. The call ends those of its one message, a receiver of several messages those that it took. */
   apart: ApartTensors | undefined
+  /** Of compressed messages, as they inflate. */
+  inflatedBytes = 0
   #messages = 0
   #isEnded = false
   #isPaused = false
@@ -70,10 +73,15 @@ export class CallReader {
     return { messages: this.#messages, bytes }
   }
 
+  /** The call holds its client up. */
+  get isPaused(): boolean {
+    return this.#isPaused
+  }
+
   /** @param piece - a view that is valid during the call. @throws ServeError OVERLOADED */
   add(piece: Buffer): void {
     if (this.#heldBytes > 0) this.#heldTaken += piece.byteLength
-    else this.#o.call.charge(piece.byteLength)
+    else this.#o.call.chargeRead(piece.byteLength)
     this.#splitter.add(piece)
     this.#deliver()
     this.#splitter.keep()
@@ -121,7 +129,7 @@ export class CallReader {
   #hold(): void {
     const { call, stream } = this.#o
     if (!call.mayIdle || this.#isEnded || call.isOver || this.#heldBytes > 0) return
-    call.charge(stream.windowBytes)
+    call.chargeRead(stream.windowBytes)
     this.#heldBytes = stream.windowBytes
     stream.pause()
   }
@@ -130,7 +138,7 @@ export class CallReader {
   #atRest(): void {
     const { call, stream, receiver } = this.#o
     if (this.#heldBytes > 0) {
-      call.charge(this.#heldTaken - this.#heldBytes)
+      call.chargeRead(this.#heldTaken - this.#heldBytes)
       this.#heldBytes = this.#heldTaken = 0
       stream.resume()
     }
@@ -142,7 +150,7 @@ export class CallReader {
     this.#messages += 1
     this.apart = apart
     if (flags === 0) {
-      call.charge(-FRAME_HEADER_BYTES)
+      call.chargeRead(-FRAME_HEADER_BYTES)
       if (apart !== undefined && !call.mayIdle) call.whenClosed(() => apart.end())
       try {
         receiver.receive(message)
@@ -164,10 +172,11 @@ export class CallReader {
         charge: (bytes) => {
           // A call that is over has given its bytes back and counts no more.
           if (call.isOver) throw new ServeError('CANCELLED', 'the call is over')
-          call.charge(bytes)
+          this.inflatedBytes += bytes
+          call.chargeRead(bytes)
         },
       })
-      call.charge(-compressed.byteLength - FRAME_HEADER_BYTES)
+      call.chargeRead(-compressed.byteLength - FRAME_HEADER_BYTES)
       this.#isInflating = false
       if (!call.isOver) receiver.receive(message)
       this.#deliver()

@@ -61,6 +61,7 @@ export class InferStreamCall implements MessageReceiver {
   start(): void {
     const { call } = this.#o
     call.mayIdle = true
+    call.splitTicket()
     call.whenStopping(() => {
       this.#isStopping = true
       call.pause(this)
@@ -87,7 +88,9 @@ export class InferStreamCall implements MessageReceiver {
     this.#o.call.charge(madeBytes)
     this.#outstanding += 1
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
-    const held = { bytes: bytes.byteLength + (apart?.byteLength ?? 0) + madeBytes, apart }
+    const messageBytes = bytes.byteLength + (apart?.byteLength ?? 0)
+    this.#o.call.reading.move(messageBytes, this.#o.call.ticket)
+    const held = { bytes: messageBytes + madeBytes, apart }
     this.#received.push(() => void this.#work(message, held))
     this.#begin()
   }

@@ -101,6 +101,9 @@ export class MessageReader {
   close(): void {
     this.#coming?.apart?.end()
     this.#coming = undefined
+    this.#kept = undefined
+    this.#source = EMPTY
+    this.#at = 0
   }
 
   #addToHeader(at: number): number {

@@ -16,29 +16,41 @@ export class SentResponses {
     call.whenClosed(() => this.#gate.open())
   }
 
-  /** @param frame - charged; given back once the client has taken it or is gone. */
+  /** @param frame - charged; given back once the client has taken it or is gone. @throws ServeError OVERLOADED, the call is over then. */
   send(frame: Buffer): void {
     const call = this.#call
     const { byteLength } = frame
     if (call.isOver || call.stream.isOver) return call.release(byteLength)
+    call.ticket.move(byteLength, call.unread)
     call.sendHeaders()
     if (this.#unsentBytes === 0) call.offer()
-    this.#unsentBytes += byteLength
+    this.#add(byteLength)
     call.answer.write(frame, () => this.#taken(byteLength))
   }
 
   /** Undefined while the client keeps up with the responses, else the wait for it. */
   ready(): Promise<void> | undefined {
-    if (this.#call.isOver || this.#unsentBytes <= MAX_UNSENT_BYTES) return undefined
+    if (this.#call.isOver || !this.#isBehind) return undefined
     return this.#gate.wait()
+  }
+
+  /** A client that is behind holds up all that the call has. */
+  #add(bytes: number): void {
+    const wasBehind = this.#isBehind
+    this.#unsentBytes += bytes
+    if (this.#isBehind !== wasBehind) this.#call.ticket.waitForClient(wasBehind ? undefined : true)
+  }
+
+  get #isBehind(): boolean {
+    return this.#unsentBytes > MAX_UNSENT_BYTES
   }
 
   /** The client has taken a response, or is gone. */
   #taken(bytes: number): void {
-    this.#unsentBytes -= bytes
-    this.#call.release(bytes)
+    this.#call.unread.release(bytes)
+    this.#add(-bytes)
     if (this.#unsentBytes === 0) this.#call.allTaken()
     else this.#call.offer()
-    if (this.#unsentBytes <= MAX_UNSENT_BYTES) this.#gate.open()
+    if (!this.#isBehind) this.#gate.open()
   }
 }

@@ -3,10 +3,11 @@ import type { CallContext, CallScope, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { ErrorCode, ownCopy, type ServerStream, type StreamHandler } from '@tutti/http2'
 import type { Lent } from '@tutti/tensor'
-import type { AdmissionTicket } from '../admission.ts'
+import type { AdmissionTicket, WaitingCall } from '../admission-ticket.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { ANSWER_HEADERS, OK_TRAILERS, respondOnlyTrailers, toTrailers } from './answer-headers.ts'
 import { CallReader, type CallReaderOptions } from './call-reader.ts'
+import { endIfStuck } from './end-if-stuck.ts'
 import type { GrpcLog } from './log-events.ts'
 import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
 
@@ -27,7 +28,7 @@ export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBy
   readonly pool: Pool
   /** Makes room for bytes of a small call, as far as it can. */
   readonly makeRoom: (bytes: number, of: ServerCall) => void
-  readonly clock: Pick<Clock, 'now'>
+  readonly clock: Pick<Clock, 'now' | 'setTimer'>
   readonly log: GrpcLog
   readonly onClosed: (call: ServerCall) => void
 }
@@ -36,7 +37,7 @@ export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBy
 export type AnswerStream = Pick<ServerStream, 'respond' | 'write' | 'end'>
 
 /** One call from its headers to the end of its stream: its context, its place in the admission, its messages, and its one status. */
-export class ServerCall implements StreamHandler {
+export class ServerCall implements StreamHandler, WaitingCall {
   /** For the list of calls: where it stands there, and how many came before it. */
   place = 0
   number = 0
@@ -49,6 +50,9 @@ export class ServerCall implements StreamHandler {
   readonly maxMessageBytes: number
   readonly ticket: AdmissionTicket
   readonly pool: Pool
+  /** Of messages that come, and of responses that the client has not taken: those of the call, unless it is a stream. */
+  reading: AdmissionTicket
+  unread: AdmissionTicket
   readonly #o: ServerCallOptions
   /** Takes over from the first piece that is no whole message on. */
   reader: CallReader | undefined
@@ -69,7 +73,7 @@ export class ServerCall implements StreamHandler {
     this.backend = o.backend
     this.context = o.scope.context
     this.maxMessageBytes = o.maxMessageBytes
-    this.ticket = o.ticket
+    this.ticket = this.reading = this.unread = o.ticket.belongTo(this)
     this.pool = o.pool
   }
 
@@ -85,6 +89,26 @@ export class ServerCall implements StreamHandler {
   /** The status is given, or the client is gone. */
   get isOver(): boolean {
     return this.#isAnswered || this.#isClosed
+  }
+
+  /** For the admission: while the request comes its bytes, then those of the answer. */
+  get movedBytes(): number {
+    if (this.isOver) return this.stream.sentBytes
+    return this.stream.receivedBytes + (this.reader?.inflatedBytes ?? 0)
+  }
+
+  /** Counts by itself what a stream reads and what it sends: it does both, and work too, at the same time. */
+  splitTicket(): void {
+    const { stream, ticket } = this
+    const taking: WaitingCall = {
+      get movedBytes() {
+        return stream.sentBytes
+      },
+      endWaiting: (error) => this.endWaiting(error),
+    }
+    this.reading = ticket.another()
+    this.unread = ticket.another().belongTo(taking)
+    ticket.belongTo(taking)
   }
 
   /** Begins to read messages. */
@@ -104,7 +128,8 @@ export class ServerCall implements StreamHandler {
     try {
       if (this.reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes))
         return this.#slowReader(receiver).add(piece)
-      this.charge(piece.byteLength - FRAME_HEADER_BYTES)
+      this.chargeRead(piece.byteLength - FRAME_HEADER_BYTES)
+      if (this.isOver) return
       receiver.receive(ownCopy(piece.subarray(FRAME_HEADER_BYTES)))
     } catch (error) {
       this.fail(ServeError.from(error))
@@ -130,10 +155,20 @@ export class ServerCall implements StreamHandler {
   /** Hands `receiver`, which the call reads for, no further messages until `resume`. */
   pause(receiver: MessageReceiver): void {
     this.#slowReader(receiver).pause()
+    if (this.reading !== this.ticket) this.reading.waitForClient(false)
   }
 
   resume(): void {
     this.reader?.resume()
+    // What came meanwhile is read by now, or the call pauses again.
+    if (this.reading !== this.ticket && this.reader?.isPaused === false)
+      this.reading.waitForClient(undefined)
+  }
+
+  /** Counts bytes of a message as they come. @throws ServeError OVERLOADED */
+  chargeRead(bytes: number): void {
+    if (this.reading === this.ticket) this.charge(bytes)
+    else this.reading.charge(bytes)
   }
 
   /** Counts bytes of requests and answers from when they are there. @throws ServeError OVERLOADED */
@@ -233,6 +268,18 @@ export class ServerCall implements StreamHandler {
     this.stream.reset(ErrorCode.enhanceYourCalm)
   }
 
+  /** For the admission: others need the bytes for whose client the call waits. Nothing of the request is kept. */
+  endWaiting(error: ServeError): void {
+    if (this.stream.hasResponded) {
+      this.cutOff(error)
+      return endIfStuck(this.#o)
+    }
+    this.fail(error)
+    this.#receiver = undefined
+    this.reader?.close()
+    this.#closeTickets()
+  }
+
   /** The stream is over: its bytes are given back, and work that has no client any more is told to stop. */
   closed(): void {
     this.#isClosed = true
@@ -240,10 +287,16 @@ export class ServerCall implements StreamHandler {
       this.#o.scope.cancel(new ServeError('CANCELLED', 'the client cancelled the request'))
     }
     this.#o.scope.close()
-    this.ticket.close()
+    this.#closeTickets()
     this.reader?.close()
     this.#onClose?.()
     this.#o.onClosed(this)
+  }
+
+  #closeTickets(): void {
+    this.ticket.close()
+    this.reading.close()
+    this.unread.close()
   }
 
   #sendError(error: ServeError): void {

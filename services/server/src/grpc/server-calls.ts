@@ -3,6 +3,7 @@ import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { ServerStream } from '@tutti/http2'
 import { Admission } from '../admission.ts'
+import { compileBounds } from '../admission-bounds.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { STEPS_HEADER, tellSteps } from '../request/tell-steps.ts'
 import { readTrace } from '../request/trace-headers.ts'
@@ -17,7 +18,13 @@ import { endLongestWaiting, findLongestWaiting, MAX_WAITING } from './waiting-ca
 /** Of one call without tensors and files: what is above this is no request that we know. */
 export const MAX_CONTROL_BYTES = 2 ** 16
 /** Of all such calls of a listener, which must work under overload too. */
-export const CONTROL_BOUNDS = { maxRequests: 4096, maxBytes: 2 ** 25 }
+export const CONTROL_BOUNDS = compileBounds({
+  maxRequests: 4096,
+  maxBytes: 2 ** 25,
+  // A connection may have all that others do not need.
+  maxWaitingBytes: 2 ** 25,
+  maxWaitingBytesPerClient: 2 ** 25,
+})
 const HELD_TEXT = `server is overloaded: small calls hold ${CONTROL_BOUNDS.maxBytes} bytes, this one waits for its client the longest`
 const UNBOUNDED = { maxRequests: Infinity, maxBytes: Infinity }
 
@@ -96,7 +103,7 @@ export class ServerCalls implements Iterable<ServerCall> {
     const timeout = headers['grpc-timeout']
     const { pool } = method
     if (pool === 'control') this.#makeRoom(1)
-    const ticket = this.#pools[pool].open()
+    const ticket = this.#pools[pool].open(of.socket, of.backend.share)
     const scope = openCallScope({
       clock,
       memory: ticket,

@@ -58,7 +58,9 @@ async function* eventsOf(
 ): AsyncGenerator<readonly Uint8Array[]> {
   try {
     for (let body = first; body !== undefined; body = await generation.next()) {
+      generation.offer(true)
       yield toEvent(body.parts)
+      generation.offer(false)
       generation.sent()
     }
   } catch (error) {
@@ -128,6 +130,11 @@ class Generation {
       if (this.#scope.context.signal.aborted) throw error
       return true
     }
+  }
+
+  /** What was read waits for the client, or the client has it. */
+  offer(isWaiting: boolean): void {
+    this.#call.offer(isWaiting)
   }
 
   /** The client has what was read: its bytes no longer count. */

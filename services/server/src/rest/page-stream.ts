@@ -63,7 +63,9 @@ async function* framesOf(
     for (;;) {
       const response = await queue.next(encode)
       if (response === undefined) break
+      call.offer(true)
       yield toFrame(response)
+      call.offer(false)
       call.releaseAnswer()
     }
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { AdmissionTicket } from '../admission.ts'
+import type { AdmissionTicket } from '../admission-ticket.ts'
 import { ArrivingBytes } from '../request/arriving-bytes.ts'
 import { type ContentEncoding, createDecoder } from './content-encoding.ts'
 

@@ -103,14 +103,13 @@ export class RequestRunner {
       remainingMs: parseTimeout(request),
       trace: readTrace(headers),
     })
-    const { context } = scope
     const turns = this.#turns
     const call = new RestCall({
       request,
       response,
       parameters,
       backend,
-      context,
+      scope,
       admission,
       maxInputBytes,
       json,

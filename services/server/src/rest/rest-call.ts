@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { CallContext } from '@tutti/chassis'
+import type { CallContext, CallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { RestBody } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
-import type { Admission, AdmissionTicket } from '../admission.ts'
+import type { Admission } from '../admission.ts'
+import type { AdmissionTicket, WaitingCall } from '../admission-ticket.ts'
 import { connectionName } from '../connection-bounds.ts'
 import { MAX_CONTROL_BYTES } from '../grpc/server-calls.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlCall } from '../request/control-calls.ts'
+import { takenBytes } from '../taken-bytes.ts'
 import type { BodyKind, BodySource, ParsedBodies } from './body-parsers.ts'
 import { parseContentEncoding } from './content-encoding.ts'
 import type { JsonThread } from './json-thread.ts'
@@ -28,7 +30,7 @@ export interface RestCallOptions {
   readonly parameters: Readonly<Record<string, string | undefined>>
   /** Which models the call reaches. */
   readonly backend: InferenceBackend
-  readonly context: CallContext
+  readonly scope: CallScope
   readonly admission: Admission
   readonly maxInputBytes: number
   readonly json: JsonThread
@@ -36,7 +38,7 @@ export interface RestCallOptions {
 }
 
 /** One HTTP request as the routes see it. */
-export class RestCall {
+export class RestCall implements WaitingCall {
   readonly backend: InferenceBackend
   readonly context: CallContext
   readonly parameters: RestCallOptions['parameters']
@@ -45,11 +47,12 @@ export class RestCall {
   readonly #o: RestCallOptions
   #ticket: AdmissionTicket | undefined
   #answerBytes = 0
+  #ended: ServeError | undefined
 
   constructor(o: RestCallOptions) {
     this.#o = o
     this.backend = o.backend
-    this.context = { ...o.context, memory: this }
+    this.context = { ...o.scope.context, memory: this }
     this.parameters = o.parameters
   }
 
@@ -96,11 +99,11 @@ export class RestCall {
    * @param maxInputBytes - of the body, after decompression.
    */
   body(maxInputBytes = this.#o.maxInputBytes): Promise<Uint8Array> {
-    const { request, admission, context } = this.#o
+    const { request, admission } = this.#o
     const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
-    const ticket = admission.open()
+    const ticket = admission.open(request.socket, this.backend.share).belongTo(this)
     this.#ticket = ticket
-    const { signal } = context
+    const { signal } = this.context
     return readBody(request, { maxInputBytes, ticket, encoding, signal })
   }
 
@@ -166,9 +169,28 @@ export class RestCall {
 
   /** Counts the bytes of the answer, in place of those counted before, until it is out. @throws ServeError OVERLOADED */
   holdAnswer(bytes: number): void {
+    if (this.#ended !== undefined) throw this.#ended
     this.releaseAnswer()
     this.#chargeAnswer(bytes)
     this.#ticket?.leave()
+  }
+
+  /** A part of an answer waits for the client from now on, or the client has taken it. */
+  offer(isWaiting: boolean): void {
+    this.#ticket?.waitForClient(isWaiting ? true : undefined)
+  }
+
+  /** For the admission: while the body comes its bytes, then those of the answer. */
+  get movedBytes(): number {
+    const { complete, socket } = this.#o.request
+    return complete ? takenBytes(socket) : socket.bytesRead
+  }
+
+  /** For the admission: others need the bytes for whose client the call waits. */
+  endWaiting(error: ServeError): void {
+    this.#ended = error
+    if (this.#o.response.headersSent) this.#o.response.destroy()
+    else this.#o.scope.cancel(error)
   }
 
   #chargeAnswer(bytes: number): void {

@@ -1,0 +1,193 @@
+import type { ByteCount, ServeError } from '@tutti/errors'
+
+/** A call that may be ended while its client is waited for. */
+export interface WaitingCall {
+  /** Bytes that its client has sent of the request, or taken of the answer; only differences mean something. */
+  readonly movedBytes: number
+  /** Ends the call, at once as far as it holds bytes. */
+  endWaiting(error: ServeError): void
+}
+
+/** The bytes of one client that wait for it: of a connection, or of an identity. */
+export class ClientShare {
+  waitingBytes = 0
+}
+
+/** Where tickets count: an `Admission`. */
+export interface TicketPool {
+  readonly whole: TicketPool | undefined
+  readonly line: {
+    add(ticket: AdmissionTicket): void
+    remove(ticket: AdmissionTicket): void
+  }
+  makeRoom(bytes: number, ticket: AdmissionTicket): void
+  count(bytes: number): void
+  countWaiting(ticket: AdmissionTicket, bytes: number): void
+  limitWaiting(ticket: AdmissionTicket): void
+  enter(): void
+  leave(): void
+}
+
+/**
+ * The bytes and the place of one request or stream; to be closed when it is over. While it has no place, its bytes wait for its
+ * client: to send the rest of the request, or to take the answer.
+ */
+export class AdmissionTicket implements ByteCount {
+  /** Where bytes that wait count beside the admission. */
+  readonly connection: ClientShare | undefined
+  readonly identity: ClientShare | undefined
+  /** For the line of those that wait. */
+  before: AdmissionTicket | undefined
+  after: AdmissionTicket | undefined
+  /** How often it has begun to wait. */
+  waits = 0
+  hasPlace = false
+  readonly #admission: TicketPool
+  #call: WaitingCall | undefined
+  #bytes = 0
+  /** Those of them that wait for the client: all or none. */
+  #waitingBytes = 0
+  /** Of all tickets of the call, counted at the first one. */
+  #callWaitingBytes = 0
+  #first: AdmissionTicket = this
+  /** Whether the client is waited for, if not as the place says. */
+  #waitsForClient: boolean | undefined
+  #isClosed = false
+  #error: ServeError | undefined
+
+  constructor(
+    admission: TicketPool,
+    connection: ClientShare | undefined,
+    identity: ClientShare | undefined,
+  ) {
+    this.#admission = admission
+    this.connection = connection
+    this.identity = identity
+  }
+
+  /** The call that ends if others need its bytes; undefined for none. */
+  get call(): WaitingCall | undefined {
+    return this.#call
+  }
+
+  /** That it has counted and not given back. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Bytes that wait for the client. */
+  get waitingBytes(): number {
+    return this.#waitingBytes
+  }
+
+  /** Those of all tickets of its call. */
+  get callWaitingBytes(): number {
+    return this.#first.#callWaitingBytes
+  }
+
+  /** It is of the same call. */
+  isBeside(other: AdmissionTicket): boolean {
+    return this.#first === other.#first
+  }
+
+  /** Says which call ends if others need the bytes. */
+  belongTo(call: WaitingCall): this {
+    this.#call = call
+    return this
+  }
+
+  /** Opens another one of the same client and call, for bytes that wait at other times. */
+  another(): AdmissionTicket {
+    const other = new AdmissionTicket(this.#admission, this.connection, this.identity)
+    other.#call = this.#call
+    other.#first = this.#first
+    return other
+  }
+
+  /** It counts in an admission, be it as a share of it. */
+  isOf(admission: TicketPool): boolean {
+    return this.#admission === admission || this.#admission.whole === admission
+  }
+
+  /** Takes a place for a request that has arrived whole. A request that has only begun has none. @throws ServeError OVERLOADED */
+  enter(): void {
+    if (this.hasPlace || this.#isClosed) return
+    this.#admission.enter()
+    this.hasPlace = true
+    this.#update()
+  }
+
+  /** Gives the place back until the next request of a stream. */
+  leave(): void {
+    if (this.hasPlace) this.#admission.leave()
+    this.hasPlace = false
+    this.#update()
+  }
+
+  /** Says whether the client is waited for, where that is not as the place says; undefined where it is. */
+  waitForClient(isWaiting: boolean | undefined): void {
+    this.#waitsForClient = isWaiting
+    this.#update()
+  }
+
+  /**
+   * Counts bytes of the request as they arrive and of its answer once it is there, or gives back with a negative number. Calls
+   * whose clients are waited for end for it.
+   *
+   * @throws ServeError OVERLOADED without counting them if there is no room, or if this is the call that ends.
+   */
+  charge(bytes: number): void {
+    if (this.#isClosed || bytes === 0) return
+    if (bytes > 0) this.#admission.makeRoom(bytes, this)
+    if (this.#isClosed) return this.#throwEnd()
+    this.#bytes += bytes
+    this.#admission.count(bytes)
+    this.#update()
+    if (this.#isClosed) this.#throwEnd()
+  }
+
+  /** Gives back bytes that are no longer held, at most those that it has, for requests that share a ticket. */
+  release(bytes: number): void {
+    this.charge(-Math.min(bytes, this.#bytes))
+  }
+
+  /** Gives everything back; a second time does nothing. */
+  close(): void {
+    this.release(this.#bytes)
+    this.leave()
+    this.#isClosed = true
+  }
+
+  /** Moves bytes to another ticket of the call, for which something else is waited for. @throws ServeError OVERLOADED */
+  move(bytes: number, to: AdmissionTicket): void {
+    if (to === this) return
+    this.release(bytes)
+    to.charge(bytes)
+  }
+
+  /** Closes it and ends its call. */
+  end(error: ServeError): void {
+    this.#error = error
+    this.close()
+    this.#call?.endWaiting(error)
+  }
+
+  #throwEnd(): void {
+    if (this.#error !== undefined) throw this.#error
+  }
+
+  #update(): void {
+    const before = this.#waitingBytes
+    const now = (this.#waitsForClient ?? !this.hasPlace) ? this.#bytes : 0
+    if (now === before) return
+    this.#waitingBytes = now
+    this.#first.#callWaitingBytes += now - before
+    const { line } = this.#admission
+    this.#admission.countWaiting(this, now - before)
+    // The client that has sent or taken something is waited for anew.
+    if (before > 0 && now < before) line.remove(this)
+    if (now > 0 && (before === 0 || now < before)) line.add(this)
+    if (before === 0) this.waits += 1
+    if (now > before) this.#admission.limitWaiting(this)
+  }
+}

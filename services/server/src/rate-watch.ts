@@ -1,0 +1,57 @@
+import type { Clock } from '@tutti/chassis'
+import type { Admission } from './admission.ts'
+import type { AdmissionTicket } from './admission-ticket.ts'
+
+export interface RateWatchOptions {
+  readonly clock: Clock
+  readonly admission: Admission
+  /** A client must send of its request, or take of its answer, at least so much while it is waited for; 0 for no watch. */
+  readonly bytesPerSecond: number
+  /** How long it may be slower. */
+  readonly windowMs: number
+}
+
+/** What a look at a ticket saw. */
+interface Seen {
+  /** The wait that it is about. */
+  readonly waits: number
+  readonly atMs: number
+  readonly movedBytes: number
+}
+
+/**
+ * Ends calls whose clients send half a request, or take an answer, more slowly than they have to, while more than half of the bytes are
+ * in use. Calls that wait for us, such as a stream for its model, are none of these. One timer serves all calls.
+ *
+ * @returns ends the watch.
+ */
+export function watchRates({ clock, admission, bytesPerSecond, windowMs }: RateWatchOptions) {
+  if (bytesPerSecond === 0) return () => {}
+  let seen = new WeakMap<AdmissionTicket, Seen>()
+  const check = (ticket: AdmissionTicket, atMs: number): void => {
+    const { call, waits } = ticket
+    if (call === undefined) return
+    const { movedBytes } = call
+    const last = seen.get(ticket)
+    const elapsedMs = atMs - (last?.atMs ?? atMs)
+    if (last !== undefined && last.waits === waits) {
+      if (elapsedMs < windowMs) return
+      const least = (elapsedMs / 1000) * bytesPerSecond
+      if (movedBytes - last.movedBytes < least) return admission.end(ticket, 'rate')
+    }
+    seen.set(ticket, { waits, atMs, movedBytes })
+  }
+  const checkAll = (): void => {
+    const now = clock.now()
+    // Whoever was slow before has harmed nobody.
+    if (2 * admission.bytes <= admission.bounds.maxBytes) seen = new WeakMap()
+    else {
+      // To end one may end others of the line.
+      const waiting = [...admission.line]
+      for (const ticket of waiting) check(ticket, now)
+    }
+    stopTimer = clock.setTimer(windowMs / 2, checkAll)
+  }
+  let stopTimer = clock.setTimer(windowMs / 2, checkAll)
+  return () => stopTimer()
+}

@@ -1,0 +1,24 @@
+import type { Socket } from 'node:net'
+
+/** What Node knows of the writes of a socket, and has no name for outside. */
+interface SocketHandle {
+  readonly bytesWritten: number
+  /** Bytes of these that the system has not taken. */
+  readonly writeQueueSize: number
+}
+
+/** Bytes that the system has taken from a socket. Only differences mean something. */
+export function takenBytes(socket: Socket): number {
+  const handle = handleOf(socket)
+  return handle === undefined ? 0 : handle.bytesWritten - handle.writeQueueSize
+}
+
+/** Bytes that were given to a socket, and that the system has not taken. */
+export function unsentBytes(socket: Socket): number {
+  return handleOf(socket)?.writeQueueSize ?? 0
+}
+
+function handleOf(socket: Socket): SocketHandle | undefined {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion, no-underscore-dangle -- Node's own timeouts of sockets read it; absent once it is closed
+  return (socket as { readonly _handle?: SocketHandle | null })._handle ?? undefined
+}
