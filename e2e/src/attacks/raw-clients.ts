@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from './random.ts'
@@ -114,6 +113,13 @@ export async function attackGrpc(port: number, random: Random): Promise<void> {
   await leave(socket, random)
 }
 
+/** Waits for an event, or for the end of the connection. */
+async function either(socket: Socket, event: 'drain' | 'data'): Promise<void> {
+  await new Promise<void>((resolve) => {
+    socket.once(event, () => resolve()).once('close', () => resolve())
+  })
+}
+
 /** Moves the windows of very many open calls again and again, and sends a few bytes of their bodies for it. */
 export async function moveWindows(
   port: number,
@@ -137,14 +143,13 @@ export async function moveWindows(
     const flood = [http2Frame(4, 0, 0, window)]
     if (chance(0.7)) flood.push(http2Frame(0, 0, 1 + 2 * pick(o.calls), Buffer.alloc(1)))
     if (!socket.write(Buffer.concat(flood))) {
-      await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+      await either(socket, 'drain')
     }
   }
   // What was sent is read before the answer to a ping, or the connection has ended.
   if (!socket.destroyed) {
-    const answered = Promise.race([once(socket, 'data'), once(socket, 'close')])
     socket.write(http2Frame(6, 0, 0, Buffer.alloc(8)))
-    await answered
+    await either(socket, 'data')
   }
   socket.destroy()
 }

@@ -1,7 +1,5 @@
-import type { Clock } from '@tutti/chassis'
-
-/** For each of these a body waits as long as one of another connection that came a millisecond later, so that large ones wait, but not for ever. */
-const BYTES_PER_MS = 8192
+/** A body lets smaller ones pass that come later, until they have so many times its bytes: large ones wait, but not for ever. */
+const PASSED_TIMES = 8
 
 /** Whose body is to be parsed. */
 export interface JsonTurn {
@@ -21,14 +19,11 @@ interface Job extends JsonTurn {
  * one before it is done. So a client waits for others by what it sends and not by what they send.
  */
 export class JsonQueue {
-  readonly #clock: Pick<Clock, 'now'>
   /** Of each connection, in their order. */
   readonly #waiting = new Map<string, Job[]>()
+  /** Of all that had their turn: time would say less, since it depends on what else the machine does. */
+  #parsedBytes = 0
   #isBusy = false
-
-  constructor(clock: Pick<Clock, 'now'>) {
-    this.#clock = clock
-  }
 
   /** Does the work when its turn comes. */
   run<T>(turn: JsonTurn, work: () => Promise<T>): Promise<T> {
@@ -54,6 +49,7 @@ export class JsonQueue {
     this.#isBusy = true
     await job.start()
     this.#isBusy = false
+    this.#parsedBytes += job.bytes
     this.#free(job.connection)
     void this.#next()
   }
@@ -79,6 +75,6 @@ export class JsonQueue {
   }
 
   #placeOf({ bytes }: JsonTurn): number {
-    return this.#clock.now() + bytes / BYTES_PER_MS
+    return this.#parsedBytes + PASSED_TIMES * bytes
   }
 }

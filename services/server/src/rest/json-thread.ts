@@ -59,12 +59,11 @@ const THREAD_MODULE = new URL(
 /** Parses bodies: small ones at once, large ones on one thread, which starts with the first of them. */
 export class JsonThread {
   readonly #o: JsonBounds & { readonly clock: Pick<Clock, 'now' | 'setTimer'> }
-  readonly #queue: JsonQueue
+  readonly #queue = new JsonQueue()
   #worker: Worker | undefined
 
   constructor(o: JsonBounds & { readonly clock: Pick<Clock, 'now' | 'setTimer'> }) {
     this.#o = o
-    this.#queue = new JsonQueue(o.clock)
   }
 
   /**
