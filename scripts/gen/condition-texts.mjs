@@ -1,5 +1,6 @@
 // What docs/conditions.md says about each condition and reason. `npm run gen` fails for a reason of the operator that is not
-// here, and for a text here whose reason the operator does not have.
+// here, and for a text here whose reason the operator does not have. Those of pods come from Kubernetes: each is tried by
+// operator/src/testing/pod-causes.ts, or is one of ours.
 
 /** What `True` means, by kind and type. */
 export const CONDITIONS = {
@@ -79,7 +80,8 @@ export const REASONS = {
       'An object of that name belongs to something else. Delete or rename that object.',
     Paused: '`spec.paused` is true: the pods stay as they are.',
     Pending: 'No pod, or no router, has answered yet.',
-    PodsNotReady: 'Too few pods take requests.',
+    PodsNotReady:
+      'Too few pods take requests, and Kubernetes says of none of them that anything is wrong.',
     ProgressDeadlineExceeded: 'New pods have not become ready in time.',
     Ready: 'The first request is answered.',
     Reconciling: 'The operator has just changed the Deployment.',
@@ -116,6 +118,8 @@ export const REASONS = {
     HedgeInvalid:
       'A step has `hedge`, and its model is decoupled or has `sequence_batching`. Remove `hedge`.',
     InvalidSpec: INVALID_SPEC,
+    IngressClassNotFound:
+      'The cluster has no IngressClass of that name. Change `expose.ingress.className`, or install its controller.',
     IssuerUnreadable:
       'The operator cannot read the keys that verify ServiceAccount tokens. It tries again; until then such tokens are not accepted.',
     LimitExceeded: '`maxBatchSize` is larger than that of a model. Lower it.',
@@ -143,6 +147,8 @@ export const REASONS = {
       'The signature of a Model is not known yet: it is not applied, or not loaded. The message names it.',
     ShapeMismatch: 'A tensor is written with one shape and read with another.',
     Terminating: TERMINATING,
+    TlsSecretMissing:
+      'The Secret of `expose.ingress.tls` does not exist, or lacks a key. Create it, or let cert-manager issue it.',
     TokenMissing:
       'The Secret of `expose.auth`, or a key in it, does not exist. Until it does, no caller gets in by that key.',
     UnknownModel: 'A step names a version that is not served, or a Model where an Ensemble is.',
@@ -170,21 +176,41 @@ export const REASONS = {
     Terminating: TERMINATING,
   },
   Pod: {
-    CrashLoopBackOff: 'The container fails at each start. The message has its last lines.',
-    CreateContainerConfigError: 'The kubelet cannot configure the container.',
+    CrashLoopBackOff: 'The container ends at each start. The message has its last lines.',
+    CreateContainerConfigError:
+      'The kubelet cannot configure the container: a Secret or ConfigMap of its environment is missing, say.',
     CreateContainerError: 'The kubelet cannot create the container.',
     ErrImageNeverPull: 'The image is not on the node, and its pull policy is `Never`.',
     ErrImagePull: 'The image cannot be pulled.',
     Error: 'The container ended with an error. The message has its last lines.',
-    FailedCreate: 'A quota or a policy of the namespace refuses the pods.',
+    Evicted: 'The node removed the pod. The message says what the node lacks.',
+    FailedAttachVolume:
+      'A volume cannot be attached to the node: another node has it, or its driver fails.',
+    FailedBinding: 'A claim has no volume. The message is that of the controller of volumes.',
+    FailedCreate:
+      'A quota, a limit range, a policy or a webhook of the namespace refuses the pods, or something that they name does not exist.',
+    FailedCreatePodSandBox: 'The node cannot make the network of the pod.',
+    FailedMount: 'A volume cannot be mounted: a Secret of it is missing, say.',
     FetchFailed: "The model's files could not be fetched, or have another digest.",
     ImagePullBackOff: 'The image cannot be pulled.',
     InvalidImageName: "The image's name is not valid.",
     ModelLoadFailed: 'The model cannot be loaded; the process lives.',
+    NetworkNotReady: 'The network of the node is not ready.',
     NodeNotReady: 'The node of the pod does not answer.',
     OOMKilled: 'The container used more memory than its limit.',
-    PodFailed: 'The pod failed without a reason. `Evicted` and other reasons of nodes appear as they are.',
+    PodFailed: 'The pod failed without a reason. Other reasons of nodes appear as they are.',
+    PostStartHookError: 'The hook of the container after its start fails.',
+    ProvisioningFailed:
+      'No volume can be made for a claim. The message is that of the controller of volumes.',
+    RegistryUnavailable: 'The registry of the image does not answer.',
     RunContainerError: 'The container cannot be started.',
+    SchedulerError: 'The scheduler failed. The message has its words.',
+    SchedulingGated: 'Something holds back the scheduling of the pod (`schedulingGates`).',
+    SignatureValidationFailed: 'The node refuses the signature of the image.',
+    StartError: 'The program of the container cannot be started.',
+    Terminated: 'The node was shut down.',
+    UnexpectedAdmissionError: 'The node refused the pod: it has no such device, say.',
+    Unhealthy: 'A probe of the container fails. The message is that of the kubelet.',
     Unschedulable: 'No node can run the pod. The message is that of the scheduler.',
   },
 }

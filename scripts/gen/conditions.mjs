@@ -5,7 +5,12 @@ import { CONDITIONS, REASONS } from './condition-texts.mjs'
 import { renderTable } from './table.mjs'
 
 /** Of the operator, and where the reasons of pods are. */
-const SOURCES = ['operator/src/controllers/**/*.ts', 'services/kube/src/pods/*.ts']
+const SOURCES = [
+  'operator/src/controllers/**/*.ts',
+  'services/kube/src/pods/*.ts',
+]
+/** Reasons that Kubernetes writes: the table of a test tries each. */
+const TRIED = 'operator/src/testing/pod-causes.ts'
 /** Reasons of events, and what is no source of the operator. */
 const IS_OTHER = /(\.test|\/events)\.ts$/
 /** A first argument of a call, a field or a default called reason, and the words for refused children. */
@@ -21,7 +26,8 @@ export function writeConditions(root, { types, graph }) {
   const paths = globSync(SOURCES, { cwd: root }).filter((path) => !IS_OTHER.test(path))
   const sources = paths.map((path) => [path, readFileSync(join(root, path), 'utf8')])
   checkReasons(sources, graph)
-  checkTexts(sources, graph)
+  const tried = readFileSync(join(root, TRIED), 'utf8')
+  checkTexts([...sources, [TRIED, tried]], graph)
   checkTypes(types)
   writeFileSync(join(root, 'docs', 'conditions.md'), renderPage())
 }
@@ -75,8 +81,10 @@ server.
 ${kinds.join('\n')}
 ## Pods
 
-Models show these reasons in \`status.lastFailure\`, and in \`Degraded\` as long as the failure lasts. Routers show them in
-\`Degraded\`. Models and Ensembles repeat the reasons of their Router while no router is ready.
+\`Ready\` carries the deepest cause that the API server knows, with its words: that of a container, of a pod, of an event about the pod or
+its claims, or of what refuses the pods. Models show it in \`status.lastFailure\` and in \`Degraded\`, too, as long as it lasts, Routers in
+\`Degraded\`; Ensembles repeat that of the first step that is not ready. Models and Ensembles repeat the reasons of their Router while no
+router is ready. Reasons of Kubernetes that are not in the table appear as they are. Events are read of pods that have not been ready for 10 s.
 
 ${toTable(['reason', 'meaning, and what to do'], REASONS.Pod, true)}
 `

@@ -32,6 +32,7 @@ import {
   keepAutoscaler,
   keepChild,
   keepDeployment,
+  keepIngress,
   keepModel,
   keepPod,
   keepRoute,
@@ -47,6 +48,8 @@ export const INDEX = {
   secret: 'secret',
   /** Of Ensembles: `namespace/name` of the Secret with the token that requests from outside must bring. */
   token: 'token',
+  /** Of Ensembles: `namespace/name` of the Secrets with certificates of their Ingresses. */
+  tls: 'tls',
   /** Of Ensembles: `namespace/served name` of everything that their steps run. */
   step: 'step',
   /** Of pods: `namespace/name` of their Model. */
@@ -94,7 +97,12 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
       indexers: { ...byServedName, [INDEX.secret]: secretKeysOf },
     }),
     ensembles: cache(ENSEMBLE, {
-      indexers: { ...byServedName, [INDEX.step]: stepKeysOf, [INDEX.token]: tokenOf },
+      indexers: {
+        ...byServedName,
+        [INDEX.step]: stepKeysOf,
+        [INDEX.token]: tokenOf,
+        [INDEX.tls]: tlsOf,
+      },
     }),
     routers: cache(ROUTER),
     pods: new Cache<Pod, PodState>({
@@ -119,7 +127,7 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
     roleBindings: children(ROLE_BINDING, keepChild, ofRouters),
     /** The Secrets that say which host leads to which Ensembles. */
     edges: children(SECRET, keepChild, ofRouters),
-    ingresses: children(INGRESS, keepChild),
+    ingresses: children(INGRESS, keepIngress),
     /** Of a cluster that may have no Gateway API. */
     httpRoutes: children(HTTP_ROUTE, keepRoute, {
       isServed: () => client.serves(HTTP_ROUTE),
@@ -153,6 +161,14 @@ export function secretKeysOf({ metadata, spec }: ModelObject): readonly string[]
 function tokenOf({ metadata, spec }: EnsembleObject): readonly string[] {
   const name: unknown = Object(Object(Object(Object(spec).expose).auth).secretRef).name
   return typeof name === 'string' ? [`${metadata.namespace}/${name}`] : []
+}
+
+function tlsOf({ metadata, spec }: EnsembleObject): readonly string[] {
+  const tls: unknown = Object(Object(Object(spec).expose).ingress).tls
+  const names = (Array.isArray(tls) ? tls : []).map((one: unknown) => Object(one).secretName)
+  return names.flatMap((name: unknown) =>
+    typeof name === 'string' ? [`${metadata.namespace}/${name}`] : [],
+  )
 }
 
 /** Who has the served name of a Model or an Ensemble, if it is another. */

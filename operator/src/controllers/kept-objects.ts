@@ -3,6 +3,7 @@ import {
   type Deployment,
   type HorizontalPodAutoscaler,
   type HttpRoute,
+  type Ingress,
   type KubeObject,
   type Pod,
   type PodStatus,
@@ -134,7 +135,8 @@ const POD_LABELS = [COMPONENT, MODEL_LABEL]
 export function keepPod(object: Stored<Pod>): Stored<PodState> {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata
   const { labels, annotations, deletionTimestamp } = object.metadata
-  const { nodeName, readinessGates } = object.spec
+  const { nodeName, readinessGates, volumes = [] } = object.spec
+  const claims = volumes.filter((volume) => volume.persistentVolumeClaim !== undefined)
   return {
     apiVersion: intern(object.apiVersion),
     kind: intern(object.kind),
@@ -151,6 +153,7 @@ export function keepPod(object: Stored<Pod>): Stored<PodState> {
     spec: {
       ...(nodeName !== undefined && { nodeName: intern(nodeName) }),
       ...(readinessGates !== undefined && { readinessGates }),
+      ...(claims.length > 0 && { volumes: claims }),
     },
     ...(object.status !== undefined && { status: keepPodStatus(object.status) }),
   }
@@ -225,4 +228,12 @@ export type RouteRecord = ChildRecord & Pick<HttpRoute, 'status'>
 export function keepRoute(object: Stored<HttpRoute>): Stored<RouteRecord> {
   const { status } = object
   return toChildRecord(object, status === undefined ? {} : { status })
+}
+
+/** Whether an ingress controller has taken it up. */
+export type IngressRecord = ChildRecord & { readonly isTaken: boolean }
+
+export function keepIngress(object: Stored<Ingress>): Stored<IngressRecord> {
+  const addresses = object.status?.loadBalancer?.ingress ?? []
+  return toChildRecord(object, { isTaken: addresses.length > 0 })
 }

@@ -11,7 +11,8 @@ import type { PodAddress } from './pod-client.ts'
 /** What is read of a pod, and kept in caches: of its labels and annotations, too, only those that the operator reads. */
 export interface PodState extends KubeObject {
   readonly metadata: Omit<ObjectMeta, 'managedFields' | 'ownerReferences' | 'finalizers'>
-  readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates'>
+  /** Of the volumes those of claims. */
+  readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates' | 'volumes'>
   readonly status?: Pick<PodStatus, 'phase' | 'reason' | 'message' | 'podIP' | 'conditions'> & {
     readonly containerStatuses?: readonly PodContainer[]
     readonly initContainerStatuses?: readonly PodContainer[]

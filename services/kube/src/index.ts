@@ -29,6 +29,7 @@ export {
   HTTP_ROUTE,
   type HttpRoute,
   INGRESS,
+  INGRESS_CLASS,
   type Ingress,
   NETWORK_POLICY,
   type NetworkPolicy,
@@ -86,9 +87,10 @@ export {
   type Stored,
   toKeyString,
 } from './object.ts'
+export type { FailingPod, Failure } from './pods/failing-pod.ts'
+export { claimsOf } from './pods/pod-events.ts'
 export {
   type ContainerReasons,
-  type Failure,
   failureOfPod,
   toFailureText,
 } from './pods/pod-failure.ts'

@@ -8,7 +8,8 @@ import {
 import type { RouterView } from '../../pods/router-views.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
-import type { Exposed, ExposureProblem } from './exposure.ts'
+import type { Exposed } from './exposure.ts'
+import type { ExposureProblem } from './exposure-problem.ts'
 
 /** The ControllerRevision that counts. */
 export interface ServedRevision {
@@ -219,12 +220,24 @@ function findLacking(
   states: Parts,
 ): ConditionState | undefined {
   const { Accepted, ...others } = states
+  const steps = findStepCause(states)
+  if (!isPaused && steps !== undefined) return steps
   for (const condition of Object.values(isPaused ? others : { Accepted, ...others })) {
     if (condition.status !== 'True') return { ...condition, status: 'False' }
   }
   if (exposure?.isAwaited === true) return isFalse(exposure.reason, exposure.message)
   return undefined
 }
+
+/** A signature is pending as long as the Model of a step has no pod: why it has none says more. */
+function findStepCause({ Accepted, StepsReady }: Parts): ConditionState | undefined {
+  const isPending = Accepted.status === 'False' && Accepted.reason === 'SchemaPending'
+  const isTold = StepsReady.status === 'False' && !UNTOLD_STEPS.has(StepsReady.reason)
+  return isPending && isTold ? StepsReady : undefined
+}
+
+/** Reasons of steps that say no more than that a signature is pending. */
+const UNTOLD_STEPS = new Set(['NotFound', 'Pending', 'NotReady'])
 
 /** `Ready` of an Ensemble that lacks nothing. */
 function sumUp(

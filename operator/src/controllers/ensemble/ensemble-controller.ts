@@ -79,7 +79,10 @@ function createSources(caches: Caches): readonly Source[] {
     }),
     referenceSource({
       cache: caches.secrets,
-      toKeys: ({ metadata }) => keysOf(ensembles.byIndex(INDEX.token, toKeyString(metadata))),
+      toKeys: ({ metadata }) =>
+        [INDEX.token, INDEX.tls].flatMap((index) =>
+          keysOf(ensembles.byIndex(index, toKeyString(metadata))),
+        ),
     }),
     childSource(caches.ingresses, ENSEMBLE),
     childSource(caches.httpRoutes, ENSEMBLE),

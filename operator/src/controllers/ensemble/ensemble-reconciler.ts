@@ -44,7 +44,12 @@ const FRESH_MS = 200
 const AGED_MS = 60_000
 const BLOCKED_MS = 10_000
 /** Problems of which nothing tells that they are over: other people's objects and policies. */
-const UNTOLD: ReadonlySet<string> = new Set(['RouteConflict', 'RouteRefused', 'IssuerUnreadable'])
+const UNTOLD: ReadonlySet<string> = new Set([
+  'RouteConflict',
+  'RouteRefused',
+  'IssuerUnreadable',
+  'IngressClassNotFound',
+])
 
 type Ensemble = Stored<EnsembleObject>
 

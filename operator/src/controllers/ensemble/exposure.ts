@@ -1,21 +1,23 @@
 import type { EnsembleSpec } from '@tutti/ensemble'
-import type { Client, HttpRoute, ParentReference, Stored } from '@tutti/kube'
+import {
+  type Client,
+  type HttpRoute,
+  type ParentReference,
+  type Stored,
+  toKeyString,
+} from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { ENSEMBLE } from '../../api/kinds.ts'
 import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
 import type { ExposedEnsemble } from '../../resources/router-edge.ts'
 import { Applier } from '../../runtime/apply.ts'
 import type { Caches } from '../caches.ts'
-import { type ChildProblem, findChildProblem } from '../child-problem.ts'
+import { findChildProblem } from '../child-problem.ts'
 import type { ControllerParts } from '../context.ts'
 import { readExposure } from '../router/exposed-ensembles.ts'
 import { IssuerKeys } from '../router/issuer-keys.ts'
-
-/** What keeps requests from outside away. */
-export interface ExposureProblem extends ChildProblem {
-  /** True if nothing is wrong, but somebody else has not done his part yet: `Ready` waits for it. */
-  readonly isAwaited?: boolean
-}
+import type { ExposureProblem } from './exposure-problem.ts'
+import { findIngressProblem, IngressClasses } from './ingress-problem.ts'
 
 /** How an Ensemble is reached from outside. */
 export interface Exposed {
@@ -24,10 +26,13 @@ export interface Exposed {
   readonly route?: Pick<ExposedEnsemble, 'hosts' | 'revision'> | undefined
 }
 
+type ExposureCaches = Pick<Caches, 'ingresses' | 'httpRoutes' | 'secrets'>
+
 /** Makes what brings requests from outside, and says why they do not come. */
 export class Exposure {
   readonly #client: Client
-  readonly #httpRoutes: Caches['httpRoutes']
+  readonly #caches: ExposureCaches
+  readonly #classes: IngressClasses
   readonly #applier: Applier
   readonly #issuer: IssuerKeys
 
@@ -35,14 +40,15 @@ export class Exposure {
     client,
     metrics,
     clock,
-    caches: { ingresses, httpRoutes },
+    caches,
   }: Pick<ControllerParts, 'client' | 'metrics' | 'clock'> & {
-    readonly caches: Pick<Caches, 'ingresses' | 'httpRoutes'>
+    readonly caches: ExposureCaches
   }) {
     this.#client = client
     this.#issuer = new IssuerKeys({ client, clock })
-    this.#httpRoutes = httpRoutes
-    this.#applier = new Applier({ client, metrics, caches: [ingresses, httpRoutes] })
+    this.#caches = caches
+    this.#classes = new IngressClasses({ client, clock })
+    this.#applier = new Applier({ client, metrics, caches: [caches.ingresses, caches.httpRoutes] })
   }
 
   forget(key: string): void {
@@ -59,7 +65,7 @@ export class Exposure {
   ): Promise<Exposed> {
     const { expose } = spec
     const isGateway = expose?.gateway !== undefined
-    const hasGateway = this.#httpRoutes.isServed
+    const hasGateway = this.#caches.httpRoutes.isServed
     const ensemble = { resource: ENSEMBLE, object }
     const routes = isGateway && !hasGateway ? [] : routesOf(object, expose)
     const result = await this.#applier.sync(ensemble, routes, { signal })
@@ -71,7 +77,26 @@ export class Exposure {
       const { missing, message } = locking
       return { problem: { reason: LOCK_REASONS[missing], message }, route: exposed }
     }
-    return { problem: problem ?? this.#findGatewayProblem(object, expose), route: exposed }
+    const found = problem ?? this.#findGatewayProblem(object, expose)
+    return {
+      problem: found ?? (await this.#findIngressProblem(object, expose, signal)),
+      route: exposed,
+    }
+  }
+
+  async #findIngressProblem(
+    { metadata }: Stored<EnsembleObject>,
+    expose: EnsembleSpec['expose'],
+    signal: AbortSignal,
+  ): Promise<ExposureProblem | undefined> {
+    if (expose?.ingress === undefined) return undefined
+    const { namespace = '' } = metadata
+    return await findIngressProblem({
+      expose: expose.ingress,
+      ingresses: this.#caches.ingresses.byOwner(metadata),
+      secretNamed: (name) => this.#caches.secrets.get(toKeyString({ namespace, name })),
+      classes: () => this.#classes.read(signal),
+    })
   }
 
   #findGatewayProblem(
@@ -79,7 +104,7 @@ export class Exposure {
     expose: EnsembleSpec['expose'],
   ): ExposureProblem | undefined {
     if (expose?.gateway === undefined) return undefined
-    const route = this.#httpRoutes.get(`${namespace}/${name}`)
+    const route = this.#caches.httpRoutes.get(`${namespace}/${name}`)
     return findRouteProblem(route, { ...expose.gateway.parentRef, routeIn: namespace })
   }
 }

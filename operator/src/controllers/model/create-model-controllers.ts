@@ -2,6 +2,7 @@ import type { Metrics } from '@tutti/chassis'
 import { modelNameOf } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
+import { LatePods } from '../../pods/late-pods.ts'
 import type { PodClient } from '../../pods/pod-client.ts'
 import { addressOf, isReady } from '../../pods/pod-state.ts'
 import { toScaling } from '../../resources/model-scaling.ts'
@@ -62,6 +63,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     ...o,
     reader,
     observer: new PodObserver(podClient),
+    latePods: new LatePods({ client, clock }),
     scaler,
     guard,
     applier: new Applier({ client, metrics, caches: children }),

@@ -37,12 +37,15 @@ export const checkArtifacts: Check = (world) => {
 }
 
 function hasArtifacts({ pod }: ModelPod): boolean {
+  const inits = pod.status?.initContainerStatuses ?? []
+  const isFetched =
+    inits.length > 0 && inits.every(({ state }) => state?.terminated?.exitCode === 0)
   const isRunning = (pod.status?.containerStatuses ?? []).some(
     ({ state, lastState }) =>
       (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined,
   )
   // Init containers have ended well, and volumes are mounted, before a container runs.
-  return isRunning
+  return isFetched || isRunning
 }
 
 function isFetching({ pod }: ModelPod): boolean {

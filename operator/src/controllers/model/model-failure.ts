@@ -1,6 +1,6 @@
 import { FETCH_REASONS, type ModelSpec } from '@tutti/ensemble'
-import { type Failure, failureOfPod } from '@tutti/kube'
-import { isAlive, type PodState, statusOf } from '../../pods/pod-state.ts'
+import { type Event, type Failure, failureOfPod } from '@tutti/kube'
+import { isAlive, mainStatusOf, type PodState, statusOf } from '../../pods/pod-state.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import { isObserved, numbersOf } from './deployment-state.ts'
@@ -21,6 +21,8 @@ export function findFailure(
   wanted: {
     readonly spec?: Pick<ModelSpec, 'storageUri'> | undefined
     readonly template?: string | undefined
+    /** About pods that are late, and their claims. */
+    readonly events?: readonly Event[] | undefined
   } = {},
 ): Failure | undefined {
   // Kubernetes keeps a pod that was evicted, for ever as a rule: it says nothing once others do its work.
@@ -28,7 +30,7 @@ export function findFailure(
   const telling = pods.filter(({ pod }) => isAlive(pod) || (hasFailed(pod) && !isReplaced))
   const ordered = telling.toSorted((one, other) => rankOf(one).localeCompare(rankOf(other), 'en'))
   for (const pod of ordered) {
-    const failure = failureOf(pod)
+    const failure = failureOf(pod, wanted.events)
     if (failure === undefined) continue
     const storageUri = isOfTemplate(pod.pod, wanted.template) ? wanted.spec?.storageUri : undefined
     return { ...failure, message: withLoadHint(failure.message, storageUri) }
@@ -49,8 +51,17 @@ function hasFailed({ metadata, status }: PodState): boolean {
   return status?.phase === 'Failed' && metadata.deletionTimestamp === undefined
 }
 
-function failureOf(modelPod: ModelPod): Failure | undefined {
-  return failureOfPod(modelPod.pod, FETCH_REASONS) ?? ofLoad(modelPod)
+function failureOf(modelPod: ModelPod, events: readonly Event[] = []): Failure | undefined {
+  const { pod, model } = modelPod
+  // A process that answers loads its model as long as it says no other.
+  const isLoading = model !== undefined && mainStatusOf(pod)?.state?.running !== undefined
+  const telling = isLoading ? events.filter(isOfLife) : events
+  return failureOfPod(pod, FETCH_REASONS, telling) ?? ofLoad(modelPod)
+}
+
+/** A probe that ends its container. */
+function isOfLife({ reason, note = '' }: Event): boolean {
+  return reason === 'Unhealthy' && !note.startsWith('Readiness probe')
 }
 
 /** The model's own error, while the process lives: it may be ready without the model. */

@@ -1,6 +1,7 @@
 import type { ModelStatus } from '@tutti/ensemble'
-import { CONTROLLER_REVISION, DEPLOYMENT, keyOf, type Stored } from '@tutti/kube'
+import { CONTROLLER_REVISION, DEPLOYMENT, type Event, keyOf, type Stored } from '@tutti/kube'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
+import type { LatePods } from '../../pods/late-pods.ts'
 import { buildModelChildren } from '../../resources/build-model-children.ts'
 import { planReplicas } from '../../resources/model-scaling.ts'
 import { type StepSettings, type StepTransport } from '../../resources/step-settings.ts'
@@ -44,6 +45,7 @@ export interface ModelPassOptions
   readonly applier: Applier
   readonly statuses: StatusWriter
   readonly observer: PodObserver
+  readonly latePods: LatePods
   /** What the operator's own scaling wants. */
   readonly scaler: {
     wanted(key: string, uid: string): number | undefined
@@ -202,14 +204,23 @@ export class ModelPass {
     const { views, caches } = this.#o
     const { namespace = '' } = model.metadata
     const maxAgeMs = this.#isWaiting(facts) ? FRESH_MS : AGED_MS
+    const events = await this.#eventsOf(facts.pods)
     return {
       ...facts,
       outcomes: [...facts.outcomes, ...toOutcomes(model, refusal)],
       accepted: revisions.flatMap(versionsOf),
       routers: await withoutSlot(() => views.look(namespace, { maxAgeMs, signal })),
-      failure: findFailure(facts.pods, facts.deployment, facts),
+      failure: findFailure(facts.pods, facts.deployment, { ...facts, events }),
       trouble: troubleOf(caches.routers.get(routerKeyOf(namespace))),
     }
+  }
+
+  /** Of pods that are late, those of the newest template first. */
+  #eventsOf(pods: readonly ModelPod[]): Promise<readonly Event[]> {
+    const { signal, withoutSlot } = this.#input
+    const inTurn = pods.toSorted((one, other) => Number(other.isCurrent) - Number(one.isCurrent))
+    const late = inTurn.map(({ pod }) => pod)
+    return withoutSlot(() => this.#o.latePods.eventsOf(late, { signal }))
   }
 
   /** True if the routers' answer may change something now. */

@@ -1,3 +1,4 @@
+import { toLatePodsDelayMs } from '../../pods/late-pods.ts'
 import {
   ACCEPTED_GATE,
   areContainersReady,
@@ -29,6 +30,7 @@ export function toNextLook(world: ModelWorld, epochMs: number): number | undefin
     toLoadingDelayMs(world),
     toBlockedDelayMs(world),
     world.replicasWriter?.againMs,
+    toLateDelayMs(world, epochMs),
   ]
   const known = delays.filter((delayMs) => delayMs !== undefined)
   return known.length === 0 ? undefined : Math.min(...known)
@@ -67,4 +69,12 @@ function toLoadingDelayMs({ pods }: ModelWorld): number | undefined {
 function toBlockedDelayMs({ outcomes }: ModelWorld): number | undefined {
   const isBlocked = outcomes.some(({ result }) => result === 'nameConflict' || result === 'refused')
   return isBlocked ? BLOCKED_MS : undefined
+}
+
+/** Until events say more of pods that do not become ready. */
+function toLateDelayMs({ pods }: ModelWorld, epochMs: number): number | undefined {
+  return toLatePodsDelayMs(
+    pods.map(({ pod }) => pod),
+    epochMs,
+  )
 }

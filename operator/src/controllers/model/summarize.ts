@@ -1,4 +1,5 @@
 import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/ensemble'
+import { toFailureText } from '@tutti/kube'
 import { isReady } from '../../pods/pod-state.ts'
 import { urlsOf } from '../../resources/ensemble-routes.ts'
 import { stepSelectorText } from '../../resources/step-labels.ts'
@@ -72,8 +73,25 @@ export function conditionsOfModel(world: ModelWorld): ConditionStates {
   return { ...conditions, Ready: checkReady(world, conditions) }
 }
 
-/** The first thing that is in the way decides. */
-function checkReady(world: ModelWorld, states: Omit<ConditionStates, 'Ready'>): ConditionState {
+type Parts = Omit<ConditionStates, 'Ready'>
+
+/** The first thing that is in the way decides; where it only tells of a wait, what the wait is for. */
+function checkReady(world: ModelWorld, states: Parts): ConditionState {
+  const found = findLacking(world, states)
+  if (found === undefined) return isTrue('Ready', 'requests are answered')
+  const isWait = WAITS.has(found.reason)
+  return (isWait ? causeOf(world) : undefined) ?? found
+}
+
+/** Reasons that say no more than that pods are not there yet. */
+const WAITS: ReadonlySet<string> = new Set([
+  'Fetching',
+  'RollingOut',
+  'ProgressDeadlineExceeded',
+  'NoReplica',
+])
+
+function findLacking(world: ModelWorld, states: Parts): ConditionState | undefined {
   const { deployment } = world
   for (const type of ['Accepted', 'ArtifactsReady', 'SchemaVerified'] as const) {
     const { status, reason, message } = states[type]
@@ -86,7 +104,15 @@ function checkReady(world: ModelWorld, states: Omit<ConditionStates, 'Ready'>): 
   }
   if (!isRolledOut(world)) return isFalse(...textOf(states.Progressing))
   if (states.Routable.status !== 'True') return isFalse(...textOf(states.Routable))
-  return isTrue('Ready', 'requests are answered')
+  return undefined
+}
+
+/** What is wrong with pods of the newest template, or why there are none; undefined if nothing is. */
+function causeOf({ failure, pods }: ModelWorld): ConditionState | undefined {
+  if (failure === undefined) return undefined
+  const isCurrent = currentPods(pods).some(({ pod }) => pod.metadata.name === failure.pod)
+  if (failure.pod !== undefined && !isCurrent) return undefined
+  return isFalse(failure.reason, toFailureText(failure))
 }
 
 function textOf({ reason, message }: ConditionState): [string, string] {

@@ -19,6 +19,8 @@ export function checkWorkload(world: ModelWorld): ConditionState {
   const needed = neededOf(world, wanted)
   const text = `${available} of ${count(wanted, 'wanted pod')} available`
   if (available >= needed) return isTrue('Available', text)
+  const blocked = checkChildren(world)
+  if (blocked !== undefined) return isFalse(blocked.reason, blocked.message)
   if (failure !== undefined) return isFalse(failure.reason, toFailureText(failure))
   return isFalse('PodsNotReady', `${text}, want ${needed}`)
 }

@@ -1,4 +1,4 @@
-import { type Failure, failureOfPod, toFailureText } from '@tutti/kube'
+import { type Event, type Failure, failureOfPod, toFailureText } from '@tutti/kube'
 import { isAlive, type PodContainer, type PodState } from '../../pods/pod-state.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
@@ -9,11 +9,12 @@ import type { RouterTrouble } from './router-trouble.ts'
 export function findPodTrouble(
   router: DeploymentState | undefined,
   pods: readonly PodState[],
+  events: readonly Event[] = [],
 ): RouterTrouble | undefined {
   const isServed = (router?.status?.readyReplicas ?? 0) > 0
   const [failure] = pods
     .toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1))
-    .flatMap((pod) => failureOfRouter(pod) ?? [])
+    .flatMap((pod) => failureOfRouter(pod, events) ?? [])
     .filter((one) => !isServed || !isRestarted(one))
   const found = failure ?? failureOfDeployment(router)
   if (found === undefined) return undefined
@@ -25,8 +26,8 @@ export function findPodTrouble(
  * What is wrong with a pod of a router now, the same for as long as its cause is: all Ensembles of a namespace tell it, and a pull
  * that is tried again, or a container that is started again, would have them say another thing each time.
  */
-export function failureOfRouter(pod: PodState): Failure | undefined {
-  const failure = isAlive(pod) ? failureOfPod(pod) : undefined
+export function failureOfRouter(pod: PodState, events: readonly Event[] = []): Failure | undefined {
+  const failure = isAlive(pod) ? failureOfPod(pod, {}, events) : undefined
   if (failure === undefined) return undefined
   const { reason, message, container } = failure
   if (reason === 'ImagePullBackOff') {

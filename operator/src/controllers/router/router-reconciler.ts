@@ -1,6 +1,7 @@
 import { RouterSpec, type RouterStatus } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
+  type Event,
   isNamespaceTerminating,
   keyOf,
   type OwnerReference,
@@ -8,6 +9,7 @@ import {
   toKeyString,
 } from '@tutti/kube'
 import { type EnsembleObject, ROUTER, type RouterObject } from '../../api/kinds.ts'
+import { LatePods, toLatePodsDelayMs } from '../../pods/late-pods.ts'
 import {
   buildClientPolicy,
   buildExposure,
@@ -84,6 +86,7 @@ export class RouterReconciler {
   readonly #troublePollMs: number
   readonly #issuer: IssuerKeys
   readonly #guard: ReplicasGuard
+  readonly #latePods: LatePods
 
   constructor(o: RouterReconcilerOptions) {
     this.#o = o
@@ -91,6 +94,7 @@ export class RouterReconciler {
     this.#need = new RouterNeed(o)
     this.#issuer = new IssuerKeys(o)
     this.#guard = new ReplicasGuard(o)
+    this.#latePods = new LatePods(o)
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
@@ -171,7 +175,11 @@ export class RouterReconciler {
     if (trouble === 'changed') return undefined
     // Somebody else's object, or a policy: no watch tells that it is gone.
     if (trouble !== undefined) return { trouble, againAtMs: Math.min(renewAtMs, soonMs) }
-    return { trouble: this.#podTroubleOf(router), againAtMs: renewAtMs }
+    const pods = this.#podsOf(router)
+    const events = await this.#latePods.eventsOf(pods, { signal })
+    const lateMs = toLatePodsDelayMs(pods, this.#o.clock.epochMs()) ?? Number.POSITIVE_INFINITY
+    const againAtMs = Math.min(renewAtMs, this.#o.clock.epochMs() + lateMs)
+    return { trouble: this.#podTroubleOf(router, events), againAtMs }
   }
 
   /**
@@ -279,9 +287,13 @@ export class RouterReconciler {
     return this.#o.caches.secrets.get(key) !== undefined
   }
 
-  #podTroubleOf({ metadata: { namespace = '' } }: Router): RouterTrouble | undefined {
-    const { pods } = this.#o.caches
-    return findPodTrouble(this.#deploymentIn(namespace), pods.byIndex(INDEX.router, namespace))
+  #podTroubleOf(router: Router, events: readonly Event[]): RouterTrouble | undefined {
+    const deployment = this.#deploymentIn(router.metadata.namespace ?? '')
+    return findPodTrouble(deployment, this.#podsOf(router), events)
+  }
+
+  #podsOf({ metadata: { namespace = '' } }: Router) {
+    return this.#o.caches.pods.byIndex(INDEX.router, namespace)
   }
 
   #deploymentIn(namespace: string): Stored<DeploymentRecord> | undefined {

@@ -21,6 +21,8 @@ export interface ObjectReference {
   readonly name?: string | undefined
   readonly uid?: string | undefined
   readonly resourceVersion?: string | undefined
+  /** `spec.containers{NAME}`, say. */
+  readonly fieldPath?: string | undefined
 }
 
 /** events.k8s.io/v1; `eventTime` has six digits after the second (`toMicroTime`). */

@@ -45,7 +45,18 @@ export interface Ingress extends KubeObject {
       }
     }[]
   }
+  readonly status?: {
+    /** Where an ingress controller that has taken it up answers. */
+    readonly loadBalancer?: { readonly ingress?: readonly object[] }
+  }
 }
+
+/** A class that an ingress controller serves. */
+export const INGRESS_CLASS = defineResource<KubeObject>(
+  'networking.k8s.io/v1',
+  'ingressclasses',
+  'IngressClass',
+)
 
 export const INGRESS = defineResource<Ingress>('networking.k8s.io/v1', 'ingresses', 'Ingress')
 

@@ -1,53 +1,36 @@
-import type { ContainerStatus, PodSpec, PodStatus } from '../kinds/pod.ts'
+import type { Event } from '../kinds/coordination.ts'
 import type { StatusCondition } from '../object.ts'
+import type { FailingPod, Failure, PodContainer } from './failing-pod.ts'
 import { causeInLog } from './log-tail.ts'
-
-/** What went wrong. */
-export interface Failure {
-  /** One CamelCase word. */
-  readonly reason: string
-  readonly message: string
-  readonly pod?: string | undefined
-  readonly container?: string | undefined
-  readonly exitCode?: number | undefined
-}
-
-/** What is read of a container. */
-type PodContainer = Pick<ContainerStatus, 'name' | 'ready' | 'state' | 'lastState'>
-
-/** What is read of a pod. */
-interface PodState {
-  readonly metadata: { readonly name: string }
-  readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates'>
-  readonly status?: Pick<PodStatus, 'phase' | 'reason' | 'message' | 'conditions'> & {
-    readonly containerStatuses?: readonly PodContainer[]
-    readonly initContainerStatuses?: readonly PodContainer[]
-  }
-}
+import { claimFailure, probeFailure, warningOf } from './pod-events.ts'
 
 /** Reasons of containers whose failures have one of their own, by the containers' names. */
 export type ContainerReasons = Readonly<Record<string, string>>
 
-/** What is in the way of a container, of those things that Kubernetes calls waiting. */
-const WAITING: ReadonlySet<string> = new Set([
-  'ImagePullBackOff',
-  'ErrImagePull',
-  'InvalidImageName',
-  'ErrImageNeverPull',
-  'CreateContainerConfigError',
-  'CreateContainerError',
-  'RunContainerError',
-])
+/** What a container waits for without anything being wrong. All else that Kubernetes calls waiting is in its way. */
+const COMING: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
+/** What it also says of a container that ended, and that it starts again later. */
+const RESTING = 'CrashLoopBackOff'
 
-/** What Kubernetes says is wrong with a pod now; undefined if nothing is. Pure. */
-export function failureOfPod(pod: PodState, reasons: ContainerReasons = {}): Failure | undefined {
-  const ofStatus = (status: PodContainer) => ofContainer(pod, status, reasons)
+/**
+ * What Kubernetes says is wrong with a pod now, the deepest of it; undefined if nothing is. Pure.
+ *
+ * @param events - about the pod and its claims, if they were read: they tell what no status does (volumes, networks, probes).
+ */
+export function failureOfPod(
+  pod: FailingPod,
+  reasons: ContainerReasons = {},
+  events: readonly Event[] = [],
+): Failure | undefined {
+  const ofStatus = (status: PodContainer) => ofContainer(pod, status, { reasons, events })
   return (
-    unscheduled(pod) ??
+    unscheduled(pod, events) ??
     failed(pod) ??
     lost(pod) ??
     first(pod.status?.initContainerStatuses, ofStatus) ??
-    first(pod.status?.containerStatuses, ofStatus)
+    first(pod.status?.containerStatuses, ofStatus) ??
+    failedWithoutReason(pod) ??
+    warningOf(pod, events)
   )
 }
 
@@ -68,23 +51,37 @@ function first<T>(
   return undefined
 }
 
-function unscheduled(pod: PodState): Failure | undefined {
-  const condition = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
-  if (condition?.status !== 'False' || condition.reason !== 'Unschedulable') return undefined
-  return { reason: 'Unschedulable', message: condition.message ?? '', pod: pod.metadata.name }
+/** The scheduler says why it has no node; where it waits for a claim, events of the claim say why. */
+function unscheduled(pod: FailingPod, events: readonly Event[]): Failure | undefined {
+  const told = ofScheduler(pod)
+  const mayBeClaim = told === undefined || /PersistentVolumeClaim|VolumeBinding/.test(told.message)
+  const waitsForClaim = pod.spec.nodeName === undefined && mayBeClaim
+  return (waitsForClaim ? claimFailure(pod, events) : undefined) ?? told
+}
+
+function ofScheduler({ metadata, status }: FailingPod): Failure | undefined {
+  const condition = status?.conditions?.find(({ type }) => type === 'PodScheduled')
+  const { reason = '', message = '' } = condition ?? {}
+  if (condition?.status !== 'False' || reason === '') return undefined
+  return { reason, message, pod: metadata.name }
 }
 
 /** Evicted, say. */
-function failed(pod: PodState): Failure | undefined {
-  const { phase, reason = 'PodFailed', message = 'the pod has failed' } = pod.status ?? {}
-  return phase === 'Failed' ? { reason, message, pod: pod.metadata.name } : undefined
+function failed({ status, metadata }: FailingPod): Failure | undefined {
+  const { phase, reason = '', message = 'the pod has failed' } = status ?? {}
+  return phase === 'Failed' && reason !== '' ? { reason, message, pod: metadata.name } : undefined
+}
+
+function failedWithoutReason({ status, metadata }: FailingPod): Failure | undefined {
+  const { phase, message = 'the pod has failed' } = status ?? {}
+  return phase === 'Failed' ? { reason: 'PodFailed', message, pod: metadata.name } : undefined
 }
 
 /**
  * Its node does not answer any more: Kubernetes then takes the pod out of service by itself. All that makes a pod ready, which
  * the kubelet would have taken back first, is as it was.
  */
-function lost({ metadata, status, spec }: PodState): Failure | undefined {
+function lost({ metadata, status, spec }: FailingPod): Failure | undefined {
   const { phase, conditions = [] } = status ?? {}
   const ready = conditions.find(({ type }) => type === 'Ready')
   const gates = (spec.readinessGates ?? []).map(({ conditionType }) => conditionType)
@@ -104,34 +101,57 @@ function isEarlier(one: StatusCondition, other: StatusCondition): boolean {
   return Date.parse(one.lastTransitionTime ?? '') < Date.parse(other.lastTransitionTime ?? '')
 }
 
+interface Surrounding {
+  readonly reasons: ContainerReasons
+  readonly events: readonly Event[]
+}
+
 /** A container that cannot start, or that ended and is not well again. */
-function ofContainer(
-  pod: PodState,
-  status: PodContainer,
-  reasons: ContainerReasons,
-): Failure | undefined {
+function ofContainer(pod: FailingPod, status: PodContainer, o: Surrounding): Failure | undefined {
   const place = { pod: pod.metadata.name, container: status.name }
   const { reason, message = '' } = status.state?.waiting ?? {}
-  if (reason !== undefined && WAITING.has(reason)) {
-    return { ...place, reason, message }
-  }
   const ended = findEnd(status)
-  if (ended === undefined || ended.exitCode === 0) return undefined
+  const isOver = reason === RESTING && ended !== undefined
+  if (reason !== undefined && !isOver && !COMING.has(reason)) return { ...place, reason, message }
+  if (ended === undefined || (ended.exitCode === 0 && !isOver)) return undefined
+  return ofEnd(pod, status, { ...o, ended })
+}
+
+function ofEnd(
+  pod: FailingPod,
+  { name, state }: PodContainer,
+  { ended, reasons, events }: Surrounding & { readonly ended: Ended },
+): Failure {
   const { exitCode } = ended
-  const ownReason = reasons[status.name] ?? (reason === 'CrashLoopBackOff' ? reason : undefined)
+  const ofProbe = isKilled(ended) ? probeFailure(pod, ended, { events, name }) : undefined
+  if (ofProbe !== undefined) return { ...ofProbe, exitCode }
+  const ownReason = reasons[name] ?? (state?.waiting?.reason === RESTING ? RESTING : undefined)
   return {
-    ...place,
     reason: reasonOf(ended.reason, ownReason),
     // The text of the back-off counts up; what the process said does not.
-    message:
-      (ended.message && causeInLog(ended.message)) ??
-      `container "${status.name}" ended with exit code ${exitCode}`,
+    message: toEndText(name, ended),
+    pod: pod.metadata.name,
+    container: name,
     exitCode,
   }
 }
 
-function findEnd({ ready, state, lastState }: PodContainer) {
+type Ended = NonNullable<NonNullable<PodContainer['state']>['terminated']>
+
+/** Kubernetes leaves the message empty where the process said nothing. */
+function toEndText(name: string, { message = '', exitCode }: Ended): string {
+  return message === ''
+    ? `container "${name}" ended with exit code ${exitCode}`
+    : causeInLog(message)
+}
+
+function findEnd({ ready, state, lastState }: PodContainer): Ended | undefined {
   return state?.terminated ?? (ready ? undefined : lastState?.terminated)
+}
+
+/** By SIGKILL or SIGTERM, or at its own will after the signal: a kubelet ends what fails its probe so. */
+function isKilled({ exitCode, reason }: Ended): boolean {
+  return reason !== 'OOMKilled' && (exitCode === 137 || exitCode === 143 || exitCode === 0)
 }
 
 /** That memory was short says more than which container ended. */

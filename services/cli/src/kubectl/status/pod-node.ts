@@ -3,7 +3,7 @@ import { type Event, failureOfPod, type Pod, type PodStatus, type Stored } from 
 import { isPodReady } from './read-state.ts'
 import type { Cause, StatusNode } from './tree.ts'
 
-/** A pod with what is wrong with it: its own status says it, else the latest warning about it. Pure. */
+/** A pod with what is wrong with it: its own status says it, else events about it, as in the operator's conditions. Pure. */
 export function toPodNode(pod: Stored<Pod>, events: readonly Event[]): StatusNode {
   const node = { kind: 'Pod', name: pod.metadata.name, children: [] } as const
   const detail = detailOf(pod)
@@ -25,7 +25,7 @@ function detailOf({ status }: Pod): Pick<StatusNode, 'detail'> {
 }
 
 function causeOf(pod: Stored<Pod>, events: readonly Event[]): Cause {
-  const failure = failureOfPod(pod, FETCH_REASONS)
+  const failure = failureOfPod(pod, FETCH_REASONS, events)
   if (failure !== undefined) {
     const { reason, message, container, exitCode } = failure
     const named = `container "${container}"`
@@ -34,23 +34,7 @@ function causeOf(pod: Stored<Pod>, events: readonly Event[]): Cause {
       exitCode === undefined || message.includes('exit code') ? '' : ` (exit code ${exitCode})`
     return { reason, message: `${place}${message}${code}` }
   }
-  return warningOf(pod, events) ?? waitOf(pod)
-}
-
-/** The latest thing that Kubernetes warns of: a volume that is missing, a probe that fails. */
-function warningOf({ metadata }: Stored<Pod>, events: readonly Event[]): Cause | undefined {
-  const latest = events
-    .filter(({ regarding }) => regarding?.uid === metadata.uid)
-    .toSorted((one, other) => timeOf(other).localeCompare(timeOf(one), 'en'))[0]
-  return latest && { reason: latest.reason, message: latest.note ?? '' }
-}
-
-/** When it was last seen. The kubelet's events have the time in a field of an older version of the kind. */
-function timeOf(event: Event & { readonly deprecatedLastTimestamp?: string | null }): string {
-  const { series, deprecatedLastTimestamp, eventTime, metadata } = event
-  // What a field lacks may be null.
-  const times = [series?.lastObservedTime, deprecatedLastTimestamp, eventTime]
-  return times.find((time) => typeof time === 'string') ?? metadata.creationTimestamp ?? ''
+  return waitOf(pod)
 }
 
 /** What it waits for, where nothing has gone wrong. */

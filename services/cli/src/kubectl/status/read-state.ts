@@ -56,22 +56,26 @@ export async function readState(
   })
 }
 
-/** Reads pods, and warnings about them if one is not ready. */
+/** Reads pods, and events about them if one is not ready. */
 export async function readPods(
   reader: Reader,
   where: Pick<Listed, 'namespace'>,
 ): Promise<Pick<NamespaceState, 'pods' | 'events'>> {
   const pods = await reader.list(POD, { ...where, labelSelector: SERVING_SELECTOR })
   const isEventful = pods?.some((pod) => !isPodReady(pod)) === true
-  return { pods, events: isEventful ? await readWarnings(reader, where) : [] }
+  return { pods, events: isEventful ? await readEvents(reader, where) : [] }
 }
 
-async function readWarnings(
+/** What a pod waits for. */
+const KINDS: ReadonlySet<string> = new Set(['Pod', 'PersistentVolumeClaim'])
+
+async function readEvents(
   reader: Reader,
   where: Pick<Listed, 'namespace'>,
 ): Promise<readonly Stored<Event>[] | undefined> {
-  const warnings = await reader.list(EVENT, { ...where, fieldSelector: 'type=Warning' })
-  return warnings?.filter(({ regarding }) => regarding?.kind === 'Pod')
+  // Those that tell of nothing wrong, too: what was warned of before them is over.
+  const events = await reader.list(EVENT, where)
+  return events?.filter(({ regarding }) => KINDS.has(regarding?.kind ?? ''))
 }
 
 function namespaceOf({ metadata }: { readonly metadata: { readonly namespace?: string } }): string {

@@ -1,0 +1,85 @@
+import type { Clock } from '@tutti/chassis'
+import type { EnsembleExpose } from '@tutti/ensemble'
+import { type Client, INGRESS_CLASS, KubeError, type Secret } from '@tutti/kube'
+import type { IngressRecord } from '../kept-objects.ts'
+import type { ExposureProblem } from './exposure-problem.ts'
+
+type IngressExpose = NonNullable<EnsembleExpose['ingress']>
+
+/** Names that one message tells. */
+const MOST_TOLD = 5
+/** People install ingress controllers rarely. */
+const AGED_MS = 10_000
+const TLS_KEYS = ['tls.crt', 'tls.key']
+
+/** What of an Ingress no ingress controller can work with, as far as the API server knows. */
+export interface IngressParts {
+  readonly expose: IngressExpose
+  readonly ingresses: readonly Pick<IngressRecord, 'isTaken'>[]
+  readonly secretNamed: (name: string) => Pick<Secret, 'data'> | undefined
+  /** Undefined if they cannot be read. */
+  readonly classes: () => Promise<readonly string[] | undefined>
+}
+
+/** Why clients do not get in by the Ingresses of an Ensemble; undefined if nothing is known to be in the way. */
+export async function findIngressProblem(o: IngressParts): Promise<ExposureProblem | undefined> {
+  return findTlsProblem(o) ?? (await findClassProblem(o))
+}
+
+/** cert-manager makes the Secret once the Ingress is there, so nothing is wrong yet. */
+function findTlsProblem({ expose, secretNamed }: IngressParts): ExposureProblem | undefined {
+  for (const [i, { secretName }] of (expose.tls ?? []).entries()) {
+    if (secretName === undefined) continue
+    const secret = secretNamed(secretName)
+    const missing = TLS_KEYS.find((key) => secret?.data?.[key] === undefined)
+    if (missing === undefined) continue
+    const got = secret === undefined ? 'does not exist' : `has no key ${missing}`
+    const message = `expose.ingress.tls[${i}].secretName: Secret "${secretName}" ${got}, want one with ${TLS_KEYS.join(' and ')}`
+    return { reason: 'TlsSecretMissing', message, isAwaited: true }
+  }
+  return undefined
+}
+
+/** Some controllers want no such object: an Ingress that one of them has taken up is well. */
+async function findClassProblem({
+  expose: { className },
+  ingresses,
+  classes,
+}: IngressParts): Promise<ExposureProblem | undefined> {
+  if (className === undefined || ingresses.some(({ isTaken }) => isTaken)) return undefined
+  const known = await classes()
+  if (known === undefined || known.includes(className)) return undefined
+  const there = known.length === 0 ? 'none' : known.slice(0, MOST_TOLD).join(', ')
+  const message = `expose.ingress.className: IngressClass "${className}" does not exist; the cluster has ${there}`
+  return { reason: 'IngressClassNotFound', message }
+}
+
+/** Names of the IngressClasses of the cluster, read now and then. */
+export class IngressClasses {
+  readonly #client: Pick<Client, 'list'>
+  readonly #clock: Pick<Clock, 'now'>
+  #names: readonly string[] | undefined
+  #readAt = Number.NEGATIVE_INFINITY
+
+  constructor({
+    client,
+    clock,
+  }: { readonly client: Pick<Client, 'list'>; readonly clock: Pick<Clock, 'now'> }) {
+    this.#client = client
+    this.#clock = clock
+  }
+
+  /** Undefined if they cannot be read: an operator of some namespaces has no right to them. */
+  async read(signal: AbortSignal): Promise<readonly string[] | undefined> {
+    if (this.#clock.now() - this.#readAt < AGED_MS) return this.#names
+    try {
+      const { items } = await this.#client.list(INGRESS_CLASS, { signal })
+      this.#names = items.map(({ metadata }) => metadata.name).toSorted()
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error
+      this.#names = undefined
+    }
+    this.#readAt = this.#clock.now()
+    return this.#names
+  }
+}
