@@ -3,7 +3,7 @@ import { adder, makeAdders, SPACE } from './adders.ts'
 import { createClaim } from './claim.ts'
 import { showDevices } from './device-shows.ts'
 import { createEdge } from './edge.ts'
-import { showFirstRequests } from './first-requests.ts'
+import { showFirstHosts, showFirstRequests } from './first-requests.ts'
 import { applyExposed, beginRest, HOSTS, showGateway, showIngress } from './ingress-shows.ts'
 import { apply, createNamespace, kubectl, withoutTuttiImages } from './kubectl.ts'
 import { install, removeAfter } from './release.ts'
@@ -40,6 +40,7 @@ await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages()
   await t.test('an Ensemble behind a Gateway', (t) => showGateway(t, edge))
   // Not beside the others: while they have the processor, heartbeats come too late, and replicas count as gone.
   await t.test('the first requests to Models and Ensembles that are Ready', showFirstRequests)
+  await t.test('the first calls to hosts of Ensembles that are Ready', showFirstHosts)
   await sideBySide(t, {
     'files of Models': (t) => showStorage(t, folder),
     'devices of Models': showDevices,

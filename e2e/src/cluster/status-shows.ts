@@ -39,6 +39,41 @@ const BROKEN: Readonly<Record<string, { readonly spec?: PlainObject; readonly ca
     cause:
       /^Unschedulable: step "step-0", Model "without-node": pod ".*": 0\/1 nodes are available: 1 node\(s\) didn't match/,
   },
+  'without-volume': {
+    spec: inPod({
+      containers: [{ name: 'main', volumeMounts: [{ name: 'lost', mountPath: '/lost' }] }],
+      volumes: [{ name: 'lost', secret: { secretName: 'nowhere' } }],
+    }),
+    cause:
+      /^FailedMount: step "step-0", Model "without-volume": pod ".*": MountVolume\.SetUp failed for volume "lost" *: secret "nowhere" not found/,
+  },
+  'without-claim': {
+    spec: { storageUri: 'pvc://nowhere/model' },
+    cause:
+      /^Unschedulable: step "step-0", Model "without-claim": pod ".*": .*persistentvolumeclaim "nowhere" not found/,
+  },
+  'without-program': {
+    spec: inPod({ containers: [{ name: 'main', command: ['nowhere'] }] }),
+    cause:
+      /^(RunContainerError|StartError|CrashLoopBackOff): step "step-0", Model "without-program": pod ".*", container "main": .*nowhere/,
+  },
+  'without-secret': {
+    spec: inPod({
+      containers: [
+        {
+          name: 'main',
+          env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 'nowhere', key: 'x' } } }],
+        },
+      ],
+    }),
+    cause:
+      /^CreateContainerConfigError: step "step-0", Model "without-secret": pod ".*", container "main": secret "nowhere" not found/,
+  },
+  'without-account': {
+    spec: inPod({ serviceAccountName: 'nowhere' }),
+    cause:
+      /^FailedCreate: step "step-0", Model "without-account": .*serviceaccount "nowhere" not found/,
+  },
   absent: {
     cause: /^NotFound: step "step-0", Model "absent": no Model or Ensemble serves 'absent' yet/,
   },
@@ -63,7 +98,7 @@ fetch('http://127.0.0.1:8003/console/api/overview').then((r) => r.text()).then(c
 
 /**
  * `kubectl tutti trace` shows a request to the Ensemble `two`, which is not broken, and `doctor` finds all that the cluster has.
- * Ensembles that are broken in five ways, all at once: `kubectl tutti status` names the cause of each, and the console
+ * Ensembles that are broken in ten ways, all at once: `kubectl tutti status` names the cause of each, and the console
  * lists them.
  *
  * @param models - what the claim `models` holds.

@@ -34,6 +34,13 @@ async function untilCounted(
 const stepsOf = ({ plain, path }: CasePlace): Promise<PlainObject[]> =>
   plain.list(`${path('pods')}?labelSelector=app.kubernetes.io%2Fcomponent%3Dstep`)
 
+/** The pods of the step, once there is one. */
+async function untilMade(place: CasePlace): Promise<readonly PlainObject[]> {
+  const { plain, path } = place
+  await plain.until(path('deployments', 'late-step'), (found) => found?.['status']?.replicas === 1)
+  return await stepsOf(place)
+}
+
 await t.test('pods of Models', { skip: withoutKube(...NEEDED) }, async (t) => {
   const rig = await openCaseRig(t)
   const { plain } = rig.server
@@ -58,6 +65,51 @@ await t.test('pods of Models', { skip: withoutKube(...NEEDED) }, async (t) => {
     const model = await place.condition('models', 'evicted', 'Degraded=False/AsExpected')
     t.match(model['status'], { readyReplicas: 1, lastFailure: { reason: 'Evicted' } })
     t.equal((await stepsOf(place)).length, 2, 'what is left of it is still there')
+  })
+
+  await t.test(
+    'what only events tell of a late pod is told, and over once it goes on',
+    async (t) => {
+      const place = await rig.openPlace()
+      await place.startOperator(t)
+      const main = { name: 'main', image: 'x', imageID: '', ready: false, restartCount: 0 }
+      const state = { waiting: { reason: 'ContainerCreating' } }
+      const conditions = [{ type: 'ContainersReady', status: 'False' }]
+      const status = { phase: 'Pending', conditions, containerStatuses: [{ ...main, state }] }
+      rig.plays.set('late', { kind: 'status', status })
+      await place.applyModel('late')
+      const [pod] = await untilMade(place)
+      const { name, namespace, uid } = pod?.['metadata'] ?? {}
+      const involvedObject = { kind: 'Pod', apiVersion: 'v1', name, namespace, uid }
+      const note = 'MountVolume.SetUp failed for volume "x" : secret "y" not found'
+      const put = (reason: string, type: string, message: string) => {
+        const at = new Date().toISOString().replace(/\.\d+/, '')
+        const times = { firstTimestamp: at, lastTimestamp: at, count: 1 }
+        const source = { component: 'kubelet', host: 'node-1' }
+        const metadata = { name: `${name}.${reason.toLowerCase()}`, namespace }
+        const event = { metadata, involvedObject, reason, message, type, source, ...times }
+        return plain.create(`/api/v1/namespaces/${namespace}/events`, event)
+      }
+      await put('FailedMount', 'Warning', note)
+      const failed = await place.condition('models', 'late', 'Ready=False/FailedMount')
+      t.match(failed['status'].lastFailure, { reason: 'FailedMount', message: note, pod: name })
+      rig.plays.set('late', { kind: 'ready' })
+      await plain.delete(place.path('pods', name), { gracePeriodSeconds: 0 })
+      await place.ready('models', 'late')
+      await place.condition('models', 'late', 'Degraded=False/AsExpected')
+    },
+  )
+
+  await t.test('a limit range that refuses all pods is told in its words', async (t) => {
+    const place = await rig.openPlace()
+    await place.startOperator(t)
+    await plain.create(place.path('limitranges'), {
+      metadata: { name: 'small' },
+      spec: { limits: [{ type: 'Container', max: { memory: '1Mi' } }] },
+    })
+    await place.applyModel('large', { resources: { limits: { memory: '1Gi' } } })
+    const model = await place.condition('models', 'large', 'Ready=False/FailedCreate')
+    t.match(model['status'].lastFailure.message, /maximum memory usage per Container is 1Mi/)
   })
 
   await t.test('a hundred pods of one Model', async (t) => {
