@@ -23,11 +23,12 @@ const REASON = /(?:\w\(\s*|reason(?::| =| \?\?) |(?:conflict|refused): )'([A-Z][
  * @throws Error for a condition or a reason without a text, and for a text without a reason.
  */
 export function writeConditions(root, { types, graph }) {
+  const read = (path) => [path, readFileSync(join(root, path), 'utf8')]
   const paths = globSync(SOURCES, { cwd: root }).filter((path) => !IS_OTHER.test(path))
-  const sources = paths.map((path) => [path, readFileSync(join(root, path), 'utf8')])
+  const sources = paths.map(read)
   checkReasons(sources, graph)
-  const tried = readFileSync(join(root, TRIED), 'utf8')
-  checkTexts([...sources, [TRIED, tried]], graph)
+  const tried = globSync(TRIED, { cwd: root }).map(read)
+  checkTexts([...sources, ...tried], graph)
   checkTypes(types)
   writeFileSync(join(root, 'docs', 'conditions.md'), renderPage())
 }
