@@ -38,9 +38,12 @@ await t.test('a class that the cluster does not have is told with those that it 
   t.match(await findIngressProblem(none), { message: /; the cluster has none$/ })
 })
 
+/** With this in the Secret of the certificate. */
+function problemWith(data: Record<string, string> | undefined) {
+  return findIngressProblem(parts({ expose: tls, secretNamed: () => data && { data } }))
+}
+
 await t.test('a certificate that is not there is awaited', async (t) => {
-  const problemWith = (data: Record<string, string> | undefined) =>
-    findIngressProblem(parts({ expose: tls, secretNamed: () => data && { data } }))
   t.same(await problemWith(undefined), {
     reason: 'TlsSecretMissing',
     message:
