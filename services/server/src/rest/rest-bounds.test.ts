@@ -99,7 +99,7 @@ await t.test('a compressed body is bounded by what it unpacks to', async (t) => 
   t.match(await got.json(), { error: /exceeds the maximum allowed value of 100000 bytes/ })
 })
 
-await t.test('calls without tensors take 4 MiB, inflated or not', async (t) => {
+await t.test('calls without tensors take 64 KiB, inflated or not', async (t) => {
   const { url, backend } = await start(t)
   // Without it an unload is refused unread.
   backend.control = new RecordingControl()
@@ -113,7 +113,7 @@ await t.test('calls without tensors take 4 MiB, inflated or not', async (t) => {
         headers: { 'content-encoding': encoding },
       })
       t.equal(got.status, 413, `${path} ${encoding}`)
-      t.match(await got.json(), { error: /maximum allowed value of 4194304 bytes/ })
+      t.match(await got.json(), { error: /maximum allowed value of 65536 bytes/ })
     }
   }
 })
@@ -136,12 +136,12 @@ await t.test('a compressed body is charged as it inflates, up to the process bou
 })
 
 await t.test('a half body ends for the first client that needs its bytes', async (t) => {
-  const admission = new Admission({ maxBytes: 1000 })
+  const admission = new Admission({ maxBytes: 100_000 })
   const { url, port } = await start(t, { admission })
   const first = await openRaw(port)
-  first.write(inferHead(900) + ' '.repeat(600))
-  while (admission.bytes < 600) await nextTurn()
-  const body = JSON_BODY + ' '.repeat(600)
+  first.write(inferHead(90_000) + ' '.repeat(60_000))
+  while (admission.bytes < 60_000) await nextTurn()
+  const body = JSON_BODY + ' '.repeat(60_000)
   const served = await fetch(`${url}/v2/models/echo/infer`, { method: 'POST', body })
   t.equal(served.status, 200)
   t.match(await first.until('}'), /503.*OVERLOADED.*has waited longest for its client/s)
