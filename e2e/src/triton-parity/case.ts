@@ -34,7 +34,7 @@ export type Call = GrpcCall | RestCall | CountsCall | SettleCall
 /** Calls that are made one after the other. */
 export interface Case {
   readonly id: string
-  /** What the case adds to the repository, and takes away again: path -> text. Its models are unloaded in the end. */
+  /** What the case adds to the repository, and takes away again: path -> text, or bytes as `base64:...`. Its models are unloaded in the end. */
   readonly files?: Readonly<Record<string, string>>
   readonly calls: readonly Call[]
 }

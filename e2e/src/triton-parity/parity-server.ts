@@ -89,7 +89,9 @@ async function addFiles(
 ): Promise<void> {
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(repository, path)), { recursive: true })
-    await writeFile(join(repository, path), text)
+    const [, base64] = /^base64:(.*)$/.exec(text) ?? []
+    const bytes = base64 === undefined ? text : Buffer.from(base64, 'base64')
+    await writeFile(join(repository, path), bytes)
   }
 }
 

@@ -131,6 +131,12 @@ export interface Engine {
     source: Omit<ModelVersionSource, 'revision'>,
     options?: Pick<EngineOptions, 'signal'>,
   ): Promise<ModelConfig>
+  /**
+   * Finds what a load would refuse before code of the model runs. Absent where a load reads nothing that others do not read too.
+   *
+   * @throws ServeError as `load`.
+   */
+  check?(source: Omit<ModelVersionSource, 'revision'>): void
   /** @throws ServeError with Triton's text if the model cannot serve `source.config`. */
   load(source: ModelVersionSource, options: EngineOptions): Promise<LoadedModel>
 }

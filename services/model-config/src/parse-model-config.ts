@@ -1,6 +1,7 @@
 import { nearestName } from '@tutti/errors'
 import type { FieldDescriptor } from './descriptor.ts'
 import {
+  defaultOf,
   defaultScalar,
   entriesOf,
   finishConfig,
@@ -147,7 +148,7 @@ function readField(message: Message, name: string, token: Token): void {
       )
     })
   }
-  if (draft.values.has(name)) {
+  if (draft.values.has(name) && !isStillDefault(draft.values.get(name), field)) {
     lexer.failAt(token.offset, `field "${name}" a second time`, 'it at most once')
   }
   const rival = oneofRival(draft, field)
@@ -159,6 +160,11 @@ function readField(message: Message, name: string, token: Token): void {
     )
   }
   draft.values.set(name, readElement(field, { lexer, path, offsets }))
+}
+
+/** protobuf cannot tell a field that was given its default from one that was not given. */
+function isStillDefault(value: unknown, field: FieldDescriptor): boolean {
+  return value === defaultOf(field)
 }
 
 /**

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { readStringLiteral } from './text-string.ts'
+import { isStray, readStringLiteral, STRAY_BYTES } from './text-string.ts'
 
 /** One token of the text format. */
 export type Token =
@@ -14,7 +14,8 @@ export type Token =
     }
   | { readonly kind: 'end'; readonly text: ''; readonly offset: number }
 
-const BLANKS = /[ \t\r\n\v\f]+|#[^\n]*/y
+// oxlint-disable-next-line no-control-regex -- NUL is no part of a comment
+const BLANKS = /[ \t\r\n\v\f]+|#[^\n\0]*/y
 const IDENTIFIER = /[A-Za-z_][A-Za-z0-9_]*/y
 const HEX = /0[xX][0-9a-fA-F]*/y
 const NUMBER = /(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/y
@@ -30,8 +31,7 @@ export class TextLexer {
   constructor(text: string, path: string) {
     this.#text = text
     this.#path = path
-    // A byte order mark at the start is no content.
-    this.#offset = text.startsWith('\uFEFF') ? 1 : 0
+    this.#offset = 0
     this.#token = this.#read()
   }
 
@@ -102,8 +102,7 @@ export class TextLexer {
     if (number !== undefined) return this.#readNumber(number)
     if (SYMBOLS.includes(character)) return this.#make('symbol', character)
     const code = this.#text.codePointAt(offset) ?? 0
-    const got = code < 32 ? `control character ${code}` : `"${String.fromCodePoint(code)}"`
-    return this.failAt(offset, got, 'a token of the text format')
+    return this.failAt(offset, describeCharacter(code), 'a token of the text format')
   }
 
   #make(kind: 'float' | 'identifier' | 'integer' | 'symbol', text: string): Token {
@@ -137,6 +136,12 @@ export class TextLexer {
     this.#offset += 1
     return token
   }
+}
+
+function describeCharacter(code: number): string {
+  if (code < 32) return `control character ${code}`
+  if (code === 0xfeff) return 'a byte order mark, which protobuf does not read'
+  return isStray(code) ? STRAY_BYTES : `"${String.fromCodePoint(code)}"`
 }
 
 /** How a message names a token. */

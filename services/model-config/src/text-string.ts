@@ -13,7 +13,7 @@ const SIMPLE_ESCAPES: Readonly<Record<string, number>> = {
 }
 
 const ESCAPE =
-  /([abfnrtv\\?'"])|([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y
+  /([abfnrtv\\?'"])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y
 
 const encoder = new TextEncoder()
 
@@ -41,12 +41,16 @@ function readEscape(text: string, offset: number): StringLiteral | StringFault {
   ESCAPE.lastIndex = offset
   const match = ESCAPE.exec(text)
   if (match === null) return fault('an escape of the text format')
-  const [whole, simple = '', octal, hex, ...unicode] = match
+  const [whole, simple = '', octal, hex, pair, ...unicode] = match
   const end = offset + whole.length
-  const byte = octal === undefined ? SIMPLE_ESCAPES[simple] : Number.parseInt(octal, 8)
-  if (byte !== undefined && byte > 255) return fault('an octal escape up to \\377')
+  // As in C++, the low bits of \777.
+  const byte = octal === undefined ? SIMPLE_ESCAPES[simple] : Number.parseInt(octal, 8) & 0xff
   if (byte !== undefined) return { bytes: [byte], end }
   if (hex !== undefined) return { bytes: [Number.parseInt(hex, 16)], end }
+  if (pair !== undefined) {
+    const halves = pair.split('\\u').map((half) => Number.parseInt(half, 16))
+    return { bytes: [...encoder.encode(String.fromCharCode(...halves))], end }
+  }
   const code = Number.parseInt(unicode.join(''), 16)
   if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
     return fault('an escape that names a Unicode character')
@@ -54,7 +58,7 @@ function readEscape(text: string, offset: number): StringLiteral | StringFault {
   return { bytes: [...encoder.encode(String.fromCodePoint(code))], end }
 }
 
-/** Reads the string literal whose opening quote is at `start`. It may span lines, as in protobuf's own parser. */
+/** Reads the string literal whose opening quote is at `start`. It ends in its line, as protobuf's own parser in C++ has it. */
 export function readStringLiteral(text: string, start: number): StringLiteral | StringFault {
   const quote = text.charAt(start)
   const bytes: number[] = []
@@ -69,11 +73,27 @@ export function readStringLiteral(text: string, start: number): StringLiteral | 
       offset = escape.end
       continue
     }
+    if (character === '\n') {
+      return {
+        offset: start,
+        got: 'a string that passes the end of its line',
+        want: `a closing ${quote}, or the escape "\\n"`,
+      }
+    }
     const point = text.codePointAt(offset) ?? 0
+    if (isStray(point)) return { offset, got: STRAY_BYTES, want: 'a string of valid UTF-8' }
     if (point === 0) return { offset, got: 'a NUL character', want: 'the escape "\\0"' }
     if (point < 0x80) bytes.push(point)
     else bytes.push(...encoder.encode(String.fromCodePoint(point)))
     offset += point > 0xffff ? 2 : 1
   }
   return { offset: start, got: 'a string without end', want: `a closing ${quote}` }
+}
+
+/** How messages name the lone surrogate that stands for bytes which are no UTF-8. */
+export const STRAY_BYTES = 'bytes that are no UTF-8'
+
+/** Whether a character stands for such bytes. */
+export function isStray(point: number): boolean {
+  return point >= 0xdc80 && point <= 0xdcff
 }

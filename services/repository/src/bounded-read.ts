@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
@@ -6,6 +7,8 @@ import { ServeError } from '@tutti/errors'
 const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NONBLOCK
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
+/** No text has it. */
+const STRAY_BYTES = '\uDC80'
 
 /**
  * Reads a text file that a person wrote. It never reads more than the bound, whatever the file says of its size.
@@ -14,6 +17,27 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * error if it cannot be opened.
  */
 export async function readBounded(path: string, maxBytes: number): Promise<string> {
+  const bytes = await readBytes(path, maxBytes)
+  try {
+    return utf8.decode(bytes)
+  } catch (error) {
+    throw new ServeError('REPOSITORY_UNREADABLE', `'${path}' is not UTF-8 text`, { cause: error })
+  }
+}
+
+/**
+ * Reads a config.pbtxt. Its comments may have any bytes, so what is no UTF-8 becomes a lone surrogate, which its parser refuses
+ * elsewhere.
+ *
+ * @throws as `readBounded`, but for the bytes.
+ */
+export async function readConfigText(path: string, maxBytes: number): Promise<string> {
+  const bytes = await readBytes(path, maxBytes)
+  const text = bytes.toString()
+  return isUtf8(bytes) ? text : text.replaceAll('\uFFFD', STRAY_BYTES)
+}
+
+async function readBytes(path: string, maxBytes: number): Promise<Buffer> {
   const file = await open(path, READ_WITHOUT_WAITING)
   try {
     const { size, isRegular } = await file
@@ -24,23 +48,15 @@ export async function readBounded(path: string, maxBytes: number): Promise<strin
       const text = `'${path}' has ${size} bytes, want at most ${maxBytes}`
       throw new ServeError('REPOSITORY_UNREADABLE', text)
     }
-    const bytes = new Uint8Array(size)
+    const bytes = Buffer.alloc(size)
     let filled = 0
     while (filled < size) {
       const { bytesRead } = await file.read(bytes, filled, size - filled, filled)
       if (bytesRead === 0) break
       filled += bytesRead
     }
-    return decode(path, bytes.subarray(0, filled))
+    return bytes.subarray(0, filled)
   } finally {
     await file.close()
-  }
-}
-
-function decode(path: string, bytes: Uint8Array): string {
-  try {
-    return utf8.decode(bytes)
-  } catch (error) {
-    throw new ServeError('REPOSITORY_UNREADABLE', `'${path}' is not UTF-8 text`, { cause: error })
   }
 }

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { readBounded } from './bounded-read.ts'
+import { readConfigText } from './bounded-read.ts'
 import { type ConfigOverrides, overrideConfig } from './config-override.ts'
 import { isRemote } from './remote/repository-uri.ts'
 import type { RepositoryModel } from './repository-model.ts'
@@ -101,7 +101,7 @@ async function findConfigPath(directory: string, configName: string | undefined)
 
 async function readConfig(path: string, maxBytes: number): Promise<string | undefined> {
   try {
-    return await readBounded(path, maxBytes)
+    return await readConfigText(path, maxBytes)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
     throw error

@@ -1,4 +1,5 @@
 import type { Clock } from '@tutti/chassis'
+import type { ServeError } from '@tutti/errors'
 import {
   CacheStatistics,
   firstResponseBuckets,
@@ -7,6 +8,7 @@ import {
   type ServerMetrics,
   StatisticsRecorder,
   type StepLabels,
+  toFailureReason,
 } from '@tutti/server'
 import { type Catalog, type CatalogEnsemble, EMPTY_CATALOG } from './catalog.ts'
 
@@ -96,9 +98,19 @@ export class EnsembleRecorders {
   }
 }
 
-/** Twice, and always OTHER: what Triton 2.51 counts for a failed ensemble request (triton-semantics 9.6). */
-export function recordFailure(recorder: StatisticsRecorder, requestNs: number): void {
+/**
+ * Counts a failed request to an ensemble: twice and as OTHER, which is what Triton 2.51 does (triton-semantics 9.6). One that its
+ * client cancelled, or whose time is over, is one request and no failure of anything; Triton executes it to its end.
+ */
+export function recordFailure(
+  recorder: StatisticsRecorder,
+  requestNs: number,
+  error: ServeError,
+): void {
   recorder.pending -= 1
+  if (toFailureReason(error) === 'CANCELED') {
+    return recorder.recordFailure({ requestNs, reason: 'CANCELED' })
+  }
   for (let i = 0; i < 2; i++) recorder.recordFailure({ requestNs, reason: 'OTHER' })
 }
 

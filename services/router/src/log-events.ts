@@ -1,7 +1,14 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
+import { isDecoupled } from '@tutti/model-config'
 import { isUnloadedReason } from '@tutti/server'
-import { type Catalog, type CatalogEnsemble, isReady, whyNotServed } from './catalog.ts'
+import {
+  type Catalog,
+  type CatalogEnsemble,
+  type CatalogModel,
+  isReady,
+  whyNotServed,
+} from './catalog.ts'
 
 /**
  * A line with the counts if they changed, and one for each ensemble that cannot be served for a new reason: a warning, unless it
@@ -21,6 +28,11 @@ export function catalogChanged(
   for (const entry of catalog.models.values()) {
     if (entry.kind === 'ensemble' && entry.pending !== undefined) {
       ensembleKept(log, entry, entry.pending, previous)
+    }
+    if (saysDecoupled(entry) && !saysDecoupled(previous.models.get(entry.name))) {
+      const why =
+        'none of its steps is decoupled, and an ensemble is what its steps are, as in Triton'
+      log.warn('model_transaction_policy of an ensemble has no effect', { model: entry.name, why })
     }
     const reason = whyNotServed(entry)
     if (entry.kind !== 'ensemble' || reason === '' || isUnloadedReason(reason)) continue
@@ -52,6 +64,12 @@ export function ensembleStays(log: Logger, model: string, reason: string): void 
 function isKnown(previous: Catalog, { name }: CatalogEnsemble, reason: string): boolean {
   const known = previous.models.get(name)
   return known !== undefined && whyNotServed(known) === reason
+}
+
+/** Whether an ensemble says that it is decoupled, and is not. */
+function saysDecoupled(entry: CatalogModel | CatalogEnsemble | undefined): boolean {
+  if (entry?.kind !== 'ensemble' || entry.plan === undefined) return false
+  return !entry.plan.decoupled && isDecoupled(entry.plan.config)
 }
 
 function countReady(catalog: Catalog): { readonly models: number; readonly ensembles: number } {

@@ -167,7 +167,7 @@ export class EnsembleRecord {
 
   failed(error: ServeError): void {
     if (this.#recorder !== undefined && this.#batchSize > 0) {
-      recordFailure(this.#recorder, this.#elapsedNs())
+      recordFailure(this.#recorder, this.#elapsedNs(), error)
     }
     this.#span?.recordError(error)
     this.#span?.end()

@@ -200,6 +200,7 @@ for (const reason of ['CANCELLED', 'DEADLINE_EXCEEDED'] as const) {
         ['plus', 'endless'],
       )
       t.equal(router.memory.count, 0)
+      t.match(await router.statistics('ens', ''), [{ fail: { count: 1n } }], 'nothing failed twice')
     },
   )
 }

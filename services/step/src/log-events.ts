@@ -38,6 +38,11 @@ export class StepEvents {
     this.#log.warn('model leaves the accelerator idle', { model, why })
   }
 
+  warmUpSampleEmpty(model: string, sample: string): void {
+    const why = 'its batch_size is 0, or not set: Triton leaves it out too'
+    this.#log.warn('a warm-up sample is not executed', { model, sample, why })
+  }
+
   warmUpInputsUnknown(model: string, sample: string, inputs: readonly string[]): void {
     this.#log.warn('inputs of a warm-up sample are left out, the model has none of their names', {
       model,

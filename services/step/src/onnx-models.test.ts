@@ -1,5 +1,6 @@
 import { createEngines } from '@tutti/backends'
 import { buildAddModel } from '@tutti/backends/testing'
+import { createLogger } from '@tutti/chassis'
 import type { NamedTensor } from '@tutti/tensor'
 import t from 'tap'
 import { openTestStep } from './testing/open-test-step.ts'
@@ -16,14 +17,17 @@ await t.test(
     const warmUp = `backend: "onnxruntime" max_batch_size: 4 dynamic_batching { max_queue_delay_microseconds: 10000000 }
     model_warmup { name: "w" batch_size: 3
       inputs { key: "a" value: { data_type: TYPE_FP32 dims: 2 random_data: true } }
-      inputs { key: "b" value: { data_type: TYPE_FP32 dims: 2 zero_data: true } } }`
+      inputs { key: "b" value: { data_type: TYPE_FP32 dims: 2 zero_data: true } } }
+    model_warmup { name: "none" }`
+    const lines: string[] = []
+    const log = createLogger({ name: 'test', destination: { write: (line) => lines.push(line) } })
     const model = Buffer.from(buildAddModel(2))
     const directory = t.testdir({
       bare: { 1: { 'model.onnx': model } },
       warm: { 'config.pbtxt': warmUp, 1: { 'model.onnx': model } },
       broken: { 1: { 'model.onnx': 'this is not a model' } },
     })
-    const step = await openTestStep([directory], { engines: createEngines() })
+    const step = await openTestStep([directory], { engines: createEngines(), log })
     t.teardown(() => step.close())
     const { models } = await step.control.describe()
     t.match(models, [
@@ -34,6 +38,8 @@ await t.test(
       },
       { name: 'warm', versions: [{ state: 'READY' }] },
     ])
+    const told = lines.filter((line) => line.includes('warm-up')).map((line) => JSON.parse(line))
+    t.match(told, [{ level: 'warn', model: 'warm', sample: 'none', why: /^its batch_size is 0/ }])
     t.match(
       await step.control.statistics('warm', ''),
       [{ executionCount: 0n }],

@@ -165,6 +165,32 @@ function damagedText(text: string, { oneOf, pick, chance }: Random): string {
   ])()
 }
 
+const WEIGHTS = [
+  '0',
+  '0.0',
+  '0.1',
+  '0.5',
+  '.5',
+  '1',
+  '1.000',
+  '2',
+  '-1',
+  'x',
+  '',
+  '1e-1',
+  '0.3x',
+] as const
+
+/** What a client takes: encodings that there are and others, with weights and without. */
+function acceptedEncodings({ oneOf, chance, pick }: Random): string {
+  const items = Array.from({ length: 1 + pick(4) }, () => {
+    const name = oneOf(['gzip', 'gzip', 'deflate', 'deflate', 'identity', 'br', '*', ''])
+    const parameter = chance(0.1) ? ';level=1' : ''
+    return `${name}${parameter}${chance(0.5) ? `;q=${oneOf(WEIGHTS)}` : ''}`
+  })
+  return items.join(oneOf([',', ', ', ' , ']))
+}
+
 function toCall(path: string, form: RestForm, text: string, random: Random): RestCall {
   const { chance, oneOf } = random
   const bytes = Buffer.from(text)
@@ -182,9 +208,7 @@ function toCall(path: string, form: RestForm, text: string, random: Random): Res
         'application/x-www-form-urlencoded',
       ]),
     }),
-    ...(chance(0.05) && {
-      'accept-encoding': oneOf(['gzip', 'deflate', 'br', 'gzip, deflate', 'identity', 'gzip;q=0']),
-    }),
+    ...(chance(0.08) && { 'accept-encoding': acceptedEncodings(random) }),
   }
   const whole = Buffer.concat([bytes, form.binary])
   if (chance(0.05)) {

@@ -125,6 +125,10 @@ class PythonEngine implements Engine {
     return Promise.resolve({ inputs: [], outputs: [], batchable: false })
   }
 
+  check(source: Omit<ModelVersionSource, 'revision'>): void {
+    this.#program.modelFile(source)
+  }
+
   async complete(
     source: Omit<ModelVersionSource, 'revision'>,
     { signal }: Pick<EngineOptions, 'signal'> = {},

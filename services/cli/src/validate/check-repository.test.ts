@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { runCommand } from '../testing/run-command.ts'
@@ -120,6 +121,28 @@ await t.test('all problems of an ensemble are told at once, with what may be mea
     )
   }
   t.equal(problems.length, wanted.length, told.join('\n'))
+})
+
+const folder = (text: string) => ({ 'config.pbtxt': text, 1: { 'model.py': '' } })
+
+await t.test('configurations are read as a server reads them', async (t) => {
+  const config = model('x FP32', 'y FP32')
+  const repository = t.testdir({
+    latin: folder(''),
+    lines: folder(`${config} default_model_filename: "a\nb"`),
+    library: folder(`${config} runtime: "libtriton_x.so"`),
+    python: folder(`${config} runtime: "libtriton_python.so"`),
+  })
+  await writeFile(join(repository, 'latin/config.pbtxt'), `# gr\xfc\xdfe\n${config}`, 'latin1')
+  const { problems } = await checkRepositories([repository])
+  t.match(problems, [
+    {
+      resource: 'Model/library',
+      path: 'runtime',
+      message: /^unable to find backend library 'libtriton_x.so' for model 'library', searched: /,
+    },
+    { resource: 'Model/lines', line: 1, reason: 'SyntaxError' },
+  ])
 })
 
 await t.test('what only code says is a note, and no code runs', async (t) => {

@@ -30,6 +30,14 @@ await t.test('names of numbers are read as Triton reads them, though JSON has no
   }
 })
 
+await t.test('a byte order mark before a document is no content, as in Triton', async (t) => {
+  const text = '{"id":"a","parameters":{"p":NaN,"q":1,"q":2},"inputs":[]}'
+  const { context } = decodeText(`\uFEFF${text}`)
+  t.same(context, decodeText(text).context)
+  const twice = failureOf(() => decodeText(`\uFEFF\uFEFF${text}`))
+  t.match(twice, { message: 'failed to parse the request JSON buffer: Invalid value. at 0' })
+})
+
 await t.test('of members with one name the first one counts, as in Triton', async (t) => {
   const input = `{"name":"x","datatype":"INT64","shape":[1],"data":[5],"data":[7],"more":{"a":1,"a":2}}`
   const text = `{"parameters":{"p":1,"p":2.5},"parameters":{"p":3},"inputs":[${input}],"inputs":[]}`

@@ -37,7 +37,8 @@ export function parsePart({ hasNames }: Pick<JsonDocument, 'hasNames'>, text: st
  * @throws ServeError MALFORMED_MESSAGE with code INTERNAL, because Triton answers parse errors with 500
  * (triton-semantics 9.15); MESSAGE_TOO_LARGE if it holds too many objects and arrays or exceeds the longest string.
  */
-export function parseJson(bytes: Uint8Array): JsonDocument {
+export function parseJson(body: Uint8Array): JsonDocument {
+  const bytes = withoutMark(body)
   const members = refuseContainerFlood(bytes)
   if (!isUtf8(bytes)) throw jsonSyntaxError('Invalid encoding in string.')
   const text = textOf(bytes)
@@ -45,6 +46,12 @@ export function parseJson(bytes: Uint8Array): JsonDocument {
   const document = parseText(text, bytes)
   if (membersIn(document.value) === members) return document
   return { ...document, value: withoutTwins(document, members) }
+}
+
+/** The document behind a byte order mark, which is no content of it. Views. */
+function withoutMark(bytes: Uint8Array): Uint8Array {
+  const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+  return isMarked ? bytes.subarray(3) : bytes
 }
 
 function parseText(text: string, bytes: Uint8Array): JsonDocument {

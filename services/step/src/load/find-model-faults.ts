@@ -7,7 +7,12 @@ import {
   selectVersions,
   validateWhenLoaded,
 } from '@tutti/model-config'
-import { type RepositoryModel, readLabels, resolveModelFile } from '@tutti/repository'
+import {
+  type RepositoryModel,
+  readLabels,
+  resolveModelFile,
+  versionDirectory,
+} from '@tutti/repository'
 import { readConfig } from './prepare-model.ts'
 import { requireSupported } from './supported-settings.ts'
 
@@ -52,11 +57,23 @@ export async function findModelFaults(
   // A platform that is not known has been told of.
   if (config.backend !== '') await attempt(() => selectEngine(engines, config.backend, model.name))
   const versions = (await attempt(() => selectVersions(config, model.versions))) ?? []
-  if (failure !== undefined || !WITH_FILE.has(config.backend)) return { config, faults }
+  if (failure !== undefined) return { config, faults }
+  const engine = engines.get(config.backend)
   for (const version of versions) {
-    await attempt(() => resolveModelFile(model, version, config.default_model_filename))
+    await attempt(async () => {
+      if (WITH_FILE.has(config.backend)) {
+        await resolveModelFile(model, version, config.default_model_filename)
+      }
+      engine?.check?.(sourceOf(model, version, config))
+    })
   }
   return { config, faults }
+}
+
+function sourceOf(model: RepositoryModel, version: number, config: ModelConfig) {
+  const { name, directory: modelDirectory } = model
+  const directory = versionDirectory(model, version)
+  return { name, version, config, modelDirectory, versionDirectory: directory }
 }
 
 /** Those that complete configurations from model files, and none that runs code for it. */

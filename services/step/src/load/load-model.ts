@@ -87,6 +87,8 @@ async function loadVersions(
   for (const [field, flag] of ineffectiveSettings(config, has)) {
     o.events.settingIneffective(name, field, flag)
   }
+  const samples = config.model_warmup.filter(({ batch_size: size }) => size < 1)
+  for (const { name: sample } of samples) o.events.warmUpSampleEmpty(name, sample)
   if (formsNoBatches(config)) o.events.batchingIneffective(name)
   if (leavesIdle(config, o.settings.devices)) o.events.acceleratorIdle(name)
   const whole = { ...opened, config, labels, reason: '' }
