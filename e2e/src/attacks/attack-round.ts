@@ -12,6 +12,7 @@ import { GROWING_MODEL, holdAnyBytes } from './held-bytes.ts'
 import { askSmall, holdSmallCalls } from './held-calls.ts'
 import { createRandom } from './random.ts'
 import { attackGrpc, attackHttp, moveWindows } from './raw-clients.ts'
+import { callWithTexts } from './text-calls.ts'
 import { callCompressed, loadFromPage, postJson } from './whole-calls.ts'
 
 const AT_A_TIME = 16
@@ -38,6 +39,10 @@ const ATTACKS = {
   },
   compressed: async ({ grpcPort }: Serving, seed: number) => {
     const status = await callCompressed(grpcPort, createRandom(seed))
+    return /^\d+$/.test(status) ? undefined : `a call ended with ${status}`
+  },
+  texts: async ({ grpcPort }: Serving, seed: number) => {
+    const status = await callWithTexts(grpcPort, createRandom(seed))
     return /^\d+$/.test(status) ? undefined : `a call ended with ${status}`
   },
   json: async ({ httpPort }: Serving, seed: number) => {
@@ -68,6 +73,7 @@ export const ATTACK_CLASSES: readonly AttackClass[] = [
   'rest',
   'probes',
   'compressed',
+  'texts',
   'json',
   'windows',
   'small',

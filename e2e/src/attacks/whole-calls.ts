@@ -14,7 +14,8 @@ const PATHS = [
   'grpc.health.v1.Health/Check',
 ]
 
-function field(number: number, ...parts: readonly Buffer[]): Buffer {
+/** A length-delimited field of protobuf. */
+export function field(number: number, ...parts: readonly Buffer[]): Buffer {
   const body = Buffer.concat(parts)
   const head = [number * 8 + 2]
   let rest = body.byteLength
@@ -51,21 +52,25 @@ function compressed(random: Random): Buffer {
   return packed
 }
 
-/** A gRPC call with one compressed message, on a connection of its own. @returns its status. @throws Error if it has none. */
-export async function callCompressed(port: number, random: Random): Promise<string> {
-  const { pick, chance, oneOf } = random
-  const message = compressed(random)
-  const head = Buffer.alloc(5)
-  head[0] = chance(0.9) ? 1 : pick(3)
-  head.writeUInt32BE(chance(0.9) ? message.byteLength : pick(2 * message.byteLength + 2), 1)
+/** A gRPC call with one message. */
+export interface AnyCall {
+  /** Service and method. */
+  readonly path: string
+  readonly encoding: string
+  /** The message with its head. */
+  readonly frame: Buffer
+}
+
+/** Sends a call on a connection of its own. @returns its status. @throws Error if it has none. */
+export async function callOnce(port: number, { path, encoding, frame }: AnyCall): Promise<string> {
   const session = connect(`http://127.0.0.1:${port}`)
   session.on('error', () => {})
   try {
     const stream = session.request({
       ':method': 'POST',
-      ':path': `/${oneOf(PATHS)}`,
+      ':path': `/${path}`,
       'content-type': 'application/grpc',
-      'grpc-encoding': oneOf(['gzip', 'deflate', 'identity', 'br']),
+      'grpc-encoding': encoding,
     })
     let status = 'none'
     const note = (from: { readonly 'grpc-status'?: string | string[] | undefined }): void => {
@@ -76,7 +81,7 @@ export async function callCompressed(port: number, random: Random): Promise<stri
       .on('trailers', note)
       .on('error', () => {})
     stream.resume()
-    stream.end(Buffer.concat([head, message]))
+    stream.end(frame)
     const ended = new Promise<boolean>((resolve) => {
       stream.once('close', () => resolve(true))
       setTimeout(() => resolve(false), ANSWER_MS).unref()
@@ -86,6 +91,18 @@ export async function callCompressed(port: number, random: Random): Promise<stri
   } finally {
     session.destroy()
   }
+}
+
+/** A gRPC call with one compressed message. @returns its status. @throws Error if it has none. */
+export async function callCompressed(port: number, random: Random): Promise<string> {
+  const { pick, chance, oneOf } = random
+  const message = compressed(random)
+  const head = Buffer.alloc(5)
+  head[0] = chance(0.9) ? 1 : pick(3)
+  head.writeUInt32BE(chance(0.9) ? message.byteLength : pick(2 * message.byteLength + 2), 1)
+  const frame = Buffer.concat([head, message])
+  const encoding = oneOf(['gzip', 'deflate', 'identity', 'br'])
+  return await callOnce(port, { path: oneOf(PATHS), encoding, frame })
 }
 
 function json({ pick, oneOf }: Random): string {
