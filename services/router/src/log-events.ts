@@ -29,11 +29,7 @@ export function catalogChanged(
     if (entry.kind === 'ensemble' && entry.pending !== undefined) {
       ensembleKept(log, entry, entry.pending, previous)
     }
-    if (saysDecoupled(entry) && !saysDecoupled(previous.models.get(entry.name))) {
-      const why =
-        'none of its steps is decoupled, and an ensemble is what its steps are, as in Triton'
-      log.warn('model_transaction_policy of an ensemble has no effect', { model: entry.name, why })
-    }
+    warnOfDecoupled(log, entry, previous)
     const reason = whyNotServed(entry)
     if (entry.kind !== 'ensemble' || reason === '' || isUnloadedReason(reason)) continue
     if (isKnown(previous, entry, reason)) continue
@@ -64,6 +60,16 @@ export function ensembleStays(log: Logger, model: string, reason: string): void 
 function isKnown(previous: Catalog, { name }: CatalogEnsemble, reason: string): boolean {
   const known = previous.models.get(name)
   return known !== undefined && whyNotServed(known) === reason
+}
+
+function warnOfDecoupled(
+  log: Logger,
+  entry: CatalogModel | CatalogEnsemble,
+  previous: Catalog,
+): void {
+  if (!saysDecoupled(entry) || saysDecoupled(previous.models.get(entry.name))) return
+  const why = 'none of its steps is decoupled, and an ensemble is what its steps are, as in Triton'
+  log.warn('model_transaction_policy of an ensemble has no effect', { model: entry.name, why })
 }
 
 /** Whether an ensemble says that it is decoupled, and is not. */
