@@ -23,12 +23,12 @@ export function readCounts(
   return sums
 }
 
-/** A failed request of an ensemble counts twice in its statistics, as in Triton; here once. */
+/** A failed request of an ensemble counts twice in its statistics, as in Triton; here once. Of those that were cancelled, which count once there, half are missed. */
 function toCounts(s: ModelStatistics, isEnsemble: boolean): Counts {
   const failed = Number(s.fail.count)
   return {
     requests: Number(s.success.count),
-    failures: isEnsemble ? failed / 2 : failed,
+    failures: isEnsemble ? Math.ceil(failed / 2) : failed,
     requestMs: toMs(s.success.ns),
     queueMs: toMs(s.queue.ns),
     computeMs: toMs(s.computeInput.ns + s.computeInfer.ns + s.computeOutput.ns),
