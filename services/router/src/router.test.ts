@@ -161,7 +161,10 @@ await t.test('a failing step ends the request with Triton’s prefix and says wh
     },
   })
   const nested = await failure(responsesTo(router.resolve('outer', ''), request('IN', [1]), quiet))
-  t.equal(nested.message, "in ensemble 'outer', in ensemble 'inner', onnx runtime error 6: boom")
+  t.equal(
+    nested.message,
+    "in ensemble 'outer', in ensemble 'inner', onnx runtime error 6: boom (step 'broken', model 'broken')",
+  )
   t.match(nested.details, { ensemble: 'inner', step: 'broken' })
   // Two for each failed request, also of one that is a step.
   t.match(await router.statistics('inner', ''), [{ fail: { count: 4n } }])

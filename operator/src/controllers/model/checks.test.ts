@@ -89,7 +89,10 @@ await t.test('the first check that fails decides, with a path and what was wante
     message: /^podTemplate\.spec\.volumes\[1\]\.hostPath: got /,
   })
   t.equal(check({ podTemplate }, { settings: { allowsHostAccess: true } }), undefined)
-  t.equal(check({ podTemplate: { spec: { volumes: [null, { hostPath: null }] } } }), undefined)
+  t.match(check({ podTemplate: { spec: { volumes: [{ name: 'a', hostPath: null }] } } }), {
+    reason: 'InvalidSpec',
+    message: /^podTemplate\.spec: got null at volumes\[0\]\.hostPath, /,
+  })
   t.match(check({ storageUri: 's3://bucket/x', storage: { secretRef: { name: 'aws' } } }), {
     condition: 'ArtifactsReady',
     reason: 'SecretNotFound',
