@@ -8,9 +8,6 @@ import { pathInOneProcess, pathOverNats } from './measure.ts'
 
 t.setTimeout(120_000)
 
-/** What a ModelInfer to an ensemble of three steps may execute: lower them with every step towards a shorter path. */
-const IN_ONE_PROCESS = { files: 23, lines: 4500 }
-const MORE_OVER_NATS = { files: 14, lines: 2500 }
 /** A model whose last runs were not short is run on a thread. On a busy machine that may be any model. */
 const ON_A_THREAD = ['run-threads', 'run-thread', 'thread-mailbox'].map(
   (name) => `services/backends/src/onnxruntime/${name}.ts`,
@@ -18,21 +15,17 @@ const ON_A_THREAD = ['run-threads', 'run-thread', 'thread-mailbox'].map(
 
 await t.test('a request executes the files of ARCHITECTURE.md', { skip: SKIP }, async (t) => {
   const inOneProcess = await pathInOneProcess(t)
-  check(t, 'A request in one process', inOneProcess, IN_ONE_PROCESS)
+  check(t, 'A request in one process', inOneProcess)
 
   const broker = await startNatsServer()
   t.teardown(() => broker.stop())
   const overNats = await pathOverNats(t, broker.url)
   const more = overNats.filter((file) => !inOneProcess.includes(file))
-  check(t, 'A request over NATS', more, MORE_OVER_NATS)
+  check(t, 'A request over NATS', more)
 })
 
-function check(
-  t: Test,
-  title: string,
-  executed: readonly string[],
-  most: typeof MORE_OVER_NATS,
-): void {
+/** The list is held true; the figures are printed, and bound nothing: a file has its subject, whatever they say. */
+function check(t: Test, title: string, executed: readonly string[]): void {
   const files = executed.filter((file) => !ON_A_THREAD.includes(file))
   const lines = files.reduce((sum, file) => sum + linesOf(file), 0)
   t.comment(`${title}: ${files.length} files, ${lines} lines: ${files.join(' ')}`)
@@ -42,8 +35,6 @@ function check(
     ...listed.filter((file) => !files.includes(file)).map((file) => `${file}: not executed`),
   ]
   t.same(problems, [], `ARCHITECTURE.md, "${title}"`)
-  t.ok(files.length <= most.files, `${title}: ${files.length} files, want at most ${most.files}`)
-  t.ok(lines <= most.lines, `${title}: ${lines} lines, want at most ${most.lines}`)
 }
 
 /** The files that a chapter of ARCHITECTURE.md lists. */

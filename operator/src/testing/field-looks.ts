@@ -29,7 +29,8 @@ export async function lookAtFields(place: CasePlace): Promise<FieldLooks> {
     const [owner] = ownerReferences
     add(`${owner?.kind}/${owner?.name}`, JSON.stringify({ name, labels, spec }))
   }
-  for (const { models, ...route } of await edgeRoutes(place)) {
+  // The revision has the uid of a Secret in it, which each namespace has of its own.
+  for (const { models, revision: _, ...route } of await edgeRoutes(place)) {
     for (const model of models) add(`Ensemble/${model}`, JSON.stringify(route))
   }
   const keys = new Set([...made.keys(), ...conditions.keys()])
