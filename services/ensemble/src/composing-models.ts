@@ -1,21 +1,25 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig } from '@tutti/model-config'
+import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
 import { findDependencies } from './ensemble-order.ts'
 import type { ComposingModel } from './ensemble-plan.ts'
 
 export type LookupModel = (modelName: string) => ComposingModel | undefined
 
+/** The completed config of the model version that a step runs. */
+export type ConfigOfStep = (step: EnsembleStep) => ModelConfig | undefined
+
+/** Where all versions of a model have the same config. */
+export function configByName(models: ReadonlyMap<string, ModelConfig>): ConfigOfStep {
+  return ({ model_name }) => models.get(model_name)
+}
+
 /**
  * Finds the completed config of every model that the ensemble composes.
  *
- * @returns by model name, in step order.
  * @throws ServeError ENSEMBLE_DEPENDENCY with Triton's text if one is absent, invalid or not loaded.
  * @see triton-semantics 1.3
  */
-export function resolveComposingModels(
-  config: ModelConfig,
-  lookup: LookupModel,
-): ReadonlyMap<string, ModelConfig> {
+export function resolveComposingModels(config: ModelConfig, lookup: LookupModel): ConfigOfStep {
   const found = findDependencies(config).map((name) => ({ name, model: lookup(name) }))
   const missing = found.flatMap(({ name, model }) => (model === undefined ? name : []))
   if (missing.length > 0) {
@@ -24,9 +28,12 @@ export function resolveComposingModels(
     const text = `ensemble ${config.name} contains models that are not available or ambiguous: ${names}`
     throw dependency(config, text, names)
   }
-  return new Map(
+  const models = new Map(found.map(({ name, model }) => [name, model]))
+  const latest = new Map(
     found.flatMap(({ name, model }) => (model ? [[name, usableConfig(config, name, model)]] : [])),
   )
+  return ({ model_name: name, model_version: version }) =>
+    models.get(name)?.configs?.get(version) ?? latest.get(name)
 }
 
 function usableConfig(config: ModelConfig, name: string, model: ComposingModel): ModelConfig {

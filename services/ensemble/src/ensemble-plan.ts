@@ -6,6 +6,8 @@ import type { StepHedge } from './ensemble-rules.ts'
 export interface ComposingModel {
   /** Completed config of the latest READY version; absent if there is none. */
   readonly config?: ModelConfig
+  /** Completed configs of versions that steps name, where they differ from that. */
+  readonly configs?: ReadonlyMap<number, ModelConfig>
   readonly readyVersions: readonly number[]
   /** Why no version is READY, e.g. `version 1 is at UNAVAILABLE state: Internal: ...;`. */
   readonly versionError?: string

@@ -1,5 +1,6 @@
 import { nearestName, ServeError } from '@tutti/errors'
 import { type EnsembleStep, isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
+import { configByName } from './composing-models.ts'
 import { type ConfigFault, configStepPath, toMappingFault } from './config-fault.ts'
 import { findWay } from './graph-walks.ts'
 import type { KnownModel } from './manifest/check-ensemble.ts'
@@ -53,7 +54,7 @@ export function findConfigFaults(config: ModelConfig, world: ConfigWorld): Check
   if (stepsOf(config).length > 0) checkGraph(config, report)
   const models = findModels(config, world, report)
   const configs = new Map([...models].map(([name, known]) => [name, known.config]))
-  for (const fault of findMappingFaults(config, configs).faults) {
+  for (const fault of findMappingFaults(config, configByName(configs)).faults) {
     faults.push(toMappingFault(config, fault))
   }
   const isWhole = stepsOf(config).every(({ model_name: name }) => models.has(name))

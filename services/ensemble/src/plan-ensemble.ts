@@ -33,15 +33,15 @@ export function planEnsemble(o: {
   validateEnsembleConfig(config)
   const scheduling = config.ensemble_scheduling
   assert(scheduling !== undefined, `${config.name} is no ensemble`)
-  const models = resolveComposingModels(config, o.lookup)
-  const definitions = checkTensorMapping(config, models)
+  const configOf = resolveComposingModels(config, o.lookup)
+  const definitions = checkTensorMapping(config, configOf)
   const names = new TensorNames(config)
   const drafts = scheduling.step.map((step, index) => ({
-    ...draftStep(step, models, names),
+    ...draftStep(step, configOf(step), names),
     index,
     name: rules?.stepNames[index] ?? stepName(config, step, index),
     dependsOn: [...new Set(rules?.dependsOn[index])],
-    hedge: hedgeOf(config, models.get(step.model_name), findHedge(rules, index)),
+    hedge: hedgeOf(config, configOf(step), findHedge(rules, index)),
   }))
   if (rules !== undefined) checkDependencies(config, rules, drafts, names.all)
   const outputs = config.output.map((output) => ensembleTensor(output, names.written(output.name)))
@@ -110,10 +110,9 @@ class TensorNames {
 
 function draftStep(
   step: EnsembleStep,
-  models: ReadonlyMap<string, ModelConfig>,
+  model: ModelConfig | undefined,
   names: TensorNames,
 ): Omit<PlanStep, 'label' | 'index' | 'name' | 'dependsOn' | 'hedge'> {
-  const model = models.get(step.model_name)
   assert(model !== undefined, `model ${step.model_name} was not looked up`)
   const inputs = Object.entries(step.input_map).map(([name, read]) => {
     const declared = model.input.find((input) => input.name === name)

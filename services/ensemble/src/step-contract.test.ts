@@ -60,6 +60,13 @@ const served: fc.Arbitrary<ServedModel> = fc
             revision: text,
             state: fc.constantFrom('READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE'),
             reason: text,
+            own: fc.record(
+              {
+                config: fc.constantFrom(...CONFIGS),
+                labels: fc.dictionary(text, fc.array(text, { maxLength: 3 }), plain),
+              },
+              plain,
+            ),
             judgesReadiness: fc.boolean(),
           },
           { ...plain, requiredKeys: ['version', 'revision', 'state', 'reason'] },

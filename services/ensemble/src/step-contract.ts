@@ -7,6 +7,13 @@ import { ConfigJson, Natural, parseWire } from './wire-field.ts'
  * one installation can be mixed while it is upgraded.
  */
 
+/** Output name -> label lines. Pairs and no object in JSON: `__proto__` is a name like any other. */
+const Labels = z.codec(
+  z.array(z.tuple([z.string(), z.array(z.string()).readonly()])),
+  z.custom<Readonly<Record<string, readonly string[]>>>(),
+  { decode: Object.fromEntries, encode: Object.entries },
+)
+
 /** One model version that a step process knows. */
 const ServedVersion = z
   .object({
@@ -15,6 +22,8 @@ const ServedVersion = z
     state: z.enum(['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE']),
     /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */
     reason: z.string(),
+    /** What is not as it is of the model; a config is completed and normalised, in JSON protobuf JSON. */
+    own: z.object({ config: ConfigJson, labels: Labels }).readonly().exactOptional(),
     /** True if, besides its state, it has to be asked whether it is ready. */
     judgesReadiness: z.boolean().exactOptional(),
   })
@@ -22,18 +31,11 @@ const ServedVersion = z
 export type ServedVersion = z.infer<typeof ServedVersion>
 export type VersionState = ServedVersion['state']
 
-/** Output name -> label lines. Pairs and no object in JSON: `__proto__` is a name like any other. */
-const Labels = z.codec(
-  z.array(z.tuple([z.string(), z.array(z.string()).readonly()])),
-  z.custom<Readonly<Record<string, readonly string[]>>>(),
-  { decode: Object.fromEntries, encode: Object.entries },
-)
-
 /** One model that a step process knows, whether it loaded or not. */
 const ServedModel = z
   .object({
     name: z.string(),
-    /** Completed and normalised; absent if the configuration itself was refused. In JSON, protobuf JSON. */
+    /** Of the latest version, completed and normalised; absent if the configuration itself was refused. In JSON, protobuf JSON. */
     config: ConfigJson.exactOptional(),
     labels: Labels,
     /** Ascending by version. */

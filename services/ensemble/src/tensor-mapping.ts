@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { DataType, EnsembleStep, ModelConfig, ModelInput } from '@tutti/model-config'
 import { formatShape, type Shape, shapeMatches } from '@tutti/tensor'
+import type { ConfigOfStep } from './composing-models.ts'
 
 /** What is known of an ensemble tensor, from the model that named it first. */
 export interface TensorDefinition {
@@ -45,15 +46,12 @@ type Definitions = Map<string, TensorDefinition>
 /**
  * Checks the maps of every step against the models' completed configs.
  *
- * @param models - completed configs by name; every step's model is among them.
+ * @param configOf - finds the config of every step.
  * @throws ServeError ENSEMBLE_INVALID with Triton's text for the first broken rule, in Triton's order.
  * @see triton-semantics 1.2
  */
-export function checkTensorMapping(
-  config: ModelConfig,
-  models: ReadonlyMap<string, ModelConfig>,
-): TensorDefinitions {
-  const { definitions, faults } = findMappingFaults(config, models)
+export function checkTensorMapping(config: ModelConfig, configOf: ConfigOfStep): TensorDefinitions {
+  const { definitions, faults } = findMappingFaults(config, configOf)
   const [fault] = faults
   if (fault === undefined) return definitions
   throw new ServeError('ENSEMBLE_INVALID', textOf(config, fault), {
@@ -61,10 +59,10 @@ export function checkTensorMapping(
   })
 }
 
-/** Reads the maps and finds every broken rule, in Triton's order. Steps whose model is not among `models` are left out. */
+/** Reads the maps and finds every broken rule, in Triton's order. Steps of which no config is known are left out. */
 export function findMappingFaults(
   config: ModelConfig,
-  models: ReadonlyMap<string, ModelConfig>,
+  configOf: ConfigOfStep,
 ): { readonly definitions: TensorDefinitions; readonly faults: readonly MappingFault[] } {
   const definitions: Definitions = new Map()
   for (const tensor of [...config.input, ...config.output]) {
@@ -75,7 +73,7 @@ export function findMappingFaults(
   }
   const steps = [...(config.ensemble_scheduling?.step.entries() ?? [])]
   const faults = steps.flatMap(([index, step]) => {
-    const model = models.get(step.model_name)
+    const model = configOf(step)
     if (model === undefined) return []
     const o = { model, index, definitions }
     return [...batchFaults(config, o), ...inputFaults(step, o), ...outputFaults(step, o)]

@@ -28,7 +28,12 @@ export {
   modelMetadata,
   type TensorMetadata,
 } from './model-metadata.ts'
-export { formatModelVersion, parseModelVersion, selectVersions } from './model-version.ts'
+export {
+  chooseVersions,
+  formatModelVersion,
+  parseModelVersion,
+  selectVersions,
+} from './model-version.ts'
 export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'
 export { parseJsonConfig } from './parse-json-config.ts'
 export {

@@ -14,7 +14,7 @@ export function selectVersions(
   config: Pick<ModelConfig, 'name' | 'version_policy'>,
   available: readonly number[],
 ): readonly number[] {
-  const selected = applyPolicy(config.version_policy, available)
+  const selected = chooseVersions(config.version_policy, available)
   if (selected.length > 0) return selected
   throw new ServeError(
     'CONFIG_INVALID',
@@ -23,7 +23,8 @@ export function selectVersions(
   )
 }
 
-function applyPolicy(
+/** As `selectVersions`; may choose none. */
+export function chooseVersions(
   policy: ModelConfig['version_policy'],
   available: readonly number[],
 ): readonly number[] {

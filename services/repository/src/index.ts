@@ -23,6 +23,7 @@ export {
   isInside,
   listFirstVersion,
   listVersionFiles,
+  listVersionNames,
   resolveModelFile,
   versionDirectory,
 } from './version-files.ts'

@@ -34,11 +34,19 @@ export async function listVersionFiles(
   }
 }
 
-/** What stands in the first version's directory: names of files and folders, as a model may be either; none without a version. */
+/** What stands in a version's directory: names of files and folders, as a model may be either. */
+export async function listVersionNames(
+  model: RepositoryModel,
+  version: number,
+): Promise<readonly string[]> {
+  const files = await listVersionFiles(model, version)
+  return [...new Set(files.map((file) => file.name.replace(/\/.*/, '')))]
+}
+
+/** As `listVersionNames`, of the first version; none without one. */
 export async function listFirstVersion(model: RepositoryModel): Promise<readonly string[]> {
   const [first] = model.versions
-  const files = first === undefined ? [] : await listVersionFiles(model, first)
-  return [...new Set(files.map((file) => file.name.replace(/\/.*/, '')))]
+  return first === undefined ? [] : await listVersionNames(model, first)
 }
 
 /**

@@ -190,8 +190,10 @@ function planned(
   try {
     const composing: [string, string][] = []
     const lookup = (name: string): ComposingModel | undefined => {
-      const model = toComposing(entries.get(name), wantedVersions(config, name), config)
-      if (model?.config !== undefined) composing.push([name, signatureKey(model.config)])
+      const model = toComposing(entries.get(name), wantedVersions(config, name))
+      for (const one of [model?.config, ...(model?.configs?.values() ?? [])]) {
+        if (one !== undefined) composing.push([name, signatureKey(one)])
+      }
       return model
     }
     const checked = planEnsemble({ config, lookup, rules: source.rules })
@@ -291,10 +293,10 @@ function stepsOf(config: ModelConfig): readonly EnsembleStep[] {
   return config.ensemble_scheduling?.step ?? []
 }
 
-/** The versions of the model that the ensemble's steps name; undefined is the latest. */
-function wantedVersions(config: ModelConfig, model: string): ReadonlySet<number | undefined> {
+/** The versions of the model that the ensemble's steps name. */
+function wantedVersions(config: ModelConfig, model: string): readonly number[] {
   const named = stepsOf(config).filter((step) => step.model_name === model)
-  return new Set(named.map((step) => (step.model_version === -1 ? undefined : step.model_version)))
+  return [...new Set(named.map((step) => step.model_version))].filter((version) => version !== -1)
 }
 
 /** READY, or READY until the last replica went: an ensemble stays valid meanwhile. */
@@ -321,14 +323,18 @@ function findLost(entries: Entries, config: ModelConfig): CatalogVersion['lost']
 
 function toComposing(
   entry: CatalogModel | CatalogEnsemble | undefined,
-  wanted: ReadonlySet<number | undefined>,
-  ensemble: ModelConfig,
+  wanted: readonly number[],
 ): ComposingModel | undefined {
   if (entry === undefined) return undefined
-  const config = composingConfig(entry, wanted, ensemble)
+  const config = findUsable(entry, undefined)?.revisions[0]?.config ?? entry.config
+  const configs = wanted.flatMap((version): [number, ModelConfig][] => {
+    const own = findUsable(entry, version)?.revisions[0]?.config
+    return own === undefined ? [] : [[version, own]]
+  })
   return {
     readyVersions: usableVersions(entry).map((v) => v.version),
     ...(config !== undefined && { config }),
+    configs: new Map(configs),
     ...(entry.reason !== '' && { configError: entry.reason }),
     ...findVersionError(entry),
   }
@@ -343,29 +349,6 @@ function findVersionError(entry: CatalogModel | CatalogEnsemble): {
     (v) => v.reason !== '' && !isUnloadedReason(v.reason) && v.lost === undefined,
   )
   return failed.length === 0 ? {} : { versionError: versionFailures(failed) }
-}
-
-/**
- * The config that the ensemble is planned with. During a rollout the versions of one model may declare different tensors; an
- * ensemble that uses several of them is planned once for all.
- */
-function composingConfig(
-  entry: CatalogModel | CatalogEnsemble,
-  wanted: ReadonlySet<number | undefined>,
-  ensemble: ModelConfig,
-): ModelConfig | undefined {
-  const configs = [...wanted].flatMap((version) => {
-    const config = findUsable(entry, version)?.revisions[0]?.config
-    return config === undefined ? [] : [config]
-  })
-  const [first] = configs
-  if (first === undefined) return entry.config
-  if (new Set(configs.map(signatureKey)).size === 1) return first
-  throw new ServeError(
-    'ENSEMBLE_DEPENDENCY',
-    `ensemble '${ensemble.name}' uses versions of '${entry.name}' whose inputs and outputs differ`,
-    { details: { ensemble: ensemble.name, model: entry.name } },
-  )
 }
 
 /** An ensemble output without labels of its own takes those of the model output that makes it (triton-semantics 1.3). */

@@ -97,10 +97,11 @@ function mergeVersion(version: number, newestFirst: readonly View[]): CatalogVer
 function rankRevisions(newestFirst: readonly VersionView[]): readonly LiveRevision[] {
   const found = new Map<string, LiveRevision & { readonly order: number }>()
   for (const { model, order, served } of newestFirst) {
-    if (served.state !== 'READY' || model.config === undefined) continue
+    const own = served.own ?? model
+    if (served.state !== 'READY' || own.config === undefined) continue
     const { revision } = served
     const known = found.get(revision)
-    const { config, labels } = known ?? model
+    const { config, labels } = known ?? own
     if (config === undefined) continue
     const signature = signatureKey(config)
     const replicas = (known?.replicas ?? 0) + 1

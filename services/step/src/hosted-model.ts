@@ -4,6 +4,7 @@ import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
 import type { CheckedScheduler } from './execution/scheduler.ts'
 import type { InstanceLimits } from './limiter/rate-limiter.ts'
+import type { PreparedVersion } from './load/prepare-model.ts'
 
 /** A version in memory, with all that a request to it needs. */
 export interface Serving extends CheckedScheduler {
@@ -30,12 +31,14 @@ export interface HostedVersion {
   reason: string
   /** Present exactly while the state is READY. */
   serving: Serving | undefined
+  /** Present if they are not the model's. */
+  readonly own?: Pick<PreparedVersion, 'config' | 'labels'>
 }
 
 /** One model of the repository as this process knows it. */
 export interface HostedModel {
   readonly name: string
-  /** Absent if the configuration was refused. There are no versions then, nor where the version policy chooses none. */
+  /** Of the latest version. Absent if the configuration was refused. There are no versions then, nor where the version policy chooses none. */
   readonly config?: ModelConfig
   readonly labels: Readonly<Record<string, readonly string[]>>
   readonly versions: ReadonlyMap<number, HostedVersion>
@@ -68,13 +71,16 @@ export function toServedModel(model: HostedModel): ServedModel {
     name: model.name,
     ...(model.config !== undefined && { config: model.config }),
     labels: model.labels,
-    versions: [...model.versions.values()].map(({ version, revision, state, reason, serving }) => ({
-      version,
-      revision,
-      state,
-      reason,
-      ...(serving?.loaded.isReady !== undefined && { judgesReadiness: true }),
-    })),
+    versions: [...model.versions.values()].map(
+      ({ version, revision, state, reason, serving, own }) => ({
+        version,
+        revision,
+        state,
+        reason,
+        ...(own !== undefined && { own }),
+        ...(serving?.loaded.isReady !== undefined && { judgesReadiness: true }),
+      }),
+    ),
     reason: model.reason,
   }
 }

@@ -27,7 +27,11 @@ export function planWanted(input: WantedInput): readonly WantedRevision[] {
 function toAccepted({ owner, modelName }: WantedInput, pod: ModelPod): AcceptedModel | undefined {
   const config = pod.model?.config
   if (config === undefined) return undefined
-  const versions = [...readyVersionsOf(pod)]
+  const own = new Map(pod.model?.versions.map((one) => [one.version, one.own?.config]))
+  const versions = readyVersionsOf(pod).map((one) => {
+    const config = own.get(one.version)
+    return config === undefined ? one : { ...one, config }
+  })
   return { kind: 'Model', modelName, resource: { ...owner }, config, versions }
 }
 

@@ -17,9 +17,16 @@ export const AcceptedModel = z.object({
   /** As clients call it. */
   modelName: z.string().min(1),
   resource: ResourceJson,
-  /** Completed and normalised, as a replica that serves the revisions describes it. In JSON, protobuf JSON. */
+  /** Of the latest version, completed and normalised, as a replica that serves the revisions describes it. In JSON, protobuf JSON. */
   config: ConfigJson,
-  versions: z.array(z.object({ version: z.int().min(0), revision: z.string() })),
+  versions: z.array(
+    z.object({
+      version: z.int().min(0),
+      revision: z.string(),
+      /** If it is another one. */
+      config: ConfigJson.exactOptional(),
+    }),
+  ),
 })
 export type AcceptedModel = z.infer<typeof AcceptedModel>
 

@@ -1,5 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
 import { formatShape, fromConfigDatatype } from '@tutti/tensor'
+import { configByName } from '../composing-models.ts'
 import {
   findMappingFaults,
   type MappingFault,
@@ -23,7 +24,7 @@ export function checkTensors(
   const { config, graph } = conversion
   // An output whose model is not known has no type that others could differ from.
   const output = config.output.filter((one) => one.data_type !== 'TYPE_INVALID')
-  const { faults } = findMappingFaults({ ...config, output }, models)
+  const { faults } = findMappingFaults({ ...config, output }, configByName(models))
   for (const fault of faults) {
     // What was reported may feed the input that seems to be fed by nothing.
     if (fault.kind === 'unmapped' && graph.partial.has(fault.at.step)) continue

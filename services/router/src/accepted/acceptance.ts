@@ -85,8 +85,9 @@ export class Acceptance {
     // A revision is one configuration. Should two differ, the newest is right, so that requests never meet both.
     const naming = revisions.findLast((one) => names(one, served))
     if (naming === undefined) return false
-    if (config !== undefined && isSame(config, naming.accepted.config)) return true
     const { version, revision } = served
+    const described = served.own?.config ?? config
+    if (described !== undefined && isSame(described, acceptedConfig(naming, version))) return true
     const difference = { replica, model, version, revision }
     if (this.#logged.isNew(difference)) configDiffers(this.#log, difference)
     return false
@@ -99,6 +100,11 @@ export function names(
   { version, revision }: { readonly version: number; readonly revision: string },
 ): boolean {
   return accepted.versions.some((one) => one.version === version && one.revision === revision)
+}
+
+/** The config with which a version was accepted. */
+export function acceptedConfig({ accepted }: AcceptedModelRevision, version: number): ModelConfig {
+  return accepted.versions.find((one) => one.version === version)?.config ?? accepted.config
 }
 
 const SAME = new WeakMap<ModelConfig, WeakMap<ModelConfig, boolean>>()

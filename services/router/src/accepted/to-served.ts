@@ -1,7 +1,7 @@
 import type { ServedByRouter } from '@tutti/ensemble'
 import { type Catalog, type CatalogEnsemble, type CatalogModel, lookupVersion } from '../catalog.ts'
 import { signatureKey } from '../signature-key.ts'
-import { isSame } from './acceptance.ts'
+import { acceptedConfig, isSame } from './acceptance.ts'
 import type {
   AcceptedEnsembleRevision,
   AcceptedModelRevision,
@@ -35,14 +35,14 @@ function toServedModel(entry: CatalogModel | CatalogEnsemble): ServedByRouter['m
 
 function servesModel(
   entry: CatalogModel | CatalogEnsemble | undefined,
-  { accepted }: AcceptedModelRevision,
+  one: AcceptedModelRevision,
 ): boolean {
   if (entry?.kind !== 'model') return false
-  return accepted.versions.some(({ version, revision }) =>
+  return one.accepted.versions.some(({ version, revision }) =>
     entry.versions
       .find((known) => known.version === version)
       ?.revisions.some(
-        (live) => live.revision === revision && isSame(live.config, accepted.config),
+        (live) => live.revision === revision && isSame(live.config, acceptedConfig(one, version)),
       ),
   )
 }

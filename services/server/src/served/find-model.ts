@@ -37,7 +37,7 @@ export function findVersion<M extends ListedModel>(
   const { config } = model
   if (version === undefined) {
     const latest = model.versions.findLast((v) => v.state === 'READY')
-    if (latest !== undefined) return { model, config, version: latest }
+    if (latest !== undefined) return { model, config: latest.own?.config ?? config, version: latest }
     throw notFound(`Request for unknown model: '${name}' has no available versions`, name)
   }
   const found = model.versions.find((v) => v.version === version)
@@ -52,7 +52,7 @@ export function findVersion<M extends ListedModel>(
       { details: { model: name, version: String(version) } },
     )
   }
-  return { model, config, version: found }
+  return { model, config: found.own?.config ?? config, version: found }
 }
 
 function notFound(message: string, model: string): ServeError {

@@ -1,6 +1,7 @@
 import { type Engines, NO_DEVICES, selectEngine } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import {
+  chooseVersions,
   faultsWhenRead,
   type ModelConfig,
   plainName,
@@ -13,7 +14,7 @@ import {
   resolveModelFile,
   versionDirectory,
 } from '@tutti/repository'
-import { readConfig } from './prepare-model.ts'
+import { completeVersion, type PreparedModel, readConfig } from './prepare-model.ts'
 import { requireSupported } from './supported-settings.ts'
 
 /** What the files of a model show, without a load. */
@@ -48,32 +49,57 @@ export async function findModelFaults(
   const reading = { engines: withoutCode(engines), autoComplete: true, devices: NO_DEVICES }
   const read = await attempt(() => readConfig(model, reading))
   if (read === undefined) return faults.length === 0 ? undefined : { faults }
-  const { config, failure } = read
-  if (failure !== undefined) faults.push(failure)
-  faults.push(...faultsWhenRead(config, plainName(model.name)))
-  await attempt(() => validateWhenLoaded(config))
-  await attempt(() => requireSupported(config))
-  await attempt(() => readLabels(model, config.output))
+  const versions = chooseVersions(read.config.version_policy, model.versions)
+  const completed = await completedOf(read, versions, reading, faults)
+  const isWhole = completed.size === versions.length
+  const config = (isWhole ? [...completed.values()].at(-1) : undefined) ?? read.config
+  for (const one of new Set([...completed.values(), config])) {
+    faults.push(...faultsWhenRead(one, plainName(model.name)))
+    await attempt(() => validateWhenLoaded(one))
+    await attempt(() => requireSupported(one))
+    await attempt(() => readLabels(model, one.output))
+  }
   // A platform that is not known has been told of.
   if (config.backend !== '') await attempt(() => selectEngine(engines, config.backend, model.name))
-  const versions = (await attempt(() => selectVersions(config, model.versions))) ?? []
-  if (failure !== undefined) return { config, faults }
+  await attempt(() => selectVersions(config, model.versions))
+  if (!isWhole) return { config, faults: eachOnce(faults) }
   const engine = engines.get(config.backend)
-  for (const version of versions) {
+  for (const [version, one] of completed) {
     await attempt(async () => {
-      if (WITH_FILE.has(config.backend)) {
-        await resolveModelFile(model, version, config.default_model_filename)
+      if (WITH_FILE.has(one.backend)) {
+        await resolveModelFile(model, version, one.default_model_filename)
       }
-      engine?.check?.(sourceOf(model, version, config))
+      engine?.check?.(sourceOf(model, version, one))
     })
   }
-  return { config, faults }
+  return { config, faults: eachOnce(faults) }
+}
+
+/** Several versions may have the same fault. */
+function eachOnce(faults: readonly ServeError[]): readonly ServeError[] {
+  return [...new Map(faults.map((fault) => [fault.message, fault])).values()]
 }
 
 function sourceOf(model: RepositoryModel, version: number, config: ModelConfig) {
   const { name, directory: modelDirectory } = model
   const directory = versionDirectory(model, version)
   return { name, version, config, modelDirectory, versionDirectory: directory }
+}
+
+/** The configurations of the versions that can be completed. What cannot is added to the faults. */
+async function completedOf(
+  read: PreparedModel,
+  versions: readonly number[],
+  o: Parameters<typeof completeVersion>[2],
+  faults: ServeError[],
+): Promise<ReadonlyMap<number, ModelConfig>> {
+  const configs = new Map<number, ModelConfig>()
+  for (const version of versions) {
+    const completed = await completeVersion(read, version, o).catch(ServeError.from)
+    if (completed instanceof ServeError) faults.push(completed)
+    else configs.set(version, completed)
+  }
+  return configs
 }
 
 /** Those that complete configurations from model files, and none that runs code for it. */

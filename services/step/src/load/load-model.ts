@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, selectVersions } from '@tutti/model-config'
 import type { OpenedModel } from '@tutti/repository'
@@ -6,7 +7,12 @@ import { closeServing, type HostedModel, type HostedVersion } from '../hosted-mo
 import type { StepEvents } from '../log-events.ts'
 import { leavesIdle } from './instance-devices.ts'
 import { loadVersion, type VersionLoadOptions } from './load-version.ts'
-import { type PreparedModel, prepareModel } from './prepare-model.ts'
+import {
+  type PreparedModel,
+  type PreparedVersion,
+  prepareModel,
+  prepareVersion,
+} from './prepare-model.ts'
 import { formsNoBatches, ineffectiveSettings } from './supported-settings.ts'
 
 /** The result of a load: the model as it is now, and why it does not serve if so. */
@@ -75,27 +81,21 @@ async function loadVersions(
   opened: Pick<HostedModel, 'name' | 'digest' | 'filesDigest' | 'release'>,
   o: ModelLoadOptions,
 ): Promise<LoadOutcome> {
-  const { config, labels } = prepared
   const { name } = opened
-  const { cache, limiter, metrics, hostPolicies } = o.settings
-  const has = {
-    hasLimiter: limiter !== undefined,
-    hasCache: cache !== undefined,
-    hasHistograms: metrics?.hasHistograms === true,
-    hostPolicies,
-  }
-  for (const [field, flag] of ineffectiveSettings(config, has)) {
-    o.events.settingIneffective(name, field, flag)
-  }
-  const samples = config.model_warmup.filter(({ batch_size: size }) => size < 1)
-  for (const { name: sample } of samples) o.events.warmUpSampleEmpty(name, sample)
-  if (formsNoBatches(config)) o.events.batchingIneffective(name)
-  if (leavesIdle(config, o.settings.devices)) o.events.acceleratorIdle(name)
+  const read = await prepareVersions(prepared, numbers, { ...o.settings, signal: o.signal })
+  const known = [...read.values()].flatMap((one) => (one instanceof ServeError ? [] : one)).at(-1)
+  const { config, labels } = known ?? { config: prepared.config, labels: {} }
+  logSettings(config, name, o)
   const whole = { ...opened, config, labels, reason: '' }
   const loading = new Map(numbers.map((number) => [number, toLoading(number)]))
   o.loading({ ...whole, digest: '', release: async () => {}, versions: loading })
   const versions = new Map<number, HostedVersion>()
-  for (const version of numbers) versions.set(version, await hostVersion(prepared, version, o))
+  for (const [version, one] of read) {
+    const hosted = await hostVersion({ name, version, one }, o)
+    const isOwn = !(one instanceof ServeError) && one.config !== config
+    const own = isOwn ? { own: { config: one.config, labels: one.labels } } : {}
+    versions.set(version, { ...hosted, ...own })
+  }
   const failed = [...versions.values()].filter((v) => v.serving === undefined)
   if (failed.length === 0) return { model: { ...whole, versions } }
   // A load is all or nothing over the versions, as in Triton: one that fails takes the others with it.
@@ -104,20 +104,60 @@ async function loadVersions(
   return { model: { ...whole, digest: '', versions }, error }
 }
 
+/** Versions whose configurations are equal share one. */
+async function prepareVersions(
+  prepared: PreparedModel,
+  numbers: readonly number[],
+  settings: VersionLoadOptions & { readonly signal: AbortSignal },
+): Promise<ReadonlyMap<number, PreparedVersion | ServeError>> {
+  const read = new Map<number, PreparedVersion | ServeError>()
+  for (const number of numbers) {
+    const one = await prepareVersion(prepared, number, settings).catch(ServeError.from)
+    const same = [...read.values()].find((other) => isDeepStrictEqual(other, one))
+    read.set(number, one instanceof ServeError ? one : (same ?? one))
+  }
+  return read
+}
+
+/** Logs what a configuration says that has no effect here. */
+function logSettings(
+  config: ModelConfig,
+  name: string,
+  { settings, events }: ModelLoadOptions,
+): void {
+  const { cache, limiter, metrics, hostPolicies } = settings
+  const has = {
+    hasLimiter: limiter !== undefined,
+    hasCache: cache !== undefined,
+    hasHistograms: metrics?.hasHistograms === true,
+    hostPolicies,
+  }
+  for (const [field, flag] of ineffectiveSettings(config, has)) {
+    events.settingIneffective(name, field, flag)
+  }
+  const samples = config.model_warmup.filter(({ batch_size: size }) => size < 1)
+  for (const { name: sample } of samples) events.warmUpSampleEmpty(name, sample)
+  if (formsNoBatches(config)) events.batchingIneffective(name)
+  if (leavesIdle(config, settings.devices)) events.acceleratorIdle(name)
+}
+
 function toLoading(version: number): HostedVersion {
   return { version, revision: '', state: 'LOADING', reason: '', serving: undefined }
 }
 
 async function hostVersion(
-  prepared: PreparedModel,
-  version: number,
+  o: {
+    readonly name: string
+    readonly version: number
+    readonly one: PreparedVersion | ServeError
+  },
   { settings, events, signal }: ModelLoadOptions,
 ): Promise<HostedVersion> {
-  const { name } = prepared.model
+  const { name, version, one } = o
   events.versionLoading(name, version)
   try {
-    if (prepared.failure !== undefined) throw prepared.failure
-    const { revision, serving } = await loadVersion(prepared, version, { ...settings, signal })
+    if (one instanceof ServeError) throw one
+    const { revision, serving } = await loadVersion(one, version, { ...settings, signal })
     events.versionReady(name, version, revision, serving.loadSeconds)
     return { version, revision, state: 'READY', reason: '', serving }
   } catch (error) {

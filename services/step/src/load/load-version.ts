@@ -27,7 +27,7 @@ import { buildSequences, openSequences, type Sequences } from '../sequence/build
 import type { StepSettings } from '../step-options.ts'
 import { cacheResponses } from './cached-scheduler.ts'
 import { requireDevices } from './instance-devices.ts'
-import type { PreparedModel } from './prepare-model.ts'
+import type { PreparedVersion } from './prepare-model.ts'
 import {
   countInstances,
   countSlots,
@@ -47,7 +47,7 @@ export interface VersionLoadOptions extends StepSettings {
  * @throws ServeError with Triton's text; nothing stays loaded then.
  */
 export async function loadVersion(
-  prepared: PreparedModel,
+  prepared: PreparedVersion,
   version: number,
   o: VersionLoadOptions & { readonly signal: AbortSignal },
 ): Promise<{ readonly revision: string; readonly serving: Serving }> {

@@ -1,7 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import {
   type CompletionInput,
+  chooseVersions,
   completeModelConfig,
+  faultsWhenRead,
   isEnsembleConfig,
   type ModelConfig,
   normaliseModelConfig,
@@ -10,7 +12,7 @@ import {
   validateWhenRead,
 } from '@tutti/model-config'
 import {
-  listFirstVersion,
+  listVersionNames,
   type RepositoryModel,
   readLabels,
   resolveModelFile,
@@ -19,14 +21,22 @@ import {
 import type { StepSettings } from '../step-options.ts'
 import { toNormaliseOptions } from './instance-devices.ts'
 
-/** A model whose configuration stands; its versions are still to be loaded. */
+/** A model whose configuration stands; what its engine says of each version is still to be asked. */
 export interface PreparedModel {
   readonly model: RepositoryModel
-  /** Completed and normalised. */
+  /** Normalised, as it is without an engine. */
+  readonly config: ModelConfig
+  readonly input: CompletionInput
+  /** Not normalised. */
+  readonly written: ModelConfig
+}
+
+/** A version whose configuration stands; it is still to be loaded. */
+export interface PreparedVersion {
+  readonly model: RepositoryModel
+  /** Completed by what the version itself says, and normalised. */
   readonly config: ModelConfig
   readonly labels: Readonly<Record<string, readonly string[]>>
-  /** Why no version can be loaded, where Triton finds that out only while it loads one: code or a model file that fails, labels that are missing. */
-  readonly failure?: ServeError
 }
 
 type PrepareOptions = Pick<
@@ -47,79 +57,99 @@ export async function prepareModel(
   model: RepositoryModel,
   o: PrepareOptions,
 ): Promise<PreparedModel | undefined> {
-  const read = await readConfig(model, o)
-  if (read === undefined) return undefined
-  const { config, failure } = read
-  validateWhenRead(config, plainName(model.name))
-  if (failure !== undefined) return { model, config, labels: {}, failure }
-  try {
-    return { model, config, labels: await readLabels(model, config.output) }
-  } catch (error) {
-    const unreadable = ServeError.from(error)
-    // A path that leads out is wrong whatever the files are.
-    if (unreadable.reason === 'UNSUPPORTED') throw unreadable
-    return { model, config, labels: {}, failure: unreadable }
-  }
+  const prepared = await readConfig(model, o)
+  if (prepared === undefined) return undefined
+  const { config } = prepared
+  const faults = faultsWhenRead(config, plainName(model.name))
+  // The engine may say another batch size; each version is validated with its own.
+  const isOpen = mayComplete(config, o)
+  const fault = faults.find(({ details }) => !isOpen || !/_batching$/.test(details.field ?? ''))
+  if (fault !== undefined) throw fault
+  const labels = await readLabels(model, config.output).catch(ServeError.from)
+  // A path that leads out is wrong whatever the files are.
+  if (labels instanceof ServeError && labels.reason === 'UNSUPPORTED') throw labels
+  return prepared
 }
 
 /**
- * Parses, completes and normalises a configuration, and validates nothing.
+ * Completes the configuration by what a version says, as Triton does while it loads one, and validates it.
+ *
+ * @throws ServeError with Triton's text: a failure of this version.
+ */
+export async function prepareVersion(
+  prepared: PreparedModel,
+  version: number,
+  o: PrepareOptions,
+): Promise<PreparedVersion> {
+  const { model } = prepared
+  const config = await completeVersion(prepared, version, o)
+  validateWhenRead(config, plainName(model.name))
+  return { model, config, labels: await readLabels(model, config.output) }
+}
+
+/** Completes and normalises the configuration of a version, and validates nothing. */
+export async function completeVersion(
+  prepared: PreparedModel,
+  version: number,
+  o: PrepareOptions,
+): Promise<ModelConfig> {
+  const { model, written } = prepared
+  const completed = await completeByEngine(prepared, version, o)
+  const isUnbatched = o.unbatched?.has(plainName(model.name)) === true
+  if (isUnbatched && written.max_batch_size === 0) refuseBatches(completed)
+  return await normalise(completed, o)
+}
+
+/**
+ * Parses, completes and normalises a configuration as far as no engine is asked, and validates nothing.
  *
  * @returns undefined for an ensemble.
  */
 export async function readConfig(
   model: RepositoryModel,
   o: PrepareOptions,
-): Promise<Pick<PreparedModel, 'config' | 'failure'> | undefined> {
+): Promise<PreparedModel | undefined> {
   if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
   const { configText, configPath } = model
   const given = configText === undefined ? undefined : parseModelConfig(configText, configPath)
   if (given !== undefined && isEnsembleConfig(given)) return undefined
-  const { completed, failure } = await complete(model, given, o)
-  const options = await toNormaliseOptions(completed, o.engines.get(completed.backend), o.devices)
-  return { config: normaliseModelConfig(completed, options), ...(failure && { failure }) }
+  const directoryName = plainName(model.name)
+  const isUnbatched = o.unbatched?.has(directoryName) === true
+  const defaultMaxBatchSize = isUnbatched ? 0 : o.defaultMaxBatchSize
+  // Versions that are not served are not looked at.
+  const wanted = chooseVersions(given?.version_policy, model.versions).at(-1) ?? model.versions[0]
+  const input = {
+    config: given,
+    directoryName,
+    configPath,
+    versionFiles: wanted === undefined ? [] : await listVersionNames(model, wanted),
+    autoComplete: o.autoComplete,
+    ...(defaultMaxBatchSize !== undefined && { defaultMaxBatchSize }),
+  }
+  const written = completeModelConfig(input)
+  return { model, input, written, config: await normalise(written, o) }
 }
 
 /**
- * The configuration with which a model would be loaded.
+ * The configuration with which the latest version of a model would be loaded.
  *
  * @returns undefined for an ensemble.
- * @throws ServeError as `prepareModel`, or with what no version can be loaded for.
+ * @throws ServeError as `prepareModel` and `prepareVersion`.
  */
 export async function completeConfigOf(
   model: RepositoryModel,
   o: PrepareOptions,
 ): Promise<ModelConfig | undefined> {
   const prepared = await prepareModel(model, o)
-  if (prepared?.failure !== undefined) throw prepared.failure
-  return prepared?.config
+  if (prepared === undefined) return undefined
+  const latest = chooseVersions(prepared.config.version_policy, model.versions).at(-1)
+  if (latest === undefined) return prepared.config
+  return (await prepareVersion(prepared, latest, o)).config
 }
 
-/** Triton asks the engine only while it loads a version: what the engine says then is a failure of the versions, not of the configuration. */
-async function complete(
-  model: RepositoryModel,
-  config: ModelConfig | undefined,
-  o: PrepareOptions,
-): Promise<{ readonly completed: ModelConfig; readonly failure?: ServeError }> {
-  const directoryName = plainName(model.name)
-  const isUnbatched = o.unbatched?.has(directoryName) === true
-  const defaultMaxBatchSize = isUnbatched ? 0 : o.defaultMaxBatchSize
-  const input = {
-    config,
-    directoryName,
-    configPath: model.configPath,
-    versionFiles: await listFirstVersion(model),
-    autoComplete: o.autoComplete,
-    ...(defaultMaxBatchSize !== undefined && { defaultMaxBatchSize }),
-  }
-  const completed = completeModelConfig(input)
-  try {
-    const whole = await completeByEngine(model, completed, { ...o, input })
-    if (isUnbatched && completed.max_batch_size === 0) refuseBatches(whole)
-    return { completed: whole }
-  } catch (error) {
-    return { completed, failure: ServeError.from(error) }
-  }
+async function normalise(config: ModelConfig, o: PrepareOptions): Promise<ModelConfig> {
+  const options = await toNormaliseOptions(config, o.engines.get(config.backend), o.devices)
+  return normaliseModelConfig(config, options)
 }
 
 /** A Python model may say another size than 0. @throws ServeError CONFIG_INVALID */
@@ -129,22 +159,26 @@ function refuseBatches({ name, max_batch_size: size }: ModelConfig): void {
   throw new ServeError('CONFIG_INVALID', text, { details: { model: name, field: 'maxBatchSize' } })
 }
 
+function mayComplete(config: ModelConfig, { autoComplete, engines }: PrepareOptions): boolean {
+  const engine = engines.get(config.backend)
+  if (!autoComplete || engine === undefined) return false
+  // Else only where the answer could be used: a model file may be large or broken.
+  return engine.complete !== undefined || config.input.length === 0 || config.output.length === 0
+}
+
 async function completeByEngine(
-  model: RepositoryModel,
-  config: ModelConfig,
-  o: PrepareOptions & { readonly input: CompletionInput },
+  { model, written: config, input }: PreparedModel,
+  version: number,
+  o: PrepareOptions,
 ): Promise<ModelConfig> {
   const { name, directory: modelDirectory } = model
   const engine = o.engines.get(config.backend)
-  const [version] = model.versions
-  if (!o.autoComplete || engine === undefined || version === undefined) return config
+  if (engine === undefined || !mayComplete(config, o)) return config
   if (engine.complete !== undefined) {
     const directory = versionDirectory(model, version)
     const source = { name, version, modelDirectory, versionDirectory: directory, config }
     return await engine.complete(source, { ...(o.signal && { signal: o.signal }) })
   }
-  // Only where the answer could be used: a model file may be large or broken.
-  if (config.input.length > 0 && config.output.length > 0) return config
   const file = await resolveModelFile(model, version, config.default_model_filename)
-  return completeModelConfig({ ...o.input, inspect: await engine.inspect(file) })
+  return completeModelConfig({ ...input, inspect: await engine.inspect(file) })
 }

@@ -81,7 +81,7 @@ export class StepBackend implements InferenceBackend {
       version: found.version.version,
       config: found.config,
       isDecoupled: isDecoupled(found.config),
-      labels: (output) => found.model.labels[output],
+      labels: (output) => (found.version.own ?? found.model).labels[output],
       execute: (request, sink, context) => this.#execute(found, request, sink, context),
     }
   }

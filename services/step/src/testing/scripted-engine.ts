@@ -191,9 +191,9 @@ export class ScriptedEngine implements Engine {
     this.backend = backend
   }
 
-  inspect(modelFile: string): Promise<ModelSignature & { readonly batchable: boolean }> {
-    return Promise.reject(new ServeError('MODEL_LOAD_FAILED', `no model in ${modelFile}`))
-  }
+  /** What models say of themselves, by their files: none does unless a test has it so. */
+  inspect = (modelFile: string): Promise<ModelSignature & { readonly batchable: boolean }> =>
+    Promise.reject(new ServeError('MODEL_LOAD_FAILED', `no model in ${modelFile}`))
 
   async load(source: ModelVersionSource, options: EngineOptions): Promise<LoadedModel> {
     this.#loading += 1
