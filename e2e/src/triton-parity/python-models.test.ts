@@ -136,6 +136,62 @@ const CASES: readonly Scripted[] = [
   },
 ]
 
+/** Says how many classes its version has, and finds it in the configuration that it gets. */
+const classes = (count: number): string => `class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config):
+        config.add_output({"name": "Z", "data_type": "TYPE_FP32", "dims": [${count}]})
+        return config
+
+    def initialize(self, args):
+        import json
+        outputs = json.loads(args["model_config"])["output"]
+        self.dims = [one["dims"] for one in outputs if one["name"] == "Z"]
+
+    def execute(self, requests):
+        return [response(self.dims) for _ in requests]
+`
+
+/** Two versions of a model that are served, and two of which the first is broken and not served. */
+function versionsCase(): Case {
+  const both = pythonFiles('py_both', classes(3))
+  const retrained = pythonFiles('py_retrained', classes(5))
+  const later = (name: string): string => pythonFiles(name, classes(5))[`${name}/1/model.py`] ?? ''
+  const calls = [
+    ['py_both', '2'],
+    ['py_both', ''],
+    ['py_both', '1'],
+    ['py_retrained', '1'],
+    ['py_retrained', ''],
+    ['py_retrained', '2'],
+  ].flatMap(([name = '', version]) => [
+    { rpc: 'ModelMetadata', requests: [{ name, version }] },
+    { rpc: 'ModelConfig', requests: [{ name, version }] },
+    {
+      rpc: 'ModelInfer',
+      requests: [{ ...requestOf(name, 1), model_version: version, outputs: [{ name: 'Y' }] }],
+    },
+  ])
+  return {
+    id: 'py_versions',
+    files: {
+      ...both,
+      'py_both/config.pbtxt': `${both['py_both/config.pbtxt']}version_policy { all { } }\n`,
+      'py_both/2/model.py': later('py_both'),
+      ...retrained,
+      'py_retrained/1/model.py': 'raise RuntimeError("broken")\n',
+      'py_retrained/2/model.py': later('py_retrained'),
+    },
+    calls: [
+      ...['py_both', 'py_retrained'].map((name) => ({
+        rpc: 'RepositoryModelLoad',
+        requests: [{ model_name: name }],
+      })),
+      ...calls,
+    ],
+  }
+}
+
 function caseOf({ code, isDecoupled = false, files = {} }: Scripted, index: number): Case {
   const name = `py_case_${index}`
   const loads = [...Object.keys(files), `${name}/`].map((path) => path.split('/')[0] ?? '')
@@ -193,6 +249,9 @@ await t.test('what Python models do is what they do in a real Triton', { skip },
       }
     })
   }
+  await t.test('each version says its own configuration', async (t) => {
+    t.same(await run(t, versionsCase()), [['[[5]]'], ['[[5]]']])
+  })
   await t.test(`${RANDOM_CASES} random models, seed ${SEED}`, async (t) => {
     for (let i = 0; i < RANDOM_CASES; i += 1) {
       const random = createRandom(SEED + i)

@@ -21,7 +21,6 @@ export { type ModelDirectory, type ScanOptions, scanRepositories } from './scan.
 export {
   digestVersion,
   isInside,
-  listFirstVersion,
   listVersionFiles,
   listVersionNames,
   resolveModelFile,

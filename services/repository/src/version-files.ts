@@ -43,12 +43,6 @@ export async function listVersionNames(
   return [...new Set(files.map((file) => file.name.replace(/\/.*/, '')))]
 }
 
-/** As `listVersionNames`, of the first version; none without one. */
-export async function listFirstVersion(model: RepositoryModel): Promise<readonly string[]> {
-  const [first] = model.versions
-  return first === undefined ? [] : await listVersionNames(model, first)
-}
-
 /**
  * The revision of a model version: SHA-256 over the configuration and, for every file that the version may read, its relative
  * name and contents: its own, and those beside the versions. Places, times and owners do not count, so copies of a version have

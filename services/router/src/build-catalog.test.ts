@@ -164,3 +164,39 @@ await t.test('an ensemble stays as it was until its successor fits its models', 
     numRuns: 300,
   })
 })
+
+function classes(count: number): ModelConfig {
+  return toConfig('m', oneToOne.replace(/(name: "Y".*dims:) -1/, `$1 ${count}`))
+}
+
+function overVersion(version: number, dims: number): EnsembleSource {
+  const text = chain('m').replace(/(name: "OUT".*dims:) -1/, `$1 ${dims}`)
+  const config = toConfig('e', text.replace('model_version: -1', `model_version: ${version}`))
+  return { name: 'e', config, labels: {}, versions: [{ version: 1, revision: 'e' }], reason: '' }
+}
+
+await t.test('a step that names a version has its outputs and labels', (t) => {
+  const ready = { state: 'READY' as const, reason: '' }
+  const own = { config: classes(3), labels: { Y: ['of 1'] } }
+  const model: ServedModel = {
+    name: 'm',
+    config: classes(5),
+    labels: { Y: ['of 2'] },
+    versions: [
+      { version: 1, revision: 'one', ...ready, own },
+      { version: 2, revision: 'two', ...ready },
+    ],
+    reason: '',
+  }
+  const found = (version: number, dims: number): unknown => {
+    const steps = [{ models: [model], order: 0 }]
+    const entry = buildCatalog(steps, [overVersion(version, dims)]).models.get('e')
+    return entry?.reason === '' ? entry.labels['OUT'] : entry?.reason
+  }
+  t.same(found(1, 3), ['of 1'])
+  t.same(found(2, 5), ['of 2'])
+  t.same(found(-1, 5), ['of 2'])
+  t.match(found(1, 5), /OUT/)
+  t.match(found(-1, 3), /OUT/)
+  t.end()
+})

@@ -359,11 +359,20 @@ function inheritLabels(
 ): Readonly<Record<string, readonly string[]>> {
   const labels: Record<string, readonly string[]> = { ...source.labels }
   for (const step of stepsOf(plan.config)) {
-    const made = entries.get(step.model_name)?.labels ?? {}
+    const made = labelsOf(entries.get(step.model_name), step.model_version)
     for (const [output, tensor] of Object.entries(step.output_map)) {
       const lines = made[output]
       if (lines !== undefined && labels[tensor] === undefined) labels[tensor] = lines
     }
   }
   return labels
+}
+
+/** Each version of a model may have other labels. */
+function labelsOf(
+  entry: CatalogModel | CatalogEnsemble | undefined,
+  version: number,
+): CatalogModel['labels'] {
+  const found = entry && findUsable(entry, version === -1 ? undefined : version)
+  return found?.revisions[0]?.labels ?? entry?.labels ?? {}
 }

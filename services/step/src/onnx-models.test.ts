@@ -1,5 +1,5 @@
 import { createEngines } from '@tutti/backends'
-import { buildAddModel } from '@tutti/backends/testing'
+import { buildAddModel, buildOnnx, identitySpec } from '@tutti/backends/testing'
 import { createLogger } from '@tutti/chassis'
 import type { NamedTensor } from '@tutti/tensor'
 import t from 'tap'
@@ -68,3 +68,33 @@ await t.test(
     t.equal(statistics?.executionCount, 2n, 'two batches of four')
   },
 )
+
+function classes(count: number) {
+  return { 'model.onnx': Buffer.from(buildOnnx(identitySpec('FP32', ['N', count]))) }
+}
+
+await t.test('each version of an ONNX model has the shape that its file says', async (t) => {
+  const all = 'backend: "onnxruntime" version_policy { all { } }'
+  const directory = t.testdir({
+    both: { 'config.pbtxt': all, 1: classes(3), 2: classes(5) },
+    moved: { 1: { 'model.pt': 'of another backend' }, 2: classes(5) },
+    retrained: { 1: { 'model.onnx': 'this is not a model' }, 2: classes(5) },
+  })
+  const step = await openTestStep([directory], { engines: createEngines() })
+  t.teardown(() => step.close())
+  const { models } = await step.control.describe()
+  const dims = models.map(({ name, config, versions }) => [
+    name,
+    ...versions.map(({ version, state, reason, own }) => [
+      version,
+      state,
+      reason,
+      (own?.config ?? config)?.output[0]?.dims,
+    ]),
+  ])
+  t.same(dims, [
+    ['both', [1, 'READY', '', [3]], [2, 'READY', '', [5]]],
+    ['moved', [2, 'READY', '', [5]]],
+    ['retrained', [2, 'READY', '', [5]]],
+  ])
+})

@@ -29,8 +29,8 @@ function toAccepted({ owner, modelName }: WantedInput, pod: ModelPod): AcceptedM
   if (config === undefined) return undefined
   const own = new Map(pod.model?.versions.map((one) => [one.version, one.own?.config]))
   const versions = readyVersionsOf(pod).map((one) => {
-    const config = own.get(one.version)
-    return config === undefined ? one : { ...one, config }
+    const other = own.get(one.version)
+    return other === undefined ? one : { ...one, config: other }
   })
   return { kind: 'Model', modelName, resource: { ...owner }, config, versions }
 }

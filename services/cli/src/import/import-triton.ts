@@ -3,13 +3,14 @@ import { join, resolve } from 'node:path'
 import { fromModelConfig, type Manifest, resourceNames } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
+  chooseVersions,
   emptyModelConfig,
   isEnsembleConfig,
   type ModelConfig,
   parseModelConfig,
   selectBackend,
 } from '@tutti/model-config'
-import { listFirstVersion, type RepositoryModel, scanRepositories } from '@tutti/repository'
+import { listVersionNames, type RepositoryModel, scanRepositories } from '@tutti/repository'
 
 export interface ImportedRepository {
   /** In the order of the repository. */
@@ -54,7 +55,8 @@ export async function importTriton(
     if (config === undefined) continue
     const folder = prefix === undefined ? undefined : `${prefix.replace(/\/+$/, '')}/${model.name}`
     await attempt(model, async () => {
-      const files = await listFirstVersion(model)
+      const latest = chooseVersions(config.version_policy, model.versions).at(-1)
+      const files = latest === undefined ? [] : await listVersionNames(model, latest)
       const manifest = fromModelConfig(config, {
         resourceName: nameOf(model.name),
         servedName: model.name,

@@ -37,7 +37,8 @@ export function findVersion<M extends ListedModel>(
   const { config } = model
   if (version === undefined) {
     const latest = model.versions.findLast((v) => v.state === 'READY')
-    if (latest !== undefined) return { model, config: latest.own?.config ?? config, version: latest }
+    if (latest !== undefined)
+      return { model, config: latest.own?.config ?? config, version: latest }
     throw notFound(`Request for unknown model: '${name}' has no available versions`, name)
   }
   const found = model.versions.find((v) => v.version === version)

@@ -72,17 +72,20 @@ await t.test('a version that is not served is not looked at', async (t) => {
   t.equal(inspected.length, 1)
 })
 
-await t.test('a version whose model cannot be read fails alone, and what is served stays', async (t) => {
-  const { step, engine, write, states } = await openLoaderRig(t, {
-    m: { 1: classes(3), 2: { f: 'broken' } },
-  })
-  inspectClasses(engine)
-  await write('m/config.pbtxt', `${BARE} version_policy { specific { versions: [ 1 ] } }`)
-  await step.models.load('m')
-  await write('m/config.pbtxt', ALL)
-  await t.rejects(step.models.load('m'), {
-    code: 'INVALID_ARGUMENT',
-    message: "load failed for model 'm': version 2 is at UNAVAILABLE state: Internal: broken;\n",
-  })
-  t.same(states(), ['1: READY', '2: UNAVAILABLE Internal: broken'])
-})
+await t.test(
+  'a version whose model cannot be read fails alone, and what is served stays',
+  async (t) => {
+    const { step, engine, write, states } = await openLoaderRig(t, {
+      m: { 1: classes(3), 2: { f: 'broken' } },
+    })
+    inspectClasses(engine)
+    await write('m/config.pbtxt', `${BARE} version_policy { specific { versions: [ 1 ] } }`)
+    await step.models.load('m')
+    await write('m/config.pbtxt', ALL)
+    await t.rejects(step.models.load('m'), {
+      code: 'INVALID_ARGUMENT',
+      message: "load failed for model 'm': version 2 is at UNAVAILABLE state: Internal: broken;\n",
+    })
+    t.same(states(), ['1: READY', '2: UNAVAILABLE Internal: broken'])
+  },
+)

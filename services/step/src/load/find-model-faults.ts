@@ -95,7 +95,9 @@ async function completedOf(
 ): Promise<ReadonlyMap<number, ModelConfig>> {
   const configs = new Map<number, ModelConfig>()
   for (const version of versions) {
-    const completed = await completeVersion(read, version, o).catch(ServeError.from)
+    const completed = await completeVersion(read, version, o).catch((error: unknown) =>
+      ServeError.from(error),
+    )
     if (completed instanceof ServeError) faults.push(completed)
     else configs.set(version, completed)
   }

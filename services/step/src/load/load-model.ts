@@ -112,7 +112,9 @@ async function prepareVersions(
 ): Promise<ReadonlyMap<number, PreparedVersion | ServeError>> {
   const read = new Map<number, PreparedVersion | ServeError>()
   for (const number of numbers) {
-    const one = await prepareVersion(prepared, number, settings).catch(ServeError.from)
+    const one = await prepareVersion(prepared, number, settings).catch((error: unknown) =>
+      ServeError.from(error),
+    )
     const same = [...read.values()].find((other) => isDeepStrictEqual(other, one))
     read.set(number, one instanceof ServeError ? one : (same ?? one))
   }

@@ -63,9 +63,13 @@ export async function prepareModel(
   const faults = faultsWhenRead(config, plainName(model.name))
   // The engine may say another batch size; each version is validated with its own.
   const isOpen = mayComplete(config, o)
-  const fault = faults.find(({ details }) => !isOpen || !/_batching$/.test(details.field ?? ''))
+  const fault = faults.find(
+    ({ details }) => !isOpen || details.field?.endsWith('_batching') !== true,
+  )
   if (fault !== undefined) throw fault
-  const labels = await readLabels(model, config.output).catch(ServeError.from)
+  const labels = await readLabels(model, config.output).catch((error: unknown) =>
+    ServeError.from(error),
+  )
   // A path that leads out is wrong whatever the files are.
   if (labels instanceof ServeError && labels.reason === 'UNSUPPORTED') throw labels
   return prepared
