@@ -30,7 +30,7 @@ await t.test('parameters stand behind a line break, as the JSON that the model g
   t.end()
 })
 
-await t.test('no parameter becomes longer than the escapes of JSON make it', (t) => {
+await t.test('no parameter becomes longer than the escapes of JSON make it', async (t) => {
   for (const unit of ['\u0001', '"', '\\', 'x', 'é', '\u2028']) {
     const value = unit.repeat(HALF_MEBIBYTE / Buffer.byteLength(unit))
     const json = jsonOf(new Map([['p', { kind: 'string', value }]]))
