@@ -1,4 +1,5 @@
 import { DESCRIPTOR, type FieldDescriptor, type ScalarType } from './descriptor.ts'
+import { NEWER } from './to-json-config.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
@@ -29,7 +30,8 @@ export function jsonConfigSchema(): Schema {
   return { ...refTo('ModelConfig'), definitions: Object.fromEntries(definitions) }
 }
 
-function isAlwaysThere({ type, repeated, map, oneof }: FieldDescriptor): boolean {
+function isAlwaysThere({ name, type, repeated, map, oneof }: FieldDescriptor): boolean {
+  if (NEWER.has(name)) return false
   return oneof === undefined && (type !== 'message' || repeated || map !== undefined)
 }
 

@@ -25,7 +25,7 @@ function toJsonField(field: FieldDescriptor, value: unknown): Json {
 }
 
 /** What a Triton 2.51 does not have is there only if it says something: clients compare configurations. */
-const NEWER: ReadonlySet<string> = new Set(['max_inflight_requests'])
+export const NEWER: ReadonlySet<string> = new Set(['max_inflight_requests'])
 
 function toJsonMessage(name: string, value: unknown): { readonly [key: string]: Json } {
   const record = new Map<string, unknown>(Object.entries(Object(value)))
