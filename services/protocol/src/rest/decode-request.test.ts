@@ -156,7 +156,7 @@ await t.test("data that does not fit is refused with Triton's text", async (t) =
     [
       'INT32',
       '[1]',
-      '[9223372036854775808]',
+      '[9223372036854777856]',
       'INTERNAL',
       `${parse}attempt to access JSON non-signed-integer as signed-integer`,
     ],

@@ -2,11 +2,11 @@ import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { jsonNeeds } from './json-heap.ts'
 
-t.setTimeout(120_000)
+t.setTimeout(600_000)
 
 /** Of a thread that has loaded the parser and nothing else. */
 const REST_BYTES = 48 * 2 ** 20
-const BYTES = 12 * 2 ** 20
+const BYTES = 6 * 2 ** 20
 
 const input = (datatype: string, count: number, data: string): string =>
   `{"inputs":[{"name":"x","datatype":"${datatype}","shape":[${count}],"data":[${data}]}]}`
