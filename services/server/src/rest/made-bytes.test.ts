@@ -9,7 +9,7 @@ function ones(count: number): string {
 }
 
 await t.test('tensors of JSON and parameters count with their body', async (t) => {
-  const admission = new Admission({ maxBytes: 2 ** 22 })
+  const admission = new Admission({ maxBytes: 2 ** 24 })
   const seen: number[] = []
   const backend = createRestBackend({
     infer: async function* (request) {
