@@ -8,7 +8,7 @@ import { differencesFrom, readCorpus, readKnown, writeKnown } from './corpus.ts'
 import { listByKind, writeReport } from './report.ts'
 import { startTuttiServer } from './servers.ts'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 const FEWEST_CASES = 2000
 /** `npm test` with it writes the list of known differences again, without those that are gone. */
