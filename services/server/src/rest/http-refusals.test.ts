@@ -96,3 +96,15 @@ await t.test('a refusal is not written into an answer that has begun', async (t)
   const got = await text(socket).catch((error: Error) => error.message)
   t.notMatch(got, 'no HTTP request')
 })
+
+await t.test('a tunnel whose client resets its connection at once harms nothing', async (t) => {
+  const port = await start(t)
+  for (let i = 0; i < 50; i += 1) {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    socket.write('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n')
+    socket.resetAndDestroy()
+    await once(socket, 'close')
+  }
+  t.match(await exchange(port, `${GET}Host: a\r\n\r\n`), /^HTTP\/1.1 200 /)
+})

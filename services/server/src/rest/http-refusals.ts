@@ -9,8 +9,11 @@ export function answerRefusals(server: Server, runner: RequestRunner): void {
   server.on('checkExpectation', (request, response) => {
     runner.reply(request, response, unknownExpectation(request.headers.expect))
   })
-  // Its socket is no longer Node's to read and to close.
-  server.on('connect', (_request, socket) => endWith(socket, methodNotAllowed([])))
+  // Its socket is no longer Node's to read, to close, and to hear errors of: one that is heard by none ends the process.
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => socket.destroy())
+    endWith(socket, methodNotAllowed([]))
+  })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const isLost = error.code === 'ECONNRESET' || !socket.writable
     if (isLost || runner.isAnswering(socket)) socket.destroy(error)
