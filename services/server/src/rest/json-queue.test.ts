@@ -1,17 +1,20 @@
 import { ok } from 'node:assert/strict'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { JsonQueue } from './json-queue.ts'
 
 const MEBIBYTE = 2 ** 20
+const { signal: never } = new AbortController()
 
 /** A queue of work that ends when it is told to, and the order in which it began. */
 function scene() {
   const queue = new JsonQueue()
   const begun: string[] = []
   const running: (() => void)[] = []
-  const add = (name: string, connection: string, bytes: number): void => {
-    void queue.run({ connection, bytes }, async () => {
+  const add = (name: string, connection: string, bytes: number, signal = never): void => {
+    void queue.run({ connection, bytes, signal }, async () => {
       begun.push(name)
       await new Promise<void>((resolve) => running.push(resolve))
     })
@@ -53,13 +56,55 @@ await t.test('one connection keeps others waiting for one body', async (t) => {
 
 await t.test('what fails lets the next begin', async (t) => {
   const queue = new JsonQueue()
-  const failed = queue.run({ connection: 'a', bytes: 1 }, async () => {
+  const turn = { connection: 'a', bytes: 1, signal: never }
+  const failed = queue.run(turn, async () => {
     throw new Error('no')
   })
-  const next = queue.run({ connection: 'a', bytes: 1 }, async () => 7)
+  const next = queue.run(turn, async () => 7)
   await t.rejects(failed, { message: 'no' })
   t.equal(await next, 7)
 })
+
+await t.test('a body whose caller leaves while it waits is not kept', async (t) => {
+  const { begun, add, endOne } = scene()
+  const queue = new JsonQueue()
+  const first = Promise.withResolvers<void>()
+  void queue.run({ connection: 'a', bytes: 1, signal: never }, () => first.promise)
+  const bodies = new Set<WeakRef<object>>()
+  const keep = (connection: string): AbortController => {
+    const caller = new AbortController()
+    const held = { bytes: Buffer.alloc(1) }
+    bodies.add(new WeakRef(held))
+    void queue.run({ connection, bytes: 1, signal: caller.signal }, async () => held)
+    return caller
+  }
+  for (const connection of ['a', 'b', 'b', 'c']) keep(connection).abort()
+  t.ok(await isFreed(bodies), 'nothing holds them')
+  first.resolve()
+
+  const [one, other] = [new AbortController(), new AbortController()]
+  add('runs', 'a', MEBIBYTE)
+  add('left', 'b', MEBIBYTE, one.signal)
+  add('next', 'b', MEBIBYTE)
+  add('also left', 'b', MEBIBYTE, other.signal)
+  one.abort()
+  other.abort()
+  for (let i = 0; i < 3; i += 1) await endOne()
+  t.same(begun, ['runs', 'next'])
+})
+
+/** Collects garbage until nothing is left, or that changes nothing. */
+async function isFreed(held: ReadonlySet<WeakRef<object>>): Promise<boolean> {
+  setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  for (let i = 0; i < 10; i += 1) {
+    // What a turn has seen stays until its end.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (typeof collect === 'function') collect()
+    if ([...held].every((one) => one.deref() === undefined)) return true
+  }
+  return false
+}
 
 const body = fc.record({
   connection: fc.constantFrom('a', 'b', 'c', 'd'),

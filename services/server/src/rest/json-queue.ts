@@ -1,11 +1,15 @@
+import type { CancelSignal } from '@tutti/errors'
+
 /** A body lets smaller ones pass that come later, until they have so many times its bytes: large ones wait, but not for ever. */
 const PASSED_TIMES = 8
 
-/** Whose body is to be parsed. */
+/** A body that is to be parsed. */
 export interface JsonTurn {
   /** The name of its connection. */
   readonly connection: string
   readonly bytes: number
+  /** Aborts when its caller has left. */
+  readonly signal: CancelSignal
 }
 
 interface Job extends JsonTurn {
@@ -25,21 +29,32 @@ export class JsonQueue {
   #parsedBytes = 0
   #isBusy = false
 
-  /** Does the work when its turn comes. */
+  /** Does the work when its turn comes. @returns a promise that never settles if the caller leaves before that. */
   run<T>(turn: JsonTurn, work: () => Promise<T>): Promise<T> {
     const { promise, resolve } = Promise.withResolvers<T>()
+    const drop = (): void => this.#drop(job)
     const start = async (): Promise<void> => {
+      turn.signal.removeEventListener('abort', drop)
       const done = work()
       resolve(done)
       await done.catch(() => {
-        // Whoever asked hears of it.
+        // The caller hears of it.
       })
     }
+    const job: Job = { ...turn, place: this.#placeOf(turn), start }
+    turn.signal.addEventListener('abort', drop, { once: true })
     const own = this.#waiting.get(turn.connection) ?? []
-    own.push({ ...turn, place: this.#placeOf(turn), start })
+    own.push(job)
     this.#waiting.set(turn.connection, own)
     void this.#next()
     return promise
+  }
+
+  /** Forgets a body that waits: its call is over and counts it no more, and it would be held until its turn. */
+  #drop(job: Job): void {
+    const own = this.#waiting.get(job.connection) ?? []
+    if (own[0] === job) this.#free(job.connection)
+    else own.splice(own.indexOf(job), 1)
   }
 
   async #next(): Promise<void> {

@@ -80,10 +80,9 @@ export class JsonThread {
     if (signal.aborted) throw signal.reason
     const bytes = jsonBytes(source)
     if (bytes <= MAX_LOOP_JSON_BYTES) return BODY_PARSERS[kind](source)
-    const parsed = this.#queue.run({ connection, bytes }, async () => {
-      if (signal.aborted) throw signal.reason
-      return this.#ask({ kind, source: withoutConfig(source) }, caller)
-    })
+    const parsed = this.#queue.run({ connection, bytes, signal }, () =>
+      this.#ask({ kind, source: withoutConfig(source) }, caller),
+    )
     return raceSignal(parsed, signal)
   }
 
