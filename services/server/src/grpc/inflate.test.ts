@@ -128,6 +128,43 @@ await t.test('a message is whole whatever size its end tells', async (t) => {
   }
 })
 
+/** Bytes that one turn of the loop copies from buffer to buffer at most, while an action goes on. */
+async function mostCopied(t: Test, action: () => Promise<unknown>): Promise<number> {
+  const { copy } = Buffer.prototype
+  let most = 0
+  let inTurn = 0
+  let turning = setImmediate(function turn() {
+    inTurn = 0
+    turning = setImmediate(turn)
+  })
+  Buffer.prototype.copy = function (...args: Parameters<typeof copy>) {
+    const copied = copy.apply(this, args)
+    inTurn += copied
+    most = Math.max(most, inTurn)
+    return copied
+  }
+  t.teardown(() => {
+    Buffer.prototype.copy = copy
+    clearImmediate(turning)
+  })
+  await action()
+  return most
+}
+
+await t.test('a size that is a lie has little copied in one turn', async (t) => {
+  const packed = gzipSync(Buffer.alloc(32 * MEBIBYTE))
+  const lie = Buffer.from(packed)
+  lie.writeUInt32LE(24 * MEBIBYTE, lie.byteLength - 4)
+  const options = { encoding: 'gzip', maxBytes: 128 * MEBIBYTE, charge: () => {} }
+  // The size that stands at the end is that of the last part.
+  for (const message of [lie, Buffer.concat([packed, packed]), packed.subarray(0, -1)]) {
+    // What does not have the size that it tells fails, but only in the end.
+    const most = await mostCopied(t, () => inflateMessage(message, options).catch(() => {}))
+    t.ok(most > 0)
+    t.ok(most <= 5 * MEBIBYTE, `${most} bytes in one turn`)
+  }
+})
+
 await t.test('a small message does not hold the memory of its decoder', async (t) => {
   const packed = gzipSync(Buffer.alloc(10))
   const options = { encoding: 'gzip', maxBytes: MEBIBYTE, charge: () => {} }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGunzip, createInflate } from 'node:zlib'
 import { ServeError } from '@tutti/errors'
 
@@ -8,6 +9,8 @@ const DECODERS = new Map([
 
 /** Few pieces of a large message, and little that is inflated and not charged yet. */
 const PIECE_BYTES = 64 * 1024
+/** Bytes that are copied in one turn of the loop, which takes some milliseconds: new memory is slow. */
+const TURN_BYTES = 4 * 2 ** 20
 /** The end of a gzip file, which says how many bytes it holds (RFC 1952). */
 const SIZE_BYTES = 4
 /** Bytes that one compressed byte becomes at most (deflate, https://zlib.net/zlib_tech.html). */
@@ -45,7 +48,7 @@ export async function inflateMessage(message: Buffer, o: InflateOptions): Promis
       const end = got + piece.byteLength
       if (end > maxBytes) throw tooLarge(maxBytes)
       charge(piece.byteLength)
-      if (end > out.byteLength) out = grown(out, got, Math.min(2 * end, maxBytes))
+      if (end > out.byteLength) out = await grown(out, got, Math.min(2 * end, maxBytes))
       piece.copy(out, got)
       got = end
     }
@@ -57,7 +60,7 @@ export async function inflateMessage(message: Buffer, o: InflateOptions): Promis
       cause: error,
     })
   }
-  return out.byteLength > 2 * got ? grown(out, got, got) : out.subarray(0, got)
+  return out.byteLength > 2 * got ? await grown(out, got, got) : out.subarray(0, got)
 }
 
 /** What the message says of itself, as far as it can be true. The result is right even where it is not. */
@@ -67,10 +70,14 @@ function likelySize(message: Buffer, encoding: string): number {
   return Math.min(message.readUInt32LE(byteLength - SIZE_BYTES), byteLength * MOST_PER_BYTE)
 }
 
-function grown(bytes: Buffer, used: number, sizeBytes: number): Buffer {
-  const larger = Buffer.allocUnsafe(sizeBytes)
-  bytes.copy(larger, 0, 0, used)
-  return larger
+/** A size that is a lie has as much copied as it told, so the copy is cut up. */
+async function grown(bytes: Buffer, used: number, sizeBytes: number): Promise<Buffer> {
+  const other = Buffer.allocUnsafe(sizeBytes)
+  for (let at = 0; at < used; at += TURN_BYTES) {
+    if (at > 0) await nextTurn()
+    bytes.copy(other, at, at, Math.min(at + TURN_BYTES, used))
+  }
+  return other
 }
 
 function decoderOf(encoding: string) {

@@ -44,12 +44,12 @@ await t.test('a size that is only announced takes no memory', async (t) => {
   t.equal(held.length, 1000)
 })
 
-await t.test('a large message gets all its memory with an eighth of it', async (t) => {
-  const arriving = new ArrivingBytes(2 ** 23)
-  for (let i = 0; i < 8; i++) arriving.add(Buffer.alloc(2 ** 17))
+await t.test('a large message gets all its memory with a sixteenth of it', async (t) => {
+  const arriving = new ArrivingBytes(2 ** 24)
+  for (let i = 0; i < 16; i++) arriving.add(Buffer.alloc(2 ** 16))
   t.equal(arriving.bytes.buffer.byteLength, 2 ** 20)
   arriving.add(Buffer.alloc(1))
-  t.equal(arriving.bytes.buffer.byteLength, 2 ** 23)
+  t.equal(arriving.bytes.buffer.byteLength, 2 ** 24)
 })
 
 await t.test('a million pieces of one byte cost no more than their bytes', async (t) => {
@@ -58,5 +58,20 @@ await t.test('a million pieces of one byte cost no more than their bytes', async
     for (let at = 0; at < 1_000_000; at++) arriving.add(Buffer.of(at % 251))
     t.ok(arriving.bytes.every((byte, at) => byte === at % 251))
     t.ok(arriving.bytes.buffer.byteLength <= 2_000_000)
+  }
+})
+
+await t.test('little of a large one is copied at once, announced or not', async (t) => {
+  const piece = Buffer.alloc(2 ** 16)
+  for (const announced of [undefined, 2 ** 28]) {
+    const arriving = new ArrivingBytes(announced)
+    let copied = 0
+    for (let got = 0; got < 2 ** 28; got += piece.byteLength) {
+      const { buffer } = arriving.bytes
+      arriving.add(piece)
+      if (arriving.bytes.buffer !== buffer) copied = Math.max(copied, got)
+    }
+    t.ok(copied > 0)
+    t.ok(copied < 34 * 2 ** 20, `${copied} bytes were copied at once, announced: ${announced}`)
   }
 })

@@ -3,12 +3,12 @@ import { takeMemory } from '@tutti/http2'
 /** A message up to this size gets its memory when a small part of it is there. */
 const LARGE_BYTES = 2 ** 20
 const BEGUN_PART = 1 / 64
-/** So much of a larger one must be there before it gets all its memory: who only announces one gets none. */
-const LARGE_BEGUN_PART = 1 / 8
+/** So much of a larger one must be there before it gets all its memory: who only announces one gets none. Of 256 MiB some 32 are copied at once. */
+const LARGE_BEGUN_PART = 1 / 16
 
 /**
  * A message or body that is put together as its pieces come, in memory of its own. Each byte is copied once, those of the first
- * eighth of a large one twice: so nothing keeps the reads that it came with, and its end is no more work than another piece.
+ * part of a large one twice: so nothing keeps the reads that it came with, and its end is no more work than another piece.
  */
 export class ArrivingBytes {
   readonly #sizeBytes: number
@@ -45,9 +45,8 @@ export class ArrivingBytes {
 
   #grow(wanted: number): void {
     const begun = Math.max(Math.min(wanted / BEGUN_PART, LARGE_BYTES), wanted / LARGE_BEGUN_PART)
-    const sizeBytes = Number.isFinite(this.#sizeBytes)
-      ? Math.min(this.#sizeBytes, begun)
-      : 2 * wanted
+    const isSmall = wanted <= LARGE_BYTES && !Number.isFinite(this.#sizeBytes)
+    const sizeBytes = isSmall ? 2 * wanted : Math.min(this.#sizeBytes, begun)
     const larger = takeMemory(sizeBytes)
     larger.set(this.bytes)
     this.#bytes = larger
