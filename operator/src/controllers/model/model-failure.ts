@@ -53,15 +53,21 @@ function hasFailed({ metadata, status }: PodState): boolean {
 
 function failureOf(modelPod: ModelPod, events: readonly Event[] = []): Failure | undefined {
   const { pod, model } = modelPod
+  const main = mainStatusOf(pod)
   // A process that answers loads its model as long as it says no other.
-  const isLoading = model !== undefined && mainStatusOf(pod)?.state?.running !== undefined
-  const telling = isLoading ? events.filter(isOfLife) : events
+  const isLoading = model !== undefined && main?.state?.running !== undefined
+  const telling = isLoading ? events.filter((event) => hasEnded(event, main)) : events
   return failureOfPod(pod, FETCH_REASONS, telling) ?? ofLoad(modelPod)
 }
 
-/** A probe that ends its container. */
-function isOfLife({ reason, note = '' }: Event): boolean {
-  return reason === 'Unhealthy' && !note.startsWith('Readiness probe')
+/** Whether the event is of a probe that has ended the container, or will: the startup probe fails until a model is loaded. */
+function hasEnded(
+  { reason, note = '' }: Event,
+  { restartCount }: { readonly restartCount?: number | undefined },
+): boolean {
+  if (reason !== 'Unhealthy') return false
+  if (note.startsWith('Startup probe')) return (restartCount ?? 0) > 0
+  return !note.startsWith('Readiness probe')
 }
 
 /** The model's own error, while the process lives: it may be ready without the model. */
