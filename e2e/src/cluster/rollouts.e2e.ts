@@ -30,7 +30,7 @@ const STEPS = { first: 'tutti.dev/model=first', second: 'tutti.dev/model=second'
 const ROUTERS = 'app.kubernetes.io/component=router'
 /** Another chart to upgrade from, and the tag of its images, which are loaded: e2e/cluster/README.md. */
 const { TUTTI_EARLIER_CHART: otherChart, TUTTI_EARLIER_TAG: earlierTag = VERSION } = process.env
-const imagesOf = (tag: string): readonly string[] =>
+const imagesOf = (tag: string): string[] =>
   ['operator', 'router', 'step'].map((name) => `--set=${name}.image.tag=${tag}`)
 /** An error that says: it was not done, try again. 502 is the ingress controller's, whose server has gone. */
 const RETRIABLE = /^(gRPC UNAVAILABLE|REST (502|503)): /
@@ -56,20 +56,25 @@ const isOn =
 const uidsOf = (pods: readonly PlainObject[]): readonly string[] =>
   pods.map(({ metadata }) => String(metadata['uid'])).toSorted()
 
-/** The operator of now under a chart that does not know Router: its CRD, as Helm takes it over, and the rights. */
-async function prepareForRouters(t: Test): Promise<void> {
-  const crd: PlainObject = parse(await readFile(`${ROOT}crds/tutti.dev_routers.yaml`, 'utf8'))
-  const labels = { 'app.kubernetes.io/managed-by': 'Helm' }
-  const annotations = {
-    'meta.helm.sh/release-name': 'tutti',
-    'meta.helm.sh/release-namespace': SYSTEM,
+/** The operator of now under a chart that knows other fields, and no Router: its CRDs, as Helm takes them over, and the rights. */
+async function prepareForEarlier(t: Test): Promise<void> {
+  const metadata = {
+    labels: { 'app.kubernetes.io/managed-by': 'Helm' },
+    annotations: {
+      'meta.helm.sh/release-name': 'tutti',
+      'meta.helm.sh/release-namespace': SYSTEM,
+    },
   }
+  const crds = ['models', 'ensembles', 'routers'].map(async (plural) => {
+    const crd: PlainObject = parse(await readFile(`${ROOT}crds/tutti.dev_${plural}.yaml`, 'utf8'))
+    return { ...crd, metadata: { ...crd['metadata'], ...metadata } }
+  })
   const name = 'tutti-test-routers'
   const rbac = 'rbac.authorization.k8s.io'
   const ofRole = { apiVersion: `${rbac}/v1`, metadata: { name } }
   const resources = ['routers', 'routers/status', 'routers/finalizers']
   await apply(
-    { ...crd, metadata: { ...crd['metadata'], labels, annotations } },
+    ...(await Promise.all(crds)),
     {
       ...ofRole,
       kind: 'ClusterRole',
@@ -124,8 +129,12 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await edge.createSecret(SPACE)
-  if (otherChart === undefined) await prepareForRouters(t)
-  await install({ chart: otherChart ?? EARLIER_CHART, flags: imagesOf(earlierTag) })
+  const earlierFlags = imagesOf(earlierTag)
+  if (otherChart === undefined) {
+    await prepareForEarlier(t)
+    earlierFlags.push('--set=crds.enabled=false')
+  }
+  await install({ chart: otherChart ?? EARLIER_CHART, flags: earlierFlags })
   await apply(
     adder('first', 'plus-one'),
     adder('second', 'plus-one'),
