@@ -29,8 +29,9 @@ export function watchRates({ clock, admission, bytesPerSecond, windowMs }: RateW
   if (bytesPerSecond === 0) return () => {}
   let seen = new WeakMap<AdmissionTicket, Seen>()
   const check = (ticket: AdmissionTicket, atMs: number): void => {
-    const { call, waits } = ticket
-    if (call === undefined) return
+    const { call, waits, waitingBytes } = ticket
+    // It may have ended with another ticket of its call.
+    if (call === undefined || waitingBytes === 0) return
     const { movedBytes } = call
     const last = seen.get(ticket)
     const elapsedMs = atMs - (last?.atMs ?? atMs)
@@ -43,7 +44,7 @@ export function watchRates({ clock, admission, bytesPerSecond, windowMs }: RateW
   }
   const checkAll = (): void => {
     const now = clock.now()
-    // Whoever was slow before has harmed nobody.
+    // There was room for those that were slow before.
     if (2 * admission.bytes <= admission.bounds.maxBytes) seen = new WeakMap()
     else {
       // To end one may end others of the line.

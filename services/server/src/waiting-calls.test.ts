@@ -13,6 +13,8 @@ class Call implements WaitingCall {
   movedBytes = 0
   error: ServeError | undefined
   readonly ticket: AdmissionTicket
+  /** Further ones of the same call. */
+  readonly others: AdmissionTicket[] = []
 
   constructor(ticket: AdmissionTicket) {
     this.ticket = ticket.belongTo(this)
@@ -20,7 +22,7 @@ class Call implements WaitingCall {
 
   endWaiting(error: ServeError): void {
     this.error = error
-    this.ticket.close()
+    for (const ticket of [this.ticket, ...this.others]) ticket.close()
   }
 
   get reason(): string | undefined {
@@ -226,6 +228,21 @@ await t.test(
     t.end()
   },
 )
+
+await t.test('a slow call ends once, whatever it waits with', (t) => {
+  const clock = createManualClock()
+  const admission = new Admission({ maxBytes: 1000, maxWaitingBytes: 900 })
+  t.teardown(watchRates({ clock, admission, bytesPerSecond: 16_384, windowMs: 10_000 }))
+  const call = open(admission)
+  const unread = call.ticket.another()
+  call.others.push(unread)
+  call.ticket.charge(300)
+  unread.charge(300)
+  clock.advance(60_000)
+  t.equal(call.reason, 'OVERLOADED')
+  t.same(endedBy(admission), { rate: 1 })
+  t.end()
+})
 
 await t.test(
   'whatever calls do, no bound is passed, and no call ends that waits for us',

@@ -1,9 +1,12 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
-import { unsentBytes } from '../taken-bytes.ts'
+import { takenBytes, unsentBytes } from '../taken-bytes.ts'
 
 /** How long a socket may take none of what was given to it, once a call on it was cut off. */
 const STUCK_MS = 10_000
+
+/** Sockets that are looked at again: a client may have very many calls cut off. */
+const WATCHED = new WeakSet<Socket>()
 
 /**
  * Ends a connection whose client reads nothing at all: what was given to its socket keeps the memory of answers, also of those that
@@ -14,10 +17,13 @@ export function endIfStuck(o: {
   readonly clock: Pick<Clock, 'setTimer'>
 }): void {
   const { socket, clock } = o
-  const before = unsentBytes(socket)
-  if (before === 0) return
+  if (unsentBytes(socket) === 0 || WATCHED.has(socket)) return
+  WATCHED.add(socket)
+  const before = takenBytes(socket)
   const stopTimer = clock.setTimer(STUCK_MS, () => {
-    if (unsentBytes(socket) === before) socket.destroy()
+    WATCHED.delete(socket)
+    socket.off('close', stopTimer)
+    if (unsentBytes(socket) > 0 && takenBytes(socket) === before) socket.destroy()
   })
   socket.once('close', stopTimer)
 }
