@@ -29,8 +29,10 @@ export type RunEvent =
   | {
       readonly type: 'StepFailed'
       readonly execution: number
-      /** Of the last attempt: the run knows of no other. */
+      /** That of the last attempt: the run knows of no other. */
       readonly error: ServeError
+      /** True if it goes on all the same, because a response of it was refused. It is cancelled with the run. */
+      readonly isRunning?: boolean
     }
   | { readonly type: 'Cancelled'; readonly error: ServeError }
 

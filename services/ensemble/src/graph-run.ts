@@ -18,6 +18,7 @@ import { overrideSequence } from './sequence-context.ts'
 import { applyReshape } from './shape-conversion.ts'
 
 type Responded = Extract<RunEvent, { type: 'StepResponded' }>
+type Failed = Extract<RunEvent, { type: 'StepFailed' }>
 
 /**
  * Makes the state machine of one ensemble request.
@@ -73,7 +74,7 @@ class GraphRun implements EnsembleRun {
 
   on(event: RunEvent): readonly RunAction[] {
     if (event.type === 'StepResponded') this.#responded(event)
-    else if (event.type === 'StepFailed') this.#stepFailed(event.execution, event.error)
+    else if (event.type === 'StepFailed') this.#stepFailed(event)
     else this.#fail(endOf(this.#plan, event.error))
     return this.#take()
   }
@@ -216,10 +217,10 @@ class GraphRun implements EnsembleRun {
     for (const { tensor } of outputs) useTensor(iteration, tensor, this.#actions)
   }
 
-  #stepFailed(number: number, error: ServeError): void {
+  #stepFailed({ execution: number, error, isRunning = false }: Failed): void {
     const execution = this.#executions.get(number)
     if (execution === undefined) return
-    this.#executions.delete(number)
+    if (!isRunning) this.#executions.delete(number)
     this.#executionFailed(execution, error)
   }
 

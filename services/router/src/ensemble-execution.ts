@@ -230,8 +230,9 @@ class EnsembleExecution {
     let outputs: Map<string, TensorEntry>
     try {
       outputs = this.#hold(response.outputs, response.retain)
-    } catch (error) {
-      return this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      return this.#dispatch({ type: 'StepFailed', execution, error, isRunning: !final })
     }
     this.#dispatch({ type: 'StepResponded', execution, index, final, outputs, parameters })
   }

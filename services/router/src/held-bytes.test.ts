@@ -156,3 +156,25 @@ await t.test('a request whose tensors go over the bound is refused as overload',
     t.equal(memory.bytes, 0)
   }
 })
+
+await t.test('a step that goes on once its tensors are over the bound is cancelled', async (t) => {
+  const cancelled = Promise.withResolvers<void>()
+  const many: ScriptedModel = {
+    config: `${oneToOne} model_transaction_policy { decoupled: true }`,
+    stream: async (sink, signal) => {
+      signal.addEventListener('abort', () => cancelled.resolve(), { once: true })
+      const outputs = [floats('Y', values)]
+      for (let index = 0; index < 3; index += 1)
+        sink.send({ index, final: false, outputs, parameters: new Map() })
+      await cancelled.promise
+      const error = ServeError.from(signal.reason)
+      sink.send({ index: 3, final: true, outputs: [], parameters: new Map(), error })
+    },
+  }
+  const { router } = await scriptedRouter({ models: { many }, ensembles: { e: chain('many') } })
+  const memory = new Pool(0.5 * LARGE)
+  const answered = responsesTo(router.resolve('e', ''), request('IN'), { ...quiet, memory })
+  t.match(await failure(answered), { reason: 'OVERLOADED', details: { model: 'many' } })
+  await cancelled.promise
+  t.equal(memory.bytes, 0)
+})
