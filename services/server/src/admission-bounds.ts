@@ -36,6 +36,9 @@ export function compileBounds(given: GivenBounds): AdmissionBounds {
 
 export const ADMISSION_DEFAULTS: AdmissionBounds = compileBounds({})
 
+/** Bytes of one call without tensors and files, over both protocols: what is above this is no request that we know. */
+export const MAX_CONTROL_BYTES = 2 ** 16
+
 /** The part of the bounds that requests from outside get at most, so that they never lock out those from inside. */
 const OUTSIDE_SHARE = 0.75
 

@@ -42,8 +42,9 @@ export const HEADER_BYTES = 24
 /** u8 datatype, u8 rank, u8 place, u8, u32 bytes of the name, u64 offset in the arena, u64 bytes; then the dims and the name. */
 const TENSOR_BYTES = 24
 const RESULT_BYTES = 32
-/** u8 kind, u8 flags, u16 tensors, u32 bytes of their records, u32 bytes of JSON. */
+/** u64 nanoseconds of the request's inputs, u64 nanoseconds of the outputs; a response follows. */
 const SENT_BYTES = 16
+/** u8 kind, u8 flags, u16 tensors, u32 bytes of their records, u32 bytes of JSON. */
 const RESPONSE_BYTES = 12
 const MOST_U16 = 65_535
 const HIGH = 2 ** 32

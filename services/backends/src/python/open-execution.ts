@@ -1,5 +1,11 @@
 import { ServeError } from '@tutti/errors'
-import type { Parameters, StepRequest, StepResponse, StepTimes } from '@tutti/tensor'
+import {
+  NO_TIMES,
+  type Parameters,
+  type StepRequest,
+  type StepResponse,
+  type StepTimes,
+} from '@tutti/tensor'
 import type { EngineRequest, ExecutionTimes } from '../engine.ts'
 import type { ArenaPart } from './arena.ts'
 
@@ -183,13 +189,6 @@ export class OpenExecution {
   }
 }
 
-const NO_TIMES: StepTimes = {
-  queueNs: 0,
-  computeInputNs: 0,
-  computeInferNs: 0,
-  computeOutputNs: 0,
-  transferNs: 0,
-}
 const EMPTY: ResponseContent = { outputs: [], parameters: NO_PARAMETERS }
 /** The model sent a response without the final flag, and returned another one. The text is Triton's. */
 const TWO_RESPONSES: ResponseContent = {

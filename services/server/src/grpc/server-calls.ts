@@ -3,7 +3,7 @@ import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { ServerStream } from '@tutti/http2'
 import { Admission } from '../admission.ts'
-import { compileBounds } from '../admission-bounds.ts'
+import { compileBounds, MAX_CONTROL_BYTES } from '../admission-bounds.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { STEPS_HEADER, tellSteps } from '../request/tell-steps.ts'
 import { readTrace } from '../request/trace-headers.ts'
@@ -15,9 +15,7 @@ import { type Method, unknownMethod } from './method.ts'
 import { type Pool, ServerCall } from './server-call.ts'
 import { endLongestWaiting, findLongestWaiting, MAX_WAITING } from './waiting-calls.ts'
 
-/** Of one call without tensors and files: what is above this is no request that we know. */
-export const MAX_CONTROL_BYTES = 2 ** 16
-/** Of all such calls of a listener, which must work under overload too. */
+/** Bounds of all calls of a listener without tensors and files, which must work under overload too. */
 export const CONTROL_BOUNDS = compileBounds({
   maxRequests: 4096,
   maxBytes: 2 ** 25,

@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
+import { MAX_CONTROL_BYTES } from '../admission-bounds.ts'
 import { openTestServer } from '../testing/index.ts'
 import { connectRaw, frame, handled, open, SERVICE, statusOf } from '../testing/raw-calls.ts'
-import { CONTROL_BOUNDS, MAX_CONTROL_BYTES } from './server-calls.ts'
+import { CONTROL_BOUNDS } from './server-calls.ts'
 
 t.setTimeout(120_000)
 
