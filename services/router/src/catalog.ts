@@ -79,6 +79,9 @@ export interface Catalog {
   readonly models: ReadonlyMap<string, CatalogModel | CatalogEnsemble>
 }
 
+/** The models and ensembles of a catalog that is being built, by name. */
+export type CatalogEntries = Map<string, CatalogModel | CatalogEnsemble>
+
 export const EMPTY_CATALOG: Catalog = { models: new Map() }
 
 /** A READY version of a catalog entry, as requests use it. */

@@ -1,0 +1,114 @@
+import { findDependencies, orderEnsembles } from '@tutti/ensemble'
+import type { ModelConfig } from '@tutti/model-config'
+import type { CatalogEnsemble, CatalogEntries } from './catalog.ts'
+import { type Before, invalid, planned, refused, unloaded } from './ensemble-entry.ts'
+import type { EnsembleSource } from './ensemble-source.ts'
+import { remembered } from './remembered.ts'
+
+/** Puts the ensembles into the entries, which have the models already, those first that others are composed of. */
+export function addEnsembles(
+  entries: CatalogEntries,
+  sources: readonly EnsembleSource[],
+  o: Before,
+): void {
+  const ordered = orderSources(sources)
+  const { order, byName } = ordered
+  const open = new Set(byName.keys())
+  const add = (name: string): void => {
+    const source = byName.get(name)
+    if (source === undefined || !open.delete(name)) return
+    // What cannot be read is not known to be an ensemble.
+    if (source.isUnreadable === true && entries.get(name)?.kind === 'model') return
+    const before = o.previous.models.get(name)
+    const known = before?.kind === 'ensemble' ? before : undefined
+    const wanted = wantedOf(source, known, ordered)
+    const composing = composingOf(wanted)
+    // What was served may contain ensembles that its successor does not.
+    composing.forEach(add)
+    const { served, cycle } = wanted
+    const former = served === source ? undefined : served
+    const models = composing.map((model) => entries.get(model))
+    const from = [source, o.takesDown, former, cycle, ...models]
+    entries.set(
+      name,
+      remembered(known, from, () => toEntry(entries, wanted, o)),
+    )
+  }
+  const last = new Set(order)
+  for (const { name } of sources) if (!last.has(name)) add(name)
+  for (const name of order) add(name)
+}
+
+interface Wanted {
+  readonly source: EnsembleSource
+  /** What was served last; the source itself if that is it. */
+  readonly served: EnsembleSource | undefined
+  /** Why it cannot be planned. */
+  readonly cycle: string | undefined
+  /** Absent if it cannot be planned. */
+  readonly config: ModelConfig | undefined
+}
+
+function wantedOf(
+  source: EnsembleSource,
+  known: CatalogEnsemble | undefined,
+  { cycles, usable }: Ordered,
+): Wanted {
+  const { name, isUnloaded } = source
+  const served = isUnloaded === true ? undefined : known?.source
+  const cycle = cycles.get(name)?.message
+  // One that is served was on no cycle: a new source of another one made it.
+  const isUsable = cycle === undefined || served === source
+  return { source, served, cycle, config: isUsable ? usable.get(name) : undefined }
+}
+
+function composingOf({ config, served }: Wanted): readonly string[] {
+  const configs = [config, served?.config].flatMap((one) => one ?? [])
+  return [...new Set(configs.flatMap(findDependencies))]
+}
+
+function toEntry(entries: CatalogEntries, wanted: Wanted, o: Before): CatalogEnsemble {
+  const { source, served, cycle, config } = wanted
+  if (source.isUnloaded === true) return unloaded(source)
+  let next: CatalogEnsemble
+  if (config !== undefined) next = planned(entries, source, config, o)
+  else if (cycle !== undefined) next = invalid(source, o, cycle)
+  else next = refused(source, source.reason)
+  if (next.plan !== undefined || served === undefined) return next
+  const kept = served === source ? undefined : keep(entries, served, next, o)
+  return kept ?? { ...next, source: served }
+}
+
+/** What was served before goes on while its successor cannot be served, as long as it fits its models itself. */
+function keep(
+  entries: CatalogEntries,
+  served: EnsembleSource,
+  pending: CatalogEnsemble,
+  o: Before,
+): CatalogEnsemble | undefined {
+  if (served.config === undefined) return undefined
+  const kept = planned(entries, served, served.config, o)
+  return kept.plan === undefined ? undefined : { ...kept, pending }
+}
+
+type Ordered = ReturnType<typeof orderEnsembles> & {
+  readonly byName: ReadonlyMap<string, EnsembleSource>
+  /** Those that may be planned. */
+  readonly usable: ReadonlyMap<string, ModelConfig>
+}
+
+const ORDERED = new WeakMap<readonly EnsembleSource[], Ordered>()
+
+/** Does not depend on models, which change more often. */
+function orderSources(sources: readonly EnsembleSource[]): Ordered {
+  const known = ORDERED.get(sources)
+  if (known !== undefined) return known
+  const byName = new Map(sources.map((source) => [source.name, source]))
+  const usable = new Map<string, ModelConfig>()
+  for (const { name, config, reason, isUnloaded } of sources) {
+    if (isUnloaded !== true && config !== undefined && reason === '') usable.set(name, config)
+  }
+  const ordered = { ...orderEnsembles(usable), byName, usable }
+  ORDERED.set(sources, ordered)
+  return ordered
+}

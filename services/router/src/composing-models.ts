@@ -1,0 +1,107 @@
+import { type ComposingModel, type EnsemblePlan, findDependencies } from '@tutti/ensemble'
+import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
+import { isUnloadedReason, versionFailures } from '@tutti/server'
+import type { CatalogEnsemble, CatalogEntries, CatalogModel, CatalogVersion } from './catalog.ts'
+import type { EnsembleSource } from './ensemble-source.ts'
+
+/** Models that no step has ever described, of those that an ensemble is composed of, those of ensembles within included. */
+export function findMissing(entries: CatalogEntries, config: ModelConfig): readonly string[] {
+  const missing = findDependencies(config).flatMap((model) => {
+    const entry = entries.get(model)
+    if (entry === undefined) return [model]
+    return entry.kind === 'ensemble' ? entry.missing : []
+  })
+  return [...new Set(missing)]
+}
+
+function stepsOf(config: ModelConfig): readonly EnsembleStep[] {
+  return config.ensemble_scheduling?.step ?? []
+}
+
+/** The versions of the model that the ensemble's steps name. */
+function wantedVersions(config: ModelConfig, model: string): readonly number[] {
+  const named = stepsOf(config).filter((step) => step.model_name === model)
+  return [...new Set(named.map((step) => step.model_version))].filter((version) => version !== -1)
+}
+
+/** READY, or READY until the last replica went: an ensemble stays valid meanwhile. */
+function usableVersions(entry: CatalogModel | CatalogEnsemble): readonly CatalogVersion[] {
+  return entry.versions.filter((v) => v.state === 'READY' || v.lost !== undefined)
+}
+
+function findUsable(
+  entry: CatalogModel | CatalogEnsemble,
+  version: number | undefined,
+): CatalogVersion | undefined {
+  const usable = usableVersions(entry)
+  return version === undefined ? usable.at(-1) : usable.find((v) => v.version === version)
+}
+
+/** Why a model that an ensemble is composed of has no replica any longer; undefined if each has one. */
+export function findLost(entries: CatalogEntries, config: ModelConfig): CatalogVersion['lost'] {
+  for (const { model_name: model, model_version: version } of stepsOf(config)) {
+    const entry = entries.get(model)
+    const found = entry && findUsable(entry, version === -1 ? undefined : version)
+    if (found?.lost !== undefined) return found.lost
+  }
+  return undefined
+}
+
+/** What planning an ensemble reads of a model or ensemble that it is composed of; undefined if that is not there. */
+export function toComposing(
+  entries: CatalogEntries,
+  ensemble: ModelConfig,
+  name: string,
+): ComposingModel | undefined {
+  const entry = entries.get(name)
+  if (entry === undefined) return undefined
+  const config = findUsable(entry, undefined)?.revisions[0]?.config ?? entry.config
+  const configs = wantedVersions(ensemble, name).flatMap((version): [number, ModelConfig][] => {
+    const own = findUsable(entry, version)?.revisions[0]?.config
+    return own === undefined ? [] : [[version, own]]
+  })
+  return {
+    readyVersions: usableVersions(entry).map((v) => v.version),
+    ...(config !== undefined && { config }),
+    configs: new Map(configs),
+    ...(entry.reason !== '' && { configError: entry.reason }),
+    ...findVersionError(entry),
+  }
+}
+
+/** Why no version is loaded, if that is known. */
+function findVersionError(entry: CatalogModel | CatalogEnsemble): {
+  readonly versionError?: string
+} {
+  if (entry.kind === 'ensemble' && entry.cause !== undefined) return { versionError: entry.cause }
+  const failed = entry.versions.filter(
+    (v) => v.reason !== '' && !isUnloadedReason(v.reason) && v.lost === undefined,
+  )
+  return failed.length === 0 ? {} : { versionError: versionFailures(failed) }
+}
+
+/** An ensemble output without labels of its own takes those of the model output that makes it (triton-semantics 1.3). */
+export function inheritLabels(
+  entries: CatalogEntries,
+  source: EnsembleSource,
+  plan: EnsemblePlan,
+): Readonly<Record<string, readonly string[]>> {
+  const labels: Record<string, readonly string[]> = { ...source.labels }
+  for (const step of stepsOf(plan.config)) {
+    const made = labelsOf(entries.get(step.model_name), step.model_version)
+    for (const [output, tensor] of Object.entries(step.output_map)) {
+      const lines = made[output]
+      if (lines !== undefined && labels[tensor] === undefined) labels[tensor] = lines
+    }
+  }
+  return labels
+}
+
+/** Each version of a model may have other labels. */
+function labelsOf(
+  entry: CatalogModel | CatalogEnsemble | undefined,
+  version: number,
+): CatalogModel['labels'] {
+  const found = entry && findUsable(entry, version === -1 ? undefined : version)
+  return found?.revisions[0]?.labels ?? entry?.labels ?? {}
+}

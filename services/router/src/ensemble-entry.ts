@@ -1,0 +1,126 @@
+import {
+  type ComposingModel,
+  completeEnsembleConfig,
+  type EnsemblePlan,
+  planEnsemble,
+} from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig } from '@tutti/model-config'
+import { unloadedReason } from '@tutti/server'
+import type {
+  Catalog,
+  CatalogEnsemble,
+  CatalogEntries,
+  CatalogModel,
+  CatalogVersion,
+} from './catalog.ts'
+import { findLost, findMissing, inheritLabels, toComposing } from './composing-models.ts'
+import type { EnsembleSource } from './ensemble-source.ts'
+import { signatureKey } from './signature-key.ts'
+
+/** What was there before, and whether an ensemble that was valid then is listed as unloaded. */
+export interface Before {
+  readonly previous: Catalog
+  readonly takesDown: boolean
+}
+
+/** The entry of an ensemble that is planned with what there is now; `invalid` if it does not fit. */
+export function planned(
+  entries: CatalogEntries,
+  source: EnsembleSource,
+  config: ModelConfig,
+  o: Before,
+): CatalogEnsemble {
+  try {
+    const composing: [string, string][] = []
+    const lookup = (name: string): ComposingModel | undefined => {
+      const model = toComposing(entries, config, name)
+      for (const one of [model?.config, ...(model?.configs?.values() ?? [])]) {
+        if (one !== undefined) composing.push([name, signatureKey(one)])
+      }
+      return model
+    }
+    const checked = planEnsemble({ config, lookup, rules: source.rules })
+    const planKey = JSON.stringify(composing)
+    const plan = samePlan(o.previous.models.get(source.name), config, planKey) ?? checked
+    const lost = findLost(entries, config)
+    return {
+      kind: 'ensemble',
+      name: source.name,
+      config: completeEnsembleConfig(plan),
+      labels: inheritLabels(entries, source, plan),
+      versions: source.versions.map((v) => ensembleVersion(v, lost)),
+      reason: '',
+      source,
+      plan,
+      planKey,
+      ...NOTHING_MISSING,
+    }
+  } catch (error) {
+    const { message, reason } = ServeError.from(error)
+    const isWaiting = reason === 'ENSEMBLE_DEPENDENCY'
+    const missing = isWaiting ? findMissing(entries, config) : []
+    return invalid(source, o, message, { isWaiting, missing })
+  }
+}
+
+/** The plan of before if it is the same: what is counted by plan (`max_inflight_requests`) goes on then. */
+function samePlan(
+  previous: CatalogModel | CatalogEnsemble | undefined,
+  config: ModelConfig,
+  planKey: string,
+): EnsemblePlan | undefined {
+  if (previous?.kind !== 'ensemble' || previous.planKey !== planKey) return undefined
+  return previous.plan?.config === config ? previous.plan : undefined
+}
+
+function ensembleVersion(
+  version: EnsembleSource['versions'][number],
+  lost: CatalogVersion['lost'],
+): CatalogVersion {
+  if (lost === undefined) return { ...version, state: 'READY', reason: '', revisions: [] }
+  const reason = `depends on '${lost.model}', which no replica serves`
+  return { ...version, state: 'UNAVAILABLE', reason, revisions: [], lost }
+}
+
+type Lacks = Pick<CatalogEnsemble, 'isWaiting' | 'missing'>
+
+const NOTHING_MISSING: Lacks = { isWaiting: false, missing: [] }
+
+/** An ensemble that cannot be served with what there is now. */
+export function invalid(
+  source: EnsembleSource,
+  { previous, takesDown }: Before,
+  message: string,
+  lacks = NOTHING_MISSING,
+): CatalogEnsemble {
+  const before = previous.models.get(source.name)
+  const wasValid = before?.kind === 'ensemble' && before.versions.length > 0
+  return takesDown && wasValid ? unloaded(source, message) : refused(source, message, lacks)
+}
+
+/** An ensemble that is listed only. @param cause - why it was taken down; absent if a client wanted it. */
+export function unloaded(source: EnsembleSource, cause?: string): CatalogEnsemble {
+  const { name, labels, config, versions } = source
+  const reason = unloadedReason(cause)
+  return {
+    kind: 'ensemble',
+    name,
+    labels,
+    ...(config !== undefined && { config }),
+    versions: versions.map((v) => ({ ...v, state: 'UNAVAILABLE', reason, revisions: [] })),
+    reason: versions.length === 0 ? reason : '',
+    ...NOTHING_MISSING,
+    ...(cause !== undefined && { cause }),
+  }
+}
+
+/** An ensemble that never became valid was never loaded: it is listed by name, with the reason. */
+export function refused(
+  { name, labels, lacksVersion, config }: EnsembleSource,
+  reason: string,
+  lacks = NOTHING_MISSING,
+): CatalogEnsemble {
+  const known = lacksVersion === true && config !== undefined ? { config } : {}
+  return { kind: 'ensemble', name, labels, versions: [], reason, ...known, ...lacks }
+}
