@@ -24,7 +24,7 @@ export const CONDITIONS = {
       'Each step has a pod, or an Ensemble, that can answer. `status.steps` names each step that has none, and why.',
     RouterReady: 'A router pod of the namespace is ready.',
     Routable:
-      'Every ready router pod executes this generation and, if the Ensemble is exposed, lets in requests to its hosts by the tokens of now.',
+      'Every ready router pod executes this generation and, if the Ensemble is exposed, lets in requests to its hosts, by the present tokens.',
     Progressing: 'The operator or Kubernetes is changing something.',
     Degraded: 'Something is wrong. Requests may still be answered.',
     Ready:
@@ -52,7 +52,7 @@ export const REASONS = {
   Model: {
     Accepted: 'The Model is accepted.',
     AsExpected: 'Nothing is wrong.',
-    AcceptedWithWarnings: 'The Model is accepted, and something is odd. The message says what.',
+    AcceptedWithWarnings: 'The Model is accepted. The message has the warnings.',
     ApplyFailed:
       'A quota or a missing right refuses an object, or the API server did not answer. The operator tries again, with growing intervals up to five minutes.',
     Available: 'Enough pods take requests.',
@@ -81,13 +81,13 @@ export const REASONS = {
     Paused: '`spec.paused` is true: the pods stay as they are.',
     Pending: 'No pod, or no router, has answered yet.',
     PodsNotReady:
-      'Too few pods take requests, and Kubernetes says of none of them that anything is wrong.',
+      'Too few pods take requests, and Kubernetes reports no failure of a pod.',
     ProgressDeadlineExceeded: 'New pods have not become ready in time.',
     Ready: 'The first request is answered.',
     Reconciling: 'The operator has just changed the Deployment.',
     Refused: 'The API server refuses an object. The message has its words.',
     ReplicasNotOwned:
-      'Somebody else writes the replicas of the Deployment, and the operator leaves them. The message names it, and what to set ([replicas](models.md#replicas)).',
+      'An autoscaler or another program writes the replicas of the Deployment, and the operator leaves them. The message names the program, and what to set ([replicas](models.md#replicas)).',
     RollingOut: 'Pods are being replaced.',
     Routed: 'Every ready router serves the model.',
     RouterUnreachable: ROUTER_UNREACHABLE,
@@ -166,7 +166,7 @@ export const REASONS = {
     NoRouters: 'No router pod is ready. Look at the Deployment `tutti-router`.',
     Ready: 'A router pod answers requests.',
     ReplicasNotOwned:
-      'Somebody else writes the replicas of the Deployment, and the operator leaves them. The message names it. Delete it, or it stays so.',
+      'An autoscaler or another program writes the replicas of the Deployment, and the operator leaves them. The message names the program. Delete it; `replicas` of the Router then counts again.',
     RollingOut: 'Pods are being created, replaced or removed.',
     RouterConflict:
       'An object of that name belongs to something else. Delete or rename that object.',
@@ -178,7 +178,7 @@ export const REASONS = {
   Pod: {
     CrashLoopBackOff: 'The container ends at each start. The message has its last lines.',
     CreateContainerConfigError:
-      'The kubelet cannot configure the container: a Secret or ConfigMap of its environment is missing, say.',
+      'The kubelet cannot configure the container, because a Secret or ConfigMap of its environment is missing, for example.',
     CreateContainerError: 'The kubelet cannot create the container.',
     ErrImageNeverPull: 'The image is not on the node, and its pull policy is `Never`.',
     ErrImagePull: 'The image cannot be pulled.',
@@ -190,7 +190,7 @@ export const REASONS = {
     FailedCreate:
       'A quota, a limit range, a policy or a webhook of the namespace refuses the pods, or something that they name does not exist.',
     FailedCreatePodSandBox: 'The node cannot make the network of the pod.',
-    FailedMount: 'A volume cannot be mounted: a Secret of it is missing, say.',
+    FailedMount: 'A volume cannot be mounted, because its Secret is missing, for example.',
     FetchFailed: "The model's files could not be fetched, or have another digest.",
     ImagePullBackOff: 'The image cannot be pulled.',
     InvalidImageName: "The image's name is not valid.",
@@ -209,7 +209,7 @@ export const REASONS = {
     SignatureValidationFailed: 'The node refuses the signature of the image.',
     StartError: 'The program of the container cannot be started.',
     Terminated: 'The node was shut down.',
-    UnexpectedAdmissionError: 'The node refused the pod: it has no such device, say.',
+    UnexpectedAdmissionError: 'The node refused the pod, because it lacks a device, for example.',
     Unhealthy: 'A probe of the container fails. The message is that of the kubelet.',
     Unschedulable: 'No node can run the pod. The message is that of the scheduler.',
   },

@@ -82,10 +82,10 @@ server.
 ${kinds.join('\n')}
 ## Pods
 
-\`Ready\` carries the deepest cause that the API server knows, with its words: that of a container, of a pod, of an event about the pod or
-its claims, or of what refuses the pods. Models show it in \`status.lastFailure\` and in \`Degraded\`, too, as long as it lasts, Routers in
-\`Degraded\`; Ensembles repeat that of the first step that is not ready. Models and Ensembles repeat the reasons of their Router while no
-router is ready. Reasons of Kubernetes that are not in the table appear as they are. Events are read of pods that have not been ready for 10 s.
+\`Ready\` has the deepest cause that the API server knows, with its words: the cause of a container, of a pod, of an event about the pod or
+its claims, or the refusal of the pods themselves. While the cause lasts, Models also show it in \`status.lastFailure\` and in \`Degraded\`, and Routers in
+\`Degraded\`. Ensembles repeat the cause of the first step that is not ready. Models and Ensembles repeat the reasons of their Router while no
+router is ready. Reasons of Kubernetes that are not in the table appear as they are. The operator reads the events of a pod that has not been ready for 10 s.
 
 ${toTable(['reason', 'meaning, and what to do'], REASONS.Pod, true)}
 `

@@ -20,8 +20,8 @@ The group is \`${GROUP}\`, the version \`${VERSION}\`. All kinds are in the cate
 validate\` refuse fields that are not here. A client that does not ask the API server for that (\`kubectl --validate=warn\`, Helm, most
 libraries) gets a warning, and the field is dropped. A \`null\` is as if the field were absent.
 
-What a rule says of a field that takes numbers and text (\`resources\`, \`tolerance\`), or of \`podTemplate.spec\`, the API server cannot check: the condition
-\`Accepted\` and \`tutti validate\` say it.
+The API server cannot check rules about fields that take numbers and text (\`resources\`, \`tolerance\`), nor those about \`podTemplate.spec\`. The condition
+\`Accepted\` and \`tutti validate\` name their breach.
 
 ${sections.join('\n')}`
 }

@@ -251,6 +251,13 @@ await t.test(
   },
 )
 
+await t.test('names that contradict the order fail the load', { skip: withoutTorch }, async (t) => {
+  const outputs = [fp32('o__1', [-1]), fp32('rest', [-1])]
+  await t.rejects(load(t, 'scripted', [SCRIPTED[0], outputs]), {
+    message: /output 'o__1' names position 1 and stands at 0/,
+  })
+})
+
 await t.test(
   'without PyTorch a load says what to install and where',
   { skip: withoutTorch || (PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set') },

@@ -111,7 +111,7 @@ const podSpec = told<typeof PodSpecFields>(PodSpecFields, {
     `got null at ${findNull(value)}, which kubectl apply drops; want $patch: delete or $patch: replace in an object to remove what is there`,
   holds: (value) => findNull(value) === undefined,
 }).describe(
-  'Fields of a pod spec, merged into those of the operator: containers, volumes and other lists by name; the container that serves is called main. `$patch: delete` removes an object or an element of these lists, `$patch: replace` keeps nothing of what was there.',
+  'Fields of a pod spec, merged into those of the operator: containers, volumes and other lists by name; the container that serves is called main. `$patch: delete` removes an object or an element of these lists, `$patch: replace` removes all that the operator has set there.',
 )
 
 /** The path of a null within a value of any depth; undefined if there is none. */

@@ -92,7 +92,7 @@ const ScalingRules = z.strictObject({
     { max: 8 },
   ).optional(),
   tolerance: Quantity.optional().describe(
-    'Difference that changes nothing, e.g. 0.05. With the provider HPA only.',
+    'Largest difference, as a share, that does not scale, e.g. 0.05. With the provider HPA only.',
   ),
 })
 
@@ -123,7 +123,7 @@ const ScalingFields = z.strictObject({
   replicas: whole(
     0,
     MAX_REPLICAS,
-    'Replicas with the provider None; what `kubectl scale` and an autoscaler of your own at the Model write. Default 1, which other providers ignore.',
+    'Replicas with the provider None; `kubectl scale` and an autoscaler of your own at the Model write this field. Default 1, which other providers ignore.',
   )
     .meta({ default: DEFAULT_REPLICAS })
     .optional(),
