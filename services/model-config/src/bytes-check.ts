@@ -1,4 +1,4 @@
-import { elementCount, formatElementCount, type Shape } from '@tutti/tensor'
+import { elementCount, formatElementCount, type Shape, type TensorValue } from '@tutti/tensor'
 
 /** Why the bytes of a BYTES tensor are refused; Triton's text without its prefix. */
 export interface BytesFault {
@@ -8,6 +8,15 @@ export interface BytesFault {
 }
 
 const PREFIX_BYTES = 4
+/** Elements of the BYTES inputs of a request, which are looked at one by one: so many take some 20 ms. */
+export const MAX_TEXTS = 2 ** 23
+
+/** Elements that are looked at before it is known whether a BYTES tensor of any shape is right. */
+export function countTexts({ data, shape }: TensorValue): number {
+  const most = data.byteLength / PREFIX_BYTES
+  const count = elementCount(shape)
+  return count < most ? Math.max(0, count) : most
+}
 
 /**
  * Walks the elements of a BYTES tensor without copying them.
@@ -22,50 +31,45 @@ export function findBytesFault(
   model: string,
 ): BytesFault | undefined {
   const count = elementCount(shape)
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
-  if (isWhole(view, count)) return undefined
-  let found = 0
-  let offset = 0
-  let missing: string | undefined
-  while (offset < data.byteLength) {
-    const left = data.byteLength - offset
-    if (left < PREFIX_BYTES) {
-      return {
-        text: `incomplete string length indicator for inference input '${input}' for model '${model}', expecting 4 bytes but only ${left} bytes available. Please make sure the string length indicator is in one buffer.`,
-        isRequestFault: true,
-      }
-    }
-    const length = view.getUint32(offset, true)
-    const available = left - PREFIX_BYTES
-    if (length > available) {
-      missing = `incomplete string data for inference input '${input}', expecting string of length ${length} but only ${available} bytes available`
-    }
-    offset += PREFIX_BYTES + length
-    found += 1
-    if (found > count) {
-      return {
-        text: `unexpected number of string elements ${found} for inference input '${input}' for model '${model}', expecting ${count}`,
-        isRequestFault: true,
-      }
-    }
+  const { found, begin, end } = walk(data, count)
+  const { byteLength } = data
+  if (found === count && end === byteLength) return undefined
+  const left = byteLength - end
+  if (left > 0 && left < PREFIX_BYTES) {
+    return requestFault(
+      `incomplete string length indicator for inference input '${input}' for model '${model}', expecting 4 bytes but only ${left} bytes available. Please make sure the string length indicator is in one buffer.`,
+    )
+  }
+  if (left > 0) {
+    return requestFault(
+      `unexpected number of string elements ${found + 1} for inference input '${input}' for model '${model}', expecting ${count}`,
+    )
   }
   if (found < count) {
-    return {
-      text: `expected ${formatElementCount(shape)} string elements for inference input '${input}' for model '${model}', got ${found}`,
-      isRequestFault: true,
-    }
+    return requestFault(
+      `expected ${formatElementCount(shape)} string elements for inference input '${input}' for model '${model}', got ${found}`,
+    )
   }
-  return missing === undefined ? undefined : { text: missing, isRequestFault: false }
+  const available = byteLength - begin - PREFIX_BYTES
+  const text = `incomplete string data for inference input '${input}', expecting string of length ${end - begin - PREFIX_BYTES} but only ${available} bytes available`
+  return { text, isRequestFault: false }
 }
 
-/** Whether there are exactly so many whole elements: what is right, and may have very many of them, is read by a loop of its own. */
-function isWhole(view: DataView, count: number): boolean {
-  const last = view.byteLength - PREFIX_BYTES
-  let left = count
-  let offset = 0
-  while (offset <= last && left > 0) {
-    offset += PREFIX_BYTES + view.getUint32(offset, true)
-    left -= 1
+function requestFault(text: string): BytesFault {
+  return { text, isRequestFault: true }
+}
+
+/** Up to `count` elements: how many there are, and where the last one begins and should end, be it beyond the data. */
+function walk(data: Uint8Array, count: number) {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const last = data.byteLength - PREFIX_BYTES
+  let found = 0
+  let begin = 0
+  let end = 0
+  while (end <= last && found < count) {
+    begin = end
+    end += PREFIX_BYTES + view.getUint32(begin, true)
+    found += 1
   }
-  return left === 0 && offset === view.byteLength
+  return { found, begin, end }
 }

@@ -5,7 +5,7 @@ import {
   type Shape,
   type StepRequest,
 } from '@tutti/tensor'
-import { findBytesFault } from './bytes-check.ts'
+import { countTexts, findBytesFault, MAX_TEXTS } from './bytes-check.ts'
 import type { ModelConfig } from './model-config.ts'
 import {
   batchFault,
@@ -14,6 +14,7 @@ import {
   firstTwin,
   inputFault,
   outputFault,
+  textsFault,
 } from './request-faults.ts'
 import { compileRules, type InputRule, type RequestRules } from './request-rules.ts'
 import { applyInputReshape } from './reshape.ts'
@@ -62,6 +63,13 @@ function countElements({ config }: RequestRules, shape: Shape, { dims }: InputRu
   return count
 }
 
+/** True if the bytes of all BYTES tensors are few enough to be looked at in one turn of the event loop. */
+function hasFewTexts({ inputs }: InferRequest): boolean {
+  let texts = 0
+  for (const tensor of inputs) if (tensor.datatype === 'BYTES') texts += countTexts(tensor)
+  return texts <= MAX_TEXTS
+}
+
 /** True if there are exactly the bytes that so many elements take. */
 function fitsData({ name, data, datatype, shape }: NamedTensor, count: number): boolean {
   const { itemSize } = DATATYPES[datatype]
@@ -91,6 +99,7 @@ export function compileRequestCheck(config: ModelConfig): (request: InferRequest
     for (const name of asked) if (!rules.outputs.has(name)) throw outputFault(rules, name)
     const isCount = inputs.length >= rules.required && inputs.length <= config.input.length
     if (!isCount) throw countFault(rules, request)
+    if (!hasFewTexts(request)) throw textsFault(rules, request)
     const batchSize = findBatch(rules, request)
     if (batchSize === undefined) throw batchFault(rules, request)
     const checked = {

@@ -6,7 +6,7 @@ import {
   type NamedTensor,
   requestPrefix,
 } from '@tutti/tensor'
-import { findBytesFault } from './bytes-check.ts'
+import { findBytesFault, MAX_TEXTS } from './bytes-check.ts'
 import { fullDims } from './model-metadata.ts'
 import type { InputRule, RequestRules } from './request-rules.ts'
 
@@ -111,6 +111,12 @@ export function batchFault(rules: RequestRules, request: InferRequest): ServeErr
     }
   }
   return refuse(`inference request batch-size must be <= ${max_batch_size} for '${name}'`)
+}
+
+/** Triton has no such bound. */
+export function textsFault(rules: RequestRules, request: InferRequest): ServeError {
+  const text = `inputs of inference request for model '${rules.config.name}' have more than ${MAX_TEXTS} string elements`
+  return toRequestError(rules, request, { reason: 'MESSAGE_TOO_LARGE', text })
 }
 
 /** @param found - an input with a fault; there may be more. */

@@ -28,6 +28,20 @@ await t.test('a message of very many fields is refused, wherever they are', asyn
   }
 })
 
+/** A request whose input has its contents in two parts. */
+function parts(bytes: number): Buffer {
+  return inside(42, Buffer.concat([1, 2].map(() => inside(42, Buffer.alloc(bytes)))))
+}
+
+await t.test('contents in several fields are joined, as far as that takes no time', async (t) => {
+  t.equal(decodeInferRequest(parts(4000)).inputs[0]?.contents?.byteLength, 8000)
+  t.throws(() => decodeInferRequest(parts(8193)), {
+    reason: 'MESSAGE_TOO_LARGE',
+    message:
+      "contents of input '' come in 2 fields of 16386 bytes, want at most 16384 unless in one field",
+  })
+})
+
 await t.test('the fields of a long message take as long as those of short ones', async (t) => {
   const outputs = Array.from({ length: 4096 }, (_, i) => outputWithParameters(i))
   const cpuMs = (count: number, times: number): number => {

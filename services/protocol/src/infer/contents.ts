@@ -48,6 +48,13 @@ type Visit = (member: Member, reader: WireReader, isPacked: boolean) => void
 
 /** So many bytes of packed varints are read in the time of one element that has a field of its own. */
 const PACKED_BYTES = 10
+/** And so many bytes of a text, or of packed floats, are copied, into new memory. */
+const COPIED_BYTES = 128
+
+/** How many elements a packed field counts as. */
+function elementsOf({ wire }: Member, bytes: number): number {
+  return Math.ceil(bytes / (wire === WIRE_VARINT ? PACKED_BYTES : COPIED_BYTES))
+}
 
 /** @param maxElements - that are visited one by one, or take as long. @returns how many were. @throws ServeError MESSAGE_TOO_LARGE for more. */
 function eachElement(contents: Uint8Array, maxElements: number, visit: Visit): number {
@@ -58,13 +65,16 @@ function eachElement(contents: Uint8Array, maxElements: number, visit: Visit): n
     const member = MEMBERS[(tag >>> 3) - 1]
     const isPacked = member !== undefined && member.wire !== WIRE_BYTES && (tag & 7) === WIRE_BYTES
     const outer = isPacked ? reader.enter() : 0
-    const isVarints = isPacked && member.wire === WIRE_VARINT
-    elements += isVarints ? 1 + Math.ceil((reader.limit - reader.position) / PACKED_BYTES) : 1
+    const begin = reader.position
+    elements += 1
+    if (isPacked) elements += elementsOf(member, reader.limit - begin)
     if (elements > maxElements) throw tooMany()
     if (isPacked || member?.wire === (tag & 7)) visit(member, reader, isPacked)
     else reader.skip(tag)
     if (isPacked) reader.leave(outer)
+    else elements += Math.floor((reader.position - begin) / COPIED_BYTES)
   }
+  if (elements > maxElements) throw tooMany()
   return elements
 }
 
@@ -107,6 +117,8 @@ function measure(contents: Uint8Array, maxElements: number) {
 interface Output {
   readonly datatype: Datatype
   readonly bytes: Buffer
+  /** Of the same bytes. */
+  readonly view: DataView
   /** Up to where it is written. */
   readonly at: number
 }
@@ -115,7 +127,7 @@ interface Output {
 function writeElements(
   reader: WireReader,
   isPacked: boolean,
-  { datatype, bytes, at }: Output,
+  { datatype, bytes, view, at }: Output,
 ): number {
   if (datatype === 'BYTES') {
     const length = reader.length()
@@ -134,7 +146,7 @@ function writeElements(
   if (isPacked) reader.position = reader.limit
   else reader.varint()
   const varints = { bytes: reader.bytes, from, to: reader.position }
-  return writeVarints(varints, { itemSize, isBool: datatype === 'BOOL' }, bytes, at)
+  return writeVarints(varints, { itemSize, isBool: datatype === 'BOOL' }, view, at)
 }
 
 function isMemberFor(member: Member, datatype: Datatype | undefined): datatype is Datatype {
@@ -145,7 +157,7 @@ function isMemberFor(member: Member, datatype: Datatype | undefined): datatype i
 export interface ContentsBounds {
   /** Of the result: one-byte varints become up to eight bytes each. */
   readonly maxBytes: number
-  /** Most elements that are read one by one. Ten bytes of packed integers count as one element; packed floats do not count. Absent: no bound. */
+  /** Most elements that are read one by one. Bytes of packed integers and of texts count as elements too. Absent: no bound. */
   readonly maxElements?: number
 }
 
@@ -176,9 +188,10 @@ export function readContents(
     )
   }
   const data = Buffer.allocUnsafe(size)
+  const view = new DataView(data.buffer, data.byteOffset, size)
   let at = 0
   eachElement(contents, maxElements, (member, reader, isPacked) => {
-    if (member === first) at = writeElements(reader, isPacked, { datatype, bytes: data, at })
+    if (member === first) at = writeElements(reader, isPacked, { datatype, bytes: data, view, at })
     else skipElements(member, reader, isPacked)
   })
   return { kind: 'data', data, elements }

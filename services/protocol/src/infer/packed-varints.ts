@@ -32,7 +32,7 @@ export function countVarints({ bytes, from, to }: PackedVarints): number {
 export function writeVarints(
   { bytes, from, to }: PackedVarints,
   { itemSize, isBool }: { readonly itemSize: number; readonly isBool: boolean },
-  out: Uint8Array,
+  out: DataView,
   at: number,
 ): number {
   let next = at
@@ -49,14 +49,16 @@ export function writeVarints(
       else if (shift > 28) high |= bits << (shift - 32)
     }
     if (isBool) low = (low | high) === 0 ? 0 : 1
-    putBytes(out, next, low, Math.min(itemSize, 4))
-    if (itemSize > 4) putBytes(out, next + 4, high, 4)
+    putLow(out, next, low, itemSize)
+    if (itemSize > 4) out.setInt32(next + 4, high, true)
     next += itemSize
   }
   return next
 }
 
-/** Little-endian. */
-function putBytes(out: Uint8Array, at: number, value: number, count: number): void {
-  for (let i = 0; i < count; i += 1) out[at + i] = value >> (8 * i)
+/** Up to four bytes, little-endian. */
+function putLow(out: DataView, at: number, value: number, itemSize: number): void {
+  if (itemSize === 1) out.setInt8(at, value)
+  else if (itemSize === 2) out.setInt16(at, value, true)
+  else out.setInt32(at, value, true)
 }

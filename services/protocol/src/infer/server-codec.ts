@@ -1,3 +1,4 @@
+import { ServeError } from '@tutti/errors'
 import {
   type NamedTensor,
   type Parameter,
@@ -34,6 +35,8 @@ export const USUAL_HEAD_BYTES = 512
 const NOTHING = new Uint8Array(0)
 /** Of a text, of which one character beyond Latin-1 makes all take as much. */
 const CHARACTER_BYTES = 2
+/** Of the contents of an input that come in several fields, as no writer of protobuf puts them: they are copied, for 4096 inputs. */
+const MAX_JOINED_BYTES = 2 ** 14
 /** The objects that a field of two bytes can become: an input, an output, a view. */
 const FIELD_BYTES = 256
 
@@ -152,7 +155,15 @@ function decodeTensor(reader: WireReader, budget: ParameterBudget): TensorMessag
   const tensor = { name, datatype, shape, parameters: parameters ?? NO_PARAMETERS }
   const [first] = contents
   if (first === undefined) return tensor
-  return { ...tensor, contents: contents.length === 1 ? first : Buffer.concat(contents) }
+  return { ...tensor, contents: contents.length === 1 ? first : joinContents(name, contents) }
+}
+
+/** @throws ServeError MESSAGE_TOO_LARGE */
+function joinContents(input: string, contents: readonly Uint8Array[]): Uint8Array {
+  const sizeBytes = contents.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  if (sizeBytes <= MAX_JOINED_BYTES) return Buffer.concat(contents)
+  const text = `contents of input '${input}' come in ${contents.length} fields of ${sizeBytes} bytes, want at most ${MAX_JOINED_BYTES} unless in one field`
+  throw new ServeError('MESSAGE_TOO_LARGE', text)
 }
 
 /** One that is no safe integer becomes NaN. */

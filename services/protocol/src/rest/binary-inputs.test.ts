@@ -129,6 +129,12 @@ await t.test('the raw form takes name, datatype and shape from the model', async
     decodeBytesTensor(text.inputs[0]?.data ?? eight).map((bytes) => Buffer.from(bytes).toString()),
     ['abc'],
   )
+  const long = Buffer.alloc(64 * 2 ** 20 + 1)
+  t.throws(() => decodeRaw([modelInput('in', 'TYPE_STRING', [1])], 0, long), {
+    reason: 'MESSAGE_TOO_LARGE',
+    message:
+      "raw input 'in' of datatype BYTES has 67108865 bytes, want at most 67108864; send it behind a JSON header",
+  })
   const rows = [
     [[], 'Raw request must only have 1 input (found 1) to be deduced but got 0 inputs in'],
     [

@@ -8,12 +8,15 @@ import {
   requestPrefix,
 } from '@tutti/tensor'
 
+/** Of a text that is copied behind its length at once. */
+const MAX_TEXT_BYTES = 64 * 2 ** 20
+
 /**
  * Takes a whole body as the only input of a model (binary data extension, header length 0). A batching model gets a
  * batch of one; one variable dimension is deduced from the size.
  *
  * @returns a view into `body`, or for BYTES a copy with its length prefix.
- * @throws ServeError INVALID_REQUEST if name, shape or datatype cannot be deduced.
+ * @throws ServeError INVALID_REQUEST if name, shape or datatype cannot be deduced, MESSAGE_TOO_LARGE for a text of more than 64 MiB.
  */
 export function decodeRawInput(
   body: Uint8Array,
@@ -42,6 +45,10 @@ export function decodeRawInput(
       throw refusal(
         `For BYTE datatype raw input '${input.name}', the model must have input shape [1]`,
       )
+    }
+    if (body.byteLength > MAX_TEXT_BYTES) {
+      const text = `raw input '${input.name}' of datatype BYTES has ${body.byteLength} bytes, want at most ${MAX_TEXT_BYTES}; send it behind a JSON header`
+      throw new ServeError('MESSAGE_TOO_LARGE', text)
     }
     return {
       name: input.name,

@@ -6,6 +6,8 @@ const ENTRY_BYTES = 512
 /** The same for each tensor: its object, shape, and the buffer's own. */
 const TENSOR_BYTES = 256
 const PARAMETER_BYTES = 128
+/** Of a response that is kept: it is copied in one turn of the event loop. */
+const MAX_ENTRY_BYTES = 64 * 2 ** 20
 
 interface Entry extends CachedResponse {
   readonly bytes: number
@@ -47,12 +49,12 @@ export class LocalCache implements ResponseCache {
     return entry
   }
 
-  /** Keeps a copy. A response that is larger than the cache is not kept. */
+  /** Keeps a copy. A response that is larger than the cache, or takes long to copy, is not kept. */
   insert(key: string, response: CachedResponse): void {
     const startedAt = this.#clock.now()
     const bytes = entryBytes(response)
     // Two equal requests may have missed together.
-    if (bytes <= this.#maxBytes && !this.#entries.has(key)) {
+    if (bytes <= Math.min(this.#maxBytes, MAX_ENTRY_BYTES) && !this.#entries.has(key)) {
       this.#evict(this.#maxBytes - bytes)
       this.#entries.set(key, { ...copied(response), bytes })
       this.#bytes += bytes

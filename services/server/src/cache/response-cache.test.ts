@@ -89,6 +89,10 @@ await t.test('a local cache keeps within its bytes what was used last', async (t
     ),
   )
   t.equal(cache.lookup('whole'), undefined, 'larger than the cache')
+  const large = new LocalCache({ maxBytes: 2 ** 30, clock })
+  const data = new Uint8Array(64 * 2 ** 20)
+  large.insert('long', response({ name: 'x', datatype: 'UINT8', shape: [data.length], data }))
+  t.equal(large.lookup('long'), undefined, 'takes long to copy')
   t.equal(cache.counts.held.entries, 3, 'and nothing went for it')
   const before = cache.counts.held.utilization
   cache.insert('d', response(big))

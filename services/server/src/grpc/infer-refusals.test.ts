@@ -118,8 +118,8 @@ const refusals: readonly {
       inputs: ['x', 'y'].map((name) => ({
         name,
         datatype: 'BYTES',
-        shape: ['600000'],
-        contents: { bytes_contents: Array.from({ length: 600_000 }, () => Buffer.alloc(0)) },
+        shape: ['300000'],
+        contents: { bytes_contents: Array.from({ length: 300_000 }, () => Buffer.alloc(0)) },
       })),
     },
     reason: 'MESSAGE_TOO_LARGE',

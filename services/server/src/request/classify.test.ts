@@ -123,7 +123,7 @@ await t.test(
   async (t) => {
     const million = Float32Array.from({ length: 1_000_000 }, (_, i) => (i * 0.618_033_99) % 1)
     const tensor = { datatype: 'FP32', shape: [1_000_000], data: bytesOf(million) } as const
-    for (const count of [5, 65_536]) {
+    for (const count of [5, 16_384]) {
       const times = [1, 2, 3].map(() => {
         const before = process.threadCpuUsage()
         t.strictSame(classify(tensor, { count, isBatched: false }).shape, [count])
@@ -133,9 +133,9 @@ await t.test(
       // Sorted with their indexes they took two seconds.
       t.ok(Math.min(...times) < 500, `${times.map(Math.round).join(', ')} ms`)
     }
-    t.throws(() => classify(tensor, { count: 65_537, isBatched: false }), {
+    t.throws(() => classify(tensor, { count: 16_385, isBatched: false }), {
       reason: 'INVALID_REQUEST',
-      message: 'classification output has 65537 classes, want at most 65536',
+      message: 'classification output has 16385 classes, want at most 16384',
     })
   },
 )
