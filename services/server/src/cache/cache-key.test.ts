@@ -19,19 +19,38 @@ await t.test(
     t.notOk(isKeyedByTurns(request(MEBIBYTE)))
     t.ok(isKeyedByTurns(request(MEBIBYTE + 1)))
     const large = keyed(8 * MEBIBYTE + 5)
-    let turns = 0
-    const ends: unknown[] = []
-    const counting = (): void => {
-      turns += 1
-      if (ends.length === 0) setImmediate(counting)
-    }
-    setImmediate(counting)
-    const key = await cacheKeyByTurns(large, new AbortController().signal)
-    ends.push(true)
+    const [[key], turns] = await countTurns(async () => [await keyByTurns(large)])
     t.equal(key, cacheKey(large))
     t.ok(turns >= 8, `${turns} turns of the loop`)
   },
 )
+
+await t.test('requests that come together take turns, too', async (t) => {
+  const large = Array.from({ length: 4 }, () => keyed(8 * MEBIBYTE))
+  const [keys, turns] = await countTurns(() => Promise.all(large.map(keyByTurns)))
+  t.same(keys, large.map(cacheKey))
+  t.ok(turns >= 4 * 8, `${turns} turns of the loop`)
+})
+
+type Keyed = ReturnType<typeof keyed>
+
+function keyByTurns(large: Keyed): Promise<string | undefined> {
+  return cacheKeyByTurns(large, new AbortController().signal)
+}
+
+/** What some work gives, and how many turns of the loop begin meanwhile. */
+async function countTurns<T>(work: () => Promise<T>): Promise<readonly [T, number]> {
+  let turns = 0
+  let next: NodeJS.Immediate
+  const count = (): void => {
+    turns += 1
+    next = setImmediate(count)
+  }
+  next = setImmediate(count)
+  const done = await work()
+  clearImmediate(next)
+  return [done, turns]
+}
 
 await t.test(
   'tensors are held until the request is given on; who has left is no longer digested',

@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CancelSignal } from '@tutti/errors'
 import type { InferRequest, RequestContext } from '@tutti/tensor'
+import { LoopTurns } from '../loop-turns.ts'
 
 /** Bytes of tensors that are digested in one turn of the loop, which takes a millisecond or two. */
 const TURN_BYTES = 2 ** 20
+
+/** Of all requests: many may come whole in one turn. */
+const TURNS = new LoopTurns()
 
 /** What a key is made of. */
 interface KeyedRequest {
@@ -28,9 +31,9 @@ export async function cacheKeyByTurns(
   const { hash, sorted } = beginKey(keyed)
   for (const { data } of sorted) {
     for (let at = 0; at < data.byteLength; at += TURN_BYTES) {
+      await TURNS.next()
       if (signal.aborted) return undefined
       hash.update(data.subarray(at, at + TURN_BYTES))
-      await nextTurn()
     }
   }
   return hash.digest('hex')
