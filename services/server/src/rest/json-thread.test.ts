@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { emptyModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
 import { BODY_PARSERS, type BodyKind, type BodySource } from './body-parsers.ts'
-import { JSON_DEFAULTS, type JsonBounds, JsonThread, MAX_LOOP_JSON_BYTES } from './json-thread.ts'
+import { JSON_DEFAULTS, JsonThread, MAX_LOOP_JSON_BYTES } from './json-thread.ts'
 import { startRestServer } from './rest-server.ts'
 import { createRestBackend } from './testing/rest-backend.ts'
 
@@ -20,8 +21,11 @@ const caller = (signal = never) => ({
   admission: new Admission(),
 })
 
-function openThread(t: Test, bounds: Partial<JsonBounds> = {}): JsonThread {
-  const thread = new JsonThread({ ...JSON_DEFAULTS, clock: systemClock, ...bounds })
+function openThread(
+  t: Test,
+  o: Partial<ConstructorParameters<typeof JsonThread>[0]> = {},
+): JsonThread {
+  const thread = new JsonThread({ ...JSON_DEFAULTS, clock: systemClock, ...o })
   t.teardown(() => thread.close())
   return thread
 }
@@ -246,4 +250,18 @@ await t.test('what takes too long is given up, and the next one is parsed', asyn
   })
   const small = { body: Buffer.from('{"inputs":[]}') }
   t.same((await thread.parse('infer', small, caller())).inputs, [])
+})
+
+await t.test('a body for which there is no place leaves no timer behind', async (t) => {
+  const clock = createManualClock()
+  const thread = openThread(t, { clock })
+  const admission = new Admission({ maxRequests: 1 })
+  admission.open().enter()
+  const refused = await outcome(() =>
+    thread.parse('infer', flat(200_000), { ...caller(), admission }),
+  )
+  t.match(refused, { reason: 'OVERLOADED' })
+  t.equal(clock.pending, 0)
+  await thread.parse('infer', flat(200_000), caller())
+  t.equal(clock.pending, 0)
 })

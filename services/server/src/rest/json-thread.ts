@@ -95,13 +95,13 @@ export class JsonThread {
     { admission }: JsonCaller,
   ): Promise<ParsedBodies[K]> {
     const { byteLength } = job.source.body
+    const ticket = admission.open()
     const worker = (this.#worker ??= this.#start())
     const late = Promise.withResolvers<never>()
     const stopTimer = this.#whenLate(worker, () => {
       this.#end(worker)
       late.reject(this.#tooSlow(byteLength))
     })
-    const ticket = admission.open()
     try {
       const { needs } = await Promise.race([late.promise, tell<K>(worker, job, byteLength)])
       if (needs === undefined) throw bug('the thread has not said what the body takes')
