@@ -48,7 +48,7 @@ export const INDEX = {
   secret: 'secret',
   /** Of Ensembles: `namespace/name` of the Secret with the token that requests from outside must bring. */
   token: 'token',
-  /** Of Ensembles: `namespace/name` of the Secrets with certificates of their Ingresses. */
+  /** Ensembles by the `namespace/name` of the Secrets with certificates of their Ingresses. */
   tls: 'tls',
   /** Of Ensembles: `namespace/served name` of everything that their steps run. */
   step: 'step',

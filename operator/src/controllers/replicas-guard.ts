@@ -32,7 +32,7 @@ export function toWriterText(
 }
 
 export interface FindWriterOptions {
-  /** Of the owner: `namespace/name`. */
+  /** `namespace/name` of the owner. */
   readonly key: string
   readonly deployment: Stored<DeploymentRecord> | undefined
   /** Replicas that the operator would write. */
@@ -61,7 +61,8 @@ const LONGEST_WAIT_MS = 3_600_000
 
 /**
  * Keeps the operator from a fight about the replicas of a Deployment: both write for ever, and pods come and go. An HPA that has
- * the Deployment as its target gets its way as long as it is there. From anybody else the operator takes the replicas back, ever less often.
+ * the Deployment as its target gets its way as long as it is there. From anybody else the operator takes the replicas back, ever
+ * less often.
  */
 export class ReplicasGuard {
   readonly #o: ReplicasGuardOptions

@@ -11,7 +11,7 @@ import type { PodAddress } from './pod-client.ts'
 /** What is read of a pod, and kept in caches: of its labels and annotations, too, only those that the operator reads. */
 export interface PodState extends KubeObject {
   readonly metadata: Omit<ObjectMeta, 'managedFields' | 'ownerReferences' | 'finalizers'>
-  /** Of the volumes those of claims. */
+  /** `volumes` has only those of claims. */
   readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates' | 'volumes'>
   readonly status?: Pick<PodStatus, 'phase' | 'reason' | 'message' | 'podIP' | 'conditions'> & {
     readonly containerStatuses?: readonly PodContainer[]

@@ -146,7 +146,7 @@ function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
   ]
 }
 
-/** What rules the model's configuration and its load, which the step ends before the pod does: it says why. */
+/** The overrides of the model's configuration, and the limit of its load: the step ends a load before the pod does, and says why. */
 function overridesOf(spec: ModelSpec): ModelOverrides {
   const { load = LOAD } = spec.timeouts ?? {}
   return { ...toModelOverrides(spec), timeouts: { load } }

@@ -9,7 +9,10 @@ export interface EngineOptions {
   readonly host?: ModelHost
   /** Whether instances on one device are threads of one process; only for an engine that offers it. */
   readonly sharesInterpreter?: boolean
-  /** Aborts when the model is not wanted any more, or its time is over, which the reason says; an engine that can ends the load then, by an error. */
+  /**
+   * Aborts when the model is not wanted any more, or its time is over, which the reason says; an engine that can ends the load then,
+   * by an error.
+   */
   readonly signal?: AbortSignal
   /** How long an instance that has ended may take to start again, in milliseconds. Absent: as long as it takes. */
   readonly restartMs?: number
@@ -36,7 +39,7 @@ export interface HostRequest extends Lent {
   readonly requestedOutputs: readonly string[]
 }
 
-/** Who makes a call that belongs to no request, and what bounds it. */
+/** The caller and the bounds of a call that belongs to no request. */
 export interface BackgroundCall {
   /** The calling model. */
   readonly model: string

@@ -29,7 +29,7 @@ export type RunEvent =
   | {
       readonly type: 'StepFailed'
       readonly execution: number
-      /** That of the last attempt: the run knows of no other. */
+      /** Error of the last attempt: the run knows of no other. */
       readonly error: ServeError
       /** True if it goes on all the same, because a response of it was refused. It is cancelled with the run. */
       readonly isRunning?: boolean

@@ -22,7 +22,7 @@ export class OpenIterations {
   /** Iterations that make a response, in the order in which the responses are emitted. */
   #answers: Iteration[] = []
   #opened = 0
-  /** Those behind a failure. Steps may still read their tensors. */
+  /** Iterations behind a failure. Steps may still read their tensors. */
   readonly #cut: Iteration[] = []
 
   constructor(graph: RunGraph) {

@@ -22,7 +22,7 @@ export interface HeldTensor {
 export interface Iteration {
   /** 0 for the request itself, else one more than the decoupled step whose response it follows from. */
   readonly label: number
-  /** Of all iterations of the request, in the order in which they were opened. */
+  /** Its number among all iterations of the request, in the order in which they were opened. */
   readonly number: number
   /** That of the decoupled step's execution; absent for the request itself. */
   readonly parent: Iteration | undefined

@@ -22,7 +22,7 @@ const ServedVersion = z
     state: z.enum(['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE']),
     /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */
     reason: z.string(),
-    /** What is not as it is of the model; a config is completed and normalised, in JSON protobuf JSON. */
+    /** Configuration and labels, if they are not the model's. The configuration is completed and normalised; in JSON, protobuf JSON. */
     own: z.object({ config: ConfigJson, labels: Labels }).readonly().exactOptional(),
     /** True if, besides its state, it has to be asked whether it is ready. */
     judgesReadiness: z.boolean().exactOptional(),
@@ -35,7 +35,10 @@ export type VersionState = ServedVersion['state']
 const ServedModel = z
   .object({
     name: z.string(),
-    /** Of the latest version, completed and normalised; absent if the configuration itself was refused. In JSON, protobuf JSON. */
+    /**
+     * Configuration of the latest version, completed and normalised; absent if the configuration itself was refused. In JSON,
+     * protobuf JSON.
+     */
     config: ConfigJson.exactOptional(),
     labels: Labels,
     /** Ascending by version. */

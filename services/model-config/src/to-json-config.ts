@@ -24,7 +24,7 @@ function toJsonField(field: FieldDescriptor, value: unknown): Json {
   return toJsonElement(field, value)
 }
 
-/** What a Triton 2.51 does not have is there only if it says something: clients compare configurations. */
+/** Fields that a Triton 2.51 does not have. They are shown only if they are set, because clients compare configurations. */
 export const NEWER: ReadonlySet<string> = new Set(['max_inflight_requests'])
 
 function toJsonMessage(name: string, value: unknown): { readonly [key: string]: Json } {

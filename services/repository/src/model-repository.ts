@@ -120,7 +120,7 @@ export class ModelRepository {
     }
   }
 
-  /** What a model is by its configuration, as written. */
+  /** Tells the kind of a model by its configuration, as written. Never rejects. */
   async kindOf(name: string, overrides?: LoadOverrides): Promise<ModelKind> {
     try {
       if (overrides?.config !== undefined) {

@@ -34,7 +34,7 @@ export async function listVersionFiles(
   }
 }
 
-/** What stands in a version's directory: names of files and folders, as a model may be either. */
+/** Lists the names of files and folders in a version's directory: a model may be either. */
 export async function listVersionNames(
   model: RepositoryModel,
   version: number,

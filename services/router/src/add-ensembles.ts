@@ -41,7 +41,7 @@ export function addEnsembles(
 
 interface Wanted {
   readonly source: EnsembleSource
-  /** What was served last; the source itself if that is it. */
+  /** The source that was served last, which may be `source`. */
   readonly served: EnsembleSource | undefined
   /** Why it cannot be planned. */
   readonly cycle: string | undefined
@@ -79,7 +79,7 @@ function toEntry(entries: CatalogEntries, wanted: Wanted, o: Before): CatalogEns
   return kept ?? { ...next, source: served }
 }
 
-/** What was served before goes on while its successor cannot be served, as long as it fits its models itself. */
+/** Keeps the source that was served before while its successor cannot be served, as long as it fits its models itself. */
 function keep(
   entries: CatalogEntries,
   served: EnsembleSource,
@@ -93,7 +93,7 @@ function keep(
 
 type Ordered = ReturnType<typeof orderEnsembles> & {
   readonly byName: ReadonlyMap<string, EnsembleSource>
-  /** Those that may be planned. */
+  /** Configurations of the ensembles that may be planned. */
   readonly usable: ReadonlyMap<string, ModelConfig>
 }
 

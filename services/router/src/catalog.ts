@@ -63,9 +63,9 @@ export interface CatalogEnsemble extends CatalogEntry {
   readonly isWaiting: boolean
   /** Composing models that no step has ever described, those of nested ensembles included; empty unless it waits. */
   readonly missing: readonly string[]
-  /** What it was served as last; requests use it while it has a plan. */
+  /** The source that was served last; requests use it while it has a plan. */
   readonly source?: EnsembleSource
-  /** What is wanted in its place, and cannot be served: why is told there. */
+  /** The desired ensemble in its place, which cannot be served; its reason says why. */
   readonly pending?: CatalogEnsemble
   /** Why it was taken out of service. */
   readonly cause?: string

@@ -4,7 +4,7 @@ import { isUnloadedReason, versionFailures } from '@tutti/server'
 import type { CatalogEnsemble, CatalogEntries, CatalogModel, CatalogVersion } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 
-/** Models that no step has ever described, of those that an ensemble is composed of, those of ensembles within included. */
+/** Finds the models that no step has ever described, of those that an ensemble is composed of, those of nested ensembles included. */
 export function findMissing(entries: CatalogEntries, config: ModelConfig): readonly string[] {
   const missing = findDependencies(config).flatMap((model) => {
     const entry = entries.get(model)
@@ -37,7 +37,7 @@ function findUsable(
   return version === undefined ? usable.at(-1) : usable.find((v) => v.version === version)
 }
 
-/** Why a model that an ensemble is composed of has no replica any longer; undefined if each has one. */
+/** Finds why a model that an ensemble is composed of has lost its replicas; undefined if each has one. */
 export function findLost(entries: CatalogEntries, config: ModelConfig): CatalogVersion['lost'] {
   for (const { model_name: model, model_version: version } of stepsOf(config)) {
     const entry = entries.get(model)
@@ -47,7 +47,7 @@ export function findLost(entries: CatalogEntries, config: ModelConfig): CatalogV
   return undefined
 }
 
-/** What planning an ensemble reads of a model or ensemble that it is composed of; undefined if that is not there. */
+/** Describes a model or ensemble that an ensemble is composed of, for its planning; undefined if it is not there. */
 export function toComposing(
   entries: CatalogEntries,
   ensemble: ModelConfig,

@@ -18,7 +18,7 @@ import { findLost, findMissing, inheritLabels, toComposing } from './composing-m
 import type { EnsembleSource } from './ensemble-source.ts'
 import { signatureKey } from './signature-key.ts'
 
-/** What was there before, and whether an ensemble that was valid then is listed as unloaded. */
+/** The former catalog, and whether an ensemble that was valid there is listed as unloaded. */
 export interface Before {
   readonly previous: Catalog
   readonly takesDown: boolean

@@ -8,7 +8,7 @@ export interface HeldRange {
   readonly memory: ArrayBufferLike
   readonly begin: number
   readonly end: number
-  /** That were counted for it; 0 for memory of the request. */
+  /** Bytes that were counted for it; 0 for memory of the request. */
   readonly bytes: number
   /** Tensors that view it. */
   uses: number

@@ -39,7 +39,7 @@ export function catalogChanged(
   }
 }
 
-/** What was served before goes on in place of what is wanted. */
+/** Logs that the former ensemble goes on in place of the desired one, once for each reason. */
 function ensembleKept(
   log: Logger,
   { name: model }: CatalogEnsemble,

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 
-/** Why calls end whose clients are waited for, as metrics name it. */
+/** Reasons to end a call that waits for its client, as metrics name them. */
 export const END_REASONS = ['pool', 'waiting', 'client', 'rate'] as const
 export type EndReason = (typeof END_REASONS)[number]
 
@@ -10,13 +10,13 @@ export interface AdmissionBounds {
   readonly maxRequests: number
   /** Bytes of request bodies, half read or in flight, of tensors between steps, and of answers until their clients have taken them. */
   readonly maxBytes: number
-  /** Those of them that wait for clients: of requests that are not whole, and of answers that are not taken. */
+  /** Part of `maxBytes` for calls that wait for their clients: requests that are not whole, and answers that are not taken. */
   readonly maxWaitingBytes: number
-  /** The same of one identity, and of one connection unless it is a proxy's. */
+  /** The same for one identity, and for one connection unless it is a proxy's. */
   readonly maxWaitingBytesPerClient: number
 }
 
-/** Bounds as they are given; those that wait are parts of all bytes if absent. */
+/** Bounds as they are given. Absent bounds of bytes that wait are parts of `maxBytes`. */
 export type GivenBounds = { readonly [K in keyof AdmissionBounds]?: AdmissionBounds[K] | undefined }
 
 const MAX_REQUESTS = 4096
@@ -24,6 +24,7 @@ const MAX_BYTES = 2 ** 30
 const WAITING_PART = 1 / 2
 const CLIENT_PART = 1 / 4
 
+/** Fills in the bounds that are absent. */
 export function compileBounds(given: GivenBounds): AdmissionBounds {
   const { maxRequests = MAX_REQUESTS, maxBytes = MAX_BYTES } = given
   return {
@@ -42,6 +43,7 @@ export const MAX_CONTROL_BYTES = 2 ** 16
 /** The part of the bounds that requests from outside get at most, so that they never lock out those from inside. */
 const OUTSIDE_SHARE = 0.75
 
+/** Makes the bounds of requests from outside. */
 export function outsideShare(bounds: AdmissionBounds): AdmissionBounds {
   return {
     maxRequests: toPart(bounds.maxRequests, OUTSIDE_SHARE),
@@ -75,7 +77,7 @@ export function refuseBytes({ bytes, bounds }: Counted, more: number): never {
   )
 }
 
-/** Why a call ends whose client is waited for. */
+/** Makes the error of a call that is ended while it waits for its client. */
 export function endedFor(reason: EndReason, { bytes, waitingBytes, bounds }: Counted): ServeError {
   if (reason === 'rate')
     return overloaded(

@@ -8,7 +8,7 @@ export interface WaitingCall {
   endWaiting(error: ServeError): void
 }
 
-/** The bytes of one client that wait for it: of a connection, or of an identity. */
+/** Bytes that wait for one client: a connection, or an identity. */
 export class ClientShare {
   waitingBytes = 0
 }
@@ -36,7 +36,7 @@ export class AdmissionTicket implements ByteCount {
   /** Where bytes that wait count beside the admission. */
   readonly connection: ClientShare | undefined
   readonly identity: ClientShare | undefined
-  /** For the line of those that wait. */
+  /** Neighbours in the line of tickets that wait. */
   before: AdmissionTicket | undefined
   after: AdmissionTicket | undefined
   /** How often it has begun to wait. */
@@ -45,9 +45,9 @@ export class AdmissionTicket implements ByteCount {
   readonly #admission: TicketPool
   #call: WaitingCall | undefined
   #bytes = 0
-  /** Those of them that wait for the client: all or none. */
+  /** Part of `#bytes` that waits for the client: all or none. */
   #waitingBytes = 0
-  /** Of all tickets of the call, counted at the first one. */
+  /** Bytes of all tickets of the call that wait, counted at the first ticket. */
   #callWaitingBytes = 0
   #first: AdmissionTicket = this
   /** Whether the client is waited for, if not as the place says. */
@@ -70,7 +70,7 @@ export class AdmissionTicket implements ByteCount {
     return this.#call
   }
 
-  /** That it has counted and not given back. */
+  /** Bytes that it has counted and not given back. */
   get bytes(): number {
     return this.#bytes
   }
@@ -80,12 +80,12 @@ export class AdmissionTicket implements ByteCount {
     return this.#waitingBytes
   }
 
-  /** Those of all tickets of its call. */
+  /** Bytes of all tickets of its call that wait for the client. */
   get callWaitingBytes(): number {
     return this.#first.#callWaitingBytes
   }
 
-  /** It is of the same call. */
+  /** True for a ticket of the same call. */
   isBeside(other: AdmissionTicket): boolean {
     return this.#first === other.#first
   }
@@ -104,7 +104,7 @@ export class AdmissionTicket implements ByteCount {
     return other
   }
 
-  /** It counts in an admission, be it as a share of it. */
+  /** True if it counts in an admission, or in a share of that admission. */
   isOf(admission: TicketPool): boolean {
     return this.#admission === admission || this.#admission.whole === admission
   }

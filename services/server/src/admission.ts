@@ -43,7 +43,7 @@ export class Admission implements TicketPool {
     return this.#bytes
   }
 
-  /** Those of `bytes` that wait for clients. */
+  /** Part of `bytes` that waits for clients. */
   get waitingBytes(): number {
     return this.#waitingBytes
   }

@@ -89,7 +89,7 @@ export async function startMetricsServer(o: MetricsServerOptions): Promise<Metri
   }
 }
 
-/** What is answered, with the two forms of the metrics. */
+/** The answers of the server, with the two forms of the metrics. */
 interface Answers extends MetricsServerOptions {
   readonly texts: { readonly plain: SharedText; readonly open: SharedText }
 }

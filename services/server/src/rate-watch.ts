@@ -11,7 +11,7 @@ export interface RateWatchOptions {
   readonly windowMs: number
 }
 
-/** What a look at a ticket saw. */
+/** A look at a ticket. */
 interface Seen {
   /** The wait that it is about. */
   readonly waits: number

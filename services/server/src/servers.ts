@@ -160,7 +160,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   }
 }
 
-/** What clients have to send and read at least. */
+/** Reads the least rate at which clients have to send and read. */
 function toRate(flags: ServersOptions['flags']) {
   return {
     bytesPerSecond: flags['min-client-rate'],

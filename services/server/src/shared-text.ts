@@ -1,13 +1,14 @@
 import type { Clock } from '@tutti/chassis'
 
-/** Of the time between two texts, the part that goes into making them: 1 in 10. */
+/** Time without a new text, times the time that the last one took: making texts takes a tenth of all. */
 const REST = 9
-/** However long the last one took. */
+/** Longest such time. */
 const MOST_REST_MS = 1000
 
 /**
- * Makes a text for all who ask for it at about the same time. Each gets one that was begun after it asked, so nobody gets old
- * figures; who asks while one is made, or soon after, waits and shares the next one.
+ * Makes a text for all callers that ask at about the same time. The text that a caller gets was begun after it asked, so its
+ * figures are
+ * not old. Callers that ask while a text is made, or soon after, wait and share the next one.
  */
 export class SharedText {
   readonly #make: () => Promise<string>
@@ -28,7 +29,7 @@ export class SharedText {
 
   async #makeNext(): Promise<Buffer> {
     await this.#free
-    // Who asks from here on may miss what happened since.
+    // A caller that asks from here on wants a text that begins later.
     this.#next = undefined
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#free = promise

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** What Node knows of the writes of a socket, and has no name for outside. */
+/** Figures of Node about the writes of a socket, for which it has no public name. */
 interface SocketHandle {
   readonly bytesWritten: number
   /** Bytes of these that the system has not taken. */

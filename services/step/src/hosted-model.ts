@@ -31,14 +31,17 @@ export interface HostedVersion {
   reason: string
   /** Present exactly while the state is READY. */
   serving: Serving | undefined
-  /** Present if they are not the model's. */
+  /** Its configuration and labels, if they are not the model's. */
   readonly own?: Pick<PreparedVersion, 'config' | 'labels'>
 }
 
 /** One model of the repository as this process knows it. */
 export interface HostedModel {
   readonly name: string
-  /** Of the latest version. Absent if the configuration was refused. There are no versions then, nor where the version policy chooses none. */
+  /**
+   * Configuration of the latest version. Absent if it was refused. There are no versions then, nor where the version policy chooses
+   * none.
+   */
   readonly config?: ModelConfig
   readonly labels: Readonly<Record<string, readonly string[]>>
   readonly versions: ReadonlyMap<number, HostedVersion>

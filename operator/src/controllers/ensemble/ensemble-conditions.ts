@@ -33,7 +33,7 @@ export interface EnsembleState {
   readonly routers: readonly RouterView[]
   /** What keeps requests from outside away; absent if all is well, or nothing was asked for. */
   readonly exposure?: ExposureProblem | undefined
-  /** What routers are to let in from outside. */
+  /** The route by which routers are to let in requests from outside; absent if there is none. */
   readonly route?: Exposed['route']
 }
 
@@ -111,7 +111,7 @@ function checkRoutable(state: EnsembleState): ConditionState {
   return isTrue('Routed', `all ready routers serve ${served.name}`)
 }
 
-/** What a router does not do yet of what it should; undefined if it does all of it. */
+/** Names the first thing that a router does not do yet of all that it should do; undefined if it does everything. */
 export function findMissing(
   { accepted, exposed = [] }: ServedByRouter,
   served: ServedRevision,

@@ -22,7 +22,7 @@ import { findIngressProblem, IngressClasses } from './ingress-problem.ts'
 /** How an Ensemble is reached from outside. */
 export interface Exposed {
   readonly problem?: ExposureProblem | undefined
-  /** What routers are to let in; absent if nobody is to come from outside. */
+  /** The route by which routers are to let in requests; absent if no request may come from outside. */
   readonly route?: Pick<ExposedEnsemble, 'hosts' | 'revision'> | undefined
 }
 

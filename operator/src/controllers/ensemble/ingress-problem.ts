@@ -12,7 +12,7 @@ const MOST_TOLD = 5
 const AGED_MS = 10_000
 const TLS_KEYS = ['tls.crt', 'tls.key']
 
-/** What of an Ingress no ingress controller can work with, as far as the API server knows. */
+/** The parts of an Ingress that may be missing, and how the API server is asked for them. */
 export interface IngressParts {
   readonly expose: IngressExpose
   readonly ingresses: readonly Pick<IngressRecord, 'isTaken'>[]

@@ -215,7 +215,7 @@ export class ModelPass {
     }
   }
 
-  /** Of pods that are late, those of the newest template first. */
+  /** Reads the events of pods that are late, those of the newest template first. */
   #eventsOf(pods: readonly ModelPod[]): Promise<readonly Event[]> {
     const { signal, withoutSlot } = this.#input
     const inTurn = pods.toSorted((one, other) => Number(other.isCurrent) - Number(one.isCurrent))

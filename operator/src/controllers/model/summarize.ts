@@ -107,7 +107,7 @@ function findLacking(world: ModelWorld, states: Parts): ConditionState | undefin
   return undefined
 }
 
-/** What is wrong with pods of the newest template, or why there are none; undefined if nothing is. */
+/** Finds the failure of a pod of the newest template, or the reason why there is none; undefined if nothing is wrong. */
 function causeOf({ failure, pods }: ModelWorld): ConditionState | undefined {
   if (failure === undefined) return undefined
   const isCurrent = currentPods(pods).some(({ pod }) => pod.metadata.name === failure.pod)

@@ -39,7 +39,7 @@ export interface EdgeLock {
   readonly issuer?: TokenIssuer | undefined
   /** Why some of those who should be let in are not. */
   readonly problem?: LockProblem | undefined
-  /** Of the Secret of tokens. */
+  /** uid of the Secret of tokens. */
   readonly secretUid?: string | undefined
 }
 

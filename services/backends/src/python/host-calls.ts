@@ -12,7 +12,7 @@ const WINDOW = 4
 
 export interface HostCallsOptions {
   readonly host: ModelHost | undefined
-  /** Of calls that belong to no request. */
+  /** Caller and bounds of calls that belong to no request. */
   readonly background: BackgroundCall
   /** How many of these may be open. */
   readonly backgroundCalls: number
@@ -151,7 +151,7 @@ export function noHost(): ServeError {
 }
 
 function tooMany(most: number): ServeError {
-  const text = `the instance has ${most} open calls that belong to no request, want at most that many (--backend-config=python,background-calls=N)`
+  const text = `got a further call that belongs to no request, want at most ${most} open ones of an instance (--backend-config=python,background-calls=N)`
   return new ServeError('OVERLOADED', text)
 }
 

@@ -12,7 +12,7 @@ import type { ArenaPart } from './arena.ts'
 /** What one request of an execution has had. */
 interface Part {
   sent: number
-  /** What its inputs and its outputs took in the process. */
+  /** Nanoseconds that the process spent on its inputs and on its outputs. */
   inputNs: number
   outputNs: number
   hasFinal: boolean
@@ -47,7 +47,7 @@ export interface ExecutionOptions extends ExecutionEvents {
   readonly region: ArenaPart | undefined
   /** For outputs; freed with the result. */
   readonly scratch: ArenaPart | undefined
-  /** What copying the inputs took on this side, in nanoseconds. */
+  /** Nanoseconds that copying the inputs took on this side. */
   readonly copyNs: () => number
 }
 
@@ -176,7 +176,7 @@ export class OpenExecution {
     this.#endIfDone()
   }
 
-  /** Of a request that may be answered before its execution is over. */
+  /** Times of a request that may be answered before its execution is over. */
   #timesOf({ inputNs, outputNs }: Part): StepTimes {
     const computeInputNs = inputNs + this.o.copyNs()
     return { ...NO_TIMES, computeInputNs, computeOutputNs: outputNs }

@@ -17,13 +17,16 @@ export const AcceptedModel = z.object({
   /** As clients call it. */
   modelName: z.string().min(1),
   resource: ResourceJson,
-  /** Of the latest version, completed and normalised, as a replica that serves the revisions describes it. In JSON, protobuf JSON. */
+  /**
+   * Configuration of the latest version, completed and normalised, as a replica that serves the revisions describes it. In JSON,
+   * protobuf JSON.
+   */
   config: ConfigJson,
   versions: z.array(
     z.object({
       version: z.int().min(0),
       revision: z.string(),
-      /** If it is another one. */
+      /** Configuration of this version, if it is not the model's. */
       config: ConfigJson.exactOptional(),
     }),
   ),

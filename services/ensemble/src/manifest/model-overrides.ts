@@ -86,7 +86,7 @@ function toOverride(overrides: ModelOverrides): (config: ModelConfig) => ModelCo
   return (config) => applyModelOverrides(config, overrides)
 }
 
-/** What Models say of their execution that a configuration has no words for, by names of models. */
+/** Settings of Models for which a configuration has no words, by names of models. */
 export interface BeyondConfig {
   /** Their batches wait as long as it pays (`maxQueueDelay: auto`). In the configuration they have no delay. */
   readonly autoDelays: ReadonlySet<string>

@@ -1,7 +1,7 @@
 import type { ContainerStatus, PodSpec, PodStatus } from '../kinds/pod.ts'
 import type { ObjectMeta } from '../object.ts'
 
-/** What went wrong. */
+/** A fault of a pod, in the words of Kubernetes. */
 export interface Failure {
   /** One CamelCase word. */
   readonly reason: string
@@ -11,10 +11,10 @@ export interface Failure {
   readonly exitCode?: number | undefined
 }
 
-/** What is read of a container. */
+/** The fields of a container that are read. */
 export type PodContainer = Pick<ContainerStatus, 'name' | 'ready' | 'state' | 'lastState'>
 
-/** What is read of a pod. */
+/** The fields of a pod that are read. */
 export interface FailingPod {
   readonly metadata: Pick<ObjectMeta, 'name'> & { readonly uid?: string | undefined }
   readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates' | 'volumes'>

@@ -7,7 +7,7 @@ import type { FailingPod, Failure } from './failing-pod.ts'
  * warned of before is over once they go on.
  */
 
-/** What the status of the pod says with more words. */
+/** Reasons of events about which the status of the pod has more words. */
 const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['BackOff', 'FailedScheduling', 'Evicted'])
 
 /** When an event was last seen. Those of kubelets have the time in a field of an older version of the kind. */
@@ -73,7 +73,7 @@ function eventsOf({ metadata }: FailingPod, events: readonly Event[]): readonly 
   )
 }
 
-/** Of two of one second the warning: what went well is told first. */
+/** Puts the newest event first, and of two of the same second the warning: a success is written before a failure. */
 function newestFirst(one: Event, other: Event): number {
   return (
     msOf(other) - msOf(one) || Number(one.type !== 'Warning') - Number(other.type !== 'Warning')

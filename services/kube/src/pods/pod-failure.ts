@@ -7,9 +7,9 @@ import { claimFailure, probeFailure, warningOf } from './pod-events.ts'
 /** Reasons of containers whose failures have one of their own, by the containers' names. */
 export type ContainerReasons = Readonly<Record<string, string>>
 
-/** What a container waits for without anything being wrong. All else that Kubernetes calls waiting is in its way. */
+/** Reasons for which a container waits while nothing is wrong. With any other reason something is in its way. */
 const COMING: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
-/** What it also says of a container that ended, and that it starts again later. */
+/** The reason of a container that has ended and starts again later. */
 const RESTING = 'CrashLoopBackOff'
 
 /**

@@ -117,7 +117,7 @@ function measure(contents: Uint8Array, maxElements: number) {
 interface Output {
   readonly datatype: Datatype
   readonly bytes: Buffer
-  /** Of the same bytes. */
+  /** A view of the same bytes. */
   readonly view: DataView
   /** Up to where it is written. */
   readonly at: number

@@ -33,11 +33,11 @@ export const RAW_OUTPUTS = 50
 /** Names, shapes and parameters of most messages take less. */
 export const USUAL_HEAD_BYTES = 512
 const NOTHING = new Uint8Array(0)
-/** Of a text, of which one character beyond Latin-1 makes all take as much. */
+/** Bytes of a character: one beyond Latin-1 makes all characters of a text take as much. */
 const CHARACTER_BYTES = 2
 /** Of the contents of an input that come in several fields, as no writer of protobuf puts them: they are copied, for 4096 inputs. */
 const MAX_JOINED_BYTES = 2 ** 14
-/** The objects that a field of two bytes can become: an input, an output, a view. */
+/** Bytes of the objects that a field of two bytes can become: an input, an output, a view. */
 const FIELD_BYTES = 256
 
 /**

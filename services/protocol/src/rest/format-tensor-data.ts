@@ -13,7 +13,7 @@ const BLOCK_NUMBERS = 4096
 /** Characters of strings in one block, and bytes of a string that are turned into text at once. */
 const BLOCK_CHARACTERS = 32_768
 const LENGTH_BYTES = 4
-/** Of a string whose characters are looked at one by one. */
+/** Bytes of the longest string whose characters are looked at one by one. */
 const SHORT_BYTES = 64
 
 /**

@@ -1,16 +1,17 @@
 import { measureJson } from '@tutti/tensor'
 
-/** Memory that the parts of a document take while it is parsed and its tensors are made, at most (json-heap.test.ts). */
+/** Bytes that the parts of a document take while it is parsed and its tensors are made, at most (json-heap.test.ts). */
 const OF_COMMA = 32
 const OF_CONTAINER = 96
 const OF_MEMBER = 160
 /** A text has two bytes a character if it is not Latin-1. */
 const OF_BYTE = 2
 
-/** What a JSON document takes, as its punctuation tells. */
+/** The size of a JSON document, as its punctuation tells. */
 export interface JsonNeeds {
   /** Objects, arrays, and what they hold but for the first in each. */
   readonly values: number
+  /** Memory to parse it and to make its tensors, at most. */
   readonly heapBytes: number
 }
 

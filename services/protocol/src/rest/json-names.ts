@@ -20,7 +20,7 @@ export function replaceNames(bytes: Uint8Array): Buffer | undefined {
   if (!text.includes('NaN') && !text.includes('Inf')) return undefined
   const out = Buffer.allocUnsafe(Math.ceil(text.byteLength * GROWTH))
   let size = 0
-  /** What lies before is in `out`. */
+  /** `out` has all that lies before. */
   let copied = 0
   for (let at = 0; at < text.byteLength; at += 1) {
     const byte = text[at] ?? 0

@@ -215,7 +215,10 @@ function integerTypeError(datatype: Datatype): ServeError {
   return jsonTypeError(CONTEXT, datatype.startsWith('U') ? NON_UNSIGNED : NON_SIGNED)
 }
 
-/** What no integer of 64 bits is has the wrong type; of others Triton would take the low bytes. The greatest ones round up. */
+/**
+ * Refuses a number beyond 64 bits as one of the wrong type, and another one as out of range: Triton would take its low bytes. The
+ * greatest integers round up.
+ */
 function rangeError(name: string, value: number, datatype: Datatype): ServeError {
   const [least, beyond] = datatype.startsWith('U') ? [0, 2 ** 64] : [-(2 ** 63), 2 ** 63]
   if (value < least || value > beyond) return integerTypeError(datatype)

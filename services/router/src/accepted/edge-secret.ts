@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { Secret } from '@tutti/kube'
 import { edgeRoutesChanged, edgeRoutesUnreadable } from '../log-events.ts'
 
-/** What a watch tells of the Secret; as `ReflectorEvent`. */
+/** A change of the Secret; as `ReflectorEvent`. */
 export interface SecretEvent {
   readonly type: 'added' | 'updated' | 'deleted'
   readonly object: Secret
@@ -26,7 +26,7 @@ const NOTHING: EdgeRoutes = { routes: [] }
 
 /**
  * The routes of requests from outside, from a Secret that the operator writes. A change counts as soon as the API server tells of
- * it; while it does not, and if the Secret cannot be read, the routes stay as they were. Without a Secret nobody gets in.
+ * it; while it does not, and if the Secret cannot be read, the routes stay as they were. Without a Secret no request gets in.
  */
 export class EdgeSecret {
   readonly #log: Logger

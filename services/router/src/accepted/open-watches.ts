@@ -5,15 +5,15 @@ import type { AcceptedSet } from './accepted-set.ts'
 import { EdgeSecret, type WatchSecret } from './edge-secret.ts'
 import { clusterOf, watchRevisions, watchSecret } from './watch-objects.ts'
 
-/** What a router learns from the API server; each is absent where the flags do not ask for it. */
+/** The watches of a router at the API server; each is absent where the flags do not ask for it. */
 export interface Watches {
   readonly accepted: AcceptedLink | undefined
   readonly edge: EdgeSecret | undefined
-  /** What has not been read yet. */
+  /** Texts about what has not been read yet, for health. */
   readonly causes: () => readonly string[]
 }
 
-/** Begins to watch what the flags ask for. @param o.opened - ends it. @throws ServeError SETTING_INVALID outside of a cluster. */
+/** Opens the watches that the flags ask for. @param o.opened - closes them. @throws ServeError SETTING_INVALID outside of a cluster. */
 export function openWatches(o: {
   readonly flags: {
     readonly kubernetes: boolean

@@ -8,7 +8,7 @@ import type {
   AcceptedSet,
 } from './accepted-set.ts'
 
-/** What requests reach, but for those from outside. */
+/** Models and revisions that requests from inside reach. */
 export type ServedInside = Pick<ServedByRouter, 'models' | 'accepted'>
 
 /** What requests reach now, for the operator. Pure. */

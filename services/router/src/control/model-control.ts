@@ -206,7 +206,10 @@ export class RepositoryControl implements ModelControl {
     else ensembleStays(this.#o.log, name, reason)
   }
 
-  /** What cannot be read leaves what is served. Where no host does so, it is listed with the reason. */
+  /**
+   * Notes that an ensemble cannot be read: it stays as it is served. Without hosts, which would list it, it is listed with the
+   * reason.
+   */
   #refuse(name: string, reason: string): void {
     const { hosts, log } = this.#o
     if (hosts === undefined && this.#ensembles.addUnreadable(name, reason)) return

@@ -22,7 +22,7 @@ import type { EdgeFlags } from './edge-flags.ts'
 export async function openRouterServers(
   o: Omit<ServersOptions, 'edge'> & {
     readonly flags: EdgeFlags & FlagValues<typeof ACCESS_FLAGS & typeof TRACE_FLAGS>
-    /** Of --edge-secret-name. */
+    /** Reads the routes of --edge-secret-name; undefined without that flag. */
     readonly edgeAccess: (() => EdgeRoutes) | undefined
     readonly opened: AsyncDisposableStack
   },

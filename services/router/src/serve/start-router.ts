@@ -159,7 +159,7 @@ function consoleOf(
   return openConsole({ flags, source: router, cluster, version, scope, host, clock })
 }
 
-/** What requests reach, from outside too, and, for people, which steps cannot be called; absent if all can. */
+/** Lists what requests reach, from outside too, and, for people, the steps that cannot be called, if there are any. */
 function toServedAnswer({ view }: Router, { replicas, watches: { edge } }: Parts): Json {
   const foreign = replicas.foreign().map((one) => ({ ...one }))
   return {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 /** What is known of a caller before anything of its call is read. */
 export interface Caller {
   readonly headers: IncomingHttpHeaders
-  /** Of HTTP/1: names as the client wrote them, each with its value behind it. */
+  /** Names of headers as the client wrote them, each with its value behind it; with HTTP/1 alone. */
   readonly rawHeaders?: readonly string[]
   /** The path of the gRPC method, or the URL of the HTTP request. */
   readonly path: string | undefined

@@ -1,6 +1,6 @@
 import { flagRefusal } from '@tutti/chassis'
 
-/** What POSIX classes hold, as it stands within brackets. */
+/** Members of POSIX classes, as they stand within brackets. */
 const POSIX_CLASSES: Readonly<Record<string, string>> = {
   alnum: '0-9A-Za-z',
   alpha: 'A-Za-z',
@@ -26,7 +26,7 @@ const TOKEN = new RegExp(
 
 const FLAG_NAMES = ['i', 'm', 's'] as const
 
-/** What some tokens are called in JavaScript. */
+/** Tokens that JavaScript writes in another way. */
 const OTHER_NAMES: Readonly<Record<string, string>> = { '\\A': '^', '\\z': '$' }
 
 /**
@@ -44,9 +44,9 @@ export function compileHeaderPattern(flag: string, pattern: string): RegExp {
   }
 }
 
-/** JavaScript has flags only of groups, so that what stands under the same flags becomes one. */
+/** Translates a pattern of RE2. JavaScript has flags of groups only, so each part with the same flags becomes a group. */
 function translate(pattern: string): string {
-  /** Of the groups that are open. */
+  /** Flags of the groups that are open, outermost first. */
   const flags = ['i']
   let out = `(?:${opening('i')}`
   for (const { 0: token, groups = {} } of pattern.matchAll(TOKEN)) {

@@ -21,7 +21,7 @@ const ROUNDING = 1e-6
 export class QuotaMeter {
   /** May change while requests are in work. */
   quota: Quota
-  /** Of its calls, the bytes that wait for it. */
+  /** Bytes of its calls that wait for it. */
   readonly share = new ClientShare()
   readonly #clock: Pick<Clock, 'now'>
   #left: number

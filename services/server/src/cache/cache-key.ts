@@ -6,10 +6,10 @@ import { LoopTurns } from '../loop-turns.ts'
 /** Bytes of tensors that are digested in one turn of the loop, which takes a millisecond or two. */
 const TURN_BYTES = 2 ** 20
 
-/** Of all requests: many may come whole in one turn. */
+/** Shared by all requests: many may come whole in one turn. */
 const TURNS = new LoopTurns()
 
-/** What a key is made of. */
+/** The parts of a key. */
 interface KeyedRequest {
   /** Names the loaded model or ensemble, as `CachedCall`'s. */
   readonly identity: string
@@ -23,7 +23,7 @@ export function isKeyedByTurns({ inputs }: Pick<InferRequest, 'inputs'>): boolea
   return inputs.reduce((sum, { data }) => sum + data.byteLength, 0) > TURN_BYTES
 }
 
-/** The key of a large request, as `cacheKey`. @returns undefined once the signal has aborted. */
+/** Makes the key of a large request, as `cacheKey`. @returns undefined once the signal has aborted. */
 export async function cacheKeyByTurns(
   keyed: KeyedRequest,
   signal: CancelSignal,

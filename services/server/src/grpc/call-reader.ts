@@ -48,9 +48,12 @@ export interface ReadProgress {
 export class CallReader {
   readonly #o: CallReaderOptions
   readonly #splitter: MessageReader
-  /** Of the message that its receiver gets or got last. The call ends those of its one message, a receiver of several messages those that it took. */
+  /**
+   * Of the message that its receiver gets or got last. The call ends those of its one message, a receiver of several messages those
+   * that it took.
+   */
   apart: ApartTensors | undefined
-  /** Of compressed messages, as they inflate. */
+  /** Bytes of compressed messages, as they inflate. */
   inflatedBytes = 0
   #messages = 0
   #isEnded = false

@@ -31,7 +31,7 @@ import { type PlacedInputs, placedData } from '../shared-memory/placed-inputs.ts
 import { placeOutputs } from '../shared-memory/placed-outputs.ts'
 import type { ServerCall } from './server-call.ts'
 
-/** What most requests are made into: less than each place of `--max-inflight-requests` costs anyway. */
+/** Bytes of the objects of most requests: less than each place of `--max-inflight-requests` costs anyway. */
 const USUAL_MADE_BYTES = 8192
 
 /** A request that was read and resolved, but not yet executed. */
@@ -44,7 +44,10 @@ export interface PreparedInfer {
   readonly placed: PlacedInputs | undefined
 }
 
-/** Serves a ModelInfer. A call that was accepted is answered also if the process has begun to shut down while its message was being read. */
+/**
+ * Serves a ModelInfer. A call that was accepted is answered also if the process has begun to shut down while its message was being
+ * read.
+ */
 export function serveInfer(call: ServerCall): void {
   call.readOne(inferOnce)
 }
@@ -85,7 +88,10 @@ export function prepareInfer(
   return { model: served, request, outputs, isEmptyFinalWanted, placed }
 }
 
-/** Gives each input its bytes, by the rules of triton-semantics 4.7: raw entries in order, views of the message, or typed contents made raw. */
+/**
+ * Gives each input its bytes, by the rules of triton-semantics 4.7: raw entries in order, views of the message, or typed contents
+ * made raw.
+ */
 function readInputs(source: InputSource): readonly NamedTensor[] {
   const { inputs, rawInputContents } = source.message
   if (inputs.length > 1) refuseDuplicates(source)

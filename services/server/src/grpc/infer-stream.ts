@@ -21,7 +21,10 @@ import type { ServerCall } from './server-call.ts'
 /** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
 const MAX_OUTSTANDING = 64
 
-/** What a request is counted with until it is answered: its message, what was made of it, and its typed contents once they are raw. */
+/**
+ * Bytes that count for a request until it is answered: its message, the objects made of it, and its typed contents once they are
+ * raw.
+ */
 interface Held {
   bytes: number
   /** Its large tensors. */
@@ -79,7 +82,10 @@ export class InferStreamCall implements MessageReceiver {
     this.#finishIfDone()
   }
 
-  /** Without a message there is no id to answer to, so bytes that are none fail the stream as a whole; so does a caller without access. */
+  /**
+   * Without a message there is no id to answer to, so bytes that are none fail the stream as a whole; so does a caller without
+   * access.
+   */
   receive(bytes: Buffer): void {
     this.#o.call.backend.checkCaller?.()
     const apart = this.#o.call.reader?.apart

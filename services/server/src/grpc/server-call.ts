@@ -50,7 +50,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   readonly maxMessageBytes: number
   readonly ticket: AdmissionTicket
   readonly pool: Pool
-  /** Of messages that come, and of responses that the client has not taken: those of the call, unless it is a stream. */
+  /** Tickets of messages that come, and of responses that the client has not taken: the ticket of the call, unless it is a stream. */
   reading: AdmissionTicket
   unread: AdmissionTicket
   readonly #o: ServerCallOptions
@@ -225,7 +225,13 @@ export class ServerCall implements StreamHandler, WaitingCall {
     if (!this.stream.hasResponded) this.answer.respond(ANSWER_HEADERS)
   }
 
-  /** Ends a call that went well. @param pieces - of its last frame. @param retain - of what they view, if `answer` is the stream. @throws ServeError OVERLOADED */
+  /**
+   * Ends a call that went well.
+   *
+   * @param pieces - of its last frame.
+   * @param retain - of what they view, if `answer` is the stream.
+   * @throws ServeError OVERLOADED
+   */
   end(pieces: readonly Uint8Array[] = [], retain?: Lent['retain']): void {
     if (this.isOver) return
     for (const { byteLength } of pieces) this.charge(byteLength)
@@ -280,7 +286,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.#closeTickets()
   }
 
-  /** The stream is over: its bytes are given back, and work that has no client any more is told to stop. */
+  /** The stream is over: its bytes are given back, and work without a client is told to stop. */
   closed(): void {
     this.#isClosed = true
     if (!this.#isAnswered) {

@@ -132,7 +132,7 @@ class Generation {
     }
   }
 
-  /** What was read waits for the client, or the client has it. */
+  /** Says whether the response that was read waits for the client, or the client has it. */
   offer(isWaiting: boolean): void {
     this.#call.offer(isWaiting)
   }

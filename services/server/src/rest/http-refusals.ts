@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { RequestRunner } from './request-runner.ts'
 import { errorReply, methodNotAllowed, type RestReply } from './rest-reply.ts'
 
-/** Answers what Node finds by itself, before there is a route, as every other error: with a text and a reason. */
+/** Answers faults that Node itself finds, before there is a route, like every other error: with a text and a reason. */
 export function answerRefusals(server: Server, runner: RequestRunner): void {
   server.on('checkExpectation', (request, response) => {
     runner.reply(request, response, unknownExpectation(request.headers.expect))
@@ -21,7 +21,7 @@ export function answerRefusals(server: Server, runner: RequestRunner): void {
   })
 }
 
-/** What is wrong with a request's `Host`: several would let what stands before the server and the server read different ones. */
+/** Finds what is wrong with a request's `Host`: of several, a proxy and the server might read different ones. */
 export function hostFault({ httpVersion, rawHeaders }: IncomingMessage): ServeError | undefined {
   let count = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -23,9 +23,9 @@ interface Job extends JsonTurn {
  * one before it is done. So a client waits for others by what it sends and not by what they send.
  */
 export class JsonQueue {
-  /** Of each connection, in their order. */
+  /** Bodies of each connection, in their order. */
   readonly #waiting = new Map<string, Job[]>()
-  /** Of all that had their turn: time would say less, since it depends on what else the machine does. */
+  /** Bytes of all bodies that had their turn: time would say less, since it depends on what else the machine does. */
   #parsedBytes = 0
   #isBusy = false
 

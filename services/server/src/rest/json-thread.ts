@@ -14,15 +14,15 @@ import { JsonQueue } from './json-queue.ts'
 
 /** Larger JSON is parsed by the thread: this much takes the loop some milliseconds, 64 MiB would take seconds. */
 export const MAX_LOOP_JSON_BYTES = 256 * 1024
-/** What the thread has between two bodies: after one that took more it ends, and gives all back. */
+/** Memory of the thread between two bodies: after one that took more it ends, and gives all back. */
 export const JSON_REST_BYTES = 64 * 2 ** 20
-/** Of one body, counted in the admission while it is parsed. */
+/** Memory to parse one body, counted in the admission meanwhile. */
 const MAX_HEAP_BYTES = 768 * 2 ** 20
 
 export interface JsonBounds {
   /** Objects, arrays and what they hold, of a body of more than 256 KiB. */
   readonly maxJsonValues: number
-  /** Of processor time, to parse such a body. */
+  /** Processor time to parse such a body. */
   readonly jsonTimeoutMs: number
 }
 
@@ -34,14 +34,14 @@ export interface BodyJob<K extends BodyKind = BodyKind> {
   readonly source: Omit<BodySource, 'config'>
 }
 
-/** What it answers: at first what the body takes, then what it says. */
+/** The answers of the thread: at first the size of a body, then its contents. */
 export interface BodyAnswer<K extends BodyKind = BodyKind> {
   readonly needs?: JsonNeeds
   readonly parsed?: ParsedBodies[K]
   readonly refusal?: Pick<ServeError, 'reason' | 'code' | 'message' | 'details'>
 }
 
-/** Whose body it is. */
+/** The caller whose body it is. */
 export interface JsonCaller {
   readonly signal: CancelSignal
   /** The name of its connection. */
@@ -67,7 +67,8 @@ export class JsonThread {
   }
 
   /**
-   * Parses a body, which is gone after that: the memory of a large one goes to the thread. Bodies that wait here stay charged to their requests.
+   * Parses a body, which is gone after that: the memory of a large one goes to the thread. Bodies that wait here stay charged to
+   * their requests.
    *
    * @throws ServeError as the parser of the kind does, MESSAGE_TOO_LARGE beyond the bounds, OVERLOADED, or the signal's reason.
    */

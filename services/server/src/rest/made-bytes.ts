@@ -1,12 +1,13 @@
 import type { GenerateRequest, RestInferRequest } from '@tutti/protocol'
 
-/** An object with its members, as an input or a parameter is one. */
+/** Bytes of an object with its members, such as an input or a parameter. */
 const ENTRY_BYTES = 256
-/** Of a text, of which one character beyond Latin-1 makes all take as much. */
+/** Bytes of a character: one beyond Latin-1 makes all characters of a text take as much. */
 const CHARACTER_BYTES = 2
 
 /**
- * Bytes that were made of a body: tensors of JSON, which may be several times as large as their digits, names and parameters.
+ * Counts the bytes of objects that were made of a body: tensors of JSON, which may be several times as large as their digits, names
+ * and parameters.
  *
  * @param body - is counted already, and so are inputs that view it.
  */

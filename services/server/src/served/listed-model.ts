@@ -8,14 +8,14 @@ export interface ListedVersion {
   readonly state: 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE'
   /** `<Code>: <text>` if the load failed, '' otherwise. */
   readonly reason: string
-  /** What is not as it is of the model. */
+  /** Its own configuration, if it is not the model's. */
   readonly own?: { readonly config: ModelConfig }
 }
 
 /** A model as a backend lists it, whether it can be served or not. */
 export interface ListedModel {
   readonly name: string
-  /** Of the latest version, completed and normalised; absent if the configuration was refused. */
+  /** Configuration of the latest version, completed and normalised; absent if the configuration was refused. */
   readonly config?: ModelConfig
   /** Ascending. Empty if the model never came as far as loading, or if its version policy chooses none. */
   readonly versions: readonly ListedVersion[]

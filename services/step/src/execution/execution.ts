@@ -245,7 +245,10 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     if (!(outcome instanceof ServeError)) this.#giveBack = outcome.retain?.()
   }
 
-  /** What the engine does not say of a request with several responses is the run itself: its end is the last response. */
+  /**
+   * Completes the times that the engine tells of a request with several responses: all other time is the run, whose end is the last
+   * response.
+   */
   #streamTimes(outcome: StepResponse | ServeError): ExecutionTimes {
     const said = outcome instanceof ServeError ? undefined : outcome.times
     const { computeInputNs = 0, computeOutputNs = 0 } = said ?? {}

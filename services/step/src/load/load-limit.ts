@@ -5,9 +5,9 @@ import { plainName } from '@tutti/model-config'
 /** A load and what bounds it. */
 interface LimitedLoad {
   readonly clock: Clock
-  /** As BeyondConfig's. */
+  /** Milliseconds by model, as in BeyondConfig. */
   readonly loadLimits?: ReadonlyMap<string, number>
-  /** Of the model. */
+  /** Name of the model. */
   readonly name: string
   /** Aborts when the model is not wanted any more. */
   readonly signal: AbortSignal

@@ -66,7 +66,7 @@ export async function readPods(
   return { pods, events: isEventful ? await readEvents(reader, where) : [] }
 }
 
-/** What a pod waits for. */
+/** Kinds whose events tell why a pod waits. */
 const KINDS: ReadonlySet<string> = new Set(['Pod', 'PersistentVolumeClaim'])
 
 async function readEvents(
