@@ -49,6 +49,24 @@ await t.test('each version has the inputs and outputs that it says itself', asyn
   )
 })
 
+await t.test('what no version can change is refused before any is loaded', async (t) => {
+  const { step, engine, write } = await openLoaderRig(t, { m: { 1: classes(3) } })
+  const inspected = inspectClasses(engine)
+  const LEVELS = 'preserve_ordering: true priority_levels: 2 default_priority_level: 1'
+  const CASES = [
+    ['max_batch_size: 4', LEVELS, /poll from model repository: Only one priority level/],
+    ['', LEVELS, /poll from model repository: Only one priority level/],
+    ['', 'preferred_batch_size: [ -1 ]', /poll from model repository: .* must be positive/],
+    ['max_batch_size: 4', 'preferred_batch_size: [ 8 ]', /repository: .* <= max batch size/],
+    ['', 'preferred_batch_size: [ 8 ]', /version 1 is at UNAVAILABLE state: .* <= max batch/],
+  ] as const
+  for (const [size, batching, message] of CASES) {
+    await write('m/config.pbtxt', `${BARE} ${size} dynamic_batching { ${batching} }`)
+    await t.rejects(step.models.load('m'), { message })
+  }
+  t.equal(inspected.length, 1, 'the engine is asked where it may say a batch size')
+})
+
 await t.test('versions that are equal share a configuration', async (t) => {
   const { step, engine, write } = await openLoaderRig(t, { m: { 1: classes(3), 2: classes(3) } })
   inspectClasses(engine)

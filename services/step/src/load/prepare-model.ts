@@ -3,7 +3,6 @@ import {
   type CompletionInput,
   chooseVersions,
   completeModelConfig,
-  faultsWhenRead,
   isEnsembleConfig,
   type ModelConfig,
   normaliseModelConfig,
@@ -39,6 +38,9 @@ export interface PreparedVersion {
   readonly labels: Readonly<Record<string, readonly string[]>>
 }
 
+/** Every size that is preferred is one of its batches. */
+const LARGEST_BATCH = 2 ** 31 - 1
+
 type PrepareOptions = Pick<
   StepSettings,
   'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'devices' | 'unbatched'
@@ -60,13 +62,10 @@ export async function prepareModel(
   const prepared = await readConfig(model, o)
   if (prepared === undefined) return undefined
   const { config } = prepared
-  const faults = faultsWhenRead(config, plainName(model.name))
-  // The engine may say another batch size; each version is validated with its own.
-  const isOpen = mayComplete(config, o)
-  const fault = faults.find(
-    ({ details }) => !isOpen || details.field?.endsWith('_batching') !== true,
-  )
-  if (fault !== undefined) throw fault
+  // The engine may say a batch size where none is written; each version is validated with its own.
+  const isOpen = config.max_batch_size === 0 && mayComplete(config, o)
+  const known = isOpen ? { ...config, max_batch_size: LARGEST_BATCH } : config
+  validateWhenRead(known, plainName(model.name))
   const labels = await readLabels(model, config.output).catch((error: unknown) =>
     ServeError.from(error),
   )
