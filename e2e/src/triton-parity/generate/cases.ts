@@ -16,14 +16,14 @@ const FAMILIES = {
   stream: { share: 10, build: (random: Random) => ({ calls: streamCase(random) }) },
   metadata: { share: 7, build: (random: Random) => ({ calls: metadataCase(random) }) },
   malformed: { share: 1, build: (random: Random) => ({ calls: malformedCase(random) }) },
-  rest: { share: 25, build: (random: Random) => ({ calls: restInferCase(random) }) },
+  rest: { share: 24, build: (random: Random) => ({ calls: restInferCase(random) }) },
   raw: { share: 2, build: (random: Random) => ({ calls: rawBodyCase(random) }) },
-  paths: { share: 9, build: (random: Random) => ({ calls: restPathCase(random) }) },
+  paths: { share: 8, build: (random: Random) => ({ calls: restPathCase(random) }) },
   counts: { share: 5, build: countsCase },
   other: { share: 6, build: (random: Random) => ({ calls: otherCase(random) }) },
   control: { share: 5, build: (random: Random, seed: number) => controlCase(seed, random) },
   python: { share: 3, build: (random: Random, seed: number) => pythonCase(seed, random) },
-  texts: { share: 4, build: (random: Random, seed: number) => textCase(seed, random) },
+  texts: { share: 6, build: (random: Random, seed: number) => textCase(seed, random) },
 } as const satisfies Record<
   string,
   { share: number; build: (random: Random, seed: number) => Omit<Case, 'id'> }
