@@ -2,7 +2,7 @@ import { loadTimeout } from '@tutti/backends'
 import type { Clock } from '@tutti/chassis'
 import { plainName } from '@tutti/model-config'
 
-/** A load and what bounds it. */
+/** A load, and the bounds of loads. */
 interface LimitedLoad {
   readonly clock: Clock
   /** Milliseconds by model, as in BeyondConfig. */
