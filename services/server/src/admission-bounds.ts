@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 
 /** Reasons to end a call that waits for its client, as metrics name them. */
-export const END_REASONS = ['pool', 'waiting', 'client', 'rate'] as const
+export const END_REASONS = ['pool', 'waiting', 'client', 'rate', 'calls'] as const
 export type EndReason = (typeof END_REASONS)[number]
 
 /** What the servers of one process accept at the same time, all servers together. */
@@ -78,7 +78,10 @@ export function refuseBytes({ bytes, bounds }: Counted, more: number): never {
 }
 
 /** Makes the error of a call that is ended while it waits for its client. */
-export function endedFor(reason: EndReason, { bytes, waitingBytes, bounds }: Counted): ServeError {
+export function endedFor(
+  reason: Exclude<EndReason, 'calls'>,
+  { bytes, waitingBytes, bounds }: Counted,
+): ServeError {
   if (reason === 'rate')
     return overloaded(
       `${bytes} bytes of requests and answers are in flight, and the client sends or reads too slowly`,

@@ -1,4 +1,5 @@
 import type { ByteCount, ServeError } from '@tutti/errors'
+import { LinePlace, WaitingLine } from './waiting-line.ts'
 
 /** A call that may be ended while its client is waited for. */
 export interface WaitingCall {
@@ -11,15 +12,13 @@ export interface WaitingCall {
 /** Bytes that wait for one client: a connection, or an identity. */
 export class ClientShare {
   waitingBytes = 0
+  readonly line = new WaitingLine<AdmissionTicket>()
 }
 
 /** Where tickets count: an `Admission`. */
 export interface TicketPool {
   readonly whole: TicketPool | undefined
-  readonly line: {
-    add(ticket: AdmissionTicket): void
-    remove(ticket: AdmissionTicket): void
-  }
+  readonly line: WaitingLine<AdmissionTicket>
   makeRoom(bytes: number, ticket: AdmissionTicket): void
   count(bytes: number): void
   countWaiting(ticket: AdmissionTicket, bytes: number): void
@@ -36,13 +35,12 @@ export class AdmissionTicket implements ByteCount {
   /** Where bytes that wait count beside the admission. */
   readonly connection: ClientShare | undefined
   readonly identity: ClientShare | undefined
-  /** Neighbours in the line of tickets that wait. */
-  before: AdmissionTicket | undefined
-  after: AdmissionTicket | undefined
   /** How often it has begun to wait. */
   waits = 0
   hasPlace = false
   readonly #admission: TicketPool
+  /** In the lines of its pools and its client: in all or in none. */
+  readonly #places: readonly LinePlace<AdmissionTicket>[]
   #call: WaitingCall | undefined
   #bytes = 0
   /** Part of `#bytes` that waits for the client: all or none. */
@@ -63,6 +61,11 @@ export class AdmissionTicket implements ByteCount {
     this.#admission = admission
     this.connection = connection
     this.identity = identity
+    const places = [new LinePlace(admission.line, this)]
+    if (admission.whole !== undefined) places.push(new LinePlace(admission.whole.line, this))
+    if (connection !== undefined) places.push(new LinePlace(connection.line, this))
+    if (identity !== undefined) places.push(new LinePlace(identity.line, this))
+    this.#places = places
   }
 
   /** The call that ends if others need its bytes; undefined for none. */
@@ -102,11 +105,6 @@ export class AdmissionTicket implements ByteCount {
     other.#call = this.#call
     other.#first = this.#first
     return other
-  }
-
-  /** True if it counts in an admission, or in a share of that admission. */
-  isOf(admission: TicketPool): boolean {
-    return this.#admission === admission || this.#admission.whole === admission
   }
 
   /** Takes a place for a request that has arrived whole. A request that has only begun has none. @throws ServeError OVERLOADED */
@@ -182,11 +180,10 @@ export class AdmissionTicket implements ByteCount {
     if (now === before) return
     this.#waitingBytes = now
     this.#first.#callWaitingBytes += now - before
-    const { line } = this.#admission
     this.#admission.countWaiting(this, now - before)
     // The client that has sent or taken something is waited for anew.
-    if (before > 0 && now < before) line.remove(this)
-    if (now > 0 && (before === 0 || now < before)) line.add(this)
+    if (before > 0 && now < before) this.#places.forEach((place) => place.leave())
+    if (now > 0 && (before === 0 || now < before)) this.#places.forEach((place) => place.enter())
     if (before === 0) this.waits += 1
     if (now > before) this.#admission.limitWaiting(this)
   }

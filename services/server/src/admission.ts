@@ -8,6 +8,7 @@ import {
   refuseRequest,
 } from './admission-bounds.ts'
 import { AdmissionTicket, ClientShare, type TicketPool } from './admission-ticket.ts'
+import { EndedCalls } from './ended-calls.ts'
 import { WaitingLine } from './waiting-line.ts'
 
 /**
@@ -17,7 +18,9 @@ import { WaitingLine } from './waiting-line.ts'
 export class Admission implements TicketPool {
   readonly bounds: AdmissionBounds
   readonly whole: Admission | undefined
-  readonly line: WaitingLine
+  /** Of all tickets, those of shares of it too. */
+  readonly line = new WaitingLine<AdmissionTicket>()
+  readonly ended: EndedCalls
   /** By connection; undefined if each carries the calls of many clients. */
   readonly #connections: WeakMap<object, ClientShare> | undefined
   #requests = 0
@@ -27,11 +30,12 @@ export class Admission implements TicketPool {
   /**
    * @param whole - what this is a share of, for requests from outside, whose connections are those of proxies: everything counts
    * there too.
+   * @param ended - counts the calls that it ends; those of `whole` if absent.
    */
-  constructor(bounds: GivenBounds = {}, whole?: Admission) {
+  constructor(bounds: GivenBounds = {}, whole?: Admission, ended?: EndedCalls) {
     this.bounds = compileBounds(bounds)
     this.whole = whole
-    this.line = whole?.line ?? new WaitingLine()
+    this.ended = ended ?? whole?.ended ?? new EndedCalls()
     this.#connections = whole === undefined ? new WeakMap() : undefined
   }
 
@@ -83,16 +87,16 @@ export class Admission implements TicketPool {
     const { maxWaitingBytesPerClient: most } = this.bounds
     const { connection, identity } = ticket
     if (connection !== undefined && connection.waitingBytes > most)
-      this.#limit(connection, most, 'client', ticket, (it) => it.connection === connection)
+      this.#limit(connection, most, 'client', ticket)
     if (identity !== undefined && identity.waitingBytes > most)
-      this.#limit(identity, most, 'client', ticket, (it) => it.identity === identity)
+      this.#limit(identity, most, 'client', ticket)
     this.#limitAll(ticket)
     if (this.whole !== undefined) this.whole.#limitAll(ticket)
   }
 
   /** Ends a call whose client is waited for. */
-  end(ticket: AdmissionTicket, reason: EndReason): void {
-    this.line.count(reason)
+  end(ticket: AdmissionTicket, reason: Exclude<EndReason, 'calls'>): void {
+    this.ended.count(reason)
     ticket.end(endedFor(reason, this))
   }
 
@@ -123,7 +127,7 @@ export class Admission implements TicketPool {
     // To end all others would not do either.
     if (this.#bytes - (share.#waitingBytes - own) + bytes > maxBytes) refuseBytes(this, bytes)
     while (this.#bytes + bytes > maxBytes) {
-      const longest = this.#longest((it) => it.isOf(share))
+      const { longest } = share.line
       if (longest === undefined) refuseBytes(this, bytes)
       this.end(longest, 'pool')
       if (longest === ticket) return
@@ -132,29 +136,21 @@ export class Admission implements TicketPool {
 
   #limitAll(ticket: AdmissionTicket): void {
     const { maxWaitingBytes: most } = this.bounds
-    if (this.#waitingBytes > most) this.#limit(this, most, 'waiting', ticket, (it) => it.isOf(this))
+    if (this.#waitingBytes > most) this.#limit(this, most, 'waiting', ticket)
   }
 
   #limit(
-    of: { readonly waitingBytes: number },
+    of: { readonly waitingBytes: number; readonly line: WaitingLine<AdmissionTicket> },
     most: number,
-    reason: EndReason,
+    reason: 'waiting' | 'client',
     ticket: AdmissionTicket,
-    isWanted: (ticket: AdmissionTicket) => boolean,
   ): void {
     while (of.waitingBytes > most) {
-      const longest = this.#longest(isWanted)
+      const { longest } = of.line
       if (longest === undefined) return
       if (longest.isBeside(ticket) && ticket.callWaitingBytes === of.waitingBytes) return
       this.end(longest, reason)
     }
-  }
-
-  #longest(isWanted: (ticket: AdmissionTicket) => boolean): AdmissionTicket | undefined {
-    for (const ticket of this.line) {
-      if (ticket.call !== undefined && isWanted(ticket)) return ticket
-    }
-    return undefined
   }
 
   #shareOf(connection: object): ClientShare | undefined {

@@ -175,7 +175,7 @@ function createAdmissions({ flags, metrics }: ServersOptions) {
     maxWaitingBytes: flags['max-waiting-bytes'],
     maxWaitingBytesPerClient: flags['max-waiting-bytes-per-client'],
   })
-  metrics.addFamilies(() => admission.line.families())
+  metrics.addFamilies(() => admission.ended.families())
   return { admission, outside: new Admission(outsideShare(admission.bounds), admission) }
 }
 

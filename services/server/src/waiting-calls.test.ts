@@ -36,7 +36,7 @@ function open(admission: Admission, connection = {}, identity?: ClientShare): Ca
 
 /** Counts of ended calls by reason, without those that are 0. */
 function endedBy(admission: Admission): Record<string, number> {
-  const [family] = admission.line.families()
+  const [family] = admission.ended.families()
   const counts = (family?.series ?? []).map(({ labels, value }) => [labels[0]?.[1] ?? '', value])
   return Object.fromEntries(counts.filter(([, value]) => value !== 0))
 }
@@ -245,6 +245,26 @@ await t.test('a slow call ends once, whatever it waits with', (t) => {
 })
 
 await t.test(
+  'the call of a client that has waited longest is found at once, among any number',
+  (t) => {
+    const cpuMs = (others: number): number => {
+      const admission = new Admission({ maxBytes: 4_000_000, maxWaitingBytes: 4_000_000 })
+      for (let i = 0; i < others; i += 1) open(admission).ticket.charge(1)
+      const connection = {}
+      const before = process.threadCpuUsage()
+      for (let i = 0; i < 2000; i += 1) open(admission, connection).ticket.charge(10_000)
+      const { user, system } = process.threadCpuUsage(before)
+      t.same(endedBy(admission), { client: 1900 })
+      return (user + system) / 1000
+    }
+    const [few, many] = [cpuMs(100), cpuMs(100_000)]
+    // A walk past the others takes seconds.
+    t.ok(many < 6 * few + 100, `${few} and ${many} ms of processor time`)
+    t.end()
+  },
+)
+
+await t.test(
   'whatever calls do, no bound is passed, and no call ends that waits for us',
   async () => {
     const act = fc.record({
@@ -281,6 +301,7 @@ await t.test(
           for (const each of ours)
             ok(each.error === undefined || ended.has(each), 'it waited for us')
           for (const admission of [whole, outside]) check(admission, calls)
+          checkLines(whole, outside, calls)
         }
         for (const { ticket } of calls) ticket.close()
         deepEqual(
@@ -300,7 +321,12 @@ await t.test(
 
 function check(admission: Admission, calls: readonly Call[]): void {
   const { bytes, waitingBytes, bounds } = admission
-  const waiting = calls.filter(({ ticket }) => ticket.isOf(admission) && ticket.waitingBytes > 0)
+  const inLine = new Set(admission.line)
+  const waiting = calls.filter(({ ticket }) => inLine.has(ticket))
+  deepEqual(
+    waiting.filter(({ ticket }) => ticket.waitingBytes === 0),
+    [],
+  )
   const sum = waiting.reduce((all, { ticket }) => all + ticket.waitingBytes, 0)
   deepEqual(waitingBytes, sum)
   ok(bytes <= bounds.maxBytes && sum <= bytes)
@@ -310,6 +336,26 @@ function check(admission: Admission, calls: readonly Call[]): void {
     if (connection === undefined) continue
     const same = waiting.filter((other) => other.ticket.connection === connection)
     ok(connection.waitingBytes <= bounds.maxWaitingBytesPerClient || same.length === 1)
+  }
+}
+
+/** The line of each pool and client is that part of all that wait which is its own, in the same order. */
+function checkLines(whole: Admission, outside: Admission, calls: readonly Call[]): void {
+  const all = [...whole.line]
+  const outer = new Set(calls.flatMap(({ ticket }, i) => (i % 2 === 0 ? [] : [ticket])))
+  deepEqual(
+    [...outside.line],
+    all.filter((ticket) => outer.has(ticket)),
+  )
+  for (const { ticket } of calls) {
+    for (const key of ['connection', 'identity'] as const) {
+      const share = ticket[key]
+      if (share === undefined) continue
+      deepEqual(
+        [...share.line],
+        all.filter((other) => other[key] === share),
+      )
+    }
   }
 }
 

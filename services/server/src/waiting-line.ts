@@ -1,54 +1,58 @@
-import { END_REASONS, type EndReason } from './admission-bounds.ts'
-import type { AdmissionTicket } from './admission-ticket.ts'
-import type { MetricFamily } from './metrics-text.ts'
+/** What waits: an `T`. */
+interface Waiting {
+  /** Undefined if none ends for it. */
+  readonly call: unknown
+}
 
-/** The tickets whose clients are waited for, those first that have waited longest, and how many calls were ended for it. */
-export class WaitingLine implements Iterable<AdmissionTicket> {
-  readonly #ended = new Map<EndReason, number>(END_REASONS.map((reason) => [reason, 0]))
-  #first: AdmissionTicket | undefined
-  #last: AdmissionTicket | undefined;
+/** The place of a ticket in one of its lines, be it in it or not. */
+export class LinePlace<T extends Waiting> {
+  readonly ticket: T
+  readonly #line: WaitingLine<T>
+  before: LinePlace<T> | undefined
+  after: LinePlace<T> | undefined
 
-  *[Symbol.iterator](): Iterator<AdmissionTicket> {
-    let next = this.#first
+  constructor(line: WaitingLine<T>, ticket: T) {
+    this.#line = line
+    this.ticket = ticket
+  }
+
+  /** Puts a ticket that is not in the line at its end. */
+  enter(): void {
+    const { last } = this.#line
+    this.before = last
+    if (last === undefined) this.#line.first = this
+    else last.after = this
+    this.#line.last = this
+  }
+
+  leave(): void {
+    const { before, after } = this
+    if (before === undefined) this.#line.first = after
+    else before.after = after
+    if (after === undefined) this.#line.last = before
+    else after.before = before
+    this.before = this.after = undefined
+  }
+}
+
+/** The tickets of one pool or client whose client is waited for, those first that have waited longest. */
+export class WaitingLine<T extends Waiting> implements Iterable<T> {
+  first: LinePlace<T> | undefined
+  last: LinePlace<T> | undefined;
+
+  *[Symbol.iterator](): Iterator<T> {
+    let next = this.first
     while (next !== undefined) {
-      const ticket = next
-      next = ticket.after
+      const { ticket, after } = next
+      next = after
       yield ticket
     }
   }
 
-  /** Puts a ticket at the end that is not in the line. */
-  add(ticket: AdmissionTicket): void {
-    ticket.before = this.#last
-    if (this.#last === undefined) this.#first = ticket
-    else this.#last.after = ticket
-    this.#last = ticket
-  }
-
-  remove(ticket: AdmissionTicket): void {
-    const { before, after } = ticket
-    if (before === undefined) this.#first = after
-    else before.after = after
-    if (after === undefined) this.#last = before
-    else after.before = before
-    ticket.before = ticket.after = undefined
-  }
-
-  count(reason: EndReason): void {
-    this.#ended.set(reason, (this.#ended.get(reason) ?? 0) + 1)
-  }
-
-  families(): readonly MetricFamily[] {
-    return [
-      {
-        name: 'tutti_server_ended_calls_total',
-        help: 'Number of calls that were ended because their clients held bytes and kept the server waiting',
-        type: 'counter',
-        series: [...this.#ended].map(([reason, value]) => ({
-          labels: [['reason', reason]],
-          value,
-        })),
-      },
-    ]
+  /** The ticket that has waited longest of those that belong to a call. Very few do not. */
+  get longest(): T | undefined {
+    let place = this.first
+    while (place !== undefined && place.ticket.call === undefined) place = place.after
+    return place?.ticket
   }
 }

@@ -25,9 +25,6 @@ export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBy
   /** Which models the call reaches. */
   readonly backend: InferenceBackend
   readonly ticket: AdmissionTicket
-  readonly pool: Pool
-  /** Makes room for bytes of a small call, as far as it can. */
-  readonly makeRoom: (bytes: number, of: ServerCall) => void
   readonly clock: Pick<Clock, 'now' | 'setTimer'>
   readonly log: GrpcLog
   readonly onClosed: (call: ServerCall) => void
@@ -49,7 +46,6 @@ export class ServerCall implements StreamHandler, WaitingCall {
   readonly context: CallContext
   readonly maxMessageBytes: number
   readonly ticket: AdmissionTicket
-  readonly pool: Pool
   /** Tickets of messages that come, and of responses that the client has not taken: the ticket of the call, unless it is a stream. */
   reading: AdmissionTicket
   unread: AdmissionTicket
@@ -74,7 +70,6 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.context = o.scope.context
     this.maxMessageBytes = o.maxMessageBytes
     this.ticket = this.reading = this.unread = o.ticket.belongTo(this)
-    this.pool = o.pool
   }
 
   get socket(): Socket {
@@ -173,7 +168,6 @@ export class ServerCall implements StreamHandler, WaitingCall {
 
   /** Counts bytes of requests and answers from when they are there. @throws ServeError OVERLOADED */
   charge(bytes: number): void {
-    if (this.pool === 'control') this.#o.makeRoom(bytes, this)
     this.ticket.charge(bytes)
   }
 
@@ -259,12 +253,6 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.#answered()
     this.#o.scope.cancel(error)
     this.#sendError(error)
-  }
-
-  /** Ends the call, with the error if its client can still hear of it, and gives back at once what it holds. */
-  giveUp(error: ServeError): void {
-    if (!this.stream.hasResponded) this.fail(error)
-    this.cutOff(error)
   }
 
   /** Resets the stream: its client takes nothing, so it could not be told why. */

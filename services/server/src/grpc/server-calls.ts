@@ -13,7 +13,7 @@ import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
 import { type Method, unknownMethod } from './method.ts'
 import { type Pool, ServerCall } from './server-call.ts'
-import { endLongestWaiting, findLongestWaiting, MAX_WAITING } from './waiting-calls.ts'
+import { endLongestWaiting, MAX_WAITING } from './waiting-calls.ts'
 
 /** Bounds of all calls of a listener without tensors and files, which must work under overload too. */
 export const CONTROL_BOUNDS = compileBounds({
@@ -23,7 +23,6 @@ export const CONTROL_BOUNDS = compileBounds({
   maxWaitingBytes: 2 ** 25,
   maxWaitingBytesPerClient: 2 ** 25,
 })
-const HELD_TEXT = `server is overloaded: small calls hold ${CONTROL_BOUNDS.maxBytes} bytes, this one waits for its client the longest`
 const UNBOUNDED = { maxRequests: Infinity, maxBytes: Infinity }
 
 export interface ServerCallsOptions {
@@ -53,7 +52,7 @@ export class ServerCalls implements Iterable<ServerCall> {
     this.#o = o
     this.#pools = {
       admission: o.admission,
-      control: new Admission(CONTROL_BOUNDS),
+      control: new Admission(CONTROL_BOUNDS, undefined, o.admission.ended),
       none: new Admission(UNBOUNDED),
     }
     this.#methods = new Map(o.methods.map((method) => [method.definition.path, method]))
@@ -100,7 +99,6 @@ export class ServerCalls implements Iterable<ServerCall> {
     const { clock, admission, maxMessageBytes, log } = this.#o
     const timeout = headers['grpc-timeout']
     const { pool } = method
-    if (pool === 'control') this.#makeRoom(1)
     const ticket = this.#pools[pool].open(of.socket, of.backend.share)
     const scope = openCallScope({
       clock,
@@ -113,8 +111,6 @@ export class ServerCalls implements Iterable<ServerCall> {
       scope,
       ticket,
       maxMessageBytes: pool === 'admission' ? maxMessageBytes : MAX_CONTROL_BYTES,
-      pool,
-      makeRoom: this.#makeRoom,
       memory: method.memory,
       clock,
       log,
@@ -123,21 +119,11 @@ export class ServerCalls implements Iterable<ServerCall> {
     of.stream.handler = call
     call.number = this.#opened++
     call.place = this.#calls.push(call) - 1
-    if (call.place >= MAX_WAITING + admission.bounds.maxRequests) endLongestWaiting(this.#calls)
+    if (call.place >= MAX_WAITING + admission.bounds.maxRequests) {
+      endLongestWaiting(this.#calls, admission.ended)
+    }
     if (timeout !== undefined) call.watchDeadline()
     return call
-  }
-
-  /** Ends small calls that hold bytes and wait for their clients, those first that have waited longest: they keep no others out. */
-  readonly #makeRoom = (bytes: number, of?: ServerCall): void => {
-    const { control } = this.#pools
-    while (control.bytes + bytes > control.bounds.maxBytes) {
-      const isHolding = (call: ServerCall): boolean =>
-        call.pool === 'control' && call !== of && call.ticket.bytes > 0
-      const longest = findLongestWaiting(this.#calls, isHolding)
-      if (longest === undefined) return
-      longest.giveUp(new ServeError('OVERLOADED', HELD_TEXT))
-    }
   }
 
   readonly #closed = (call: ServerCall): void => {

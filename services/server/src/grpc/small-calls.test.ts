@@ -35,7 +35,7 @@ function askSmall(session: ClientHttp2Session, path: string): Promise<unknown> {
 }
 
 await t.test('small calls that do not end keep out neither health nor metadata', async (t) => {
-  const { address } = await openTestServer(t, { m: {} })
+  const { address, admission } = await openTestServer(t, { m: {} })
   const sessions = [await connectRaw(t, address), await connectRaw(t, address)]
   const held = Math.ceil((2 * CONTROL_BOUNDS.maxBytes) / MAX_CONTROL_BYTES)
   const statuses = Array.from({ length: held }, (_, i) => {
@@ -49,6 +49,11 @@ await t.test('small calls that do not end keep out neither health nor metadata',
     t.equal(await askSmall(other, path), '0', path)
   }
   t.equal(await statuses[0], '8', 'the one that waits longest has ended')
+  const [ended] = admission.ended.families()
+  const [pool] = ended?.series ?? []
+  t.strictSame(pool?.labels, [['reason', 'pool']])
+  t.ok((pool?.value ?? 0) >= held / 2 - 1, `${pool?.value} calls are counted`)
+  t.equal(admission.bytes, 0, 'of a pool of their own')
 })
 
 await t.test('answers of small calls that are not read keep no others out', async (t) => {
