@@ -64,8 +64,8 @@ export class Admission implements TicketPool {
 
   /** For tickets: makes room for bytes that do not wait yet. @throws ServeError OVERLOADED if there is none. */
   makeRoom(bytes: number, ticket?: AdmissionTicket): void {
-    this.#makeRoom(bytes, ticket, this)
-    if (this.whole !== undefined) this.whole.#makeRoom(bytes, ticket, this)
+    const isOpen = this.#makeRoom(bytes, ticket, this)
+    if (isOpen && this.whole !== undefined) this.whole.#makeRoom(bytes, ticket, this)
   }
 
   /** For tickets: counts bytes, or gives back with a negative number. */
@@ -119,10 +119,15 @@ export class Admission implements TicketPool {
     if (this.whole !== undefined) this.whole.#check(share)
   }
 
-  /** @param share - whose calls may end for it: those from outside end none from inside. */
-  #makeRoom(bytes: number, ticket: AdmissionTicket | undefined, share: Admission): void {
+  /**
+   * Ends calls until there is room.
+   *
+   * @param share - whose calls may end for it: those from outside end none from inside.
+   * @returns false if the ticket's own call has ended.
+   */
+  #makeRoom(bytes: number, ticket: AdmissionTicket | undefined, share: Admission): boolean {
     const { maxBytes } = this.bounds
-    if (this.#bytes + bytes <= maxBytes) return
+    if (this.#bytes + bytes <= maxBytes) return true
     const own = ticket?.callWaitingBytes ?? 0
     // To end all others would not do either.
     if (this.#bytes - (share.#waitingBytes - own) + bytes > maxBytes) refuseBytes(this, bytes)
@@ -130,8 +135,9 @@ export class Admission implements TicketPool {
       const { longest } = share.line
       if (longest === undefined) refuseBytes(this, bytes)
       this.end(longest, 'pool')
-      if (longest === ticket) return
+      if (ticket !== undefined && longest.isBeside(ticket)) return false
     }
+    return true
   }
 
   #limitAll(ticket: AdmissionTicket): void {

@@ -229,6 +229,22 @@ await t.test(
   },
 )
 
+await t.test('a call that ends for its own bytes ends no other call', (t) => {
+  const admission = new Admission({ maxBytes: 1000, maxWaitingBytes: 1000 })
+  const stream = open(admission)
+  const reading = stream.ticket.another()
+  stream.others.push(reading)
+  reading.charge(100)
+  const other = open(admission)
+  other.ticket.charge(800)
+  stream.ticket.enter()
+  stream.ticket.charge(300)
+  t.equal(stream.reason, 'OVERLOADED')
+  t.equal(other.reason, undefined)
+  t.equal(admission.bytes, 800)
+  t.end()
+})
+
 await t.test('a slow call ends once, whatever it waits with', (t) => {
   const clock = createManualClock()
   const admission = new Admission({ maxBytes: 1000, maxWaitingBytes: 900 })
