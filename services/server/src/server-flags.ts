@@ -72,7 +72,7 @@ export const SERVER_FLAGS = {
     default: REST_DEFAULTS.maxJsonValues,
     unit: 'values',
     description:
-      'Numbers, texts, objects and arrays in the JSON of one HTTP request, if that is larger than 256 KiB.',
+      'Numbers, texts, objects and arrays in the JSON of one HTTP request of more than 256 KiB.',
   },
   'http-json-timeout-secs': {
     type: 'int',
@@ -80,7 +80,7 @@ export const SERVER_FLAGS = {
     max: 3600,
     default: REST_DEFAULTS.jsonTimeoutMs / 1000,
     unit: 's',
-    description: 'Processor time to parse such JSON.',
+    description: 'Processor time to parse the JSON of one HTTP request of more than 256 KiB.',
   },
   'max-connections': {
     type: 'int',
@@ -121,14 +121,14 @@ export const SERVER_FLAGS = {
     min: 1,
     unit: 'bytes',
     description:
-      'Those of them that wait for clients: half requests, and answers that are not read. Beyond it the call ends that has waited longest. Default: half of --max-inflight-bytes.',
+      'Bytes of calls that wait for their clients: half requests, and answers that are not read. Beyond it the call ends that has waited longest. Default: half of --max-inflight-bytes.',
   },
   'max-waiting-bytes-per-client': {
     type: 'int',
     min: 1,
     unit: 'bytes',
     description:
-      'The same of one identity, and of one connection, except those to ports of exposure. One call alone may have more. Default: a quarter of --max-inflight-bytes.',
+      'The same for one identity, and for one connection, except those to ports of exposure. One call alone may have more. Default: a quarter of --max-inflight-bytes.',
   },
   'min-client-rate': {
     type: 'int',
@@ -136,7 +136,7 @@ export const SERVER_FLAGS = {
     default: 16_384,
     unit: 'bytes/s',
     description:
-      'What a client has to send of a request, or to read of an answer, while more than half of --max-inflight-bytes is in use; 0 for nothing. A slower call ends.',
+      'Least rate at which a client sends a request, or reads an answer, while more than half of --max-inflight-bytes is in use; 0 for none. A slower call ends.',
   },
   'min-client-rate-seconds': {
     type: 'int',
@@ -144,7 +144,7 @@ export const SERVER_FLAGS = {
     max: 3600,
     default: 10,
     unit: 's',
-    description: 'How long a client may be slower.',
+    description: 'Time for which a client may be slower than --min-client-rate.',
   },
   'allow-client-shm': {
     type: 'bool',
