@@ -265,3 +265,17 @@ await t.test('a body for which there is no place leaves no timer behind', async 
   await thread.parse('infer', flat(200_000), caller())
   t.equal(clock.pending, 0)
 })
+
+await t.test('parsing waits for no client: no other call ends for its memory', async (t) => {
+  const thread = openThread(t)
+  const admission = new Admission({ maxWaitingBytes: 2 ** 20 })
+  const ended: string[] = []
+  const half = admission.open().belongTo({
+    movedBytes: 0,
+    endWaiting: (error) => void ended.push(error.message),
+  })
+  half.charge(1000)
+  await thread.parse('infer', flat(200_000), { ...caller(), admission })
+  t.same(ended, [])
+  t.equal(admission.bytes, 1000)
+})

@@ -97,6 +97,8 @@ export class JsonThread {
   ): Promise<ParsedBodies[K]> {
     const { byteLength } = job.source.body
     const ticket = admission.open()
+    // Its bytes wait for the thread.
+    ticket.waitForClient(false)
     const worker = (this.#worker ??= this.#start())
     const late = Promise.withResolvers<never>()
     const stopTimer = this.#whenLate(worker, () => {
