@@ -154,3 +154,31 @@ await t.test('what has no order or too many elements is refused', async (t) => {
     message: 'classification output tensor too large',
   })
 })
+
+/** Values of which each partition at the middle takes away one, the least. */
+function hardToSelect(count: number): Float32Array {
+  const places = Array.from({ length: count }, (_, i) => i)
+  const values = new Float32Array(count)
+  for (let last = count - 1; last >= 0; last -= 1) {
+    const middle = last >>> 1
+    const place = places[middle] ?? 0
+    values[place] = count - last
+    places[middle] = places[last] ?? 0
+    places[last] = place
+  }
+  return values
+}
+
+await t.test('no order of values makes classes take longer than sorting them', (t) => {
+  const values = hardToSelect(60_000)
+  const data = new Uint8Array(values.buffer)
+  const tensor = { datatype: 'FP32' as const, shape: [60_000], data }
+  const before = process.threadCpuUsage()
+  const classes = classify(tensor, { count: 1, isBatched: false })
+  const { user, system } = process.threadCpuUsage(before)
+  const [text] = texts(classes)
+  t.equal(text, `60000.000000:${values.indexOf(60_000)}`)
+  // Partitions alone take two seconds.
+  t.ok((user + system) / 1000 < 400, `${(user + system) / 1000} ms of processor time`)
+  t.end()
+})
