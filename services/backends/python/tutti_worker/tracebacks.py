@@ -29,9 +29,9 @@ def _is_hidden(filename):
 
 
 def _text_of(error):
-    """What the exception says; one that cannot say it must not end the process."""
+    """What the exception says, in Triton's words if nothing; one that cannot say it must not end the process."""
     try:
-        return str(error)
+        return str(error) or "<EMPTY MESSAGE>"
     except BaseException as failure:
         return "<its text failed with %s>" % type(failure).__name__
 

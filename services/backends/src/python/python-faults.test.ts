@@ -59,7 +59,9 @@ def deeper(self):
 def leave(self, requests): sys.exit(4)
 
 def library(self, requests):
-    raise pb_utils.TritonModelException("said so")`,
+    raise pb_utils.TritonModelException("said so")
+
+def silent(self, requests): assert not requests`,
     )
     const responses = await executeOnce(model, [order('boom'), order('x'), order('y')])
     const at = String.raw`\n\nAt:\n  \S+/m/1/model.py\(\d+\): `
@@ -74,6 +76,7 @@ def library(self, requests):
     }
     t.match(await answerOf(model, 'leave'), /message: SystemExit: 4\n\nAt:/)
     t.match(await answerOf(model, 'library'), /message: TritonModelException: said so\n\nAt:/)
+    t.match(await answerOf(model, 'silent'), /message: AssertionError: <EMPTY MESSAGE>\n\nAt:/)
     t.equal(await answerOf(model, 'still there'), 'still there')
   },
 )
