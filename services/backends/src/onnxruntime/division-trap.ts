@@ -9,8 +9,8 @@ import type koffiModule from 'koffi'
  * Runtime refuses them. It is machine code, since a handler in JavaScript would need the event loop, and costs nothing until then.
  */
 
-/** Machine code, by lines: its bytes, and what they say. Called with a ucontext_t in rdx (glibc, x86-64). */
-const HANDLER = `
+/** Machine code, by lines: its bytes, and what they say. Behind it stands the action that the signal had before. Called with a ucontext_t in rdx (glibc, x86-64). */
+export const HANDLER = `
   488b82a8000000         mov rax,[rdx+0xa8]
   48b91111111111111111   movabs rcx,BEGIN
   4839c8                 cmp rax,rcx
@@ -83,26 +83,24 @@ const HANDLER = `
   488982a8000000         mov [rdx+0xa8],rax
   c3                     ret
                          other:
-  31c0                   xor eax,eax
-  4883ec28               sub rsp,0x28
-  48890424               mov [rsp],rax
-  4889442408             mov [rsp+0x8],rax
-  4889442410             mov [rsp+0x10],rax
-  4889442418             mov [rsp+0x18],rax
-  4889e6                 mov rsi,rsp
+  488d3515000000         lea rsi,[rip+0x15]
   31d2                   xor edx,edx
   bf08000000             mov edi,0x8
   41ba08000000           mov r10d,0x8
   b80d000000             mov eax,0xd
   0f05                   syscall
-  4883c428               add rsp,0x28
   c3                     ret
+                         FORMER:
 `
 
 /** What stands in the code for the addresses between which it repairs. */
 const [BEGIN, END] = ['11'.repeat(8), '22'.repeat(8)]
 const [PAGE, READ_WRITE, READ_EXECUTE, PRIVATE_ANONYMOUS] = [4096, 3, 5, 0x22]
 const SIGFPE = 8
+/** rt_sigaction, and the kernel's struct sigaction: the handler, the flags, what returns from it, and a mask. */
+const [SYS_SIGACTION, KERNEL_ACTION_BYTES, MASK_BYTES] = [13, 32, 8]
+/** A handler with less is SIG_DFL or SIG_IGN. */
+const LEAST_ADDRESS = 2n
 const SA_SIGINFO = 4
 /** struct sigaction: the handler, a mask of 128 bytes, the flags. */
 const [SIGACTION_BYTES, FLAGS_AT] = [152, 136]
@@ -111,7 +109,7 @@ const [SIGACTION_BYTES, FLAGS_AT] = [152, 136]
 export const CAN_TRAP = process.platform === 'linux' && process.arch === 'x64'
 
 /**
- * Repairs divisions within the code of a library that is loaded, for the life of this process. Every other trap ends it as before.
+ * Repairs divisions within the code of a library that is loaded, for the life of this process. Every other trap is handled as before.
  *
  * @param library - its path.
  * @throws Error with the name of the function of the system that failed.
@@ -134,17 +132,30 @@ export function codeRange(maps: string, library: string): readonly [bigint, bigi
     : [BigInt(`0x${begin}`), BigInt(`0x${end}`)]
 }
 
-/** @param between - the addresses of the instructions that are repaired. */
+/**
+ * Makes the handler one for a range of addresses, unless it is: a thread may load the library again.
+ *
+ * @param between - the addresses of the instructions that are repaired.
+ */
 export function installHandler(
   koffi: typeof koffiModule,
   between: readonly [bigint, bigint],
 ): void {
+  const libC = koffi.load(null)
   const bytes = Array.from(HANDLER.matchAll(/^ {2}([0-9a-f]+) /gm), ([, hex = '']) => hex).join('')
-  const code = bytes.replace(BEGIN, toHex(between[0])).replace(END, toHex(between[1]))
+  const hexCode = bytes.replace(BEGIN, toHex(between[0])).replace(END, toHex(between[1]))
+  const code = Buffer.from(hexCode, 'hex')
+  const former = Buffer.alloc(KERNEL_ACTION_BYTES)
+  const ask = libC.func('long syscall(long, long, void*, void*, long)')
+  if (ask(SYS_SIGACTION, SIGFPE, null, former, MASK_BYTES) !== 0)
+    throw new Error('rt_sigaction failed')
+  const handler = former.readBigUInt64LE()
+  const isSame = libC.func('int memcmp(uintptr_t, void*, size_t)')
+  if (handler >= LEAST_ADDRESS && isSame(handler, code, code.byteLength) === 0) return
   const action = Buffer.alloc(SIGACTION_BYTES)
-  action.writeBigUInt64LE(makeExecutable(koffi, Buffer.from(code, 'hex')))
+  action.writeBigUInt64LE(makeExecutable(koffi, Buffer.concat([code, former])))
   action.writeInt32LE(SA_SIGINFO, FLAGS_AT)
-  const set = koffi.load(null).func('int sigaction(int, void*, void*)')
+  const set = libC.func('int sigaction(int, void*, void*)')
   if (set(SIGFPE, action, null) !== 0) throw new Error('sigaction failed')
 }
 
