@@ -22,22 +22,22 @@ const BROKEN: Readonly<Record<string, { readonly spec?: PlainObject; readonly ca
       ],
     }),
     cause:
-      /^(ImagePullBackOff|ErrImagePull): not ready: step-0; step-0: Model "without-image": pod ".*", container "main": .*registry\.invalid\/step:1/,
+      /^(ImagePullBackOff|ErrImagePull): not ready: step-0: Model "without-image": pod ".*", container "main": .*registry\.invalid\/step:1/,
   },
   'without-graph': {
     spec: { storageUri: 'pvc://models/no-graph' },
     cause:
-      /^ModelLoadFailed: not ready: step-0; step-0: Model "without-graph": pod ".*", container "main": version 1: .*not a valid ONNX model/,
+      /^ModelLoadFailed: not ready: step-0: Model "without-graph": pod ".*", container "main": version 1: .*not a valid ONNX model/,
   },
   'without-memory': {
     spec: { storageUri: FILES, resources: { limits: { memory: MEMORY } } },
     cause:
-      /^OOMKilled: not ready: step-0; step-0: Model "without-memory": pod ".*": container "main" ended with exit code 137$/,
+      /^OOMKilled: not ready: step-0: Model "without-memory": pod ".*": container "main" ended with exit code 137$/,
   },
   'without-node': {
     spec: inPod({ nodeSelector: { 'tutti.dev/test': 'nowhere' } }),
     cause:
-      /^Unschedulable: not ready: step-0; step-0: Model "without-node": pod ".*": 0\/1 nodes are available: 1 node\(s\) didn't match/,
+      /^Unschedulable: not ready: step-0: Model "without-node": pod ".*": 0\/1 nodes are available: 1 node\(s\) didn't match/,
   },
   'without-volume': {
     spec: inPod({
@@ -45,17 +45,17 @@ const BROKEN: Readonly<Record<string, { readonly spec?: PlainObject; readonly ca
       volumes: [{ name: 'lost', secret: { secretName: 'nowhere' } }],
     }),
     cause:
-      /^FailedMount: not ready: step-0; step-0: Model "without-volume": pod ".*": MountVolume\.SetUp failed for volume "lost" *: secret "nowhere" not found/,
+      /^FailedMount: not ready: step-0: Model "without-volume": pod ".*": MountVolume\.SetUp failed for volume "lost" *: secret "nowhere" not found/,
   },
   'without-claim': {
     spec: { storageUri: 'pvc://nowhere/model' },
     cause:
-      /^Unschedulable: not ready: step-0; step-0: Model "without-claim": pod ".*": .*persistentvolumeclaim "nowhere" not found/,
+      /^Unschedulable: not ready: step-0: Model "without-claim": pod ".*": .*persistentvolumeclaim "nowhere" not found/,
   },
   'without-program': {
     spec: inPod({ containers: [{ name: 'main', command: ['nowhere'] }] }),
     cause:
-      /^(RunContainerError|StartError|CrashLoopBackOff): not ready: step-0; step-0: Model "without-program": pod ".*", container "main": .*nowhere/,
+      /^(RunContainerError|StartError|CrashLoopBackOff): not ready: step-0: Model "without-program": pod ".*", container "main": .*nowhere/,
   },
   'without-secret': {
     spec: inPod({
@@ -67,12 +67,12 @@ const BROKEN: Readonly<Record<string, { readonly spec?: PlainObject; readonly ca
       ],
     }),
     cause:
-      /^CreateContainerConfigError: not ready: step-0; step-0: Model "without-secret": pod ".*", container "main": secret "nowhere" not found/,
+      /^CreateContainerConfigError: not ready: step-0: Model "without-secret": pod ".*", container "main": secret "nowhere" not found/,
   },
   'without-account': {
     spec: inPod({ serviceAccountName: 'nowhere' }),
     cause:
-      /^FailedCreate: not ready: step-0; step-0: Model "without-account": .*serviceaccount "nowhere" not found/,
+      /^FailedCreate: not ready: step-0: Model "without-account": .*serviceaccount "nowhere" not found/,
   },
   absent: {
     cause: /^NotFound: step "step-0", Model "absent": no Model or Ensemble serves 'absent' yet/,

@@ -132,9 +132,9 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       t.match(await causesIn(kubeconfig, place), {
         code: 1,
         'Ensemble of-no-image':
-          /^NotReady ImagePullBackOff not ready: detect; detect: Model "no-image": pod ".*", container "main": Back-off pulling image "x"$/,
+          /^NotReady ImagePullBackOff not ready: detect: Model "no-image": pod ".*", container "main": Back-off pulling image "x"$/,
         'Ensemble of-crashing':
-          /^NotReady CrashLoopBackOff not ready: detect; detect: .*container "main": cannot read model.onnx/,
+          /^NotReady CrashLoopBackOff not ready: detect: .*container "main": cannot read model.onnx/,
         'Ensemble of-no-memory':
           /^NotReady OOMKilled .*: pod ".*": container "main" ended with exit code 137$/,
         'Ensemble of-no-files': /^NotReady FetchFailed .*Model "no-files": digest differs/,
@@ -149,7 +149,7 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
         out,
         new RegExp(
           [
-            'Ensemble of-no-image +NotReady +0/1 steps +ImagePullBackOff: not ready: detect; detect: .*',
+            'Ensemble of-no-image +NotReady +0/1 steps +ImagePullBackOff: not ready: detect: .*',
             '└─ detect: Model no-image +NotReady +0/1 pod +ImagePullBackOff',
             '   └─ Pod no-image-step-\\S+ +NotReady +3 restarts +ImagePullBackOff: container "main": .*',
             'Router default +Ready',
@@ -181,7 +181,7 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       t.match(await causesIn(kubeconfig, place), {
         code: 1,
         'Ensemble ens':
-          /^NotReady FailedCreate not ready: detect; detect: Model "yolo": .*exceeded quota: few/,
+          /^NotReady FailedCreate not ready: detect: Model "yolo": .*exceeded quota: few/,
         'Router default': /^NotReady FailedCreate .*exceeded quota: few/,
       })
     },
@@ -390,14 +390,13 @@ await t.test('kubectl tutti, beside a real operator', { skip }, async (t) => {
       await lists('ensembles')
       t.match(await causesIn(reader, place), {
         code: 1,
-        'Ensemble ens':
-          /^NotReady ImagePullBackOff not ready: detect; detect: Model "no-image": pod /,
+        'Ensemble ens': /^NotReady ImagePullBackOff not ready: detect: Model "no-image": pod /,
       })
       await lists('ensembles', 'models', 'routers')
       t.match(await causesIn(reader, place), {
         code: 1,
         'Ensemble ens':
-          /ImagePullBackOff not ready: detect; detect: Model "no-image": pod ".*Back-off pulling/,
+          /ImagePullBackOff not ready: detect: Model "no-image": pod ".*Back-off pulling/,
       })
       t.match((await statusIn(reader, place)).out, /\nnot shown: you may not list pods \(/)
     },

@@ -72,7 +72,8 @@ function checkStepsReady({ steps }: EnsembleState): ConditionState {
   if (first === undefined) return isTrue('AllReady', `${steps.length} of ${steps.length} are ready`)
   const names = missing.map(({ name }) => name).join(', ')
   const { reason = 'NotReady', message = '' } = first
-  return isFalse(reason, `not ready: ${names}; ${first.name}: ${message}`)
+  const which = missing.length === 1 ? first.name : `${names}; ${first.name}`
+  return isFalse(reason, `not ready: ${which}: ${message}`)
 }
 
 /** What is wrong with the router although it keeps no request from being answered. */
