@@ -213,11 +213,9 @@ function resultOf<K extends BodyKind>({ parsed, refusal }: BodyAnswer<K>): Parse
   return parsed
 }
 
-/** A source to send, with a body that is alone in its memory. */
-function withoutConfig(source: BodySource): BodyJob['source'] {
-  const { body, headerLength, modelName = '', inputs = [] } = source
-  const isAlone = body.byteLength === body.buffer.byteLength
-  return { headerLength, modelName, inputs, body: isAlone ? body : new Uint8Array(body) }
+/** A source to send. Its body is alone in its memory, which it need not fill: no long one shares that with others. */
+function withoutConfig({ body, headerLength, modelName = '', inputs = [] }: BodySource) {
+  return { headerLength, modelName, inputs, body }
 }
 
 function toRefusal(cause: Error, bytes: number): ServeError {
