@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 import type { Engine } from './engine.ts'
 import type { HostPolicies } from './host-policies.ts'
 import type { ModelMetrics } from './model-metrics.ts'
-import { createOnnxEngine } from './onnxruntime/onnx-engine.ts'
+import { createOnnxEngine, type OnnxEngineOptions } from './onnxruntime/onnx-engine.ts'
 import { findPythonBackend, pythonBackendProgram } from './python/python-backends.ts'
 import { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
 import { ZygotePool } from './python/zygote-pool.ts'
@@ -31,15 +31,16 @@ export interface EnginesOptions {
   readonly hostPolicies?: HostPolicies
   /** Default interpreter: that of Python models. */
   readonly pytorch?: ProcessOptions
+  readonly onnxruntime?: Pick<OnnxEngineOptions, 'maxStrings'>
 }
 
 /** Makes every engine that this build has, and those of python-based backends when a model asks for them. */
 export function createEngines(o: EnginesOptions = {}): Engines {
-  const { python, pytorch, metrics, backendDirectory, ...common } = o
+  const { python, pytorch, onnxruntime, metrics, backendDirectory, ...common } = o
   const processes = { ...common, ...(metrics && { metrics }), zygotes: new ZygotePool() }
   const interpreter = pytorch?.interpreter ?? python?.interpreter
   const engines = [
-    createOnnxEngine(common),
+    createOnnxEngine({ ...common, ...onnxruntime }),
     createPythonEngine({ ...processes, ...python }),
     createPytorchEngine({
       ...processes,

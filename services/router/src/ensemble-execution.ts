@@ -13,7 +13,6 @@ import { checkInferRequest } from '@tutti/model-config'
 import type { Lent, NamedTensor, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { NO_TIMES } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
-import { checkEngineMemory } from './engine-memory.ts'
 import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
 import { callHedged } from './hedged-call.ts'
 import { HeldBytes, type Holding } from './held-bytes.ts'
@@ -183,12 +182,6 @@ class EnsembleExecution {
     const { owner } = this.#call
     const { name = '', hedge } = this.#plan.steps[step] ?? {}
     const tensors = this.#read(inputs)
-    try {
-      if (target.plan === undefined && this.#o.replicas.areRemote !== true)
-        checkEngineMemory(tensors)
-    } catch (error) {
-      return this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
-    }
     const call: ModelCall = {
       target,
       request: { context, inputs: tensors, requestedOutputs, ...this.#lend(inputs) },

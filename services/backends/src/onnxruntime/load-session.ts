@@ -13,7 +13,7 @@ const GRAPH_LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const
 const EXECUTION_MODES = { sequential: 0, parallel: 1 } as const
 
 /** How the instances of a model start. */
-export interface ModelLoading extends Omit<SessionParts, 'session'> {
+export interface ModelLoading extends Omit<SessionParts, 'session' | 'hasArena'> {
   readonly model: string
   readonly placements: readonly Placement[]
   readonly threads: RunThreads
@@ -68,7 +68,8 @@ async function createSession(o: ModelLoading, placement: Placement): Promise<Ort
   try {
     const executionProviders = toExecutionProviders(placement)
     const session = await createNative(o, { ...o.options, executionProviders })
-    return new OrtSession({ ...o, session, mayRunHere: o.mayRunHere && !isOnGpu })
+    const hasArena = o.options.enableCpuMemArena
+    return new OrtSession({ ...o, session, hasArena, mayRunHere: o.mayRunHere && !isOnGpu })
   } catch (error) {
     throw ServeError.from(error).withPrefix(`failed to load model '${o.model}': ${where}`)
   }

@@ -19,10 +19,12 @@ export interface OnnxContext {
   readonly outputIndexes: readonly number[]
   /** Undefined for a model without ragged batches. */
   readonly ragged: RaggedRules | undefined
+  /** Elements that an input of BYTES may have. */
+  readonly maxStrings: number
 }
 
 /** What a configuration and the model's file say, as it is looked up for every run. */
-export function toContext(config: ModelConfig, file: OnnxPorts): OnnxContext {
+export function toContext(config: ModelConfig, file: OnnxPorts, maxStrings: number): OnnxContext {
   const vectors = config.output.filter(({ dims }) => dims.length === 1 && dims[0] === 1)
   const names = new Set(vectors.map(({ name }) => name))
   const inputs = file.inputs.map((port, index) => {
@@ -38,5 +40,6 @@ export function toContext(config: ModelConfig, file: OnnxPorts): OnnxContext {
     outputNames: outputs.map(({ name }) => name),
     outputIndexes: outputs.map(({ index }) => index),
     ragged: toRaggedRules(config),
+    maxStrings,
   }
 }

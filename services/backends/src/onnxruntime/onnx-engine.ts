@@ -30,8 +30,12 @@ export interface OnnxEngineOptions {
   readonly log?: Logger
   /** Those that are known, which no session can keep to: the runtime's threads are those of this process. */
   readonly hostPolicies?: HostPolicies
+  /** Elements that an input of BYTES may have; the thread that serves makes a string of each for the runtime. */
+  readonly maxStrings?: number | undefined
 }
 
+/** Some 20 ms of the thread that serves, 100 on a busy machine. */
+export const MAX_STRINGS = 2 ** 18
 const DEFAULT_FILENAME = 'model.onnx'
 /** Most bytes of buffers kept for reuse, for all models of the engine: each sees requests of many sizes in the course of days. */
 const POOL_BYTES = 64 * 1024 * 1024
@@ -63,7 +67,8 @@ interface Runtime {
   readonly threads: RunThreads
 }
 
-type Parts = Required<OnnxEngineOptions> & {
+type Parts = Required<Pick<OnnxEngineOptions, 'log' | 'hostPolicies'>> & {
+  readonly maxStrings: number
   readonly pool: BufferPool
   /** Loaded when it is first asked for. */
   readonly runtime: () => Runtime
@@ -102,7 +107,7 @@ async function load(source: ModelVersionSource, count: number, o: Parts): Promis
     pool: o.pool,
     ...o.runtime(),
   })
-  return new OnnxModel(toContext(config, ports), instances, release)
+  return new OnnxModel(toContext(config, ports, o.maxStrings), instances, release)
 }
 
 /**
@@ -118,7 +123,8 @@ export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
     return made
   }
   const pool = new BufferPool(POOL_BYTES)
-  const parts = { log: silentLogger, hostPolicies: new Map(), ...o, pool, runtime }
+  const { maxStrings = MAX_STRINGS } = o
+  const parts = { log: silentLogger, hostPolicies: new Map(), ...o, maxStrings, pool, runtime }
   return {
     backend: 'onnxruntime',
     cuda: { problem: cudaProviderProblem, modelChooses: false },

@@ -240,9 +240,9 @@ await t.test('elements of texts may hold any bytes', async (t) => {
     buildOnnx(identitySpec('BYTES', ['N', 1])),
     modelConfig([tensor], [{ ...tensor, name: 'y' }], { max_batch_size: 8 }),
   )
-  const requests = [[0x61], [0x61, 0, 0x62], [], [0], [0xff, 0xfe, 0], [0x62]].map((bytes) =>
-    bytesRequest(...bytes),
-  )
+  const long = Array.from({ length: 100 }, () => 0x63)
+  const elements = [[0x61], [0x61, 0, 0x62], [], [0], [0xff, 0xfe, 0], long, [...long, 0, ...long]]
+  const requests = [...elements, [0x62]].map((bytes) => bytesRequest(...bytes))
   const responses = await executeOnce(model, requests)
   t.same(
     responses.map(({ outputs }) => [...(outputs[0]?.data ?? [])]),

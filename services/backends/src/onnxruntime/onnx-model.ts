@@ -6,7 +6,7 @@ import { joinInputs, joinRequests, splitBatch } from './batches.ts'
 import type { OnnxContext } from './onnx-context.ts'
 import type { OrtSession } from './ort-session.ts'
 import { scatter } from './ragged.ts'
-import { refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
+import { checkStrings, refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
 import type { InstanceThread } from './run-threads.ts'
 import type { RunReply, SessionRun, TensorParts } from './session-contract.ts'
 
@@ -103,10 +103,12 @@ export class OrtInstance {
 }
 
 /** @throws ServeError for what would fail the whole run: it must fail this request alone. */
-function checkRequest({ model, inputs, outputs }: OnnxContext, request: StepRequest): void {
+function checkRequest(context: OnnxContext, request: StepRequest): void {
+  const { model, inputs, outputs, maxStrings } = context
   for (const tensor of request.inputs) {
     const port = inputs.get(tensor.name)
     if (port?.datatype !== tensor.datatype) refuseInput(model, tensor, port)
+    if (port.datatype === 'BYTES') checkStrings(model, tensor, maxStrings)
   }
   for (const name of request.requestedOutputs) {
     if (!outputs.has(name)) refuseName(model, 'output', name)

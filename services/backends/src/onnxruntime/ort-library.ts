@@ -58,6 +58,7 @@ export interface OrtApi {
   readonly createRunOptions: (options: Out) => Status
   readonly setTerminate: (runOptions: Address) => Status
   readonly unsetTerminate: (runOptions: Address) => Status
+  readonly addRunConfigEntry: (runOptions: Address, key: string, value: string) => Status
   readonly createCpuMemoryInfo: (allocator: number, memory: number, info: Out) => Status
   readonly getDefaultAllocator: (allocator: Out) => Status
   readonly createTensorOver: (
@@ -152,6 +153,7 @@ const FUNCTIONS: Readonly<Record<string, readonly [number, string, ...string[]]>
   releaseRunOptions: [97, 'void', A],
   releaseSessionOptions: [100, 'void', A],
   addConfigEntry: [130, A, A, TEXT, TEXT],
+  addRunConfigEntry: [165, A, A, TEXT, TEXT],
   appendCuda: [204, A, A, A],
   createCudaOptions: [205, A, OUT],
   updateCudaOptions: [206, A, A, 'const char **', 'const char **', SIZE],

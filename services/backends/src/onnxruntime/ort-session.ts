@@ -13,6 +13,10 @@ import { createTexts, readTexts } from './text-tensors.ts'
 
 /** Inputs up to this size are copied into fresh memory where they cannot be used in place, larger ones into memory of the pool. */
 const SMALL_BYTES = 65_536
+/** Runs with inputs of so many bytes are rare, and leave no memory in the arena. */
+const LARGE_BYTES = 16 * 2 ** 20
+/** An entry of a run's configuration, and its value for the arena of the CPU. @see onnxruntime_run_options_config_keys.h */
+const [SHRINKAGE, CPU_ARENA] = ['memory.enable_memory_arena_shrinkage', 'cpu:0']
 const MAX_RANK = 64
 /** Copied: kernels check places in a tensor, and count a mask, before they use them, and a Python process may write to its memory meanwhile. */
 const MUST_NOT_CHANGE: ReadonlySet<Datatype> = new Set<Datatype>(['BOOL', 'INT32', 'INT64'])
@@ -75,12 +79,21 @@ export class OrtSession {
         made += 1
         for (const { data } of tensor.parts) opened.inputBytes += data.byteLength
       }
+      if (this.#o.hasArena) this.#shrinkAfter(block, opened.inputBytes >= LARGE_BYTES)
     } catch (error) {
       this.#free(opened, made)
       throw error
     }
     opened.inputNs = monotonicNs() - beginNs
     return opened
+  }
+
+  /** A run of large inputs leaves the memory that it took to others: one that has happened once would hold gigabytes for ever. */
+  #shrinkAfter(block: RunBlock, isShrinking: boolean): void {
+    if (block.isShrinking === isShrinking) return
+    const { api } = this.#o.library
+    this.#check(api.addRunConfigEntry(block.options, SHRINKAGE, isShrinking ? CPU_ARENA : ''))
+    block.isShrinking = isShrinking
   }
 
   /** Whether a run is so short that it may block the calling thread. */

@@ -13,6 +13,8 @@ export interface RunBlock {
   readonly address: number
   /** OrtRunOptions, by which the run can be ended. */
   readonly options: bigint
+  /** Whether these have the arena give back what is free after the run. */
+  isShrinking: boolean
 }
 
 interface Model {
@@ -37,5 +39,6 @@ export function createRunBlock(
   const addresses = new BigUint64Array(Math.max(1, 2 * (inputs.length + outputs.length)))
   const options = new BigUint64Array(1)
   check(library.api.createRunOptions(options))
-  return { addresses, address: library.addressOf(addresses), options: options[0] ?? 0n }
+  const place = { addresses, address: library.addressOf(addresses) }
+  return { ...place, options: options[0] ?? 0n, isShrinking: false }
 }

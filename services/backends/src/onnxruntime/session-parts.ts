@@ -13,6 +13,8 @@ export interface SessionParts {
   readonly pool: BufferPool
   /** Whether runs that are short may run on the calling thread. */
   readonly mayRunHere: boolean
+  /** Whether it keeps the memory of its runs for later ones. */
+  readonly hasArena: boolean
 }
 
 /** A run whose inputs are in place. Everything that the runtime reads stays referenced from here until the run is over. */

@@ -50,19 +50,18 @@ function fillTexts(
     parts.reduce((sum, { data }) => sum + data.byteLength, 0) - (PREFIX_BYTES - 1) * count
   const bytes = Buffer.alloc(size)
   const begins = new BigUint64Array(count)
-  // Where each begins, and at last the end.
-  const offsets = new Float64Array(count + 1)
-  const address = BigInt(addressOf(bytes))
-  let i = 0
-  let offset = 0
+  const address = addressOf(bytes)
+  const places = new Places(begins)
+  const special: Special[] = []
+  let [i, offset] = [0, 0]
   for (const { data } of parts) {
-    const from = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
     walkBytesTensor(data, (begin, end) => {
-      from.copy(bytes, offset, begin, end)
-      begins[i] = address + BigInt(offset)
+      places.set(i, address + offset)
+      if (copyText(data, begin, end, bytes, offset)) {
+        special.push({ i, begin: offset, size: end - begin })
+      }
       i += 1
       offset += end - begin + 1
-      offsets[i] = offset
     })
   }
   REFERENCED.add(bytes)
@@ -71,13 +70,62 @@ function fillTexts(
   check(status)
   // One call takes all, as C strings; those that hold a NUL are set again with their length.
   const place = new BigUint64Array(1)
-  for (i = 0; i < count; i++) {
-    const begin = offsets[i] ?? 0
-    const end = (offsets[i + 1] ?? 0) - 1
-    // The search ends with the one behind it.
-    if (bytes.indexOf(NUL, begin) === end) continue
-    check(api.resizeStringElement(value, i, end - begin, place))
-    api.copyTo(place[0] ?? 0n, bytes.subarray(begin, end), end - begin)
+  for (const { i: index, begin, size: length } of special) {
+    check(api.resizeStringElement(value, index, length, place))
+    api.copyTo(place[0] ?? 0n, bytes.subarray(begin, begin + length), length)
+  }
+}
+
+/** An element that holds a NUL. */
+interface Special {
+  readonly i: number
+  readonly begin: number
+  readonly size: number
+}
+
+/** Below that a call of native code takes longer than to copy one byte after the other. */
+const SHORT_BYTES = 64
+
+/** Copies an element. @returns whether it holds a NUL. */
+function copyText(
+  from: Uint8Array,
+  begin: number,
+  end: number,
+  to: Uint8Array,
+  offset: number,
+): boolean {
+  if (end - begin > SHORT_BYTES) {
+    const text = from.subarray(begin, end)
+    to.set(text, offset)
+    return text.includes(NUL)
+  }
+  let isSpecial = false
+  for (let at = begin; at < end; at += 1) {
+    const byte = from[at] ?? NUL
+    if (byte === NUL) isSpecial = true
+    to[offset + at - begin] = byte
+  }
+  return isSpecial
+}
+
+const WORD = 2 ** 32
+
+/** Addresses in native memory, without a BigInt for each: its machine is little-endian, and they are below 2^53. */
+class Places {
+  readonly #words: Uint32Array
+
+  constructor({ buffer, byteOffset, length }: BigUint64Array) {
+    this.#words = new Uint32Array(buffer, byteOffset, 2 * length)
+  }
+
+  set(i: number, address: number): void {
+    const high = Math.floor(address / WORD)
+    this.#words[2 * i] = address - high * WORD
+    this.#words[2 * i + 1] = high
+  }
+
+  get(i: number): number {
+    return (this.#words[2 * i + 1] ?? 0) * WORD + (this.#words[2 * i] ?? 0)
   }
 }
 
@@ -96,13 +144,16 @@ export function readTexts(
   const texts = Buffer.allocUnsafe(total + 1)
   const begins = new BigUint64Array(count)
   check(api.getStrings(value, texts, total, begins, count))
-  const out = Buffer.allocUnsafe(total + count * PREFIX_BYTES)
-  let offset = 0
+  const places = new Places(begins)
+  const out = new Uint8Array(total + count * PREFIX_BYTES)
+  const view = new DataView(out.buffer)
+  let [offset, begin] = [0, 0]
   for (let i = 0; i < count; i += 1) {
-    const begin = Number(begins[i])
-    const end = i + 1 < count ? Number(begins[i + 1]) : total
-    offset = out.writeUInt32LE(end - begin, offset)
-    offset += texts.copy(out, offset, begin, end)
+    const end = i + 1 < count ? places.get(i + 1) : total
+    view.setUint32(offset, end - begin, true)
+    copyText(texts, begin, end, out, offset + PREFIX_BYTES)
+    offset += PREFIX_BYTES + end - begin
+    begin = end
   }
   return out
 }

@@ -5,12 +5,14 @@ import { toFailureReason } from '@tutti/server'
 import {
   type ExecuteOptions,
   executedBefore,
+  type NamedTensor,
   type ResponseSink,
   type StepRequest,
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
 import { Departures } from './departures.ts'
+import { ENGINE_MEMORY } from './engine-memory.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { ReaderLag } from './reader-lag.ts'
 import {
@@ -34,6 +36,8 @@ export class Execution implements BatchOptions {
   readonly requests: readonly ScheduledRequest[]
   readonly #owner: Owner
   #departures: Departures | undefined
+  /** Gives back what its engine may take. */
+  #freeMemory: (() => void) | undefined
   #isReleased = false
 
   constructor(owner: Owner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
@@ -48,13 +52,19 @@ export class Execution implements BatchOptions {
   run(model: LoadedModel): void {
     const failed = (error: unknown): void => this.#ended(undefined, engineError(error))
     try {
+      this.#freeMemory = ENGINE_MEMORY.take(this.#inputs())
       model.execute(this.requests, this).then((times) => this.#ended(times), failed)
     } catch (error) {
       failed(error)
     }
   }
 
+  *#inputs(): Generator<NamedTensor> {
+    for (const { request } of this.requests) yield* request.inputs
+  }
+
   #ended(times: ExecutionTimes | undefined, failure?: ServeError): void {
+    this.#freeMemory?.()
     if (times !== undefined) {
       let batchSize = 0
       for (const { request } of this.requests) batchSize += Math.max(1, request.batchSize)

@@ -8,8 +8,14 @@ export interface BackendConfig {
   readonly defaultMaxBatchSize: number
   readonly python: ProcessOptions
   readonly pytorch: ProcessOptions
+  readonly onnxruntime: { readonly maxStrings?: number }
   /** Those that nothing here uses, as they came. */
   readonly ineffective: readonly string[]
+}
+
+interface OnnxNumbers {
+  defaultMaxBatchSize: number
+  maxStrings?: number
 }
 
 /** A setting of Python processes that is a number. */
@@ -23,7 +29,15 @@ interface NumberSetting {
 
 const NO_SETTINGS: ProcessOptions = { settings: {} }
 const DEFAULT_MAX_BATCH_SIZE = 4
-const SIZE = 'default-max-batch-size'
+const MOST_ITEMS = 2 ** 31 - 1
+/** By backend and setting. Without a backend it is for all of them. */
+const ONNX_NUMBERS: Readonly<
+  Record<string, readonly ['defaultMaxBatchSize' | 'maxStrings', number]>
+> = {
+  ',default-max-batch-size': ['defaultMaxBatchSize', 0],
+  'onnxruntime,default-max-batch-size': ['defaultMaxBatchSize', 0],
+  'onnxruntime,max-strings': ['maxStrings', 1],
+}
 const MOST_SECONDS = 86_400
 const MOST_BYTES = 2 ** 40
 const PYTHON_NUMBERS: Readonly<Record<string, NumberSetting>> = {
@@ -49,22 +63,27 @@ const PYTHON_NUMBERS: Readonly<Record<string, NumberSetting>> = {
  * @throws ServeError FLAG_INVALID for a value that a setting cannot have.
  */
 export function readBackendConfig(occurrences: readonly string[]): BackendConfig {
-  let defaultMaxBatchSize = DEFAULT_MAX_BATCH_SIZE
+  const numbers: OnnxNumbers = { defaultMaxBatchSize: DEFAULT_MAX_BATCH_SIZE }
   const processes = { python: NO_SETTINGS, pytorch: NO_SETTINGS }
   const ineffective: string[] = []
   for (const text of occurrences) {
     const found = /^(?:(?<backend>[^,=]*),)?(?<setting>[^=]+)=(?<value>.*)$/.exec(text)?.groups
     if (found === undefined) throw refusal(text, 'want BACKEND,SETTING=VALUE')
     const { backend = '', setting = '', value = '' } = found
-    if (backend === 'python' || backend === 'pytorch') {
-      const changed = withSetting(processes[backend], { text, setting, value })
-      if (changed === undefined) ineffective.push(text)
-      else processes[backend] = changed
-    } else if (['onnxruntime', ''].includes(backend) && setting === SIZE) {
-      defaultMaxBatchSize = readNumber(text, value, 0, 2 ** 31 - 1)
-    } else ineffective.push(text)
+    const known = ONNX_NUMBERS[`${backend},${setting}`]
+    const changed = isOfProcesses(backend)
+      ? withSetting(processes[backend], { text, setting, value })
+      : undefined
+    if (known !== undefined) numbers[known[0]] = readNumber(text, value, known[1], MOST_ITEMS)
+    else if (changed === undefined || !isOfProcesses(backend)) ineffective.push(text)
+    else processes[backend] = changed
   }
-  return { defaultMaxBatchSize, ...processes, ineffective }
+  const { defaultMaxBatchSize, ...onnxruntime } = numbers
+  return { defaultMaxBatchSize, ...processes, onnxruntime, ineffective }
+}
+
+function isOfProcesses(backend: string): backend is 'python' | 'pytorch' {
+  return backend === 'python' || backend === 'pytorch'
 }
 
 /** @returns undefined for a setting that there is not here. */

@@ -1,0 +1,65 @@
+import type { NamedTensor } from '@tutti/tensor'
+import t from 'tap'
+import { EngineMemory } from './engine-memory.ts'
+
+const MEBIBYTE = 2 ** 20
+
+function inputs(...sizes: readonly number[]): readonly NamedTensor[] {
+  return sizes.map((size, i) => {
+    return { name: `x${i}`, datatype: 'FP32', shape: [size / 4], data: new Uint8Array(size) }
+  })
+}
+
+await t.test('a large execution begins only with three times its inputs free', (t) => {
+  const memory = new EngineMemory(() => 75 * MEBIBYTE)
+  memory.take(inputs(25 * MEBIBYTE))?.()
+  memory.take(inputs(13 * MEBIBYTE, 12 * MEBIBYTE))?.()
+  t.throws(() => memory.take(inputs(13 * MEBIBYTE, 13 * MEBIBYTE)), {
+    reason: 'OVERLOADED',
+    code: 'RESOURCE_EXHAUSTED',
+    message:
+      /inputs of 27262976 bytes, as floats, may take 81788928 more, and the process may take 78643200 more/,
+  })
+  t.end()
+})
+
+await t.test('what goes on counts until it has ended', (t) => {
+  const memory = new EngineMemory(() => 96 * MEBIBYTE)
+  const ends = [memory.take(inputs(16 * MEBIBYTE)), memory.take(inputs(16 * MEBIBYTE))]
+  t.throws(() => memory.take(inputs(16 * MEBIBYTE)), {
+    reason: 'OVERLOADED',
+    message: /overloaded/,
+  })
+  ends[0]?.()
+  ends.push(memory.take(inputs(16 * MEBIBYTE)))
+  t.equal(ends.length, 3)
+  t.end()
+})
+
+await t.test('an element of a byte counts as the float that it becomes', (t) => {
+  const data = new Uint8Array(8 * MEBIBYTE)
+  const picture: NamedTensor = { name: 'x', datatype: 'UINT8', shape: [data.byteLength], data }
+  const memory = new EngineMemory(() => 95 * MEBIBYTE)
+  t.throws(() => memory.take([picture]), { reason: 'OVERLOADED', message: /overloaded/ })
+  t.ok(new EngineMemory(() => 96 * MEBIBYTE).take([picture]))
+  t.end()
+})
+
+await t.test('short texts count as the objects that engines make of them', (t) => {
+  const count = MEBIBYTE
+  const data = new Uint8Array(4 * count)
+  const texts: NamedTensor = { name: 'x', datatype: 'BYTES', shape: [count], data }
+  t.throws(() => new EngineMemory(() => 75 * MEBIBYTE).take([texts]), {
+    reason: 'OVERLOADED',
+    message: /overloaded/,
+  })
+  t.ok(new EngineMemory(() => 96 * MEBIBYTE).take([texts]))
+  t.end()
+})
+
+await t.test('small ones are not looked at, and this process has memory for a large one', (t) => {
+  const memory = new EngineMemory(() => t.fail('it looks') as never)
+  t.equal(memory.take(inputs(15 * MEBIBYTE)), undefined)
+  t.ok(new EngineMemory().take(inputs(16 * MEBIBYTE)))
+  t.end()
+})
