@@ -17,11 +17,10 @@ export const { version: VERSION }: { readonly version: string } = JSON.parse(
 const TUTTI = `${ROOT}services/cli/dist/main.js`
 
 /** What a test says about the server that it wants. */
-export interface ServeRequest {
+export interface ServeRequest extends Pick<StartOptions, 'env' | 'within'> {
   /** Folders, from the root of the checkout or absolute. */
   readonly repositories: readonly string[]
   readonly flags?: readonly string[]
-  readonly env?: Readonly<Record<string, string>>
 }
 
 /** A served repository as a client sees it: addresses, nothing else. */
@@ -45,11 +44,11 @@ export async function serve(t: Test, o: ServeRequest): Promise<Serving> {
 }
 
 /** Runs `tutti serve`, which is expected to refuse its start. */
-export function refusedServe(o: Omit<ServeRequest, 'env'>): Promise<Ended> {
+export function refusedServe(o: Omit<ServeRequest, keyof StartOptions>): Promise<Ended> {
   return runTutti(serveArguments(o))
 }
 
-function serveArguments(o: Omit<ServeRequest, 'env'>): readonly string[] {
+function serveArguments(o: Omit<ServeRequest, keyof StartOptions>): readonly string[] {
   const repositories = o.repositories.map((path) => `--model-repository=${resolve(ROOT, path)}`)
   return ['serve', ...repositories, ...LOOPBACK, ...(o.flags ?? [])]
 }

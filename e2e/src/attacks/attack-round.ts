@@ -5,15 +5,11 @@ import { residentBytes } from '../control-churn.ts'
 import { servesRightBytes } from '../hostile.ts'
 import { restCall } from '../rest-call.ts'
 import { restInfer, restOutputs } from '../rest-infer.ts'
-import { ROOT, type Serving, serve } from '../serving.ts'
-import { copyModels } from '../temp-repository.ts'
+import { type Serving, serve } from '../serving.ts'
 import { row, toFloats } from '../tensors.ts'
-import { GROWING_MODEL, holdAnyBytes } from './held-bytes.ts'
-import { askSmall, holdSmallCalls } from './held-calls.ts'
-import { createRandom } from './random.ts'
-import { attackGrpc, attackHttp, moveWindows } from './raw-clients.ts'
-import { callWithTexts } from './text-calls.ts'
-import { callCompressed, loadFromPage, postJson } from './whole-calls.ts'
+import { type AttackClass, attackOnce } from './attack-classes.ts'
+import { attackedModels } from './attacked-models.ts'
+import { askSmall } from './held-calls.ts'
 
 const AT_A_TIME = 16
 /** What a server keeps of what it had to hold once: far below what any of the attacks would make it hold. */
@@ -22,76 +18,13 @@ const KEPT_BYTES = 400 * 2 ** 20
 const KEPT_DESCRIPTORS = 16
 const RETURN_MS = 60_000
 
-const HTTP_STATUSES = new Set([200, 400, 404, 405, 413, 500, 501, 503])
-/** Each sends one attack of its class, and returns what is wrong with the way in which it ended. */
-const ATTACKS = {
-  grpc: async ({ grpcPort }: Serving, seed: number) => {
-    await attackGrpc(grpcPort, createRandom(seed))
-    return undefined
-  },
-  rest: async ({ httpPort }: Serving, seed: number) => {
-    await attackHttp(httpPort, createRandom(seed))
-    return undefined
-  },
-  probes: async ({ metricsPort }: Serving, seed: number) => {
-    await attackHttp(metricsPort, createRandom(seed))
-    return undefined
-  },
-  compressed: async ({ grpcPort }: Serving, seed: number) => {
-    const status = await callCompressed(grpcPort, createRandom(seed))
-    return /^\d+$/.test(status) ? undefined : `a call ended with ${status}`
-  },
-  texts: async ({ grpcPort }: Serving, seed: number) => {
-    const status = await callWithTexts(grpcPort, createRandom(seed))
-    return /^\d+$/.test(status) ? undefined : `a call ended with ${status}`
-  },
-  json: async ({ httpPort }: Serving, seed: number) => {
-    const status = await postJson(httpPort, createRandom(seed))
-    return HTTP_STATUSES.has(status) ? undefined : `HTTP ${status}`
-  },
-  windows: async ({ grpcPort }: Serving, seed: number) => {
-    const random = createRandom(seed)
-    const o = { calls: 1 + random.pick(1000), changes: random.pick(2000) }
-    await moveWindows(grpcPort, random, o)
-    return undefined
-  },
-  small: async ({ grpcPort }: Serving, seed: number) => {
-    await holdSmallCalls(grpcPort, createRandom(seed))
-    return undefined
-  },
-  held: async (serving: Serving, seed: number) => {
-    await holdAnyBytes(serving, createRandom(seed))
-    return undefined
-  },
-  pages: ({ httpPort }: Serving, seed: number) => loadFromPage(httpPort, createRandom(seed)),
-} as const
-
-export type AttackClass = keyof typeof ATTACKS
-
-export const ATTACK_CLASSES: readonly AttackClass[] = [
-  'grpc',
-  'rest',
-  'probes',
-  'compressed',
-  'texts',
-  'json',
-  'windows',
-  'small',
-  'pages',
-  'held',
-]
-
 /** A pool that clients who hold bytes fill. */
 const SMALL_POOL_BYTES = 16 * 2 ** 20
 
 /** Starts the server that is attacked. */
 export async function serveTarget(t: Test, kind?: AttackClass): Promise<Serving> {
-  const from = `${ROOT}model_repository`
   return await serve(t, {
-    repositories: [
-      await copyModels(t, ['ens_chain', 'add_one_batch']),
-      await copyModels(t, [GROWING_MODEL], { from }),
-    ],
+    repositories: await attackedModels(t),
     flags: [
       '--model-control-mode=explicit',
       '--load-model=*',
@@ -120,13 +53,8 @@ export async function attack(
   let sent = 0
   const attackers = Array.from({ length: AT_A_TIME }, async () => {
     while (sent < count) {
-      const own = seed + sent++
-      try {
-        const problem = await ATTACKS[kind](serving, own)
-        if (problem !== undefined) problems.add(`seed ${own}: ${problem}`)
-      } catch (error) {
-        problems.add(`seed ${own}: ${String(error)}`)
-      }
+      const problem = await attackOnce(kind, serving, seed + sent++)
+      if (problem !== undefined) problems.add(problem)
     }
   })
   const ends: unknown[] = []

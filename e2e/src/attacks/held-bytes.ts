@@ -105,8 +105,9 @@ function holdGrpc({ grpcPort }: Target, hold: Hold, { side, calls, token }: Hold
     session.once('close', () => resolve())
     session.once('connect', () => {
       session.ping(() => {
-        for (let i = 0; i < calls; i++) begin()
-        session.ping(() => resolve())
+        for (let i = 0; i < calls && !session.destroyed; i++) begin()
+        // The server may have ended it meanwhile; then it closes.
+        if (!session.destroyed) session.ping(() => resolve())
       })
     })
   })

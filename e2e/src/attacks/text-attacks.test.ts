@@ -1,11 +1,10 @@
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { until } from '@tutti/chassis/testing'
-import t, { type Test } from 'tap'
-import { memoryRoot, withoutMemoryLimits } from '../faults/memory.ts'
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { withoutMemoryLimits } from '../faults/memory.ts'
+import { createMemoryGroup } from '../faults/memory-group.ts'
 import { servesRightBytes } from '../hostile.ts'
 import { restCall } from '../rest-call.ts'
-import { LOOPBACK, type Serving, serve, startTutti } from '../serving.ts'
+import { type Serving, serve } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'
 import { longParameter } from './text-calls.ts'
 import { callOnce } from './whole-calls.ts'
@@ -23,7 +22,9 @@ await t.test(
   'texts of parameters stay within the memory of a router',
   { skip: withoutMemoryLimits() },
   async (t) => {
-    const serving = await serveWithin(t)
+    const { within } = createMemoryGroup(t, LIMIT_BYTES)
+    const repositories = [await copyModels(t, MODELS)]
+    const serving = await serve(t, { repositories, flags: FLAGS, within })
     await servesRightBytes(t, serving)
     const frame = longParameter('no_such_model', 250 * MEBIBYTE)
     const calls = Array.from({ length: 4 }, () =>
@@ -67,29 +68,4 @@ await t.test('many scrapes at once leave the loop to others', async (t) => {
 function loopMs({ process: { pid } }: Serving): number {
   const [ranNs = '0'] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')
   return Number(ranNs) / 1e6
-}
-
-/** A `tutti serve` that the system ends if it takes more memory than a router may. */
-async function serveWithin(t: Test): Promise<Serving> {
-  const [root, limit] = memoryRoot() ?? ['', '']
-  const group = join(root, `tutti-texts-${process.pid}`)
-  mkdirSync(group)
-  writeFileSync(join(group, limit), String(LIMIT_BYTES))
-  const enter = `echo $$ > ${join(group, 'cgroup.procs')}; exec "$@"`
-  const repository = `--model-repository=${await copyModels(t, MODELS)}`
-  const { serving } = await startTutti(['serve', repository, ...LOOPBACK, ...FLAGS], {
-    within: ['sh', '-c', enter, 'sh'],
-  })
-  t.teardown(async () => {
-    await serving.process.stop('SIGKILL')
-    await until('the group is empty', () => {
-      try {
-        rmdirSync(group)
-        return true
-      } catch {
-        return false
-      }
-    })
-  })
-  return serving
 }

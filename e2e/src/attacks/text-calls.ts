@@ -20,8 +20,8 @@ function parameter(key: string, value: Buffer): Buffer {
 }
 
 /** A message as gRPC frames it, compressed. */
-function framed(message: Buffer): Buffer {
-  const packed = gzipSync(message)
+export function framed(message: Uint8Array): Buffer {
+  const packed = gzipSync(message, { level: 1 })
   const head = Buffer.of(1, 0, 0, 0, 0)
   head.writeUInt32BE(packed.byteLength, 1)
   return Buffer.concat([head, packed])

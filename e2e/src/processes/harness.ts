@@ -10,7 +10,7 @@ import {
 } from '@tutti/chassis/testing'
 import type { Heartbeat } from '@tutti/protocol'
 import type { Test } from 'tap'
-import { LOOPBACK, type Serving, startTutti } from '../serving.ts'
+import { LOOPBACK, type Serving, type StartOptions, startTutti } from '../serving.ts'
 import { BASIC, tempFolder } from '../temp-repository.ts'
 import { type DirectKind, type DirectPlace, directFlags, directKind } from './direct-flags.ts'
 import { type MemberWatch, watchMembers } from './member-watch.ts'
@@ -28,7 +28,7 @@ export interface Member extends Serving {
   readonly id: string
 }
 
-export interface MemberOptions {
+export interface MemberOptions extends Pick<StartOptions, 'env' | 'program' | 'within'> {
   /** Folders of models. For a router: where its ensembles are. */
   readonly repositories?: readonly string[]
   /** Of a step: the models that it serves; all if absent. */
@@ -36,10 +36,6 @@ export interface MemberOptions {
   /** Between the process and the broker. */
   readonly proxy?: FaultProxy
   readonly flags?: readonly string[]
-  /** What its environment has beside this process's. */
-  readonly env?: Readonly<Record<string, string>>
-  /** `tutti` of another build, for `node`. */
-  readonly program?: string
 }
 
 export type Harness = Awaited<ReturnType<typeof startHarness>>
