@@ -79,6 +79,13 @@ function isRefusedThere({ path, triton }: Difference, text: RegExp): boolean {
   return path.startsWith('headers') || triton === undefined
 }
 
+/** A part of Tutti's refusal with such a text, where Triton answers. */
+function isRefusedHere({ path, triton, tutti }: Difference, text: RegExp): boolean {
+  if (isText(path)) return triton === undefined && text.test(textOf(tutti))
+  if (/^(code|status)$/.test(path)) return triton === 0 || triton === 200
+  return path.startsWith('headers') || tutti === undefined
+}
+
 function isLoad(call: Call | undefined): boolean {
   return call !== undefined && /RepositoryModelLoad$|\/load$/.test(surfaceOf(call))
 }
@@ -231,7 +238,10 @@ export const ACCEPTED: readonly Accepted[] = [
     name: 'the first of several mistakes',
     reason:
       'parts of a request have no order, so any of those that are wrong may be told: an input, an output, a parameter, its encoding',
-    fits: (difference, call) => areOfTwoParts(difference, call) || saysOfEncoding(difference, call),
+    fits: (difference, call) =>
+      areOfTwoParts(difference, call) ||
+      saysOfEncoding(difference, call) ||
+      saysOf(difference, /data-type is '<invalid>'/, /expected \d+ inputs but got/),
   },
   {
     name: 'a body that is one tensor',
@@ -260,13 +270,14 @@ export const ACCEPTED: readonly Accepted[] = [
   {
     name: 'an empty batch',
     reason:
-      'a batch of 0 items is answered with 0 items: Triton takes 0 for a batch that is not known',
+      'a batch of 0 items is answered with 0 items, beside another batch it is refused: Triton takes 0 for a batch that is not known',
     fits: (difference, call) =>
       asks(call, /"shape":\["?0"?,/) &&
-      isRefusedThere(
+      (isRefusedThere(
         difference,
         /input byte size mismatch for input |unexpected number of string elements /,
-      ),
+      ) ||
+        isRefusedHere(difference, /batch size does not match other inputs/)),
   },
   {
     name: 'format of the log',
