@@ -241,7 +241,8 @@ export const ACCEPTED: readonly Accepted[] = [
     fits: (difference, call) =>
       areOfTwoParts(difference, call) ||
       saysOfEncoding(difference, call) ||
-      saysOf(difference, /data-type is '<invalid>'/, /expected \d+ inputs but got/),
+      saysOf(difference, /data-type is '<invalid>'/, /expected \d+ inputs but got/) ||
+      saysOf(difference, /attempt to access JSON non-/, /Number too big to be stored in double/),
   },
   {
     name: 'a body that is one tensor',
