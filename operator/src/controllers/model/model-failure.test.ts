@@ -152,29 +152,32 @@ const loadFailure = (reason: string) => {
   return findFailure([modelPod('a', { status: main({}), model })], undefined)?.message
 }
 
-await t.test('a startup probe that fails while the model loads is no failure', async (t) => {
-  const probed = (pod: ModelPod): Event => ({
-    apiVersion: 'events.k8s.io/v1',
-    kind: 'Event',
-    metadata: { name: 'a.1', namespace: 'default' },
-    type: 'Warning',
-    reason: 'Unhealthy',
-    note: 'Startup probe failed: HTTP probe failed with statuscode: 503',
-    eventTime: '2026-01-01T00:00:30.000000Z',
-    action: '',
-    reportingController: 'kubelet',
-    reportingInstance: '',
-    regarding: { kind: 'Pod', name: 'a', uid: pod.pod.metadata.uid },
+/** The kubelet's event about a probe of this pod. */
+const probed = (pod: ModelPod): Event => ({
+  apiVersion: 'events.k8s.io/v1',
+  kind: 'Event',
+  metadata: { name: 'a.1', namespace: 'default' },
+  type: 'Warning',
+  reason: 'Unhealthy',
+  note: 'Startup probe failed: HTTP probe failed with statuscode: 503',
+  eventTime: '2026-01-01T00:00:30.000000Z',
+  action: '',
+  reportingController: 'kubelet',
+  reportingInstance: '',
+  regarding: { kind: 'Pod', name: 'a', uid: pod.pod.metadata.uid },
+})
+
+const failureWhileLoading = (restartCount: number) => {
+  const model = servedModel('r', {
+    versions: [{ version: 1, revision: 'r', state: 'LOADING', reason: '' }],
   })
-  const failure = (restartCount: number) => {
-    const model = servedModel('r', {
-      versions: [{ version: 1, revision: 'r', state: 'LOADING', reason: '' }],
-    })
-    const pod = modelPod('a', { status: main({ restartCount }), model })
-    return findFailure([pod], undefined, { events: [probed(pod)] })
-  }
-  t.equal(failure(0), undefined)
-  t.match(failure(1), { reason: 'Unhealthy', message: /Startup probe failed/ })
+  const pod = modelPod('a', { status: main({ restartCount }), model })
+  return findFailure([pod], undefined, { events: [probed(pod)] })
+}
+
+await t.test('a startup probe that fails while the model loads is no failure', async (t) => {
+  t.equal(failureWhileLoading(0), undefined)
+  t.match(failureWhileLoading(1), { reason: 'Unhealthy', message: /Startup probe failed/ })
 })
 
 await t.test('an error that speaks of a repository says what to change at the Model', async (t) => {
