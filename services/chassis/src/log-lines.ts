@@ -46,3 +46,13 @@ export function formatTritonLine(line: LogLine, format: Exclude<LogFormat, 'json
   const rest = Object.keys(fields).length === 0 ? '' : ` ${JSON.stringify(fields)}`
   return `${head} ${process.pid} ${service}:0] ${JSON.stringify(message)}${rest}\n`
 }
+
+/** Characters that JSON leaves as they are, and that some readers of lines take for an end. */
+const OTHER_LINE_ENDS = /[\u0085\u2028\u2029]/g
+
+/** Escapes them: a client could else write whole lines of its own by a name. */
+export function toOneLine(line: string): string {
+  return line.replace(OTHER_LINE_ENDS, (end) => {
+    return `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}

@@ -37,6 +37,21 @@ await t.test(
   },
 )
 
+await t.test('no text ends a line, whatever a reader takes for an end', async (t) => {
+  const settings = settingsOfLevel('info')
+  for (const format of ['json', 'default', 'ISO8601'] as const) {
+    const lines: string[] = []
+    const destination = { write: (line: string) => lines.push(line) }
+    const logger = createLogger({ name: 'tutti', settings: { ...settings, format }, destination })
+    const model = 'a\nb\rc\u0085d\u2028e\u2029f'
+    logger.info('refused', { model })
+    const [line = ''] = lines
+    t.notMatch(line.slice(0, -1), /[\n\r\u0085\u2028\u2029]/, format)
+    const fields: unknown = JSON.parse(line.slice(line.indexOf('{')))
+    t.match(fields, { model }, format)
+  }
+})
+
 await t.test('lines below the level are left out', async (t) => {
   for (const [level, count] of [
     ['error', 1],

@@ -1,6 +1,6 @@
 import { openSync } from 'node:fs'
 import { type Logger as PinoLogger, pino, stdTimeFunctions } from 'pino'
-import { formatTritonLine, toLineFields } from './log-lines.ts'
+import { formatTritonLine, toLineFields, toOneLine } from './log-lines.ts'
 import {
   isWritten,
   type LogFields,
@@ -59,7 +59,7 @@ export function createLogger(o: LoggerOptions): Logger {
   const { statusLine } = o
   const write = (line: string): void => {
     statusLine?.clear()
-    destination.write(line)
+    destination.write(toOneLine(line))
   }
   const lines = pino(options, { write })
   return writeTo({ settings, service: o.name, write }, lines, {})
