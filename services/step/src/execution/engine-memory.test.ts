@@ -1,6 +1,6 @@
 import type { NamedTensor } from '@tutti/tensor'
 import t from 'tap'
-import { EngineMemory } from './engine-memory.ts'
+import { EngineMemory, spareBytes } from './engine-memory.ts'
 
 const MEBIBYTE = 2 ** 20
 
@@ -61,5 +61,15 @@ await t.test('small ones are not looked at, and this process has memory for a la
   const memory = new EngineMemory(() => t.fail('it looks') as never)
   t.equal(memory.take(inputs(15 * MEBIBYTE)), undefined)
   t.ok(new EngineMemory().take(inputs(16 * MEBIBYTE)))
+  t.end()
+})
+
+await t.test('models that take most of the memory leave some for large executions', (t) => {
+  const most = 2048 * MEBIBYTE
+  t.equal(spareBytes(most, 512 * MEBIBYTE), 1024 * MEBIBYTE, 'up to three quarters of all')
+  t.equal(spareBytes(most, 1648 * MEBIBYTE), 100 * MEBIBYTE, 'a quarter of what is left')
+  t.ok(new EngineMemory(() => spareBytes(most, 1648 * MEBIBYTE)).take(inputs(32 * MEBIBYTE)))
+  t.equal(spareBytes(most, most), 0)
+  t.equal(spareBytes(most, most + 1), 0)
   t.end()
 })

@@ -56,9 +56,17 @@ function bytesOf({ datatype, shape, data }: NamedTensor): number {
 
 /** Engines may take so much of the machine, or of the control group, with all else that is there. The rest is for requests that come meanwhile. */
 const SHARE = 3 / 4
+/** And always so much of what is left: a process may take more than that share for its models alone. */
+const SHARE_OF_REST = 1 / 4
+
+/** What engines may take beside what the process has. @param most - bytes that it may have. @param used - bytes that it has. */
+export function spareBytes(most: number, used: number): number {
+  const rest = Math.max(0, most - used)
+  return Math.floor(Math.max(SHARE * most - used, SHARE_OF_REST * rest))
+}
 
 function freeMemory(): number {
   const limit = process.constrainedMemory()
   const most = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
-  return Math.max(0, SHARE * most - process.memoryUsage.rss())
+  return spareBytes(most, process.memoryUsage.rss())
 }
