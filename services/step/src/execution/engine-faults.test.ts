@@ -103,3 +103,16 @@ await t.test('executions that failed say nothing about how short a model is', as
   for (const id of ['b', 'c', 'd']) submit(id)
   t.equal(model.executions.length, 2, 'one at a time, as long as nothing is known')
 })
+
+await t.test('very many requests that wait may be refused one after the other', async (t) => {
+  const { model, submit, scheduler } = createSchedulerRig({ maxQueuedRequests: 5000 })
+  const requests = Array.from({ length: 5000 }, (_, i) => submit(`${i}`))
+  model.execute = () => {
+    throw new ServeError('OVERLOADED', 'no memory')
+  }
+  model.at(0).finish()
+  await Promise.all(requests.map(({ done }) => done))
+  t.match(requests.at(-1)?.outcome, /OVERLOADED no memory/)
+  await settle()
+  t.same(scheduler.load, { inFlight: 0, queued: 0, freeSlots: 1 })
+})

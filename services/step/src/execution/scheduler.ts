@@ -52,6 +52,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   #inFlight = 0
   #isStopping = false
   #isGathering = false
+  #isPumping = false
   #timerAt = Number.POSITIVE_INFINITY
   #clearTimer: (() => void) | undefined
 
@@ -105,7 +106,17 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   /** Starts all that can start now. */
   pump(): void {
-    const now = this.context.clock.now()
+    // What is refused at once comes back here: thousands of such calls, one within the other, would be too many.
+    if (this.#isPumping) return
+    this.#isPumping = true
+    try {
+      this.#startAll(this.context.clock.now())
+    } finally {
+      this.#isPumping = false
+    }
+  }
+
+  #startAll(now: number): void {
     const { queue, instances } = this.#o
     if (queue.nextExpiry <= now) this.#expire(now)
     let wakeAt = Number.POSITIVE_INFINITY
