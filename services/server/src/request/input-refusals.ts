@@ -25,9 +25,9 @@ export interface InputSource {
 
 /**
  * Elements of typed contents that are read one by one, of all inputs of a request. They take some 100 ns each, as do ten bytes of packed
- * integers, or 128 bytes of packed floats or texts. Raw contents are not counted.
+ * integers, or 128 bytes of packed floats or texts. Raw contents are not counted. The rest is for the fields that hold them.
  */
-const MAX_ELEMENTS = 2 ** 19
+const MAX_ELEMENTS = 2 ** 19 + 2 ** 12
 
 /** Of the requests that bring typed contents. */
 const elementsOf = new WeakMap<InputSource, number>()
