@@ -1,8 +1,10 @@
 import { ServeError } from '@tutti/errors'
+import type { NamedTensor } from '@tutti/tensor'
 import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
 import { batchRequest, floats, RecordingSink } from '../testing/step-builders.ts'
+import { freeMemory } from './engine-memory.ts'
 
 const decoupled = { model_transaction_policy: { decoupled: true } }
 
@@ -115,4 +117,22 @@ await t.test('very many requests that wait may be refused one after the other', 
   t.match(requests.at(-1)?.outcome, /OVERLOADED no memory/)
   await settle()
   t.same(scheduler.load, { inFlight: 0, queued: 0, freeSlots: 1 })
+})
+
+await t.test('a large execution that is over keeps no memory from the next one', async (t) => {
+  const { model, submit } = createSchedulerRig()
+  model.releasesFirst = true
+  // More than half of what engines may take, were it there.
+  const count = Math.floor((0.6 * freeMemory()) / 12)
+  const x: NamedTensor = { name: 'x', datatype: 'FP32', shape: [1, count], data: new Uint8Array(0) }
+  const requests = ['a', 'b'].map((id) => submit(id, { ...batchRequest({ id }), inputs: [x] }))
+  model.at(0).finish()
+  await requests[0]?.done
+  t.equal(model.executions.length, 2)
+  model.at(1).finish()
+  await Promise.all(requests.map(({ done }) => done))
+  t.same(
+    requests.map(({ outcome }) => outcome),
+    ['OK', 'OK'],
+  )
 })

@@ -65,7 +65,8 @@ export function spareBytes(most: number, used: number): number {
   return Math.floor(Math.max(SHARE * most - used, SHARE_OF_REST * rest))
 }
 
-function freeMemory(): number {
+/** Bytes that engines of this process may take. */
+export function freeMemory(): number {
   const limit = process.constrainedMemory()
   const most = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
   return spareBytes(most, process.memoryUsage.rss())

@@ -64,7 +64,7 @@ export class Execution implements BatchOptions {
   }
 
   #ended(times: ExecutionTimes | undefined, failure?: ServeError): void {
-    this.#freeMemory?.()
+    this.#giveMemoryBack()
     if (times !== undefined) {
       let batchSize = 0
       for (const { request } of this.requests) batchSize += Math.max(1, request.batchSize)
@@ -91,7 +91,14 @@ export class Execution implements BatchOptions {
   release(times?: ExecutionTimes): void {
     if (this.#isReleased) return
     this.#isReleased = true
+    // Else the next execution, which begins now, would find too little.
+    if (times !== undefined) this.#giveMemoryBack()
     this.#owner.released(this.instance, times)
+  }
+
+  #giveMemoryBack(): void {
+    this.#freeMemory?.()
+    this.#freeMemory = undefined
   }
 }
 
