@@ -182,8 +182,8 @@ export class AdmissionTicket implements ByteCount {
     this.#first.#callWaitingBytes += now - before
     this.#admission.countWaiting(this, now - before)
     // The client that has sent or taken something is waited for anew.
-    if (before > 0 && now < before) this.#places.forEach((place) => place.leave())
-    if (now > 0 && (before === 0 || now < before)) this.#places.forEach((place) => place.enter())
+    if (now < before) for (const place of this.#places) place.leave()
+    if (now > 0 && (before === 0 || now < before)) for (const place of this.#places) place.enter()
     if (before === 0) this.waits += 1
     if (now > before) this.#admission.limitWaiting(this)
   }

@@ -59,8 +59,10 @@ export class Execution implements BatchOptions {
     }
   }
 
-  *#inputs(): Generator<NamedTensor> {
-    for (const { request } of this.requests) yield* request.inputs
+  #inputs(): readonly NamedTensor[] {
+    const [first, second] = this.requests
+    if (first !== undefined && second === undefined) return first.request.inputs
+    return this.requests.flatMap(({ request }) => request.inputs)
   }
 
   #ended(times: ExecutionTimes | undefined, failure?: ServeError): void {
