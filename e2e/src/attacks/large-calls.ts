@@ -8,13 +8,11 @@ import type { Target } from '../serving.ts'
 import type { Tensor } from '../tensors.ts'
 import type { Random } from './random.ts'
 import { framed } from './text-calls.ts'
-import { callOnce } from './whole-calls.ts'
+import { ANSWER_MS, callOnce } from './whole-calls.ts'
 
 const MEBIBYTE = 2 ** 20
 /** How long an attacker leaves a body half sent. */
 const HALF_MS = 2000
-/** Of every answer, on a machine under load. */
-const ANSWER_MS = 60_000
 
 /** The shipped ensemble that makes four times as many bytes of a picture, twice. */
 export const PICTURE_ENSEMBLE = 'ens_face_restoration_v2.1'
@@ -22,7 +20,7 @@ export const PICTURE_ENSEMBLE = 'ens_face_restoration_v2.1'
 export const TEXT_MODEL = 'identity_string'
 /** A model that divides `a` by `b`, INT64. */
 export const DIVIDING_MODEL = 'divide'
-/** So many numbers. */
+/** Elements of `a` and `b`. */
 export const DIVIDED = 16
 
 async function infer(grpcPort: number, modelName: string, input: Tensor): Promise<string> {

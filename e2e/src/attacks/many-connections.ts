@@ -9,7 +9,7 @@ import type { Random } from './random.ts'
 const STAY_MS = 1000
 const SCRAPERS = 30
 
-/** What the first bytes of a connection may be: nothing, a TLS handshake, a wrong protocol, or half of the right one. */
+/** First bytes of a connection: nothing, a TLS handshake, a wrong protocol, or half of the right one. */
 const BEGINNINGS = [
   '',
   '\x16\x03\x01\x02\x00',

@@ -30,7 +30,7 @@ const STEPS = { first: 'tutti.dev/model=first', second: 'tutti.dev/model=second'
 const ROUTERS = 'app.kubernetes.io/component=router'
 /** Another chart to upgrade from, and the tag of its images, which are loaded: e2e/cluster/README.md. */
 const { TUTTI_EARLIER_CHART: otherChart, TUTTI_EARLIER_TAG: earlierTag = VERSION } = process.env
-const imagesOf = (tag: string): string[] =>
+const imagesOf = (tag: string): readonly string[] =>
   ['operator', 'router', 'step'].map((name) => `--set=${name}.image.tag=${tag}`)
 /** An error that says: it was not done, try again. 502 is the ingress controller's, whose server has gone. */
 const RETRIABLE = /^(gRPC UNAVAILABLE|REST (502|503)): /
@@ -129,12 +129,10 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await edge.createSecret(SPACE)
-  const earlierFlags = imagesOf(earlierTag)
-  if (otherChart === undefined) {
-    await prepareForEarlier(t)
-    earlierFlags.push('--set=crds.enabled=false')
-  }
-  await install({ chart: otherChart ?? EARLIER_CHART, flags: earlierFlags })
+  if (otherChart === undefined) await prepareForEarlier(t)
+  const withoutCrds = otherChart === undefined ? ['--set=crds.enabled=false'] : []
+  const flags = [...imagesOf(earlierTag), ...withoutCrds]
+  await install({ chart: otherChart ?? EARLIER_CHART, flags })
   await apply(
     adder('first', 'plus-one'),
     adder('second', 'plus-one'),

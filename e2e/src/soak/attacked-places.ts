@@ -12,9 +12,9 @@ import { serve, type Target } from '../serving.ts'
 import { fp32, row, toFloats } from '../tensors.ts'
 
 const MEBIBYTE = 2 ** 20
-/** That of a router's pod. Models have none by default; a step that is attacked gets the same. */
+/** Memory limit of a router's pod. Models have none by default; a step that is attacked gets the same. */
 const LIMIT_BYTES = 2048 * MEBIBYTE
-/** That of a pod of the chart's NATS, without accounts. */
+/** Memory limit of a pod of the chart's NATS, without accounts. */
 const BROKER_LIMIT_BYTES = 1024 * MEBIBYTE
 
 /** A process that is attacked, in a group of its own. */
@@ -23,7 +23,7 @@ export interface AttackedPlace {
   readonly target: Target
   readonly process: StartedProcess
   readonly group: MemoryGroup
-  /** What another client asks of it. */
+  /** The request that another client sends to it. */
   readonly question: Question
 }
 

@@ -4,15 +4,15 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { ATTACK_CLASSES, type AttackClass, attackOnce } from '../attacks/attack-classes.ts'
 import type { Target } from '../serving.ts'
 
-/** What it is told. */
+/** Orders that the thread starts with. */
 export interface AttackOrders {
   readonly target: Target
-  /** The first of each class; the next ones have the seeds after it. */
+  /** Seed of the first attack of each class; the next ones have the seeds after it. */
   readonly seed: number
   readonly minutes: number
 }
 
-/** What it says when it is done. */
+/** The thread's report when it is done. */
 export interface AttackReport {
   readonly sent: Readonly<Record<string, number>>
   /** Attacks that did not end as they should, each kind once, and how often. */
@@ -21,7 +21,7 @@ export interface AttackReport {
 
 /** Attacks of each class at the same time. */
 const AT_A_TIME = 2
-/** Of Linux, for this thread alone: attackers elsewhere would leave our processors to the server. */
+/** Priority of this thread alone: attackers on other machines would leave these processors to the server. */
 const NICE = 5
 
 async function attackAll({ target, seed, minutes }: AttackOrders): Promise<AttackReport> {

@@ -17,9 +17,9 @@ const REFUSALS = new Set(['RESOURCE_EXHAUSTED'])
 /** How the calls of one kind went. */
 export interface Watched {
   readonly right: number
-  /** Refused as overload. */
+  /** Calls that were refused as overload. */
   readonly refused: number
-  /** What else went wrong, and how often. */
+  /** Every other failure, and how often it came. */
   readonly problems: Readonly<Record<string, number>>
   readonly latenciesMs: readonly number[]
 }
@@ -34,7 +34,7 @@ async function askLive(port: number, path: string): Promise<Outcome> {
   return status === 200 ? RIGHT : wrong(`HTTP ${status} ${body.toString()}`)
 }
 
-/** What a client that does no harm asks of a server that has been told to serve `question`. */
+/** Makes the requests of a client that does no harm, to a server that serves the model of `question`. */
 function watches(target: Target, client: InferenceClient, question: Question): Watches {
   const large = identityQuestion(LARGE_BYTES)
   return {

@@ -1,3 +1,4 @@
+export { countTexts } from './bytes-check.ts'
 export { checkInferRequest, compileRequestCheck } from './check-infer-request.ts'
 export {
   type CompletionInput,

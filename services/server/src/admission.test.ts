@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { Admission } from './admission.ts'
 import { ADMISSION_DEFAULTS, compileBounds, outsideShare } from './admission-bounds.ts'
-import type { AdmissionTicket } from './admission-ticket.ts'
+import { actOn } from './testing/act-on-ticket.ts'
 
 await t.test('requests take places up to the bound and again after one has left', async (t) => {
   const admission = new Admission({ maxRequests: 2 })
@@ -78,7 +78,7 @@ await t.test('whatever tickets of a whole and its share do, every bound holds', 
       const tickets = Array.from({ length: 10 }, (_, i) => (i < 5 ? whole : share).open())
       for (const { ticket: at, act, bytes } of steps) {
         const ticket = tickets[at]
-        if (ticket !== undefined) run(ticket, act, bytes)
+        if (ticket !== undefined) actOn(ticket, act, bytes)
         check(whole, share)
       }
       for (const ticket of tickets) ticket.close()
@@ -115,16 +115,4 @@ function check(whole: Admission, share: Admission): void {
   ok(whole.requests <= 5 && whole.bytes <= 200)
   ok(0 <= share.requests && share.requests <= whole.requests)
   ok(0 <= share.bytes && share.bytes <= whole.bytes)
-}
-
-function run(ticket: AdmissionTicket, act: string, bytes: number): void {
-  try {
-    if (act === 'close') ticket.close()
-    else if (act === 'release') ticket.release(bytes)
-    else if (act === 'enter') ticket.enter()
-    else if (act === 'leave') ticket.leave()
-    else ticket.charge(bytes)
-  } catch {
-    // Refused: nothing was counted, which the sums show.
-  }
 }

@@ -1,12 +1,13 @@
 import { deepEqual, ok } from 'node:assert/strict'
 import { createManualClock } from '@tutti/chassis/testing'
-import { ServeError } from '@tutti/errors'
+import type { ServeError } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { Admission } from './admission.ts'
 import { outsideShare } from './admission-bounds.ts'
 import { type AdmissionTicket, ClientShare, type WaitingCall } from './admission-ticket.ts'
 import { watchRates } from './rate-watch.ts'
+import { actOn } from './testing/act-on-ticket.ts'
 
 /** A call of a test: how it was ended, if it was. */
 class Call implements WaitingCall {
@@ -313,7 +314,7 @@ await t.test(
             ({ ticket }) => ticket.waitingBytes === 0 && ticket !== call.ticket,
           )
           const ended = new Set(calls.filter(({ error }) => error !== undefined))
-          run(call.ticket, what, bytes)
+          actOn(call.ticket, what, bytes)
           for (const each of ours)
             ok(each.error === undefined || ended.has(each), 'it waited for us')
           for (const admission of [whole, outside]) check(admission, calls)
@@ -372,19 +373,5 @@ function checkLines(whole: Admission, outside: Admission, calls: readonly Call[]
         all.filter((other) => other[key] === share),
       )
     }
-  }
-}
-
-function run(ticket: AdmissionTicket, act: string, bytes: number): void {
-  try {
-    if (act === 'close') ticket.close()
-    else if (act === 'release') ticket.release(bytes)
-    else if (act === 'enter') ticket.enter()
-    else if (act === 'leave') ticket.leave()
-    else if (act === 'waits') ticket.waitForClient(true)
-    else if (act === 'ours') ticket.waitForClient(false)
-    else ticket.charge(bytes)
-  } catch (error) {
-    ok(ServeError.from(error).reason === 'OVERLOADED')
   }
 }

@@ -1,6 +1,6 @@
-/** What waits: an `T`. */
+/** A ticket, as far as a line knows it. */
 interface Waiting {
-  /** Undefined if none ends for it. */
+  /** The call that ends with it; undefined for none. */
   readonly call: unknown
 }
 

@@ -1,6 +1,12 @@
 import { FETCH_REASONS, type ModelSpec } from '@tutti/ensemble'
 import { type Event, type Failure, failureOfPod } from '@tutti/kube'
-import { isAlive, mainStatusOf, type PodState, statusOf } from '../../pods/pod-state.ts'
+import {
+  isAlive,
+  mainStatusOf,
+  type PodContainer,
+  type PodState,
+  statusOf,
+} from '../../pods/pod-state.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import { isObserved, numbersOf } from './deployment-state.ts'
@@ -56,17 +62,17 @@ function failureOf(modelPod: ModelPod, events: readonly Event[] = []): Failure |
   const main = mainStatusOf(pod)
   // A process that answers loads its model as long as it says no other.
   const isLoading = model !== undefined && main?.state?.running !== undefined
-  const telling = isLoading ? events.filter((event) => hasEnded(event, main)) : events
+  const telling = isLoading ? events.filter((event) => endsContainer(event, main)) : events
   return failureOfPod(pod, FETCH_REASONS, telling) ?? ofLoad(modelPod)
 }
 
-/** Whether the event is of a probe that has ended the container, or will: the startup probe fails until a model is loaded. */
-function hasEnded(
+/** True for an event of a probe that ends the container. The startup probe also fails while a model loads, which ends nothing yet. */
+function endsContainer(
   { reason, note = '' }: Event,
-  { restartCount }: { readonly restartCount?: number | undefined },
+  { restartCount }: Pick<PodContainer, 'restartCount'>,
 ): boolean {
   if (reason !== 'Unhealthy') return false
-  if (note.startsWith('Startup probe')) return (restartCount ?? 0) > 0
+  if (note.startsWith('Startup probe')) return restartCount > 0
   return !note.startsWith('Readiness probe')
 }
 

@@ -1,5 +1,6 @@
 import { bug, ServeError } from '@tutti/errors'
-import { elementCount, type NamedTensor } from '@tutti/tensor'
+import { countTexts } from '@tutti/model-config'
+import type { NamedTensor } from '@tutti/tensor'
 import { ELEMENT_TYPES } from '../onnx/model-ports.ts'
 import type { SessionPort } from './session-contract.ts'
 
@@ -14,19 +15,11 @@ export function refuseInput(model: string, tensor: NamedTensor, port?: SessionPo
   throw new ServeError('DATATYPE_MISMATCH', text)
 }
 
-/** That of a string stands before it. */
-const LENGTH_BYTES = 4
-
-/** @throws ServeError MESSAGE_TOO_LARGE */
-export function checkStrings(
-  model: string,
-  { name, shape, data }: NamedTensor,
-  most: number,
-): void {
-  // What is wrong with a shape that promises more than there is, is told later.
-  const count = Math.min(elementCount(shape), Math.floor(data.byteLength / LENGTH_BYTES))
+/** Checks how many strings an input has. @throws ServeError MESSAGE_TOO_LARGE for more than `most`. */
+export function checkStrings(model: string, tensor: NamedTensor, most: number): void {
+  const count = countTexts(tensor)
   if (count > most) {
-    const text = `input '${name}' of model '${model}': ${count} strings, want at most ${most} (--backend-config=onnxruntime,max-strings=N)`
+    const text = `input '${tensor.name}' of model '${model}': ${count} strings, want at most ${most} (--backend-config=onnxruntime,max-strings=N)`
     throw new ServeError('MESSAGE_TOO_LARGE', text)
   }
 }

@@ -4,7 +4,7 @@ import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
 import { batchRequest, floats, RecordingSink } from '../testing/step-builders.ts'
-import { freeMemory } from './engine-memory.ts'
+import { readSpareBytes } from './engine-memory.ts'
 
 const decoupled = { model_transaction_policy: { decoupled: true } }
 
@@ -123,7 +123,7 @@ await t.test('a large execution that is over keeps no memory from the next one',
   const { model, submit } = createSchedulerRig()
   model.releasesFirst = true
   // More than half of what engines may take, were it there.
-  const count = Math.floor((0.6 * freeMemory()) / 12)
+  const count = Math.floor((0.6 * readSpareBytes()) / 12)
   const x: NamedTensor = { name: 'x', datatype: 'FP32', shape: [1, count], data: new Uint8Array(0) }
   const requests = ['a', 'b'].map((id) => submit(id, { ...batchRequest({ id }), inputs: [x] }))
   model.at(0).finish()

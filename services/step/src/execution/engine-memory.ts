@@ -4,35 +4,35 @@ import { elementCount, type NamedTensor } from '@tutti/tensor'
 
 /** Executions with fewer bytes are not looked at: what an engine takes for them is no danger. */
 const LARGE_BYTES = 16 * 2 ** 20
-/** What an execution may take beside its inputs, times their bytes: outputs, and what the engine needs meanwhile, of which the shipped models take up to 3. */
+/** An execution may take so many times the bytes of its inputs beside them, for outputs and temporary tensors: the shipped models take up to 3. */
 const TIMES = 3
-/** Of an element at least: engines compute with floats. */
+/** Least bytes of an element: engines compute with floats. */
 const ITEM_BYTES = 4
 /** An engine makes an object of each text, however short. */
 const TEXT_BYTES = 28
 
-/** The memory of a process that engines take for large executions, which the system would end if it were more than there is. */
+/** Memory that the engines of a process take for large executions. The system ends a process that takes more than there is. */
 export class EngineMemory {
   readonly #freeBytes: () => number
-  /** What executions that go on may still take. */
-  #promised = 0
+  /** Bytes that running executions may still take. */
+  #reserved = 0
 
-  /** @param freeBytes - that the process may take beside what it has. */
-  constructor(freeBytes = freeMemory) {
+  /** @param freeBytes - tells the bytes that the process may take beside what it has. */
+  constructor(freeBytes = readSpareBytes) {
     this.#freeBytes = freeBytes
   }
 
   /**
-   * Takes what an execution may need; what it really needs is known only once it has ended.
+   * Reserves the memory that an execution may take. The true need is known only at its end.
    *
-   * @returns gives it back; undefined for one that is not large.
-   * @throws ServeError OVERLOADED if there is not as much.
+   * @returns a function that gives it back; undefined for an execution that is not large.
+   * @throws ServeError OVERLOADED if there is less.
    */
-  take(inputs: Iterable<NamedTensor>): (() => void) | undefined {
+  reserve(inputs: Iterable<NamedTensor>): (() => void) | undefined {
     let bytes = 0
     for (const tensor of inputs) bytes += bytesOf(tensor)
     if (bytes < LARGE_BYTES) return undefined
-    const free = Math.max(0, this.#freeBytes() - this.#promised)
+    const free = Math.max(0, this.#freeBytes() - this.#reserved)
     const needed = TIMES * bytes
     if (needed > free) {
       throw new ServeError(
@@ -40,12 +40,12 @@ export class EngineMemory {
         `server is overloaded: an execution with inputs of ${bytes} bytes, as floats, may take ${needed} more, and the process may take ${free} more`,
       )
     }
-    this.#promised += needed
-    return () => void (this.#promised -= needed)
+    this.#reserved += needed
+    return () => void (this.#reserved -= needed)
   }
 }
 
-/** That of this process. */
+/** Engine memory of this process. */
 export const ENGINE_MEMORY = new EngineMemory()
 
 function bytesOf({ datatype, shape, data }: NamedTensor): number {
@@ -54,19 +54,19 @@ function bytesOf({ datatype, shape, data }: NamedTensor): number {
   return Math.max(data.byteLength, ITEM_BYTES * count)
 }
 
-/** Engines may take so much of the machine, or of the control group, with all else that is there. The rest is for requests that come meanwhile. */
+/** Share of the machine's or control group's memory at which large executions stop. The rest is for requests that come meanwhile. */
 const SHARE = 3 / 4
-/** And always so much of what is left: a process may take more than that share for its models alone. */
+/** Share of the rest that engines may always take: models alone may fill more than `SHARE`. */
 const SHARE_OF_REST = 1 / 4
 
-/** What engines may take beside what the process has. @param most - bytes that it may have. @param used - bytes that it has. */
+/** Bytes that engines may take beside those of the process. @param most - bytes that it may have. @param used - bytes that it has. */
 export function spareBytes(most: number, used: number): number {
   const rest = Math.max(0, most - used)
   return Math.floor(Math.max(SHARE * most - used, SHARE_OF_REST * rest))
 }
 
-/** Bytes that engines of this process may take. */
-export function freeMemory(): number {
+/** Bytes that engines of this process may take now. */
+export function readSpareBytes(): number {
   const limit = process.constrainedMemory()
   const most = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
   return spareBytes(most, process.memoryUsage.rss())

@@ -36,8 +36,8 @@ export class Execution implements BatchOptions {
   readonly requests: readonly ScheduledRequest[]
   readonly #owner: Owner
   #departures: Departures | undefined
-  /** Gives back what its engine may take. */
-  #freeMemory: (() => void) | undefined
+  /** Gives back the memory that is reserved for its engine. */
+  #unreserve: (() => void) | undefined
   #isReleased = false
 
   constructor(owner: Owner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
@@ -52,7 +52,7 @@ export class Execution implements BatchOptions {
   run(model: LoadedModel): void {
     const failed = (error: unknown): void => this.#ended(undefined, engineError(error))
     try {
-      this.#freeMemory = ENGINE_MEMORY.take(this.#inputs())
+      this.#unreserve = ENGINE_MEMORY.reserve(this.#inputs())
       model.execute(this.requests, this).then((times) => this.#ended(times), failed)
     } catch (error) {
       failed(error)
@@ -99,8 +99,8 @@ export class Execution implements BatchOptions {
   }
 
   #giveMemoryBack(): void {
-    this.#freeMemory?.()
-    this.#freeMemory = undefined
+    this.#unreserve?.()
+    this.#unreserve = undefined
   }
 }
 
