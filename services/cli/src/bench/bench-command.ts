@@ -6,12 +6,10 @@ import { type Command, withFlags } from '../command.ts'
 import { type ModelClient, parseServerUrl } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
 import { readModelName, readVersion } from '../infer/read-inputs.ts'
-import { writeSvg } from '../plot/write-svg.ts'
 import { BENCH_FLAGS, type BenchFlags } from './bench-flags.ts'
 import { benchInputs } from './bench-inputs.ts'
 import { BenchReport, renderReport } from './bench-report.ts'
 import { type BenchResult, toResult } from './bench-result.ts'
-import { drawBench } from './bench-svg.ts'
 import { labelOfTarget, renderHead, renderPlot, renderRows } from './bench-text.ts'
 import { type Load, readLoads } from './load.ts'
 import { runLoad, type Target } from './run-load.ts'
@@ -121,7 +119,5 @@ async function bench(
   if (flags.format === 'json') {
     environment.out(renderReport(o.request, { results, wasInterrupted: stop.signal.aborted }))
   }
-  // Last: a file that cannot be written costs no figures.
-  if (flags.svg !== undefined) await writeSvg(flags.svg, drawBench({ model, urls, results }))
   return results.every(({ answered, failed }) => answered > 0 && failed === 0) ? 0 : 1
 }

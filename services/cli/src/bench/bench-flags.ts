@@ -44,11 +44,6 @@ export const BENCH_FLAGS = {
     unit: 's',
     description: 'Time under load before the measurement.',
   },
-  svg: {
-    type: 'string',
-    path: 'file',
-    description: 'File for latencies and throughput as a picture, in SVG.',
-  },
   ...CONNECTION_FLAGS,
   format: FORMAT_FLAG,
 } as const satisfies FlagTable

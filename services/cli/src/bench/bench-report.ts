@@ -65,7 +65,7 @@ export function renderReport(
     version: modelVersion || null,
     inputs: inputs.map(({ name, datatype, shape }) => ({ name, datatype, shape })),
     wasInterrupted,
-    results: results.map(({ load, latencyMs, curve: _curve, ...result }) => ({
+    results: results.map(({ load, latencyMs, ...result }) => ({
       ...result,
       concurrency: load.kind === 'closed' ? load.concurrency : null,
       rate: load.kind === 'open' ? load.rate : null,

@@ -26,14 +26,10 @@ export interface BenchResult {
   readonly latencyMs:
     | (Readonly<Record<QuantileName, number>> & { readonly mean: number })
     | undefined
-  /** Latencies in milliseconds by `-log10(1 - quantile)`, from the least to the last quantile that so many answers have. */
-  readonly curve: readonly (readonly [nines: number, ms: number])[]
   /** What a reader of the figures has to know. */
   readonly notes: readonly string[]
 }
 
-const POINTS_PER_NINE = 10
-const MOST_NINES = 6
 /** A share of the time; above it the client may be what is measured. */
 const BUSY = 0.9
 
@@ -57,7 +53,6 @@ export function toResult(
     unsent,
     answersPerSecond: seconds === 0 ? 0 : answered / seconds,
     latencyMs: quantilesOf(tally),
-    curve: curveOf(tally),
   }
   return { ...result, notes: notesOf(result, tally) }
 }
@@ -68,16 +63,6 @@ function quantilesOf({ latencies }: Tally): BenchResult['latencyMs'] {
   const at = (q: number): number => latencies.quantileMs(q) ?? 0
   const { p50, p90, p99, p999, max } = QUANTILES
   return { mean, p50: at(p50), p90: at(p90), p99: at(p99), p999: at(p999), max: at(max) }
-}
-
-function curveOf({ latencies }: Tally): BenchResult['curve'] {
-  if (latencies.count === 0) return []
-  const nines = Math.min(MOST_NINES, Math.log10(latencies.count))
-  const points = Math.floor(nines * POINTS_PER_NINE) + 1
-  return Array.from({ length: points }, (_, i) => {
-    const x = i / POINTS_PER_NINE
-    return [x, latencies.quantileMs(1 - 10 ** -x) ?? 0]
-  })
 }
 
 function notesOf(

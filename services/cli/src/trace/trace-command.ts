@@ -19,16 +19,13 @@ import {
 import type { ModelClient } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
 import { readInputs, readModelName, readVersion } from '../infer/read-inputs.ts'
-import { writeSvg } from '../plot/write-svg.ts'
 import type { RequestTrace } from './request-trace.ts'
 import { renderTraceResult, TraceResult } from './trace-result.ts'
-import { drawTrace } from './trace-svg.ts'
 import { renderTrace } from './trace-text.ts'
 
 export const TRACE_FLAGS = {
   ...REQUEST_FLAGS,
   url: URL_FLAG,
-  svg: { type: 'string', path: 'file', description: 'File for the trace as a picture, in SVG.' },
   ...CONNECTION_FLAGS,
   format: FORMAT_FLAG,
 } as const satisfies FlagTable
@@ -79,7 +76,6 @@ export async function traceModel(
     const request = { modelName: model, modelVersion: version, inputs }
     const trace = await traceRequest(client, request, metadata)
     environment.out(flags.format === 'json' ? renderTraceResult(trace) : renderTrace(trace))
-    if (flags.svg !== undefined) await writeSvg(flags.svg, drawTrace(trace))
   } finally {
     client.close()
   }

@@ -1,6 +1,6 @@
 import { printable } from '@tutti/chassis'
 import { formatMs, type WaterfallRow, waterfallRows } from '@tutti/console'
-import { countCharacters, cutText, fitText, toColumns } from '../plot/text-table.ts'
+import { countCharacters, cutText, fitText, toColumns } from '../text-table.ts'
 import { cutOf, pathOf, type RequestTrace, timeParts } from './request-trace.ts'
 
 const BAR_CHARACTERS = 40

@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Pod, Stored } from '@tutti/kube'
 import t from 'tap'
 import { ECHO_CHAIN, echo, serveEcho } from '../../testing/echo-server.ts'
@@ -22,19 +20,16 @@ function pod(name: string, status: 'True' | 'False', metadata: object = {}): Sto
 const choose = (...from: readonly Stored<Pod>[]) => chooseRouter(from, 'shop')
 
 await t.test('kubectl tutti trace asks a ready pod of the router', async (t) => {
-  const folder = t.testdir()
-  const { grpc } = await serveEcho(t, { numbers: NUMBERS, ens: ECHO_CHAIN }, [], folder)
+  const { grpc } = await serveEcho(t, { numbers: NUMBERS, ens: ECHO_CHAIN })
   const ports = { 7001: Number(new URL(grpc).port) }
   const kubeconfig = `--kubeconfig=${await startListServer(t, { ...pods(...PODS), ports })}`
   const env = { TUTTI_TOKEN: 'of another server' }
   const trace = (...argv: readonly string[]) =>
     runKubectlCommand(['trace', ...argv, kubeconfig], { env })
 
-  const svg = join(folder, 'x.svg')
-  const { code, out, err } = await trace('ens', INPUT, `--svg=${svg}`)
+  const { code, out, err } = await trace('ens', INPUT)
   t.equal(code, 0, err)
   t.match(out, /^ens, version 1: .*\ncritical path: numbers#0 -> numbers#1$/ms)
-  t.match(await readFile(svg, 'utf8'), /^<svg/)
   const json = await trace('ensemble/ens', INPUT, '-o', 'json')
   t.match(JSON.parse(json.out), { model: 'ens', criticalPath: ['numbers#0', 'numbers#1'] })
 

@@ -5,7 +5,7 @@ import type { ForwardedPort } from '@tutti/kubeconfig'
 import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
 import { CONNECTION_FLAGS, REQUEST_FLAGS } from '../../infer/infer-flags.ts'
 import { openClient } from '../../infer/open-client.ts'
-import { ASK_FOR_STEPS, TRACE_FLAGS, traceModel } from '../../trace/trace-command.ts'
+import { ASK_FOR_STEPS, traceModel } from '../../trace/trace-command.ts'
 import { TraceResult } from '../../trace/trace-result.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { servedNameOf } from '../resources.ts'
@@ -16,7 +16,6 @@ import { findRouter, type RouterPlace } from './find-router.ts'
 export const CLUSTER_TRACE_FLAGS = {
   ...CLUSTER_FLAGS,
   ...REQUEST_FLAGS,
-  svg: TRACE_FLAGS.svg,
   'timeout-secs': CONNECTION_FLAGS['timeout-secs'],
   format: KUBECTL_FORMAT_FLAG,
 } as const satisfies FlagTable
