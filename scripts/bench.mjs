@@ -11,14 +11,14 @@ import { ensurePython } from './setup/python.mjs'
 const root = resolve(import.meta.dirname, '..')
 
 /** Benches of Python models; a run without names has all. */
-const WITH_PYTHON = ['python', 'interpreters', 'triton', 'compare']
+const WITH_PYTHON = ['idle', 'python', 'interpreters', 'triton', 'compare']
 /** Servers that others are compared with, each in a Python of its own: about 1 GB together. */
 const PEERS = ['ray', 'mlserver']
 const WITH_PEERS = ['compare']
 /** Benches over a real broker. */
-const WITH_NATS = ['edges', 'processes', 'replicas']
+const WITH_NATS = ['idle', 'edges', 'processes', 'replicas']
 /** Benches against a real API server. */
-const WITH_KUBE = ['operator']
+const WITH_KUBE = ['idle', 'operator']
 /** Benches in a browser. */
 const WITH_CHROMIUM = ['console']
 

@@ -5,7 +5,7 @@ import { contest, type Member, middle, ratios, type Turn, warmUp } from './conte
 import { median, printTable } from './figures.ts'
 import type { Ratios } from './history.ts'
 import { type PeerOptions, startMlserver, startRay } from './peers.ts'
-import { treeResidentBytes } from './process-tree.ts'
+import { treeMemory } from './process-tree.ts'
 import { compareAnswers, PYTHON_CASES, type PythonCase, writeRepository } from './python-cases.ts'
 import { startTutti, untilReady } from './servers.ts'
 import { startTriton } from './triton-server.ts'
@@ -125,7 +125,7 @@ function toRow(member: Member, turns: Turns, best: Member | undefined): string[]
     p50Ms.toFixed(2),
     p99Ms.toFixed(2),
     cpuMs.toFixed(2),
-    (treeResidentBytes(member.pid) / 1e6).toFixed(0),
+    (treeMemory(member.pid).proportionalBytes / 1e6).toFixed(0),
     over.length === 0 ? '' : median(over).toFixed(2),
   ]
 }

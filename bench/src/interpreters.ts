@@ -6,7 +6,7 @@ import { createPythonEngine, type LoadedModel } from '@tutti/backends'
 import { modelConfig, modelSource, stepRequest } from '@tutti/backends/testing'
 import { benchPython } from './bench-python.ts'
 import { cpuUs, median, printTable } from './figures.ts'
-import { treeOf, treeResidentBytes } from './process-tree.ts'
+import { treeMemory, treeOf } from './process-tree.ts'
 
 const INSTANCES = 4
 const ROUNDS = 5
@@ -100,7 +100,9 @@ async function compare(ways: readonly Way[]): Promise<readonly string[]> {
     ...rates.map((rate) => rate.toFixed(0)),
     median(ratios ?? []).toFixed(2),
     ...rounds.map((list) => median(list.map((round) => round.cpuUs)).toFixed(0)),
-    ...ways.map(({ pids }) => (sum(pids.map(treeResidentBytes)) / 1e6).toFixed(0)),
+    ...ways.map(({ pids }) =>
+      (sum(pids.map((pid) => treeMemory(pid).proportionalBytes)) / 1e6).toFixed(0),
+    ),
   ]
 }
 

@@ -9,6 +9,7 @@ import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
 import { benchGrowth } from './growth.ts'
 import { findLosses, type History, type Ratios, record } from './history.ts'
+import { benchIdle } from './idle.ts'
 import { benchInterpreters } from './interpreters.ts'
 import { benchMemory } from './memory.ts'
 import { benchOperator } from './operator.ts'
@@ -26,6 +27,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   small: benchSmall,
   ensemble: benchEnsemble,
   memory: benchMemory,
+  idle: benchIdle,
   edges: benchEdges,
   processes: benchProcesses,
   replicas: benchReplicas,

@@ -13,6 +13,7 @@ const QUIET_MS = 5000
 
 /** The operator as a process of its own. The caller stops it. */
 export interface OperatorProcess {
+  readonly pid: number
   /** From the start until its caches were complete, and what was resident then. */
   readonly syncMs: number
   readonly syncedBytes: number
@@ -62,6 +63,7 @@ export async function startOperator(
   while (!(await isReady(ports.probes))) await sleep(READY_POLL_MS)
   const syncMs = performance.now() - started
   return {
+    pid,
     syncMs,
     syncedBytes: residentBytes(pid),
     passed: async () => (await untilQuiet(ports.metrics, o.models)) - started,

@@ -1,10 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { silentLogger, systemClock } from '@tutti/chassis'
 import {
   type Client,
   CONTROLLER_REVISION,
-  createClient,
-  createTransport,
   DEPLOYMENT,
   HORIZONTAL_POD_AUTOSCALER,
   NETWORK_POLICY,
@@ -15,31 +12,16 @@ import {
   SERVICE,
   SERVICE_ACCOUNT,
 } from '@tutti/kube'
-import { type ApiServer, startApiServer } from '@tutti/kube/testing'
+import type { ApiServer } from '@tutti/kube/testing'
 import { median, printTable, quantile } from './figures.ts'
+import { MODEL, openOperatorCluster, PER_NAMESPACE, type Place } from './operator-cluster.ts'
 import { type OperatorProcess, startOperator } from './operator-process.ts'
-import {
-  countWrites,
-  installCrds,
-  OPERATOR_ACCOUNT,
-  OPERATOR_NAMESPACE,
-  permitOperator,
-  type Writes,
-} from './operator-server.ts'
+import { countWrites, type Writes } from './operator-server.ts'
 
 const MODELS = Number(process.env['TUTTI_BENCH_MODELS'] ?? 10_000)
-const PER_NAMESPACE = 500
-const AT_ONCE = 32
 const REST_MS = 60_000
 const CHANGES = 20
 
-const MODEL: Resource = {
-  group: 'tutti.dev',
-  version: 'v1alpha1',
-  plural: 'models',
-  kind: 'Model',
-  namespaced: true,
-}
 /** What the operator holds of every Model. */
 const CACHED: readonly Resource[] = [
   MODEL,
@@ -54,29 +36,12 @@ const CACHED: readonly Resource[] = [
   CONTROLLER_REVISION,
 ]
 
-interface Place {
-  readonly namespace: string
-  readonly name: string
-}
-
 /** Many Models, one operator, and a real API server without Kubernetes' own controllers: there are no pods. */
 export async function benchOperator(nodeFlags: readonly string[]): Promise<void> {
   const opened = new AsyncDisposableStack()
   try {
-    const server = await startApiServer()
-    opened.defer(() => server.stop())
-    const transport = createTransport(server.access(), {
-      clock: systemClock,
-      log: silentLogger,
-      userAgent: 'bench',
-    })
-    opened.defer(() => transport.close())
-    const client = createClient(transport)
-    await installCrds(server)
-    await permitOperator(server)
-    const models = await createModels(client, server)
+    const { server, client, models, accountFolder } = await openOperatorCluster(opened, MODELS)
     console.log(`\noperator: ${models.length} Models, ${PER_NAMESPACE} in a namespace`)
-    const accountFolder = await server.createServiceAccountDir(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
     const o = { nodeFlags, models: models.length, accountFolder }
     const start = () => startOperator(server, o)
     const made = await measure(server, start)
@@ -97,26 +62,6 @@ export async function benchOperator(nodeFlags: readonly string[]): Promise<void>
   } finally {
     await opened.disposeAsync()
   }
-}
-
-async function createModels(client: Client, { plain }: ApiServer): Promise<readonly Place[]> {
-  const places = Array.from({ length: MODELS }, (_, i) => ({
-    namespace: `ns-${Math.floor(i / PER_NAMESPACE)}`,
-    name: `m${i}`,
-  }))
-  for (const namespace of new Set(places.map((place) => place.namespace))) {
-    await plain.create('/api/v1/namespaces', { metadata: { name: namespace } })
-  }
-  const left = places.values()
-  const clientLoop = async (): Promise<void> => {
-    for (const metadata of left) {
-      const spec = { modelFormat: { name: 'onnx' }, storageUri: `pvc://models/${metadata.name}` }
-      const model: { metadata: Place; spec: object } = { metadata, spec }
-      await client.create(MODEL, model, { fieldManager: 'bench' })
-    }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, clientLoop))
-  return places
 }
 
 /** One life of an operator, from its start until there is nothing left to do. Times from the start on. */

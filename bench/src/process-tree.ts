@@ -37,12 +37,25 @@ export function treeCpuMs(pid: number): number {
   return sumUs / 1000
 }
 
-/** Resident memory of a tree in bytes; what n processes share counts for each of them as an nth. */
-export function treeResidentBytes(pid: number): number {
-  let sum = 0
-  for (const one of treeOf(pid)) {
-    const rollup = readIfThere(`/proc/${one}/smaps_rollup`) ?? ''
-    sum += Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1] ?? 0) * 1024
+/** Memory of a process with all that it started. */
+export interface TreeMemory {
+  readonly processes: number
+  /** Resident memory; what processes share counts for each of them. */
+  readonly residentBytes: number
+  /** Resident memory; what n processes share counts for each of them as an nth. */
+  readonly proportionalBytes: number
+}
+
+/** Reads what memory a tree has now. */
+export function treeMemory(pid: number): TreeMemory {
+  const rollups = treeOf(pid).map((one) => readIfThere(`/proc/${one}/smaps_rollup`) ?? '')
+  const sumOf = (field: string): number => {
+    const line = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm')
+    return rollups.reduce((sum, text) => sum + Number(line.exec(text)?.[1] ?? 0) * 1024, 0)
   }
-  return sum
+  return {
+    processes: rollups.filter((text) => text !== '').length,
+    residentBytes: sumOf('Rss'),
+    proportionalBytes: sumOf('Pss'),
+  }
 }

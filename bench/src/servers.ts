@@ -61,13 +61,14 @@ async function start(
 }
 
 const TUTTI = 'services/cli/dist/main.js'
-const LISTENERS = [
+const GRPC_AND_METRICS = [
   '--grpc-address=127.0.0.1',
   '--grpc-port=0',
-  '--allow-http=false',
   '--metrics-address=127.0.0.1',
   '--metrics-port=0',
 ] as const
+const LISTENERS = [...GRPC_AND_METRICS, '--allow-http=false'] as const
+const ALL_LISTENERS = [...GRPC_AND_METRICS, '--http-address=127.0.0.1', '--http-port=0'] as const
 
 interface TuttiOptions {
   readonly flags?: readonly string[]
@@ -116,6 +117,14 @@ function isReady(client: InferenceClient, name: string): Promise<boolean> {
       else resolve(answer?.ready === true)
     })
   })
+}
+
+/** Starts a program of this repository that serves gRPC, REST and metrics, each on a free port. */
+export function startProgram(
+  args: readonly string[],
+  o: Omit<TuttiOptions, 'flags'> = {},
+): Promise<BenchServer> {
+  return start([...args, ...ALL_LISTENERS], o.nodeFlags ?? [], o.env)
 }
 
 /** Starts a server that `small` compares with. */
