@@ -14,7 +14,6 @@ const PLACES = [
   { files: /(^|\/)package\.json$/, behind: '^  "version": "', before: '"' },
   { files: /(^|\/)package\.json$/, behind: '"@tutti/[\\w-]+": "', before: '"' },
   { files: /^charts\/tutti\/Chart\.yaml$/, behind: '^(?:version|appVersion): ', before: '$' },
-  { files: /^services\/server\/src\/server-identity\.ts$/, behind: "version: '", before: "'" },
   // Images, the npm package, and lines of Helm and of downloads.
   { behind: '\\btutti/[a-z-]+:' },
   { behind: '(?<!charts/)tutti-', before: '\\.(?:tgz|cdx\\.json)' },

@@ -44,7 +44,6 @@ await test('chart, packages, lockfile, server and images follow', async (t) => {
   t.equal(lock.packages['services/cli'].version, TO)
   t.equal(lock.packages['services/cli'].dependencies['@tutti/server'], TO)
   t.same(entries(written('package-lock.json', TO)), entries(read('package-lock.json')))
-  t.match(written('services/server/src/server-identity.ts', TO), `version: '${TO}'`)
   t.match(written('examples/face/manifest.yaml', TO), `image://tutti/samples:${TO}/model`)
   t.match(written('docs/kubernetes.md', TO), `/charts/tutti --version ${TO}`)
 })

@@ -11,6 +11,7 @@ import { mergeStatistics, type PinnedVersion } from '@tutti/ensemble'
 import { type ModelMetadata, type ModelStatistics, modelMetadata } from '@tutti/model-config'
 import {
   type CaptureState,
+  decorateModel,
   type IndexEntry,
   type InferenceBackend,
   type ModelControl,
@@ -94,8 +95,11 @@ export class Router implements InferenceBackend, ConsoleSource {
     this.#recorders = new EnsembleRecorders(o)
     const requests = this.#openRequests()
     this.resolve = requests.resolve
-    const watched: Router['resolve'] = (name, version) =>
-      this.#captures.watch(requests.resolve(name, version), name)
+    const watched: Router['resolve'] = (name, version) => {
+      const model = requests.resolve(name, version)
+      const execute = this.#captures.watch(model, name)
+      return execute === undefined ? model : decorateModel(model, execute)
+    }
     this.#captures = new RequestCaptures(o.clock, (isWaiting) => {
       this.resolve = isWaiting ? watched : requests.resolve
     })

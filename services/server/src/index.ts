@@ -33,6 +33,7 @@ export { isLocalName, refuseForeignPage } from './rest/refuse-foreign-page.ts'
 export { jsonReply, type RestReply } from './rest/rest-reply.ts'
 export type { RestRoute } from './rest/rest-route.ts'
 export { type FoundVersion, findModel, findVersion } from './served/find-model.ts'
+export { decorateModel } from './request/decorate.ts'
 export { withNames } from './served/index-names.ts'
 export {
   areAllReady,

@@ -1,3 +1,5 @@
+import manifest from '../../package.json' with { type: 'json' }
+
 /** What ServerMetadata says about a server. */
 export interface ServerIdentity {
   readonly name: string
@@ -20,7 +22,7 @@ const SERVER_EXTENSIONS: readonly string[] = [
 /** What this server says of itself. The name is Triton's, because clients and scripts compare it; `--id` changes it. */
 export const SERVER_IDENTITY: ServerIdentity = {
   name: 'triton',
-  version: '0.1.0',
+  version: manifest.version,
   extensions: SERVER_EXTENSIONS,
 }
 

@@ -1,4 +1,3 @@
-import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
 import type { MetricFamily } from '../metrics-text.ts'
 import type { CacheCounts, ResponseCache } from './response-cache.ts'
 
@@ -33,32 +32,4 @@ function heldFamilies(held: NonNullable<CacheCounts['held']>): readonly MetricFa
 
 function gauge(name: string, help: string, value: number): MetricFamily {
   return { name: `nv_cache_${name}`, help, type: 'gauge', series: [{ labels: [], value }] }
-}
-
-/** Families of models whose responses are cached: name, help, what is read. */
-export const MODEL_CACHE_FAMILIES = [
-  [
-    'nv_cache_num_hits_per_model',
-    'Number of cache hits per model',
-    (s: ModelStatistics) => Number(s.cacheHit.count),
-  ],
-  [
-    'nv_cache_hit_duration_per_model',
-    'Total cache hit duration per model, in microseconds',
-    (s: ModelStatistics) => toMicroseconds(s.cacheHit),
-  ],
-  [
-    'nv_cache_num_misses_per_model',
-    'Number of cache misses per model',
-    (s: ModelStatistics) => Number(s.cacheMiss.count),
-  ],
-  [
-    'nv_cache_miss_duration_per_model',
-    'Total cache miss (insert+lookup) duration per model, in microseconds',
-    (s: ModelStatistics) => toMicroseconds(s.cacheMiss),
-  ],
-] as const
-
-export function toMicroseconds({ ns }: StatisticDuration): number {
-  return Number(ns / 1000n)
 }

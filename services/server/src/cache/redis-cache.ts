@@ -1,6 +1,6 @@
 import { type Clock, type Logger, limitLog } from '@tutti/chassis'
 import { outputBytes } from '@tutti/tensor'
-import { SERVER_IDENTITY } from '../server-identity.ts'
+import manifest from '../package.json' with { type: 'json' }
 import { RedisCacheEvents } from './log-events.ts'
 import { problemOf, type RedisConnection, redisReply, within } from './redis-connection.ts'
 import { decodeEntry, encodeEntry } from './redis-entry.ts'
@@ -9,7 +9,7 @@ import type { RedisSettings } from './redis-settings.ts'
 import type { CacheCounts, CachedResponse, ResponseCache } from './response-cache.ts'
 
 /** Another version may answer in another way, and so reads no entries of this one. */
-const PREFIX = `tutti:${SERVER_IDENTITY.version}:`
+const PREFIX = `tutti:${manifest.version}:`
 /** On their way at once; what comes beyond is a miss. */
 const MAX_LOOKUPS = 1024
 /** A larger response is not kept: lookups behind it on the connection would wait too long. */

@@ -42,10 +42,11 @@ function setup() {
         started = { sink, options }
       },
     }
-    const watched = captures.watch(model, name)
+    const execute = captures.watch(model, name)
     const answer = new RecordedResponses()
     const request = { context: { ...CONTEXT, id: o.id ?? '' }, inputs: [], requestedOutputs: [] }
-    watched.execute(request, answer, {
+    const run = execute ?? model.execute.bind(model)
+    run(request, answer, {
       signal: new AbortController().signal,
       ...(o.traceparent && { trace: { traceparent: o.traceparent } }),
       ...(o.outer && { stepTraces: o.outer }),
@@ -56,7 +57,7 @@ function setup() {
       const traced = { name: `model of ${step}`, version: 1, isEnsemble: false, step }
       return traces?.begin(traced, request, to) ?? [to, undefined]
     }
-    return { sink, options, begin, answer, isRecorded: watched !== model }
+    return { sink, options, begin, answer, isRecorded: execute !== undefined }
   }
   const wait = (wanted: Omit<WantedRequest, 'model'> = {}, page = 'p', turn = '1') =>
     captures.wait(page, turn, { model: 'm', ...wanted })

@@ -1,8 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { ExecuteOptions, InferRequest } from '@tutti/tensor'
-import type { ResolvedModel } from '../inference-backend.ts'
-import { decorateModel } from '../request/decorate.ts'
+import type { ExecuteOptions, Executor, InferRequest } from '@tutti/tensor'
 import { type RecordedSteps, SpanBudget, StepSpans } from './step-spans.ts'
 
 /** Of all pages. */
@@ -39,6 +37,12 @@ export interface CaptureState {
   /** Requests of the model that have ended since the page waits. */
   readonly seen: number
   readonly caught: CaughtRequest | undefined
+}
+
+/** What is known of a model whose requests are recorded. */
+export interface CapturedModel extends Executor {
+  readonly name: string
+  readonly version: number
 }
 
 interface Capture {
@@ -93,12 +97,12 @@ export class RequestCaptures {
     this.#update()
   }
 
-  /** @returns the model whose requests are recorded, or the same one if no page waits for one of it. */
-  watch<M extends ResolvedModel>(model: M, name: string): M | ResolvedModel {
+  /** @returns what executes requests of the model and records them; undefined if no page waits for one of it. */
+  watch(model: CapturedModel, name: string): Executor['execute'] | undefined {
     const now = this.#clock.now()
     if (this.#waiting.some(({ askedAt }) => now - askedAt > KEPT_MS)) this.#dropIdle(KEPT_MS)
-    if (!this.#waiting.some(({ wanted }) => wanted.model === name)) return model
-    return decorateModel(model, (request, sink, o) => {
+    if (!this.#waiting.some(({ wanted }) => wanted.model === name)) return undefined
+    return (request, sink, o) => {
       const startedAt = this.#clock.epochMs()
       const waiting = this.#waiting
       const spans = new StepSpans(this.#clock, this.#budget)
@@ -113,7 +117,7 @@ export class RequestCaptures {
         }
         this.#ended(name, waiting, recorded)
       })
-    })
+    }
   }
 
   /** @param before - what waited when the request began. */

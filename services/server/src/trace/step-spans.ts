@@ -1,7 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { plainName } from '@tutti/model-config'
 import type { Executor, ResponseSink, StepTimes, StepTraces } from '@tutti/tensor'
-import type { ResolvedModel } from '../inference-backend.ts'
 import { joinTraces } from './join-traces.ts'
 
 /** Of one request. */
@@ -78,7 +77,7 @@ export class StepSpans {
    * @param ended - called with the reason of its failure or '', before that or the final response goes on.
    */
   execute(
-    model: ResolvedModel,
+    model: Executor & { readonly name: string },
     [request, sink, o]: Execute,
     ended: (reason: string) => void = () => {},
   ): void {
