@@ -35,6 +35,7 @@ export {
   type LogSettings,
   settingsOfLevel,
 } from './log-settings.ts'
+export { LoopTurns } from './loop-turns.ts'
 export {
   type CounterMetric,
   createMetrics,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { ServeError } from '@tutti/errors'
-import type { RestReply, RestRoute } from '@tutti/server'
+import type { RestReply, RestRoute } from '@tutti/rest'
 
 /** What `scripts/bundle-console.mjs` writes, by the path on which it is served. */
 const ASSETS = [

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
-import { type Caller, isLocalName, refuseForeignPage } from '@tutti/server'
+import { isLocalName, refuseForeignPage } from '@tutti/rest'
+import { type Caller } from '@tutti/serving'
 
 /** What a page of the same origin, and a user who types an address, make browsers say. */
 const OWN_SITES: readonly unknown[] = [undefined, 'same-origin', 'none']

@@ -1,7 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { isDecoupled, type ModelConfig, modelMetadata } from '@tutti/model-config'
-import type { IndexEntry, InferenceBackend } from '@tutti/server'
+import type { IndexEntry, InferenceBackend } from '@tutti/serving'
 import type { Cluster, UnreadyResource } from './api/cluster.ts'
 import type { Counts } from './api/counts.ts'
 import type { Graph, ModelDetail } from './api/model-detail.ts'

@@ -1,6 +1,6 @@
 import type { EnsemblePlan } from '@tutti/ensemble'
 import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
-import type { CaptureState, StepTotals, WantedRequest } from '@tutti/server'
+import type { CaptureState, StepTotals, WantedRequest } from '@tutti/telemetry'
 import type { UnreadyResource } from './api/cluster.ts'
 
 /** A model or ensemble as its router knows it, also one that is not ready. */

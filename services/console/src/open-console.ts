@@ -1,11 +1,6 @@
 import type { Clock } from '@tutti/chassis'
-import {
-  answerPageInfer,
-  answerPageStream,
-  jsonReply,
-  type PageServerOptions,
-  type RestRoute,
-} from '@tutti/server'
+import { answerPageInfer, answerPageStream, jsonReply, type RestRoute } from '@tutti/rest'
+import { type PageServerOptions } from '@tutti/server'
 import type { ModelDetail } from './api/model-detail.ts'
 import { assetRoutes, PAGE_HEADERS, PUBLIC_ROUTES } from './assets.ts'
 import { checkCaller } from './check-caller.ts'

@@ -6,7 +6,7 @@ import {
   modelMetadata,
   plainName,
 } from '@tutti/model-config'
-import type { StepTotals } from '@tutti/server'
+import type { StepTotals } from '@tutti/telemetry'
 import type { Graph, Step, Tensor } from './api/model-detail.ts'
 
 /** What of the models of its steps the caller may know. */

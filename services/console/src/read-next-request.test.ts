@@ -1,6 +1,6 @@
 import { systemClock } from '@tutti/chassis'
-import { RequestCaptures } from '@tutti/server'
-import { ScriptedBackend } from '@tutti/server/testing'
+import { ScriptedBackend } from '@tutti/serving/testing'
+import { RequestCaptures } from '@tutti/telemetry'
 import t from 'tap'
 import { NextRequest } from './api/next-request.ts'
 import type { ConsoleSource } from './console-source.ts'

@@ -1,6 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type InferenceBackend, type WantedRequest, withoutInner } from '@tutti/server'
+import { type InferenceBackend } from '@tutti/serving'
+import { type WantedRequest, withoutInner } from '@tutti/telemetry'
 import { z } from 'zod'
 import { NextQuery, type NextRequest } from './api/next-request.ts'
 import type { ConsoleSource } from './console-source.ts'

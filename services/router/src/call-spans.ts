@@ -1,5 +1,5 @@
 import type { CallContext, Span, TraceParent, Tracing } from '@tutti/chassis'
-import type { StepParts } from '@tutti/server'
+import type { StepParts } from '@tutti/telemetry'
 import type { ResolvedEntry } from './catalog.ts'
 
 /** The span of a client's request to an ensemble. */

@@ -1,6 +1,6 @@
 import { type ComposingModel, type EnsemblePlan, findDependencies } from '@tutti/ensemble'
 import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
-import { isUnloadedReason, versionFailures } from '@tutti/server'
+import { isUnloadedReason, versionFailures } from '@tutti/serving'
 import type { CatalogEnsemble, CatalogEntries, CatalogModel, CatalogVersion } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 

@@ -1,6 +1,7 @@
 import { systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { LocalCache, SharedCache } from '@tutti/server/testing'
+import { LocalCache } from '@tutti/response-cache'
+import { SharedCache } from '@tutti/response-cache/testing'
 import type { InferRequest } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '@tutti/chassis'
 import type { EnsemblePlan } from '@tutti/ensemble'
 import { printModelConfig } from '@tutti/model-config'
-import { executeCached, type ResponseCache } from '@tutti/server'
+import { executeCached, type ResponseCache } from '@tutti/response-cache'
 import type { RequestContext } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
 import type {

@@ -6,7 +6,7 @@ import {
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
-import { unloadedReason } from '@tutti/server'
+import { unloadedReason } from '@tutti/serving'
 import type {
   Catalog,
   CatalogEnsemble,

@@ -1,15 +1,15 @@
 import type { Clock } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
+import { type ResponseCache } from '@tutti/response-cache'
+import { isUnloadedReason } from '@tutti/serving'
 import {
   CacheStatistics,
   firstResponseBuckets,
-  isUnloadedReason,
-  type ResponseCache,
   type ServerMetrics,
   StatisticsRecorder,
   type StepLabels,
   toFailureReason,
-} from '@tutti/server'
+} from '@tutti/telemetry'
 import { type Catalog, type CatalogEnsemble, EMPTY_CATALOG } from './catalog.ts'
 
 interface RecordedVersion {

@@ -1,7 +1,7 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import { isDecoupled } from '@tutti/model-config'
-import { isUnloadedReason } from '@tutti/server'
+import { isUnloadedReason } from '@tutti/serving'
 import {
   type Catalog,
   type CatalogEnsemble,

@@ -17,7 +17,6 @@ import {
 } from '@tutti/model-config'
 import { checkModelName, type ModelRepository } from '@tutti/repository'
 import {
-  type CaptureState,
   type IndexEntry,
   type InferenceBackend,
   isUnloadedReason,
@@ -25,9 +24,9 @@ import {
   type ModelControl,
   type ResolvedModel,
   requireControl,
-  type StepTotals,
   selectStatistics,
-} from '@tutti/server'
+} from '@tutti/serving'
+import { type CaptureState, type StepTotals } from '@tutti/telemetry'
 import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
 import type { Router } from './router.ts'
 

@@ -1,7 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import type { ReplicaTotals } from '@tutti/console'
 import type { ServeError } from '@tutti/errors'
-import type { StepParts } from '@tutti/server'
+import type { StepParts } from '@tutti/telemetry'
 
 /** After the last page has read them. */
 const KEPT_MS = 60_000

@@ -1,5 +1,5 @@
 import type { CallContext, Clock, Tracing } from '@tutti/chassis'
-import type { ServerMetrics, StatisticsRecorder } from '@tutti/server'
+import type { ServerMetrics, StatisticsRecorder } from '@tutti/telemetry'
 import type { InferRequest, ModelTarget, ResponseSink, StepTraces } from '@tutti/tensor'
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
 import type { LiveRevision, ResolvedEntry } from './catalog.ts'

@@ -1,5 +1,5 @@
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import { StatisticsRecorder } from '@tutti/server'
+import { StatisticsRecorder } from '@tutti/telemetry'
 import type { StepResponse } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'

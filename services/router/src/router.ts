@@ -9,22 +9,24 @@ import type {
 } from '@tutti/console'
 import { mergeStatistics, type PinnedVersion } from '@tutti/ensemble'
 import { type ModelMetadata, type ModelStatistics, modelMetadata } from '@tutti/model-config'
+import { type ResponseCache } from '@tutti/response-cache'
 import {
-  type CaptureState,
   decorateModel,
   type IndexEntry,
   type InferenceBackend,
   type ModelControl,
-  RequestCaptures,
   type ResolvedModel,
-  type ResponseCache,
   readyVersions,
-  type ServerMetrics,
-  type StepTotals,
   selectStatistics,
   toIndex,
   withNames,
-} from '@tutti/server'
+} from '@tutti/serving'
+import {
+  type CaptureState,
+  RequestCaptures,
+  type ServerMetrics,
+  type StepTotals,
+} from '@tutti/telemetry'
 import type { FindExecutor } from '@tutti/tensor'
 import type { AnswerQuestion } from '@tutti/transport'
 import { countNested } from './count-nested.ts'

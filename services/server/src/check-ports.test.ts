@@ -1,9 +1,9 @@
 import { createServer } from 'node:net'
 import { parseFlags } from '@tutti/chassis'
 import { freePort } from '@tutti/chassis/testing'
+import { listenOn } from '@tutti/serving'
 import t from 'tap'
 import { checkPorts } from './check-ports.ts'
-import { listenOn } from './listen.ts'
 import { SERVER_FLAGS } from './server-flags.ts'
 
 const NAMES = ['http', 'grpc', 'metrics', 'console'] as const

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:net'
 import type { FlagValues } from '@tutti/chassis'
-import { listenOn } from './listen.ts'
+import { listenOn } from '@tutti/serving'
 import { namePortFlag } from './port-flag.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
 

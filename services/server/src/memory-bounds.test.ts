@@ -1,12 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { CONTROL_BOUNDS, GRPC_SERVER_DEFAULTS, MAX_HEADER_BYTES, MAX_WAITING } from '@tutti/grpc'
+import { JSON_REST_BYTES, REST_DEFAULTS } from '@tutti/rest'
+import { ADMISSION_DEFAULTS, compileBounds, outsideShare } from '@tutti/serving'
 import t from 'tap'
-import { ADMISSION_DEFAULTS, compileBounds, outsideShare } from './admission-bounds.ts'
-import { MAX_HEADER_BYTES } from './grpc/grpc-caller.ts'
-import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
-import { CONTROL_BOUNDS } from './grpc/server-calls.ts'
-import { MAX_WAITING } from './grpc/waiting-calls.ts'
-import { JSON_REST_BYTES } from './rest/json-thread.ts'
-import { REST_DEFAULTS } from './rest/rest-options.ts'
 
 const GIBIBYTE = 2 ** 30
 const ROOT = new URL('../../../', import.meta.url)

@@ -10,12 +10,9 @@ import {
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
-import { listenOn } from './listen.ts'
-import { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from './open-metrics.ts'
+import { keepSecure, listenOn, readSecureOptions, type TlsFiles } from '@tutti/serving'
+import { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from '@tutti/telemetry'
 import { SharedText } from './shared-text.ts'
-import { readSecureOptions } from './tls/secure-options.ts'
-import { keepSecure } from './tls/secure-server.ts'
-import type { TlsFiles } from './tls/tls-flags.ts'
 
 /** What the endpoint prints; `ServerMetrics` is one. */
 export interface MetricsSource {

@@ -2,12 +2,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { createHealth, createMetrics } from '@tutti/chassis'
 import type { Json } from '@tutti/model-config'
+import { formatMetrics, ServerMetrics, StatisticsRecorder } from '@tutti/telemetry'
 import { NO_TIMES } from '@tutti/tensor'
 import t from 'tap'
-import { ServerMetrics } from './metrics.ts'
 import { startMetricsServer } from './metrics-server.ts'
-import { formatMetrics } from './metrics-text.ts'
-import { StatisticsRecorder } from './statistics.ts'
 
 const TIMES = { computeInputNs: 1000, computeInferNs: 2_500_000, computeOutputNs: 999 }
 

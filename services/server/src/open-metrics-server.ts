@@ -1,15 +1,14 @@
 import { type FlagValues, type Logger, limitLog, systemClock } from '@tutti/chassis'
-import type { ServerMetrics } from './metrics.ts'
+import { toTlsFiles } from '@tutti/serving'
+import type { MetricFamily, ServerMetrics } from '@tutti/telemetry'
 import {
   type HealthReading,
   type JsonAnswers,
   type MetricsServer,
   startMetricsServer,
 } from './metrics-server.ts'
-import type { MetricFamily } from './metrics-text.ts'
 import { namePortFlag } from './port-flag.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
-import { toTlsFiles } from './tls/tls-flags.ts'
 
 export interface MetricsServerParts {
   readonly flags: FlagValues<typeof SERVER_FLAGS>

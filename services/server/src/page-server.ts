@@ -1,7 +1,5 @@
-import type { Caller } from './access/caller.ts'
-import type { BackendSelector, InferenceBackend } from './inference-backend.ts'
-import type { RestServerOptions } from './rest/rest-options.ts'
-import type { RestRoute } from './rest/rest-route.ts'
+import type { RestRoute, RestServerOptions } from '@tutti/rest'
+import type { BackendSelector, Caller, InferenceBackend } from '@tutti/serving'
 
 /** A listener for people: a page and what it reads and calls, under the rules that callers of the HTTP API have. */
 export interface PageServerOptions {

@@ -1,9 +1,7 @@
 import type { FlagTable } from '@tutti/chassis'
-import { ADMISSION_DEFAULTS } from './admission-bounds.ts'
-import { GRPC_FLAGS } from './grpc/grpc-flags.ts'
-import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
-import { REST_DEFAULTS } from './rest/rest-options.ts'
-import { tlsFlags } from './tls/tls-flags.ts'
+import { GRPC_FLAGS, GRPC_SERVER_DEFAULTS } from '@tutti/grpc'
+import { REST_DEFAULTS } from '@tutti/rest'
+import { ADMISSION_DEFAULTS, tlsFlags } from '@tutti/serving'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 

@@ -1,33 +1,38 @@
 import { type Clock, exceptDetails, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { startGrpcServer, toGrpcOptions } from '@tutti/grpc'
+import { JsonThread, startRestServer } from '@tutti/rest'
+import {
+  AccessCounts,
+  AccessLog,
+  AccessRules,
+  Admission,
+  auditBudget,
+  type BackendSelector,
+  type ControlGuard,
+  createAccessSelector,
+  createEdgeSelector,
+  type EdgeAccess,
+  EdgeRules,
+  extensionsOf,
+  type IdentityRule,
+  type InferenceBackend,
+  isLoopback,
+  outsideShare,
+  type Protocol,
+  type RunningServer,
+  SERVER_IDENTITY,
+  type SelectorDecorator,
+  toTlsFiles,
+  watchRates,
+} from '@tutti/serving'
+import { type OpenCudaMemory, SharedRegions } from '@tutti/shared-memory'
+import type { TraceSettings } from '@tutti/telemetry'
 import type { TensorMemory } from '@tutti/tensor'
-import { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
-import { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
-import { Admission } from './admission.ts'
-import { outsideShare } from './admission-bounds.ts'
-import { createEdgeSelector, type EdgeAccess, EdgeRules } from './edge/edge-selector.ts'
-import { toGrpcOptions } from './grpc/grpc-flags.ts'
-import { startGrpcServer } from './grpc/grpc-server.ts'
-import type {
-  BackendSelector,
-  InferenceBackend,
-  Protocol,
-  SelectorDecorator,
-} from './inference-backend.ts'
-import type { RunningServer } from './listen.ts'
 import type { MetricsServer } from './metrics-server.ts'
 import { type MetricsServerParts, openMetricsServer } from './open-metrics-server.ts'
 import { createPageSelector, type PageServerOptions, toPageOptions } from './page-server.ts'
 import { namePortFlag } from './port-flag.ts'
-import { watchRates } from './rate-watch.ts'
-import { type ControlGuard, isLoopback } from './request/control-guard.ts'
-import { JsonThread } from './rest/json-thread.ts'
-import { startRestServer } from './rest/rest-server.ts'
-import { extensionsOf, SERVER_IDENTITY } from './server-identity.ts'
-import type { OpenCudaMemory } from './shared-memory/cuda-region.ts'
-import { SharedRegions } from './shared-memory/shared-regions.ts'
-import { toTlsFiles } from './tls/tls-flags.ts'
-import type { TraceSettings } from './trace/trace-settings.ts'
 
 /**
  * Servers for requests from outside: each request reaches the models that its host and token lead to. They have no TLS: an ingress

@@ -1,14 +1,11 @@
 import { parseTraceParent } from '@tutti/chassis'
 import { testSeed } from '@tutti/chassis/testing'
+import { compressAnswers, parseGrpcTimeout } from '@tutti/grpc'
+import { chooseEncoding, parseContentEncoding, parseLoadBody, refuseForeignPage } from '@tutti/rest'
+import { AccessCounts, AccessLog } from '@tutti/serving'
+import { prefersOpenMetrics } from '@tutti/telemetry'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { AccessCounts, AccessLog } from './access/access-log.ts'
-import { compressAnswers } from './grpc/compressed-answers.ts'
-import { parseGrpcTimeout } from './grpc/grpc-timeout.ts'
-import { prefersOpenMetrics } from './open-metrics.ts'
-import { chooseEncoding, parseContentEncoding } from './rest/content-encoding.ts'
-import { parseLoadBody } from './rest/control-bodies.ts'
-import { refuseForeignPage } from './rest/refuse-foreign-page.ts'
 
 /** Each reads a text that a client has written. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {

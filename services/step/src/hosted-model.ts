@@ -1,7 +1,7 @@
 import type { LoadedModel } from '@tutti/backends'
 import type { ServedModel, VersionState } from '@tutti/ensemble'
 import type { ModelConfig } from '@tutti/model-config'
-import type { StatisticsRecorder } from '@tutti/server'
+import type { StatisticsRecorder } from '@tutti/telemetry'
 import type { CheckedScheduler } from './execution/scheduler.ts'
 import type { InstanceLimits } from './limiter/rate-limiter.ts'
 import type { PreparedVersion } from './load/prepare-model.ts'

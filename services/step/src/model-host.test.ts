@@ -1,7 +1,7 @@
 import type { HostCallOptions, HostRequest, ModelHost } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
-import { FLAGS_RULE } from '@tutti/server'
-import { RecordingControl } from '@tutti/server/testing'
+import { FLAGS_RULE } from '@tutti/serving'
+import { RecordingControl } from '@tutti/serving/testing'
 import type {
   ExecuteOptions,
   Executor,

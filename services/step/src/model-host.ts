@@ -2,7 +2,7 @@ import type { HostCallOptions, HostRequest, ModelHost } from '@tutti/backends'
 import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { parseModelVersion } from '@tutti/model-config'
-import { type ModelControl, requireControl } from '@tutti/server'
+import { type ModelControl, requireControl } from '@tutti/serving'
 import {
   type ExecuteOptions,
   endingSink,

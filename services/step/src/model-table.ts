@@ -1,6 +1,6 @@
 import type { PinnedVersion } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { firstResponseBuckets } from '@tutti/server'
+import { firstResponseBuckets } from '@tutti/telemetry'
 import { closeServing, type HostedModel, type HostedVersion, type Serving } from './hosted-model.ts'
 import type { StepEvents } from './log-events.ts'
 import type { StepSettings } from './step-options.ts'

@@ -1,7 +1,7 @@
 import { createManualClock } from '@tutti/chassis/testing'
 import type { StepDescription } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { ServerMetrics } from '@tutti/server'
+import { ServerMetrics } from '@tutti/telemetry'
 import type { ExecuteOptions, InferRequest, ModelTarget } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import type { Step } from './step.ts'

@@ -1,6 +1,6 @@
 import { limitLog, ofEachModel } from '@tutti/chassis'
 import type { ServedModel, StepControl } from '@tutti/ensemble'
-import type { MetricFamily } from '@tutti/server'
+import type { MetricFamily } from '@tutti/telemetry'
 import type { FindExecutor, StepRequest } from '@tutti/tensor'
 import type { ScheduledRequest } from './execution/execution.ts'
 import { createFindExecutor } from './execution/scheduler.ts'

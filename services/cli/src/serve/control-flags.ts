@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 import { plainName } from '@tutti/model-config'
-import { type ACCESS_FLAGS, type ControlGuard, createControlGuard, POLL_FLAGS } from '@tutti/server'
+import { POLL_FLAGS } from '@tutti/server'
+import { type ACCESS_FLAGS, type ControlGuard, createControlGuard } from '@tutti/serving'
 
 /** Which models are served when: tritonserver's names and defaults. */
 export const CONTROL_FLAGS = {

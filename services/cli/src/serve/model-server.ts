@@ -10,14 +10,9 @@ import {
 } from '@tutti/chassis'
 import type { ConsoleSource } from '@tutti/console'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
+import { openCache } from '@tutti/response-cache'
 import { NamespacedModels, RepositoryControl, Router } from '@tutti/router'
-import {
-  type InferenceBackend,
-  openCache,
-  readMetricsFlags,
-  refuseFailures,
-  ServerMetrics,
-} from '@tutti/server'
+import { type InferenceBackend, refuseFailures } from '@tutti/serving'
 import {
   type BackendConfig,
   openEngines,
@@ -27,6 +22,7 @@ import {
   type Step,
   toStepSettings,
 } from '@tutti/step'
+import { readMetricsFlags, ServerMetrics } from '@tutti/telemetry'
 import { type RouterCalls, StepDirectory } from '@tutti/transport'
 import { repositoryUnreadable } from '../log-events.ts'
 import { chooseStartModels } from './control-flags.ts'

@@ -6,15 +6,10 @@ import {
   systemClock,
 } from '@tutti/chassis'
 import { checkConsoleFlags } from '@tutti/console'
-import {
-  checkPorts,
-  checkTlsFlags,
-  readHeaderRules,
-  readMetricsFlags,
-  readTraceFlags,
-  withTraceFlags,
-} from '@tutti/server'
+import { checkPorts } from '@tutti/server'
+import { checkTlsFlags, readHeaderRules } from '@tutti/serving'
 import { checkModelFlags } from '@tutti/step'
+import { readMetricsFlags, readTraceFlags, withTraceFlags } from '@tutti/telemetry'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
 import { cacheFolder } from './cache-folder.ts'

@@ -1,15 +1,11 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { CONSOLE_FLAGS } from '@tutti/console'
+import { CACHE_FLAGS } from '@tutti/response-cache'
 import { NESTING_FLAGS } from '@tutti/router'
-import {
-  ACCESS_FLAGS,
-  CACHE_FLAGS,
-  HEADER_FLAGS,
-  METRICS_FLAGS,
-  SERVER_FLAGS,
-  TRACE_FLAGS,
-} from '@tutti/server'
+import { SERVER_FLAGS } from '@tutti/server'
+import { ACCESS_FLAGS, HEADER_FLAGS } from '@tutti/serving'
 import { MODEL_FLAGS } from '@tutti/step'
+import { METRICS_FLAGS, TRACE_FLAGS } from '@tutti/telemetry'
 import { PYTHON_FLAGS } from './choose-python.ts'
 import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'

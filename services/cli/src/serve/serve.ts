@@ -8,15 +8,10 @@ import {
   toDrainMs,
 } from '@tutti/chassis'
 import { openConsole } from '@tutti/console'
-import {
-  AccessFile,
-  checkAnswered,
-  openServers,
-  openTraces,
-  readHeaderRules,
-  readTraceFlags,
-} from '@tutti/server'
+import { checkAnswered, openServers } from '@tutti/server'
+import { AccessFile, openTraces, readHeaderRules } from '@tutti/serving'
 import type { BackendConfig } from '@tutti/step'
+import { readTraceFlags } from '@tutti/telemetry'
 import manifest from '../../package.json' with { type: 'json' }
 import { readControlGuard } from './control-flags.ts'
 import { type ModelServer, openModelServer } from './model-server.ts'

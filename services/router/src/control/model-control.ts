@@ -9,7 +9,7 @@ import {
   type ModelControl,
   pollFailed,
   versionFailures,
-} from '@tutti/server'
+} from '@tutti/serving'
 import { isReady } from '../catalog.ts'
 import { ensembleStays, loadEnded, unloadRequested } from '../log-events.ts'
 import type { ServedView } from '../served-view.ts'

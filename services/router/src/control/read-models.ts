@@ -2,7 +2,7 @@ import type { EnsembleRules } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import type { ModelKind, ModelRepository } from '@tutti/repository'
-import { type LoadParameters, pollFailed } from '@tutti/server'
+import { type LoadParameters, pollFailed } from '@tutti/serving'
 import { readEnsemble } from '../ensemble-source.ts'
 import { dependenciesOf, type EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
 

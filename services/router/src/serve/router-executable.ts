@@ -1,11 +1,8 @@
 import type { Executable } from '@tutti/chassis'
 import { checkConsoleFlags } from '@tutti/console'
-import {
-  checkTlsFlags,
-  REFUSED_OVER_BROKERS,
-  readMetricsFlags,
-  readTraceFlags,
-} from '@tutti/server'
+import { REFUSED_OVER_BROKERS } from '@tutti/server'
+import { checkTlsFlags } from '@tutti/serving'
+import { readMetricsFlags, readTraceFlags } from '@tutti/telemetry'
 import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'

@@ -1,14 +1,10 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { CONSOLE_FLAGS } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
-import {
-  ACCESS_FLAGS,
-  CACHE_FLAGS,
-  METRICS_FLAGS,
-  POLL_FLAGS,
-  SERVER_FLAGS,
-  TRACE_FLAGS,
-} from '@tutti/server'
+import { CACHE_FLAGS } from '@tutti/response-cache'
+import { POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
+import { ACCESS_FLAGS } from '@tutti/serving'
+import { METRICS_FLAGS, TRACE_FLAGS } from '@tutti/telemetry'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { EDGE_FLAGS } from './edge-flags.ts'
 import { NESTING_FLAGS } from './nesting-flags.ts'

@@ -1,15 +1,8 @@
 import type { FlagValues } from '@tutti/chassis'
 import type { EdgeRoutes } from '@tutti/ensemble'
-import {
-  type ACCESS_FLAGS,
-  AccessFile,
-  openServers,
-  openTraces,
-  readTraceFlags,
-  type Servers,
-  type ServersOptions,
-  type TRACE_FLAGS,
-} from '@tutti/server'
+import { openServers, type Servers, type ServersOptions } from '@tutti/server'
+import { type ACCESS_FLAGS, AccessFile, openTraces } from '@tutti/serving'
+import { readTraceFlags, type TRACE_FLAGS } from '@tutti/telemetry'
 import { EdgeFile } from './edge-file.ts'
 import type { EdgeFlags } from './edge-flags.ts'
 

@@ -4,8 +4,9 @@ import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import { parseEdgeRoutes } from '@tutti/ensemble'
 import { createClient, createTransport } from '@tutti/kube'
 import { startApiServer, withoutKube } from '@tutti/kube/testing'
-import { openServers, SERVER_FLAGS, ServerMetrics } from '@tutti/server'
-import { ScriptedBackend } from '@tutti/server/testing'
+import { openServers, SERVER_FLAGS } from '@tutti/server'
+import { ScriptedBackend } from '@tutti/serving/testing'
+import { ServerMetrics } from '@tutti/telemetry'
 import t from 'tap'
 
 await t.test(

@@ -15,16 +15,10 @@ import { type OtherRouter, openConsole } from '@tutti/console'
 import { assert } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import { scanRepositories } from '@tutti/repository'
-import {
-  checkAnswered,
-  FLAGS_RULE,
-  MODEL_RESOURCE_RULES,
-  openCache,
-  openMetricsServer,
-  readMetricsFlags,
-  ServerMetrics,
-  withTraceFlags,
-} from '@tutti/server'
+import { openCache } from '@tutti/response-cache'
+import { checkAnswered, openMetricsServer } from '@tutti/server'
+import { FLAGS_RULE, MODEL_RESOURCE_RULES } from '@tutti/serving'
+import { readMetricsFlags, ServerMetrics, withTraceFlags } from '@tutti/telemetry'
 import {
   type FindReplicaExecutor,
   openRouterEndpoint,

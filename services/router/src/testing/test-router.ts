@@ -1,6 +1,6 @@
 import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
-import { ServerMetrics } from '@tutti/server'
+import { ServerMetrics } from '@tutti/telemetry'
 import { StepDirectory } from '@tutti/transport'
 import type { EnsembleSource } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { Metadata } from '@grpc/grpc-js'
 import { until } from '@tutti/chassis/testing'
 import { fromGrpcStatus, type InferenceClient } from '@tutti/protocol'
+import { response } from '@tutti/serving/testing'
 import t from 'tap'
 import { bearer, INFER, openAccess as open, REST_INFER, rule } from '../testing/access-servers.ts'
-import { response } from '../testing/index.ts'
 
 await t.test('a call over the quota says when to come again, to each protocol', async (t) => {
   const quota = { requestsPerSecond: 1, burst: 2 }

@@ -4,9 +4,9 @@ import { get } from 'node:https'
 import { join } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { InferenceClient } from '@tutti/protocol'
+import { createTlsFolder } from '@tutti/serving/testing'
 import t from 'tap'
 import { bearer, INFER, openAccess as open, REST_INFER, rule } from '../testing/access-servers.ts'
-import { createTlsFolder } from '../testing/index.ts'
 
 await t.test('each identity calls its models over both protocols, and no others', async (t) => {
   const { overGrpc, overRest } = await open(t, {

@@ -1,16 +1,18 @@
 import { request } from 'node:http'
 import { settingsOfLevel } from '@tutti/chassis'
+import { inferObject, openTestServer } from '@tutti/grpc/testing'
 import { inferenceServices } from '@tutti/protocol'
+import { restRoutes, startRestServer } from '@tutti/rest'
+import { createRestBackend } from '@tutti/rest/testing'
+import {
+  ControlCalls,
+  groupOf,
+  type HeaderFlags,
+  readHeaderRules,
+  SERVER_IDENTITY,
+} from '@tutti/serving'
+import { echo } from '@tutti/serving/testing'
 import t, { type Test } from 'tap'
-import { ControlCalls } from '../request/control-calls.ts'
-import { startRestServer } from '../rest/rest-server.ts'
-import { restRoutes } from '../rest/routes.ts'
-import { createRestBackend } from '../rest/testing/rest-backend.ts'
-import { SERVER_IDENTITY } from '../server-identity.ts'
-import { echo } from '../testing/scripted-backend.ts'
-import { inferObject, openTestServer } from '../testing/test-server.ts'
-import { groupOf } from './api-groups.ts'
-import { type HeaderFlags, readHeaderRules } from './header-rules.ts'
 
 const NONE: HeaderFlags = {
   'http-header-forward-pattern': undefined,

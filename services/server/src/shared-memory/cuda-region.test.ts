@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { ServeError } from '@tutti/errors'
+import { inferObject, type TestServer } from '@tutti/grpc/testing'
+import { type OpenCudaMemory, SharedRegions } from '@tutti/shared-memory'
 import t from 'tap'
-import { inferObject, type TestServer } from '../testing/index.ts'
 import { at, floats, openShared, restAt } from '../testing/open-shared.ts'
-import type { OpenCudaMemory } from './cuda-region.ts'
-import { SharedRegions } from './shared-regions.ts'
 
 const MIB = 2 ** 20
 const HANDLE = randomBytes(64)

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { openCallScope, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { inferObject } from '@tutti/grpc/testing'
+import { type ScriptedModel } from '@tutti/serving/testing'
+import { PlacingSink } from '@tutti/shared-memory'
 import type { StepResponse } from '@tutti/tensor'
 import t, { type Test } from 'tap'
-import { inferObject, type ScriptedModel } from '../testing/index.ts'
 import { at, DECOUPLED, openShared, restAt, streamObjects } from '../testing/open-shared.ts'
-import { PlacingSink } from './placing-sink.ts'
 
 const MIB = 2 ** 20
 const quiet = new AbortController().signal

@@ -1,8 +1,9 @@
 import { until } from '@tutti/chassis/testing'
+import { inferObject } from '@tutti/grpc/testing'
+import { findRegion } from '@tutti/serving'
+import { echo, type ModelScript } from '@tutti/serving/testing'
 import t from 'tap'
-import { echo, inferObject, type ModelScript } from '../testing/index.ts'
 import { at, DECOUPLED, floats, openShared, restAt, streamObjects } from '../testing/open-shared.ts'
-import { findRegion } from './read-place.ts'
 
 function input(parameters: object, more: object = {}) {
   return { name: 'x', datatype: 'FP32', shape: ['4'], parameters, ...more }

@@ -4,13 +4,12 @@ import { createLogger, parseFlags } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import type { ServeError } from '@tutti/errors'
 import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
+import type { IdentityRule } from '@tutti/serving'
+import { type ModelScript, RecordingControl, ScriptedBackend } from '@tutti/serving/testing'
+import { ServerMetrics } from '@tutti/telemetry'
 import type { Test } from 'tap'
-import type { IdentityRule } from '../access/access-selector.ts'
-import { ServerMetrics } from '../metrics.ts'
 import { SERVER_FLAGS } from '../server-flags.ts'
 import { openServers } from '../servers.ts'
-import { RecordingControl } from './recording-control.ts'
-import { type ModelScript, ScriptedBackend } from './scripted-backend.ts'
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 

@@ -1,16 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { openTestServer, type TestServer } from '@tutti/grpc/testing'
+import { startRestServer } from '@tutti/rest'
+import { type ModelScript, response, type ScriptedModel } from '@tutti/serving/testing'
+import { type OpenCudaMemory, SharedRegions } from '@tutti/shared-memory'
 import type { Test } from 'tap'
-import { startRestServer } from '../rest/rest-server.ts'
-import type { OpenCudaMemory } from '../shared-memory/cuda-region.ts'
-import { SharedRegions } from '../shared-memory/shared-regions.ts'
-import {
-  type ModelScript,
-  openTestServer,
-  response,
-  type ScriptedModel,
-  type TestServer,
-} from './index.ts'
 
 /** A model that echoes its request three times. */
 export const DECOUPLED = { isDecoupled: true, script: thrice }

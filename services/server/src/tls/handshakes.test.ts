@@ -3,12 +3,13 @@ import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { systemClock } from '@tutti/chassis'
 import { createManualClock, until } from '@tutti/chassis/testing'
+import { openTestServer } from '@tutti/grpc/testing'
 import { InferenceClient } from '@tutti/protocol'
+import { startRestServer } from '@tutti/rest'
+import { createTlsFolder, ScriptedBackend } from '@tutti/serving/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { startMetricsServer } from '../metrics-server.ts'
-import { startRestServer } from '../rest/rest-server.ts'
-import { createTlsFolder, openTestServer, ScriptedBackend } from '../testing/index.ts'
 
 t.setTimeout(120_000)
 

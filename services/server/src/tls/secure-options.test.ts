@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { parseFlags } from '@tutti/chassis'
 import { createManualClock, createTestAuthority } from '@tutti/chassis/testing'
+import { checkTlsFlags, readSecureOptions } from '@tutti/serving'
 import t from 'tap'
 import { SERVER_FLAGS } from '../server-flags.ts'
-import { checkTlsFlags, readSecureOptions } from './secure-options.ts'
 
 const DAY_MS = 86_400_000
 

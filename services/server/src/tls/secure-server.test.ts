@@ -4,18 +4,18 @@ import { get, type RequestOptions } from 'node:https'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { createLogger, silentLogger } from '@tutti/chassis'
 import { createTestAuthority, startFaultProxy, until } from '@tutti/chassis/testing'
+import { openTestServer } from '@tutti/grpc/testing'
 import { InferenceClient } from '@tutti/protocol'
-import t, { type Test } from 'tap'
-import { startMetricsServer } from '../metrics-server.ts'
-import { startRestServer } from '../rest/rest-server.ts'
+import { startRestServer } from '@tutti/rest'
+import type { TlsFiles } from '@tutti/serving'
 import {
   createTlsFolder,
   type ModelScript,
-  openTestServer,
   response,
   ScriptedBackend,
-} from '../testing/index.ts'
-import type { TlsFiles } from './tls-flags.ts'
+} from '@tutti/serving/testing'
+import t, { type Test } from 'tap'
+import { startMetricsServer } from '../metrics-server.ts'
 
 // Many keys, signatures and bytes: long on a machine that is busy.
 t.setTimeout(120_000)

@@ -1,7 +1,7 @@
 import { type FlagTable, parseFlags } from '@tutti/chassis'
+import { type TlsListener, toTlsFiles } from '@tutti/serving'
 import t from 'tap'
 import { SERVER_FLAGS } from '../server-flags.ts'
-import { type TlsListener, toTlsFiles } from './tls-flags.ts'
 
 const LISTENERS: readonly TlsListener[] = ['grpc', 'http', 'metrics']
 

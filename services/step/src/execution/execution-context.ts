@@ -1,6 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
-import type { StatisticsRecorder } from '@tutti/server'
+import type { StatisticsRecorder } from '@tutti/telemetry'
 import type { SchedulerEvents } from '../log-events.ts'
 import type { AutoDelay } from '../queue/auto-delay.ts'
 import type { DeclaredOutputs } from './declared-outputs.ts'

@@ -1,7 +1,7 @@
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import { applyOutputReshape } from '@tutti/model-config'
-import { toFailureReason } from '@tutti/server'
+import { toFailureReason } from '@tutti/telemetry'
 import {
   type ExecuteOptions,
   executedBefore,

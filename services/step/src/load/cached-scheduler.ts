@@ -1,12 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ModelConfig } from '@tutti/model-config'
-import {
-  CacheStatistics,
-  executeCached,
-  isKeyedByTurns,
-  type ResponseCache,
-  type StatisticsRecorder,
-} from '@tutti/server'
+import { executeCached, isKeyedByTurns, type ResponseCache } from '@tutti/response-cache'
+import { CacheStatistics, type StatisticsRecorder } from '@tutti/telemetry'
 import type { Scheduler } from '../execution/scheduler.ts'
 import type { StepSettings } from '../step-options.ts'
 

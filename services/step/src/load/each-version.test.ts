@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
-import { findModel } from '@tutti/server'
+import { findModel } from '@tutti/serving'
 import t from 'tap'
 import { openLoaderRig } from '../testing/loader-rig.ts'
 import type { ScriptedEngine } from '../testing/scripted-engine.ts'

@@ -8,7 +8,7 @@ import {
   printModelConfig,
 } from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
-import { StatisticsRecorder } from '@tutti/server'
+import { StatisticsRecorder } from '@tutti/telemetry'
 import { DeclaredOutputs } from '../execution/declared-outputs.ts'
 import type { ScheduledRequest } from '../execution/execution.ts'
 import type { ExecutionContext } from '../execution/execution-context.ts'

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import { ServerMetrics } from '@tutti/server'
+import { ServerMetrics } from '@tutti/telemetry'
 import t from 'tap'
 import {
   LOADER_CONFIG as CONFIG,

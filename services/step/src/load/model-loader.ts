@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { LoadOverrides, OpenedModel } from '@tutti/repository'
-import { loadOvertaken, pollFailed } from '@tutti/server'
+import { loadOvertaken, pollFailed } from '@tutti/serving'
 import { type HostedModel, isServed } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import type { ModelTable } from '../model-table.ts'

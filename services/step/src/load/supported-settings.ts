@@ -1,7 +1,7 @@
 import type { Engine, HostPolicies } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
-import { FIRST_RESPONSE_FAMILY, firstResponseBuckets } from '@tutti/server'
+import { FIRST_RESPONSE_FAMILY, firstResponseBuckets } from '@tutti/telemetry'
 import { sequenceSlots } from '../sequence/sequence-rules.ts'
 
 type MetricControl = NonNullable<ModelConfig['model_metrics']>['metric_control'][number]

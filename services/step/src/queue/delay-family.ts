@@ -1,5 +1,5 @@
 import { splitName } from '@tutti/model-config'
-import type { MetricFamily } from '@tutti/server'
+import type { MetricFamily } from '@tutti/telemetry'
 import type { HostedVersion } from '../hosted-model.ts'
 
 /** The automatic delays of versions that have one, labelled as Triton labels models. */

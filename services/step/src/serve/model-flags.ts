@@ -24,7 +24,7 @@ import {
   RepositoryMirror,
   type ScanOptions,
 } from '@tutti/repository'
-import type { ServerMetrics } from '@tutti/server'
+import type { ServerMetrics } from '@tutti/telemetry'
 import { LIMITER_FLAGS, openLimiter } from '../limiter/limiter-flags.ts'
 import { StepEvents } from '../log-events.ts'
 import { type BackendConfig, readBackendConfig } from './backend-config.ts'

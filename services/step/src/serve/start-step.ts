@@ -12,17 +12,16 @@ import {
   withCauses,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { openCache } from '@tutti/response-cache'
 import {
   checkAnswered,
-  FLAGS_RULE,
-  openCache,
   openMetricsServer,
   openServers,
-  readMetricsFlags,
-  ServerMetrics,
   type Servers,
   type ServersOptions,
 } from '@tutti/server'
+import { FLAGS_RULE } from '@tutti/serving'
+import { readMetricsFlags, ServerMetrics } from '@tutti/telemetry'
 import { openStepEndpoint, type StepEndpoint, toBrokers, transportFamilies } from '@tutti/transport'
 import { openStep, type Step } from '../step.ts'
 import { readBackendConfig } from './backend-config.ts'

@@ -19,7 +19,7 @@ import {
   readyVersions,
   selectStatistics,
   toIndex,
-} from '@tutti/server'
+} from '@tutti/serving'
 import {
   type ExecuteOptions,
   endingSink,

@@ -1,5 +1,7 @@
 import type { Executable } from '@tutti/chassis'
-import { checkTlsFlags, REFUSED_OVER_BROKERS, readMetricsFlags } from '@tutti/server'
+import { REFUSED_OVER_BROKERS } from '@tutti/server'
+import { checkTlsFlags } from '@tutti/serving'
+import { readMetricsFlags } from '@tutti/telemetry'
 import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { readOtherModels } from './model-directories.ts'

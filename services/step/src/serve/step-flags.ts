@@ -1,5 +1,7 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
-import { CACHE_FLAGS, METRICS_FLAGS, POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
+import { CACHE_FLAGS } from '@tutti/response-cache'
+import { POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
+import { METRICS_FLAGS } from '@tutti/telemetry'
 import { BROKER_FLAGS, DIRECT_LISTENER_FLAGS } from '@tutti/transport'
 import { MODEL_FLAGS } from './model-flags.ts'
 

@@ -1,0 +1,190 @@
+import { ServeError } from '@tutti/errors'
+import type { ServerStream } from '@tutti/http2'
+import type { TensorMemory } from '@tutti/tensor'
+import type { ApartTensors } from './apart-tensors.ts'
+import { inflateMessage } from './inflate.ts'
+import {
+  FRAME_HEADER_BYTES,
+  type FramedMessage,
+  MessageReader,
+  type MessageReceiver,
+} from './message-reader.ts'
+
+const COMPRESSED = 1
+
+export interface CallReaderOptions {
+  readonly call: {
+    /** What comes from now on is thrown away. */
+    readonly isOver: boolean
+    /** It may have any number of messages. */
+    readonly mayIdle: boolean
+    /** Counts bytes that have come. */
+    chargeRead(bytes: number): void
+    fail(error: ServeError): void
+    whenClosed(onClose: () => void): void
+  }
+  readonly stream: Pick<ServerStream, 'windowBytes' | 'pause' | 'resume'>
+  readonly receiver: MessageReceiver
+  /** `grpc-encoding`. */
+  readonly encoding: string
+  /** Of a message, compressed or not. */
+  readonly maxMessageBytes: number
+  /** As MessageReader's. */
+  readonly memory: TensorMemory | undefined
+}
+
+/** How far a call is that has begun a message. */
+export interface ReadProgress {
+  /** Whole messages before it. */
+  readonly messages: number
+  /** That have come of it. */
+  readonly bytes: number
+}
+
+/**
+ * Reads the messages of a call, in their order, if they do not come as one plain message a piece, or if the call pauses. While it
+ * is paused, HTTP/2's window holds the client up.
+ */
+export class CallReader {
+  readonly #o: CallReaderOptions
+  readonly #splitter: MessageReader
+  /**
+   * Of the message that its receiver gets or got last. The call ends those of its one message, a receiver of several messages those
+   * that it took.
+   */
+  apart: ApartTensors | undefined
+  /** Bytes of compressed messages, as they inflate. */
+  inflatedBytes = 0
+  #messages = 0
+  #isEnded = false
+  #isPaused = false
+  #isInflating = false
+  /** Of the window, counted while the client is to wait. */
+  #heldBytes = 0
+  /** Of these, what has come. */
+  #heldTaken = 0
+
+  constructor(o: CallReaderOptions) {
+    this.#o = o
+    this.#splitter = new MessageReader(o.maxMessageBytes, o.memory)
+  }
+
+  /** The message that the client has begun and not completed; undefined if there is none, or if we hold the client up. */
+  get begun(): ReadProgress | undefined {
+    const bytes = this.#splitter.pendingBytes
+    if (bytes === 0 || this.#isPaused || this.#isInflating) return undefined
+    return { messages: this.#messages, bytes }
+  }
+
+  /** The call holds its client up. */
+  get isPaused(): boolean {
+    return this.#isPaused
+  }
+
+  /** @param piece - a view that is valid during the call. @throws ServeError OVERLOADED */
+  add(piece: Buffer): void {
+    if (this.#heldBytes > 0) this.#heldTaken += piece.byteLength
+    else this.#o.call.chargeRead(piece.byteLength)
+    this.#splitter.add(piece)
+    this.#deliver()
+    this.#splitter.keep()
+  }
+
+  /** The client has sent all. */
+  end(): void {
+    this.#isEnded = true
+    this.#deliver()
+  }
+
+  /** The call is over, and nothing comes any more. */
+  close(): void {
+    this.#splitter.close()
+  }
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#deliver()
+  }
+
+  #deliver(): void {
+    const { call } = this.#o
+    try {
+      while (!this.#isPaused && !this.#isInflating && !call.isOver) {
+        const framed = this.#splitter.next()
+        if (framed === undefined) return this.#atRest()
+        this.#read(framed)
+      }
+      this.#hold()
+    } catch (error) {
+      call.fail(ServeError.from(error))
+    }
+  }
+
+  /**
+   * Lets the client of a request stream wait, and counts the window that it may fill meanwhile. Of a call with one message only
+   * the end is to come, and more than that counts as it comes.
+   */
+  #hold(): void {
+    const { call, stream } = this.#o
+    if (!call.mayIdle || this.#isEnded || call.isOver || this.#heldBytes > 0) return
+    call.chargeRead(stream.windowBytes)
+    this.#heldBytes = stream.windowBytes
+    stream.pause()
+  }
+
+  /** All that has come is read. */
+  #atRest(): void {
+    const { call, stream, receiver } = this.#o
+    if (this.#heldBytes > 0) {
+      call.chargeRead(this.#heldTaken - this.#heldBytes)
+      this.#heldBytes = this.#heldTaken = 0
+      stream.resume()
+    }
+    if (this.#isEnded) receiver.end(this.#splitter.pendingBytes)
+  }
+
+  #read({ flags, message, apart }: FramedMessage): void {
+    const { call, receiver } = this.#o
+    this.#messages += 1
+    this.apart = apart
+    if (flags === 0) {
+      call.chargeRead(-FRAME_HEADER_BYTES)
+      if (apart !== undefined && !call.mayIdle) call.whenClosed(() => apart.end())
+      try {
+        receiver.receive(message)
+      } catch (error) {
+        apart?.end()
+        throw error
+      }
+    } else if (flags === COMPRESSED) void this.#inflate(message)
+    else throw new ServeError('MALFORMED_MESSAGE', `message has the flags ${flags}, want 0 or 1`)
+  }
+
+  async #inflate(compressed: Buffer): Promise<void> {
+    const { call, encoding, maxMessageBytes, receiver } = this.#o
+    this.#isInflating = true
+    try {
+      const message = await inflateMessage(compressed, {
+        encoding,
+        maxBytes: maxMessageBytes,
+        charge: (bytes) => {
+          // A call that is over has given its bytes back and counts no more.
+          if (call.isOver) throw new ServeError('CANCELLED', 'the call is over')
+          this.inflatedBytes += bytes
+          call.chargeRead(bytes)
+        },
+      })
+      call.chargeRead(-compressed.byteLength - FRAME_HEADER_BYTES)
+      this.#isInflating = false
+      if (!call.isOver) receiver.receive(message)
+      this.#deliver()
+    } catch (error) {
+      call.fail(ServeError.from(error))
+    }
+  }
+}

@@ -1,0 +1,214 @@
+import { createServer, type Server } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import type { Clock, Logger, LogSettings } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { ConnectionBounds as Http2Bounds } from '@tutti/http2'
+import { inferenceServices } from '@tutti/protocol'
+import {
+  type AccessLog,
+  type ConnectionBounds,
+  ControlCalls,
+  type ControlGuard,
+  drainWithin,
+  keepSecure,
+  listenOn,
+  type RunningServer,
+  readSecureOptions,
+  type SecureOptions,
+  type ServerIdentity,
+  type TlsFiles,
+} from '@tutti/serving'
+import type { TraceSettings } from '@tutti/telemetry'
+import type { TensorMemory } from '@tutti/tensor'
+import { GrpcLog } from './call/log-events.ts'
+import { watchReads } from './call/read-watch.ts'
+import type { Pool } from './call/server-call.ts'
+import { watchWrites } from './call/write-watch.ts'
+import { CONNECTION_LIFE, type ConnectionLife } from './connections/connection-life.ts'
+import { Connections } from './connections/connections.ts'
+import { MAX_HEADER_BYTES } from './connections/grpc-caller.ts'
+import { ServerCalls, type ServerCallsOptions } from './connections/server-calls.ts'
+import { type CompressionLevel, compressAnswers } from './methods/compressed-answers.ts'
+import { HealthWatches } from './methods/health-watch.ts'
+import { serveInfer } from './methods/infer-call.ts'
+import { InferStreamCall } from './methods/infer-stream.ts'
+import { type Handler, type Method, toMethods } from './methods/method.ts'
+import { healthHandlers, modelHandlers, serverHandlers } from './methods/model-handlers.ts'
+import { reflectionMethods } from './methods/reflection.ts'
+import { regionHandlers } from './methods/region-handlers.ts'
+import { repositoryHandlers } from './methods/repository-handlers.ts'
+import { settingsHandlers } from './methods/settings-handlers.ts'
+
+const MEBIBYTE = 1024 * 1024
+
+/** Bounds of the gRPC server, in the unit of the name. */
+export interface GrpcServerBounds
+  extends ConnectionBounds,
+    ConnectionLife,
+    Pick<ServerCallsOptions, 'maxMessageBytes'> {
+  /** HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. */
+  readonly windowBytes: number
+  /** Clients wait with further calls on a connection. */
+  readonly maxConcurrentStreamsPerConnection: number
+  /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
+  readonly writeTimeoutMs: number
+  /** A call whose client sends nothing of a request that it owes is ended; so is one that takes `requestTimeoutMs` for it. */
+  readonly readTimeoutMs: number
+  readonly requestTimeoutMs: number
+}
+
+export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
+  ...CONNECTION_LIFE,
+  maxMessageBytes: 256 * MEBIBYTE,
+  windowBytes: MEBIBYTE,
+  maxConnections: 1024,
+  maxConnectionsPerAddress: 0,
+  maxConcurrentStreamsPerConnection: 1024,
+  writeTimeoutMs: 300_000,
+  readTimeoutMs: 30_000,
+  requestTimeoutMs: 300_000,
+}
+
+export interface GrpcServerOptions
+  extends Partial<GrpcServerBounds>,
+    Omit<ServerCallsOptions, 'log' | 'methods' | 'maxMessageBytes'> {
+  /** An IP address or name to listen on. */
+  readonly address: string
+  /** 0 for any free port. */
+  readonly port: number
+  /** Absent: HTTP/2 without TLS. */
+  readonly tls?: TlsFiles | undefined
+  /** What clients may read and change of the log; nothing if absent. */
+  readonly logSettings?: LogSettings | undefined
+  /** What of requests is traced into files; not offered if absent. */
+  readonly traceSettings?: TraceSettings | undefined
+  readonly identity: ServerIdentity
+  /** Of large tensors of requests; ordinary memory if absent. */
+  readonly memory?: TensorMemory | undefined
+  /** Of inference answers; none if absent. */
+  readonly compressionLevel?: CompressionLevel
+  /** Offer `Watch` of the health service; no if absent. */
+  readonly hasHealthWatch?: boolean
+  /** Tell clients the services and their messages; no if absent. */
+  readonly hasReflection?: boolean
+  /** Who may load and unload models; everybody if absent. */
+  readonly guardControl?: ControlGuard | undefined
+  /** Notes who changes the server; nobody does if absent. */
+  readonly accessLog?: AccessLog | undefined
+  readonly clock: Clock
+  readonly log: Logger
+  /** For tests: other methods than those of the v2 protocol. */
+  readonly methods?: readonly Method[]
+}
+
+/**
+ * What a connection may cost. Streams may be opened and given up: deadlines that run out together reset all streams at once, and calls
+ * that follow at once may be refused. Connections from outside are those of a proxy: if one client could end them, it would end the
+ * calls of the others.
+ */
+function toHttp2Bounds(o: GrpcServerBounds & Pick<GrpcServerOptions, 'select'>): Http2Bounds {
+  const streams = Math.max(LEAST_RESETS, o.maxConcurrentStreamsPerConnection)
+  const clients = o.select === undefined ? 1 : 10
+  return {
+    windowBytes: o.windowBytes,
+    maxConcurrentStreams: o.maxConcurrentStreamsPerConnection,
+    maxHeaderListBytes: MAX_HEADER_BYTES,
+    resetBurst: 4 * clients * streams,
+    resetsPerSecond: clients * streams,
+  }
+}
+
+/** Each second, on a connection of few streams. One reset costs about 10 us. */
+const LEAST_RESETS = 1024
+
+/**
+ * Starts the gRPC server: the v2 service and the health service over one backend.
+ *
+ * @throws ServeError SETTING_INVALID for an address that cannot be listened on, FLAG_INVALID for files of TLS that do not fit.
+ */
+export async function startGrpcServer(options: GrpcServerOptions): Promise<RunningServer> {
+  const o = { ...GRPC_SERVER_DEFAULTS, ...options }
+  const log = new GrpcLog(o.log)
+  const calls = new ServerCalls({ ...o, methods: o.methods ?? servedMethods(o), log })
+  const secure = readSecureOptions(o.tls, o.clock)
+  const server = createSocketServer(secure)
+  const connections = new Connections(server, { ...o, calls, log, http2: toHttp2Bounds(o) })
+  const onError = (error: Error): void => log.listenerFailed(error)
+  const port = await listenOn(server, { address: o.address, port: o.port, onError })
+  log.listening(o.address, port)
+  const { clock } = o
+  const endTls = keepSecure(server, { ...o, secure })
+  const endWriteWatch = watchWrites({ clock, timeoutMs: o.writeTimeoutMs, calls, log })
+  const times = { silenceMs: o.readTimeoutMs, requestMs: o.requestTimeoutMs }
+  const endReadWatch = watchReads({ clock, ...times, calls })
+  const stopAccepting = (): Promise<unknown> => {
+    calls.stop()
+    const stopped = connections.stopAccepting()
+    endTls()
+    return stopped
+  }
+  return {
+    port,
+    stopAccepting: () => void stopAccepting(),
+    drain: ({ timeoutMs }) =>
+      drainWithin(timeoutMs, toInFlight(calls, stopAccepting(), log), clock),
+    close: async () => {
+      const closed = connections.close()
+      endTls()
+      await closed
+      endWriteWatch()
+      endReadWatch()
+    },
+  }
+}
+
+function createSocketServer(secure: SecureOptions | undefined): Server {
+  if (secure === undefined) return createServer({ noDelay: true })
+  return createTlsServer({ ...secure.options, noDelay: true, ALPNProtocols: ['h2'] })
+}
+
+/** @param stopped - resolves when no more calls can come. */
+function toInFlight(calls: ServerCalls, stopped: Promise<unknown>, log: GrpcLog) {
+  return {
+    whenIdle: async (callback: () => void) => {
+      await stopped
+      calls.whenIdle(callback)
+    },
+    failAll: () => {
+      const left = [...calls]
+      log.drainTimedOut(left.length)
+      const text = 'Server is stopping, the request was not answered in time'
+      for (const call of left) call.fail(new ServeError('SERVER_STOPPING', text))
+    },
+  }
+}
+
+function servedMethods(o: GrpcServerOptions): readonly Method[] {
+  const { inference, health } = inferenceServices()
+  const { ModelInfer, ModelStreamInfer, RepositoryModelLoad, ServerLive, ServerReady } = inference
+  const control = new ControlCalls(o)
+  const compressed = (serve: Handler) => compressAnswers(serve, o.compressionLevel ?? 'none')
+  const handlers = {
+    ModelInfer: compressed(serveInfer),
+    ModelStreamInfer: compressed((call) => new InferStreamCall({ call, clock: o.clock }).start()),
+    ...serverHandlers(o.identity),
+    ...modelHandlers(),
+    ...repositoryHandlers(control),
+    ...settingsHandlers({ control, ...o }),
+    ...regionHandlers(control),
+  }
+  const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])
+  const free = new Set([ServerLive?.path, ServerReady?.path])
+  const poolOf = (path: string): Pool =>
+    admitted.has(path) ? 'admission' : free.has(path) ? 'none' : 'control'
+  const watches = o.hasHealthWatch === true ? new HealthWatches(o.clock) : undefined
+  const tensors = new Set([ModelInfer.path, ModelStreamInfer.path])
+  const inferenceMethods = toMethods(inference, handlers, poolOf).map((method) =>
+    tensors.has(method.definition.path) ? { ...method, memory: o.memory } : method,
+  )
+  return [
+    ...inferenceMethods,
+    ...toMethods(health, healthHandlers(watches), () => 'none'),
+    ...(o.hasReflection === true ? reflectionMethods() : []),
+  ]
+}

@@ -1,0 +1,7 @@
+export { MAX_HEADER_BYTES } from './connections/grpc-caller.ts'
+export { parseGrpcTimeout } from './connections/grpc-timeout.ts'
+export { CONTROL_BOUNDS } from './connections/server-calls.ts'
+export { MAX_WAITING } from './connections/waiting-calls.ts'
+export { GRPC_FLAGS, toGrpcOptions } from './grpc-flags.ts'
+export { GRPC_SERVER_DEFAULTS, startGrpcServer } from './grpc-server.ts'
+export { compressAnswers } from './methods/compressed-answers.ts'

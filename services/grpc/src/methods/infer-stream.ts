@@ -1,0 +1,284 @@
+import { type Clock, isTimeOver, openCallScope } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  decodeInferRequest,
+  encodeStreamResponseFrame,
+  type InferRequestMessage,
+  type InferResponseParts,
+  NO_PARAMETERS,
+  type StreamResponseParts,
+} from '@tutti/protocol'
+import { isRefusedBeforeWork, onlyResponse } from '@tutti/serving'
+import type { Parameters, StepResponse } from '@tutti/tensor'
+import type { ApartTensors } from '../call/apart-tensors.ts'
+import type { MessageReceiver } from '../call/message-reader.ts'
+import type { ServerCall } from '../call/server-call.ts'
+import { type PreparedInfer, prepareInfer, toAnswer } from './infer-call.ts'
+import { requireLive } from './method.ts'
+import { SentResponses } from './sent-responses.ts'
+
+/** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
+const MAX_OUTSTANDING = 64
+
+/**
+ * Bytes that count for a request until it is answered: its message, the objects made of it, and its typed contents once they are
+ * raw.
+ */
+interface Held {
+  bytes: number
+  /** Its large tensors. */
+  readonly apart: ApartTensors | undefined
+}
+
+export interface InferStreamOptions {
+  readonly call: ServerCall
+  readonly clock: Clock
+}
+
+/**
+ * One ModelStreamInfer. Requests are worked on at the same time; models that give one response are answered in the order
+ * of the requests, decoupled models as their responses come (triton-semantics 4.8).
+ */
+export class InferStreamCall implements MessageReceiver {
+  readonly #o: InferStreamOptions
+  readonly #sent: SentResponses
+  /** `triton_grpc_error`: the first error of a model ends the stream instead of standing in it. */
+  readonly #isGrpcError: boolean
+  /** Resolves when every ordered request so far is answered. */
+  #turn: Promise<void> = Promise.resolve()
+  /** Begin the work on requests that were read. */
+  readonly #received: (() => void)[] = []
+  #isCopying = false
+  #outstanding = 0
+  #isEnded = false
+  #isStopping = false
+
+  constructor(o: InferStreamOptions) {
+    this.#o = o
+    this.#sent = new SentResponses(o.call)
+    this.#isGrpcError = o.call.headers['triton_grpc_error'] === 'true'
+  }
+
+  /** Begins to read requests. */
+  start(): void {
+    const { call } = this.#o
+    call.mayIdle = true
+    call.splitTicket()
+    call.whenStopping(() => {
+      this.#isStopping = true
+      call.pause(this)
+      this.#finishIfDone()
+    })
+    call.read(this)
+  }
+
+  end(surplusBytes: number): void {
+    if (surplusBytes > 0) {
+      const text = `stream has ${surplusBytes} bytes after its last message, want none`
+      throw new ServeError('MALFORMED_MESSAGE', text)
+    }
+    this.#isEnded = true
+    this.#finishIfDone()
+  }
+
+  /**
+   * Without a message there is no id to answer to, so bytes that are none fail the stream as a whole; so does a caller without
+   * access.
+   */
+  receive(bytes: Buffer): void {
+    this.#o.call.backend.checkCaller?.()
+    const apart = this.#o.call.reader?.apart
+    const message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
+    const { madeBytes } = message
+    this.#o.call.charge(madeBytes)
+    this.#outstanding += 1
+    if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
+    const messageBytes = bytes.byteLength + (apart?.byteLength ?? 0)
+    this.#o.call.reading.move(messageBytes, this.#o.call.ticket)
+    const held = { bytes: messageBytes + madeBytes, apart }
+    this.#received.push(() => void this.#work(message, held))
+    this.#begin()
+  }
+
+  /** Models get requests in their order, also if inputs of one are copied for a while. */
+  #begin(): void {
+    while (!this.#isCopying) {
+      const work = this.#received.shift()
+      if (work === undefined) return
+      work()
+    }
+  }
+
+  /** Holds further requests up until the model has this one. */
+  async #awaitBegin({ placed }: PreparedInfer): Promise<void> {
+    if (placed?.begun === undefined) return
+    this.#isCopying = true
+    await placed.begun
+    this.#isCopying = false
+    this.#begin()
+  }
+
+  async #work(message: InferRequestMessage, held: Held): Promise<void> {
+    const { call } = this.#o
+    try {
+      if (!call.isOver) await this.#answer(message, held)
+    } catch (error) {
+      call.fail(ServeError.from(error))
+    }
+    held.apart?.end()
+    call.release(held.bytes)
+    this.#outstanding -= 1
+    // A stream may wait for its next request without limit: it holds no place meanwhile.
+    if (this.#outstanding === 0) call.ticket.leave()
+    if (!this.#isStopping) call.resume()
+    this.#finishIfDone()
+  }
+
+  #finishIfDone(): void {
+    const { call } = this.#o
+    if (this.#outstanding > 0 || call.isOver) return
+    if (this.#isEnded) call.end()
+    else if (this.#isStopping) {
+      call.fail(
+        new ServeError(
+          'SERVER_STOPPING',
+          'GRPC server is shutting down and has stopped accepting new requests.',
+        ),
+      )
+    }
+  }
+
+  /** Never rejects for an error of the request itself: that is an answer. */
+  #answer(message: InferRequestMessage, held: Held): Promise<void> {
+    const prepared = this.#prepare(message, held)
+    const isDecoupled = !(prepared instanceof ServeError) && prepared.model.isDecoupled
+    const answer = isDecoupled
+      ? this.#stream(message, prepared)
+      : this.#one(message, prepared, this.#turn)
+    if (!isDecoupled) this.#turn = answer
+    if (!(prepared instanceof ServeError)) void this.#awaitBegin(prepared)
+    return answer
+  }
+
+  #prepare(message: InferRequestMessage, held: Held): PreparedInfer | ServeError {
+    try {
+      const { call } = this.#o
+      requireLive(call.backend)
+      call.ticket.enter()
+      const found = call.backend.resolve(message.modelName, message.modelVersion)
+      const model = held.apart?.lendTo(found) ?? found
+      const { maxMessageBytes, backend } = call
+      const charge = (bytes: number): void => {
+        call.charge(bytes)
+        held.bytes += bytes
+      }
+      return prepareInfer(message, model, { maxMessageBytes, backend, charge })
+    } catch (error) {
+      return ServeError.from(error)
+    }
+  }
+
+  async #one(
+    message: InferRequestMessage,
+    prepared: PreparedInfer | ServeError,
+    turn: Promise<void>,
+  ): Promise<void> {
+    // What waits for its turn is counted, so it is encoded by now and nothing else of it is kept.
+    const answer = prepared instanceof ServeError ? prepared : await this.#encodeOnly(prepared)
+    await turn
+    if (answer instanceof ServeError) await this.#sendError(message, answer)
+    else {
+      this.#sent.send(answer)
+      await this.#sent.ready()
+    }
+  }
+
+  /** Executes a request for its only response. A function of its own: one that waits on would keep the tensors. */
+  async #encodeOnly(prepared: PreparedInfer): Promise<Buffer | ServeError> {
+    try {
+      const { model, request } = prepared
+      return await onlyResponse(model, request, this.#o.call.context, (response) =>
+        this.#encode({ errorMessage: '', response: toFinalAnswer(response, prepared, true) }),
+      )
+    } catch (error) {
+      return ServeError.from(error)
+    }
+  }
+
+  /** Executes a request of a decoupled model; its responses go out as they come, and no faster than the client takes them. */
+  #stream(message: InferRequestMessage, prepared: PreparedInfer): Promise<void> {
+    const { call, clock } = this.#o
+    const scope = openCallScope({ clock, parent: call.context.signal })
+    const context = { ...call.context, signal: scope.context.signal }
+    return new Promise<void>((resolve) => {
+      let isOver = false
+      const end = (last: Promise<void> | undefined): void => {
+        isOver = true
+        resolve(last)
+      }
+      const fail = (error: ServeError): void => {
+        if (!isOver) end(this.#sendError(message, error))
+      }
+      const send = (response: StepResponse): void => {
+        if (isOver) return
+        try {
+          this.#sendResponse(response, prepared)
+        } catch (error) {
+          const refusal = ServeError.from(error)
+          fail(refusal)
+          // The model may have no end of its own: it hears that nobody reads on.
+          return scope.cancel(refusal)
+        }
+        if (response.final) end(this.#sent.ready())
+      }
+      const ready = () => (isOver ? undefined : this.#sent.ready())
+      prepared.model.execute(prepared.request, { send, fail, ready }, context)
+    }).finally(() => scope.close())
+  }
+
+  /** @throws ServeError OVERLOADED */
+  #sendResponse(response: StepResponse, prepared: PreparedInfer): void {
+    const isEmpty = response.final && response.outputs.length === 0
+    if (isEmpty && !prepared.isEmptyFinalWanted) return
+    const answer = toFinalAnswer(response, prepared, response.final)
+    this.#sent.send(this.#encode({ errorMessage: '', response: answer }))
+  }
+
+  async #sendError(message: InferRequestMessage, error: ServeError): Promise<void> {
+    const { call, clock } = this.#o
+    call.logFailure(error, message.id)
+    const isModelError = !isRefusedBeforeWork(error)
+    // The model's timer may fire before the call's. The time is over for the stream as a whole, not for this request alone.
+    const isLate = error.reason === 'DEADLINE_EXCEEDED' && isTimeOver(call.context, clock)
+    if (isLate || (this.#isGrpcError && isModelError)) return call.fail(error)
+    const response = {
+      modelName: isModelError ? message.modelName : '',
+      modelVersion: isModelError ? message.modelVersion : '',
+      id: message.id,
+      parameters: isModelError ? finalFlag(NO_PARAMETERS, true) : NO_PARAMETERS,
+      outputs: [],
+    }
+    this.#sent.send(this.#encode({ errorMessage: error.message, response }))
+    await this.#sent.ready()
+  }
+
+  /** The message, counted until it is sent. @throws ServeError OVERLOADED */
+  #encode(message: StreamResponseParts): Buffer {
+    const frame = encodeStreamResponseFrame(message)
+    this.#o.call.charge(frame.byteLength)
+    return frame
+  }
+}
+
+function finalFlag(parameters: Parameters, isFinal: boolean): Parameters {
+  return new Map([...parameters, ['triton_final_response', { kind: 'bool', value: isFinal }]])
+}
+
+function toFinalAnswer(
+  response: StepResponse,
+  prepared: PreparedInfer,
+  isFinal: boolean,
+): InferResponseParts {
+  const answer = toAnswer(response, prepared)
+  return { ...answer, parameters: finalFlag(answer.parameters, isFinal) }
+}

@@ -1,0 +1,104 @@
+import { ServeError } from '@tutti/errors'
+import { checkFieldCount } from '@tutti/protocol'
+import type { InferenceBackend } from '@tutti/serving'
+import type { TensorMemory } from '@tutti/tensor'
+import { FRAME_HEADER_BYTES } from '../call/message-reader.ts'
+import type { Pool, ServerCall } from '../call/server-call.ts'
+
+/** What a service definition of grpc-js says of a method, as far as a server needs it. */
+export interface MethodDefinition {
+  readonly path: string
+  requestDeserialize(bytes: Buffer): object
+  responseSerialize(response: object): Buffer
+}
+
+/** What a server does with a call. */
+export type Handler = (call: ServerCall, definition: MethodDefinition) => void
+
+/** A method that is served. */
+export interface Method {
+  readonly definition: MethodDefinition
+  readonly pool: Pool
+  /** Of the large tensors of its requests, if they are inference requests. */
+  readonly memory?: TensorMemory | undefined
+  readonly serve: Handler
+}
+
+/** The methods of a service that have a handler. @param poolOf - by path. */
+export function toMethods(
+  service: Readonly<Record<string, MethodDefinition>>,
+  handlers: Readonly<Record<string, Handler>>,
+  poolOf: (path: string) => Pool,
+): Method[] {
+  return Object.entries(service).flatMap(([name, definition]) => {
+    const serve = handlers[name]
+    return serve === undefined ? [] : [{ definition, serve, pool: poolOf(definition.path) }]
+  })
+}
+
+/** A method from message to message. The definition makes the requests; each handler says which type they have. */
+interface UnaryMethod {
+  answer(request: object, call: ServerCall): object | Promise<object>
+}
+
+/** Makes a handler of a function from message to message: its result or its error is the one answer of the call. */
+export function unary(answer: UnaryMethod['answer']): Handler {
+  const run = async (call: ServerCall, definition: MethodDefinition, bytes: Buffer) => {
+    try {
+      const response = await answer(deserialize(definition, bytes), call)
+      call.end([toFrame(definition.responseSerialize(response))])
+    } catch (error) {
+      call.refuse(ServeError.from(error))
+    }
+  }
+  return (call, definition) => call.readOne((bytes) => void run(call, definition, bytes))
+}
+
+/**
+ * Makes a handler for calls whose message says nothing that matters: they are answered when their headers are there, and
+ * nothing more of them is read. So no client can keep others from an answer, whatever it begins.
+ */
+export function atOnce(answer: (call: ServerCall) => object): Handler {
+  return (call, definition) => {
+    const run = (): void => {
+      try {
+        call.end([toFrame(definition.responseSerialize(answer(call)))])
+      } catch (error) {
+        call.refuse(ServeError.from(error))
+      }
+    }
+    // A client's end of the stream that comes with the headers is read before, so that it gets no reset.
+    queueMicrotask(run)
+  }
+}
+
+/** The error for a path that is no method of the server. */
+export function unknownMethod(path: string | undefined): ServeError {
+  return new ServeError('UNSUPPORTED', `The server does not implement the method ${path}`)
+}
+
+/** @throws ServeError SERVER_NOT_READY while the process shuts down. */
+export function requireLive(backend: InferenceBackend): void {
+  if (!backend.isLive()) throw new ServeError('SERVER_NOT_READY', 'Server not ready')
+}
+
+/** Puts the header of a frame before a message. Copies. */
+export function toFrame(message: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + message.byteLength)
+  frame[0] = 0
+  frame.writeUInt32BE(message.byteLength, 1)
+  frame.set(message, FRAME_HEADER_BYTES)
+  return frame
+}
+
+/** @throws ServeError MALFORMED_MESSAGE, MESSAGE_TOO_LARGE for more fields than such messages have. */
+export function deserialize(definition: MethodDefinition, bytes: Buffer): object {
+  checkFieldCount(bytes)
+  try {
+    return definition.requestDeserialize(bytes)
+  } catch (error) {
+    throw new ServeError('MALFORMED_MESSAGE', `malformed message: ${String(error)}`, {
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,1 @@
+export { inferObject, openTestServer, type TestServer } from './test-server.ts'

@@ -1,0 +1,5 @@
+export { CACHE_FLAGS, openCache } from './cache-flags.ts'
+export { isKeyedByTurns } from './cache-key.ts'
+export { LocalCache } from './local-cache.ts'
+export { executeCached } from './model-cache.ts'
+export type { ResponseCache } from './response-cache.ts'

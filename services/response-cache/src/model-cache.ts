@@ -1,0 +1,126 @@
+import { type Clock, raceSignal } from '@tutti/chassis'
+import { type CancelSignal, ServeError } from '@tutti/errors'
+import type { CacheStatistics } from '@tutti/telemetry'
+import {
+  type Executed,
+  type InferRequest,
+  NO_TIMES,
+  type ResponseSink,
+  type StepResponse,
+  type StepTimes,
+} from '@tutti/tensor'
+import { cacheKey, cacheKeyByTurns, isKeyedByTurns } from './cache-key.ts'
+import type { CachedResponse, ResponseCache } from './response-cache.ts'
+
+/** A request that a cache may answer. */
+export interface CachedCall {
+  readonly cache: ResponseCache
+  /** Names the loaded model or ensemble: each model, version and load has another identity. */
+  readonly identity: string
+  readonly request: InferRequest
+  /** Names of all outputs: those of a request that names none. */
+  readonly outputs: readonly string[]
+  readonly sink: ResponseSink
+  readonly statistics: CacheStatistics | undefined
+  readonly clock: Pick<Clock, 'now'>
+  /** Ends the wait for a cache elsewhere; the request is executed then, which refuses it. */
+  readonly signal: CancelSignal
+  /** Executes the request; what it throws the sink gets. */
+  readonly execute: (sink: ResponseSink) => void
+  /** False for a response that others must not get; always true if absent. */
+  readonly mayKeep?: () => boolean
+}
+
+/**
+ * Answers a request from the cache, or executes it and keeps the response. Errors are not kept, and nothing of several
+ * responses. Never throws.
+ *
+ * @returns where the cache is elsewhere or the request is large, a promise that resolves once the request is answered or given to
+ * `execute`.
+ */
+export function executeCached(call: CachedCall): Promise<void> | undefined {
+  const startedAt = call.clock.now()
+  if (isKeyedByTurns(call.request)) return executeLarge(call, startedAt)
+  return answerOrExecute(call, cacheKey(call), startedAt)
+}
+
+/** The tensors stay as they are until the request is given on, whatever its caller does meanwhile. */
+async function executeLarge(call: CachedCall, startedAt: number): Promise<void> {
+  const giveBack = call.request.retain?.()
+  try {
+    const key = await cacheKeyByTurns(call, call.signal)
+    if (key === undefined) call.execute(call.sink)
+    else await answerOrExecute(call, key, startedAt)
+  } catch (error) {
+    call.sink.fail(ServeError.from(error), 'no')
+  } finally {
+    giveBack?.()
+  }
+}
+
+function answerOrExecute(
+  call: CachedCall,
+  key: string,
+  startedAt: number,
+): Promise<void> | undefined {
+  const found = call.cache.lookup(key)
+  const proceed = (response: CachedResponse | undefined): void => {
+    const lookupNs = sinceNs(call, startedAt)
+    if (response === undefined) return miss(call, key, lookupNs)
+    call.statistics?.recordHit({ requestNs: lookupNs, lookupNs })
+    call.sink.send({ ...response, index: 0, final: true, times: NO_TIMES })
+  }
+  if (found instanceof Promise) {
+    // It rejects only if the signal aborts.
+    return raceSignal(found, call.signal)
+      .catch(() => undefined)
+      .then(proceed)
+  }
+  proceed(found)
+  return undefined
+}
+
+function miss(call: CachedCall, key: string, lookupNs: number): void {
+  try {
+    call.execute(new KeepingSink(call, key, lookupNs))
+  } catch (error) {
+    call.sink.fail(ServeError.from(error), 'no')
+  }
+}
+
+/** Passes responses on, and keeps the one of a request that has only one. */
+class KeepingSink implements ResponseSink {
+  readonly #call: CachedCall
+  readonly #key: string
+  readonly #lookupNs: number
+
+  constructor(call: CachedCall, key: string, lookupNs: number) {
+    this.#call = call
+    this.#key = key
+    this.#lookupNs = lookupNs
+  }
+
+  send(response: StepResponse): void {
+    if (response.final && response.index === 0) this.#keep(response)
+    this.#call.sink.send(response)
+  }
+
+  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
+    this.#call.sink.fail(error, executed, times)
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#call.sink.ready?.()
+  }
+
+  #keep({ outputs, parameters }: StepResponse): void {
+    const { cache, statistics, mayKeep } = this.#call
+    const startedAt = this.#call.clock.now()
+    if (mayKeep?.() !== false) cache.insert(this.#key, { outputs, parameters })
+    statistics?.recordMiss(this.#lookupNs + sinceNs(this.#call, startedAt))
+  }
+}
+
+function sinceNs({ clock }: Pick<CachedCall, 'clock'>, startedAt: number): number {
+  return (clock.now() - startedAt) * 1e6
+}

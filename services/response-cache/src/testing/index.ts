@@ -1,0 +1,1 @@
+export { SharedCache } from './shared-cache.ts'

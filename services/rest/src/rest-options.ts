@@ -1,0 +1,108 @@
+import {
+  type Clock,
+  type Logger,
+  type LogSettings,
+  silentLogger,
+  systemClock,
+} from '@tutti/chassis'
+import {
+  type AccessLog,
+  Admission,
+  type BackendSelector,
+  type ConnectionBounds,
+  ControlCalls,
+  type ControlGuard,
+  type InferenceBackend,
+  SERVER_IDENTITY,
+  type ServerIdentity,
+  type TlsFiles,
+} from '@tutti/serving'
+import type { TraceSettings } from '@tutti/telemetry'
+import { JSON_DEFAULTS, type JsonBounds, JsonThread } from './bodies/json-thread.ts'
+import type { RestRoute } from './call/rest-route.ts'
+
+/** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
+export interface RestServerOptions extends Partial<RestBounds> {
+  readonly backend: InferenceBackend
+  /** Absent: every call reaches `backend`. */
+  readonly select?: BackendSelector
+  /** IP address or host name to listen on. */
+  readonly address: string
+  /** 0 for any free port. Triton's default is 8000. */
+  readonly port: number
+  /** Who may load and unload models; everybody if absent. */
+  readonly guardControl?: ControlGuard
+  /** Notes who changes the server; nobody does if absent. */
+  readonly accessLog?: AccessLog | undefined
+  /** What clients may read and change of the log; nothing if absent. */
+  readonly logSettings?: LogSettings | undefined
+  /** What of requests is traced into files; not offered if absent. */
+  readonly traceSettings?: TraceSettings | undefined
+  /** Absent: HTTP without TLS. */
+  readonly tls?: TlsFiles | undefined
+  /** What it serves in place of the v2 HTTP API. */
+  readonly routes?: readonly RestRoute[] | undefined
+  /** Of every answer. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** What `GET /v2` answers. */
+  readonly identity?: ServerIdentity
+  /** Shared by all servers of the process; one of its own if absent. */
+  readonly admission?: Admission
+  /** Shared by all servers of the process; one of its own if absent. */
+  readonly json?: JsonThread
+  readonly clock?: Clock
+  readonly log?: Logger
+}
+
+/** The bounds of one REST server, all of them settings of the executables. */
+export interface RestBounds extends ConnectionBounds, JsonBounds {
+  /** Of one body, after decompression. */
+  readonly maxInputBytes: number
+  /** From the first byte of a request to the last of its headers; checked every 5 s at least. */
+  readonly headersTimeoutMs: number
+  /** From the first byte of a request to its last; checked as often. At least `headersTimeoutMs`: Node swaps the two otherwise. */
+  readonly requestTimeoutMs: number
+  /** An idle connection is closed after this. */
+  readonly keepAliveMs: number
+  /** From the first byte of an answer to its last: a client that does not read holds its tensors. */
+  readonly writeTimeoutMs: number
+}
+
+export const REST_DEFAULTS: RestBounds = {
+  /** Triton's --http-max-input-size. */
+  maxInputBytes: 64 * 1024 * 1024,
+  maxConnections: 1024,
+  maxConnectionsPerAddress: 0,
+  headersTimeoutMs: 30_000,
+  requestTimeoutMs: 300_000,
+  keepAliveMs: 75_000,
+  writeTimeoutMs: 300_000,
+  ...JSON_DEFAULTS,
+}
+
+/** Options with every default filled in. */
+export interface CompiledRestOptions extends Required<RestServerOptions> {
+  readonly control: ControlCalls
+}
+
+export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
+  const { clock = systemClock } = o
+  return {
+    identity: SERVER_IDENTITY,
+    guardControl: () => {},
+    accessLog: undefined,
+    control: new ControlCalls(o),
+    admission: o.admission ?? new Admission(),
+    clock,
+    json: o.json ?? new JsonThread({ ...JSON_DEFAULTS, ...o, clock }),
+    log: silentLogger,
+    select: () => o.backend,
+    tls: undefined,
+    routes: undefined,
+    headers: {},
+    logSettings: undefined,
+    traceSettings: undefined,
+    ...REST_DEFAULTS,
+    ...o,
+  }
+}

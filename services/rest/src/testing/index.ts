@@ -1,0 +1,2 @@
+export { openRaw } from './raw-http.ts'
+export { createRestBackend, type RestBackend, response } from './rest-backend.ts'

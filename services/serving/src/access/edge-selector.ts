@@ -1,0 +1,208 @@
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { STEPS_HEADER } from '@tutti/protocol'
+import type { Caller } from '../backend/caller.ts'
+import type { BackendSelector, InferenceBackend } from '../backend/inference-backend.ts'
+import { AccessBackend } from './access-backend.ts'
+import type { AccessCounts, AccessLog } from './access-log.ts'
+import { denied, followGrants } from './access-selector.ts'
+import { Credentials, type Grant, type Proof, type ServiceAccount } from './credentials.ts'
+import { type Quota, QuotaMeters } from './quota-meter.ts'
+import { ServiceAccountTokens, type TokenIssuer } from './service-account-tokens.ts'
+
+/** Models that hosts lead to. Several routes may name one host. */
+export interface EdgeRoute {
+  /** Lower case, without a port; `*.` at the beginning stands for one label or more. */
+  readonly hosts: readonly string[]
+  readonly models: readonly string[]
+  /** SHA-256 of a bearer token that lets requests in, in hex. Absent, like `identities`: none is wanted. */
+  readonly tokenSha256?: string | undefined
+  /** Who is let in. */
+  readonly identities?: readonly EdgeIdentity[] | undefined
+}
+
+/** Somebody whom a route lets in. */
+export interface EdgeIdentity {
+  readonly name: string
+  /** One of the two. */
+  readonly tokenSha256?: string | undefined
+  readonly serviceAccount?: ServiceAccount | undefined
+  readonly quota?: Quota | undefined
+}
+
+/** All that is reached from outside. */
+export interface EdgeAccess {
+  readonly routes: readonly EdgeRoute[]
+  /** Of ServiceAccount tokens; absent: none is accepted. */
+  readonly issuer?: TokenIssuer | undefined
+}
+
+export interface EdgeRulesOptions {
+  /** As it is now; the same object as long as nothing has changed. */
+  readonly access: () => EdgeAccess
+  readonly counts: AccessCounts
+  readonly clock: Clock
+}
+
+/** What a host leads to. */
+interface HostRules {
+  /** What callers reach who prove nothing. */
+  readonly open: readonly Grant[]
+  readonly credentials: Credentials
+  readonly models: ReadonlySet<string>
+}
+
+const LONGEST_HOST = 253
+/** The identity of those who bring the one token of a route. */
+const TOKEN_IDENTITY = 'token'
+
+/** What hosts lead to, and who may call it. One for all listeners, so that an identity has one quota. */
+export class EdgeRules {
+  readonly #o: EdgeRulesOptions
+  readonly #meters: QuotaMeters
+  #compiled: EdgeAccess | undefined
+  #hosts: ReadonlyMap<string, HostRules> = new Map()
+
+  constructor(o: EdgeRulesOptions) {
+    this.#o = o
+    this.#meters = new QuotaMeters(o.clock)
+    this.#compile()
+  }
+
+  /** An exact name goes before a wildcard, a longer wildcard before a shorter one. */
+  find(host: string): HostRules | undefined {
+    this.#compile()
+    const exact = this.#hosts.get(host)
+    if (exact !== undefined) return exact
+    for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
+      const rules = this.#hosts.get(`*${host.slice(dot)}`)
+      if (rules !== undefined) return rules
+    }
+    return undefined
+  }
+
+  #compile(): void {
+    const access = this.#o.access()
+    if (access === this.#compiled) return
+    this.#compiled = access
+    const { routes, issuer } = access
+    const identities = routes.flatMap((route) =>
+      identitiesOf(route).map((identity) => ({ route, identity })),
+    )
+    this.#meters.replace(
+      new Map(identities.map(({ route, identity }) => [meterKey(route, identity), identity.quota])),
+    )
+    const tokens = issuer && new ServiceAccountTokens(issuer, this.#o.clock)
+    const hosts = new Set(routes.flatMap((route) => route.hosts))
+    this.#hosts = new Map([...hosts].map((host) => [host, this.#toHost(host, routes, tokens)]))
+    this.#o.counts.follow(
+      'edge',
+      identities.map(({ identity }) => identity.name),
+    )
+  }
+
+  #toHost(
+    host: string,
+    routes: readonly EdgeRoute[],
+    tokens: ServiceAccountTokens | undefined,
+  ): HostRules {
+    const own = routes.filter((route) => route.hosts.includes(host))
+    return {
+      open: own.filter(isOpen).map(({ models }) => toGrant(models, undefined)),
+      credentials: new Credentials(
+        own.flatMap((route) => this.#toProofs(route)),
+        tokens,
+        this.#o.clock,
+      ),
+      models: new Set(own.flatMap((route) => route.models)),
+    }
+  }
+
+  #toProofs(route: EdgeRoute): readonly (readonly [Proof, Grant])[] {
+    return identitiesOf(route).flatMap((identity) => {
+      const { name, tokenSha256, serviceAccount } = identity
+      const grant = toGrant(route.models, name, this.#meters.get(meterKey(route, identity)))
+      return [
+        ...(tokenSha256 === undefined ? [] : [[{ tokenSha256 }, grant] as const]),
+        ...(serviceAccount === undefined ? [] : [[{ serviceAccount }, grant] as const]),
+      ]
+    })
+  }
+}
+
+/**
+ * Lets requests from outside reach what their host and their credentials lead to, and nothing else.
+ *
+ * @returns throws NOT_FOUND for a host that leads nowhere, and UNAUTHENTICATED where credentials are wanted that are not there.
+ */
+export function createEdgeSelector(o: {
+  readonly backend: InferenceBackend
+  readonly rules: EdgeRules
+  readonly log: AccessLog
+}): BackendSelector {
+  const { backend, rules, log } = o
+  return (caller) => {
+    if (caller.headers[STEPS_HEADER] !== undefined) {
+      const text = `header '${STEPS_HEADER}' is not taken from outside the cluster`
+      throw new ServeError('ACCESS_DENIED', text, { details: { field: STEPS_HEADER } })
+    }
+    const host = hostOf(caller)
+    const read = (): HostRules => {
+      const found = rules.find(host)
+      if (found !== undefined) return found
+      throw new ServeError('NOT_FOUND', `host '${host.slice(0, LONGEST_HOST)}' leads to no model`)
+    }
+    // A host without a lock looks at no credentials: they are for somebody else.
+    const grants = followGrants(read, ({ credentials, open }) =>
+      log.identify(caller, () => [
+        ...(credentials.isEmpty ? [] : credentials.find(caller)),
+        ...open,
+      ]),
+    )
+    const refuse = (name: string, identity: string | undefined): ServeError =>
+      read().models.has(name) ? locked(name, identity) : notFound(name)
+    return new AccessBackend({ backend, grants, caller, refuse, hasControl: false, log })
+  }
+}
+
+function isOpen({ tokenSha256, identities }: EdgeRoute): boolean {
+  return tokenSha256 === undefined && identities === undefined
+}
+
+function identitiesOf({ tokenSha256, identities = [] }: EdgeRoute): readonly EdgeIdentity[] {
+  return tokenSha256 === undefined
+    ? identities
+    : [...identities, { name: TOKEN_IDENTITY, tokenSha256 }]
+}
+
+function toGrant(
+  models: readonly string[],
+  identity: string | undefined,
+  meter?: Grant['meter'],
+): Grant {
+  return { identity, models: new Set(models), mayControl: false, meter }
+}
+
+/** Tells the identities of all routes apart. */
+function meterKey({ models }: EdgeRoute, { name }: EdgeIdentity): string {
+  return JSON.stringify([name, ...models])
+}
+
+/** The error for a model of the host that other callers reach. */
+function locked(name: string, identity: string | undefined): ServeError {
+  if (identity !== undefined) return denied(name, identity)
+  const text = `model '${name}' wants a bearer token, got none`
+  return new ServeError('UNAUTHENTICATED', text, { details: { model: name } })
+}
+
+function notFound(name: string): ServeError {
+  const text = `Request for unknown model: '${name}' is not found`
+  return new ServeError('MODEL_NOT_FOUND', text, { details: { model: name } })
+}
+
+/** The name that the client called, without a port. */
+function hostOf({ headers }: Caller): string {
+  const { [':authority']: authority, host } = headers
+  const written = String(authority ?? host ?? '').slice(0, 2 * LONGEST_HOST)
+  return written.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
+}

@@ -1,0 +1,19 @@
+import type { LoadParameters, ModelControl } from '../backend/inference-backend.ts'
+
+/** Notes what it was asked, and does what a test says. */
+export class RecordingControl implements ModelControl {
+  readonly loads: (readonly [string, LoadParameters])[] = []
+  readonly unloads: (readonly [string, boolean])[] = []
+  /** What loads and unloads wait for, or fail with. */
+  outcome: () => Promise<void> = async () => {}
+
+  load(name: string, parameters: LoadParameters): Promise<void> {
+    this.loads.push([name, parameters])
+    return this.outcome()
+  }
+
+  unload(name: string, o: { readonly unloadDependents: boolean }): Promise<void> {
+    this.unloads.push([name, o.unloadDependents])
+    return this.outcome()
+  }
+}

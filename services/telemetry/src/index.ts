@@ -1,0 +1,28 @@
+export { FIRST_RESPONSE_FAMILY, firstResponseBuckets } from './metrics/first-responses.ts'
+export { ServerMetrics } from './metrics/metrics.ts'
+export { METRICS_FLAGS, readMetricsFlags } from './metrics/metrics-flags.ts'
+export { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from './metrics/open-metrics.ts'
+export { formatMetrics, type MetricFamily, type MetricSeries } from './metrics-text.ts'
+export { CacheStatistics } from './statistics/cache-statistics.ts'
+export { toFailureReason } from './statistics/failure-reasons.ts'
+export { StatisticsRecorder } from './statistics/statistics.ts'
+export type { StepLabels, StepParts } from './statistics/step-measures.ts'
+export type { StepTotals } from './statistics/step-totals.ts'
+export { ChildTraces } from './trace/child-traces.ts'
+export { joinTraces } from './trace/join-traces.ts'
+export { ModelTrace, TraceBudget } from './trace/model-trace.ts'
+export {
+  readTraceChanges,
+  type WrittenTraceSettings,
+  writtenTraceSettings,
+} from './trace/read-trace-changes.ts'
+export { type CaptureState, RequestCaptures, type WantedRequest } from './trace/request-captures.ts'
+export { type RecordedSteps, type StepSpan, StepSpans, withoutInner } from './trace/step-spans.ts'
+export { TraceFile } from './trace/trace-file.ts'
+export {
+  readTraceFlags,
+  TRACE_FLAGS,
+  type TraceConfig,
+  withTraceFlags,
+} from './trace/trace-flags.ts'
+export { type TraceChanges, TraceSettings } from './trace/trace-settings.ts'

@@ -1,0 +1,171 @@
+import { systemClock, type TraceParent } from '@tutti/chassis'
+import type { ModelStatistics } from '@tutti/model-config'
+import type { ResponseSink } from '@tutti/tensor'
+import type { Exemplar } from '../metrics-text.ts'
+import type { CacheStatistics } from './cache-statistics.ts'
+import type { FailureReason } from './failure-reasons.ts'
+import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
+import { BUCKETS_S, type ObserveStep, type StepLabels } from './step-measures.ts'
+
+/**
+ * Counts what happens to one model version, with Triton's meaning: each successful request adds its batch size to
+ * `inferenceCount`, each execution adds one to `executionCount`. Recording costs additions only.
+ */
+export class StatisticsRecorder {
+  readonly name: string
+  readonly version: string
+  readonly #clock: { epochMs(): number }
+  readonly #recorded = {
+    lastInferenceMs: 0,
+    inferenceCount: 0,
+    executionCount: 0,
+    success: new DurationSum(),
+    fail: new DurationSum(),
+    queue: new DurationSum(),
+    compute: new ComputeSums(),
+    batches: new Map<number, ComputeSums>(),
+  }
+  readonly #failures = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 }
+  /** Requests that wait for their execution. */
+  pending = 0
+  /** Counts each success too, for summaries. */
+  observe: ((request: SuccessfulRequest) => void) | undefined
+  /** Of a model whose responses are cached. */
+  cache: CacheStatistics | undefined
+  /** Watches what a request is answered, for histograms. */
+  watch: ((sink: ResponseSink, trace?: TraceParent) => ResponseSink) | undefined
+
+  constructor(o: { name: string; version: string; clock?: { epochMs(): number } }) {
+    this.name = o.name
+    this.version = o.version
+    this.#clock = o.clock ?? systemClock
+  }
+
+  recordSuccess(request: SuccessfulRequest): void {
+    this.#recorded.lastInferenceMs = this.#clock.epochMs()
+    this.#recorded.inferenceCount += Math.max(1, request.batchSize)
+    this.#recorded.success.add(request.requestNs)
+    this.#recorded.queue.add(request.queueNs)
+    this.#recorded.compute.add(request)
+    this.observe?.(request)
+  }
+
+  recordExecution(execution: Execution): void {
+    this.#recorded.lastInferenceMs = this.#clock.epochMs()
+    this.#recorded.executionCount += 1
+    const size = Math.max(1, execution.batchSize)
+    const batch = this.#recorded.batches.get(size) ?? new ComputeSums()
+    this.#recorded.batches.set(size, batch)
+    batch.add(execution)
+  }
+
+  /** A failed ensemble request is recorded twice by the router, as in Triton (triton-semantics 9.6). */
+  recordFailure(failure: { readonly requestNs: number; readonly reason: FailureReason }): void {
+    this.#failures[failure.reason] += 1
+    this.#recorded.fail.add(failure.requestNs)
+  }
+
+  failures(reason: FailureReason): number {
+    return this.#failures[reason]
+  }
+
+  /** The statistics of this moment. */
+  snapshot(): ModelStatistics {
+    return toModelStatistics(this, this.#recorded)
+  }
+}
+
+/** A count and a sum of nanoseconds: exact for 104 days of busy time, to 16 digits after that. */
+class DurationSum {
+  count = 0
+  ns = 0
+
+  /** A clock that steps back must not take time away. */
+  add(ns: number): void {
+    this.count += 1
+    if (ns > 0) this.ns += Math.round(ns)
+  }
+}
+
+class ComputeSums {
+  readonly input = new DurationSum()
+  readonly infer = new DurationSum()
+  readonly output = new DurationSum()
+
+  add(times: Omit<Execution, 'batchSize'>): void {
+    this.input.add(times.computeInputNs)
+    this.infer.add(times.computeInferNs)
+    this.output.add(times.computeOutputNs)
+  }
+}
+
+interface Step {
+  readonly labels: StepLabels
+  readonly parts: Readonly<Record<'queue' | 'transfer' | 'compute', Histogram>>
+}
+
+/**
+ * The histograms of `tutti_step_{queue,transfer,compute}_seconds`, counted here: prom-client takes several
+ * microseconds for the three observations of a request, as it sorts and hashes their labels each time.
+ */
+export class StepHistograms {
+  readonly #steps = new Map<string, Step>()
+
+  /** Drops the step's series. */
+  remove(labels: StepLabels): void {
+    this.#steps.delete(stepKey(labels))
+  }
+
+  readonly observe: ObserveStep = (labels, times, elapsedNs, traceId) => {
+    const { queue, transfer, compute } = this.add(labels).parts
+    const { queueNs } = times
+    const computeNs = times.computeInputNs + times.computeInferNs + times.computeOutputNs
+    const transferNs = Math.max(0, elapsedNs - queueNs - computeNs)
+    queue.observe(queueNs / 1e9, traceId)
+    transfer.observe(transferNs / 1e9, traceId)
+    compute.observe(computeNs / 1e9, traceId)
+    return { queueNs, transferNs, computeNs }
+  }
+
+  /** What was counted so far. */
+  get steps(): readonly Step[] {
+    return [...this.#steps.values()]
+  }
+
+  /** The step's series appear, at 0, unless they are there. */
+  add(labels: StepLabels): Step {
+    const key = stepKey(labels)
+    const known = this.#steps.get(key)
+    if (known !== undefined) return known
+    const parts = { queue: new Histogram(), transfer: new Histogram(), compute: new Histogram() }
+    const made = { labels, parts }
+    this.#steps.set(key, made)
+    return made
+  }
+}
+
+/** A line break occurs in no name, so that the parts cannot run into one another. */
+function stepKey({ ensemble, step, model }: StepLabels): string {
+  return `${ensemble}\n${step}\n${model}`
+}
+
+class Histogram {
+  /** By bucket, each value once; the last one is what is over all bounds. */
+  readonly counts = [...BUCKETS_S, Number.POSITIVE_INFINITY].map(() => 0)
+  sum = 0
+  /** By bucket, the last sampled request. */
+  exemplars: (Exemplar | undefined)[] | undefined
+
+  observe(value: number, traceId: string | undefined): void {
+    let bucket = 0
+    for (const bound of BUCKETS_S) {
+      if (value <= bound) break
+      bucket += 1
+    }
+    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1
+    this.sum += value
+    if (traceId === undefined) return
+    this.exemplars ??= []
+    this.exemplars[bucket] = { traceId, value, atMs: systemClock.epochMs() }
+  }
+}
