@@ -1,6 +1,11 @@
 import { deepStrictEqual } from 'node:assert/strict'
 import { isEnsembleConfig, type ModelConfig, parseModelConfig } from '@tutti/model-config'
-import { FACE_ENSEMBLE, OCR_DETECTION, OCR_ENSEMBLE } from '@tutti/model-config/testing'
+import {
+  FACE_ENSEMBLE,
+  modelConfig,
+  OCR_DETECTION,
+  OCR_ENSEMBLE,
+} from '@tutti/model-config/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
 import {
@@ -9,7 +14,6 @@ import {
   type StepDescription,
   toDescriptionJson,
 } from './step-contract.ts'
-import { modelConfig } from './testing/configs.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 20 })
 const natural = fc.maxSafeNat()

@@ -1,9 +1,13 @@
 import { deepStrictEqual, ok } from 'node:assert/strict'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
-import { FACE_ENSEMBLE, OCR_DETECTION, OCR_ENSEMBLE } from '@tutti/model-config/testing'
+import {
+  FACE_ENSEMBLE,
+  modelConfig,
+  OCR_DETECTION,
+  OCR_ENSEMBLE,
+} from '@tutti/model-config/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { modelConfig } from '../testing/configs.ts'
 import {
   type AcceptedEnsemble,
   type AcceptedModel,

@@ -1,37 +1,9 @@
-import {
-  type EnsembleStep,
-  emptyModelConfig,
-  type ModelConfig,
-  type ModelInput,
-  type ModelOutput,
-} from '@tutti/model-config'
-import { modelInput, modelOutput } from '@tutti/model-config/testing'
+import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
+import { type ConfigDraft, modelConfig } from '@tutti/model-config/testing'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
 import { planEnsemble } from '../plan-ensemble.ts'
 
-interface TensorDraft {
-  readonly name: string
-  readonly data_type?: ModelInput['data_type']
-  readonly dims?: readonly number[]
-  readonly reshape?: { readonly shape: readonly number[] }
-  readonly optional?: boolean
-}
-
-type ConfigDraft = Partial<Omit<ModelConfig, 'input' | 'output'>> & {
-  readonly input?: readonly TensorDraft[]
-  readonly output?: readonly TensorDraft[]
-}
-
-/** A complete config; tensors are FP32 [4] unless they say otherwise. */
-export function modelConfig(draft: ConfigDraft = {}): ModelConfig {
-  return {
-    ...emptyModelConfig('model'),
-    backend: 'onnxruntime',
-    ...draft,
-    input: (draft.input ?? []).map(toInput),
-    output: (draft.output ?? []).map(toOutput),
-  }
-}
+export { modelConfig } from '@tutti/model-config/testing'
 
 /** An ensemble's config; `steps` become its scheduling. */
 export function ensembleConfig(
@@ -93,13 +65,4 @@ export function ensemblePlan(
       return { config: model, readyVersions: [1] }
     },
   })
-}
-
-function toInput({ name, ...draft }: TensorDraft): ModelInput {
-  return modelInput(name, 'TYPE_FP32', [4], draft)
-}
-
-function toOutput(draft: TensorDraft): ModelOutput {
-  const { name, optional: _, ...rest } = draft
-  return modelOutput(name, 'TYPE_FP32', [4], rest)
 }

@@ -4,7 +4,7 @@ import { StatisticsRecorder } from '../statistics/statistics.ts'
 import { ServerMetrics } from './metrics.ts'
 
 /** Families that a running Triton 2.51 printed with `summary_latencies=true` for a model with the tag `team`; and label names of each series. */
-const RECORDED = new URL('testing/triton-2.51-metrics.txt', import.meta.url)
+const RECORDED = new URL('../testing/triton-2.51-metrics.txt', import.meta.url)
 
 /** A series as the record has it: its name, and those of its labels. */
 function toRecord(line: string): string {
