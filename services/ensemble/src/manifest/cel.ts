@@ -1,24 +1,32 @@
+import { CelProgram, type CelValue, toCelValue } from '@tutti/cel'
 import { z } from 'zod'
 import { quote } from './schema-problems.ts'
 
-/** A rule that the API server evaluates. */
+/** A rule of `x-kubernetes-validations`. */
 interface Validation {
   /** CEL over `self`. */
   readonly rule: string
   /** What is wanted. */
   readonly message: string
-  /** CEL that gives what was got too; the API server falls back to `message`. */
+  /** CEL that gives what was got too; `message` stands in for it where it gives nothing, or more than one line. */
   readonly messageExpression?: string
   readonly fieldPath?: string
 }
 
-/** A rule that the API server evaluates as CEL and zod as a function. */
-export interface CelRule<T> extends Omit<Validation, 'fieldPath'> {
-  /** `message` or `messageExpression` as a function. */
-  readonly text?: (value: T) => string
+/** A rule that the API server and Tutti both evaluate. */
+export interface CelRule extends Omit<Validation, 'fieldPath'> {
+  /** A `messageExpression` that costs more than the API server lets one cost: Tutti alone evaluates it. */
+  readonly ownMessageExpression?: string
   /** The member that the error names, e.g. `storage.secretRef`; the value itself if absent. */
   readonly field?: string
+}
+
+/** A rule as a function. */
+interface Refinement<T> {
   readonly holds: (value: T) => boolean
+  readonly text: (value: T) => string
+  /** The member that the error names; the value itself if absent. */
+  readonly field?: string
 }
 
 const VALIDATIONS = 'x-kubernetes-validations'
@@ -31,24 +39,31 @@ export function isMirrored(check: object): boolean {
   return mirrored.has(check)
 }
 
-/** Adds rules that the CRD and zod both check. */
-export function cel<T extends z.ZodType>(schema: T, ...rules: readonly CelRule<z.output<T>>[]): T {
-  return rules.reduce((known, { holds, field, text: toText, ...rule }) => {
-    const validation = { ...rule, ...(field !== undefined && { fieldPath: `.${field}` }) }
-    const check = { holds, text: toText ?? (() => rule.message) }
-    return mirror(transition(known, validation), check, field?.split('.'))
-  }, schema)
+/** Adds rules of CEL: the CRD has their text, and zod evaluates the same text. */
+export function cel<T extends z.ZodType>(schema: T, ...rules: readonly CelRule[]): T {
+  const compiled = rules.map(compileRule)
+  const ruled = rules.reduce((known, rule) => transition(known, toValidation(rule)), schema)
+  return withCheck(ruled, (value) => {
+    const self = toCelValue(value)
+    return compiled.flatMap((findProblem) => findProblem(self))
+  })
+}
+
+function toValidation({ rule, message, messageExpression, field }: CelRule): Validation {
+  return {
+    rule,
+    message,
+    ...(messageExpression !== undefined && { messageExpression }),
+    ...(field !== undefined && { fieldPath: `.${field}` }),
+  }
 }
 
 /**
  * Adds a rule that the API server cannot evaluate, because CEL sees no field that has no single type. The condition Accepted tells who
  * breaks it.
  */
-export function told<T extends z.ZodType>(
-  schema: T,
-  { field, ...rule }: Required<Pick<CelRule<z.output<T>>, 'holds' | 'text'>> & { field?: string },
-): T {
-  return mirror(schema, rule, field?.split('.'))
+export function told<T extends z.ZodType>(schema: T, rule: Refinement<z.output<T>>): T {
+  return mirror(schema, rule)
 }
 
 /** Adds the rule that an object has one of two members. */
@@ -59,12 +74,10 @@ export function oneOf<
 >(schema: T, a: A, b: B): T {
   const both = `got ${a} and ${b}, want one of them`
   const none = `got neither ${a} nor ${b}, want one of them`
-  return cel<T>(schema, {
+  return cel(schema, {
     rule: `has(self.${a}) != has(self.${b})`,
     message: `want one of ${a} and ${b}`,
     messageExpression: `has(self.${a}) ? '${both}' : '${none}'`,
-    text: (value) => (value[a] === undefined ? none : both),
-    holds: (value) => (value[a] === undefined) !== (value[b] === undefined),
   })
 }
 
@@ -149,19 +162,62 @@ export function text(
   })
 }
 
-function mirror<T extends z.ZodType>(
+interface Problem {
+  readonly message: string
+  readonly field?: string | undefined
+  /** Of CEL. */
+  readonly rule?: string
+}
+
+/** Prepares a rule. Nothing is compiled before a value is held against it. */
+function compileRule({
+  rule,
+  message,
+  messageExpression,
+  ownMessageExpression = messageExpression,
+  field,
+}: CelRule): (self: CelValue) => Problem[] {
+  const program = new CelProgram(rule)
+  const toMessage =
+    ownMessageExpression === undefined ? undefined : new CelProgram(ownMessageExpression)
+  return (self) => {
+    // As for the API server, a rule that fails does not hold.
+    if (tryEvaluate(program, self) === true) return []
+    const said = toMessage && tryEvaluate(toMessage, self)
+    const isLine = typeof said === 'string' && said.trim() !== '' && !/[\r\n]/.test(said)
+    return [{ message: isLine ? said.trim() : message, field, rule }]
+  }
+}
+
+function tryEvaluate(program: CelProgram, self: CelValue): unknown {
+  try {
+    return program.evaluate({ self })
+  } catch {
+    // The caller goes on without a result, and says so.
+    return undefined
+  }
+}
+
+function mirror<T extends z.ZodType>(schema: T, rule: Refinement<z.output<T>>): T {
+  return withCheck(schema, (value) =>
+    rule.holds(value) ? [] : [{ message: rule.text(value), field: rule.field }],
+  )
+}
+
+/** Adds a check that the generator of the CRDs takes. */
+function withCheck<T extends z.ZodType>(
   schema: T,
-  o: Required<Pick<CelRule<z.output<T>>, 'holds' | 'text'>>,
-  path: string[] = [],
+  findProblems: (value: z.output<T>) => readonly Problem[],
 ): T {
   const checked = schema.check(({ value, issues }) => {
-    if (o.holds(value)) return
     // All rules that are broken are told, as the API server does. zod writes to the path of an issue.
-    const issue = { message: o.text(value), input: value, path: [...path] }
-    issues.push({ code: 'custom', ...issue, continue: true })
+    for (const { message, field, ...params } of findProblems(value)) {
+      const path = field?.split('.') ?? []
+      issues.push({ code: 'custom', message, input: value, path, params, continue: true })
+    }
   })
-  const check = checked.def.checks?.at(-1)
-  if (check !== undefined) mirrored.add(check)
+  const added = checked.def.checks?.at(-1)
+  if (added !== undefined) mirrored.add(added)
   return checked
 }
 

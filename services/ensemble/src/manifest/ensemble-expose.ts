@@ -35,8 +35,6 @@ const ExposeIngress = cel(
     rule: '!has(self.tls) || self.tls.all(entry, entry.hosts.all(host, host in self.hosts))',
     message: 'want hosts that are among `hosts` of the ingress',
     field: 'tls',
-    holds: (ingress) =>
-      (ingress.tls ?? []).every((entry) => entry.hosts.every((h) => ingress.hosts.includes(h))),
   },
 )
 
@@ -64,8 +62,6 @@ const quota = (description: string) =>
       rule: 'has(self.requestsPerSecond) || (has(self.concurrentRequests) && !has(self.burst))',
       message:
         'want requestsPerSecond or concurrentRequests, and burst with requestsPerSecond only',
-      holds: ({ requestsPerSecond: rate, burst, concurrentRequests: most }) =>
-        rate !== undefined || (most !== undefined && burst === undefined),
     },
   ).describe(description)
 
@@ -112,17 +108,11 @@ const ExposeAuth = cel(
     message:
       'want secretRef where a token is in it: without identities, or with a tokenKey; else not',
     field: 'secretRef',
-    holds: ({ secretRef, identities }) =>
-      (secretRef !== undefined) ===
-      (identities === undefined || identities.some(({ tokenKey }) => tokenKey !== undefined)),
   },
   {
     rule: 'has(self.audience) == (has(self.identities) && self.identities.exists(one, has(one.serviceAccount)))',
     message: 'want audience with a serviceAccount, and only then',
     field: 'audience',
-    holds: ({ audience, identities = [] }) =>
-      (audience !== undefined) ===
-      identities.some(({ serviceAccount }) => serviceAccount !== undefined),
   },
 )
 export type ExposeAuth = z.infer<typeof ExposeAuth>

@@ -26,7 +26,6 @@ const EnsembleOutput = cel(
   {
     rule: 'has(self.datatype) == has(self.shape)',
     message: 'want datatype and shape, or neither: then they are those of the tensor',
-    holds: (output) => (output.datatype === undefined) === (output.shape === undefined),
   },
 )
 
@@ -88,13 +87,11 @@ export const EnsembleStepSpec = cel(
   {
     rule: 'has(self.inputMap) || has(self.inputs)',
     message: 'want inputMap or inputs: a step reads something',
-    holds: (step) => step.inputMap !== undefined || step.inputs !== undefined,
   },
   {
     rule: '!has(self.hedge) || has(self.modelRef)',
     message: 'got it for an Ensemble, want it for the steps of that Ensemble',
     field: 'hedge',
-    holds: (step) => step.hedge === undefined || step.modelRef !== undefined,
   },
 )
 export type EnsembleStepSpec = z.infer<typeof EnsembleStepSpec>

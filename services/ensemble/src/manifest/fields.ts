@@ -1,7 +1,6 @@
 import { DATATYPES, isDatatype } from '@tutti/tensor'
 import { z } from 'zod'
 import { cel, celPattern, listAtomic, mapOf, text, told } from './cel.ts'
-import { quote } from './schema-problems.ts'
 
 /*
  * Fields that several kinds share. Every one is bounded: the API server estimates what a rule may cost by the bounds.
@@ -53,7 +52,6 @@ export const TensorShape = cel(
   {
     rule: 'self.all(extent, extent != 0)',
     message: 'want extents of at least 1, or -1 for any',
-    holds: (shape) => shape.every((extent) => extent !== 0),
   },
 )
 
@@ -75,21 +73,17 @@ function durationField(pattern: RegExp, examples: string, allowsAuto = false) {
   const want = `${auto}a duration above 0, e.g. ${examples}`
   const schema = text({
     max: 24,
-    pattern,
-    want,
     ofNumber: (value) =>
       value > 0 && pattern.test(`${value}s`)
         ? `got ${value}, want a duration with its unit, such as ${value}s or ${value}ms`
         : `got ${value}, want ${want}`,
-  })
+    // Editors read the pattern. Tutti and the API server find it in the rule.
+  }).meta({ pattern: pattern.source })
   return (description: string) =>
     cel(schema.describe(description), {
       rule: `self.matches(${celPattern(pattern)}) && (${allowsAuto ? `self == '${AUTO}' || ` : ''}duration(self) > duration('0s'))`,
       message: `want ${want}`,
       messageExpression: `"got '" + self + "', want ${want}"`,
-      text: (value) => `got ${quote(value)}, want ${want}`,
-      // What is no duration is told by the pattern, which a text of AUTO fits only where it is allowed.
-      holds: (value) => value === AUTO || !pattern.test(value) || toMilliseconds(value) > 0,
     })
 }
 
@@ -130,9 +124,6 @@ export function isQualifiedName(key: string): boolean {
   return key.length <= 317 && key.lastIndexOf('/') <= 253 && QUALIFIED_NAME.test(key)
 }
 
-/** The CEL counterpart of `isQualifiedName` for the keys of a map. */
-const QUALIFIED_KEYS = `self.all(key, key.size() <= 317 && key.lastIndexOf('/') <= 253 && key.matches(${celPattern(QUALIFIED_NAME)}))`
-
 type AnyMap = Readonly<Record<string, unknown>>
 
 const QUALIFIED = {
@@ -143,12 +134,15 @@ const QUALIFIED = {
   holds: (value: AnyMap) => Object.keys(value).every(isQualifiedName),
 }
 
+/** `isQualifiedName` in CEL. */
+const IS_QUALIFIED = `key.size() <= 317 && key.lastIndexOf('/') <= 253 && key.matches(${celPattern(QUALIFIED_NAME)})`
+
 /** Keys that are qualified names, as Kubernetes demands of labels and annotations. */
 function withQualifiedKeys<T extends z.ZodType<AnyMap>>(map: T): T {
-  return cel<T>(map, {
-    rule: QUALIFIED_KEYS,
+  return cel(map, {
+    rule: `self.all(key, ${IS_QUALIFIED})`,
     message: 'want keys of the form [PREFIX/]NAME as Kubernetes has them',
-    ...QUALIFIED,
+    messageExpression: `"got the key '" + self.filter(key, !(${IS_QUALIFIED}))[0] + "', want [PREFIX/]NAME as Kubernetes has it"`,
   })
 }
 
@@ -165,16 +159,15 @@ export function labels(description: string) {
 /** What Kubernetes takes of an object in all, 256 KiB, less 1 KiB for what the operator adds. */
 const ANNOTATION_BYTES = 262_144 - 1024
 
+const SIZE = 'self.map(key, bytes(key).size() + bytes(self[key]).size()).sum()'
+
 /** Annotations that a user may choose. */
 export function annotations(description: string) {
   const map = withQualifiedKeys(mapOf(text({ max: 8192 }), { max: 32 }))
   return cel(map, {
-    rule: `self.map(key, bytes(key).size() + bytes(self[key]).size()).sum() <= ${ANNOTATION_BYTES}`,
-    // To say how many there are costs more than Kubernetes lets a rule cost.
+    rule: `${SIZE} <= ${ANNOTATION_BYTES}`,
     message: `want at most ${ANNOTATION_BYTES} bytes in keys and values together`,
-    text: (value) =>
-      `got ${bytesOf(value)} bytes in keys and values together, want at most ${ANNOTATION_BYTES}`,
-    holds: (value) => bytesOf(value) <= ANNOTATION_BYTES,
+    ownMessageExpression: `'got ' + string(${SIZE}) + ' bytes in keys and values together, want at most ${ANNOTATION_BYTES}'`,
   }).describe(description)
 }
 

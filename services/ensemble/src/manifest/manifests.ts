@@ -30,8 +30,6 @@ function manifest<
     rule: `self.metadata.name.size() <= ${NAME_LENGTH} && self.metadata.name.matches('${RESOURCE_NAME}')`,
     message: WANTED_NAME,
     field: 'metadata.name',
-    holds: ({ metadata }) =>
-      metadata.name.length <= NAME_LENGTH && new RegExp(RESOURCE_NAME).test(metadata.name),
   })
   return transition(named, {
     rule: '(has(self.spec.modelName) ? self.spec.modelName : self.metadata.name) == (has(oldSelf.spec.modelName) ? oldSelf.spec.modelName : oldSelf.metadata.name)',
@@ -61,9 +59,7 @@ export const RouterManifest = cel(fieldsOf('Router', RouterSpec), {
   rule: `self.metadata.name == '${ROUTER_NAME}'`,
   message: WANTED_ROUTER,
   messageExpression: `'got ' + self.metadata.name + ', ${WANTED_ROUTER}'`,
-  text: ({ metadata }) => `got ${metadata.name}, ${WANTED_ROUTER}`,
   field: 'metadata.name',
-  holds: ({ metadata }) => metadata.name === ROUTER_NAME,
 }).describe(
   'The router of a namespace, which takes the requests for its Models and Ensembles. The operator makes one where it is missing.',
 )

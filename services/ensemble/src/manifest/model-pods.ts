@@ -57,7 +57,6 @@ export const Accelerator = z
   .describe('Devices that a pod gets, and the nodes that have them.')
 export type Accelerator = z.infer<typeof Accelerator>
 
-const isNone = (value: number | string): boolean => value === 0 || value === '0%'
 const celIsNone = (field: string): string =>
   `(type(self.${field}) == int ? self.${field} == 0 : self.${field} == '0%')`
 
@@ -72,10 +71,6 @@ export const ModelRollout = cel(
     rule: `!has(self.maxSurge) || !${celIsNone('maxSurge')} || (has(self.maxUnavailable) && !${celIsNone('maxUnavailable')})`,
     message: 'with maxSurge 0 no pod can be replaced, want maxUnavailable above 0',
     field: 'maxUnavailable',
-    holds: (rollout) =>
-      rollout.maxSurge === undefined ||
-      !isNone(rollout.maxSurge) ||
-      (rollout.maxUnavailable !== undefined && !isNone(rollout.maxUnavailable)),
   },
 ).describe('How pods are replaced, as in a Deployment.')
 export type ModelRollout = z.infer<typeof ModelRollout>
@@ -98,7 +93,6 @@ const OWN_LABEL = /^(app\.kubernetes\.io|([a-z0-9.-]+\.)?tutti\.dev)\//
 const podLabels = cel(labels('Further labels of the pods.'), {
   rule: `self.all(key, !key.matches(${celPattern(OWN_LABEL)}))`,
   message: 'app.kubernetes.io/ and tutti.dev/ belong to the operator, want other prefixes',
-  holds: (map) => Object.keys(map).every((key) => !OWN_LABEL.test(key)),
 })
 
 const PodSpecFields = z

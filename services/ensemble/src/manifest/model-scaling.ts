@@ -71,9 +71,6 @@ const MetricSpec = cel(MetricFields, {
   rule: SOURCES.map((one) => `(self.type == '${typeOf(one)}') == has(self.${one})`).join(' && '),
   message: 'want the source that `type` names, and no other',
   messageExpression: "'got the type ' + self.type + ', want the source of that type and no other'",
-  text: (metric) => `got the type ${metric.type}, want the source of that type and no other`,
-  holds: (metric) =>
-    SOURCES.every((one) => (metric.type === typeOf(one)) === (metric[one] !== undefined)),
 })
 
 const ScalingRules = z.strictObject({
@@ -147,8 +144,6 @@ const PROVIDER = "(has(self.provider) ? self.provider : 'Native')"
 
 const DECIDES_ITSELF = `which decides on replicas itself: want minReplicas and maxReplicas, and ${DEFAULT_REPLICAS} here, the default; or the provider None, for an autoscaler of your own`
 
-const hasOnlyWindow = (rules: z.infer<typeof ScalingRules> | undefined): boolean =>
-  [rules?.selectPolicy, rules?.policies].every((x) => x === undefined)
 const onlyWindow = (rules: string): string =>
   `(!has(self.behavior.${rules}) || !(has(self.behavior.${rules}.selectPolicy) || has(self.behavior.${rules}.policies)))`
 
@@ -167,53 +162,37 @@ export const ModelScaling = cel(
   {
     rule: '!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas',
     message: 'want minReplicas of at most maxReplicas',
-    text: (s) => `got minReplicas ${s.minReplicas}, want at most maxReplicas ${s.maxReplicas}`,
+    ownMessageExpression:
+      "'got minReplicas ' + string(self.minReplicas) + ', want at most maxReplicas ' + string(self.maxReplicas)",
     field: 'minReplicas',
-    holds: (s) =>
-      s.minReplicas === undefined || s.maxReplicas === undefined || s.minReplicas <= s.maxReplicas,
   },
   {
     rule: `${PROVIDER} != 'None' || !(has(self.minReplicas) || has(self.maxReplicas) || has(self.target) || has(self.metrics) || has(self.behavior))`,
     message: 'the provider None takes `replicas` only',
     field: 'provider',
-    holds: (s) =>
-      providerOf(s) !== 'None' ||
-      [s.minReplicas, s.maxReplicas, s.target, s.metrics, s.behavior].every((x) => x === undefined),
   },
   {
     rule: `!has(self.replicas) || self.replicas == ${DEFAULT_REPLICAS} || ${PROVIDER} == 'None'`,
     message:
       'want `replicas` with the provider None only; Native and HPA take minReplicas, maxReplicas',
     messageExpression: `'got it with the provider ' + ${PROVIDER} + ', ${DECIDES_ITSELF}'`,
-    text: (s) => `got it with the provider ${providerOf(s)}, ${DECIDES_ITSELF}`,
     field: 'replicas',
-    holds: (s) => (s.replicas ?? DEFAULT_REPLICAS) === DEFAULT_REPLICAS || providerOf(s) === 'None',
   },
   {
     rule: `!has(self.target) || ${PROVIDER} != 'HPA'`,
     message: 'want `target` with the provider Native only; HPA takes metrics',
     field: 'target',
-    holds: (s) => s.target === undefined || providerOf(s) !== 'HPA',
   },
   {
     rule: `has(self.metrics) == (${PROVIDER} == 'HPA') || ${PROVIDER} == 'None'`,
     message: 'want `metrics` with the provider HPA, and only there',
     messageExpression: `${PROVIDER} == 'HPA' ? 'got none, want metrics: the provider is HPA' : 'got metrics with the provider Native, want the provider HPA'`,
-    text: (s) =>
-      providerOf(s) === 'HPA'
-        ? 'got none, want metrics: the provider is HPA'
-        : 'got metrics with the provider Native, want the provider HPA',
     field: 'metrics',
-    holds: (s) =>
-      (s.metrics !== undefined) === (providerOf(s) === 'HPA') || providerOf(s) === 'None',
   },
   {
     rule: `${PROVIDER} == 'HPA' || !has(self.behavior) || (${onlyWindow('scaleUp')} && ${onlyWindow('scaleDown')})`,
     message: 'the provider Native takes stabilizationWindowSeconds only',
     field: 'behavior',
-    holds: (s) =>
-      providerOf(s) === 'HPA' ||
-      (hasOnlyWindow(s.behavior?.scaleUp) && hasOnlyWindow(s.behavior?.scaleDown)),
   },
 )
   .meta({ default: {} })

@@ -54,28 +54,21 @@ export const StorageUri = cel(
     rule: `self.matches(${celPattern(STORAGE_URI)})`,
     message: `want ${WANTED_URI}`,
     messageExpression: celGot(WANTED_URI),
-    text: (uri) => `got '${uri}', want ${WANTED_URI}`,
-    holds: (uri) => STORAGE_URI.test(uri),
   },
   // Not said with the address: a password in it would be in every log of the API server's answers.
   {
     rule: `!self.matches(${celPattern(HAS_USER)})`,
     message: 'got a user in the address, want username and password in the Secret of secretRef',
-    holds: (uri) => !HAS_USER.test(uri),
   },
   {
     rule: `!self.matches(${celPattern(CLIMBS)})`,
     message: "want a path without '..'",
     messageExpression: celGot("a path without '..'"),
-    text: (uri) => `got '${uri}', want a path without '..'`,
-    holds: (uri) => !CLIMBS.test(uri),
   },
   {
     rule: `!self.matches(${celPattern(IS_PORT)})`,
     message: `want ${WANTED_TAG}`,
     messageExpression: celGot(WANTED_TAG),
-    text: (uri) => `got '${uri}', want ${WANTED_TAG}`,
-    holds: (uri) => !IS_PORT.test(uri),
   },
 ).describe(`The model's directory, which holds config.pbtxt and 1/: ${WANTED_URI}.`)
 
@@ -115,8 +108,6 @@ export const VersionPolicy = cel(
   {
     rule: '(has(self.latest) ? 1 : 0) + (has(self.all) ? 1 : 0) + (has(self.specific) ? 1 : 0) == 1',
     message: 'want one of latest, all and specific',
-    holds: (policy) =>
-      [policy.latest, policy.all, policy.specific].filter((x) => x !== undefined).length === 1,
   },
 ).describe('Which versions are served.')
 
@@ -179,7 +170,6 @@ const WarmupInput = cel(
     rule: "has(self.file) == (self.data == 'File')",
     message: 'want `file` with the data File, and only there',
     field: 'file',
-    holds: (input) => (input.file !== undefined) === (input.data === 'File'),
   },
 )
 

@@ -89,24 +89,18 @@ export const ModelSpec = cel(
     rule: "!has(self.instances) || !has(self.instances.sharedInterpreter) || !self.instances.sharedInterpreter || self.modelFormat.name == 'python'",
     message: 'got true for another format than python, want it for Python models alone',
     field: 'instances.sharedInterpreter',
-    holds: ({ instances, modelFormat }) =>
-      instances?.sharedInterpreter !== true || modelFormat.name === 'python',
   },
   {
     rule: `!has(self.maxBatchSize) || self.maxBatchSize != 0 || !has(self.batching) || !${waitsForOthers}`,
     message:
       'got maxBatchSize 0, which lets every request execute alone: want it above 0, or neither maxQueueDelay nor preferredBatchSizes',
     field: 'batching',
-    holds: ({ maxBatchSize, batching }) =>
-      maxBatchSize !== 0 ||
-      (batching?.maxQueueDelay ?? batching?.preferredBatchSizes) === undefined,
   },
   {
     rule: "!has(self.storage) || !has(self.storage.secretRef) || self.storageUri.startsWith('http') || self.storageUri.startsWith('s3:')",
     message:
       'pvc://, hostPath:// and image:// are read without credentials, want no secretRef; an image may need podTemplate.spec.imagePullSecrets',
     field: 'storage.secretRef',
-    holds: (spec) => spec.storage?.secretRef === undefined || /^(http|s3:)/.test(spec.storageUri),
   },
 ).describe('The model, and the pods that serve it.')
 export type ModelSpec = z.infer<typeof ModelSpec>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { cel, celPattern, listAtomic, listSet, text } from './cel.ts'
-import { bytes, DURATION, duration, labels, toMilliseconds, whole } from './fields.ts'
+import { bytes, DURATION, duration, labels, whole } from './fields.ts'
 import { ModelResources, Toleration } from './model-pods.ts'
 
 /*
@@ -18,12 +18,6 @@ const Drain = cel(
     rule: `!self.matches(${celPattern(DURATION)}) || (duration(self) >= duration('${LEAST_DRAIN}') && duration(self) <= duration('${MOST_DRAIN}'))`,
     message: WANTED_DRAIN,
     messageExpression: `'got ' + self + ', ${WANTED_DRAIN}'`,
-    text: (value) => `got ${value}, ${WANTED_DRAIN}`,
-    // A text that is no duration breaks the pattern, which says so.
-    holds: (value) => {
-      const ms = toMilliseconds(value)
-      return ms === 0 || (ms >= toMilliseconds(LEAST_DRAIN) && ms <= toMilliseconds(MOST_DRAIN))
-    },
   },
 )
 
@@ -37,7 +31,6 @@ const ClientNamespace = text({
 const ClientNamespaces = cel(listSet(ClientNamespace, { max: 64 }), {
   rule: "!self.exists(name, name == '*') || self.size() == 1",
   message: 'want * alone, or names of namespaces',
-  holds: (names) => !names.includes('*') || names.length === 1,
 }).describe(
   'Namespaces whose pods may call the router beside those of its own; * for all. Default none.',
 )

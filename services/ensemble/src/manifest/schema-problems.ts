@@ -6,6 +6,8 @@ export interface SchemaProblem {
   readonly path: readonly PropertyKey[]
   /** What was got and what is wanted, in one line. */
   readonly message: string
+  /** The rule of CEL that is broken, which the CRD has too. */
+  readonly rule?: string
 }
 
 const LONGEST_VALUE = 64
@@ -32,6 +34,9 @@ export function toSchemaProblems(
 ): readonly SchemaProblem[] {
   return issues.flatMap((issue): SchemaProblem[] => {
     const { path, message } = issue
+    if (issue.code === 'custom' && typeof issue.params?.['rule'] === 'string') {
+      return [{ path, message, rule: issue.params['rule'] }]
+    }
     if (issue.code !== 'unrecognized_keys') return [{ path, message }]
     const known = fieldsAt(schema, path)
     return issue.keys.map((key) => ({

@@ -1,0 +1,165 @@
+import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
+
+/** A manifest as somebody writes it. */
+export type Manifest = Record<string, unknown>
+
+/** A tensor of every manifest. */
+export const tensor = { name: 'feature_fusion/Conv_7/Sigmoid:0', datatype: 'FP32', shape: [-1, 3] }
+
+/** Every field once, and each provider. */
+export const WHOLE: readonly Manifest[] = [
+  modelManifest('whole', {
+    modelName: 'ens_face_restoration_v2.1',
+    storageUri: 's3://bucket/models/m',
+    storage: { secretRef: { name: 's3' }, digest: `sha256:${'0f'.repeat(32)}` },
+    maxBatchSize: 8,
+    versionPolicy: { specific: { versions: [1, 3] } },
+    modelFormat: { name: 'python' },
+    instances: { count: 2, kind: 'KIND_GPU', sharedInterpreter: true },
+    inputs: [tensor, { ...tensor, name: 'b', optional: true }],
+    outputs: [tensor],
+    batching: { preferredBatchSizes: [4, 8], maxQueueDelay: '100us', maxQueueLength: 16 },
+    warmup: [
+      { name: 'w', batchSize: 1, count: 2, inputs: [{ ...tensor, data: 'File', file: 'f.bin' }] },
+    ],
+    resources: {
+      requests: { cpu: 0.5, memory: '1Gi' },
+      limits: { cpu: 2, memory: 4_294_967_296, 'hugepages-2Mi': '1.5Gi' },
+    },
+    accelerator: {
+      resourceName: 'nvidia.com/mig-1g.10gb',
+      count: 1,
+      runtimeClassName: 'nvidia',
+      nodeSelector: { 'gpu.example.com/class': 'a' },
+      tolerations: [
+        {
+          key: 'nvidia.com/gpu',
+          operator: 'Equal',
+          value: 'a',
+          effect: 'NoExecute',
+          tolerationSeconds: 3,
+        },
+      ],
+    },
+    scaling: {
+      provider: 'Native',
+      minReplicas: 1,
+      maxReplicas: 4,
+      target: 8,
+      behavior: { scaleDown: { stabilizationWindowSeconds: 60 } },
+    },
+    rollout: { maxSurge: 0, maxUnavailable: '25%' },
+    disruptionBudget: { maxUnavailable: 1 },
+    podTemplate: {
+      metadata: { labels: { team: 'a' }, annotations: { 'example.com/a': 'b c' } },
+      spec: { priorityClassName: 'high', containers: [{ name: 'main', env: [] }] },
+    },
+    timeouts: { load: '10m', drain: '1m30s' },
+    paused: false,
+  }),
+  modelManifest('scaled', {
+    versionPolicy: { latest: { numVersions: 2 } },
+    scaling: {
+      provider: 'HPA',
+      metrics: [
+        {
+          type: 'Resource',
+          resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } },
+        },
+        {
+          type: 'Pods',
+          pods: {
+            metric: {
+              name: 'queue',
+              selector: {
+                matchLabels: { a: 'b' },
+                matchExpressions: [{ key: 'c', operator: 'In', values: ['d'] }],
+              },
+            },
+            target: { type: 'AverageValue', averageValue: '3' },
+          },
+        },
+        {
+          type: 'Object',
+          object: {
+            describedObject: { kind: 'Service', name: 's' },
+            metric: { name: 'm' },
+            target: { type: 'Value', value: 10 },
+          },
+        },
+      ],
+      behavior: {
+        scaleDown: { tolerance: 0.05 },
+        scaleUp: { selectPolicy: 'Max', policies: [{ type: 'Pods', value: 1, periodSeconds: 30 }] },
+      },
+    },
+  }),
+  {
+    ...modelManifest('labelled'),
+    metadata: {
+      name: 'labelled',
+      labels: { 'example.com/part-of': 'a.b_c', team: 'x' },
+      annotations: { 'Example.com/note': 'anything at all: \u{1F600}' },
+    },
+  },
+  modelManifest('devices', {
+    resources: { requests: { 'nvidia.com/gpu': 1 }, limits: { 'nvidia.com/gpu': 1 } },
+    accelerator: { resourceName: 'nvidia.com/gpu.shared', count: 1 },
+  }),
+  modelManifest('left', { versionPolicy: { all: {} }, scaling: { provider: 'None', replicas: 3 } }),
+  ensembleManifest('whole', {
+    modelName: 'E_1',
+    maxBatchSize: 4,
+    inputs: [{ ...tensor, name: 'x', optional: true }],
+    outputs: [
+      { name: 'y', from: 'a.y' },
+      { name: 'z', from: 'b.o', datatype: 'BYTES', shape: [1] },
+    ],
+    steps: [
+      {
+        name: 'a',
+        modelRef: { name: 'm', version: 3 },
+        inputMap: { 'i:0': 'x' },
+        outputMap: { o: 'middle' },
+        hedge: { after: '50ms', maxPercent: 5 },
+      },
+      { name: 'b', ensembleRef: { name: 'f' }, inputs: ['a', 'a.o'], dependsOn: ['a'] },
+    ],
+    timeout: '1m30s',
+    maxInFlightRequests: 8,
+    expose: {
+      ingress: {
+        className: 'nginx',
+        hosts: ['a.example.com', '*.example.com'],
+        tls: [{ secretName: 's', hosts: ['a.example.com'] }],
+        annotations: { 'example.com/a': 'b' },
+      },
+      auth: { secretRef: { name: 'token' } },
+    },
+    paused: true,
+  }),
+  routerManifest('default', {
+    replicas: 3,
+    image: 'registry.example/router:1',
+    resources: { requests: { cpu: '500m' }, limits: { memory: '4Gi' } },
+    nodeSelector: { disk: 'fast' },
+    tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoSchedule' }],
+    maxInFlightRequests: 7,
+    maxInFlightBytes: '8Gi',
+    timeouts: { drain: '1m30s' },
+    logVerbose: 1,
+    clientNamespaces: ['apps', 'web'],
+    stepTransport: 'TLS',
+    console: 'Show',
+  }),
+  routerManifest('default', {}),
+  ensembleManifest('edge', {
+    expose: {
+      gateway: { parentRef: { name: 'g', namespace: 'n', sectionName: 's' }, hosts: ['a'] },
+    },
+  }),
+]
+
+function routerManifest(name: string, spec: Manifest): Manifest {
+  return { apiVersion: 'tutti.dev/v1alpha1', kind: 'Router', metadata: { name }, spec }
+}
