@@ -139,7 +139,6 @@ function openMembers({ routers, steps, models }: Case, clock: Clock) {
         maxPayload: Number.POSITIVE_INFINITY,
         publish: (_subject, bytes) => said.push(bytes) > 0,
       },
-      deadAfterMs: ENDPOINT_DEFAULTS.deadAfterMs,
     })
     const state = stateOf(serves, at)
     return { role, said, say: () => announcements.send(state) }

@@ -81,13 +81,6 @@ export const SERVING_FLAGS = {
     description:
       'Models may use files (hostPath), namespaces, ports and privileges of their nodes.',
   },
-  // Of the release before, whose chart passes it.
-  'allow-host-path': {
-    type: 'bool',
-    default: false,
-    description:
-      'Deprecated. True means the same as --allow-host-access; false leaves it to that flag.',
-  },
   'network-policies': {
     type: 'bool',
     default: true,

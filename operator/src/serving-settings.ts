@@ -1,6 +1,5 @@
-import { ACCOUNT_SECRETS } from './nats/account-tenancy.ts'
 import { type NatsSettings, toNatsSettings } from './nats/nats-flags.ts'
-import { NATS_SECRETS } from './nats/nats-tenancy.ts'
+import { NATS_SECRETS } from './nats/tenancy-secrets.ts'
 import type { OperatorFlags } from './operator-flags.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
 import type { NatsSettings as PodAccess, StepSettings } from './resources/step-settings.ts'
@@ -25,7 +24,7 @@ export function toStepSettings({
     nats: toPodAccess(toNatsSettings(flags)),
     metricsConfig: flags['metrics-config'],
     telemetry: toTelemetry(flags),
-    allowsHostAccess: flags['allow-host-access'] || flags['allow-host-path'],
+    allowsHostAccess: flags['allow-host-access'],
     network: {
       isEnabled: flags['network-policies'],
       operatorNamespace: namespace,
@@ -48,19 +47,9 @@ function toTelemetry(flags: OperatorFlags): TelemetrySettings | undefined {
   return { endpoint, sampleRatio: flags['otlp-sample-ratio'], headersSecret }
 }
 
-function toPodAccess({ urls: servers, prefix, former, ...o }: NatsSettings): PodAccess {
-  if (o.servers.kind !== 'accounts') {
-    const hasAuthorities = o.servers.kind === 'external' && o.servers.hasAuthorities
-    return { servers, prefix, secret: NATS_SECRETS.credentials, hasAuthorities }
-  }
-  const before = former && { servers: former.urls, secret: NATS_SECRETS.credentials }
-  return {
-    servers,
-    prefix,
-    secret: ACCOUNT_SECRETS.credentials,
-    hasAuthorities: true,
-    ...(before && { former: before }),
-  }
+function toPodAccess({ urls, prefix, servers }: NatsSettings): PodAccess {
+  const hasAuthorities = servers.kind === 'accounts' || servers.hasAuthorities
+  return { servers: urls, prefix, secret: NATS_SECRETS.credentials, hasAuthorities }
 }
 
 /** What the flags say about routers. */

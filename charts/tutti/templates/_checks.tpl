@@ -29,9 +29,6 @@
 {{- $problems = append $problems (printf "global.%s: want global.imageRegistry" $key) -}}
 {{- end -}}
 {{- end -}}
-{{- if hasKey .Values.step "allowHostPath" -}}
-{{- $problems = append $problems "step.allowHostPath: got it, want step.allowHostAccess" -}}
-{{- end -}}
 {{- with .Values.scope -}}
 {{- if and (eq .mode "Namespaces") (not .namespaces) -}}
 {{- $problems = append $problems "scope.namespaces: got none, want the namespaces to serve: scope.mode is Namespaces" -}}
@@ -44,7 +41,7 @@
 {{- if and .otlpEndpoint (not (include "tutti.isCollector" .otlpEndpoint)) -}}
 {{- $problems = append $problems (printf "telemetry.otlpEndpoint: got %s, want the base of OTLP over HTTP, http://HOST:4318, without /v1/traces" .otlpEndpoint) -}}
 {{- end -}}
-{{- if and (not .otlpEndpoint) (or .headersSecret (ne (include "tutti.sampleRatio" . | float64) 1.0)) -}}
+{{- if and (not .otlpEndpoint) (or .headersSecret (ne (float64 .sampleRatio) 1.0)) -}}
 {{- $problems = append $problems "telemetry.otlpEndpoint: got none, want the collector: telemetry.headersSecret or telemetry.sampleRatio is set" -}}
 {{- end -}}
 {{- end -}}
@@ -66,25 +63,13 @@
 - "nats.external.{{ $key }}: is for servers of your own; got nats.enabled: true, want false, or nothing in nats.external"
 {{- end }}
 {{- end }}
-{{- range $key, $pending := dict "config" .Values.nats.config.maxPending "accounts" .Values.nats.accounts.maxPending }}
+{{- $pending := .Values.nats.config.maxPending -}}
 {{- $unit := regexFind "[KMG]B$" $pending -}}
 {{- $size := mul (trimSuffix $unit $pending | int64) (get (dict "KB" 1024 "MB" 1048576 "GB" 1073741824) $unit) -}}
 {{- if lt $size 16777216 }}
-- "nats.{{ $key }}.maxPending: got {{ $pending }}, want 16MB at least: a server would end connections with large tensors"
-{{- end }}
-{{- end }}
-{{- $accounts := .Values.nats.accounts -}}
-{{- if and $accounts.former (not $accounts.enabled) }}
-- "nats.accounts.former: got {{ $accounts.former }}, want nats.accounts.enabled: true too"
-{{- end }}
-{{- $isThere := .Capabilities.APIVersions.Has "tutti.dev/v1alpha1" -}}
-{{- if and $accounts.enabled (not $accounts.former) $isThere (not (lookup "v1" "Service" "default" "kubernetes")) }}
-- "nats.accounts.former: got nothing, and what renders the chart cannot look whether servers without accounts run (helm template, --dry-run=client, Argo CD); want remove, or keep for an installation of a chart that had no accounts by default (docs/upgrade.md)"
+- "nats.config.maxPending: got {{ $pending }}, want 16MB at least: a server would end connections with large tensors"
 {{- end }}
 {{- else -}}
-{{- with .Values.nats.accounts.former }}
-- "nats.accounts.former: is for the chart's own servers; got {{ . }} with nats.enabled: false"
-{{- end }}
 {{- if not $external.urls }}
 - "nats.external.urls: got none, want the URLs of your servers: nats.enabled is false"
 {{- end }}
@@ -102,7 +87,7 @@
 
 {{/* Of each group, its values that templates need. Those whose default is empty, and Kubernetes' own fields, may be null. */}}
 {{- define "tutti.neededValues" -}}
-"": [global, crds, scope, operator, serviceAccount, rbac, router, step, nats, networkPolicy, metrics, tests]
+"": [global, crds, scope, operator, serviceAccount, rbac, router, step, nats, networkPolicy, telemetry, metrics, tests]
 crds: [enabled, keep]
 scope: [mode]
 operator: [replicas, image, logLevel, podDisruptionBudget]
@@ -110,17 +95,18 @@ operator.image: [repository, pullPolicy]
 operator.podDisruptionBudget: [enabled]
 serviceAccount: [create]
 rbac: [create, aggregateRoles]
-router: [replicas, image, allowImage]
+router: [replicas, image, allowImage, console]
 router.image: [repository, pullPolicy]
 step: [image, pythonImage, cudaImage, pythonCudaImage, allowHostAccess]
 step.image: [repository, pullPolicy]
 nats: [enabled, replicas, subjectPrefix, credentialLifetimeSeconds, image, config, accounts, podDisruptionBudget, external]
 nats.image: [repository, tag, pullPolicy]
-nats.config: [maxPayload, maxPending, maxConnections]
-nats.accounts: [enabled, connections, subscriptions, maxPending, goMemoryLimit]
+nats.config: [maxPayload, maxPending, goMemoryLimit, maxConnections]
+nats.accounts: [connections, subscriptions]
 nats.podDisruptionBudget: [enabled]
 nats.external: [privateAuthority]
 networkPolicy: [enabled]
+telemetry: [sampleRatio]
 metrics: [enabled, serviceMonitor, podMonitor, prometheusRule, dashboards]
 metrics.serviceMonitor: [enabled, interval]
 metrics.podMonitor: [enabled, interval]

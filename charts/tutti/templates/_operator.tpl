@@ -16,10 +16,8 @@
   (printf "--nats-credential-lifetime=%d" (int .Values.nats.credentialLifetimeSeconds))
   "--leader-elect-resource-name=tutti-operator"
 -}}
-{{- with .Values.router.console -}}
-{{- if ne . "None" -}}
-{{- $flags = append $flags (printf "--router-console=%s" .) -}}
-{{- end -}}
+{{- if ne .Values.router.console "None" -}}
+{{- $flags = append $flags (printf "--router-console=%s" .Values.router.console) -}}
 {{- end -}}
 {{- range $flag, $image := dict "step-cuda-image" .Values.step.cudaImage "step-python-cuda-image" .Values.step.pythonCudaImage -}}
 {{- if $image.repository -}}
@@ -49,16 +47,15 @@
 {{- with .Values.telemetry -}}
 {{- if .otlpEndpoint -}}
 {{- $flags = append $flags (printf "--otlp-endpoint=%s" .otlpEndpoint) -}}
-{{- $flags = append $flags (printf "--otlp-sample-ratio=%s" (include "tutti.sampleRatio" .)) -}}
+{{- $flags = append $flags (printf "--otlp-sample-ratio=%s" (toString .sampleRatio)) -}}
 {{- with .headersSecret -}}
 {{- $flags = append $flags (printf "--otlp-headers-secret=%s" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- range $set := include "tutti.natsSets" . | fromYamlArray -}}
-{{- $flags = concat $flags (include "tutti.natsSetArgs" (dict "context" $ "set" $set) | fromYamlArray) -}}
-{{- end -}}
-{{- if not .Values.nats.enabled -}}
+{{- if .Values.nats.enabled -}}
+{{- $flags = concat $flags (include "tutti.natsArgs" . | fromYamlArray) -}}
+{{- else -}}
 {{- range .Values.nats.external.urls -}}
 {{- $flags = append $flags (printf "--nats=%s" .) -}}
 {{- end -}}
@@ -68,9 +65,4 @@
 {{- range concat $flags (.Values.operator.extraArgs | default list) }}
 - {{ . | quote }}
 {{- end }}
-{{- end -}}
-
-{{/* The share of the requests that are traced. With --reuse-values from a chart without telemetry there is none. */}}
-{{- define "tutti.sampleRatio" -}}
-{{- if kindIs "invalid" .sampleRatio }}1{{ else }}{{ toString .sampleRatio }}{{ end -}}
 {{- end -}}

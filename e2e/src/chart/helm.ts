@@ -6,8 +6,6 @@ import { parseAllDocuments } from 'yaml'
 import { type Ended, ROOT, runProgram } from '../serving.ts'
 
 export const CHART = `${ROOT}charts/tutti`
-/** The chart of the first release, as it was packed then: e2e/cluster/README.md. */
-export const EARLIER_CHART = `${ROOT}e2e/src/cluster/charts/tutti-0.1.0.tgz`
 
 /** Objects as the chart renders them; tests look at anything in them. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test's own assertions are the check

@@ -1,57 +1,19 @@
 // needs: nats, apiserver
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  freePort,
-  type NatsServer,
-  startNatsServer,
-  withoutNatsServer,
-} from '@tutti/chassis/testing'
+import { freePort, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import { type ApiServer, withoutKube } from '@tutti/kube/testing'
 import { connect, credsAuthenticator } from 'nats'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { startChartCluster, startChartPod } from './chart-pods.ts'
-import { find, type Rendered, render } from './helm.ts'
+import { find, render } from './helm.ts'
 
-const EARLIER_SELECTOR = {
-  'app.kubernetes.io/component': 'router',
-  'app.kubernetes.io/instance': 'tutti-router',
-}
-const EARLIER_LABELS = { ...EARLIER_SELECTOR, 'app.kubernetes.io/managed-by': 'tutti-operator' }
 const routerOf = (name: string) => `/apis/tutti.dev/v1alpha1/namespaces/${name}/routers/default`
 const isSeen = (one: { status?: { observedGeneration?: number } } | undefined, at: number) =>
   one?.status?.observedGeneration === at
 const WITH_KUBE = { skip: withoutKube('helm') }
 
-/** Starts the servers' program with the files that its pods get, on a port of its own. */
-async function startNats(
-  t: Test,
-  server: ApiServer,
-  objects: readonly Rendered[],
-): Promise<NatsServer> {
-  const path = '/api/v1/namespaces/tutti-system/secrets/tutti-nats-server'
-  const secret = await server.plain.until(path, (object) => object !== undefined)
-  const files = Object.entries<string>(secret?.['data']).map(
-    ([name, text]) => [name, Buffer.from(text, 'base64').toString()] as const,
-  )
-  const text: string = find(objects, 'ConfigMap', 'tutti-nats')['data']['nats.conf']
-  const nats = await startNatsServer({
-    config: text.replace('port: 4222', '').replace(':8222', ':-1'),
-    files: Object.fromEntries(files),
-    env: { POD_NAME: 'tutti-nats-0' },
-  })
-  t.teardown(() => nats.stop())
-  return nats
-}
-
-const NAMES = [
-  'default',
-  'tutti-router',
-  'tutti-router-edge',
-  'tutti-nats',
-  'tutti-nats-account',
-  'other',
-]
+const NAMES = ['default', 'tutti-router', 'tutti-router-edge', 'tutti-nats', 'other']
 
 /** For objects of which names the operator's account has a right, in a namespace that it serves, as the server says. */
 async function allowedNames(
@@ -73,7 +35,7 @@ async function allowedNames(
 }
 
 await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
-  const objects = await render({ 'nats.accounts.former': 'keep' })
+  const objects = await render()
   const server = await startChartCluster(t, objects)
   const { plain } = server
 
@@ -86,10 +48,6 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
       })
       const lease = '/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti-operator'
       t.match(await plain.get(lease), { spec: { holderIdentity: /^tutti-operator-0_/ } })
-      if (withoutNatsServer() === false) {
-        const nats = await startNats(t, server, objects)
-        t.ok(nats, 'NATS starts with what the operator has made for it')
-      }
       t.same(await operator.stop(), { code: 0, signal: null })
       t.notMatch(operator.lines.join('\n'), /forbidden/i)
     },
@@ -100,10 +58,9 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
     const cases = [
       [ROLES, ['tutti-router']],
       [['rbac.authorization.k8s.io', 'rolebindings'], ['tutti-router']],
-      [['tutti.dev', 'routers'], ['default']],
       [
         ['', 'secrets'],
-        ['tutti-router-edge', 'tutti-nats', 'tutti-nats-account'],
+        ['tutti-router-edge', 'tutti-nats'],
       ],
       // Of Models of any names.
       [['apps', 'deployments'], NAMES],
@@ -113,6 +70,9 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
         t.same(await allowedNames(server, verb, kind), wanted, `${verb} ${kind[1]}`)
       }
     }
+    const ROUTERS = ['tutti.dev', 'routers'] as const
+    t.same(await allowedNames(server, 'delete', ROUTERS), ['default'])
+    t.same(await allowedNames(server, 'patch', ROUTERS), [])
     for (const verb of ['update', 'bind', 'escalate', 'deletecollection']) {
       t.same(await allowedNames(server, verb, ROLES), [], verb)
     }
@@ -129,29 +89,13 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
       })
     }
     await createNamespace('a')
-    // Of the release before Router.
-    await plain.create('/api/v1/namespaces/a/configmaps', {
-      metadata: { name: 'router', labels: { 'tutti.dev/router-settings': 'true' } },
-      data: { replicas: '3' },
-    })
-    const deployment = '/apis/apps/v1/namespaces/a/deployments/tutti-router'
-    await plain.create('/apis/apps/v1/namespaces/a/deployments', {
-      metadata: { name: 'tutti-router', labels: EARLIER_LABELS },
-      spec: {
-        selector: { matchLabels: EARLIER_SELECTOR },
-        template: {
-          metadata: { labels: EARLIER_LABELS },
-          spec: { containers: [{ name: 'main', image: 'tutti/router' }] },
-        },
-      },
-    })
     await createNamespace('b')
     const operator = await startChartPod(t, server, find(objects, 'Deployment', 'tutti-operator'))
-    const router = await plain.until(routerOf('a'), (one) => isSeen(one, 2))
-    t.same(router?.['spec'], { replicas: 3 })
-    const made = await plain.get(deployment)
-    t.equal(made['spec'].replicas, 3)
+    const router = await plain.until(routerOf('a'), (one) => isSeen(one, 1))
+    t.same(router?.['spec'], {})
+    const made = await plain.get('/apis/apps/v1/namespaces/a/deployments/tutti-router')
     t.match(made['metadata'].ownerReferences, [{ kind: 'Router', name: 'default' }])
+    await plain.patch(routerOf('a'), { spec: { replicas: 3 } })
     await plain.until(routerOf('b'), (one) => isSeen(one, 1))
     for (const name of ['a', 'b']) {
       await plain.delete(`/apis/tutti.dev/v1alpha1/namespaces/${name}/models/m`)
@@ -164,7 +108,7 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
 })
 
 await t.test(
-  'the operator tells servers with accounts who there is, as the chart has both',
+  'the operator tells servers who there is, as the chart has both',
   { skip: withoutKube('helm') || withoutNatsServer() },
   async (t) => {
     const objects = await render()
@@ -180,12 +124,12 @@ await t.test(
       readyWhen: (line) => line.includes('"leading"'),
     })
     const space = '/api/v1/namespaces/tutti-system'
-    const secret = await plain.until(`${space}/secrets/tutti-nats-accounts`, (one) => !!one)
+    const secret = await plain.until(`${space}/secrets/tutti-nats-server`, (one) => !!one)
     const folder = t.testdir()
     for (const [name, text] of Object.entries<string>(secret?.['data'])) {
       writeFileSync(join(folder, name), Buffer.from(text, 'base64'))
     }
-    const text: string = find(objects, 'ConfigMap', 'tutti-nats-accounts')['data']['nats.conf']
+    const text: string = find(objects, 'ConfigMap', 'tutti-nats')['data']['nats.conf']
     const nats = await startNatsServer({
       port,
       config: text
@@ -193,7 +137,7 @@ await t.test(
         .replace(':8222', ':-1')
         .replaceAll(/\/etc\/nats|\/data/g, folder),
       files: { 'tenancy.conf': readFileSync(join(folder, 'tenancy.conf'), 'utf8') },
-      env: { POD_NAME: 'tutti-nats-accounts-0' },
+      env: { POD_NAME: 'tutti-nats-0' },
     })
     t.teardown(() => nats.stop())
     await plain.create('/api/v1/namespaces', { metadata: { name: 'a' } })
@@ -204,7 +148,7 @@ await t.test(
       spec: { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/m' },
     })
     await operator.waitForLine((line) => /"updated":1.*nats accounts told/.test(line))
-    const { data } = await plain.get('/api/v1/namespaces/a/secrets/tutti-nats-account')
+    const { data } = await plain.get('/api/v1/namespaces/a/secrets/tutti-nats')
     const read = (name: string): string => Buffer.from(data[name], 'base64').toString()
     const connection = await connect({
       servers: `localhost:${port}`,
@@ -217,7 +161,7 @@ await t.test(
       (one) => !!one,
     )
     const pod = made?.['spec'].template.spec
-    t.match(pod.volumes, [{ name: 'nats', secret: { secretName: 'tutti-nats-account' } }])
+    t.match(pod.volumes, [{ name: 'nats', secret: { secretName: 'tutti-nats' } }])
     t.ok(pod.containers[0].args.includes(`tls://localhost:${port}`))
     t.ok(pod.containers[0].args.includes('--nats-tls-ca'))
     t.same(await operator.stop(), { code: 0, signal: null })

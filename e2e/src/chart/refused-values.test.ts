@@ -10,9 +10,6 @@ t.setTimeout(120_000)
 
 const WITH_HELM = { skip: withoutKube('helm') }
 
-/** Groups that charts of earlier releases lack; templates have their defaults. */
-const NEW = ['telemetry', 'router.console']
-
 interface Value {
   readonly path: string
   readonly depth: number
@@ -26,7 +23,6 @@ function listValues(): readonly Value[] {
   const visit = (written: Rendered, properties: Rendered, parents: readonly string[]): void => {
     for (const [name, value] of Object.entries(written)) {
       const path = [...parents, name].join('.')
-      if (NEW.includes(path)) continue
       const isGroup = typeof value === 'object' && !Array.isArray(value)
       if (isGroup) {
         const inside = propertiesOf(properties[name], schema.definitions)
@@ -112,21 +108,8 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
       { 'nats.config.maxPending': '15MB' },
       '- nats.config.maxPending: got 15MB, want 16MB at least',
     ],
-    [
-      { 'nats.accounts.maxPending': '8MB' },
-      '- nats.accounts.maxPending: got 8MB, want 16MB at least',
-    ],
-    [
-      { 'nats.accounts.enabled': false, 'nats.accounts.former': 'keep' },
-      '- nats.accounts.former: got keep, want nats.accounts.enabled: true too',
-    ],
-    [
-      { 'nats.enabled': false, 'nats.accounts.former': 'keep' },
-      "- nats.accounts.former: is for the chart's own servers",
-    ],
     [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want the namespaces to serve'],
     [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
-    [{ 'step.allowHostPath': true }, '- step.allowHostPath: got it, want step.allowHostAccess'],
     [
       { 'telemetry.otlpEndpoint': 'http://c:4318/v1/traces' },
       '- telemetry.otlpEndpoint: got http://c:4318/v1/traces, want the base of OTLP over HTTP, http://HOST:4318, without /v1/traces',

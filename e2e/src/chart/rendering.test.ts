@@ -5,10 +5,8 @@ import { join } from 'node:path'
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { parse, parseAllDocuments, visit } from 'yaml'
-import { ROOT, runProgram } from '../serving.ts'
 import {
   CHART,
-  EARLIER_CHART,
   find,
   forEach,
   helm,
@@ -33,13 +31,6 @@ await t.test('helm has nothing to say against it, with any overlay', WITH_HELM, 
   })
 })
 
-await t.test('an upgrade from the release before replaces no NATS server', WITH_HELM, async (t) => {
-  const objects = await render({ 'nats.accounts.former': 'keep' })
-  const { metadata } = find(objects, 'StatefulSet', 'tutti-nats')['spec'].template
-  // A comment in the servers' configuration changes it too. Requests fail while the only server is replaced.
-  t.equal(metadata.annotations['tutti.dev/configuration'], 'b1a0d70f2a4909f4')
-})
-
 await t.test('what helm would read as a boolean is quoted', WITH_HELM, async (t) => {
   // Helm keeps to YAML 1.1, where these are booleans too.
   const { out } = await template({})
@@ -52,6 +43,20 @@ await t.test('what helm would read as a boolean is quoted', WITH_HELM, async (t)
     })
   }
   t.same(found, [])
+})
+
+await t.test('Argo CD renders the same before and after its first sync', WITH_HELM, async (t) => {
+  const { code, out, err } = await template({})
+  t.equal(code, 0, err)
+  // As it says what the cluster has; it runs `helm template`, so nothing can be looked up.
+  const synced = ['--api-versions=tutti.dev/v1alpha1', '--api-versions=tutti.dev/v1alpha1/Model']
+  for (const args of [[], synced, synced]) {
+    const again = await template({}, ...args)
+    t.equal(again.code, 0, again.err)
+    t.ok(again.out === out, args.join(' '))
+  }
+  const upgraded = await template({}, '--is-upgrade', ...synced)
+  t.ok(upgraded.out === out, 'what sees an upgrade gets the same')
 })
 
 await t.test(
@@ -130,7 +135,7 @@ await t.test(
       ],
       [{ 'operator.podDisruptionBudget.enabled': false }, ['-PodDisruptionBudget tutti-operator']],
       [{ 'operator.replicas': 1 }, ['-PodDisruptionBudget tutti-operator']],
-      [{ 'nats.replicas': 3 }, ['+PodDisruptionBudget tutti-nats-accounts']],
+      [{ 'nats.replicas': 3 }, ['+PodDisruptionBudget tutti-nats']],
       [{ 'nats.replicas': 3, 'nats.podDisruptionBudget.enabled': false }, []],
       [
         { 'serviceAccount.create': false, 'serviceAccount.name': 'x' },
@@ -139,7 +144,7 @@ await t.test(
       [{ 'rbac.aggregateRoles': false }, ['-ClusterRole tutti-edit', '-ClusterRole tutti-view']],
       [
         { 'networkPolicy.enabled': false },
-        ['-NetworkPolicy tutti-nats-accounts', '-NetworkPolicy tutti-operator'],
+        ['-NetworkPolicy tutti-nats', '-NetworkPolicy tutti-operator'],
       ],
       [{ 'metrics.enabled': false }, ['-Service tutti-operator-metrics']],
       [{ 'metrics.serviceMonitor.enabled': true }, ['+ServiceMonitor tutti-operator']],
@@ -185,8 +190,7 @@ await t.test('who has the role view sees what kubectl tutti shows', WITH_HELM, a
 await t.test('what the operator is told', WITH_HELM, async (t) => {
   const args = operatorArgsOf(await render())
   for (const wanted of [
-    '--nats=tls://tutti-nats-accounts.tutti-system.svc:4222',
-    '--nats-accounts',
+    '--nats=tls://tutti-nats.tutti-system.svc:4222',
     '--step-image=tutti/step:0.1.0',
     '--step-python-image=tutti/step-python:0.1.0',
     '--router-image=tutti/router:0.1.0',
@@ -197,8 +201,6 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     t.ok(args.includes(wanted), wanted)
   }
   t.notOk(args.some((arg) => /^--(?:otlp|router-console)/.test(arg)))
-  // As with `helm upgrade --reuse-values` from a chart that had neither.
-  t.same(operatorArgsOf(await render({ 'router.console': null, telemetry: null })), args)
   const digest = `sha256:${'0'.repeat(64)}`
   const values = {
     'step.image.digest': digest,
@@ -219,7 +221,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     '--image-pull-secret=pull',
     '--watch-namespace=b',
     '--scrape-namespace=monitoring',
-    '--nats-cluster-host=tutti-nats-accounts-2.tutti-nats-accounts-headless.tutti-system.svc:6222',
+    '--nats-cluster-host=tutti-nats-2.tutti-nats-headless.tutti-system.svc:6222',
     '--log-info=false',
     '--log-warning=false',
     '--health-port=1',
@@ -241,16 +243,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   t.ok(external.includes('--nats=tls://n:1'))
   t.ok(external.includes('--nats-issuer-secret=s'))
   t.ok(external.includes('--nats-private-authority=true'))
-  t.notOk(external.includes('--nats-accounts'))
-})
-
-await t.test('the operator takes the flags of the earlier chart', WITH_HELM, async (t) => {
-  const args = ['--set=step.allowHostPath=true', '--set=operator.logLevel=error']
-  const { out } = await helm('template', 'tutti', EARLIER_CHART, '--kube-version=1.34.4', ...args)
-  const flags = operatorArgsOf(parseAll(out))
-  t.ok(flags.includes('--allow-host-path=true'))
-  const operator = `${ROOT}operator/dist/main.js`
-  t.match(await runProgram(process.execPath, [operator, ...flags, '--version']), { code: 0 })
+  t.notOk(external.some((arg) => /^--nats-(?:cluster|connections)/.test(arg)))
 })
 
 function crds(objects: readonly Rendered[]): Rendered[] {

@@ -24,11 +24,3 @@ await t.test('a share in numbers or in text', { skip: withoutKube('helm') }, asy
   const { err } = await template({ ...ENDPOINT, 'telemetry.sampleRatio': '1.5' })
   t.match(err, /at '\/telemetry\/sampleRatio'/)
 })
-
-await t.test('null is the default', { skip: withoutKube('helm') }, async (t) => {
-  t.same(await toldOf({ ...ENDPOINT, 'telemetry.sampleRatio': null }), [
-    '--otlp-endpoint=http://c:4318',
-    '--otlp-sample-ratio=1',
-  ])
-  t.same(await toldOf({ 'telemetry.otlpEndpoint': null, 'router.console': null }), [])
-})

@@ -23,7 +23,7 @@ await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages()
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await edge.createSecret(SPACE)
-  await install({ flags: ['--set=router.console=Show'] })
+  await install(['--set=router.console=Show'])
   await apply(adder('first', 'plus-one'), adder('second', 'plus-three'))
   await applyExposed()
   const ready = ['--for=condition=Ready', '--timeout=300s', '--all', `--namespace=${SPACE}`]

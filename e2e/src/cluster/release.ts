@@ -7,7 +7,7 @@ import { deleteNamespace, getObject, runKubeProgram } from './kubectl.ts'
 /** The namespace of the release, which is called tutti. */
 export const SYSTEM = 'tutti-system'
 /** Of the keys of NATS, which stay for a later install. */
-export const KEPT = ['tutti-nats-accounts', 'tutti-nats-keys'].map(
+export const KEPT = ['tutti-nats-keys', 'tutti-nats-server'].map(
   (name) => `Secret ${SYSTEM}/${name}`,
 )
 /** A machine that is busy with other things may take long. */
@@ -19,12 +19,9 @@ export function helm(...args: readonly string[]): Promise<string> {
 
 const VALUES = `--values=${ROOT}e2e/cluster/values.yaml`
 
-/** Installs or upgrades the release, and waits for it. @param o.chart - a folder or a packaged chart. */
-export function install(
-  o: { readonly chart?: string; readonly flags?: readonly string[] } = {},
-): Promise<string> {
-  const { chart = CHART, flags = [] } = o
-  const command = ['upgrade', '--install', 'tutti', chart, VALUES, '--create-namespace']
+/** Installs or upgrades the release, and waits for it. */
+export function install(flags: readonly string[] = []): Promise<string> {
+  const command = ['upgrade', '--install', 'tutti', CHART, VALUES, '--create-namespace']
   return helm(...command, ...flags, '--wait', PATIENCE)
 }
 

@@ -1,11 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { isDeepStrictEqual } from 'node:util'
-import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
-import { parse } from 'yaml'
-import { EARLIER_CHART } from '../chart/helm.ts'
-import { ROOT, VERSION } from '../serving.ts'
+import { VERSION } from '../serving.ts'
 import { fp32, int64 } from '../tensors.ts'
 import { adder, chain, INPUT, makeAdders, SPACE, slowEnsemble, slowModel, sumOf } from './adders.ts'
 import { createClaim } from './claim.ts'
@@ -28,8 +24,6 @@ t.setTimeout(3_000_000)
 const HOSTS = { sum: 'sum.test', slow: 'slow.test' } as const
 const STEPS = { first: 'tutti.dev/model=first', second: 'tutti.dev/model=second' } as const
 const ROUTERS = 'app.kubernetes.io/component=router'
-/** Another chart to upgrade from, and the tag of its images, which are loaded: e2e/cluster/README.md. */
-const { TUTTI_EARLIER_CHART: otherChart, TUTTI_EARLIER_TAG: earlierTag = VERSION } = process.env
 const imagesOf = (tag: string): readonly string[] =>
   ['operator', 'router', 'step'].map((name) => `--set=${name}.image.tag=${tag}`)
 /** An error that says: it was not done, try again. 502 is the ingress controller's, whose server has gone. */
@@ -41,73 +35,6 @@ const ROUNDS = 500
 const THINK_MS = 50
 
 const imageIs = (tag: string) => (pod: PlainObject) => mainOf(pod)['image'].endsWith(`:${tag}`)
-
-/** Servers of NATS without accounts, and those with. */
-const SHARED = `nats://tutti-nats.${SYSTEM}.svc:4222`
-const ACCOUNTS = `tls://tutti-nats-accounts.${SYSTEM}.svc:4222`
-
-const isOn =
-  (...servers: readonly string[]) =>
-  (pod: PlainObject): boolean => {
-    const args: readonly string[] = mainOf(pod)['args']
-    return [SHARED, ACCOUNTS].every((one) => args.includes(one) === servers.includes(one))
-  }
-
-const uidsOf = (pods: readonly PlainObject[]): readonly string[] =>
-  pods.map(({ metadata }) => String(metadata['uid'])).toSorted()
-
-/** The operator of now under a chart that knows other fields, and no Router: its CRDs, as Helm takes them over, and the rights. */
-async function prepareForEarlier(t: Test): Promise<void> {
-  const metadata = {
-    labels: { 'app.kubernetes.io/managed-by': 'Helm' },
-    annotations: {
-      'meta.helm.sh/release-name': 'tutti',
-      'meta.helm.sh/release-namespace': SYSTEM,
-    },
-  }
-  const crds = ['models', 'ensembles', 'routers'].map(async (plural) => {
-    const crd: PlainObject = parse(await readFile(`${ROOT}crds/tutti.dev_${plural}.yaml`, 'utf8'))
-    return { ...crd, metadata: { ...crd['metadata'], ...metadata } }
-  })
-  const name = 'tutti-test-routers'
-  const rbac = 'rbac.authorization.k8s.io'
-  const ofRole = { apiVersion: `${rbac}/v1`, metadata: { name } }
-  const resources = ['routers', 'routers/status', 'routers/finalizers']
-  await apply(
-    ...(await Promise.all(crds)),
-    {
-      ...ofRole,
-      kind: 'ClusterRole',
-      rules: [{ apiGroups: ['tutti.dev'], resources, verbs: ['*'] }],
-    },
-    {
-      ...ofRole,
-      kind: 'ClusterRoleBinding',
-      roleRef: { apiGroup: rbac, kind: 'ClusterRole', name },
-      subjects: [{ kind: 'ServiceAccount', namespace: SYSTEM, name: 'tutti-operator' }],
-    },
-  )
-  t.teardown(() =>
-    kubectl('delete', `clusterrole/${name}`, `clusterrolebinding/${name}`, '--ignore-not-found'),
-  )
-}
-
-/** What the release before Router leaves to the next: settings in a ConfigMap, and objects without an owner. */
-async function leaveAsEarlier(): Promise<void> {
-  const operator = ['deployment/tutti-operator', `--namespace=${SYSTEM}`]
-  await kubectl('scale', '--replicas=0', ...operator)
-  const pods = '--selector=app.kubernetes.io/component=operator'
-  await kubectl('wait', '--for=delete', 'pods', pods, `--namespace=${SYSTEM}`, '--timeout=120s')
-  const router = ['routers/default', `--namespace=${SPACE}`]
-  await kubectl('delete', '--cascade=orphan', ...router)
-  const labels = { 'tutti.dev/router-settings': 'true' }
-  await apply({
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name: 'router', namespace: SPACE, labels },
-    data: { maxInFlightRequests: '4096' },
-  })
-}
 
 /** An HPA at the Model `first`. */
 const autoscaler = (minReplicas: number, maxReplicas: number) => ({
@@ -129,10 +56,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await edge.createSecret(SPACE)
-  if (otherChart === undefined) await prepareForEarlier(t)
-  const withoutCrds = otherChart === undefined ? ['--set=crds.enabled=false'] : []
-  const flags = [...imagesOf(earlierTag), ...withoutCrds]
-  await install({ chart: otherChart ?? EARLIER_CHART, flags })
+  await install()
   await apply(
     adder('first', 'plus-one'),
     adder('second', 'plus-one'),
@@ -170,47 +94,28 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
       await load.settleOn(sumOf(to))
     })
 
-  const allAre = async (isWanted: (pod: PlainObject) => boolean): Promise<void> => {
+  const allHave = async (tag: string): Promise<void> => {
     await rolledOut(SPACE, 'tutti-router')
     for (const selector of [ROUTERS, ...Object.values(STEPS)]) {
-      await steps.settled(selector, 2, isWanted)
+      await steps.settled(selector, 2, imageIs(tag))
     }
   }
 
-  const allHave = (tag: string, ...servers: readonly string[]): Promise<void> =>
-    allAre((pod) => imageIs(tag)(pod) && isOn(...servers)(pod))
+  const next = [...imagesOf('next'), '--set=nats.accounts.connections=120']
 
-  await show('helm upgrade from an earlier chart, with other images for all', async (t) => {
-    const before = await steps.pods(ROUTERS)
-    if (otherChart === undefined) await leaveAsEarlier()
-    t.same(await steps.pods(ROUTERS).then(uidsOf), uidsOf(before))
-    await install({ flags: imagesOf('next') })
-    const settings = otherChart === undefined ? { maxInFlightRequests: 4096 } : {}
-    await until('the Router has the settings of the ConfigMap', async () => {
-      const { items } = await getObject('routers', `--namespace=${SPACE}`)
-      return items.length === 1 && isDeepStrictEqual(items[0].spec, settings)
-    })
-    await allHave('next', SHARED, ACCOUNTS)
+  await show('helm upgrade with other images for all, and another value', async () => {
+    await install(next)
+    await allHave('next')
   })
 
-  await show('helm rollback to the earlier chart and its images', async () => {
+  await show('helm rollback to the images before', async () => {
     await rollBack(1)
-    await allHave(earlierTag, SHARED)
+    await allHave(VERSION)
   })
 
   await show('helm upgrade after the rollback', async () => {
-    await install({ flags: imagesOf('next') })
-    await allHave('next', SHARED, ACCOUNTS)
-  })
-
-  await show('NATS without accounts is removed', async (t) => {
-    await install({ flags: [...imagesOf('next'), '--set=nats.accounts.former=remove'] })
-    await allHave('next', ACCOUNTS)
-    const { items } = await getObject('statefulsets', `--namespace=${SYSTEM}`)
-    t.same(
-      items.map(({ metadata }: PlainObject) => metadata.name),
-      ['tutti-nats-accounts'],
-    )
+    await install(next)
+    await allHave('next')
   })
 
   await show('another image and other resources of a Model', async () => {
@@ -360,7 +265,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   )
 
   await showFault('the only server of NATS is killed', async () => {
-    const selector = '--selector=app.kubernetes.io/component=nats-accounts'
+    const selector = '--selector=app.kubernetes.io/component=nats'
     const list = await getObject('pods', `--namespace=${SYSTEM}`, selector)
     const pod: PlainObject = list['items'][0]
     await killContainer(pod, 'nats')

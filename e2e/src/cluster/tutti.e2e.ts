@@ -156,7 +156,7 @@ await t.test('Tutti on the cluster', { skip: withoutTuttiImages() }, async (t) =
   })
 
   await t.test('with crds.keep: false everything goes with the release', async (t) => {
-    t.match(await install({ flags: ['--set=crds.keep=false'] }), /STATUS: deployed/)
+    t.match(await install(['--set=crds.keep=false']), /STATUS: deployed/)
     // Both would only be more of the same.
     await apply(...manifests.filter(isOfFace))
     await untilReady(t)

@@ -57,7 +57,7 @@ function leads(line: string): boolean {
 
 /** A NATS server with what the operator of the chart made for it. */
 async function startServers(t: Test, { plain }: ApiServer, port: number): Promise<void> {
-  const path = '/api/v1/namespaces/tutti-system/secrets/tutti-nats-accounts'
+  const path = '/api/v1/namespaces/tutti-system/secrets/tutti-nats-server'
   const secret = await plain.until(path, (found) => found?.['data'] !== undefined)
   const folder = await tempFolder(t)
   const files = Object.entries(secret?.['data'] ?? {}).map(([name, text]) => {
@@ -65,7 +65,7 @@ async function startServers(t: Test, { plain }: ApiServer, port: number): Promis
   })
   for (const [name, text] of files) await writeFile(join(folder, name), text)
   const config = [
-    'server_name: tutti-nats-accounts-0',
+    'server_name: tutti-nats-0',
     `tls { cert_file: "${folder}/tls.crt", key_file: "${folder}/tls.key" }`,
     `resolver { type: full, dir: "${folder}/accounts", allow_delete: true, hard_delete: true }`,
     "include 'tenancy.conf'",

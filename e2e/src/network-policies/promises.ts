@@ -8,8 +8,8 @@ export interface Facts {
   readonly testPods: string
   /** Namespaces of `networkPolicy.ingressFrom` and `.scrapeNamespaces`. */
   readonly scrapers: readonly string[]
-  /** The chart's own servers of NATS, by component. */
-  readonly nats: readonly { readonly component: string; readonly servers: number }[]
+  /** The chart's own servers of NATS. */
+  readonly natsServers: number
   /** Whether `networkPolicy.apiServerCIDR` is given. */
   readonly hasApiServerRange: boolean
 }
@@ -29,16 +29,17 @@ export interface Promised {
 }
 
 const OPERATOR = 'tutti-system/operator'
+const NATS = 'tutti-system/nats'
 const EVERYBODY = ['pods', 'outside']
 /** A namespace of clients that the settings of team-a's router name. */
 const CLIENTS = 'apps/*'
 
 /** Everything that is promised. */
 export function promisesOf(facts: Facts): readonly Promised[] {
-  const { testNamespace, nats } = facts
+  const { testNamespace } = facts
   return [
     ...ofOperator(facts),
-    ...nats.flatMap((set) => ofNats(set, facts)),
+    ...ofNats(facts),
     ...ofNamespace('team-a', [CLIENTS], facts),
     ...ofDirectSteps('team-a', ['team-a/router']),
     ...ofNamespace('team-b', [], facts),
@@ -57,25 +58,22 @@ function ofOperator({ scrapers }: Facts): readonly Promised[] {
   ]
 }
 
-function ofNats(
-  { component, servers }: Facts['nats'][number],
-  { scope = ['*'] }: Facts,
-): readonly Promised[] {
-  const to = natsOf(component)
-  const teller = component === 'nats-accounts' ? [OPERATOR] : []
+function ofNats({ natsServers, scope = ['*'] }: Facts): readonly Promised[] {
+  if (natsServers === 0) return []
+  const to = NATS
   const served = scope.flatMap((namespace) => [`${namespace}/router`, `${namespace}/step`])
   return [
     {
-      what: 'clients are routers and steps that are served, and the operator where there are accounts',
+      what: 'clients are routers and steps that are served, and the operator',
       to,
       ports: [4222],
-      from: [...served, ...teller],
+      from: [...served, OPERATOR],
     },
     {
       what: 'the port of the cluster is for its servers',
       to,
       ports: [6222],
-      from: servers > 1 ? [to] : [],
+      from: natsServers > 1 ? [to] : [],
     },
     { what: 'monitoring is for its own container', to, ports: [8222, 22, 8080], from: [] },
   ]
@@ -112,10 +110,9 @@ function ofDirectSteps(namespace: string, from: readonly string[]): readonly Pro
 }
 
 /** What routers and steps need is not ruled; operator and NATS reach what they need, and no more. */
-function ofOthers({ hasApiServerRange, nats, testPods, scope }: Facts): readonly Promised[] {
+function ofOthers({ hasApiServerRange, natsServers, testPods, scope }: Facts): readonly Promised[] {
   const free = EVERYBODY
-  const clusters = nats.filter(({ servers }) => servers > 1)
-  const dns = [...free, OPERATOR, ...clusters.map(({ component }) => natsOf(component))]
+  const dns = [...free, OPERATOR, ...(natsServers > 1 ? [NATS] : [])]
   const byRange = hasApiServerRange ? free : [...free, OPERATOR]
   const byScope = scope !== undefined ? free : [...free, OPERATOR]
   const api = 'outside/api-server'
@@ -133,10 +130,6 @@ function ofOthers({ hasApiServerRange, nats, testPods, scope }: Facts): readonly
     { what: 'where nothing is served', to: 'elsewhere/like-step', ports: [8002], from: byScope },
     { what: 'pods that are not ours', to: 'team-a/app', ports: [8000, 8002, 6222], from: free },
   ]
-}
-
-function natsOf(component: string): string {
-  return `tutti-system/${component}`
 }
 
 function allOf(namespace: string): string {

@@ -67,7 +67,7 @@ function castOf(objects: readonly Rendered[]): Cast {
 }
 
 /** Their egress is ruled. */
-const HELD = ['tutti-system/operator', 'tutti-system/nats', 'tutti-system/nats-accounts']
+const HELD = ['tutti-system/operator', 'tutti-system/nats']
 
 /** Whether a row's `from` means this party. */
 function isMeant(pattern: string, name: string): boolean {
@@ -104,17 +104,14 @@ function namesOf(cast: Cast): readonly string[] {
 
 function factsOf(overlay: string, chart: readonly Rendered[]): Facts {
   const values: Rendered = parse(readFileSync(join(CHART, 'ci', overlay), 'utf8'))
-  const sets = chart.filter(({ kind }) => kind === 'StatefulSet')
+  const nats = chart.find(({ kind }) => kind === 'StatefulSet')
   const testPods = chart.find(({ kind }) => kind === 'Ensemble')?.['metadata'].namespace
   return {
     scope: values['scope']?.namespaces,
     testNamespace: TENANTS.includes(testPods) ? undefined : testPods,
     testPods,
     scrapers: values['networkPolicy']?.scrapeNamespaces ?? [],
-    nats: sets.map(({ metadata, spec }) => ({
-      component: metadata.labels['app.kubernetes.io/component'],
-      servers: spec.replicas,
-    })),
+    natsServers: nats?.['spec'].replicas ?? 0,
     hasApiServerRange: values['networkPolicy']?.apiServerCIDR !== undefined,
   }
 }

@@ -103,9 +103,8 @@ export class HostileMember {
     await this.#many(count, () => {
       const member = this.#anyMember()
       const known = this.#known(member)
-      // As members of earlier releases do, or by role.
-      const role = this.#random() < 0.5 ? undefined : known.role
-      this.#publish(this.subjects.heartbeat(member, role), forgedHeartbeat(this.#random, known))
+      const subject = this.subjects.heartbeat(member, known.role)
+      this.#publish(subject, forgedHeartbeat(this.#random, known))
     })
   }
 
@@ -117,8 +116,7 @@ export class HostileMember {
       this.#sequence += 1
       const sequence = this.#sequence
       const said = { ...this.#honestStep(), ...load, member, sequence, description: `of ${member}` }
-      const role = this.#random() < 0.5 ? undefined : 'step'
-      this.#publish(this.subjects.heartbeat(member, role), encodeHeartbeat(said))
+      this.#publish(this.subjects.heartbeat(member, 'step'), encodeHeartbeat(said))
     })
   }
 
@@ -324,7 +322,6 @@ function hostileChunk(random: Random, from: string): Uint8Array {
 function subjectsOf(subjects: Subjects, member: string, random: Random): string[] {
   const number = between(random, 1, 3000)
   return [
-    subjects.heartbeat(member),
     subjects.heartbeat(member, 'router'),
     subjects.heartbeat(member, 'step'),
     subjects.control(member),

@@ -18,13 +18,11 @@ export async function watchMembers(url: string, names: SubjectNames) {
     reconnectTimeWait: 50,
   })
   const heard = new Map<string, Heartbeat>()
-  // Members of an earlier build say it without their role.
-  for (const role of ['router', 'step', undefined] as const) {
+  for (const role of ['router', 'step'] as const) {
     connection.subscribe(buildSubjects(names).heartbeats(role), {
       callback: (error, message) => {
         if (error !== null) return
         const said = readHeartbeat(message.data)
-        if (role === undefined && said?.isByRole === true) return
         const revisions = said?.revisions ?? heard.get(said?.member ?? '')?.revisions
         if (said !== undefined && revisions !== undefined) {
           heard.set(said.member, { ...said, revisions })

@@ -1,10 +1,10 @@
 // needs: apiserver, registry
-import { readFile, writeFile } from 'node:fs/promises'
+import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findKubeBinaries, installCrd, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
-import { EARLIER_CHART, find, operatorArgsOf, parseAll } from '../chart/helm.ts'
+import { CHART, find, operatorArgsOf, parseAll } from '../chart/helm.ts'
 import { ROOT, runProgram, VERSION } from '../serving.ts'
 import { type PublishedRelease, publishRelease } from './publish.ts'
 import { withoutRegistry } from './registry.ts'
@@ -91,7 +91,7 @@ await t.test('a release in a registry', { skip }, async (t) => {
     t.notMatch(example, 'image://tutti/')
   })
 
-  await t.test('helm upgrades an earlier release from there, and its CRDs', async (t) => {
+  await t.test('helm upgrades a release from there, and its CRDs', async (t) => {
     await upgrade(t, release)
   })
 
@@ -109,12 +109,17 @@ async function upgrade(t: Test, { registry, prefix }: PublishedRelease): Promise
   // As this server stores it, with its defaults.
   const wanted = await versions()
 
-  const install = ['install', 'tutti', EARLIER_CHART, '--create-namespace']
+  const chartOfBefore = join(t.testdir(), 'tutti')
+  await cp(CHART, chartOfBefore, { recursive: true })
+  const file = join(chartOfBefore, 'files', 'crds', 'tutti.dev_models.yaml')
+  const crd = await readFile(file, 'utf8')
+  await writeFile(file, crd.replace(/description: .*/, 'description: as it was before.'))
+  const install = ['install', 'tutti', chartOfBefore, '--create-namespace']
   const refused = await helm(...install)
   t.match(refused.err, /cannot be imported into the current release/)
   const installed = await helm(...install, '--take-ownership')
   t.equal(installed.code, 0, installed.err)
-  t.notSame(await versions(), wanted, 'the CRD is the earlier one')
+  t.notSame(await versions(), wanted, 'the CRD is the one of before')
 
   const chart = [`oci://${prefix}/charts/tutti`, `--version=${VERSION}`, '--plain-http']
   const upgraded = await helm('upgrade', 'tutti', ...chart, '--reset-then-reuse-values')

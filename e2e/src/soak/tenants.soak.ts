@@ -136,7 +136,7 @@ async function startScene(t: Test) {
     if (found === undefined) throw new Error(`no ${component} in ${namespace}`)
     return found
   }
-  const natsPod = podOf('tutti-system', 'nats-accounts')
+  const natsPod = podOf('tutti-system', 'nats')
   const network = {
     namespaces: await namespacesOf(server),
     policies: objects.filter(({ kind }) => kind === 'NetworkPolicy').map(toNetworkPolicy),
@@ -189,9 +189,7 @@ async function startScene(t: Test) {
 /** Not what `helm test` serves. */
 function isOfScene(pod: Pod): boolean {
   if (TENANTS.some((tenant) => tenant === pod.namespace)) return true
-  return (
-    pod.namespace === 'tutti-system' && ['operator', 'nats-accounts'].includes(componentOf(pod))
-  )
+  return pod.namespace === 'tutti-system' && ['operator', 'nats'].includes(componentOf(pod))
 }
 
 /** Several Models have a Deployment each; here one process serves them all. */
@@ -226,16 +224,14 @@ async function startNats(
   chart: readonly Rendered[],
   pod: Pod,
 ): Promise<StartedProcess> {
-  const path = '/api/v1/namespaces/tutti-system/secrets/tutti-nats-accounts'
+  const path = '/api/v1/namespaces/tutti-system/secrets/tutti-nats-server'
   const folder = await mountSecret(t, server, path)
   const file = join(folder, 'nats.conf')
-  const config: string = find(chart, 'ConfigMap', 'tutti-nats-accounts')['data']['nats.conf']
+  const config: string = find(chart, 'ConfigMap', 'tutti-nats')['data']['nats.conf']
   await writeFile(file, config.replaceAll(/\/etc\/nats|\/data/g, folder))
-  const { spec } = find(chart, 'StatefulSet', 'tutti-nats-accounts')['spec'].template
+  const { spec } = find(chart, 'StatefulSet', 'tutti-nats')['spec'].template
   const variables: readonly Rendered[] = spec.containers[0].env
-  const env = Object.fromEntries(
-    variables.map(({ name, value = 'tutti-nats-accounts-0' }) => [name, value]),
-  )
+  const env = Object.fromEntries(variables.map(({ name, value = 'tutti-nats-0' }) => [name, value]))
   const [enter = '', ...into] = inside(pod)
   const program = findNatsServer() ?? ''
   const args = [...into, program, '--config', file]
@@ -244,7 +240,7 @@ async function startNats(
 
 /** All that one namespace can make the server hold, by the chart's values, and 128 MiB for the rest; the pod's limit is above. */
 function mostNatsBytes(chart: readonly Rendered[]): number {
-  const config: string = find(chart, 'ConfigMap', 'tutti-nats-accounts')['data']['nats.conf']
+  const config: string = find(chart, 'ConfigMap', 'tutti-nats')['data']['nats.conf']
   const pendingMi = Number(/max_pending: (\d+)MB/.exec(config)?.[1])
   const connections = /--nats-connections-per-namespace=(\d+)/.exec(operatorArgsOf(chart).join(' '))
   return (Number(connections?.[1]) * pendingMi + 128) * 2 ** 20

@@ -13,6 +13,7 @@ import {
 } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { openCaseRig } from '../testing/case-rig.ts'
+import { ensureIssuer, ISSUER_FLAGS } from '../testing/nats-issuer.ts'
 import { bindAdmin, installCrds } from '../testing/prepare-server.ts'
 
 const PROGRAM = join(import.meta.dirname, '..', 'main.ts')
@@ -20,7 +21,7 @@ const LEASE = '/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti
 const FLAGS = [
   '--health-port=0',
   '--metrics-port=0',
-  '--nats=nats://nats.example:4222',
+  ...ISSUER_FLAGS,
   '--leader-elect-lease-duration=30',
   '--leader-elect-renew-deadline=20',
   '--leader-elect-retry-period=1',
@@ -53,13 +54,15 @@ interface Operator {
 const isRenewal = ({ path }: CountedWrite): boolean => path === LEASE
 
 async function startOperator(t: Test, server: ApiServer): Promise<Operator> {
+  const serviceAccount = await server.createServiceAccountDir('tutti-system', 'operator')
+  await ensureIssuer(server.plain, 'tutti-system')
   const proxy = await startHttpFaultProxy(server, { isCounted: () => true })
   const started = await startProcess(process.execPath, [PROGRAM, ...FLAGS], {
     env: {
       POD_NAMESPACE: 'tutti-system',
       KUBERNETES_SERVICE_HOST: proxy.url.hostname,
       KUBERNETES_SERVICE_PORT: proxy.url.port,
-      TUTTI_SERVICE_ACCOUNT_DIR: await server.createServiceAccountDir('tutti-system', 'operator'),
+      TUTTI_SERVICE_ACCOUNT_DIR: serviceAccount,
     },
     readyWhen: (line) => line.includes('"message":"leading"'),
     readyTimeoutMs: 60_000,

@@ -10,7 +10,7 @@ await t.test(
   'every controller is made once, and reads each kind from as few caches as can be',
   async (t) => {
     const { metrics, runtime } = testMetrics()
-    const { values: flags } = parseFlags(OPERATOR_FLAGS, ['--nats=nats://nats:4222'])
+    const { values: flags } = parseFlags(OPERATOR_FLAGS, ['--nats=tls://nats:4222'])
     const context: ControllerContext = {
       client: memoryClient(),
       openReflector: () => {

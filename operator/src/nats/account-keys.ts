@@ -4,19 +4,24 @@ import { createNkey, deriveAccountNkey, type Nkey } from './nkey.ts'
 import {
   type CredentialIssuer,
   DamagedKeysError,
-  parseServerKeys,
+  KEY_NAMES,
+  readPassword,
   readSeed,
+  readSigningKeys,
   readText,
   type SecretTexts,
-  type ServerKeys,
-  toServerTexts,
+  type SigningKeys,
 } from './tenancy-keys.ts'
 
 /**
  * Everything from which accounts, credentials and the servers' certificates are made. The keys of the namespaces are not kept: they
  * are derived, an account from `accounts`, what signs its users from `signing`.
  */
-export interface AccountKeys extends ServerKeys {
+export interface AccountKeys {
+  readonly operator: Nkey
+  readonly signing: SigningKeys
+  /** With which the servers of a cluster let one another in. */
+  readonly routePassword: string
   /** Of the account in which the operator speaks with the servers. */
   readonly system: Nkey
   readonly accounts: Nkey
@@ -38,7 +43,7 @@ export function createAccountId(): string {
   return randomBytes(16).toString('hex')
 }
 
-/** Keys of the Secret, beside those of ServerKeys. */
+/** Keys of the Secret, beside KEY_NAMES. */
 const NAMES = {
   system: 'system.nk',
   accounts: 'accounts.nk',
@@ -62,8 +67,14 @@ export function createAccountKeys(nowMs: number): AccountKeys {
 
 /** @returns the texts of the Secret that `parseAccountKeys` reads. */
 export function toAccountTexts(keys: AccountKeys): SecretTexts {
+  const { current, next, previous, usedAtMs } = keys.signing
   return {
-    ...toServerTexts(keys),
+    [KEY_NAMES.operator]: keys.operator.seed,
+    [KEY_NAMES.signing]: current.seed,
+    ...(next !== undefined && { [KEY_NAMES.nextSigning]: next.seed }),
+    ...(previous !== undefined && { [KEY_NAMES.previousSigning]: previous.seed }),
+    ...(usedAtMs !== undefined && { [KEY_NAMES.signingSince]: new Date(usedAtMs).toISOString() }),
+    [KEY_NAMES.routePassword]: keys.routePassword,
     [NAMES.system]: keys.system.seed,
     [NAMES.accounts]: keys.accounts.seed,
     [NAMES.certificate]: keys.authority.certificate,
@@ -83,7 +94,9 @@ export function parseAccountKeys(texts: SecretTexts): AccountKeys {
     )
   }
   return {
-    ...parseServerKeys(texts),
+    operator: readSeed(texts, KEY_NAMES.operator, 'operator'),
+    signing: readSigningKeys(texts),
+    routePassword: readPassword(texts),
     system: readSeed(texts, NAMES.system, 'account'),
     accounts: readSeed(texts, NAMES.accounts, 'account'),
     authority,

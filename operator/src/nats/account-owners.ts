@@ -1,9 +1,7 @@
 import type { Secret, Stored } from '@tutti/kube'
 import { isManaged } from '../runtime/children.ts'
 import { ACCOUNT_ID_PATTERN, type AccountOwner } from './account-keys.ts'
-
-/** Name of the Secret with the credential of a namespace. */
-export const ACCOUNT_CREDENTIALS = 'tutti-nats-account'
+import { NATS_SECRETS } from './tenancy-secrets.ts'
 
 /** Label of that Secret: what the namespace's account is derived from, see AccountOwner. */
 export const ACCOUNT_LABEL = 'tutti.dev/nats-account'
@@ -65,7 +63,7 @@ function wantedOf(secrets: Iterable<Stored<Secret>>): readonly AccountOwner[] {
   for (const secret of secrets) {
     const { name, namespace = '', labels } = secret.metadata
     const id = accountIdOf(labels)
-    if (name === ACCOUNT_CREDENTIALS && id !== undefined && isManaged(secret)) {
+    if (name === NATS_SECRETS.credentials && id !== undefined && isManaged(secret)) {
       wanted.push({ namespace, id })
     }
   }

@@ -11,9 +11,9 @@ import { Empty, type Msg } from 'nats'
 import t from 'tap'
 import { parseAccountKeys, toAccountIssuer } from './account-keys.ts'
 import { ACCOUNT_LABEL } from './account-owners.ts'
-import { ACCOUNT_SECRETS } from './account-tenancy.ts'
 import { ROTATION_ANNOTATION } from './own-keys.ts'
 import { createServerMetrics } from './server-metrics.ts'
+import { NATS_SECRETS } from './tenancy-secrets.ts'
 import { type AccountWorld, openAccountWorld } from './testing/account-world.ts'
 import { connectTenant, type Teardown } from './testing/tenant-server.ts'
 import { issueCredentials } from './user-credentials.ts'
@@ -155,7 +155,7 @@ await t.test('a namespace has one new account in a minute', WITH_NATS, async (t)
   const changes = () => world.lines.splice(0).filter((line) => line.includes('accounts told'))
   changes()
   const flip = async (id: string) => {
-    const key = { namespace: 'a', name: ACCOUNT_SECRETS.credentials }
+    const key = { namespace: 'a', name: NATS_SECRETS.credentials }
     const patch = { metadata: { labels: { [ACCOUNT_LABEL]: id.repeat(32) } } }
     await world.client.mergePatch(SECRET, key, { fieldManager: 'test', patch })
     await tenancy.ensureTenant('a')
@@ -180,9 +180,8 @@ await t.test('accounts are apart also where subjects are the same', WITH_NATS, a
   await serve(world, 'a', 'b')
   await world.start(0)
   await world.tenancy.ensureServers()
-  const keys = parseAccountKeys(textsOf(world, ACCOUNT_SECRETS.keys))
-  const labels = world.client.objects.get(`Secret a/${ACCOUNT_SECRETS.credentials}`)?.metadata
-    .labels
+  const keys = parseAccountKeys(textsOf(world, NATS_SECRETS.keys))
+  const labels = world.client.objects.get(`Secret a/${NATS_SECRETS.credentials}`)?.metadata.labels
   // What no tenant gets: the account of one, and the subjects of the other.
   const mixed = issueCredentials({
     issuer: toAccountIssuer(keys, { namespace: 'a', id: labels?.[ACCOUNT_LABEL] ?? '' }),
@@ -235,7 +234,7 @@ await t.test('a rotation needs no reload, and ends what it removes', WITH_NATS, 
   await serve(world, 'a')
   const before = world.credential('a').credentials
   const step = async (name: string) => {
-    const key = { namespace: 'tutti-system', name: ACCOUNT_SECRETS.keys }
+    const key = { namespace: 'tutti-system', name: NATS_SECRETS.keys }
     const annotations = { [ROTATION_ANNOTATION]: name }
     await world.client.mergePatch(SECRET, key, {
       fieldManager: 'test',
@@ -286,8 +285,8 @@ await t.test('servers speak TLS alone, and take a renewed certificate', WITH_NAT
   })
   const fingerprint = (): Promise<string> => fingerprintOf(server.port, authorities)
   const first = await fingerprint()
-  const renewed = textsOf(world, ACCOUNT_SECRETS.server)
-  const key = { namespace: 'tutti-system', name: ACCOUNT_SECRETS.server }
+  const renewed = textsOf(world, NATS_SECRETS.server)
+  const key = { namespace: 'tutti-system', name: NATS_SECRETS.server }
   const { 'tls.crt': _, ...data } = renewed
   await world.client.mergePatch(SECRET, key, {
     fieldManager: 'test',
@@ -298,7 +297,7 @@ await t.test('servers speak TLS alone, and take a renewed certificate', WITH_NAT
   await world.restarted().ensureServers()
   for (const name of ['tls.crt', 'tls.key']) {
     const place = join(world.folder, `server-0-${name}`)
-    await writeFile(place, textsOf(world, ACCOUNT_SECRETS.server)[name] ?? '')
+    await writeFile(place, textsOf(world, NATS_SECRETS.server)[name] ?? '')
   }
   t.equal(await fingerprint(), first)
   const successor = world.restarted()

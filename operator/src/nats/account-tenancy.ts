@@ -1,20 +1,12 @@
-import type { CallOptions, ObjectKey, Secret, Stored } from '@tutti/kube'
-import {
-  type AccountKeys,
-  createAccountId,
-  createAccountKeys,
-  parseAccountKeys,
-  toAccountIssuer,
-  toAccountTexts,
-} from './account-keys.ts'
-import { ACCOUNT_CREDENTIALS, ACCOUNT_LABEL, AccountOwners, accountIdOf } from './account-owners.ts'
+import type { CallOptions, Secret, Stored } from '@tutti/kube'
+import { type AccountKeys, createAccountId, toAccountIssuer } from './account-keys.ts'
+import { ACCOUNT_LABEL, AccountOwners, accountIdOf } from './account-owners.ts'
 import {
   type CertificatePair,
   isServerCertificateGood,
   issueServerCertificate,
 } from './certificates.ts'
 import { accountsChanged, serversReloaded, serversUnreachable } from './log-events.ts'
-import { NATS_SECRETS } from './nats-tenancy.ts'
 import { OwnKeys } from './own-keys.ts'
 import {
   type AccountLimits,
@@ -28,25 +20,12 @@ import {
 } from './server-config.ts'
 import { openSystemLink, type ServerFigures, type SystemLink } from './system-link.ts'
 import type { SecretTexts } from './tenancy-keys.ts'
-import { findSecret, writeSecret } from './tenancy-secrets.ts'
+import { findSecret, NATS_SECRETS, writeSecret } from './tenancy-secrets.ts'
 import {
   type EnsureTenantOptions,
   ensureTenantSecret,
   type TenantSecretOptions,
 } from './tenant-secret.ts'
-
-/** Names of the Secrets, as NATS_SECRETS. */
-export const ACCOUNT_SECRETS = {
-  keys: 'tutti-nats-keys',
-  server: 'tutti-nats-accounts',
-  credentials: ACCOUNT_CREDENTIALS,
-} as const
-
-/** Names of all Secrets with credentials, which may be changed or deleted by others. */
-export const CREDENTIAL_SECRETS: readonly string[] = [
-  ACCOUNT_SECRETS.credentials,
-  NATS_SECRETS.credentials,
-]
 
 /** Files of the servers' certificate, as keys of their Secret. */
 export const CERTIFICATE_FILES = {
@@ -85,11 +64,12 @@ const CERTIFICATE_LIFETIME_MS = 365 * 86_400_000
  * with all of its connections. Servers learn accounts from here alone: what they read themselves could be older, and bring back what
  * was removed.
  *
- * Methods are idempotent and throw as those of NatsTenancy.
+ * Methods are idempotent, write only what differs, and throw KubeErrors of the client, and TerminalErrors for what a person
+ * has to set right: their messages say which Secret, and what is wanted there.
  */
 export class AccountTenancy {
   readonly #o: AccountTenancyOptions
-  readonly #keys: OwnKeys<AccountKeys>
+  readonly #keys: OwnKeys
   readonly #owners = new AccountOwners()
   /** What the servers were told over this connection, by account. */
   readonly #told = new Map<string, string>()
@@ -104,33 +84,27 @@ export class AccountTenancy {
 
   constructor(o: AccountTenancyOptions) {
     this.#o = o
-    this.#keys = new OwnKeys({
-      ...o,
-      keys: this.#own(ACCOUNT_SECRETS.keys),
-      server: this.#own(ACCOUNT_SECRETS.server),
-      create: () => createAccountKeys(o.clock.epochMs()),
-      parse: parseAccountKeys,
-      toTexts: toAccountTexts,
-    })
+    this.#keys = new OwnKeys(o)
   }
 
   /** Names of the Secrets, in the operator's namespace, that `ensureServers` looks at. */
   get secretNames(): readonly string[] {
-    return [ACCOUNT_SECRETS.keys, ACCOUNT_SECRETS.server]
+    return [NATS_SECRETS.keys, NATS_SECRETS.server]
   }
 
   /**
    * Ensures the keys, what servers start with, and that those which run know the accounts of all namespaces and no others. Takes a
    * step of a rotation that is asked for; the next key is used once a server has learned it.
    *
-   * @returns issuer: see NatsTenancy.ensureServers; requeueAfterMs: when to look again.
+   * @returns issuer: the public key that signs credentials now; those of another have to be made anew, by `ensureTenant`.
+   * requeueAfterMs: when to look again.
    */
   async ensureServers(
     o: CallOptions = {},
   ): Promise<{ readonly issuer: string; readonly requeueAfterMs: number }> {
     const { client } = this.#o
     const present = await this.#keys.ensure(o)
-    const key = this.#own(ACCOUNT_SECRETS.server)
+    const key = { namespace: this.#o.namespace, name: NATS_SECRETS.server }
     const found = await findSecret(client, key, o)
     const texts = this.#serverTexts(present, found?.texts ?? {})
     await writeSecret(client, found, { key, component: 'nats', texts }, o)
@@ -141,13 +115,17 @@ export class AccountTenancy {
     return { issuer: keys.signing.current.publicKey, requeueAfterMs }
   }
 
-  /** Ensures the credential of a namespace, as NatsTenancy does. */
+  /**
+   * Ensures the credential of a namespace.
+   *
+   * @returns when it has to be looked at again, in milliseconds since the epoch.
+   */
   async ensureTenant(
     namespace: string,
     o: EnsureTenantOptions = {},
   ): Promise<{ readonly renewAtMs: number }> {
     const keys = await this.#keys.ensure(o)
-    const key = { namespace, name: ACCOUNT_SECRETS.credentials }
+    const key = { namespace, name: NATS_SECRETS.credentials }
     const found = await findSecret(this.#o.client, key, o)
     const id = accountIdOf(found?.labels) ?? createAccountId()
     const secret = {
@@ -276,9 +254,5 @@ export class AccountTenancy {
       this.#isUnreachable = true
     }
     return this.#link
-  }
-
-  #own(name: string): ObjectKey {
-    return { namespace: this.#o.namespace, name }
   }
 }

@@ -1,6 +1,6 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { NatsServers } from './nats-tenancy.ts'
+import type { ExternalServers } from './external-tenancy.ts'
 import type { AccountLimits } from './server-config.ts'
 import { PREFIX_PATTERN } from './tenant-subjects.ts'
 
@@ -10,7 +10,7 @@ export const NATS_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'Address of a NATS server for routers and steps, nats://HOST:PORT or tls://HOST:PORT. Repeat the flag for more servers of the cluster.',
+      'Address of a NATS server for routers and steps: tls://HOST:PORT, or nats://HOST:PORT of external servers. Repeat the flag for more servers of the cluster.',
   },
   'nats-prefix': {
     type: 'string',
@@ -32,19 +32,13 @@ export const NATS_FLAGS = {
     description:
       "HOST:PORT of the cluster port of one of the chart's servers, if they are a cluster. Repeat the flag for each.",
   },
-  'nats-accounts': {
-    type: 'bool',
-    default: false,
-    description:
-      "Each namespace has an account of its own on the chart's servers, which the operator connects to. --nats is then tls://HOST:PORT.",
-  },
   'nats-connections-per-namespace': {
     type: 'int',
     min: 4,
     max: 65_536,
     default: 96,
     description:
-      'Connections of a namespace to all servers, with --nats-accounts. Each pod of a step or router has two.',
+      "Connections of a namespace to all of the chart's servers. Each pod of a step or router has two.",
   },
   'nats-subscriptions-per-namespace': {
     type: 'int',
@@ -52,19 +46,7 @@ export const NATS_FLAGS = {
     max: 1_000_000,
     default: 1024,
     description:
-      'Subscriptions of a namespace, with --nats-accounts. Each pod of a step or router has six.',
-  },
-  'nats-former': {
-    type: 'string',
-    repeatable: true,
-    description:
-      'Address of a NATS server of the release before, nats://HOST:PORT, which routers and steps also use, with --nats-accounts. Repeat the flag for more servers.',
-  },
-  'nats-former-cluster-host': {
-    type: 'string',
-    repeatable: true,
-    description:
-      'HOST:PORT of the cluster port of one of these servers, if they are a cluster. Repeat the flag for each.',
+      "Subscriptions of a namespace on the chart's servers. Each pod of a step or router has five.",
   },
   'nats-issuer-secret': {
     type: 'string',
@@ -87,29 +69,21 @@ export interface NatsSettings {
   readonly urls: readonly string[]
   readonly prefix: string
   readonly lifetimeMs: number
-  readonly servers: NatsServers | AccountServers
-  /** The chart's servers of the release before, beside those with accounts. */
-  readonly former?: FormerServers
+  readonly servers: ExternalServers | AccountServers
 }
 
 /** The chart's, with an account for each namespace. */
 export interface AccountServers {
   readonly kind: 'accounts'
-  /** As NatsServers. */
+  /** `host:port` of each one's cluster port, if they are a cluster. */
   readonly clusterHosts: readonly string[]
   readonly limits: AccountLimits
-}
-
-/** The chart's, with one account for all. */
-export interface FormerServers {
-  readonly urls: readonly string[]
-  readonly clusterHosts: readonly string[]
 }
 
 /** @throws ServeError FLAG_INVALID that names the flag, what came and what was wanted. */
 export function toNatsSettings(flags: NatsFlags): NatsSettings {
   const { nats: urls, 'nats-prefix': prefix, 'nats-cluster-host': clusterHosts } = flags
-  if (urls.length === 0) throw refusal('nats', 'got none, want nats://HOST:PORT')
+  if (urls.length === 0) throw refusal('nats', 'got none, want tls://HOST:PORT')
   refuseOthers(
     'nats',
     urls,
@@ -119,23 +93,30 @@ export function toNatsSettings(flags: NatsFlags): NatsSettings {
   refuseOthers('nats-prefix', [prefix], PREFIX_PATTERN, 'letters, digits, - and _, 63 at most')
   refuseOthers('nats-cluster-host', clusterHosts, CLUSTER_HOST, 'HOST:PORT')
   const lifetimeMs = flags['nats-credential-lifetime'] * 1000
-  const former = toFormer(flags)
-  const servers = flags['nats-accounts'] ? toAccountServers(flags) : toServers(flags)
-  return { urls, prefix, lifetimeMs, servers, ...(former && { former }) }
+  const servers = toServers(flags)
+  return { urls, prefix, lifetimeMs, servers }
 }
 
 const CLUSTER_HOST = /^[^\s/@:]+:\d+$/
 
-function toAccountServers(flags: NatsFlags): AccountServers {
-  refuseOthers(
-    'nats',
-    flags.nats,
-    /^tls:\/\/[^\s/@:]+:\d+$/,
-    'tls://HOST:PORT with --nats-accounts',
+function toServers(flags: NatsFlags): NatsSettings['servers'] {
+  const { 'nats-cluster-host': clusterHosts, 'nats-issuer-secret': issuerSecret } = flags
+  const hasAuthorities = flags['nats-private-authority']
+  if (issuerSecret === undefined) return toAccountServers(flags)
+  if (clusterHosts.length === 0) return { kind: 'external', issuerSecret, hasAuthorities }
+  throw refusal(
+    'nats-cluster-host',
+    'got it with --nats-issuer-secret, want it for our own servers',
   )
-  if (flags['nats-issuer-secret'] !== undefined) {
-    throw refusal('nats-accounts', 'got it with --nats-issuer-secret, want it for our own servers')
+}
+
+function toAccountServers(flags: NatsFlags): AccountServers {
+  if (flags['nats-private-authority']) {
+    const want = 'want the Secret that has it'
+    throw refusal('nats-private-authority', `got it without --nats-issuer-secret, ${want}`)
   }
+  const want = 'tls://HOST:PORT without --nats-issuer-secret'
+  refuseOthers('nats', flags.nats, /^tls:\/\/[^\s/@:]+:\d+$/, want)
   return {
     kind: 'accounts',
     clusterHosts: flags['nats-cluster-host'],
@@ -144,35 +125,6 @@ function toAccountServers(flags: NatsFlags): AccountServers {
       subscriptions: flags['nats-subscriptions-per-namespace'],
     },
   }
-}
-
-function toFormer(flags: NatsFlags): FormerServers | undefined {
-  const { 'nats-former': urls, 'nats-former-cluster-host': clusterHosts } = flags
-  refuseOthers('nats-former', urls, /^nats:\/\/[^\s/@]+:\d+$/, 'nats://HOST:PORT')
-  refuseOthers('nats-former-cluster-host', clusterHosts, CLUSTER_HOST, 'HOST:PORT')
-  if (urls.length === 0) {
-    if (clusterHosts.length === 0) return undefined
-    throw refusal('nats-former-cluster-host', 'got it without --nats-former, want both')
-  }
-  if (flags['nats-accounts']) return { urls, clusterHosts }
-  throw refusal('nats-former', 'got it without --nats-accounts, want both')
-}
-
-function toServers(flags: NatsFlags): NatsServers {
-  const { 'nats-cluster-host': clusterHosts, 'nats-issuer-secret': issuerSecret } = flags
-  const hasAuthorities = flags['nats-private-authority']
-  if (issuerSecret === undefined) {
-    if (!hasAuthorities) return { kind: 'own', clusterHosts }
-    throw refusal(
-      'nats-private-authority',
-      'got it without --nats-issuer-secret, want the Secret that has it',
-    )
-  }
-  if (clusterHosts.length === 0) return { kind: 'external', issuerSecret, hasAuthorities }
-  throw refusal(
-    'nats-cluster-host',
-    'got it with --nats-issuer-secret, want it for our own servers',
-  )
 }
 
 function refuseOthers(

@@ -1,13 +1,20 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import type { CallOptions, ObjectKey } from '@tutti/kube'
 import { TerminalError } from '../runtime/terminal-error.ts'
+import {
+  type AccountKeys,
+  createAccountKeys,
+  parseAccountKeys,
+  toAccountTexts,
+} from './account-keys.ts'
 import { keysMade, rotationRefused, signingKeyRotated } from './log-events.ts'
 import { planRotation } from './signing-rotation.ts'
-import { DamagedKeysError, type SecretTexts, type ServerKeys } from './tenancy-keys.ts'
+import { DamagedKeysError } from './tenancy-keys.ts'
 import {
   createSecret,
   type FoundSecret,
   findSecret,
+  NATS_SECRETS,
   nameOf,
   replaceTexts,
   type SecretClient,
@@ -16,16 +23,10 @@ import {
 /** On the Secret of the keys: the step of a rotation that is wanted, see planRotation. */
 export const ROTATION_ANNOTATION = 'tutti.dev/signing-key-rotation'
 
-export interface OwnKeysOptions<K extends ServerKeys> {
+export interface OwnKeysOptions {
   readonly client: SecretClient
-  /** The Secret of the keys: never overwritten, never made again while what follows from it is there. */
-  readonly keys: ObjectKey
-  /** The Secret of the servers, which follows from the keys. */
-  readonly server: ObjectKey
-  readonly create: () => K
-  /** @throws DamagedKeysError */
-  readonly parse: (texts: SecretTexts) => K
-  readonly toTexts: (keys: K) => SecretTexts
+  /** The operator's. */
+  readonly namespace: string
   /** Of a credential. */
   readonly lifetimeMs: number
   readonly clock: Clock
@@ -33,38 +34,40 @@ export interface OwnKeysOptions<K extends ServerKeys> {
 }
 
 /** Keys as they are now. */
-export interface Rotated<K> {
-  readonly keys: K
+export interface Rotated {
+  readonly keys: AccountKeys
   /** A step was taken. */
   readonly isRotated: boolean
 }
 
 export interface RotateOptions extends CallOptions {
-  /** Whether the servers have learned that public key; absent: a person sees to it. */
-  readonly isNextKnown?: (next: string) => boolean
+  /** Whether the servers have learned that public key. */
+  readonly isNextKnown: (next: string) => boolean
 }
 
 /** The operator's own keys, in a Secret: made once, and rotated by an annotation. */
-export class OwnKeys<K extends ServerKeys> {
-  readonly #o: OwnKeysOptions<K>
+export class OwnKeys {
+  readonly #o: OwnKeysOptions
+  readonly #key: ObjectKey
   /** The refusal that was logged last, so that each is logged once. */
   #refusal: string | undefined
 
-  constructor(o: OwnKeysOptions<K>) {
+  constructor(o: OwnKeysOptions) {
     this.#o = o
+    this.#key = { namespace: o.namespace, name: NATS_SECRETS.keys }
   }
 
   /** @throws KubeError; TerminalError for what a person has to set right. */
-  async ensure(o: CallOptions): Promise<K> {
+  async ensure(o: CallOptions): Promise<AccountKeys> {
     return (await this.#ensure(o)).keys
   }
 
   /** Ensures the keys, and takes a step of a rotation that is asked for; the log says why one is refused. @throws as `ensure`. */
-  async rotate({ isNextKnown = () => true, ...o }: RotateOptions): Promise<Rotated<K>> {
+  async rotate({ isNextKnown, ...o }: RotateOptions): Promise<Rotated> {
     const { found, keys } = await this.#ensure(o)
     const asked = found.annotations[ROTATION_ANNOTATION]
     if (asked === undefined) return { keys, isRotated: false }
-    const { client, clock, lifetimeMs, toTexts, log } = this.#o
+    const { client, clock, lifetimeMs, log } = this.#o
     const { next } = keys.signing
     const plan = planRotation(keys, asked, {
       nowMs: clock.epochMs(),
@@ -77,19 +80,22 @@ export class OwnKeys<K extends ServerKeys> {
     }
     this.#refusal = refusal
     if (plan.kind !== 'change') return { keys, isRotated: false }
-    await replaceTexts(client, found, { texts: toTexts(plan.keys) }, o)
+    await replaceTexts(client, found, { texts: toAccountTexts(plan.keys) }, o)
     signingKeyRotated(log, plan.step)
     return { keys: plan.keys, isRotated: true }
   }
 
-  async #ensure(o: CallOptions): Promise<{ readonly found: FoundSecret; readonly keys: K }> {
-    const { client, keys: key, parse } = this.#o
-    const found = (await findSecret(client, key, o)) ?? (await this.#make(o))
-    return { found, keys: reading(key, () => parse(found.texts)) }
+  async #ensure(
+    o: CallOptions,
+  ): Promise<{ readonly found: FoundSecret; readonly keys: AccountKeys }> {
+    const found = (await findSecret(this.#o.client, this.#key, o)) ?? (await this.#make(o))
+    return { found, keys: reading(this.#key, () => parseAccountKeys(found.texts)) }
   }
 
   async #make(o: CallOptions): Promise<FoundSecret> {
-    const { client, log, keys: key, server, create, toTexts } = this.#o
+    const { client, clock, log, namespace } = this.#o
+    const key = this.#key
+    const server = { namespace, name: NATS_SECRETS.server }
     if ((await findSecret(client, server, o)) !== undefined) {
       // Another process may have made both since the keys were looked for.
       const made = await findSecret(client, key, o)
@@ -100,7 +106,8 @@ export class OwnKeys<K extends ServerKeys> {
         `${nameOf(key)} is missing, but what was made from it is there: ${wanted}`,
       )
     }
-    const made = await createSecret(client, { key, component: 'nats', texts: toTexts(create()) }, o)
+    const texts = toAccountTexts(createAccountKeys(clock.epochMs()))
+    const made = await createSecret(client, { key, component: 'nats', texts }, o)
     keysMade(log, nameOf(key))
     return made
   }

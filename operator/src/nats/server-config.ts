@@ -1,6 +1,5 @@
 import { type AccountKeys, type AccountOwner, signersOf, toAccountIssuer } from './account-keys.ts'
 import { signClaims } from './nkey.ts'
-import type { ServerKeys, SigningKeys, TenancyKeys } from './tenancy-keys.ts'
 
 /** Where the parts of a server's configuration are, as keys of the Secret and so as files beside the server's own. */
 export const TENANCY_FILE = 'tenancy.conf'
@@ -11,28 +10,6 @@ export const TENANCY_FILE = 'tenancy.conf'
  */
 export function clusterFile(servers: number): string {
   return `cluster-${servers}.conf`
-}
-
-/**
- * Whom servers let in: users of the one account that a signing key of it has signed, as their JWTs permit. Accounts are in
- * the configuration itself (memory resolver), so servers need no storage and no resolver.
- *
- * Equal keys give equal text.
- */
-export function buildTenancyConfig(keys: TenancyKeys): string {
-  const accounts = {
-    [keys.account]: accountJwt(keys, {
-      account: keys.account,
-      name: 'tutti',
-      signers: publicKeysOf(keys.signing),
-    }),
-    [keys.systemAccount]: accountJwt(keys, { account: keys.systemAccount, name: 'system' }),
-  }
-  return [
-    ...operatorLines(keys, keys.systemAccount),
-    'resolver: MEMORY',
-    ...preloadLines(accounts),
-  ].join('\n')
 }
 
 /** What one namespace may use of the servers, all of them together. */
@@ -76,12 +53,12 @@ export function buildAccountsConfig(keys: AccountKeys): string {
 }
 
 /** The operator's word that servers forget these accounts. */
-export function buildRemoval({ operator }: ServerKeys, accounts: readonly string[]): string {
+export function buildRemoval({ operator }: AccountKeys, accounts: readonly string[]): string {
   const nats = { accounts, type: 'generic', version: 2 } as const
   return signClaims(operator, { sub: operator.publicKey, name: 'remove', iat: NO_TIME, nats })
 }
 
-function operatorLines(keys: ServerKeys, systemAccount: string): readonly string[] {
+function operatorLines(keys: AccountKeys, systemAccount: string): readonly string[] {
   const nats = { type: 'operator', version: 2 } as const
   const claims = { sub: keys.operator.publicKey, name: 'tutti', iat: NO_TIME, nats }
   const operator = signClaims(keys.operator, claims)
@@ -98,7 +75,10 @@ function preloadLines(accounts: Readonly<Record<string, string>>): readonly stri
  *
  * @param hosts - `host:port` of each server's cluster port.
  */
-export function buildClusterConfig(keys: ServerKeys, hosts: readonly string[]): string {
+export function buildClusterConfig(
+  keys: Pick<AccountKeys, 'routePassword'>,
+  hosts: readonly string[],
+): string {
   const user = 'route'
   const authorization = { user, password: keys.routePassword }
   const routes = hosts.map((host) => `nats-route://${user}:${keys.routePassword}@${host}`)
@@ -107,10 +87,6 @@ export function buildClusterConfig(keys: ServerKeys, hosts: readonly string[]): 
     `routes: ${JSON.stringify(routes, null, 2)}`,
     '',
   ].join('\n')
-}
-
-function publicKeysOf({ current, next, previous }: SigningKeys): readonly string[] {
-  return [current, next, previous].flatMap((key) => (key === undefined ? [] : [key.publicKey]))
 }
 
 /** Only users that were given subjects reach them; no leaf node, import or export leads out of the account. */
@@ -137,7 +113,7 @@ interface AccountSubject {
   readonly issuedAtS?: number
 }
 
-function accountJwt(keys: ServerKeys, o: AccountSubject): string {
+function accountJwt(keys: AccountKeys, o: AccountSubject): string {
   const { account, name, signers, limits, issuedAtS } = o
   const { connections: conn, subscriptions: subs } = limits ?? {
     connections: -1,

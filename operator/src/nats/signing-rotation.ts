@@ -1,5 +1,6 @@
+import type { AccountKeys } from './account-keys.ts'
 import { createNkey } from './nkey.ts'
-import type { ServerKeys, SigningKeys } from './tenancy-keys.ts'
+import type { SigningKeys } from './tenancy-keys.ts'
 
 /**
  * The steps by which the signing key is replaced, one after the other:
@@ -14,9 +15,9 @@ export const ROTATION_STEPS = ['add', 'use', 'remove', 'remove-now'] as const
 export type RotationStep = (typeof ROTATION_STEPS)[number]
 
 /** What a step makes of the keys; `refused` says why it is not the one that is due. */
-export type RotationPlan<K extends ServerKeys> =
+export type RotationPlan =
   | { readonly kind: 'done' }
-  | { readonly kind: 'change'; readonly step: RotationStep; readonly keys: K }
+  | { readonly kind: 'change'; readonly step: RotationStep; readonly keys: AccountKeys }
   | { readonly kind: 'refused'; readonly message: string }
 
 export interface RotationState {
@@ -29,11 +30,7 @@ export interface RotationState {
 }
 
 /** Plans a step. One that has been taken is `done`, however often it is asked for. @param asked - its name, or anything. */
-export function planRotation<K extends ServerKeys>(
-  keys: K,
-  asked: string,
-  state: RotationState,
-): RotationPlan<K> {
+export function planRotation(keys: AccountKeys, asked: string, state: RotationState): RotationPlan {
   const step = ROTATION_STEPS.find((one) => one === asked)
   if (step === undefined) {
     const message = `got ${JSON.stringify(asked.slice(0, 64))}, want one of ${ROTATION_STEPS.join(', ')}`

@@ -1,26 +1,26 @@
 import { parseFlags } from '@tutti/chassis'
 import * as fc from 'fast-check'
 import t from 'tap'
+import {
+  type AccountKeys,
+  createAccountKeys,
+  parseAccountKeys,
+  toAccountTexts,
+} from './account-keys.ts'
 import { NATS_FLAGS, type NatsSettings, toNatsSettings } from './nats-flags.ts'
 import { createNkey, readClaims, signClaims } from './nkey.ts'
-import { buildClusterConfig, buildTenancyConfig } from './server-config.ts'
+import { buildAccountsConfig, buildClusterConfig } from './server-config.ts'
 import { planRotation, type RotationPlan, type RotationStep } from './signing-rotation.ts'
-import {
-  createTenancyKeys,
-  KEY_NAMES,
-  parseCredentialIssuer,
-  parseTenancyKeys,
-  type TenancyKeys,
-  toSecretTexts,
-} from './tenancy-keys.ts'
+import { KEY_NAMES, parseCredentialIssuer } from './tenancy-keys.ts'
 import { type CredentialOptions, checkCredentials, issueCredentials } from './user-credentials.ts'
 
-const KEYS = createTenancyKeys()
-
 const HOUR_MS = 3_600_000
+const NOW_MS = 1_800_000_000_000
+const KEYS = createAccountKeys(NOW_MS)
+const ACCOUNT = createNkey('account').publicKey
 
 const OPTIONS: CredentialOptions = {
-  issuer: { account: KEYS.account, signing: KEYS.signing.current },
+  issuer: { account: ACCOUNT, signing: KEYS.signing.current },
   prefix: 'tutti',
   namespace: 'team-a',
   lifetimeMs: 24 * HOUR_MS,
@@ -32,31 +32,31 @@ function claimsOf(credentials: string): unknown {
 }
 
 await t.test('keys survive the Secret, and give the same configuration', async (t) => {
-  const again = parseTenancyKeys(toSecretTexts(KEYS))
+  const again = parseAccountKeys(toAccountTexts(KEYS))
   t.same(again, KEYS)
-  t.equal(buildTenancyConfig(again), buildTenancyConfig(KEYS))
+  t.equal(buildAccountsConfig(again), buildAccountsConfig(KEYS))
   t.equal(buildClusterConfig(again, ['a:1']), buildClusterConfig(KEYS, ['a:1']))
   const padded = Object.fromEntries(
-    Object.entries(toSecretTexts(KEYS)).map(([name, text]) => [name, `${text}\n`]),
+    Object.entries(toAccountTexts(KEYS)).map(([name, text]) => [name, `${text}\n`]),
   )
-  t.same(parseTenancyKeys(padded), KEYS, 'a line end is what editors leave')
+  t.same(parseAccountKeys(padded), KEYS, 'a line end is what editors leave')
 })
 
 await t.test('the configuration holds no seed', async (t) => {
   for (const seed of [KEYS.operator.seed, KEYS.signing.current.seed]) {
-    t.notOk(buildTenancyConfig(KEYS).includes(seed))
+    t.notOk(buildAccountsConfig(KEYS).includes(seed))
     t.notOk(buildClusterConfig(KEYS, ['a:1']).includes(seed))
   }
 })
 
 await t.test('a damaged Secret is refused by the key, and nothing of it is repeated', async (t) => {
-  const texts = toSecretTexts(KEYS)
-  const { nextSigning, previousSigning, signingSince } = KEY_NAMES
+  const texts = toAccountTexts(KEYS)
+  const { account, nextSigning, previousSigning, signingSince } = KEY_NAMES
   const optional: readonly string[] = [nextSigning, previousSigning, signingSince]
-  for (const name of Object.values(KEY_NAMES)) {
+  for (const name of Object.values(KEY_NAMES).filter((one) => one !== account)) {
     if (!optional.includes(name)) {
       const { [name]: _gone, ...rest } = texts
-      t.throws(() => parseTenancyKeys(rest), { message: `key "${name}" is missing` })
+      t.throws(() => parseAccountKeys(rest), { message: `key "${name}" is missing` })
     }
     for (const secret of [
       '',
@@ -66,7 +66,7 @@ await t.test('a damaged Secret is refused by the key, and nothing of it is repea
     ]) {
       if (name === KEY_NAMES.routePassword && secret.length > 16 && !secret.includes(' ')) continue
       try {
-        parseTenancyKeys({ ...texts, [name]: secret })
+        parseAccountKeys({ ...texts, [name]: secret })
         t.fail(`${name} with ${secret}`)
       } catch (error) {
         t.match(error, { name: 'DamagedKeysError', message: `key "${name}": ` })
@@ -77,15 +77,15 @@ await t.test('a damaged Secret is refused by the key, and nothing of it is repea
 })
 
 await t.test('any other damage is an error of the same kind', async (t) => {
-  const texts = toSecretTexts(KEYS)
-  const name = fc.constantFrom(...Object.keys(texts))
+  const texts = toAccountTexts(KEYS)
+  const name = fc.constantFrom(...Object.keys(texts).filter((one) => !one.startsWith('ca.')))
   fc.assert(
     fc.property(name, fc.nat(), fc.string({ unit: 'binary', maxLength: 2 }), (key, at, text) => {
       const was = texts[key] ?? ''
       const index = at % was.length
       const damaged = { ...texts, [key]: was.slice(0, index) + text + was.slice(index + 1) }
       try {
-        const read = parseTenancyKeys(damaged)
+        const read = parseAccountKeys(damaged)
         // What is left is sound: only white space at the ends, or a password, may differ.
         t.same({ ...read, routePassword: '' }, { ...KEYS, routePassword: '' })
       } catch (error) {
@@ -96,15 +96,15 @@ await t.test('any other damage is an error of the same kind', async (t) => {
 })
 
 await t.test('a key with a character too many, or another last one, is no key', async (t) => {
-  const texts = toSecretTexts(KEYS)
+  const texts = toAccountTexts(KEYS)
   const alphabet = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ234567')
-  const { operator, account, signing } = KEY_NAMES
-  for (const name of [operator, account, signing]) {
+  const { operator, signing } = KEY_NAMES
+  for (const name of [operator, signing]) {
     const good = texts[name] ?? ''
     const others = alphabet.map((letter) => good.slice(0, -1) + letter)
     for (const bad of [...alphabet.map((letter) => good + letter), ...others]) {
       if (bad === good) continue
-      const read = () => parseTenancyKeys({ ...texts, [name]: bad })
+      const read = () => parseAccountKeys({ ...texts, [name]: bad })
       t.throws(read, { name: 'DamagedKeysError', message: `key "${name}": ` }, bad)
     }
   }
@@ -124,13 +124,12 @@ await t.test('external servers: an account and a key that signs its users', asyn
 })
 
 const LIFETIME_MS = 24 * HOUR_MS
-const NOW_MS = 1_800_000_000_000
 
-function plan(keys: TenancyKeys, step: RotationStep, nowMs = NOW_MS): RotationPlan<TenancyKeys> {
+function plan(keys: AccountKeys, step: RotationStep, nowMs = NOW_MS): RotationPlan {
   return planRotation(keys, step, { nowMs, lifetimeMs: LIFETIME_MS, isNextKnown: true })
 }
 
-function after(keys: TenancyKeys, step: RotationStep, nowMs = NOW_MS): TenancyKeys {
+function after(keys: AccountKeys, step: RotationStep, nowMs = NOW_MS): AccountKeys {
   const planned = plan(keys, step, nowMs)
   if (planned.kind !== 'change') throw new Error(planned.kind)
   return planned.keys
@@ -144,7 +143,7 @@ await t.test('rotation: what is due is done once, what is not is refused', async
   const added = after(KEYS, 'add')
   t.match(plan(added, 'add'), { kind: 'done' })
   t.match(plan(added, 'remove'), { kind: 'refused', message: /want "use" first/ })
-  t.same(parseTenancyKeys(toSecretTexts(added)), added)
+  t.same(parseAccountKeys(toAccountTexts(added)), added)
   const used = after(added, 'use')
   t.same(used.signing, {
     current: added.signing.next,
@@ -153,7 +152,7 @@ await t.test('rotation: what is due is done once, what is not is refused', async
   })
   t.match(plan(used, 'use'), { kind: 'done' })
   t.match(plan(used, 'add'), { kind: 'refused', message: /want "remove" first/ })
-  t.same(parseTenancyKeys(toSecretTexts(used)), used)
+  t.same(parseAccountKeys(toAccountTexts(used)), used)
   const end = NOW_MS + LIFETIME_MS
   t.match(plan(used, 'remove', end - 1), {
     kind: 'refused',
@@ -196,7 +195,7 @@ await t.test(
       data: -1,
       payload: -1,
       allowed_connection_types: ['STANDARD'],
-      issuer_account: KEYS.account,
+      issuer_account: ACCOUNT,
       type: 'user',
       version: 2,
     })
@@ -210,14 +209,14 @@ await t.test(
     const half = OPTIONS.nowMs - 500 + 12 * HOUR_MS
     t.same(checkCredentials(text, OPTIONS), { fresh: true, renewAtMs: half })
     t.match(checkCredentials(text, { ...OPTIONS, nowMs: half - 1 }), { fresh: true })
-    const other = createTenancyKeys()
+    const other = { account: createNkey('account').publicKey, signing: createNkey('account') }
     const cases: readonly (readonly [string, string | undefined, Partial<CredentialOptions>])[] = [
       ['absent', undefined, {}],
       ['unreadable', '', {}],
       ['unreadable', text.replace('SU', 'SX'), {}],
       ['unreadable', text.replace(/(JWT-----\n.{200})./, '$1_'), {}],
       ['unreadable', text.replace(/SU.*/, createNkey('user').seed), {}],
-      ['other issuer', text, { issuer: { account: KEYS.account, signing: other.signing.current } }],
+      ['other issuer', text, { issuer: { account: ACCOUNT, signing: other.signing } }],
       ['other permissions', text, { issuer: { ...OPTIONS.issuer, account: other.account } }],
       ['other permissions', text, { namespace: 'team' }],
       ['other permissions', text, { prefix: 'other' }],
@@ -268,45 +267,33 @@ function flags(...args: string[]): NatsSettings {
 }
 
 await t.test('flags: what the servers are', async (t) => {
-  t.same(flags('--nats=nats://n:4222'), {
-    urls: ['nats://n:4222'],
+  const url = '--nats=tls://n:4222'
+  t.same(flags(url, '--nats-cluster-host=a:1', '--nats-cluster-host=b:1'), {
+    urls: ['tls://n:4222'],
     prefix: 'tutti',
     lifetimeMs: 86_400_000,
-    servers: { kind: 'own', clusterHosts: [] },
-  })
-  t.match(flags('--nats=tls://n:1', '--nats-issuer-secret=s'), {
-    servers: { kind: 'external', issuerSecret: 's', hasAuthorities: false },
-  })
-  t.match(flags('--nats=tls://n:1', '--nats-issuer-secret=s', '--nats-private-authority'), {
-    servers: { kind: 'external', issuerSecret: 's', hasAuthorities: true },
-  })
-  t.match(flags('--nats=tls://n:1', '--nats-cluster-host=a:1', '--nats-cluster-host=b:1'), {
-    servers: { kind: 'own', clusterHosts: ['a:1', 'b:1'] },
-  })
-  const accounts = ['--nats=tls://n:1', '--nats-accounts']
-  t.match(flags(...accounts, '--nats-cluster-host=a:1', '--nats-former=nats://f:1'), {
     servers: {
       kind: 'accounts',
-      clusterHosts: ['a:1'],
+      clusterHosts: ['a:1', 'b:1'],
       limits: { connections: 96, subscriptions: 1024 },
     },
-    former: { urls: ['nats://f:1'], clusterHosts: [] },
   })
-  const url = '--nats=nats://n:1'
+  t.match(flags('--nats=nats://n:1', '--nats-issuer-secret=s'), {
+    servers: { kind: 'external', issuerSecret: 's', hasAuthorities: false },
+  })
+  t.match(flags(url, '--nats-issuer-secret=s', '--nats-private-authority'), {
+    servers: { kind: 'external', issuerSecret: 's', hasAuthorities: true },
+  })
   const cases: readonly (readonly [string, string[], RegExp])[] = [
-    ['--nats', [], /got none, want nats:/],
+    ['--nats', [], /got none, want tls:/],
     ['--nats', ['--nats=http://n:1'], /got "http:/],
-    ['--nats', ['--nats=nats://user:word@n:1'], /want nats:/],
-    ['--nats', ['--nats=nats://n'], /want nats:/],
+    ['--nats', ['--nats=nats://user:word@n:1', '--nats-issuer-secret=s'], /want nats:/],
+    ['--nats', ['--nats=nats://n', '--nats-issuer-secret=s'], /want nats:/],
+    ['--nats', ['--nats=nats://n:1'], /got "nats:.*want tls:.*without --nats-issuer-secret/],
     ['--nats-prefix', [url, '--nats-prefix=a.b'], /got "a.b", want letters/],
     ['--nats-prefix', [url, '--nats-prefix=_INBOX'], /want letters/],
     ['--nats-cluster-host', [url, '--nats-cluster-host=n'], /want HOST:PORT/],
     ['--nats-cluster-host', [url, '--nats-cluster-host=n:1', '--nats-issuer-secret=s'], /our own/],
-    ['--nats', [url, '--nats-accounts'], /got "nats:.*want tls:/],
-    ['--nats-accounts', [...accounts, '--nats-issuer-secret=s'], /want it for our own servers/],
-    ['--nats-former', [url, '--nats-former=nats://f:1'], /without --nats-accounts/],
-    ['--nats-former', [...accounts, '--nats-former=tls://f:1'], /want nats:/],
-    ['--nats-former-cluster-host', [...accounts, '--nats-former-cluster-host=a:1'], /want both/],
     ['--nats-private-authority', [url, '--nats-private-authority'], /without --nats-issuer-secret/],
   ]
   for (const [field, args, message] of cases) {

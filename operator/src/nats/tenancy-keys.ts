@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { createNkey, isPublicNkey, LETTER, type Nkey, type NkeyRole, nkeyOfSeed } from './nkey.ts'
+import { isPublicNkey, LETTER, type Nkey, type NkeyRole, nkeyOfSeed } from './nkey.ts'
 
 /** The signing keys of the account. The server lets in users that any of them has signed; new users are signed by `current`. */
 export interface SigningKeys {
@@ -12,14 +11,6 @@ export interface SigningKeys {
   readonly usedAtMs?: number
 }
 
-/** What the operator's own keys have in common, whatever the accounts. */
-export interface ServerKeys {
-  readonly operator: Nkey
-  readonly signing: SigningKeys
-  /** With which the servers of a cluster let one another in. */
-  readonly routePassword: string
-}
-
 /** What signs the users of an account. */
 export interface CredentialIssuer {
   /** Public key of the account, `A...`. */
@@ -27,22 +18,10 @@ export interface CredentialIssuer {
   readonly signing: Nkey
 }
 
-/**
- * Everything from which the servers' configuration and all credentials are made. The seeds of the two accounts are not kept:
- * operators vouch for accounts, and signing keys for users.
- */
-export interface TenancyKeys extends ServerKeys {
-  /** Public key of the account of all tenants, `A...`. */
-  readonly account: string
-  /** Public key of the account in which servers speak about themselves; no one has a user in it. */
-  readonly systemAccount: string
-}
-
-/** Keys of the Secret that holds TenancyKeys; of a Secret for external servers `account` and `signing` alone are wanted. */
+/** Keys of the Secrets: of one for external servers `account` and `signing` are wanted. */
 export const KEY_NAMES = {
   operator: 'operator.nk',
   account: 'account.pub',
-  systemAccount: 'system-account.pub',
   signing: 'signing.nk',
   nextSigning: 'signing-next.nk',
   previousSigning: 'signing-previous.nk',
@@ -58,60 +37,10 @@ export class DamagedKeysError extends Error {
   override readonly name = 'DamagedKeysError'
 }
 
-export function createTenancyKeys(): TenancyKeys {
-  return {
-    operator: createNkey('operator'),
-    account: createNkey('account').publicKey,
-    systemAccount: createNkey('account').publicKey,
-    signing: { current: createNkey('account') },
-    routePassword: randomBytes(32).toString('base64url'),
-  }
-}
-
-/** @returns the texts of the Secret that `parseTenancyKeys` reads. */
-export function toSecretTexts(keys: TenancyKeys): SecretTexts {
-  return {
-    ...toServerTexts(keys),
-    [KEY_NAMES.account]: keys.account,
-    [KEY_NAMES.systemAccount]: keys.systemAccount,
-  }
-}
-
-/** @returns the texts that `parseServerKeys` reads. */
-export function toServerTexts({ operator, signing, routePassword }: ServerKeys): SecretTexts {
-  const { current, next, previous, usedAtMs } = signing
-  return {
-    [KEY_NAMES.operator]: operator.seed,
-    [KEY_NAMES.signing]: current.seed,
-    ...(next !== undefined && { [KEY_NAMES.nextSigning]: next.seed }),
-    ...(previous !== undefined && { [KEY_NAMES.previousSigning]: previous.seed }),
-    ...(usedAtMs !== undefined && { [KEY_NAMES.signingSince]: new Date(usedAtMs).toISOString() }),
-    [KEY_NAMES.routePassword]: routePassword,
-  }
-}
-
-/** @throws DamagedKeysError that names the key, and what was wanted there. */
-export function parseTenancyKeys(texts: SecretTexts): TenancyKeys {
-  return {
-    ...parseServerKeys(texts),
-    account: readPublicKey(texts, KEY_NAMES.account),
-    systemAccount: readPublicKey(texts, KEY_NAMES.systemAccount),
-  }
-}
-
-/** @throws DamagedKeysError as parseTenancyKeys. */
-export function parseServerKeys(texts: SecretTexts): ServerKeys {
-  return {
-    operator: readSeed(texts, KEY_NAMES.operator, 'operator'),
-    signing: readSigningKeys(texts),
-    routePassword: readPassword(texts),
-  }
-}
-
 /**
  * Reads what an administrator of external servers gives: the account, and a key that may sign its users (the account's own, too).
  *
- * @throws DamagedKeysError as parseTenancyKeys.
+ * @throws DamagedKeysError that names the key, and what was wanted there.
  */
 export function parseCredentialIssuer(texts: SecretTexts): CredentialIssuer {
   return {
@@ -120,11 +49,8 @@ export function parseCredentialIssuer(texts: SecretTexts): CredentialIssuer {
   }
 }
 
-export function toCredentialIssuer(keys: TenancyKeys): CredentialIssuer {
-  return { account: keys.account, signing: keys.signing.current }
-}
-
-function readSigningKeys(texts: SecretTexts): SigningKeys {
+/** @throws DamagedKeysError that names the key, and what was wanted there. */
+export function readSigningKeys(texts: SecretTexts): SigningKeys {
   const optional = (name: string): Nkey | undefined =>
     texts[name] === undefined ? undefined : readSeed(texts, name, 'account')
   const next = optional(KEY_NAMES.nextSigning)
@@ -162,7 +88,8 @@ function readPublicKey(texts: SecretTexts, name: string): string {
   throw new DamagedKeysError(`key "${name}": it holds no public nkey of an account, want A...`)
 }
 
-function readPassword(texts: SecretTexts): string {
+/** @throws DamagedKeysError if there is no password of the servers' cluster. */
+export function readPassword(texts: SecretTexts): string {
   const text = readText(texts, KEY_NAMES.routePassword)
   if (/^[\w-]{16,}$/.test(text)) return text
   throw new DamagedKeysError(

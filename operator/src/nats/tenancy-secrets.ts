@@ -13,6 +13,16 @@ import { FIELD_MANAGER, isManaged, MANAGED_BY } from '../runtime/children.ts'
 import { TerminalError } from '../runtime/terminal-error.ts'
 import type { SecretTexts } from './tenancy-keys.ts'
 
+/** Names of the Secrets. */
+export const NATS_SECRETS = {
+  /** The keys, in the operator's namespace. Never overwritten, never made again while what follows from them is there. */
+  keys: 'tutti-nats-keys',
+  /** What the servers start with, in the operator's namespace. Follows from the keys. */
+  server: 'tutti-nats-server',
+  /** The credential of a namespace, there. */
+  credentials: 'tutti-nats',
+} as const
+
 /** What reads and writes Secrets. */
 export type SecretClient = Pick<Client, 'get' | 'create' | 'mergePatch'>
 

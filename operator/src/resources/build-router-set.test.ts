@@ -207,8 +207,9 @@ await t.test('only the listeners for outside are open to everybody', async (t) =
 })
 
 await t.test('the routes for outside do not depend on an order', async (t) => {
+  const identities = [{ name: 'token', tokenSha256: '0f'.repeat(32) }]
   const exposed = [
-    { modelName: 'b', hosts: ['y', 'x'], lock: { tokenSha256: '0f'.repeat(32) }, revision: 'r1' },
+    { modelName: 'b', hosts: ['y', 'x'], lock: { identities }, revision: 'r1' },
     { modelName: 'a', hosts: ['x'], lock: {}, revision: 'r2' },
   ]
   const textOf = (list: typeof exposed): string => {
@@ -220,11 +221,7 @@ await t.test('the routes for outside do not depend on an order', async (t) => {
   }
   const text = textOf(exposed)
   t.equal(textOf(exposed.toReversed()), text)
-  t.notMatch(text, /issuer|identities/, 'what routers of earlier builds do not know')
   t.match(JSON.parse(text), {
-    routes: [
-      { models: ['a'] },
-      { models: ['b'], hosts: ['x', 'y'], tokenSha256: /^[0-9a-f]{64}$/ },
-    ],
+    routes: [{ models: ['a'] }, { models: ['b'], hosts: ['x', 'y'], identities }],
   })
 })

@@ -13,10 +13,10 @@ import { toPlain } from './plain.ts'
 import {
   containerPorts,
   directArgs,
+  NATS_MOUNT,
   natsCredentialArgs,
-  natsMounts,
   natsServerArgs,
-  natsVolumes,
+  natsVolume,
   ourContainer,
   probe,
   TMP_MOUNT,
@@ -82,7 +82,7 @@ export function buildMainContainer(o: MainContainerOptions): Container {
     resources: toResources(spec),
     volumeMounts: [
       o.mount,
-      ...natsMounts(settings.nats),
+      NATS_MOUNT,
       ...(usesSharedMemory(spec) ? [{ name: 'shm', mountPath: '/dev/shm' }] : []),
       TMP_MOUNT,
     ],
@@ -99,7 +99,7 @@ export function buildMainVolumes(
   { nats }: Pick<StepSettings, 'nats'>,
 ): readonly Volume[] {
   return [
-    ...natsVolumes(nats),
+    natsVolume(nats),
     ...(usesSharedMemory(spec)
       ? [{ name: 'shm', emptyDir: { medium: 'Memory' as const, sizeLimit: sharedMemoryOf(spec) } }]
       : []),

@@ -5,10 +5,10 @@ import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './rout
 import {
   containerPorts,
   directArgs,
+  NATS_MOUNT,
   natsCredentialArgs,
-  natsMounts,
   natsServerArgs,
-  natsVolumes,
+  natsVolume,
   ourContainer,
   ourPodSpec,
   probe,
@@ -97,7 +97,7 @@ function buildPodSpec(parts: RouterParts): PodSpec {
       labels: ROUTER_SELECTOR,
     }),
     containers: [buildContainer(parts)],
-    volumes: [...natsVolumes(defaults.nats), TMP_VOLUME],
+    volumes: [natsVolume(defaults.nats), TMP_VOLUME],
     ...toPlain({ nodeSelector: spec.nodeSelector, tolerations: spec.tolerations }),
   }
 }
@@ -122,7 +122,7 @@ function buildContainer(parts: RouterParts): Container {
     ],
     ports: containerPorts(ports),
     resources: toPlain(spec.resources ?? RESOURCES),
-    volumeMounts: [...natsMounts(defaults.nats), TMP_MOUNT],
+    volumeMounts: [NATS_MOUNT, TMP_MOUNT],
     startupProbe: probe('/livez', { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', { periodSeconds: 2, failureThreshold: 2 }),
     livenessProbe: probe('/livez', { periodSeconds: 10, failureThreshold: 3 }),

@@ -13,8 +13,8 @@ export interface ExposedEnsemble {
   /** Served name. */
   readonly modelName: string
   readonly hosts: readonly string[]
-  /** Who is let in; neither: everybody. */
-  readonly lock: Pick<Route, 'tokenSha256' | 'identities'>
+  /** Who is let in; without identities: everybody. */
+  readonly lock: Pick<Route, 'identities'>
   /** Another for each state of the above. Routers repeat it once it counts there. */
   readonly revision: string
 }

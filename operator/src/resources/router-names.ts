@@ -32,7 +32,7 @@ export const ROUTER_SELECTOR: Labels = {
   'app.kubernetes.io/instance': ROUTER_NAMES.router,
 }
 
-/** The Router adopts an object with these labels that has no controller: the earlier release made such objects. They must never change. */
+/** The Router adopts an object with these labels whose Router was deleted. */
 export const ROUTER_IDENTITY: Labels = { ...MANAGED_BY, ...ROUTER_SELECTOR }
 
 /** Labels of each object of a router. */

@@ -66,18 +66,16 @@ export function secretVolume(name: string, secretName: string): Volume {
   return { name, secret: { secretName, defaultMode: SECRET_MODE } }
 }
 
-/** The credentials, as volumes of a pod. */
-export function natsVolumes({ secret, former }: NatsSettings): readonly Volume[] {
-  const volume = secretVolume('nats', secret)
-  return former === undefined ? [volume] : [volume, secretVolume('nats-former', former.secret)]
+/** The credentials, as a volume of a pod. */
+export function natsVolume({ secret }: NatsSettings): Volume {
+  return secretVolume('nats', secret)
 }
 
 /** Where a container finds them. */
-export function natsMounts({ former }: NatsSettings): readonly VolumeMount[] {
-  const { directory, formerDirectory } = NATS_CREDENTIALS
-  const mount = { name: 'nats', mountPath: directory, readOnly: true }
-  if (former === undefined) return [mount]
-  return [mount, { name: 'nats-former', mountPath: formerDirectory, readOnly: true }]
+export const NATS_MOUNT: VolumeMount = {
+  name: 'nats',
+  mountPath: NATS_CREDENTIALS.directory,
+  readOnly: true,
 }
 
 export const TMP_VOLUME: Volume = { name: 'tmp', emptyDir: {} }
@@ -89,16 +87,12 @@ export function natsServerArgs({ servers, prefix }: NatsSettings): readonly stri
 }
 
 /** The files of the credential. */
-export function natsCredentialArgs({ hasAuthorities, former }: NatsSettings): readonly string[] {
-  const { directory, formerDirectory, credentials, authorities } = NATS_CREDENTIALS
+export function natsCredentialArgs({ hasAuthorities }: NatsSettings): readonly string[] {
+  const { directory, credentials, authorities } = NATS_CREDENTIALS
   return [
     '--nats-creds-file',
     `${directory}/${credentials}`,
     ...(hasAuthorities ? ['--nats-tls-ca', `${directory}/${authorities}`] : []),
-    ...(former?.servers ?? []).flatMap((server) => ['--nats-former-servers', server]),
-    ...(former === undefined
-      ? []
-      : ['--nats-former-credentials-file', `${formerDirectory}/${credentials}`]),
   ]
 }
 

@@ -51,8 +51,6 @@ export interface NatsSettings {
   readonly secret: string
   /** Whether these Secrets hold the authorities of the servers, `ca.crt`. */
   readonly hasAuthorities: boolean
-  /** Servers of the release before, which pods use as well, with credentials of their own. */
-  readonly former?: { readonly servers: readonly string[]; readonly secret: string }
 }
 
 /** Who may reach pods. */
@@ -74,5 +72,4 @@ export const NATS_CREDENTIALS = {
   credentials: 'nats.creds',
   authorities: 'ca.crt',
   directory: '/var/run/tutti/nats',
-  formerDirectory: '/var/run/tutti/nats-former',
 } as const

@@ -92,7 +92,7 @@ export class Applier {
 
   /**
    * Applies every desired child in order, each whether or not those before it went well, but for what it needs of them; then, if
-   * all are there, deletes what the owner controls or adopts and does not want.
+   * all are there, deletes what the owner controls or takes over and does not want.
    *
    * @throws the signal's reason if it aborts; OwnerMoved if something is to be changed for an owner that is gone or has been edited;
    * all else is in the outcomes.

@@ -4,6 +4,7 @@ import { type ApiServer, type HttpFaultProxy, startHttpFaultProxy } from '@tutti
 import { createControllers } from '../controllers/index.ts'
 import { OPERATOR_FLAGS } from '../operator-flags.ts'
 import type { EventInput } from '../runtime/events.ts'
+import { ensureIssuer, ISSUER_FLAGS } from './nats-issuer.ts'
 import { type EndedPass, RestWatch } from './rest-watch.ts'
 import { AROUND, closeCaches, endControllers, openClient, startCaches } from './running-parts.ts'
 import { testMetrics } from './test-metrics.ts'
@@ -37,6 +38,7 @@ const TROUBLE_MS = 2000
  * the caches have synced.
  */
 export async function startCaseOperator(server: ApiServer, o: CaseOperatorOptions) {
+  await ensureIssuer(server.plain, o.system)
   const proxy = await startHttpFaultProxy(server)
   o.prepare?.(proxy)
   const { client, close } = openClient(proxy.access(o.token))
@@ -51,7 +53,7 @@ export async function startCaseOperator(server: ApiServer, o: CaseOperatorOption
   })
   const events: EventInput[] = []
   const { values: flags } = parseFlags(OPERATOR_FLAGS, [
-    '--nats=nats://nats.example:4222',
+    ...ISSUER_FLAGS,
     '--router-replicas=1',
     ...(o.namespace === undefined ? [] : [`--watch-namespace=${o.namespace}`]),
   ])

@@ -6,7 +6,7 @@ import type { ControllerContext } from '../controllers/context.ts'
 import { createEnsembleController } from '../controllers/ensemble/ensemble-controller.ts'
 import { createRouterController } from '../controllers/router/router-controller.ts'
 import { routerKeyOf } from '../controllers/router/router-trouble.ts'
-import { NatsTenancy } from '../nats/nats-tenancy.ts'
+import { AccountTenancy } from '../nats/account-tenancy.ts'
 import { createPodClient } from '../pods/pod-client.ts'
 import { RouterViews } from '../pods/router-views.ts'
 import type { RouterDefaults } from '../resources/router-deployment.ts'
@@ -54,11 +54,15 @@ export async function openEnsembleRig(t: Test, server: ApiServer) {
   /** Starts them; the rig ends them with the test, or sooner. */
   const start = async (): Promise<() => Promise<void>> => {
     const { client, openReflector, close } = openClient(server.access())
-    const tenancy = new NatsTenancy({
+    const tenancy = new AccountTenancy({
       ...AROUND,
       client,
       namespace: 'default',
-      servers: { kind: 'own', clusterHosts: [] },
+      urls: ['tls://nats.example:4222'],
+      clusterHosts: [],
+      limits: { connections: 96, subscriptions: 1024 },
+      secrets: () => [],
+      onLost: () => {},
       prefix: 'tutti',
       lifetimeMs: 86_400_000,
     })

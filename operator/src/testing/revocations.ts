@@ -15,7 +15,7 @@ interface Place {
 /** Breaks something that access does not depend on. @returns mends it. */
 type Fault = (place: Place) => Promise<() => Promise<unknown>>
 
-const NATS_KEYS = '/api/v1/namespaces/default/secrets/tutti-nats-operator'
+const NATS_KEYS = '/api/v1/namespaces/default/secrets/tutti-nats-keys'
 const HOST = 'a.example'
 /** Within which access has to end. */
 const MOST_MS = 60_000

@@ -6,6 +6,7 @@ import { createControllers } from '../controllers/index.ts'
 import { OPERATOR_FLAGS } from '../operator-flags.ts'
 import { startOperator } from '../start-operator.ts'
 import type { CaseOperatorOptions } from './case-operator.ts'
+import { ensureIssuer, ISSUER_FLAGS } from './nats-issuer.ts'
 import { RestWatch } from './rest-watch.ts'
 
 export interface VersionOptions
@@ -21,13 +22,14 @@ export interface VersionOptions
  * synced, whether it leads or stands by.
  */
 export async function startVersion(server: ApiServer, { name, system, ...o }: VersionOptions) {
+  await ensureIssuer(server.plain, system)
   const proxy = await startHttpFaultProxy(server)
   const { values: flags } = parseFlags(OPERATOR_FLAGS, [
     '--health-address=127.0.0.1',
     '--health-port=0',
     '--metrics-address=127.0.0.1',
     '--metrics-port=0',
-    '--nats=nats://nats.example:4222',
+    ...ISSUER_FLAGS,
     '--router-replicas=1',
     // Longer than a machine that is busy may be late.
     '--leader-elect-lease-duration=90',

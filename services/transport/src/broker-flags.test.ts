@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import { parseFlags } from '@tutti/chassis'
 import { createNatsKey, createNatsOperator, createTestCertificates } from '@tutti/chassis/testing'
 import t from 'tap'
-import { BROKER_FLAGS, DIRECT_LISTENER_FLAGS, toBrokers } from './broker-flags.ts'
+import { BROKER_FLAGS, DIRECT_LISTENER_FLAGS, readBrokerFlags } from './broker-flags.ts'
 
-const readBoth = (...argv: string[]) => toBrokers(parseFlags(BROKER_FLAGS, argv).values)
-const read = (...argv: string[]) => readBoth(...argv).broker
+const readAll = (...argv: string[]) => readBrokerFlags(parseFlags(BROKER_FLAGS, argv).values)
+const read = (...argv: string[]) => readAll(...argv).broker
 const SERVER = '--nats=nats://broker:4222'
 
 await t.test('the defaults name the installation and the repository', async (t) => {
@@ -37,50 +37,6 @@ await t.test('TLS and mTLS', async (t) => {
     read(SERVER, `--nats-tls-ca=${ca}`, `--nats-tls-cert=${cert}`, `--nats-tls-key=${key}`).tls,
     { caFile: ca, certFile: cert, keyFile: key },
   )
-})
-
-await t.test('a former broker has the same names, and is checked alike', async (t) => {
-  const dir = t.testdir({ creds: createNatsOperator().credentials(), some: 'x' })
-  const { caFile } = await createTestCertificates(dir)
-  const [creds, some] = [join(dir, 'creds'), join(dir, 'some')]
-  const former = '--nats-former-servers=nats://former:4222'
-  const signIn = `--nats-former-credentials-file=${creds}`
-  t.equal(readBoth(SERVER).former, undefined)
-  t.same(
-    readBoth(SERVER, former, signIn, `--nats-former-tls-ca=${caFile}`, '--nats-prefix=p').former,
-    {
-      servers: ['nats://former:4222'],
-      prefix: 'p',
-      repository: 'default',
-      credentialsFile: creds,
-      tls: { caFile },
-    },
-  )
-  t.match(
-    readBoth(SERVER, '--nats-former-servers=nats://broker:4222', signIn).former,
-    {},
-    'another account',
-  )
-  const cases: [readonly string[], RegExp][] = [
-    [[signIn], /^--nats-former-credentials-file: got it alone, want --nats-former-servers too/],
-    [[`--nats-former-tls-ca=${caFile}`], /^--nats-former-tls-ca: got it alone/],
-    [['--nats-former-servers=former'], /^--nats-former-servers: "former", want nats:/],
-    [
-      [former, `--nats-former-credentials-file=${some}`],
-      /^--nats-former-credentials-file: ".*some" holds no/,
-    ],
-    [
-      [former, `--nats-former-tls-ca=${some}`],
-      /^--nats-former-tls-ca: ".*some" holds no certificate/,
-    ],
-    [
-      ['--nats-former-servers=nats://broker:4222'],
-      /^--nats-former-servers: "nats:\/\/broker:4222" is a server of --nats, want another/,
-    ],
-  ]
-  for (const [argv, message] of cases) {
-    t.throws(() => readBoth(SERVER, ...argv), { reason: 'FLAG_INVALID', message }, argv.join(' '))
-  }
 })
 
 await t.test('what is refused is named, and no secret is repeated', async (t) => {
@@ -126,13 +82,14 @@ await t.test('what is refused is named, and no secret is repeated', async (t) =>
 
 await t.test('direct connections are off, or of one kind with what it needs', async (t) => {
   const table = { ...BROKER_FLAGS, ...DIRECT_LISTENER_FLAGS }
-  const step = (...argv: string[]) => toBrokers(parseFlags(table, [SERVER, ...argv]).values).direct
-  t.equal(readBoth(SERVER).direct, undefined)
+  const step = (...argv: string[]) =>
+    readBrokerFlags(parseFlags(table, [SERVER, ...argv]).values).direct
+  t.equal(readAll(SERVER).direct, undefined)
   t.equal(step('--direct=off'), undefined)
   const sockets = { kind: 'unix', directory: '/run/tutti' }
   const unix = ['--direct=unix', '--direct-directory=/run/tutti/']
-  t.same([readBoth(SERVER, ...unix).direct, step(...unix)], [sockets, sockets])
-  t.same(readBoth(SERVER, '--direct=tls').direct, { kind: 'tls' })
+  t.same([readAll(SERVER, ...unix).direct, step(...unix)], [sockets, sockets])
+  t.same(readAll(SERVER, '--direct=tls').direct, { kind: 'tls' })
   const listen = { host: '10.0.0.3', port: 8004 }
   t.same(step('--direct=TLS', '--direct-address=10.0.0.3:8004'), { kind: 'tls', listen })
   const six = { kind: 'tcp', listen: { host: 'fd00::3', port: 0 } }

@@ -61,22 +61,6 @@ export const BROKER_FLAGS = {
     description: 'PEM file of the client certificate, for mTLS.',
   },
   'nats-tls-key': { type: 'string', path: 'file', description: 'PEM file of its key.' },
-  'nats-former-servers': {
-    type: 'string',
-    repeatable: true,
-    description:
-      'Address of a NATS server that the installation is leaving. The process is on both, and prefers the one of --nats. Repeat the flag for more servers of its cluster.',
-  },
-  'nats-former-credentials-file': {
-    type: 'string',
-    path: 'file',
-    description: 'Credentials file for the former servers. It is read again at every connect.',
-  },
-  'nats-former-tls-ca': {
-    type: 'string',
-    path: 'file',
-    description: 'PEM file of the trusted authorities of the former servers.',
-  },
   direct: {
     type: 'enum',
     values: DIRECT_KINDS,
@@ -104,7 +88,7 @@ export const DIRECT_LISTENER_FLAGS = {
 export type BrokerFlags = FlagValues<typeof BROKER_FLAGS> &
   Partial<FlagValues<typeof DIRECT_LISTENER_FLAGS>>
 
-const FLAG_OF: NamesOfFields = {
+const FLAG_OF: Readonly<Record<BrokerField, keyof BrokerFlags>> = {
   servers: 'nats',
   user: 'nats-user',
   password: 'nats-password-file',
@@ -116,27 +100,13 @@ const FLAG_OF: NamesOfFields = {
   'tls.keyFile': 'nats-tls-key',
 }
 
-const FORMER_FLAG_OF: NamesOfFields = {
-  ...FLAG_OF,
-  servers: 'nats-former-servers',
-  credentialsFile: 'nats-former-credentials-file',
-  'tls.caFile': 'nats-former-tls-ca',
-}
-
 const MAX_PORT = 65_535
 /** Of `sun_path` (unix(7)), less its final zero. */
 const MAX_SOCKET_PATH_BYTES = 107
 
-type NamesOfFields = Readonly<Record<BrokerField, keyof BrokerFlags>>
-
-const FLAG_NAMES = toNaming(FLAG_OF)
-const FORMER_FLAG_NAMES = toNaming(FORMER_FLAG_OF)
-
-function toNaming(flagOf: NamesOfFields): BrokerNaming {
-  return {
-    name: (field) => `--${flagOf[field]}`,
-    refusal: (field, what, cause) => refusal(flagOf[field], what, cause),
-  }
+const FLAG_NAMES: BrokerNaming = {
+  name: (field) => `--${FLAG_OF[field]}`,
+  refusal: (field, what, cause) => refusal(FLAG_OF[field], what, cause),
 }
 
 /**
@@ -145,13 +115,11 @@ function toNaming(flagOf: NamesOfFields): BrokerNaming {
  *
  * @throws ServeError FLAG_INVALID that names the flag, what came and what was wanted.
  */
-export function toBrokers(flags: BrokerFlags): {
+export function readBrokerFlags(flags: BrokerFlags): {
   readonly broker: BrokerOptions
-  /** The one that the installation is leaving, if any. */
-  readonly former: BrokerOptions | undefined
   readonly direct: DirectOptions | undefined
 } {
-  return { broker: toBroker(flags), former: toFormerBroker(flags), direct: toDirect(flags) }
+  return { broker: toBroker(flags), direct: toDirect(flags) }
 }
 
 /** A flag that has no effect beside the others is refused. */
@@ -216,32 +184,6 @@ function toBroker(flags: BrokerFlags): BrokerOptions {
   checkBrokerOptions(options, FLAG_NAMES)
   password?.()
   token?.()
-  return options
-}
-
-/** Prefix and repository are the same on both. If the brokers were the same too, every message would come twice. */
-function toFormerBroker(flags: BrokerFlags): BrokerOptions | undefined {
-  const servers = flags['nats-former-servers']
-  const credentialsFile = flags['nats-former-credentials-file']
-  const caFile = flags['nats-former-tls-ca']
-  if (servers.length === 0) {
-    const alone =
-      credentialsFile === undefined ? 'nats-former-tls-ca' : 'nats-former-credentials-file'
-    if (flags[alone] === undefined) return undefined
-    throw refusal(alone, 'got it alone, want --nats-former-servers too')
-  }
-  const twice = servers.find((server) => flags.nats.includes(server))
-  if (twice !== undefined && credentialsFile === flags['nats-creds-file']) {
-    const want = 'want another server, or other credentials'
-    throw refusal('nats-former-servers', `"${twice}" is a server of --nats, ${want}`)
-  }
-  const options = {
-    servers,
-    ...toNames(flags),
-    ...(credentialsFile !== undefined && { credentialsFile }),
-    ...(caFile !== undefined && { tls: { caFile } }),
-  }
-  checkBrokerOptions(options, FORMER_FLAG_NAMES)
   return options
 }
 

@@ -79,7 +79,7 @@ export interface RouterCalls {
   ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown>
 }
 
-/** A member's connection to one broker. */
+/** A member's connection to the broker. */
 export interface BrokerCounts {
   readonly isUp: boolean
   /** How often it came to be there. */
@@ -90,8 +90,7 @@ export interface BrokerCounts {
 
 /** What a member reaches others over, and whom. */
 export interface TransportCounts {
-  /** By broker: `primary`, and `former` while the installation leaves one. */
-  readonly brokers: ReadonlyMap<string, BrokerCounts>
+  readonly broker: BrokerCounts
   /** Members that are heard, of each role that this member listens to. */
   readonly members: ReadonlyMap<Heartbeat['role'], number>
   /** Members that share no protocol version with this one. */
@@ -102,8 +101,6 @@ export interface TransportCounts {
 
 export interface StepEndpointOptions {
   readonly broker: BrokerOptions
-  /** The broker that the installation is leaving: the step is on both. */
-  readonly former?: BrokerOptions | undefined
   /** Takes connections of routers without the broker between. */
   readonly direct?: DirectOptions | undefined
   readonly member: string
@@ -122,7 +119,7 @@ export interface StepEndpointOptions {
 
 /** A step on the broker. */
 export interface StepEndpoint {
-  /** False while the broker is away, or that of a router. */
+  /** False while the broker is away. */
   readonly isConnected: boolean
   /** What keeps other members from reaching this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
@@ -141,8 +138,6 @@ export interface StepEndpoint {
 
 export interface RouterEndpointOptions {
   readonly broker: BrokerOptions
-  /** The broker that the installation is leaving: the router is on both, and calls each member over `broker` if it can. */
-  readonly former?: BrokerOptions | undefined
   /** Connects to steps without the broker between, if they take that. */
   readonly direct?: DirectOptions | undefined
   readonly member: string

@@ -1,4 +1,9 @@
-export { BROKER_FLAGS, type BrokerFlags, DIRECT_LISTENER_FLAGS, toBrokers } from './broker-flags.ts'
+export {
+  BROKER_FLAGS,
+  type BrokerFlags,
+  DIRECT_LISTENER_FLAGS,
+  readBrokerFlags,
+} from './broker-flags.ts'
 export type { DirectOptions } from './direct/direct-sockets.ts'
 export { type OpenRouterEndpointOptions, openRouterEndpoint } from './endpoint/router-endpoint.ts'
 export { type OpenStepEndpointOptions, openStepEndpoint } from './endpoint/step-endpoint.ts'

@@ -19,7 +19,6 @@ await t.test('the table of subjects has those that members listen on', async (t)
   const own = [
     subjects.heartbeat('x', 'router'),
     subjects.heartbeat('x', 'step'),
-    subjects.heartbeat('x'),
     subjects.control('x'),
     subjects.data('x'),
     subjects.ping('x'),

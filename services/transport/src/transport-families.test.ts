@@ -4,7 +4,7 @@ import { transportFamilies } from './transport-families.ts'
 type Counts = Parameters<typeof transportFamilies>[0]
 
 const ALONE: Counts = {
-  brokers: new Map([['primary', { isUp: false, connects: 0, sentBytes: { control: 0, data: 0 } }]]),
+  broker: { isUp: false, connects: 0, sentBytes: { control: 0, data: 0 } },
   members: new Map([['router', 0]]),
   foreign: 0,
   direct: undefined,
@@ -19,10 +19,10 @@ function linesOf(counts: Partial<Counts>): readonly string[] {
 
 await t.test('all series are there from the start', async (t) => {
   const always = [
-    'tutti_nats_connected primary 0',
-    'tutti_nats_connects_total primary 0',
-    'tutti_nats_sent_bytes_total primary,control 0',
-    'tutti_nats_sent_bytes_total primary,data 0',
+    'tutti_nats_connected  0',
+    'tutti_nats_connects_total  0',
+    'tutti_nats_sent_bytes_total control 0',
+    'tutti_nats_sent_bytes_total data 0',
     'tutti_members router 0',
     'tutti_foreign_members  0',
   ]
@@ -42,18 +42,13 @@ await t.test('all series are there from the start', async (t) => {
 await t.test('each count is in its series', async (t) => {
   const fallbacks = new Map([['broken', 2] as const])
   const direct = { kind: 'unix', open: 3, opening: 1, fallbacks } as const
-  const sentBytes = { control: 5, data: 7 }
-  const brokers = new Map([
-    ['primary', { isUp: true, connects: 2, sentBytes }],
-    ['former', { isUp: false, connects: 1, sentBytes }],
-  ])
+  const broker = { isUp: true, connects: 2, sentBytes: { control: 5, data: 7 } }
   const members = new Map([['router', 1] as const, ['step', 4] as const])
-  const lines = linesOf({ direct, brokers, members, foreign: 3 })
+  const lines = linesOf({ direct, broker, members, foreign: 3 })
   for (const line of [
-    'tutti_nats_connected primary 1',
-    'tutti_nats_connected former 0',
-    'tutti_nats_connects_total primary 2',
-    'tutti_nats_sent_bytes_total former,data 7',
+    'tutti_nats_connected  1',
+    'tutti_nats_connects_total  2',
+    'tutti_nats_sent_bytes_total data 7',
     'tutti_members step 4',
     'tutti_foreign_members  3',
     'tutti_direct_connections unix,open 3',

@@ -1,5 +1,5 @@
 import { FALLBACK_REASONS } from './direct/direct-links.ts'
-import type { BrokerCounts, TransportCounts } from './endpoints.ts'
+import type { TransportCounts } from './endpoints.ts'
 
 /** As MetricFamily of `@tutti/server`. */
 interface Family {
@@ -11,8 +11,6 @@ interface Family {
     readonly value: number
   }[]
 }
-
-type Series = Family['series'][number]
 
 /** How a member reaches others, for a scrape; without a direct transport nothing of that. */
 export function transportFamilies(counts: TransportCounts): readonly Family[] {
@@ -34,37 +32,29 @@ export function transportFamilies(counts: TransportCounts): readonly Family[] {
   ]
 }
 
-function brokerFamilies({ brokers }: TransportCounts): readonly Family[] {
-  const each = (value: (counts: BrokerCounts) => number): readonly Series[] =>
-    [...brokers].map(([broker, one]) => ({ labels: [['broker', broker]], value: value(one) }))
+function brokerFamilies({ broker }: TransportCounts): readonly Family[] {
+  const { isUp, connects, sentBytes } = broker
   return [
     {
       name: 'tutti_nats_connected',
       help: '1 while both connections to NATS are there',
       type: 'gauge',
-      series: each(({ isUp }) => (isUp ? 1 : 0)),
+      series: [{ labels: [], value: isUp ? 1 : 0 }],
     },
     {
       name: 'tutti_nats_connects_total',
       help: 'How often both connections to NATS came to be there',
       type: 'counter',
-      series: each(({ connects }) => connects),
+      series: [{ labels: [], value: connects }],
     },
     {
       name: 'tutti_nats_sent_bytes_total',
       help: 'Bytes of the messages that were published',
       type: 'counter',
-      series: [...brokers].flatMap(([broker, { sentBytes }]) =>
-        Object.entries(sentBytes).map(
-          ([connection, value]): Series => ({
-            labels: [
-              ['broker', broker],
-              ['connection', connection],
-            ],
-            value,
-          }),
-        ),
-      ),
+      series: Object.entries(sentBytes).map(([connection, value]) => ({
+        labels: [['connection', connection]],
+        value,
+      })),
     },
   ]
 }

@@ -1,17 +1,13 @@
 import { fromModelConfig, ModelSpec } from '@tutti/ensemble'
-import type { Deployment, Secret, Stored } from '@tutti/kube'
+import type { Secret, Stored } from '@tutti/kube'
 import { completeModelConfig, emptyModelConfig } from '@tutti/model-config'
 import t from 'tap'
-import { buildModelDeployment, buildPodTemplate } from '../../resources/model-deployment.ts'
-import type { ModelParts } from '../../resources/model-parts.ts'
 import { MODEL_CONFIG } from '../../testing/model-world.ts'
-import { stepSettings } from '../../testing/step-settings.ts'
 import { storedObject } from '../../testing/stored-object.ts'
 import { findRival, type Served } from '../served-names.ts'
 import { toSignature } from '../to-signature.ts'
 import { checkModel, type ModelCheckInput } from './check-model.ts'
 import { credentialsDigest, withoutValues } from './credentials-digest.ts'
-import { toDesiredModel } from './desired-model.ts'
 import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 
 const SPEC = { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/yolo' }
@@ -40,13 +36,6 @@ function secret(data: object): Stored<Secret> {
       { kind: 'Secret', data },
     ) as Stored<Secret>,
   )
-}
-
-function deploy(parts: ModelParts): Deployment {
-  return storedObject(
-    { name: 'yolo-step' },
-    { ...buildModelDeployment(parts, { replicas: 1, podTemplate: buildPodTemplate(parts) }) },
-  ) as Deployment
 }
 
 await t.test('a Model that can be made is not refused', async (t) => {
@@ -202,24 +191,3 @@ await t.test(
     t.not(credentialsDigest(other), credentialsDigest(stored))
   },
 )
-
-await t.test('pods of the release before are not replaced for another digest alone', async (t) => {
-  const model = storedObject({ name: 'yolo' }, { spec: SPEC })
-  const stored = secret({ token: 'YQ==' })
-  const desire = (o: { deployment?: Deployment; secret?: Stored<Secret>; image?: string } = {}) =>
-    toDesiredModel(model, ModelSpec.parse(SPEC), {
-      settings: stepSettings(o.image === undefined ? {} : { image: o.image }),
-      secret: o.secret ?? stored,
-      deployment: o.deployment,
-    }).parts
-  const now = credentialsDigest(stored)
-  t.equal(desire().credentialsDigest, now)
-  // As that release wrote it for this token.
-  const earlier = '1744d8dc34c27b5bf4e98d211c5c8f62'
-  const deployment = deploy({ ...desire(), credentialsDigest: earlier })
-  t.equal(desire({ deployment }).credentialsDigest, earlier)
-  t.equal(desire({ deployment, image: 'other:1' }).credentialsDigest, now, 'another template')
-  const changed = secret({ token: 'Yg==' })
-  t.equal(desire({ deployment, secret: changed }).credentialsDigest, credentialsDigest(changed))
-  t.equal(desire({ deployment: deploy(desire()) }).credentialsDigest, now)
-})

@@ -31,14 +31,6 @@ export function withoutValues(secret: Stored<Secret>): Stored<Secret> {
  * people read than Secrets. The random uid of the Secret is its key: without it nobody can try guesses.
  */
 export function credentialsDigest(secret: Stored<Secret>): string {
-  return digestOf({ uid: secret.metadata.uid, values: valuesOf(secret) })
-}
-
-/** The same as the release before wrote it, without a key. */
-export function earlierCredentialsDigest(secret: Stored<Secret>): string {
-  return digestOf(valuesOf(secret))
-}
-
-function valuesOf({ data = {} }: Stored<Secret>): readonly (readonly [string, string | null])[] {
-  return KEYS.map((key) => [key, data[key] ?? null])
+  const { data = {}, metadata } = secret
+  return digestOf({ uid: metadata.uid, values: KEYS.map((key) => [key, data[key] ?? null]) })
 }

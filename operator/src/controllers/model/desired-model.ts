@@ -5,9 +5,7 @@ import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-dep
 import { type ModelParts, toModelParts } from '../../resources/model-parts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
-import type { DeploymentState } from '../kept-objects.ts'
-import { credentialsDigest, earlierCredentialsDigest } from './credentials-digest.ts'
-import { templateOf } from './deployment-state.ts'
+import { credentialsDigest } from './credentials-digest.ts'
 
 /** What the spec of a Model asks for. */
 export interface DesiredModel {
@@ -26,21 +24,12 @@ export function toDesiredModel(
     readonly settings: StepSettings
     /** That artifacts are fetched with, if there is one. */
     readonly secret: Stored<Secret> | undefined
-    /** Of its pods, if there is one. */
-    readonly deployment: DeploymentState | undefined
   },
 ): DesiredModel {
-  const { settings, secret, deployment } = o
-  const desire = (digest: string | undefined): DesiredModel => {
-    const credentials = digest === undefined ? {} : { credentialsDigest: digest }
-    const parts = toModelParts({ name, namespace, spec, settings, ...credentials })
-    const podTemplate = buildPodTemplate(parts)
-    const template = podTemplate.metadata?.annotations?.[TEMPLATE_ANNOTATION] ?? ''
-    return { parts, scaling: toScaling(spec), podTemplate, template }
-  }
-  if (secret === undefined) return desire(undefined)
-  // Another digest alone is no reason to replace the pods of the release before.
-  const earlier = desire(earlierCredentialsDigest(secret))
-  const isDeployed = deployment !== undefined && templateOf(deployment) === earlier.template
-  return isDeployed ? earlier : desire(credentialsDigest(secret))
+  const { settings, secret } = o
+  const credentials = secret === undefined ? {} : { credentialsDigest: credentialsDigest(secret) }
+  const parts = toModelParts({ name, namespace, spec, settings, ...credentials })
+  const podTemplate = buildPodTemplate(parts)
+  const template = podTemplate.metadata?.annotations?.[TEMPLATE_ANNOTATION] ?? ''
+  return { parts, scaling: toScaling(spec), podTemplate, template }
 }

@@ -1,7 +1,8 @@
-import { ACCOUNT_SECRETS, AccountTenancy } from '../../nats/account-tenancy.ts'
+import { AccountTenancy } from '../../nats/account-tenancy.ts'
+import { ExternalTenancy } from '../../nats/external-tenancy.ts'
 import { toNatsSettings } from '../../nats/nats-flags.ts'
-import { type NatsServers, NatsTenancy } from '../../nats/nats-tenancy.ts'
 import { createServerMetrics } from '../../nats/server-metrics.ts'
+import { NATS_SECRETS } from '../../nats/tenancy-secrets.ts'
 import { referenceSource } from '../../runtime/sources.ts'
 import type { Caches } from '../caches.ts'
 import type { ControllerContext, ControllerSet } from '../context.ts'
@@ -16,13 +17,12 @@ export interface TenancyOptions extends ControllerContext {
 
 /** Makes what gives namespaces their credentials, and the controllers that keep the servers, as the flags say. */
 export function createTenancy(o: TenancyOptions): ControllerSet & { readonly tenancy: Tenancy } {
-  const { servers, former, ...settings } = toNatsSettings(o.flags)
+  const { servers, ...settings } = toNatsSettings(o.flags)
   const common = { ...o, ...settings }
-  const shared = (name: 'nats-servers' | 'nats-former-servers', of: NatsServers) => {
-    const tenancy = new NatsTenancy({ ...common, servers: of })
-    return { tenancy, ...createNatsServersController({ ...common, name, tenancy }) }
+  if (servers.kind === 'external') {
+    const tenancy = new ExternalTenancy({ ...common, ...servers })
+    return { tenancy, ...createNatsServersController({ ...common, tenancy }) }
   }
-  if (servers.kind !== 'accounts') return shared('nats-servers', servers)
   const { secrets } = o.caches
   const tenancy = new AccountTenancy({
     ...common,
@@ -33,32 +33,13 @@ export function createTenancy(o: TenancyOptions): ControllerSet & { readonly ten
   createServerMetrics(o.scrapes, () => tenancy.readServers())
   const controller = createNatsServersController({
     ...common,
-    name: 'nats-servers',
     tenancy,
     sources: [
       referenceSource({
         cache: secrets,
-        toKeys: ({ metadata }) =>
-          metadata.name === ACCOUNT_SECRETS.credentials ? [SERVERS_KEY] : [],
+        toKeys: ({ metadata }) => (metadata.name === NATS_SECRETS.credentials ? [SERVERS_KEY] : []),
       }),
     ],
   })
-  if (former === undefined) return { tenancy, ...controller }
-  const before = shared('nats-former-servers', { kind: 'own', clusterHosts: former.clusterHosts })
-  return {
-    tenancy: both(tenancy, before.tenancy),
-    caches: [...controller.caches, ...before.caches],
-    controllers: [...controller.controllers, ...before.controllers],
-  }
-}
-
-/** Gives each namespace both credentials. */
-function both(one: Tenancy, other: Tenancy): Tenancy {
-  return {
-    ensureTenant: async (namespace, o) => {
-      const now = await one.ensureTenant(namespace, o)
-      const before = await other.ensureTenant(namespace, o)
-      return { renewAtMs: Math.min(now.renewAtMs, before.renewAtMs) }
-    },
-  }
+  return { tenancy, ...controller }
 }

@@ -3,14 +3,15 @@ import { createMetrics, silentLogger, systemClock } from '@tutti/chassis'
 import { createClient, createReflector, createTransport } from '@tutti/kube'
 import { type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
-import { NatsTenancy } from '../../nats/nats-tenancy.ts'
+import { AccountTenancy } from '../../nats/account-tenancy.ts'
 import { ROTATION_ANNOTATION } from '../../nats/own-keys.ts'
+import { openFakeLink } from '../../nats/testing/fake-link.ts'
 import { createRuntimeMetrics } from '../../runtime/metrics.ts'
 import { createNatsServersController } from './nats-servers-controller.ts'
 
 const NAMESPACE = 'tutti-system'
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`
-const KEYS = `${SECRETS}/tutti-nats-operator`
+const KEYS = `${SECRETS}/tutti-nats-keys`
 const SERVER = `${SECRETS}/tutti-nats-server`
 
 function text(object: PlainObject | undefined): string {
@@ -26,18 +27,22 @@ await t.test('Secrets of the servers', { skip: withoutKube() }, async (t) => {
   const transport = createTransport(server.access(), { ...around, userAgent: 'test' })
   t.teardown(() => transport.close())
   const client = createClient(transport)
-  const tenancy = new NatsTenancy({
+  const tenancy = new AccountTenancy({
     ...around,
     client,
     namespace: NAMESPACE,
-    servers: { kind: 'own', clusterHosts: [] },
+    urls: ['tls://nats.example:4222'],
+    clusterHosts: [],
+    limits: { connections: 96, subscriptions: 1024 },
+    secrets: () => [],
+    onLost: () => {},
+    openLink: openFakeLink,
     prefix: 'tutti',
     lifetimeMs: 86_400_000,
   })
   const changes: string[] = []
   const { caches, controllers } = createNatsServersController({
     ...around,
-    name: 'nats-servers',
     metrics: createRuntimeMetrics(createMetrics()),
     tenancy,
     namespace: NAMESPACE,
@@ -61,9 +66,9 @@ await t.test('Secrets of the servers', { skip: withoutKube() }, async (t) => {
   t.equal(text(again), text(made), 'what was deleted comes back as it was')
 
   const rotate = async (step: string): Promise<void> => {
-    const before = text(await plain.get(SERVER))
+    const data = JSON.stringify((await plain.get(KEYS))['data'])
     await plain.patch(KEYS, { metadata: { annotations: { [ROTATION_ANNOTATION]: step } } })
-    await plain.until(SERVER, (object) => text(object) !== before)
+    await plain.until(KEYS, (object) => JSON.stringify(object?.['data']) !== data)
   }
   await rotate('add')
   t.same(changes, ['changed'], 'once for the first key')

@@ -7,7 +7,7 @@ import type { RuntimeMetrics } from '../../runtime/metrics.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
 import type { ControllerSet } from '../context.ts'
 
-/** What keeps the servers; NatsTenancy and AccountTenancy do. */
+/** What keeps the servers; AccountTenancy and ExternalTenancy do. */
 export interface ServersKeeper {
   readonly secretNames: readonly string[]
   ensureServers(o: { readonly signal: AbortSignal }): Promise<{
@@ -18,7 +18,6 @@ export interface ServersKeeper {
 }
 
 export interface NatsServersOptions {
-  readonly name: 'nats-servers' | 'nats-former-servers'
   readonly tenancy: ServersKeeper
   /** What it looks at beside its own Secrets. */
   readonly sources?: readonly Source[]
@@ -69,7 +68,7 @@ export function createNatsServersController(
   )
   let issuer: string | undefined
   const controller = new Controller({
-    name: o.name,
+    name: 'nats-servers',
     sources: [
       START,
       ...caches.map((cache) => referenceSource({ cache, toKeys: () => [SERVERS_KEY] })),

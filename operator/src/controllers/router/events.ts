@@ -3,12 +3,6 @@ import type { KubeObject } from '@tutti/kube'
 import type { EventInput } from '../../runtime/events.ts'
 import { eventsOfChange } from '../events.ts'
 
-/** The settings of the earlier release are in the spec from now on. */
-export function settingsTakenOver(regarding: KubeObject, configMap: string): EventInput {
-  const note = `the settings of ConfigMap "${configMap}" are in the spec now, and the ConfigMap has no effect any more`
-  return { regarding, type: 'Normal', reason: 'SettingsTakenOver', action: 'TakeOver', note }
-}
-
 /** The API server does not let the operator make the Router. */
 export function routerRefused(regarding: KubeObject, message: string): EventInput {
   const note = `Router "${ROUTER_NAME}": ${message}`

@@ -33,7 +33,7 @@ const SECRET_REF = { secretRef: { name: 'keys' } }
 
 await t.test('a token is what the Secret holds, without its end of line', async (t) => {
   t.match(await read(SECRET_REF, { token: 's3cret\n' }), {
-    lock: { tokenSha256: digest('s3cret') },
+    lock: { identities: [{ name: 'token', tokenSha256: digest('s3cret') }] },
     problem: undefined,
   })
 })
@@ -117,7 +117,7 @@ await t.test('without keys of the issuer tokens of Secrets still count', async (
   t.equal((await read(accounts, undefined, unreadable)).lock, undefined, 'it is not open')
 })
 
-await t.test('a quota of the one token makes it an identity', async (t) => {
+await t.test('the one token has the quota', async (t) => {
   const quota = { requestsPerSecond: 1 }
   t.match(await read({ ...SECRET_REF, quota }, { token: 'x' }), {
     lock: { identities: [{ name: 'token', tokenSha256: digest('x'), quota }] },

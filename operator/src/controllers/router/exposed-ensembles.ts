@@ -76,14 +76,8 @@ export async function readEdgeLock(
     return [{ missing: 'token' as const, message: `${token.problem}${where}` }]
   })
   const found = wanted.flatMap(toIdentity)
-  // As routers of earlier builds know it, too.
-  const [{ tokenSha256 } = { tokenSha256: undefined }] = found
-  const isPlain = identities === undefined && quota === undefined
-  const lock = isPlain
-    ? { ...(tokenSha256 !== undefined && { tokenSha256 }) }
-    : { identities: found }
   return {
-    lock: found.length === 0 ? undefined : lock,
+    lock: found.length === 0 ? undefined : { identities: found },
     issuer,
     problem: problems[0] ?? problem,
     secretUid: tokens.uid,

@@ -1,6 +1,6 @@
 import { type KubeObject, type Stored, toFailureText, toKeyString } from '@tutti/kube'
 import { ROUTER } from '../../api/kinds.ts'
-import { CREDENTIAL_SECRETS } from '../../nats/account-tenancy.ts'
+import { NATS_SECRETS } from '../../nats/tenancy-secrets.ts'
 import { isReady, type PodState } from '../../pods/pod-state.ts'
 import { isOfRouter, ROUTER_IDENTITY } from '../../resources/router-names.ts'
 import { Applier } from '../../runtime/apply.ts'
@@ -44,7 +44,7 @@ function childrenOf(caches: Caches) {
   return [...access, networkPolicies, services, budgets, deployments]
 }
 
-/** The earlier release made routers without an owner; those of a Router that was deleted serve on under the next. */
+/** Objects of a Router that was deleted serve on under the next. */
 function isOfARouter({
   metadata: { labels = {}, ownerReferences = [] },
 }: Stored<KubeObject>): boolean {
@@ -61,7 +61,7 @@ function secretSource({ secrets, ensembles }: Caches): Source {
     cache: secrets,
     toKeys: (secret) => {
       const { metadata } = secret
-      const isCredential = CREDENTIAL_SECRETS.includes(metadata.name)
+      const isCredential = metadata.name === NATS_SECRETS.credentials
       const isToken = ensembles.byIndex(INDEX.token, toKeyString(metadata)).length > 0
       return isCredential || isToken ? routerKeysOf(secret) : []
     },

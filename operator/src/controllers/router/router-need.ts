@@ -14,7 +14,6 @@ import { FIELD_MANAGER, MANAGED_BY, type Owner } from '../../runtime/children.ts
 import type { Result } from '../../runtime/controller.ts'
 import { isRefusal } from '../../runtime/refusal.ts'
 import type { ControllerParts } from '../context.ts'
-import { findEarlierSettings } from './earlier-settings.ts'
 import { routerRefused } from './events.ts'
 
 export interface RouterNeedOptions extends Pick<ControllerParts, 'client' | 'caches' | 'events'> {
@@ -90,8 +89,7 @@ export class RouterNeed {
   async create(namespace: string, signal: AbortSignal): Promise<Result> {
     const { client } = this.#o
     if (!(await this.#isUsedNow(namespace, signal))) return AGAIN
-    const annotations = await findEarlierSettings(client, namespace, { signal })
-    const metadata = { namespace, name: ROUTER_NAME, labels: MANAGED_BY, annotations }
+    const metadata = { namespace, name: ROUTER_NAME, labels: MANAGED_BY }
     try {
       const options = { fieldManager: FIELD_MANAGER, signal }
       await client.create(ROUTER, { metadata, spec: {} }, options)

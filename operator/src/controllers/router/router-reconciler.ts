@@ -35,8 +35,7 @@ import type { ControllerParts } from '../context.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
 import { parseSpec } from '../read-spec.ts'
 import { ReplicasGuard, toWriterText } from '../replicas-guard.ts'
-import { SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
-import { eventsOfRouter, settingsTakenOver } from './events.ts'
+import { eventsOfRouter } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
 import { ISSUER_AGED_MS, IssuerKeys } from './issuer-keys.ts'
 import { readRouter } from './read-router.ts'
@@ -160,7 +159,7 @@ export class RouterReconciler {
     return spec === undefined ? {} : { replicas: replicasOf({ namespace, defaults, spec }) }
   }
 
-  /** @returns undefined if the Router itself was changed: that brings the next look; or if the namespace is being deleted. */
+  /** @returns undefined if the namespace is being deleted. */
   async #ensure(router: Router, signal: AbortSignal): Promise<Found | undefined> {
     const soonMs = this.#o.clock.epochMs() + this.#troublePollMs
     const exposed = await this.#applyAccess(router, signal)
@@ -172,7 +171,6 @@ export class RouterReconciler {
     const trouble = isKept(router)
       ? await this.#makeSet(router, { exposed, signal })
       : deletionOf(router)
-    if (trouble === 'changed') return undefined
     // Somebody else's object, or a policy: no watch tells that it is gone.
     if (trouble !== undefined) return { trouble, againAtMs: Math.min(renewAtMs, soonMs) }
     const pods = this.#podsOf(router)
@@ -190,12 +188,11 @@ export class RouterReconciler {
    */
   async #applyAccess(router: Router, signal: AbortSignal): Promise<Exposed> {
     const { client, defaults, applier } = this.#o
-    const { namespace = '', annotations = {} } = router.metadata
+    const { namespace = '' } = router.metadata
     const issuer = this.#issuer
     const exposed = await findExposed(this.#exposable(namespace), { client, issuer, signal })
-    // Whom the settings of the earlier release let in is not in the spec yet. An image that is not allowed changes nothing here.
-    const { spec } =
-      annotations[SETTINGS_FROM] === undefined ? parseSpec(RouterSpec, router.spec) : {}
+    // An image that is not allowed changes nothing here.
+    const { spec } = parseSpec(RouterSpec, router.spec)
     const children = [
       buildExposure(namespace, exposed),
       ...(spec === undefined ? [] : buildClientPolicy({ namespace, defaults, spec })),
@@ -232,15 +229,9 @@ export class RouterReconciler {
   async #makeSet(
     router: Router,
     { exposed, signal }: { readonly exposed: Exposed; readonly signal: AbortSignal },
-  ): Promise<RouterTrouble | 'changed' | undefined> {
-    const { client, defaults, applier, events } = this.#o
-    const { namespace = '', annotations = {} } = router.metadata
-    if (annotations[SETTINGS_FROM] !== undefined) {
-      const { from, problem } = await takeOverSettings(client, router, { signal })
-      if (problem !== undefined) return { reason: 'RouterSettingsInvalid', message: problem }
-      if (from !== undefined) events.record(settingsTakenOver(router, from))
-      return 'changed'
-    }
+  ): Promise<RouterTrouble | undefined> {
+    const { defaults, applier } = this.#o
+    const { namespace = '' } = router.metadata
     const { spec, problem: invalid } = readRouter(router, defaults)
     if (invalid !== undefined)
       return { reason: 'RouterSettingsInvalid', message: `spec.${invalid}` }

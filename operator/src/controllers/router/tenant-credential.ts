@@ -3,7 +3,7 @@ import { isRefusal } from '../../runtime/refusal.ts'
 import { TerminalError } from '../../runtime/terminal-error.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
-/** What gives namespaces their credential for the broker; `NatsTenancy` does. */
+/** What gives namespaces their credential for the broker; AccountTenancy and ExternalTenancy do. */
 export interface Tenancy {
   ensureTenant(
     namespace: string,

@@ -5,8 +5,9 @@ import { createLogger, systemClock } from '@tutti/chassis'
 import { freePort, type NatsServer, startNatsServer } from '@tutti/chassis/testing'
 import { SECRET, type Secret, type Stored } from '@tutti/kube'
 import { memoryClient } from '../../testing/memory-client.ts'
-import { ACCOUNT_SECRETS, AccountTenancy, CERTIFICATE_FILES } from '../account-tenancy.ts'
+import { AccountTenancy, CERTIFICATE_FILES } from '../account-tenancy.ts'
 import { type AccountLimits, clusterFile } from '../server-config.ts'
+import { NATS_SECRETS } from '../tenancy-secrets.ts'
 import { CREDENTIAL_FILES } from '../tenant-secret.ts'
 import type { Teardown } from './tenant-server.ts'
 
@@ -62,10 +63,10 @@ export async function openAccountWorld(
       log,
     })
   const start = async (index: number): Promise<NatsServer> => {
-    const files = Object.entries(secretOf('tutti-system', ACCOUNT_SECRETS.server).data ?? {})
+    const files = Object.entries(secretOf('tutti-system', NATS_SECRETS.server).data ?? {})
     const place = join(folder, `server-${index}-`)
     for (const name of Object.values(CERTIFICATE_FILES)) {
-      await writeFile(place + name, textOf('tutti-system', ACCOUNT_SECRETS.server, name))
+      await writeFile(place + name, textOf('tutti-system', NATS_SECRETS.server, name))
     }
     const tls = `cert_file: "${place}tls.crt", key_file: "${place}tls.key"`
     const cluster = `name: tutti, listen: "127.0.0.1:${routes[index]}", include '${clusterFile(ports.length)}'`
@@ -117,12 +118,12 @@ export async function openAccountWorld(
     },
     /** A credential of the namespace, as its pods have it. */
     credential: (namespace: string) => ({
-      credentials: textOf(namespace, ACCOUNT_SECRETS.credentials, CREDENTIAL_FILES.credentials),
-      authorities: textOf(namespace, ACCOUNT_SECRETS.credentials, CREDENTIAL_FILES.authorities),
+      credentials: textOf(namespace, NATS_SECRETS.credentials, CREDENTIAL_FILES.credentials),
+      authorities: textOf(namespace, NATS_SECRETS.credentials, CREDENTIAL_FILES.authorities),
     }),
     textOf,
     /** As by kubectl. */
     remove: (namespace: string) =>
-      client.remove(SECRET, { namespace, name: ACCOUNT_SECRETS.credentials }),
+      client.remove(SECRET, { namespace, name: NATS_SECRETS.credentials }),
   }
 }

@@ -1,15 +1,47 @@
 import { type NatsServer, startNatsServer } from '@tutti/chassis/testing'
 import { connect, credsAuthenticator, Events } from 'nats'
+import { createNkey, type Nkey, signClaims } from '../nkey.ts'
+import type { CredentialIssuer } from '../tenancy-keys.ts'
 
 /** What is closed when a test ends. */
 export interface Teardown {
   teardown(close: () => Promise<unknown>): void
 }
 
+/** What somebody has who runs servers with one account for all tenants. */
+export interface ExternalKeys extends CredentialIssuer {
+  readonly operator: Nkey
+}
+
+export function createExternalKeys(): ExternalKeys {
+  const account = createNkey('account').publicKey
+  return { operator: createNkey('operator'), account, signing: createNkey('account') }
+}
+
+const NO_LIMITS = { subs: -1, data: -1, payload: -1, conn: -1 }
+
+function about(sub: string) {
+  return { sub, name: 'external', iat: 1 }
+}
+
+/** The lines of their configuration: the account, whose users any of its signing keys signs. */
+export function externalConfig({ operator, account, signing }: ExternalKeys): string {
+  const accountJwt = signClaims(operator, {
+    ...about(account),
+    nats: { limits: NO_LIMITS, signing_keys: [signing.publicKey], type: 'account', version: 2 },
+  })
+  const nats = { type: 'operator', version: 2 } as const
+  return [
+    `operator: ${signClaims(operator, { ...about(operator.publicKey), nats })}`,
+    'resolver: MEMORY',
+    `resolver_preload: ${JSON.stringify({ [account]: accountJwt })}`,
+  ].join('\n')
+}
+
 /**
  * Starts a nats-server that includes the files of the operator, as the chart's does.
  *
- * @param files - those of the Secret `tutti-nats-server`, by name.
+ * @param files - by name.
  * @param o.block - more lines of the server's own configuration.
  */
 export async function startTenantServer(

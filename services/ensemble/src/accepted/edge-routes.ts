@@ -7,14 +7,13 @@ import { parseWire } from '../wire-field.ts'
 
 const HOST = /^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 
-const tokenSha256 = z
-  .string()
-  .regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' })
-
 const EdgeIdentity = z
   .strictObject({
     name: z.string().min(1).max(63),
-    tokenSha256: tokenSha256.optional(),
+    tokenSha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' })
+      .optional(),
     /** Whose tokens are taken, if they are for this audience. */
     serviceAccount: z
       .strictObject({
@@ -54,11 +53,9 @@ export const EdgeRoutes = z.strictObject({
           .max(64),
         /** Served names. */
         models: z.array(z.string().min(1).max(253)).min(1).max(1024),
-        /** Of a bearer token that lets requests in. Absent, like `identities`: none is wanted. */
-        tokenSha256: tokenSha256.optional(),
         /** Chosen by who wrote the route, another for each state of it. The router repeats it to the operator once the route counts. */
         revision: z.string().min(1).max(64).optional(),
-        /** Who is let in. */
+        /** Who is let in. Absent: everybody. */
         identities: z.array(EdgeIdentity).max(1000).optional(),
       }),
     )

@@ -54,9 +54,9 @@ export type Message = { readonly from: string; readonly call: number } & (
       readonly parts: readonly TensorPart[]
       /** Responses that the caller takes before it grants more. */
       readonly responseCredits: number
-      /** Bytes of transfers of responses that it takes unasked; only to a callee that announces `unaskedBytes`. */
+      /** Bytes of transfers of responses that the caller takes unasked; none if absent. */
       readonly responseBytes?: number
-      /** Calls of the caller that are done, as the message `done` says; to such a callee too. */
+      /** Calls of the caller that are done, as the message `done` says. */
       readonly done?: readonly number[]
     }
   /** A slot is taken. `credits`: first credits of the offer's transfers. A response says it too. */
@@ -119,20 +119,15 @@ export interface Heartbeat {
   readonly freeSlots: number
   /** Bytes that the member would take for transfers now. */
   readonly freeBytes: number
-  /**
-   * Bytes of transfers that it takes unasked from each caller. Only who announces it understands offers that have `done`,
-   * `responseBytes` or unasked parts: earlier members do not.
-   */
-  readonly unaskedBytes?: number
+  /** Bytes of transfers that the member takes unasked from each caller. */
+  readonly unaskedBytes: number
   readonly draining: boolean
   readonly transports: readonly ('nats' | 'tcp')[]
   /** Revisions that a step serves, [model, version, revision]; empty for a router. */
   readonly revisions: readonly (readonly [string, number, string])[]
-  /** True where members of earlier releases hear it: later ones hear it by the member's role, and leave this one alone. */
-  readonly isByRole?: true
   /** The oldest version of the member messages that the member speaks: 1. */
   readonly protocol: number
-  /** The newest one; absent if it is the same. Members of the first version go by `protocol` alone. */
+  /** The newest one; absent if it is the same. */
   readonly newestProtocol?: number
   /** Where the member takes connections of other members, without the broker; absent if it takes none. */
   readonly direct?: DirectAddress

@@ -13,9 +13,9 @@ export interface SubjectNames {
 export interface Subjects {
   /** `<prefix>.<repository>.>`: what a tenant's user has to be permitted, and all that it has to be. */
   readonly all: string
-  /** Heartbeats of all members of a role; without one, as members of earlier releases send and hear all. */
-  heartbeats(role?: Heartbeat['role']): string
-  heartbeat(member: string, role?: Heartbeat['role']): string
+  /** Heartbeats of all members of a role. */
+  heartbeats(role: Heartbeat['role']): string
+  heartbeat(member: string, role: Heartbeat['role']): string
   /** Member messages to a member, on its control connection. */
   control(member: string): string
   /** Chunks to a member, on its data connection. */
@@ -36,7 +36,7 @@ export interface Subjects {
  */
 export function buildSubjects(names: SubjectNames): Subjects {
   const root = `${settingToken('prefix', names.prefix)}.${settingToken('repository', names.repository)}`
-  const heartbeats = (role?: string): string => `${root}.hb.${role === undefined ? '' : `${role}.`}`
+  const heartbeats = (role: string): string => `${root}.hb.${role}.`
   const subject = (member: string, rest: string): string =>
     `${root}.peer.${memberToken(member)}.${rest}`
   return {
@@ -47,9 +47,9 @@ export function buildSubjects(names: SubjectNames): Subjects {
     data: (member) => subject(member, 'data'),
     ping: (member) => subject(member, 'ping'),
     inbox: (member) => `${root}.inbox.${memberToken(member)}`,
-    memberOfHeartbeat: (text) =>
-      text.startsWith(heartbeats())
-        ? decodeToken(text.slice(heartbeats().length).replace(/^(?:router|step)\./, ''))
-        : undefined,
+    memberOfHeartbeat: (text) => {
+      const start = ['router', 'step'].map(heartbeats).find((one) => text.startsWith(one))
+      return start === undefined ? undefined : decodeToken(text.slice(start.length))
+    },
   }
 }

@@ -153,7 +153,9 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
 /** As the operator writes it. */
 function edge(token: string, revision: string) {
   const tokenSha256 = createHash('sha256').update(token).digest('hex')
-  const routes = [{ hosts: ['a.example'], models: ['m'], tokenSha256, revision }]
+  const routes = [
+    { hosts: ['a.example'], models: ['m'], identities: [{ name: 'token', tokenSha256 }], revision },
+  ]
   return { stringData: { 'edge.json': JSON.stringify({ routes }) } }
 }
 

@@ -3,7 +3,7 @@ import { checkConsoleFlags } from '@tutti/console'
 import { REFUSED_OVER_BROKERS } from '@tutti/server'
 import { checkTlsFlags } from '@tutti/serving'
 import { readMetricsFlags, readTraceFlags } from '@tutti/telemetry'
-import { toBrokers } from '@tutti/transport'
+import { readBrokerFlags } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
 import { startRouter } from './start-router.ts'
@@ -22,7 +22,7 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
     checkConsoleFlags(flags)
     readMetricsFlags(flags)
     readTraceFlags(flags)
-    toBrokers(flags)
+    readBrokerFlags(flags)
   },
   start: startRouter,
 }

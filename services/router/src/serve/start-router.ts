@@ -23,8 +23,8 @@ import {
   type FindReplicaExecutor,
   openRouterEndpoint,
   type RouterEndpoint,
+  readBrokerFlags,
   StepDirectory,
-  toBrokers,
   transportFamilies,
 } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
@@ -244,7 +244,7 @@ async function joinBroker(o: StartRouterOptions, parts: Parts): Promise<RouterEn
     log: limitLog(o.log, { clock }),
   })
   const joined = await (o.openEndpoint ?? openRouterEndpoint)({
-    ...toBrokers(o.flags),
+    ...readBrokerFlags(o.flags),
     member: name,
     directory,
     executor: router.nested,

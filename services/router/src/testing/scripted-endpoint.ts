@@ -20,7 +20,12 @@ export class ScriptedRouterEndpoint implements RouterEndpoint {
   obstaclesBeside: readonly string[] = []
   direct: readonly string[] = []
   routers: readonly string[] = []
-  readonly transport = { brokers: new Map(), members: new Map(), foreign: 0, direct: undefined }
+  readonly transport = {
+    broker: { isUp: true, connects: 1, sentBytes: { control: 0, data: 0 } },
+    members: new Map(),
+    foreign: 0,
+    direct: undefined,
+  }
   foreign: readonly ForeignMember[] = []
   readonly events: string[] = []
   /** What the steps execute. */

@@ -20,9 +20,12 @@ import t, { type Test } from 'tap'
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 
+/** The identities of a route that one token lets in. */
+const tokenOf = (token: string) => [{ name: 'token', tokenSha256: digest(token) }]
+
 const ROUTES: readonly EdgeRoute[] = [
   { hosts: ['open.example'], models: ['a'] },
-  { hosts: ['closed.example', 'open.example'], models: ['b'], tokenSha256: digest('secret') },
+  { hosts: ['closed.example', 'open.example'], models: ['b'], identities: tokenOf('secret') },
   { hosts: ['*.wild.example'], models: ['c'] },
 ]
 
@@ -156,7 +159,7 @@ await t.test('over gRPC a host leads to its models and to no others', async (t) 
   await t.rejects(ready(served, 'a'), { code: 'NOT_FOUND' })
   // The authority of the client is the address.
   const hosts = ['127.0.0.1']
-  const closed = { hosts, models: ['b'], tokenSha256: digest('secret') }
+  const closed = { hosts, models: ['b'], identities: tokenOf('secret') }
   access = { routes: [{ hosts, models: ['a'] }, closed] }
   t.same(await ready(served, 'a'), { ready: true })
   t.same(await ready(served, 'hidden'), { ready: false })
@@ -216,7 +219,7 @@ await t.test(
     fc.assert(
       fc.property(fc.array(route, { maxLength: 5 }), called, token, (written, name, brought) => {
         const routes = written.map(({ token: wanted, ...rest }) =>
-          wanted === undefined ? rest : { ...rest, tokenSha256: digest(wanted) },
+          wanted === undefined ? rest : { ...rest, identities: tokenOf(wanted) },
         )
         const select = selectBy(scripted(), routes)
         const headers = {

@@ -15,16 +15,14 @@ export interface EdgeRoute {
   /** Lower case, without a port; `*.` at the beginning stands for one label or more. */
   readonly hosts: readonly string[]
   readonly models: readonly string[]
-  /** SHA-256 of a bearer token that lets requests in, in hex. Absent, like `identities`: none is wanted. */
-  readonly tokenSha256?: string | undefined
-  /** Who is let in. */
+  /** Who is let in. Absent: everybody. */
   readonly identities?: readonly EdgeIdentity[] | undefined
 }
 
 /** Somebody whom a route lets in. */
 export interface EdgeIdentity {
   readonly name: string
-  /** One of the two. */
+  /** SHA-256 of a bearer token that lets requests in, in hex; or whose tokens do. */
   readonly tokenSha256?: string | undefined
   readonly serviceAccount?: ServiceAccount | undefined
   readonly quota?: Quota | undefined
@@ -53,8 +51,6 @@ interface HostRules {
 }
 
 const LONGEST_HOST = 253
-/** The identity of those who bring the one token of a route. */
-const TOKEN_IDENTITY = 'token'
 
 /** What hosts lead to, and who may call it. One for all listeners, so that an identity has one quota. */
 export class EdgeRules {
@@ -87,7 +83,7 @@ export class EdgeRules {
     this.#compiled = access
     const { routes, issuer } = access
     const identities = routes.flatMap((route) =>
-      identitiesOf(route).map((identity) => ({ route, identity })),
+      (route.identities ?? []).map((identity) => ({ route, identity })),
     )
     this.#meters.replace(
       new Map(identities.map(({ route, identity }) => [meterKey(route, identity), identity.quota])),
@@ -108,7 +104,9 @@ export class EdgeRules {
   ): HostRules {
     const own = routes.filter((route) => route.hosts.includes(host))
     return {
-      open: own.filter(isOpen).map(({ models }) => toGrant(models, undefined)),
+      open: own
+        .filter(({ identities }) => identities === undefined)
+        .map(({ models }) => toGrant(models, undefined)),
       credentials: new Credentials(
         own.flatMap((route) => this.#toProofs(route)),
         tokens,
@@ -119,7 +117,7 @@ export class EdgeRules {
   }
 
   #toProofs(route: EdgeRoute): readonly (readonly [Proof, Grant])[] {
-    return identitiesOf(route).flatMap((identity) => {
+    return (route.identities ?? []).flatMap((identity) => {
       const { name, tokenSha256, serviceAccount } = identity
       const grant = toGrant(route.models, name, this.#meters.get(meterKey(route, identity)))
       return [
@@ -163,16 +161,6 @@ export function createEdgeSelector(o: {
       read().models.has(name) ? locked(name, identity) : notFound(name)
     return new AccessBackend({ backend, grants, caller, refuse, hasControl: false, log })
   }
-}
-
-function isOpen({ tokenSha256, identities }: EdgeRoute): boolean {
-  return tokenSha256 === undefined && identities === undefined
-}
-
-function identitiesOf({ tokenSha256, identities = [] }: EdgeRoute): readonly EdgeIdentity[] {
-  return tokenSha256 === undefined
-    ? identities
-    : [...identities, { name: TOKEN_IDENTITY, tokenSha256 }]
 }
 
 function toGrant(

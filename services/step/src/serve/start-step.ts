@@ -22,7 +22,12 @@ import {
 } from '@tutti/server'
 import { FLAGS_RULE } from '@tutti/serving'
 import { readMetricsFlags, ServerMetrics } from '@tutti/telemetry'
-import { openStepEndpoint, type StepEndpoint, toBrokers, transportFamilies } from '@tutti/transport'
+import {
+  openStepEndpoint,
+  readBrokerFlags,
+  type StepEndpoint,
+  transportFamilies,
+} from '@tutti/transport'
 import { openStep, type Step } from '../step.ts'
 import { readBackendConfig } from './backend-config.ts'
 import { readOtherModels } from './model-directories.ts'
@@ -103,7 +108,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const follow = await loadStartModels(flags, { ...o, step, repository, others, clock })
   const backend = new StepBackend({ step, strictReadiness: flags['strict-readiness'], tracing })
   const joined = await (o.openEndpoint ?? openStepEndpoint)({
-    ...toBrokers(flags),
+    ...readBrokerFlags(flags),
     member: own.replica,
     clock,
     log,

@@ -2,7 +2,7 @@ import type { Executable } from '@tutti/chassis'
 import { REFUSED_OVER_BROKERS } from '@tutti/server'
 import { checkTlsFlags } from '@tutti/serving'
 import { readMetricsFlags } from '@tutti/telemetry'
-import { toBrokers } from '@tutti/transport'
+import { readBrokerFlags } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { readOtherModels } from './model-directories.ts'
 import { checkModelFlags } from './model-flags.ts'
@@ -26,7 +26,7 @@ export const stepExecutable: Executable<typeof STEP_FLAGS> = {
     checkModelFlags(flags, { hasOthers: others.directories.length > 0 })
     checkTlsFlags(flags)
     readMetricsFlags(flags)
-    toBrokers(flags)
+    readBrokerFlags(flags)
   },
   start: startStep,
 }

@@ -4,7 +4,12 @@ import type { OpenStepEndpointOptions, RouterCalls, StepEndpoint } from '@tutti/
 /** A step's way to the broker that a test drives. Records what it is called for. */
 export class ScriptedStepEndpoint implements StepEndpoint {
   isConnected = true
-  readonly transport = { brokers: new Map(), members: new Map(), foreign: 0, direct: undefined }
+  readonly transport = {
+    broker: { isUp: true, connects: 1, sentBytes: { control: 0, data: 0 } },
+    members: new Map(),
+    foreign: 0,
+    direct: undefined,
+  }
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
   readonly events: string[]

@@ -18,8 +18,8 @@ export interface CallOptions {
   readonly incoming: IncomingTransfers
   readonly outgoing: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
-  /** Bytes of transfers that a member takes unasked, as it announces; undefined of one that does not know what that is. */
-  readonly unaskedBytes: (member: string) => number | undefined
+  /** Bytes of transfers that a member takes unasked, as it announces; 0 of one that was not heard. */
+  readonly unaskedBytes: (member: string) => number
   readonly clock: Clock
 }
 
@@ -53,8 +53,8 @@ export interface ArrivingResponse {
 
 /** What all calls of ours to one replica share. */
 export interface CalledReplica {
-  /** Bytes that it takes unasked, as it announced; undefined if it does not know what that is. */
-  takes: number | undefined
+  /** Bytes that it takes unasked, as it announced. */
+  takes: number
   /** Calls that are open, bytes of their inputs that went unasked, and bytes of responses that it may send so. */
   calls: number
   sent: number

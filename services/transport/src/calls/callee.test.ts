@@ -49,7 +49,7 @@ function open() {
     incoming,
     outgoing,
     inlineLimits: () => ({ each: 4, total: 8 }),
-    unaskedBytes: () => undefined,
+    unaskedBytes: () => 0,
     clock: systemClock,
     execute: (job) => jobs.push(job),
   })

@@ -165,12 +165,6 @@ await t.test('a call of a tensor that goes unasked takes two messages', async (t
   t.equal((replica?.callee.size ?? 1) + router.outgoing.size + (replica?.outgoing.size ?? 1), 0)
 })
 
-await t.test('a replica of an earlier release has all that it is told as before', async (t) => {
-  const { network, call } = openEcho()
-  t.equal(call(16).ends, 1)
-  t.same(network.said, ['offer', 'accepted', 'response', 'credit', 'done'])
-})
-
 await t.test('what is too much to go unasked waits for credits', async (t) => {
   const { network, router, call } = openEcho(20)
   const [small, large] = [call(16), call(100)]

@@ -162,16 +162,16 @@ export class Caller {
   }
 
   /** Bytes of inputs that may go to it before it asks. */
-  #mayGo({ takes = 0, sent }: CalledReplica): number {
+  #mayGo({ takes, sent }: CalledReplica): number {
     return Math.min(takes, this.#o.settings.creditBytes) - sent
   }
 
   /** Bytes of responses that it may send before we ask: a tensor that goes whole, or none while others have it all. */
-  #maySend({ takes, granted }: CalledReplica): number {
+  #maySend({ granted }: CalledReplica): number {
     const { settings } = this.#o
     const left = mostUnaskedBytes(settings) - this.#responseBytes
     const isFree = settings.wholeLimitBytes <= Math.min(left, settings.creditBytes - granted)
-    return takes !== undefined && isFree ? settings.wholeLimitBytes : 0
+    return isFree ? settings.wholeLimitBytes : 0
   }
 
   /** @param by - 1 when the call opens, -1 when it ends. */
@@ -188,10 +188,10 @@ export class Caller {
     this.#count(call, -1)
   }
 
-  /** The replica may forget the call, but need not at once. One that does not read it in offers is told now. */
+  /** The replica may forget the call, but need not at once. */
   #sayDone({ to, call, replica }: OpenCall): void {
-    const { takes, done } = replica
-    if (takes !== undefined && done.length < DONE_LIMIT) done.push(call)
+    const { done } = replica
+    if (done.length < DONE_LIMIT) done.push(call)
     else this.#o.send(to, { type: 'done', call })
   }
 

@@ -53,8 +53,8 @@ const SCRIPT = fc.record<Script>({
   isHeedful: fc.boolean(),
 })
 
-/** None, as of an earlier release; what the members keep; more than they keep, so that some of it is thrown away. */
-const UNASKED = fc.constantFrom(undefined, SMALL.creditBytes, 200)
+/** None; what the members keep; more than they keep, so that some of it is thrown away. */
+const UNASKED = fc.constantFrom(0, SMALL.creditBytes, 200)
 
 /** A window that a few responses use up. */
 const SETTINGS: EndpointSettings = { ...SMALL, responseBytes: 300 }
@@ -78,7 +78,7 @@ class Simulation {
   readonly #acts: ((elapsedMs: number) => void)[] = []
   #fates = 0
 
-  constructor(scripts: readonly Script[], fates: readonly Fate[], unasked: number | undefined) {
+  constructor(scripts: readonly Script[], fates: readonly Fate[], unasked: number) {
     this.#scripts = scripts
     this.outcomes = scripts.map(() => ({
       responses: [],

@@ -42,6 +42,7 @@ function heartbeat(member: string, direct: DirectAddress | undefined): Heartbeat
     queued: 0,
     freeSlots: 1,
     freeBytes: 1,
+    unaskedBytes: 1,
     draining: false,
     transports: ['nats'],
     revisions: [],

@@ -134,6 +134,7 @@ async function openDeaf(t: Teardown, broker: BrokerOptions) {
       queued: 0,
       freeSlots: isThere ? 8 : 0,
       freeBytes: isThere ? 1_000_000 : 0,
+      unaskedBytes: 0,
       draining: !isThere,
       transports: isThere ? ['nats'] : [],
       revisions: isThere ? [REVISION] : [],

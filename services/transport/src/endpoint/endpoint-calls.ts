@@ -29,8 +29,8 @@ export class EndpointCalls implements MemberQuestions {
   readonly caller: Caller
   readonly callee: Callee
   readonly #o: EndpointCallsOptions
-  /** What members take unasked, of those that know what that is. */
-  readonly #unaskedBytes = new Map<string, number | undefined>()
+  /** Bytes that members take unasked. */
+  readonly #unaskedBytes = new Map<string, number>()
   /** Callers that membership watches since it took their first offer. */
   readonly #watched = new Set<string>()
 
@@ -43,7 +43,7 @@ export class EndpointCalls implements MemberQuestions {
       incoming: endpoint.incoming,
       outgoing: endpoint.outgoing,
       inlineLimits: endpoint.messages.inlineLimits.bind(endpoint.messages),
-      unaskedBytes: (member: string) => this.#unaskedBytes.get(member),
+      unaskedBytes: (member: string) => this.#unaskedBytes.get(member) ?? 0,
       clock: o.clock,
     }
     this.caller = new Caller(shared)

@@ -17,7 +17,7 @@ import type { Caller } from '../calls/caller.ts'
 import { DirectLinks } from '../direct/direct-links.ts'
 import type { DirectOptions } from '../direct/direct-sockets.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
-import type { BrokerOptions } from '../endpoints.ts'
+import type { BrokerOptions, TransportCounts } from '../endpoints.ts'
 import { IgnoredMessages } from '../ignored-messages.ts'
 import { TransportEvents } from '../log-events.ts'
 import { ForeignMembers } from '../members/foreign-members.ts'
@@ -44,8 +44,6 @@ export interface EndpointRole {
   heard(heartbeat: Heartbeat, what: Novelty): void
   suspected(member: string, isSuspect: boolean): void
   gone(now: number, member: string, error: ServeError, how: Departure): void
-  /** The broker is there, or away: called before the calls over it fail. */
-  linked(isUp: boolean): void
 }
 
 /** The calls that go over an endpoint. */
@@ -131,9 +129,8 @@ export class Endpoint {
     this.direct = o.direct && this.#openDirect(o.direct)
     const { link, direct, subjects, outgoing, events } = this
     const shared = { self: member, link, direct, subjects, clock }
-    const { flushBytes, deadAfterMs } = settings
-    const announcing = { ...shared, role: role.role, events, deadAfterMs }
-    this.#announcements = new OwnAnnouncements(announcing)
+    const { flushBytes } = settings
+    this.#announcements = new OwnAnnouncements({ ...shared, role: role.role, events })
     const pump = new ChunkPump({ ...shared, outgoing, data: link.data, flushBytes })
     this.#pump = pump
     this.messages = new EndpointMessages({
@@ -173,6 +170,17 @@ export class Endpoint {
     const away = `the broker is not connected${failure === '' ? '' : `: ${failure}`}`
     const unheard = this.#announcements.failure
     return [...(isUp ? [] : [away]), ...(unheard === undefined ? [] : [unheard.message])]
+  }
+
+  /** What this member reaches others over, and whom. */
+  get counts(): TransportCounts {
+    const heard = HEARS[this.#role.role]
+    return {
+      broker: this.link.counts,
+      members: new Map(heard.map((role) => [role, this.membership.members(role).length])),
+      foreign: this.foreign.all.length,
+      direct: this.direct?.counts,
+    }
   }
 
   /** Resolves when both connections are there, or the time is over. @throws ServeError SETTING_INVALID if it cannot listen. */
@@ -242,6 +250,7 @@ export class Endpoint {
       queued: 0,
       freeSlots: 0,
       freeBytes: 0,
+      unaskedBytes: 0,
       draining: true,
       revisions: [],
       transports: [],
@@ -257,7 +266,7 @@ export class Endpoint {
     const { link, subjects } = this
     const { member } = this.#o
     for (const role of HEARS[this.#role.role]) {
-      const take = (message: BrokerMessage): void => this.#onHeartbeat(message, role)
+      const take = (message: BrokerMessage): void => this.#onHeartbeat(message)
       link.control.subscribe(subjects.heartbeats(role), take)
     }
     link.control.subscribe(subjects.ping(member), ({ reply }) => this.#answerPing(reply))
@@ -325,15 +334,11 @@ export class Endpoint {
     }
   }
 
-  /** @param role - of those who send it there; undefined for the subject of earlier releases. */
-  #onHeartbeat(message: BrokerMessage, role: Heartbeat['role'] | undefined): void {
+  #onHeartbeat(message: BrokerMessage): void {
     const sender = this.subjects.memberOfHeartbeat(message.subject)
     if (sender === this.#o.member) return
     const heartbeat = this.#decode(message, decodeHeartbeat)
-    if (heartbeat === undefined || (role === undefined && heartbeat.isByRole)) return
-    // It hears none that is sent by role, and should not wait for the next that is not.
-    if (role === undefined && this.#announcements.heardEarlier()) this.announceSoon()
-    this.#takeHeartbeat(message.subject, sender, heartbeat)
+    if (heartbeat !== undefined) this.#takeHeartbeat(message.subject, sender, heartbeat)
   }
 
   #takeHeartbeat(subject: string, sender: string | undefined, heartbeat: SentHeartbeat): void {
@@ -383,7 +388,6 @@ export class Endpoint {
   #up(): void {
     if (this.#isClosed) return
     this.membership.thaw()
-    this.#role.linked(true)
     this.#calls?.caller.faults.reconnected()
     this.#calls?.callee.faults.reconnected()
     this.#announcements.sayAll()
@@ -395,7 +399,6 @@ export class Endpoint {
     if (this.#isClosed) return
     this.#downSince = this.#o.clock.now()
     this.membership.freeze()
-    this.#role.linked(false)
     this.#failUnreached()
   }
 
@@ -453,8 +456,8 @@ export class Endpoint {
   }
 }
 
-/** Whose heartbeats a role hears: steps call only routers. Undefined stands for members of earlier releases, whatever their role. */
-const HEARS = { step: ['router', undefined], router: ['router', 'step', undefined] } as const
+/** Whose heartbeats a role hears: steps call only routers. */
+const HEARS = { step: ['router'], router: ['router', 'step'] } as const
 
 /** @param sender - undefined if any member may be it. @throws ServeError MALFORMED_MESSAGE */
 function ofSender<T extends { readonly from: string }>(said: T, sender: string | undefined): T {

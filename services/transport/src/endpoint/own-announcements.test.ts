@@ -5,8 +5,6 @@ import t from 'tap'
 import { TransportEvents } from '../log-events.ts'
 import { OwnAnnouncements, type OwnState } from './own-announcements.ts'
 
-const DEAD_MS = 3000
-
 function state(revisions: number): OwnState {
   return {
     description: 'd',
@@ -14,6 +12,7 @@ function state(revisions: number): OwnState {
     queued: 0,
     freeSlots: 1,
     freeBytes: 1,
+    unaskedBytes: 1,
     draining: false,
     transports: ['nats'],
     revisions: Array.from({ length: revisions }, (_, i) => ['m', i + 1, 'r'] as const),
@@ -37,7 +36,6 @@ function open(events = new TransportEvents(silentLogger)) {
         return true
       },
     },
-    deadAfterMs: DEAD_MS,
   })
   const passes = (ms: number, act: () => void): void => {
     for (let passed = 0; passed < ms; passed += 250) {
@@ -63,25 +61,6 @@ await t.test(
     announcements.send(state(10))
     announcements.send(state(10))
     t.same(counts(), [10, undefined], 'a newcomer hears all')
-  },
-)
-
-await t.test(
-  'members of earlier releases hear all that is said while they are there',
-  async (t) => {
-    const { announcements, passes, said } = open()
-    const say = (): void => announcements.send(state(9))
-    say()
-    t.same(said(), [['p.r.hb.step.s', 9]])
-    t.ok(announcements.heardEarlier())
-    t.notOk(announcements.heardEarlier())
-    passes(DEAD_MS + 250, say)
-    const earlier = said().filter(([subject]) => subject === 'p.r.hb.s')
-    t.same(
-      earlier,
-      Array.from({ length: DEAD_MS / 250 }, () => ['p.r.hb.s', 9]),
-    )
-    t.ok(announcements.heardEarlier(), 'another comes')
   },
 )
 

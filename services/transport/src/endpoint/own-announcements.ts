@@ -25,17 +25,12 @@ export interface OwnAnnouncementsOptions {
   readonly clock: Clock
   readonly events: TransportEvents
   readonly link: Pick<BrokerLink, 'publish' | 'maxPayload'>
-  /** So long after the last heartbeat of an earlier release there are no members of it. */
-  readonly deadAfterMs: number
 }
 
 /** What a member says of itself in one heartbeat. */
-export type OwnState = Omit<Heartbeat, 'member' | 'role' | 'sequence' | 'protocol' | 'isByRole'>
+export type OwnState = Omit<Heartbeat, 'member' | 'role' | 'sequence' | 'protocol'>
 
-/**
- * Sends the heartbeats of this member: to those who hear its role, and, while members of earlier releases are heard, as those hear
- * all. Knows whether this member can say what others know it by.
- */
+/** Sends the heartbeats of this member to those who hear its role. Knows whether this member can say what others know it by. */
 export class OwnAnnouncements {
   readonly #o: OwnAnnouncementsOptions
   #failure: ServeError | undefined
@@ -44,7 +39,6 @@ export class OwnAnnouncements {
   /** What the last full heartbeat said, and how many have been sent without it. */
   #revisions: Heartbeat['revisions'] = []
   #withoutThem = FULL_EVERY
-  #earlierUntil = -Infinity
 
   constructor(o: OwnAnnouncementsOptions) {
     this.#o = o
@@ -60,14 +54,6 @@ export class OwnAnnouncements {
     this.#withoutThem = FULL_EVERY
   }
 
-  /** A member of an earlier release is there. @returns true if none was: it should hear of this one. */
-  heardEarlier(): boolean {
-    const now = this.#o.clock.now()
-    const isFirst = now >= this.#earlierUntil
-    this.#earlierUntil = now + this.#o.deadAfterMs
-    return isFirst
-  }
-
   send(state: OwnState): void {
     const { self, role, subjects, clock, link } = this.#o
     this.#sequence += 1
@@ -77,10 +63,6 @@ export class OwnAnnouncements {
     try {
       const said = isFull ? all : { ...all, revisions: undefined }
       link.publish(subjects.heartbeat(self, role), encodeHeartbeat(said, link.maxPayload))
-      if (clock.now() < this.#earlierUntil) {
-        const marked = encodeHeartbeat({ ...all, isByRole: true }, link.maxPayload)
-        link.publish(subjects.heartbeat(self), marked)
-      }
     } catch (error) {
       this.#failed(clock.now(), ServeError.from(error))
       return

@@ -79,7 +79,7 @@ await t.test('arguments and answers may be larger than a message', WITH_NATS, as
   t.strictSame(answer, { argument, models })
 })
 
-await t.test('what members of an older release ask is refused by name', WITH_NATS, async (t) => {
+await t.test('a question that is not known is refused by name', WITH_NATS, async (t) => {
   const { router } = await open(t, () => Promise.reject(new Error('not asked')))
   for (const step of ['load', 'unload', 'wanted']) {
     const bytes = [Buffer.from('{"model":"m"}'), tensorBytes(2 * MIB)]

@@ -16,9 +16,9 @@ import type {
   RouterCalls,
 } from '../endpoints.ts'
 import type { Novelty } from '../members/membership.ts'
-import type { MemberListener } from '../members/merged-members.ts'
 import { type FailedAttempt, retryOrFail } from '../retries.ts'
 import { StepDirectory } from '../step-directory.ts'
+import type { MemberListener } from './member-access.ts'
 
 /** What every router serves: all of them look alike to a step. */
 const EVERYTHING = { model: '', version: 0, revision: '' }

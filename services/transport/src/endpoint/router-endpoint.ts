@@ -16,7 +16,7 @@ import type { StepDirectory } from '../step-directory.ts'
 import { descriptionDigest } from './description-digest.ts'
 import type { EndpointState } from './endpoint.ts'
 import type { EndpointCalls } from './endpoint-calls.ts'
-import { type MemberAccess, MemberAccesses } from './member-accesses.ts'
+import { type MemberAccess, openAccess } from './member-access.ts'
 
 /** What a router's member is opened with. */
 export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
@@ -46,16 +46,15 @@ export async function openRouterEndpoint(o: OpenRouterEndpointOptions): Promise<
 }
 
 class CallingEndpoint implements RouterEndpoint {
-  readonly executor: FindReplicaExecutor
   readonly #o: OpenRouterEndpointOptions
-  readonly #accesses: MemberAccesses
+  readonly #access: MemberAccess
   #isDraining = false
   /** What was described last, and its digest. */
   #described: { readonly as: object; readonly digest: string } | undefined
 
   constructor(o: OpenRouterEndpointOptions, settings: EndpointSettings) {
     this.#o = o
-    this.#accesses = new MemberAccesses(o, settings, {
+    this.#access = openAccess(o, settings, {
       role: 'router',
       state: (calls) => this.#state(calls),
       listener: {
@@ -68,39 +67,42 @@ class CallingEndpoint implements RouterEndpoint {
         },
       },
     })
-    this.executor = this.#accesses.executor
+  }
+
+  get executor(): FindReplicaExecutor {
+    return this.#access.calls.executor
   }
 
   get isConnected(): boolean {
-    return this.#accesses.primary.endpoint.link.isUp
+    return this.#access.endpoint.link.isUp
   }
 
   get awayMs(): number {
-    return this.#accesses.primary.endpoint.awayMs
+    return this.#access.endpoint.awayMs
   }
 
   get transport(): TransportCounts {
-    return this.#accesses.transport
+    return this.#access.endpoint.counts
   }
 
   get obstacles(): readonly string[] {
-    return this.#accesses.primary.endpoint.obstacles
+    return this.#access.endpoint.obstacles
   }
 
   get direct(): readonly string[] {
-    return this.#accesses.primary.endpoint.direct?.members ?? []
+    return this.#access.endpoint.direct?.members ?? []
   }
 
   get routers(): readonly string[] {
-    return this.#accesses.members('router')
+    return this.#access.endpoint.membership.members('router')
   }
 
   get foreign(): readonly ForeignMember[] {
-    return this.#accesses.foreign
+    return this.#access.endpoint.foreign.all
   }
 
   untilUp(timeoutMs: number): Promise<void> {
-    return this.#accesses.untilUp(timeoutMs)
+    return this.#access.endpoint.untilUp(timeoutMs)
   }
 
   async ask(
@@ -109,20 +111,20 @@ class CallingEndpoint implements RouterEndpoint {
     argument: unknown,
     o: AskOptions,
   ): Promise<unknown> {
-    const access = this.#accesses.of(member)
-    const answer = await access.calls.ask(member, question, argument, o)
-    if (question === 'describe') checkDescription(access, member, answer)
+    const answer = await this.#access.calls.ask(member, question, argument, o)
+    if (question === 'describe') checkDescription(this.#access, member, answer)
     return answer
   }
 
   /** Calls of steps go on being taken: they belong to requests that were admitted, here or at another router. */
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
     this.#isDraining = true
-    await this.#accesses.drain(({ caller, callee }) => caller.size + callee.size, o.signal)
+    const { endpoint, calls } = this.#access
+    await endpoint.drain(() => calls.caller.size + calls.callee.size, o.signal)
   }
 
   close(): Promise<void> {
-    return this.#accesses.close()
+    return this.#access.endpoint.close()
   }
 
   #state({ caller, callee }: EndpointCalls): EndpointState {

@@ -11,7 +11,7 @@ import type {
 import { descriptionDigest } from './description-digest.ts'
 import type { EndpointState } from './endpoint.ts'
 import type { EndpointCalls } from './endpoint-calls.ts'
-import { MemberAccesses } from './member-accesses.ts'
+import { type MemberAccess, openAccess } from './member-access.ts'
 import { RouterChoice } from './router-choice.ts'
 
 /** What a step's member is opened with. */
@@ -42,7 +42,7 @@ export async function openStepEndpoint(o: OpenStepEndpointOptions): Promise<Step
 class ServingEndpoint implements StepEndpoint {
   readonly routers: RouterCalls
   readonly #o: OpenStepEndpointOptions
-  readonly #accesses: MemberAccesses
+  readonly #access: MemberAccess
   readonly #stopListening: () => void
   /** Digest of the answer to `describe`; computed when it is needed after a change. */
   #description: string | undefined
@@ -52,39 +52,37 @@ class ServingEndpoint implements StepEndpoint {
     this.#o = o
     const routers = new RouterChoice(
       {
-        executor: (target, router) => this.#accesses.executor(target, router),
-        ask: (router, ...asked) => this.#ask(router, ...asked),
+        executor: (target, router) => this.#access.calls.executor(target, router),
+        ask: (router, ...asked) => this.#access.calls.ask(router, ...asked),
       },
       o.clock,
     )
     this.routers = routers
-    this.#accesses = new MemberAccesses(o, settings, {
+    this.#access = openAccess(o, settings, {
       role: 'step',
       state: (calls) => this.#state(calls),
       listener: routers,
     })
     this.#stopListening = o.onChange(() => {
       this.#description = undefined
-      this.#accesses.announceSoon()
+      this.#access.endpoint.announceSoon()
     })
   }
 
   get isConnected(): boolean {
-    const { primary } = this.#accesses
-    const ways = this.#accesses.members('router').map((router) => this.#accesses.of(router))
-    return [primary, ...ways].every(({ endpoint }) => endpoint.link.isUp)
+    return this.#access.endpoint.link.isUp
   }
 
   get transport(): TransportCounts {
-    return this.#accesses.transport
+    return this.#access.endpoint.counts
   }
 
   get obstacles(): readonly string[] {
-    return this.#accesses.primary.endpoint.obstacles
+    return this.#access.endpoint.obstacles
   }
 
   untilUp(timeoutMs: number): Promise<void> {
-    return this.#accesses.untilUp(timeoutMs)
+    return this.#access.endpoint.untilUp(timeoutMs)
   }
 
   askRouters(
@@ -92,23 +90,21 @@ class ServingEndpoint implements StepEndpoint {
     argument: unknown,
     o: AskOptions,
   ): Promise<readonly PromiseSettledResult<unknown>[]> {
-    const routers = this.#accesses.members('router')
-    return Promise.allSettled(routers.map((router) => this.#ask(router, question, argument, o)))
+    const { endpoint, calls } = this.#access
+    const routers = endpoint.membership.members('router')
+    return Promise.allSettled(routers.map((router) => calls.ask(router, question, argument, o)))
   }
 
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
     this.#isDraining = true
-    this.#accesses.refuseWork()
-    await this.#accesses.drain(({ callee }) => callee.size, o.signal)
+    const { endpoint, calls } = this.#access
+    calls.callee.drain()
+    await endpoint.drain(() => calls.callee.size, o.signal)
   }
 
   async close(): Promise<void> {
     this.#stopListening()
-    await this.#accesses.close()
-  }
-
-  #ask(router: string, ...asked: [Question, unknown, AskOptions]): Promise<unknown> {
-    return this.#accesses.of(router).calls.ask(router, ...asked)
+    await this.#access.endpoint.close()
   }
 
   #state({ callee }: EndpointCalls): EndpointState {

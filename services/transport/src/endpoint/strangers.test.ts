@@ -66,7 +66,6 @@ async function openScene(t: Teardown, via: TestTransport) {
 const SUBJECTS_OF_ALL = ['router', 'step'].flatMap((member) => [
   SUBJECTS.control(member),
   SUBJECTS.data(member),
-  SUBJECTS.heartbeat(member),
   SUBJECTS.heartbeat(member, 'router'),
   SUBJECTS.heartbeat(member, 'step'),
   SUBJECTS.ping(member),
@@ -85,6 +84,7 @@ const HOSTILE = encodeHeartbeat({
   queued: 0,
   freeSlots: 9,
   freeBytes: 9,
+  unaskedBytes: 0,
   draining: false,
   transports: ['nats'],
   revisions: [['other', 1, 'x']],
@@ -208,7 +208,7 @@ for (const via of TRANSPORTS) {
       WITH_NATS,
       async (t) => {
         const { router, stranger, stillServes } = await openScene(t, via)
-        stranger.publish(SUBJECTS.heartbeat('hostile'), HOSTILE)
+        stranger.publish(SUBJECTS.heartbeat('hostile', 'step'), HOSTILE)
         await until(() => router.changed.includes('hostile'))
         const to = { replica: 'hostile' }
         const calls = Array.from({ length: 20 }, () =>
@@ -227,7 +227,7 @@ for (const via of TRANSPORTS) {
       WITH_NATS,
       async (t) => {
         const { router, stranger, stillServes } = await openScene(t, via)
-        stranger.publish(SUBJECTS.heartbeat('hostile'), HOSTILE)
+        stranger.publish(SUBJECTS.heartbeat('hostile', 'step'), HOSTILE)
         await until(() => router.changed.includes('hostile'))
         const size = 600 * 1024 * 1024
         const answers: OutgoingMessage[] = [
@@ -350,7 +350,8 @@ for (const via of TRANSPORTS) {
         const say = (fields: object): void => {
           const heartbeat = Object(JSON.parse(Buffer.from(HOSTILE).toString('utf8')))
           const bytes = Buffer.from(JSON.stringify({ ...heartbeat, ...fields }))
-          stranger.publish(SUBJECTS.heartbeat(String(Reflect.get(fields, 'peer'))), bytes)
+          const member = String(Reflect.get(fields, 'peer'))
+          stranger.publish(SUBJECTS.heartbeat(member, 'step'), bytes)
         }
         const next = { peer: 'next', newestProtocol: 2, revisions: [['m', 1, 'next']] }
         const later = {

@@ -12,6 +12,7 @@ function heartbeat(member: string, models: readonly string[]): Heartbeat {
     queued: 0,
     freeSlots: 0,
     freeBytes: 0,
+    unaskedBytes: 0,
     draining: false,
     transports: [],
     revisions: models.flatMap((model) => [

@@ -14,6 +14,7 @@ function heartbeat(member: string, sequence: number, o: Partial<Heartbeat> = {})
     queued: 0,
     freeSlots: 1,
     freeBytes: 1,
+    unaskedBytes: 1,
     draining: false,
     transports: ['nats'],
     revisions: [],

@@ -53,7 +53,7 @@ export class FaultyNetwork {
   readonly members = new Map<string, SimulatedMember>()
   readonly #fate: () => Fate
   readonly #settings: EndpointSettings
-  readonly #unasked: number | undefined
+  readonly #unasked: number
   readonly #queue: { readonly at: number; readonly act: () => void }[] = []
   /** Called after every event, for what must hold at all times. */
   onEvent: () => void = () => {}
@@ -66,8 +66,8 @@ export class FaultyNetwork {
     setTimer: () => () => {},
   }
 
-  /** @param unasked - bytes that every member announces to take unasked; as members of earlier releases if undefined. */
-  constructor(fate: () => Fate, settings: EndpointSettings = SMALL, unasked?: number) {
+  /** @param unasked - bytes that every member announces to take unasked. */
+  constructor(fate: () => Fate, settings: EndpointSettings = SMALL, unasked = 0) {
     this.#fate = fate
     this.#settings = settings
     this.#unasked = unasked
@@ -85,7 +85,7 @@ export class FaultyNetwork {
     const incoming = new IncomingTransfers(settings, send)
     const outgoing = new OutgoingTransfers(() => ({ wholeBytes: wholeLimitBytes, chunkBytes }))
     const inlineLimits = (): { each: number; total: number } => ({ each, total })
-    const unaskedBytes = (): number | undefined => this.#unasked
+    const unaskedBytes = (): number => this.#unasked
     const transfers = { incoming, outgoing, inlineLimits, unaskedBytes }
     const common = { settings, send, ...transfers, clock: this.#clock }
     const member = {

@@ -77,7 +77,7 @@ export function toOperatorFinding({ metadata, spec, status }: Stored<Deployment>
 /** Brokers of the chart, in any namespace. */
 export async function checkBrokers(reader: Reader): Promise<readonly ClusterFinding[]> {
   const check = 'nats'
-  const labelSelector = `${PART_OF},app.kubernetes.io/component in (nats,nats-accounts)`
+  const labelSelector = `${PART_OF},app.kubernetes.io/component=nats`
   const sets = await reader.list(STATEFUL_SET, { labelSelector })
   if (sets === undefined) return [unseen(check, reader.refused.get('statefulsets'))]
   if (sets.length > 0) return sets.map(toBrokerFinding)

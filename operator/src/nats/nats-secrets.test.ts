@@ -4,14 +4,15 @@ import { createManualClock, type ManualClock } from '@tutti/chassis/testing'
 import { type Client, createClient, createTransport } from '@tutti/kube'
 import { type PlainClient, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
-import { NATS_SECRETS, type NatsServers, NatsTenancy } from './nats-tenancy.ts'
+import { createAccountKeys, toAccountTexts } from './account-keys.ts'
+import { AccountTenancy, type AccountTenancyOptions } from './account-tenancy.ts'
+import { ExternalTenancy, type ExternalTenancyOptions } from './external-tenancy.ts'
 import { createNkey, readClaims } from './nkey.ts'
 import { ROTATION_ANNOTATION } from './own-keys.ts'
-import { createTenancyKeys, toSecretTexts } from './tenancy-keys.ts'
-import type { SecretClient } from './tenancy-secrets.ts'
+import { NATS_SECRETS, type SecretClient } from './tenancy-secrets.ts'
+import { openFakeLink } from './testing/fake-link.ts'
 
 const DAY_MS = 24 * 3_600_000
-const OWN: NatsServers = { kind: 'own', clusterHosts: [] }
 const { keys: KEYS, server: SERVER, credentials: CREDENTIALS } = NATS_SECRETS
 
 type Texts = Readonly<Record<string, string>>
@@ -23,7 +24,8 @@ interface World {
   readonly lines: string[]
   readonly namespace: string
   /** As it is after a restart of the operator. */
-  restarted(servers?: NatsServers, client?: SecretClient): NatsTenancy
+  restarted(o?: Partial<AccountTenancyOptions>): AccountTenancy
+  external(o: Pick<ExternalTenancyOptions, 'hasAuthorities'>): ExternalTenancy
   readonly client: Client
   texts(namespace: string, name: string): Promise<Texts>
   versions(): Promise<readonly string[]>
@@ -66,22 +68,25 @@ async function openWorld(plain: PlainClient, client: Client, namespace: string):
   const lines: string[] = []
   const destination = { write: (line: string) => lines.push(line) }
   const log = createLogger({ level: 'info', name: 'test', destination })
+  const common = { client, namespace, prefix: 'tutti', lifetimeMs: DAY_MS, clock, log }
   return {
     plain,
     clock,
     lines,
     namespace,
     client,
-    restarted: (servers = OWN, own = client) =>
-      new NatsTenancy({
-        client: own,
-        namespace,
-        servers,
-        prefix: 'tutti',
-        lifetimeMs: DAY_MS,
-        clock,
-        log,
+    restarted: (o = {}) =>
+      new AccountTenancy({
+        ...common,
+        urls: ['tls://nats.example:4222'],
+        clusterHosts: [],
+        limits: { connections: 96, subscriptions: 1024 },
+        secrets: () => [],
+        onLost: () => {},
+        openLink: openFakeLink,
+        ...o,
       }),
+    external: (o) => new ExternalTenancy({ ...common, issuerSecret: 'given', ...o }),
     texts: async (space, name) => {
       const { data } = await plain.get(path(space, name))
       return Object.fromEntries(
@@ -116,7 +121,8 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
     const { metadata, type } = await world.plain.get(path(a, CREDENTIALS))
     t.match(metadata.labels, { 'app.kubernetes.io/managed-by': 'tutti-operator' })
     t.equal(type, 'Opaque')
-    t.same(Object.keys(await world.texts(world.namespace, SERVER)), ['tenancy.conf'])
+    const files = ['ca.crt', 'tenancy.conf', 'tls.crt', 'tls.key']
+    t.same(Object.keys(await world.texts(world.namespace, SERVER)).toSorted(), files)
     const before = await world.versions()
     t.equal(before.length, 4)
     const again = world.restarted()
@@ -149,19 +155,22 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
         data: { 'nats.creds': null, x: 'eA==' },
       })
       await tenancy.ensureTenant(a)
-      t.same(Object.keys(await world.texts(a, CREDENTIALS)), ['nats.creds'], 'damage heals')
+      const files = ['ca.crt', 'nats.creds']
+      t.same(Object.keys(await world.texts(a, CREDENTIALS)).toSorted(), files, 'damage heals')
     },
   )
 
   await t.test('a cluster has a file for its size, and a smaller one none', async (t) => {
     const world = await newWorld()
     const clusterHosts = ['n-0.n:6222', 'n-1.n:6222', 'n-2.n:6222']
-    await world.restarted({ kind: 'own', clusterHosts }).ensureServers()
+    await world.restarted({ clusterHosts }).ensureServers()
     const texts = await world.texts(world.namespace, SERVER)
-    t.same(Object.keys(texts).toSorted(), ['cluster-3.conf', 'tenancy.conf'])
+    t.ok('cluster-3.conf' in texts)
     t.match(texts['cluster-3.conf'], /nats-route:\/\/route:[\w-]{43}@n-2\.n:6222/)
     await world.restarted().ensureServers()
-    t.same(await world.texts(world.namespace, SERVER), { 'tenancy.conf': texts['tenancy.conf'] })
+    const smaller = await world.texts(world.namespace, SERVER)
+    t.notOk('cluster-3.conf' in smaller)
+    t.equal(smaller['tenancy.conf'], texts['tenancy.conf'])
   })
 
   await t.test('keys are never overwritten and never made again', async (t) => {
@@ -173,7 +182,7 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
     const before = await world.versions()
     const damaged = {
       name: 'TerminalError',
-      message: `Secret "${world.namespace}/tutti-nats-operator", key "signing.nk": it holds no seed of an account nkey, want SA...`,
+      message: `Secret "${world.namespace}/tutti-nats-keys", key "signing.nk": it holds no seed of an account nkey, want SA...`,
     }
     await t.rejects(world.restarted().ensureServers(), damaged)
     await t.rejects(world.restarted().ensureTenant(`${world.namespace}-a`), damaged)
@@ -181,7 +190,7 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
     await world.plain.delete(keys)
     const missing = {
       name: 'TerminalError',
-      message: /tutti-nats-operator" is missing, but .*restore it/,
+      message: /tutti-nats-keys" is missing, but .*restore it/,
     }
     await t.rejects(world.restarted().ensureServers(), missing)
     await t.rejects(world.restarted().ensureTenant(`${world.namespace}-a`), missing)
@@ -201,7 +210,7 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
         return await client.get(resource, key, o)
       },
     }
-    await world.restarted(OWN, slow).ensureTenant(`${world.namespace}-a`)
+    await world.restarted({ client: slow }).ensureTenant(`${world.namespace}-a`)
     t.equal(world.lines.length, 2, 'the keys once, and a credential')
   })
 
@@ -276,8 +285,7 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
   await t.test('external servers: an account and a signing key from a Secret', async (t) => {
     const world = await newWorld()
     const a = `${world.namespace}-a`
-    const external = { kind: 'external', issuerSecret: 'given' } as const
-    const tenancy = world.restarted({ ...external, hasAuthorities: true })
+    const tenancy = world.external({ hasAuthorities: true })
     const missing = {
       name: 'TerminalError',
       message: `Secret "${world.namespace}/given" is missing`,
@@ -299,7 +307,7 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
       nats: { issuer_account: account.publicKey },
     })
     t.equal((await world.versions()).length, 2, 'there are no keys and no configuration of ours')
-    const trustful = world.restarted({ ...external, hasAuthorities: false })
+    const trustful = world.external({ hasAuthorities: false })
     await t.rejects(trustful.ensureTenant(a), {
       name: 'TerminalError',
       message: /given", key "ca.crt" is there, want that without --nats-private-authority$/,
@@ -320,7 +328,7 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
 
   await t.test('keys that were kept are taken', async (t) => {
     const world = await newWorld()
-    const texts = toSecretTexts(createTenancyKeys())
+    const texts = toAccountTexts(createAccountKeys(world.clock.epochMs()))
     await world.plain.create(`/api/v1/namespaces/${world.namespace}/secrets`, {
       metadata: { name: KEYS },
       data: toData(texts),

@@ -1,0 +1,73 @@
+import type { CallOptions, ObjectKey } from '@tutti/kube'
+import { TerminalError } from '../runtime/terminal-error.ts'
+import { reading } from './own-keys.ts'
+import { parseCredentialIssuer } from './tenancy-keys.ts'
+import { findSecret, NATS_SECRETS, nameOf } from './tenancy-secrets.ts'
+import {
+  CREDENTIAL_FILES,
+  type EnsureTenantOptions,
+  ensureTenantSecret,
+  type Issuance,
+  type TenantSecretOptions,
+} from './tenant-secret.ts'
+
+/** Somebody else's servers: a Secret in the operator's namespace has the account and a signing key of it. */
+export interface ExternalServers {
+  readonly kind: 'external'
+  readonly issuerSecret: string
+  /** It has the authorities of the servers' certificates too. */
+  readonly hasAuthorities: boolean
+}
+
+export interface ExternalTenancyOptions extends TenantSecretOptions, Omit<ExternalServers, 'kind'> {
+  /** The operator's. */
+  readonly namespace: string
+}
+
+/**
+ * Keeps the namespaces apart on servers of somebody else: in one account, whose users are the namespaces, each permitted its own
+ * subjects. The methods are as those of AccountTenancy.
+ */
+export class ExternalTenancy {
+  readonly #o: ExternalTenancyOptions
+
+  constructor(o: ExternalTenancyOptions) {
+    this.#o = o
+  }
+
+  get secretNames(): readonly string[] {
+    return [this.#o.issuerSecret]
+  }
+
+  /** Reads the key that signs credentials. @returns its public key. */
+  async ensureServers(o: CallOptions = {}): Promise<{ readonly issuer: string }> {
+    return { issuer: (await this.#readIssuer(o)).issuer.signing.publicKey }
+  }
+
+  async ensureTenant(
+    namespace: string,
+    o: EnsureTenantOptions = {},
+  ): Promise<{ readonly renewAtMs: number }> {
+    const issuance = await this.#readIssuer(o)
+    const key = { namespace, name: NATS_SECRETS.credentials }
+    const found = await findSecret(this.#o.client, key, o)
+    return await ensureTenantSecret(this.#o, { ...issuance, key, found }, o)
+  }
+
+  async #readIssuer(o: CallOptions): Promise<Issuance> {
+    const { issuerSecret, hasAuthorities } = this.#o
+    const key: ObjectKey = { namespace: this.#o.namespace, name: issuerSecret }
+    const found = await findSecret(this.#o.client, key, o)
+    if (found === undefined) throw new TerminalError(`${nameOf(key)} is missing`)
+    const issuer = reading(key, () => parseCredentialIssuer(found.texts))
+    const authorities = found.texts[CREDENTIAL_FILES.authorities]
+    // Pods are told of the file by flag: they end without it, and would not look at it.
+    if ((authorities !== undefined) !== hasAuthorities) {
+      const [got, want] = hasAuthorities ? ['is missing', 'with'] : ['is there', 'without']
+      throw new TerminalError(
+        `${nameOf(key)}, key "${CREDENTIAL_FILES.authorities}" ${got}, want that ${want} --nats-private-authority`,
+      )
+    }
+    return { issuer, ...(authorities !== undefined && { authorities }) }
+  }
+}
