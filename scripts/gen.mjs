@@ -1,5 +1,5 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
-// reference and the JSON Schemas for editors from the schemas of services/ensemble, those of the results of commands from services/cli, the page of conditions from the operator's code,
+// reference and the JSON Schemas for editors from the schemas of services/api, those of the results of commands from services/cli, the page of conditions from the operator's code,
 // that of errors from the catalogue of services/errors, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, the licences of the packages in the
 // images, the graphs of the examples, the picture of ARCHITECTURE.md, and the tables of flags in READMEs.
 // With --check it exits with 1 if that changes a file.
@@ -107,8 +107,9 @@ writeLicences(root)
 writeExampleGraphs(root)
 writeArchitecture(root)
 
-const { ACCEPTED_REASONS, ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(
-  '../services/ensemble/dist/index.js'
+const { ACCEPTED_REASONS } = await import('../services/ensemble/dist/index.js')
+const { ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(
+  '../services/api/dist/index.js'
 )
 writeConditions(root, {
   types: { Model: MODEL_CONDITIONS, Ensemble: ENSEMBLE_CONDITIONS, Router: ROUTER_CONDITIONS },

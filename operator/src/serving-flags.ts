@@ -1,5 +1,5 @@
+import { ROUTER_CONSOLES } from '@tutti/api'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
-import { ROUTER_CONSOLES } from '@tutti/ensemble'
 
 const PULL_POLICY = {
   type: 'enum',

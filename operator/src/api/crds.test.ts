@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { cel } from '@tutti/ensemble'
+import { cel } from '@tutti/api'
 import t from 'tap'
 import { z } from 'zod'
 import { buildCrd, KINDS } from './crds.ts'

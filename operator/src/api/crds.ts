@@ -8,7 +8,7 @@ import {
   RouterManifest,
   RouterSpec,
   RouterStatus,
-} from '@tutti/ensemble'
+} from '@tutti/api'
 import type { z } from 'zod'
 import { type StructuralSchema, toStructuralSchema } from './structural-schema.ts'
 

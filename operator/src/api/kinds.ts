@@ -1,9 +1,4 @@
-import {
-  API_VERSION,
-  type EnsembleStatus,
-  type ModelStatus,
-  type RouterStatus,
-} from '@tutti/ensemble'
+import { API_VERSION, type EnsembleStatus, type ModelStatus, type RouterStatus } from '@tutti/api'
 import { defineResource, type KubeObject } from '@tutti/kube'
 
 /** A Model as the API server gives it: the spec has to be parsed (`ModelSpec`), as an older or newer schema may have let it in. */

@@ -14,7 +14,7 @@ export function renderReference(): string {
   return `# Custom resources
 
 After reading this page you can look up every field and rule of a Model, an Ensemble and a Router. [manifests.md](manifests.md)
-explains how to write and check them. \`npm run gen\` writes this page from the schemas in \`services/ensemble/src/manifest\`.
+explains how to write and check them. \`npm run gen\` writes this page from the schemas in \`services/api/src\`.
 
 The group is \`${GROUP}\`, the version \`${VERSION}\`. All kinds are in the category \`tutti\`. \`kubectl\` and \`tutti
 validate\` refuse fields that are not here. A client that does not ask the API server for that (\`kubectl --validate=warn\`, Helm, most

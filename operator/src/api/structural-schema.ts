@@ -1,4 +1,4 @@
-import { celPattern, isMirrored } from '@tutti/ensemble'
+import { celPattern, isMirrored } from '@tutti/api'
 import { assert } from '@tutti/errors'
 import { z } from 'zod'
 

@@ -1,7 +1,7 @@
 // needs: apiserver
 import { join } from 'node:path'
+import { ensembleManifest, modelManifest } from '@tutti/api/testing'
 import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
-import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
 import {
   type ApiServer,
   type CountedWrite,

@@ -1,6 +1,6 @@
 // needs: apiserver
 import { readFile } from 'node:fs/promises'
-import { applyModelOverrides, ModelOverrides, ModelSpec, toBeyondConfig } from '@tutti/ensemble'
+import { applyModelOverrides, ModelOverrides, ModelSpec, toBeyondConfig } from '@tutti/api'
 import { type PlainAnswer, type PlainObject, withoutKube } from '@tutti/kube/testing'
 import { parseModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'

@@ -4,7 +4,7 @@ import {
   type AcceptedModel,
   parseAcceptedJson,
   toAcceptedJson,
-} from '@tutti/ensemble'
+} from '@tutti/api'
 import type { ControllerRevision, JsonObject, Stored } from '@tutti/kube'
 import { digestOf, toCanonicalJson } from '../runtime/canonical.ts'
 import { once } from './read-spec.ts'

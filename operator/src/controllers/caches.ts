@@ -1,5 +1,5 @@
+import { MODEL_LABEL } from '@tutti/api'
 import type { Clock, Logger } from '@tutti/chassis'
-import { MODEL_LABEL } from '@tutti/ensemble'
 import {
   type Client,
   CONTROLLER_REVISION,

@@ -1,4 +1,4 @@
-import type { LastFailure } from '@tutti/ensemble'
+import type { LastFailure } from '@tutti/api'
 import type { DeploymentState } from './kept-objects.ts'
 
 /** Pods that cannot even be made: a quota, or a policy of the namespace. */

@@ -1,4 +1,4 @@
-import type { Condition } from '@tutti/ensemble'
+import type { Condition } from '@tutti/api'
 import type { KubeObject } from '@tutti/kube'
 import { findCondition } from '../runtime/conditions.ts'
 import { distinct, type EventInput } from '../runtime/events.ts'

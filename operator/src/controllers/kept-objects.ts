@@ -1,4 +1,4 @@
-import { COMPONENT, MODEL_LABEL, type ModelStatus } from '@tutti/ensemble'
+import { COMPONENT, MODEL_LABEL, type ModelStatus } from '@tutti/api'
 import {
   type Deployment,
   type HorizontalPodAutoscaler,

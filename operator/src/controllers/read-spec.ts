@@ -1,4 +1,4 @@
-import { describeIssue, toProblemText, toSchemaProblems } from '@tutti/ensemble'
+import { describeIssue, toProblemText, toSchemaProblems } from '@tutti/api'
 import type { z } from 'zod'
 
 /** A spec as it was stored, which an older or newer schema may have let in; or in one line why it cannot be read. */

@@ -1,5 +1,5 @@
+import type { Condition } from '@tutti/api'
 import { createMetrics } from '@tutti/chassis'
-import type { Condition } from '@tutti/ensemble'
 import { toKeyString } from '@tutti/kube'
 import t from 'tap'
 import { createResourceMetrics } from './resource-metrics.ts'

@@ -1,5 +1,5 @@
+import type { ModelStatus } from '@tutti/api'
 import type { Metrics } from '@tutti/chassis'
-import type { ModelStatus } from '@tutti/ensemble'
 import { ROUTER_NAMES } from '../resources/router-names.ts'
 import type { Caches } from './caches.ts'
 

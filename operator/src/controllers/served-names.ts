@@ -1,4 +1,4 @@
-import { compareClaims, modelNameOf } from '@tutti/ensemble'
+import { compareClaims, modelNameOf } from '@tutti/api'
 import type { KubeObject, Stored } from '@tutti/kube'
 
 /** A Model or an Ensemble, of which only the name that clients call matters here. */

@@ -1,4 +1,4 @@
-import { ACCEPTED_LABEL } from '@tutti/ensemble'
+import { ACCEPTED_LABEL } from '@tutti/api'
 import {
   type Client,
   CONTROLLER_REVISION,

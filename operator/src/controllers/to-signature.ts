@@ -1,4 +1,4 @@
-import { Signature } from '@tutti/ensemble'
+import { Signature } from '@tutti/api'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import { fromConfigDatatype } from '@tutti/tensor'
 

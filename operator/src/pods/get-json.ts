@@ -1,6 +1,6 @@
 import { get, type IncomingMessage } from 'node:http'
 import { type Reason, ServeError } from '@tutti/errors'
-import { parseBoundedJson } from '@tutti/tensor'
+import { parseBoundedJson } from '@tutti/formats'
 
 /** Where JSON comes from. */
 export interface JsonPlace {

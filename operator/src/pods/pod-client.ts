@@ -1,4 +1,3 @@
-import type { Clock } from '@tutti/chassis'
 import {
   parseDescriptionJson,
   parseServedByRouter,
@@ -6,7 +5,8 @@ import {
   type ServedByRouter,
   type StepDescription,
   type StepLoad,
-} from '@tutti/ensemble'
+} from '@tutti/api'
+import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import { openLimit } from '../runtime/open-limit.ts'

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
+import type { ServedByRouter } from '@tutti/api'
 import { type Clock, type Logger, systemClock } from '@tutti/chassis'
-import type { ServedByRouter } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import { KeyedLimiter } from '../runtime/keyed-limiter.ts'

@@ -1,4 +1,4 @@
-import { ModelSpec } from '@tutti/ensemble'
+import { ModelSpec } from '@tutti/api'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { parseArtifactSource } from './artifact-source.ts'

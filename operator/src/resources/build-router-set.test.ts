@@ -1,4 +1,4 @@
-import { RouterSpec } from '@tutti/ensemble'
+import { RouterSpec } from '@tutti/api'
 import type { PlainObject } from '@tutti/kube/testing'
 import t from 'tap'
 import { digestOf } from '../runtime/canonical.ts'

@@ -1,4 +1,4 @@
-import type { EnsembleExpose } from '@tutti/ensemble'
+import type { EnsembleExpose } from '@tutti/api'
 import { type Desired, HTTP_ROUTE, type HttpRoute, INGRESS, type Ingress } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 import { toPlain } from './plain.ts'

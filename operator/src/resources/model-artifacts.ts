@@ -1,4 +1,4 @@
-import { FETCH, type ModelSpec, VERIFY } from '@tutti/ensemble'
+import { FETCH, type ModelSpec, VERIFY } from '@tutti/api'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'

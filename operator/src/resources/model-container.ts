@@ -1,9 +1,4 @@
-import {
-  type ModelOverrides,
-  type ModelSpec,
-  toMilliseconds,
-  toModelOverrides,
-} from '@tutti/ensemble'
+import { type ModelOverrides, type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/api'
 import type { Container, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { MODEL_DIRECTORY } from './model-artifacts.ts'

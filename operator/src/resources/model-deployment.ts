@@ -1,4 +1,4 @@
-import type { ModelSpec } from '@tutti/ensemble'
+import type { ModelSpec } from '@tutti/api'
 import type { Deployment, Desired, PodSpec, PodTemplate } from '@tutti/kube'
 import { ACCEPTED_GATE } from '../pods/pod-state.ts'
 import { digestOf } from '../runtime/canonical.ts'

@@ -1,4 +1,4 @@
-import { DEFAULT_DEVICE, type ModelSpec } from '@tutti/ensemble'
+import { DEFAULT_DEVICE, type ModelSpec } from '@tutti/api'
 
 /** The devices of the accelerator, or one where the Model wants its instances on a GPU: their number by resource. */
 export function devicesOf({

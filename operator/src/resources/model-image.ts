@@ -1,4 +1,4 @@
-import type { ModelSpec } from '@tutti/ensemble'
+import type { ModelSpec } from '@tutti/api'
 import { devicesOf } from './model-devices.ts'
 import type { StepImages } from './step-settings.ts'
 

@@ -1,4 +1,4 @@
-import { type ModelSpec, modelNameOf } from '@tutti/ensemble'
+import { type ModelSpec, modelNameOf } from '@tutti/api'
 import { childName } from './names.ts'
 import type { StepSettings } from './step-settings.ts'
 

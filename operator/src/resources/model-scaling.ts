@@ -1,4 +1,4 @@
-import { DEFAULT_REPLICAS, type ModelSpec } from '@tutti/ensemble'
+import { DEFAULT_REPLICAS, type ModelSpec } from '@tutti/api'
 
 /** Who decides on the replicas, with every default filled in. */
 export type Scaling =

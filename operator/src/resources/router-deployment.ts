@@ -1,4 +1,4 @@
-import { type RouterConsole, type RouterSpec, toBytes, toMilliseconds } from '@tutti/ensemble'
+import { type RouterConsole, type RouterSpec, toBytes, toMilliseconds } from '@tutti/api'
 import type { Container, Deployment, Desired, PodSpec } from '@tutti/kube'
 import { toPlain } from './plain.ts'
 import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './router-names.ts'

@@ -1,4 +1,4 @@
-import type { EdgeRoutes } from '@tutti/ensemble'
+import type { EdgeRoutes } from '@tutti/api'
 import type { Desired, Secret, TokenIssuer } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { ROUTER_LABELS, ROUTER_NAMES } from './router-names.ts'

@@ -1,4 +1,4 @@
-import { COMPONENT } from '@tutti/ensemble'
+import { COMPONENT } from '@tutti/api'
 import type { KubeObject } from '@tutti/kube'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 

@@ -1,4 +1,4 @@
-import { COMPONENT, MODEL_LABEL } from '@tutti/ensemble'
+import { COMPONENT, MODEL_LABEL } from '@tutti/api'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 
 type Labels = Readonly<Record<string, string>>

@@ -1,4 +1,4 @@
-import type { RouterSpec } from '@tutti/ensemble'
+import type { RouterSpec } from '@tutti/api'
 import type { NetworkPolicyPeer } from '@tutti/kube'
 import type { TelemetrySettings } from './telemetry-env.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { StepLoad } from '@tutti/api'
 import { createMetrics, silentLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
-import type { StepLoad } from '@tutti/ensemble'
 import t, { type Test } from 'tap'
 import type { PodClient } from '../pods/pod-client.ts'
 import { ReplicaScaler, type ScaledModel } from './replica-scaler.ts'

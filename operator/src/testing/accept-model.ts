@@ -1,4 +1,4 @@
-import { ACCEPTED_LABEL, type AcceptedModel, toAcceptedJson } from '@tutti/ensemble'
+import { ACCEPTED_LABEL, type AcceptedModel, toAcceptedJson } from '@tutti/api'
 import type { JsonObject, OwnerReference } from '@tutti/kube'
 import type { PlainClient } from '@tutti/kube/testing'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'

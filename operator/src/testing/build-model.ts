@@ -1,4 +1,4 @@
-import { ModelSpec } from '@tutti/ensemble'
+import { ModelSpec } from '@tutti/api'
 import type { Container, Deployment, KubeObject, PodSpec } from '@tutti/kube'
 import { buildModelChildren } from '../resources/build-model-children.ts'
 import { toModelParts } from '../resources/model-parts.ts'

@@ -1,4 +1,4 @@
-import { ModelSpec, type ServedModel } from '@tutti/ensemble'
+import { ModelSpec, type ServedModel } from '@tutti/api'
 import type { Deployment, Pod, PodStatus, Stored } from '@tutti/kube'
 import { parseModelConfig } from '@tutti/model-config'
 import type { ModelObject } from '../api/kinds.ts'

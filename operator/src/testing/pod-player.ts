@@ -7,7 +7,7 @@ import {
   type ServedModel,
   type StepLoad,
   toDescriptionJson,
-} from '@tutti/ensemble'
+} from '@tutti/api'
 import type { Stored } from '@tutti/kube'
 import type { PlainClient, PlainObject } from '@tutti/kube/testing'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'

@@ -1,5 +1,5 @@
-export { backoffMs, sleep } from './backoff.ts'
-export type { CallContext, Clock, TraceParent } from './call-context.ts'
+export { backoffMs, sleep } from './calls/backoff.ts'
+export type { CallContext, Clock, TraceParent } from './calls/call-context.ts'
 export {
   type CallScope,
   isTimeOver,
@@ -7,8 +7,10 @@ export {
   openCallScope,
   remainingMs,
   systemClock,
-} from './call-scope.ts'
-export { loadConfig, renderSettingTable } from './config.ts'
+} from './calls/call-scope.ts'
+export { LoopTurns } from './calls/loop-turns.ts'
+export { repeat } from './calls/repeat.ts'
+export { raceSignal, signalError } from './calls/signal-error.ts'
 export { PROCESS_FLAGS, toDrainMs, toLogSettings } from './executable/process-flags.ts'
 export { ErrorResult, reportFailure, reportProblem } from './executable/report-failure.ts'
 export {
@@ -19,23 +21,24 @@ export {
   type StartOptions,
 } from './executable/run-executable.ts'
 export { loadTracingSettings, TracingSettings } from './executable/tracing-settings.ts'
-export { renderFlagTable, renderHelp } from './flag-help.ts'
-export { type FlagSpec, type FlagTable, type FlagValues, withDashes } from './flag-spec.ts'
-export { flagRefusal, parseFlags, readPairs } from './flags.ts'
-export { type FollowedFiles, followFiles, readFiles } from './follow-files.ts'
-export { createHealth, type Health, withCauses } from './health.ts'
-export { type Running, type StopSignal } from './lifecycle.ts'
-export { type BudgetKey, exceptDetails, limitLog, ofEachModel } from './limit-log.ts'
-export { LineBudget } from './line-budget.ts'
-export { LineSplitter } from './line-splitter.ts'
-export { createLogger, type LogFields, type Logger, silentLogger } from './log.ts'
-export { logServing } from './log-serving.ts'
+export { type FollowedFiles, followFiles, readFiles } from './files/follow-files.ts'
+export { parseCertificates, parsePrivateKey } from './files/pem.ts'
+export { Secret } from './files/secret.ts'
+export { type OpenTransfer, type Transfer, TransferProgress } from './files/transfer-progress.ts'
+export { loadConfig, renderSettingTable } from './flags/config.ts'
+export { renderFlagTable, renderHelp } from './flags/flag-help.ts'
+export { type FlagSpec, type FlagTable, type FlagValues, withDashes } from './flags/flag-spec.ts'
+export { flagRefusal, parseFlags, readPairs } from './flags/flags.ts'
+export { FORMAT_FLAG, type ResultFormat, readResultFormat } from './flags/result-format.ts'
+export { type BudgetKey, exceptDetails, limitLog, ofEachModel } from './log/limit-log.ts'
+export { LineBudget } from './log/line-budget.ts'
+export { createLogger, type LogFields, type Logger, silentLogger } from './log/log.ts'
+export { logServing } from './log/log-serving.ts'
 export {
   type ChangeableLogSettings,
   type LogSettings,
   settingsOfLevel,
-} from './log-settings.ts'
-export { LoopTurns } from './loop-turns.ts'
+} from './log/log-settings.ts'
 export {
   type CounterMetric,
   createMetrics,
@@ -43,23 +46,20 @@ export {
   type HistogramMetric,
   type Metrics,
 } from './metrics.ts'
-export { createTracing } from './otlp-tracing.ts'
-export { parseCertificates, parsePrivateKey } from './pem.ts'
-export { printable } from './printable.ts'
-export { createProbeServer, PROBE_CONNECTIONS } from './probe-server.ts'
-export { renderJson, renderJsonLine } from './render-json.ts'
-export { repeat } from './repeat.ts'
-export { FORMAT_FLAG, type ResultFormat, readResultFormat } from './result-format.ts'
-export { Secret } from './secret.ts'
-export { showElapsed } from './show-elapsed.ts'
-export { raceSignal, signalError } from './signal-error.ts'
-export { StatusLine } from './status-line.ts'
-export type { Screen, ScreenOptions, Terminal } from './terminal.ts'
+export { createHealth, type Health, withCauses } from './process/health.ts'
+export { type Running, type StopSignal } from './process/lifecycle.ts'
+export { createProbeServer, PROBE_CONNECTIONS } from './process/probe-server.ts'
+export { showElapsed } from './terminal/show-elapsed.ts'
+export { StatusLine } from './terminal/status-line.ts'
+export type { Screen, ScreenOptions, Terminal } from './terminal/terminal.ts'
+export { LineSplitter } from './text/line-splitter.ts'
+export { printable } from './text/printable.ts'
+export { renderJson, renderJsonLine } from './text/render-json.ts'
+export { createTracing } from './tracing/otlp-tracing.ts'
 export {
   LOGGED_ID_CHARACTERS,
   parseTraceParent,
   requestFields,
   sampledTraceId,
-} from './trace-parent.ts'
-export { type Span, type Tracing } from './tracing.ts'
-export { type OpenTransfer, type Transfer, TransferProgress } from './transfer-progress.ts'
+} from './tracing/trace-parent.ts'
+export { type Span, type Tracing } from './tracing/tracing.ts'

@@ -1,7 +1,7 @@
 import type { ModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { findDependencies, orderEnsembles } from './ensemble-order.ts'
-import { ensembleConfig, modelConfig, stepConfig } from './testing/index.ts'
+import { ensembleConfig, modelConfig, stepConfig } from './testing/configs.ts'
 
 function configs(
   dependencies: Readonly<Record<string, readonly string[]>>,

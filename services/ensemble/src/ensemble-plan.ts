@@ -1,6 +1,6 @@
+import type { StepHedge } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
-import type { StepHedge } from './ensemble-rules.ts'
 
 /** What planning needs to know of a model that an ensemble composes. */
 export interface ComposingModel {

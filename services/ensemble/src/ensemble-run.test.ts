@@ -1,8 +1,10 @@
 import { ServeError } from '@tutti/errors'
 import type { Parameter } from '@tutti/tensor'
+import { requestContext } from '@tutti/tensor/testing'
 import t from 'tap'
 import { createEnsembleRun } from './graph-run.ts'
-import { EnsembleDriver, ensemblePlan, requestContext, stepConfig } from './testing/index.ts'
+import { ensemblePlan, stepConfig } from './testing/configs.ts'
+import { EnsembleDriver } from './testing/ensemble-driver.ts'
 
 const BROKEN = new ServeError('ENGINE_FAILED', 'it broke')
 

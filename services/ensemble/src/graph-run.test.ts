@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { ServeError } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { EnsembleDriver, type Invoke, type Symbols } from './testing/index.ts'
+import { EnsembleDriver, type Invoke, type Symbols } from './testing/ensemble-driver.ts'
 import {
   type Interpretation,
   interpretEnsemble,

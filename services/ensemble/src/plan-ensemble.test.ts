@@ -3,7 +3,7 @@ import type { ModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import type { ComposingModel, EnsemblePlan } from './ensemble-plan.ts'
 import { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
-import { ensembleConfig, modelConfig, stepConfig } from './testing/index.ts'
+import { ensembleConfig, modelConfig, stepConfig } from './testing/configs.ts'
 
 const DECOUPLED = { model_transaction_policy: { decoupled: true } }
 

@@ -1,3 +1,4 @@
+import type { EnsembleRules, StepHedge } from '@tutti/api'
 import { assert, ServeError } from '@tutti/errors'
 import {
   type EnsembleStep,
@@ -10,7 +11,6 @@ import {
 import { type LookupModel, resolveComposingModels } from './composing-models.ts'
 import { labelTensors } from './decouple-labels.ts'
 import type { EnsemblePlan, PlanEnsembleTensor, PlanStep, PlanTensor } from './ensemble-plan.ts'
-import type { EnsembleRules, StepHedge } from './ensemble-rules.ts'
 import { runGraph } from './run-graph.ts'
 import { checkDependencies } from './step-dependencies.ts'
 import { checkTensorMapping } from './tensor-mapping.ts'

@@ -1,7 +1,7 @@
 import type { Parameter } from '@tutti/tensor'
+import { requestContext } from '@tutti/tensor/testing'
 import t from 'tap'
 import { overrideSequence, sequenceParameters } from './sequence-context.ts'
-import { requestContext } from './testing/index.ts'
 
 const TRUE: Parameter = { kind: 'bool', value: true }
 

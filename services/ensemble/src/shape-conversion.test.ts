@@ -4,7 +4,8 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { planEnsemble } from './plan-ensemble.ts'
 import { applyReshape, convertBatch } from './shape-conversion.ts'
-import { EnsembleDriver, ensembleConfig, modelConfig, stepConfig } from './testing/index.ts'
+import { ensembleConfig, modelConfig, stepConfig } from './testing/configs.ts'
+import { EnsembleDriver } from './testing/ensemble-driver.ts'
 
 await t.test('a batch dimension comes and goes as Triton has it', async (t) => {
   const table: readonly {

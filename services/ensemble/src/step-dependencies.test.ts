@@ -1,13 +1,14 @@
 import { deepStrictEqual, ok } from 'node:assert/strict'
+import type { EnsembleRules } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { EnsembleStep } from '@tutti/model-config'
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { EnsemblePlan } from './ensemble-plan.ts'
-import type { EnsembleRules } from './ensemble-rules.ts'
 import { planEnsemble } from './plan-ensemble.ts'
 import { findStepCycle } from './step-dependencies.ts'
-import { EnsembleDriver, ensembleConfig, modelConfig, stepConfig } from './testing/index.ts'
+import { ensembleConfig, modelConfig, stepConfig } from './testing/configs.ts'
+import { EnsembleDriver } from './testing/ensemble-driver.ts'
 
 const BROKEN = new ServeError('ENGINE_FAILED', 'it broke')
 

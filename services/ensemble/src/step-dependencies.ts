@@ -1,7 +1,7 @@
+import type { EnsembleRules } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import type { PlanStep, PlanTensor } from './ensemble-plan.ts'
-import type { EnsembleRules } from './ensemble-rules.ts'
 import { settle } from './graph-walks.ts'
 
 /**

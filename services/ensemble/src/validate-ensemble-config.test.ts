@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
-import { ensembleConfig, modelConfig, stepConfig } from './testing/index.ts'
+import { ensembleConfig, modelConfig, stepConfig } from './testing/configs.ts'
 import { validateEnsembleConfig } from './validate-ensemble-config.ts'
 
 const IN = [{ name: 'x' }]

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { WireReader } from '@tutti/tensor'
+import type { WireReader } from '@tutti/formats'
 
 /**
  * How many of each repeated thing one request may hold, in gRPC and in JSON. A two-byte entry of a message becomes an

@@ -1,4 +1,4 @@
-import { WireReader } from '@tutti/tensor'
+import { WireReader } from '@tutti/formats'
 import { MAX_FIELDS, MESSAGE_BOUNDS, ParameterBudget, tooMany } from './message-bounds.ts'
 
 /** A value of `inference.ModelRepositoryParameter`; undefined if none is set. */

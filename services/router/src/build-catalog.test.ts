@@ -1,4 +1,4 @@
-import type { ServedModel } from '@tutti/ensemble'
+import type { ServedModel } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import * as fc from 'fast-check'
 import t from 'tap'

@@ -1,5 +1,5 @@
+import type { PinnedVersion, ServedModel } from '@tutti/api'
 import type { ConsoleReplica, ReplicaVersion } from '@tutti/console'
-import type { PinnedVersion, ServedModel } from '@tutti/ensemble'
 import type { ForeignMember, KnownReplica, StepDirectory } from '@tutti/transport'
 import type { StepMembers } from './step-members.ts'
 

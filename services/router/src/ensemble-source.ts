@@ -1,4 +1,5 @@
-import { type EnsembleRules, validateEnsembleConfig } from '@tutti/ensemble'
+import { type EnsembleRules } from '@tutti/api'
+import { validateEnsembleConfig } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   isEnsembleConfig,

@@ -1,5 +1,5 @@
+import type { StepHedge } from '@tutti/api'
 import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
-import type { StepHedge } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { noReplica, type ResolvedEntry } from './catalog.ts'

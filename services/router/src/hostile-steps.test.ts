@@ -1,4 +1,4 @@
-import type { ServedModel } from '@tutti/ensemble'
+import type { ServedModel } from '@tutti/api'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'

@@ -1,4 +1,4 @@
-import type { ServedModel, ServedVersion } from '@tutti/ensemble'
+import type { ServedModel, ServedVersion } from '@tutti/api'
 import type { Catalog, CatalogModel, CatalogVersion, LiveRevision } from './catalog.ts'
 import { remembered } from './remembered.ts'
 import { signatureKey } from './signature-key.ts'

@@ -1,4 +1,5 @@
-import { findDependencies, type PinnedVersion } from '@tutti/ensemble'
+import { type PinnedVersion } from '@tutti/api'
+import { findDependencies } from '@tutti/ensemble'
 import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
 
 /** A catalog entry, and how many requests in flight were admitted under it. */

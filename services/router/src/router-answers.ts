@@ -1,4 +1,4 @@
-import { type PinnedVersion, parseWire } from '@tutti/ensemble'
+import { type PinnedVersion, parseWire } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { AnswerQuestion } from '@tutti/transport'
 import { z } from 'zod'

@@ -1,3 +1,4 @@
+import { mergeStatistics, type PinnedVersion } from '@tutti/api'
 import type { Tracing } from '@tutti/chassis'
 import type {
   ConsoleModel,
@@ -7,7 +8,6 @@ import type {
   ReplicaTotals,
   WaitOptions,
 } from '@tutti/console'
-import { mergeStatistics, type PinnedVersion } from '@tutti/ensemble'
 import { type ModelMetadata, type ModelStatistics, modelMetadata } from '@tutti/model-config'
 import { type ResponseCache } from '@tutti/response-cache'
 import {

@@ -1,6 +1,6 @@
+import type { PinnedVersion, StepDescription } from '@tutti/api'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { ConsoleReplica } from '@tutti/console'
-import type { PinnedVersion, StepDescription } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import { areAllReady } from '@tutti/serving'
 import type { ForeignMember, StepDirectory } from '@tutti/transport'

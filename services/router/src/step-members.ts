@@ -4,7 +4,7 @@ import type {
   ServedVersion,
   StepControl,
   StepDescription,
-} from '@tutti/ensemble'
+} from '@tutti/api'
 import type { StepDirectory } from '@tutti/transport'
 import type { Acceptance } from './accepted/acceptance.ts'
 import { type DescribedStep, filterReady } from './merge-replicas.ts'

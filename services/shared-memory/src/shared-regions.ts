@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { NAME_BYTES } from '@tutti/tensor'
+import { NAME_BYTES } from '@tutti/formats'
 import { type CudaMemory, CudaRegion, type OpenCudaMemory } from './cuda-region.ts'
 import {
   type CudaRequest,

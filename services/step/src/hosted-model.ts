@@ -1,5 +1,5 @@
+import type { ServedModel, VersionState } from '@tutti/api'
 import type { LoadedModel } from '@tutti/backends'
-import type { ServedModel, VersionState } from '@tutti/ensemble'
 import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/telemetry'
 import type { CheckedScheduler } from './execution/scheduler.ts'

@@ -1,4 +1,4 @@
-import type { PinnedVersion } from '@tutti/ensemble'
+import type { PinnedVersion } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import { firstResponseBuckets } from '@tutti/telemetry'
 import { closeServing, type HostedModel, type HostedVersion, type Serving } from './hosted-model.ts'

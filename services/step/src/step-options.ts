@@ -1,6 +1,6 @@
+import type { BeyondConfig, PinnedVersion } from '@tutti/api'
 import type { Devices, Engine, Engines, HostPolicies } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
-import type { BeyondConfig, PinnedVersion } from '@tutti/ensemble'
 import type { ModelRepository } from '@tutti/repository'
 import type { ResponseCache } from '@tutti/response-cache'
 import type { ModelControl } from '@tutti/serving'

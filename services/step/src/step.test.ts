@@ -1,5 +1,5 @@
+import type { StepDescription } from '@tutti/api'
 import { createManualClock } from '@tutti/chassis/testing'
-import type { StepDescription } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { ServerMetrics } from '@tutti/telemetry'
 import type { ExecuteOptions, InferRequest, ModelTarget } from '@tutti/tensor'

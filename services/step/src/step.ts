@@ -1,5 +1,5 @@
+import type { ServedModel, StepControl } from '@tutti/api'
 import { limitLog, ofEachModel } from '@tutti/chassis'
-import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { MetricFamily } from '@tutti/telemetry'
 import type { FindExecutor, StepRequest } from '@tutti/tensor'
 import type { ScheduledRequest } from './execution/execution.ts'

@@ -1,4 +1,3 @@
-export { measureJson, parseBoundedJson } from './bounded-json.ts'
 export {
   bytesElements,
   decodeBytesTensor,
@@ -26,17 +25,13 @@ export {
   type StepResponse,
   type StepTimes,
   type StepTraces,
-  type TraceContext,
   type TracedModel,
 } from './execution.ts'
 export { type Elements, fitShape, nestedElements, oneElement } from './fit-shape.ts'
-export { fromBrain, fromHalf, NUMBER_READERS, toBrain, toHalf } from './half.ts'
+export { NUMBER_READERS, toBrain, toHalf } from './half.ts'
 export { inputRefusal } from './input-refusal.ts'
 export { Loan } from './loan.ts'
-export { formatNpy, isNpy, isNpyDatatype, parseNpy } from './npy.ts'
-export { mayBePicture, type PictureLayout, pictureLayout } from './picture-layout.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
-export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export {
   type ConfigDatatype,
   DATATYPE_BY_NAME,
@@ -45,19 +40,12 @@ export {
   elementCount,
   fromConfigDatatype,
   isDatatype,
+  type NamedTensor,
   outputBytes,
+  type Parameter,
+  type Parameters,
   type Shape,
   shapeMatches,
+  type TensorValue,
 } from './tensor.ts'
 export type { MemoryPart, TensorMemory } from './tensor-memory.ts'
-export { sizeOfField, WireReader, WireWriter } from './wire.ts'
-export {
-  malformed,
-  NAME_BYTES,
-  tooLong,
-  tooMany,
-  WIRE_BYTES,
-  WIRE_FIXED32,
-  WIRE_FIXED64,
-  WIRE_VARINT,
-} from './wire-fields.ts'

@@ -1,10 +1,5 @@
-import {
-  type EnsembleCheck,
-  type EnsembleConditionType,
-  type ServedByRouter,
-  type StepStatus,
-  summarizeProblems,
-} from '@tutti/ensemble'
+import { type EnsembleConditionType, type ServedByRouter, type StepStatus } from '@tutti/api'
+import { type EnsembleCheck, summarizeProblems } from '@tutti/ensemble'
 import type { RouterView } from '../../pods/router-views.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'

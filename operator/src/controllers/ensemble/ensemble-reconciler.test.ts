@@ -1,4 +1,4 @@
-import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
+import { ensembleManifest, modelManifest } from '@tutti/api/testing'
 import { type KubeObject, toKeyString } from '@tutti/kube'
 import t from 'tap'
 import { ENSEMBLE, MODEL } from '../../api/kinds.ts'

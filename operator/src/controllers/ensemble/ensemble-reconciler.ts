@@ -1,11 +1,10 @@
 import {
   type AcceptedEnsemble,
-  checkEnsemble,
-  type EnsembleCheck,
   type EnsembleSpec,
   type EnsembleStatus,
   modelNameOf,
-} from '@tutti/ensemble'
+} from '@tutti/api'
+import { checkEnsemble, type EnsembleCheck } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
 import { urlsOf } from '../../resources/ensemble-routes.ts'

@@ -1,4 +1,4 @@
-import type { Condition } from '@tutti/ensemble'
+import type { Condition } from '@tutti/api'
 import type { KubeObject } from '@tutti/kube'
 import type { EventInput } from '../../runtime/events.ts'
 

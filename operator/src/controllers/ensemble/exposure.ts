@@ -1,4 +1,4 @@
-import type { EnsembleSpec } from '@tutti/ensemble'
+import type { EnsembleSpec } from '@tutti/api'
 import {
   type Client,
   type HttpRoute,
@@ -6,8 +6,7 @@ import {
   type Stored,
   toKeyString,
 } from '@tutti/kube'
-import type { EnsembleObject } from '../../api/kinds.ts'
-import { ENSEMBLE } from '../../api/kinds.ts'
+import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
 import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
 import type { ExposedEnsemble } from '../../resources/router-edge.ts'
 import { Applier } from '../../runtime/apply.ts'

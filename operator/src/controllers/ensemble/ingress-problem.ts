@@ -1,5 +1,5 @@
+import type { EnsembleExpose } from '@tutti/api'
 import type { Clock } from '@tutti/chassis'
-import type { EnsembleExpose } from '@tutti/ensemble'
 import { type Client, INGRESS_CLASS, KubeError, type Secret } from '@tutti/kube'
 import type { IngressRecord } from '../kept-objects.ts'
 import type { ExposureProblem } from './exposure-problem.ts'

@@ -1,4 +1,5 @@
-import type { AcceptedEnsemble, EnsembleWorld, KnownModel, NamedResource } from '@tutti/ensemble'
+import type { AcceptedEnsemble, NamedResource } from '@tutti/api'
+import type { EnsembleWorld, KnownModel } from '@tutti/ensemble'
 import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
 import { acceptedOf, byRevision, isOrphanOf } from '../accepted-revisions.ts'

@@ -1,4 +1,4 @@
-import { API_VERSION, type EnsembleManifest, EnsembleSpec } from '@tutti/ensemble'
+import { API_VERSION, type EnsembleManifest, EnsembleSpec } from '@tutti/api'
 import type { Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { once, parseSpec } from '../read-spec.ts'

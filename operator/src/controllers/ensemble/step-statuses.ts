@@ -1,4 +1,4 @@
-import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/ensemble'
+import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/api'
 import type { NamespaceView, StepTarget } from './namespace-view.ts'
 
 /** What each step runs, and whether it can be run now. */

@@ -1,4 +1,4 @@
-import { ENSEMBLE_CONDITIONS, type EnsembleStatus, type Signature } from '@tutti/ensemble'
+import { ENSEMBLE_CONDITIONS, type EnsembleStatus, type Signature } from '@tutti/api'
 import { toConditions } from '../../runtime/conditions.ts'
 import {
   conditionsOfEnsemble,

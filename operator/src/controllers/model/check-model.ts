@@ -1,4 +1,4 @@
-import { type ModelSpec, nameConflict } from '@tutti/ensemble'
+import { type ModelSpec, nameConflict } from '@tutti/api'
 import type { KubeObject, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { parseArtifactSource } from '../../resources/artifact-source.ts'

@@ -1,4 +1,5 @@
-import { fromModelConfig, ModelSpec } from '@tutti/ensemble'
+import { ModelSpec } from '@tutti/api'
+import { fromModelConfig } from '@tutti/ensemble'
 import type { Secret, Stored } from '@tutti/kube'
 import { completeModelConfig, emptyModelConfig } from '@tutti/model-config'
 import t from 'tap'

@@ -1,5 +1,5 @@
+import { modelNameOf } from '@tutti/api'
 import type { Metrics } from '@tutti/chassis'
-import { modelNameOf } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { LatePods } from '../../pods/late-pods.ts'

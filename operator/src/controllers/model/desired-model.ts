@@ -1,4 +1,4 @@
-import type { ModelSpec } from '@tutti/ensemble'
+import type { ModelSpec } from '@tutti/api'
 import type { PodTemplate, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'

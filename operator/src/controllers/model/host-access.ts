@@ -1,4 +1,4 @@
-import type { ModelSpec } from '@tutti/ensemble'
+import type { ModelSpec } from '@tutti/api'
 import type { PodSpec } from '@tutti/kube'
 import { overlayPodSpec } from '../../resources/pod-overlay.ts'
 import { cutText } from '../../runtime/conditions.ts'

@@ -1,5 +1,5 @@
+import type { ModelStatus } from '@tutti/api'
 import type { CounterMetric, Metrics } from '@tutti/chassis'
-import type { ModelStatus } from '@tutti/ensemble'
 
 const READY = ['True', 'False', 'Unknown'] as const
 

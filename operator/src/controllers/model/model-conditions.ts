@@ -1,4 +1,4 @@
-import { findModelWarnings, type ModelConditionType } from '@tutti/ensemble'
+import { findModelWarnings, type ModelConditionType } from '@tutti/api'
 import { HORIZONTAL_POD_AUTOSCALER, toFailureText } from '@tutti/kube'
 import { parseArtifactSource } from '../../resources/artifact-source.ts'
 import { toDeletion } from '../../runtime/deletion.ts'

@@ -1,4 +1,4 @@
-import { FETCH_REASONS, type ModelSpec } from '@tutti/ensemble'
+import { FETCH_REASONS, type ModelSpec } from '@tutti/api'
 import { type Event, type Failure, failureOfPod } from '@tutti/kube'
 import {
   isAlive,

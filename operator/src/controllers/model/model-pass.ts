@@ -1,4 +1,4 @@
-import type { ModelStatus } from '@tutti/ensemble'
+import type { ModelStatus } from '@tutti/api'
 import { CONTROLLER_REVISION, DEPLOYMENT, type Event, keyOf, type Stored } from '@tutti/kube'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import type { LatePods } from '../../pods/late-pods.ts'

@@ -1,4 +1,4 @@
-import type { ServedModel } from '@tutti/ensemble'
+import type { ServedModel } from '@tutti/api'
 import type { ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import { areContainersReady, isAlive, type PodState } from '../../pods/pod-state.ts'

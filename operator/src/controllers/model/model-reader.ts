@@ -1,4 +1,4 @@
-import { COMPONENT } from '@tutti/ensemble'
+import { COMPONENT } from '@tutti/api'
 import type { Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import type { PodState } from '../../pods/pod-state.ts'

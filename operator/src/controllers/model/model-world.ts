@@ -1,4 +1,4 @@
-import type { ModelSpec, ModelStatus } from '@tutti/ensemble'
+import type { ModelSpec, ModelStatus } from '@tutti/api'
 import type { Failure, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import type { RouterView } from '../../pods/router-views.ts'

@@ -1,4 +1,4 @@
-import type { ServedModel } from '@tutti/ensemble'
+import type { ServedModel } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import type { PodAddress, PodClient } from '../../pods/pod-client.ts'

@@ -1,4 +1,4 @@
-import { ModelSpec } from '@tutti/ensemble'
+import { ModelSpec } from '@tutti/api'
 import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { once, parseSpec, type ReadSpec } from '../read-spec.ts'

@@ -1,4 +1,4 @@
-import type { ModelSpec } from '@tutti/ensemble'
+import type { ModelSpec } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import { fromConfigDatatype } from '@tutti/tensor'
 

@@ -1,4 +1,4 @@
-import { ModelStatus } from '@tutti/ensemble'
+import { ModelStatus } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import { HORIZONTAL_POD_AUTOSCALER, KubeError, SERVICE } from '@tutti/kube'
 import t from 'tap'

@@ -1,4 +1,4 @@
-import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/ensemble'
+import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/api'
 import { toFailureText } from '@tutti/kube'
 import { isReady } from '../../pods/pod-state.ts'
 import { urlsOf } from '../../resources/ensemble-routes.ts'

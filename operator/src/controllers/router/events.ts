@@ -1,4 +1,4 @@
-import { type Condition, ROUTER_NAME, type RouterStatus } from '@tutti/ensemble'
+import { type Condition, ROUTER_NAME, type RouterStatus } from '@tutti/api'
 import type { KubeObject } from '@tutti/kube'
 import type { EventInput } from '../../runtime/events.ts'
 import { eventsOfChange } from '../events.ts'

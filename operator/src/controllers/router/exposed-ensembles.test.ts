@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { EnsembleSpec } from '@tutti/ensemble'
-import { ensembleManifest } from '@tutti/ensemble/testing'
+import type { EnsembleSpec } from '@tutti/api'
+import { ensembleManifest } from '@tutti/api/testing'
 import { KubeError, type KubeObject, SECRET, type TokenIssuer } from '@tutti/kube'
 import t from 'tap'
 import { ENSEMBLE } from '../../api/kinds.ts'

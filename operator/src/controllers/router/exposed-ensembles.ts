@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { EdgeIdentity, EnsembleSpec, ExposeAuth, ExposeIdentity } from '@tutti/ensemble'
+import type { EdgeIdentity, EnsembleSpec, ExposeAuth, ExposeIdentity } from '@tutti/api'
 import {
   type Client,
   KubeError,

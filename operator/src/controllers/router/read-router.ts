@@ -1,4 +1,4 @@
-import { RouterSpec } from '@tutti/ensemble'
+import { RouterSpec } from '@tutti/api'
 import type { RouterObject } from '../../api/kinds.ts'
 import type { RouterDefaults } from '../../resources/router-deployment.ts'
 import { type StepTransport, transportOf } from '../../resources/step-settings.ts'

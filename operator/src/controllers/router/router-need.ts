@@ -1,4 +1,4 @@
-import { ROUTER_NAME } from '@tutti/ensemble'
+import { ROUTER_NAME } from '@tutti/api'
 import {
   isAlreadyExists,
   isConflict,

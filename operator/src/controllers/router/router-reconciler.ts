@@ -1,4 +1,4 @@
-import { RouterSpec, type RouterStatus } from '@tutti/ensemble'
+import { RouterSpec, type RouterStatus } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import {
   type Event,

@@ -1,5 +1,5 @@
 // needs: apiserver
-import type { RouterSpec } from '@tutti/ensemble'
+import type { RouterSpec } from '@tutti/api'
 import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { buildRouterSet } from '../../resources/build-router-set.ts'

@@ -5,7 +5,7 @@ import {
   ROUTER_CONDITIONS,
   type RouterConditionType,
   type RouterStatus,
-} from '@tutti/ensemble'
+} from '@tutti/api'
 import { isAlive, isReady, type PodState } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'

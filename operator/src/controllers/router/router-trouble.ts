@@ -1,4 +1,4 @@
-import { ROUTER_NAME } from '@tutti/ensemble'
+import { ROUTER_NAME } from '@tutti/api'
 import type { KubeObject } from '@tutti/kube'
 import type { RouterObject } from '../../api/kinds.ts'
 import { findCondition } from '../../runtime/conditions.ts'

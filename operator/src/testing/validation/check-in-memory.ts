@@ -1,5 +1,5 @@
+import { modelManifest } from '@tutti/api/testing'
 import { silentLogger, systemClock } from '@tutti/chassis'
-import { modelManifest } from '@tutti/ensemble/testing'
 import {
   apiVersionOf,
   CONTROLLER_REVISION,

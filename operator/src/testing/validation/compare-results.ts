@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { parseManifest } from '@tutti/ensemble'
+import { parseManifest } from '@tutti/api'
 import type { Test } from 'tap'
 import { checkInMemory } from './check-in-memory.ts'
 import type { CheckResult } from './check-result.ts'

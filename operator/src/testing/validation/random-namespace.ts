@@ -1,4 +1,5 @@
-import { type Dice, dice, ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
+import { ensembleManifest, modelManifest } from '@tutti/api/testing'
+import { type Dice, dice } from '@tutti/ensemble/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import { FAULTS } from './faults.ts'
 import { REPOSITORY, type Target, type Tensor } from './repository.ts'

@@ -1,4 +1,4 @@
-import { applyModelOverrides, ModelSpec, modelNameOf, toModelOverrides } from '@tutti/ensemble'
+import { applyModelOverrides, ModelSpec, modelNameOf, toModelOverrides } from '@tutti/api'
 import { emptyModelConfig, parseModelConfig, selectVersions } from '@tutti/model-config'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import { type Owner, toOwnerReference } from '../../runtime/children.ts'

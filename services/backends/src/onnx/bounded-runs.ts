@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
-import { WIRE_BYTES, WireReader } from '@tutti/tensor'
+import { WIRE_BYTES, WireReader } from '@tutti/formats'
 import { GRAPH, MODEL, NODE } from './model-proto.ts'
 
 /** Whose runs take a few microseconds is small: a multiply-add of each weight of a larger file takes longer. */

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { WIRE_BYTES, WIRE_FIXED32, WIRE_FIXED64, WIRE_VARINT, WireReader } from '@tutti/tensor'
+import { WIRE_BYTES, WIRE_FIXED32, WIRE_FIXED64, WIRE_VARINT, WireReader } from '@tutti/formats'
 import { type ByteSource, memorySource, openFileSource } from './byte-source.ts'
 import {
   DIM,

@@ -1,4 +1,4 @@
-import { WIRE_BYTES, WIRE_VARINT } from '@tutti/tensor'
+import { WIRE_BYTES, WIRE_VARINT } from '@tutti/formats'
 
 const WIRE_BITS = 8
 

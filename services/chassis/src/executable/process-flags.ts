@@ -1,5 +1,5 @@
-import type { FlagTable, FlagValues } from '../flag-spec.ts'
-import { LOG_FORMATS, type LogSettings } from '../log-settings.ts'
+import type { FlagTable, FlagValues } from '../flags/flag-spec.ts'
+import { LOG_FORMATS, type LogSettings } from '../log/log-settings.ts'
 
 /** The flags of every executable that serves; names and defaults are tritonserver's where it has them. */
 export const PROCESS_FLAGS = {

@@ -1,8 +1,8 @@
 import { helpAddress, ServeError } from '@tutti/errors'
 import { z } from 'zod'
-import { printable } from '../printable.ts'
-import { renderJsonLine } from '../render-json.ts'
-import type { ResultFormat } from '../result-format.ts'
+import type { ResultFormat } from '../flags/result-format.ts'
+import { printable } from '../text/printable.ts'
+import { renderJsonLine } from '../text/render-json.ts'
 
 /** Where a command tells its errors. */
 export interface ErrorOutput {

@@ -1,14 +1,19 @@
 import { ServeError } from '@tutti/errors'
-import { renderHelp } from '../flag-help.ts'
-import type { FlagTable, FlagValues } from '../flag-spec.ts'
-import { flagRefusal, parseFlags, type RefusedFlags } from '../flags.ts'
-import { createHealth, type Health } from '../health.ts'
-import { leave } from '../leave.ts'
-import { processSignals, type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
-import { createLogger, type Logger } from '../log.ts'
-import type { LogSettings } from '../log-settings.ts'
-import { type ErrorStream, StatusLine } from '../status-line.ts'
-import type { Terminal } from '../terminal.ts'
+import { renderHelp } from '../flags/flag-help.ts'
+import type { FlagTable, FlagValues } from '../flags/flag-spec.ts'
+import { flagRefusal, parseFlags, type RefusedFlags } from '../flags/flags.ts'
+import { createLogger, type Logger } from '../log/log.ts'
+import type { LogSettings } from '../log/log-settings.ts'
+import { createHealth, type Health } from '../process/health.ts'
+import { leave } from '../process/leave.ts'
+import {
+  processSignals,
+  type Running,
+  runUntilSignal,
+  type SignalSource,
+} from '../process/lifecycle.ts'
+import { type ErrorStream, StatusLine } from '../terminal/status-line.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { type ProcessFlags, toLogSettings } from './process-flags.ts'
 import type { ErrorOutput } from './report-failure.ts'
 import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'

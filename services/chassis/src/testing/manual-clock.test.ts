@@ -1,5 +1,5 @@
 import t from 'tap'
-import { systemClock } from '../call-scope.ts'
+import { systemClock } from '../calls/call-scope.ts'
 import { createManualClock } from './manual-clock.ts'
 
 await t.test('timers fire in order of time, then of setting', async (t) => {

@@ -1,4 +1,4 @@
-import type { StopSignal } from '../lifecycle.ts'
+import type { StopSignal } from '../process/lifecycle.ts'
 
 export type ManualSignals = ReturnType<typeof createSignalSource>
 

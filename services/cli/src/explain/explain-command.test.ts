@@ -2,12 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  ensembleManifest,
-  interpretEnsemble,
-  modelManifest,
-  randomEnsemble,
-} from '@tutti/ensemble/testing'
+import { ensembleManifest, modelManifest } from '@tutti/api/testing'
+import { interpretEnsemble, randomEnsemble } from '@tutti/ensemble/testing'
 import t from 'tap'
 import { stringify } from 'yaml'
 import { runCommand } from '../testing/run-command.ts'

@@ -1,5 +1,6 @@
+import { modelNameOf } from '@tutti/api'
 import { type FlagTable, renderJson } from '@tutti/chassis'
-import { modelNameOf, planEnsemble } from '@tutti/ensemble'
+import { planEnsemble } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'

@@ -1,4 +1,5 @@
-import { type AcceptedEnsemble, type EnsemblePlan, planEnsemble } from '@tutti/ensemble'
+import { type AcceptedEnsemble } from '@tutti/api'
+import { type EnsemblePlan, planEnsemble } from '@tutti/ensemble'
 import type { ModelConfig } from '@tutti/model-config'
 
 /** A plan, and the configurations of the models that it runs. */

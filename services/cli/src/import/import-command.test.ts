@@ -1,11 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  applyModelOverrides,
-  modelNameOf,
-  toEnsembleConfig,
-  toModelOverrides,
-} from '@tutti/ensemble'
+import { applyModelOverrides, modelNameOf, toModelOverrides } from '@tutti/api'
+import { toEnsembleConfig } from '@tutti/ensemble'
 import {
   emptyModelConfig,
   type ModelConfig,

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Manifest } from '@tutti/api'
 import { type FlagTable, flagRefusal, renderJson } from '@tutti/chassis'
-import type { Manifest } from '@tutti/ensemble'
 import { ServeError, SITE } from '@tutti/errors'
 import { z } from 'zod'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'

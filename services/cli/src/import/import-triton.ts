@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { fromModelConfig, type Manifest, resourceNames } from '@tutti/ensemble'
+import { type Manifest, resourceNames } from '@tutti/api'
+import { fromModelConfig } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   chooseVersions,

@@ -1,11 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import {
-  formatShape,
-  inputRefusal,
-  pictureLayout,
-  type Shape,
-  type TensorValue,
-} from '@tutti/tensor'
+import { pictureLayout } from '@tutti/formats'
+import { formatShape, inputRefusal, type Shape, type TensorValue } from '@tutti/tensor'
 import { PNG } from 'pngjs'
 
 const PNG_MAGIC = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')

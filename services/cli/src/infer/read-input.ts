@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { ServeError } from '@tutti/errors'
+import { isNpy, parseNpy } from '@tutti/formats'
 import { parseTensorData, type TensorMetadata } from '@tutti/protocol'
 import {
   DATATYPES,
@@ -8,11 +9,9 @@ import {
   fitShape,
   formatShape,
   inputRefusal,
-  isNpy,
   type NamedTensor,
   nestedElements,
   oneElement,
-  parseNpy,
   type Shape,
   type TensorValue,
 } from '@tutti/tensor'

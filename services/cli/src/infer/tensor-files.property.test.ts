@@ -2,14 +2,8 @@
 import { execFile } from 'node:child_process'
 import { env } from 'node:process'
 import { ServeError } from '@tutti/errors'
-import {
-  DATATYPES,
-  type Datatype,
-  elementCount,
-  fitShape,
-  formatNpy,
-  parseNpy,
-} from '@tutti/tensor'
+import { formatNpy, parseNpy } from '@tutti/formats'
+import { DATATYPES, type Datatype, elementCount, fitShape } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { splitNamed } from './named-flags.ts'

@@ -2,15 +2,13 @@ import { writeFile } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
 import { flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { formatNpy, isNpyDatatype, mayBePicture } from '@tutti/formats'
 import type { InferResponseParts, TensorMetadata } from '@tutti/protocol'
 import {
   decodeBytesTensor,
   elementCount,
-  formatNpy,
   formatShape,
   inputRefusal,
-  isNpyDatatype,
-  mayBePicture,
   type NamedTensor,
 } from '@tutti/tensor'
 import { readNamed } from './named-flags.ts'

@@ -1,9 +1,4 @@
-import {
-  API_VERSION,
-  type EnsembleStatus,
-  type ModelStatus,
-  type RouterStatus,
-} from '@tutti/ensemble'
+import { API_VERSION, type EnsembleStatus, type ModelStatus, type RouterStatus } from '@tutti/api'
 import { defineResource, type KubeObject, type Stored } from '@tutti/kube'
 
 /*

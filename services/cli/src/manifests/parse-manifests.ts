@@ -4,7 +4,7 @@ import {
   type Manifest,
   parseManifest,
   type SchemaProblem,
-} from '@tutti/ensemble'
+} from '@tutti/api'
 import { z } from 'zod'
 import type { ManifestFile } from './read-files.ts'
 import { type Position, readYaml, type YamlDocument } from './yaml-documents.ts'

@@ -1,6 +1,6 @@
+import { modelNameOf, toConfigOverrides } from '@tutti/api'
 import { createEngines, NO_DEVICES } from '@tutti/backends'
 import { silentLogger } from '@tutti/chassis'
-import { modelNameOf, toConfigOverrides } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   isEnsembleConfig,

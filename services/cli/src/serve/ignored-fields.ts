@@ -3,7 +3,7 @@ import {
   type EnsembleManifest,
   type Manifest,
   type ModelManifest,
-} from '@tutti/ensemble'
+} from '@tutti/api'
 
 /** Fields of a Model that are about pods, and have no effect in one process. docs/serving-manifests.md lists them. */
 export const IGNORED_MODEL_FIELDS = [

@@ -1,4 +1,3 @@
-import { type Clock, type Logger, type StatusLine, TransferProgress } from '@tutti/chassis'
 import {
   type BeyondConfig,
   type EnsembleManifest,
@@ -9,7 +8,8 @@ import {
   toBeyondConfig,
   toConfigOverrides,
   toModelOverrides,
-} from '@tutti/ensemble'
+} from '@tutti/api'
+import { type Clock, type Logger, type StatusLine, TransferProgress } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { printModelConfig } from '@tutti/model-config'
 import { type ConfigOverrides, type ModelDirectory, OverrideDirectories } from '@tutti/repository'

@@ -1,4 +1,4 @@
-import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
+import { ensembleManifest, modelManifest } from '@tutti/api/testing'
 
 /** A manifest as somebody writes it. */
 export type Manifest = Record<string, unknown>

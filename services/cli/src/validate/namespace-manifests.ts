@@ -1,16 +1,18 @@
 import {
   applyModelOverrides,
-  checkEnsemble,
   compareClaims,
-  type EnsembleCheck,
   type EnsembleManifest,
-  type EnsembleWorld,
-  type KnownModel,
   type Manifest,
   type ModelManifest,
   modelNameOf,
   type NamedResource,
   toModelOverrides,
+} from '@tutti/api'
+import {
+  checkEnsemble,
+  type EnsembleCheck,
+  type EnsembleWorld,
+  type KnownModel,
 } from '@tutti/ensemble'
 import {
   emptyModelConfig,

@@ -7,8 +7,8 @@ import {
   parseManifest,
   type SchemaProblem,
   toProblemText,
-} from '@tutti/ensemble'
-import { modelManifest } from '@tutti/ensemble/testing'
+} from '@tutti/api'
+import { modelManifest } from '@tutti/api/testing'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'

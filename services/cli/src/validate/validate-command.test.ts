@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
+import { ensembleManifest, modelManifest } from '@tutti/api/testing'
 import t from 'tap'
 import { stringify } from 'yaml'
 import { runCommand } from '../testing/run-command.ts'

@@ -1,5 +1,5 @@
+import { findModelWarnings, modelNameOf, nameConflict } from '@tutti/api'
 import type { FlagTable, ProcessEnvironment } from '@tutti/chassis'
-import { findModelWarnings, modelNameOf, nameConflict } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { locateFault } from '../manifests/locate-fault.ts'

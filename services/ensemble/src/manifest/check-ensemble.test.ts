@@ -1,3 +1,5 @@
+import { EnsembleManifest, type EnsembleSpec } from '@tutti/api'
+import { ensembleManifest } from '@tutti/api/testing'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import {
@@ -18,12 +20,9 @@ import t from 'tap'
 import { planEnsemble } from '../plan-ensemble.ts'
 import { ensembleConfig, modelConfig, stepConfig } from '../testing/configs.ts'
 import { checkOver as check, detect, detector, type Spec } from '../testing/detector-world.ts'
-import { ensembleManifest } from '../testing/manifests.ts'
 import { checkEnsemble, type EnsembleProblem } from './check-ensemble.ts'
 import { ACCEPTED_REASONS } from './ensemble-fault.ts'
-import type { EnsembleSpec } from './ensemble-spec.ts'
 import { fromModelConfig } from './from-model-config.ts'
-import { EnsembleManifest } from './manifests.ts'
 
 await t.test('an Ensemble that fits is accepted, completed', async (t) => {
   const result = check({ steps: [{ ...detect, outputMap: { crops: 'unread' } }] })

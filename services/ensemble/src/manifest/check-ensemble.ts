@@ -1,6 +1,17 @@
+import {
+  type Claimant,
+  type EnsembleManifest,
+  type EnsembleRules,
+  type EnsembleSpec,
+  type EnsembleStepSpec,
+  hintOfResource,
+  modelNameOf,
+  type NamedResource,
+  nameConflict,
+  notServedText,
+} from '@tutti/api'
 import { assert, ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
-import type { EnsembleRules } from '../ensemble-rules.ts'
 import { findWay } from '../graph-walks.ts'
 import { completeEnsembleConfig, hedgeFault, planEnsemble } from '../plan-ensemble.ts'
 import { checkTensors } from './check-tensors.ts'
@@ -13,15 +24,6 @@ import {
 } from './ensemble-fault.ts'
 import { modelOfStep } from './ensemble-graph.ts'
 import { stepPath } from './ensemble-references.ts'
-import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
-import { type EnsembleManifest, modelNameOf } from './manifests.ts'
-import {
-  type Claimant,
-  hintOfResource,
-  type NamedResource,
-  nameConflict,
-  notServedText,
-} from './served-names.ts'
 import { type EnsembleConversion, toEnsembleConfig } from './to-ensemble-config.ts'
 
 /** What is known of a served name. */

@@ -1,7 +1,7 @@
+import type { EnsembleSpec, EnsembleStepSpec } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import { hintOf, type ReportFault, refused } from './ensemble-fault.ts'
 import { EnsembleReferences, stepPath, type TensorSource } from './ensemble-references.ts'
-import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
 
 /** The completed configuration of a served name; undefined while it is not known. */
 export type FindModel = (servedName: string) => ModelConfig | undefined

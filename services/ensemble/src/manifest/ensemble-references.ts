@@ -1,6 +1,6 @@
+import type { EnsembleSpec } from '@tutti/api'
 import { nearestName } from '@tutti/errors'
 import { hintOf, type ReportFault, refused } from './ensemble-fault.ts'
-import type { EnsembleSpec } from './ensemble-spec.ts'
 
 /** What a reference means: an input of the ensemble, or what a step makes. */
 export type TensorSource =

@@ -1,3 +1,15 @@
+import {
+  API_VERSION,
+  applyModelOverrides,
+  describeIssue,
+  EnsembleManifest,
+  formatOfBackend,
+  type Manifest,
+  ModelManifest,
+  resourceNames,
+  toModelOverrides,
+  toSchemaProblems,
+} from '@tutti/api'
 import { assert, ServeError } from '@tutti/errors'
 import {
   type ModelInput as ConfigInput,
@@ -9,10 +21,6 @@ import {
 } from '@tutti/model-config'
 import { fromConfigDatatype } from '@tutti/tensor'
 import { z } from 'zod'
-import { API_VERSION, EnsembleManifest, type Manifest, ModelManifest } from './manifests.ts'
-import { applyModelOverrides, formatOfBackend, toModelOverrides } from './model-overrides.ts'
-import { resourceNames } from './resource-names.ts'
-import { describeIssue, toSchemaProblems } from './schema-problems.ts'
 import { toEnsembleConfig } from './to-ensemble-config.ts'
 
 /** What a configuration does not say. */

@@ -1,8 +1,8 @@
+import { parsedEnsemble } from '@tutti/api/testing'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { planEnsemble } from '../plan-ensemble.ts'
 import { modelConfig } from '../testing/configs.ts'
-import { parsedEnsemble } from '../testing/manifests.ts'
 import { checkEnsemble } from './check-ensemble.ts'
 import { toEnsembleConfig } from './to-ensemble-config.ts'
 

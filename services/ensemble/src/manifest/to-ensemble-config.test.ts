@@ -1,6 +1,6 @@
+import { parsedEnsemble } from '@tutti/api/testing'
 import t from 'tap'
 import { modelConfig } from '../testing/configs.ts'
-import { parsedEnsemble } from '../testing/manifests.ts'
 import { toEnsembleConfig } from './to-ensemble-config.ts'
 
 type Spec = Readonly<Record<string, unknown>>

@@ -1,13 +1,16 @@
+import {
+  type EnsembleManifest,
+  type EnsembleRules,
+  type EnsembleSpec,
+  modelNameOf,
+  toMilliseconds,
+} from '@tutti/api'
 import { type EnsembleStep, type ModelConfig, parseJsonConfig } from '@tutti/model-config'
 import { DATATYPES } from '@tutti/tensor'
-import type { EnsembleRules } from '../ensemble-rules.ts'
 import { findStepCycle } from '../step-dependencies.ts'
 import { type ReportFault, raise, refused } from './ensemble-fault.ts'
 import { type EnsembleGraph, type FindModel, modelOfStep, resolveGraph } from './ensemble-graph.ts'
 import { keyOf, stepPath, type TensorSource } from './ensemble-references.ts'
-import type { EnsembleSpec } from './ensemble-spec.ts'
-import { toMilliseconds } from './fields.ts'
-import { type EnsembleManifest, modelNameOf } from './manifests.ts'
 import { nameTensors, type TensorNames } from './tensor-names.ts'
 
 /** An Ensemble in Triton's terms, with what is needed to say where something was written. */

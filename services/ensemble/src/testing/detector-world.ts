@@ -1,3 +1,4 @@
+import { parsedEnsemble } from '@tutti/api/testing'
 import type { ModelConfig } from '@tutti/model-config'
 import {
   checkEnsemble,
@@ -5,7 +6,6 @@ import {
   type EnsembleWorld,
 } from '../manifest/check-ensemble.ts'
 import { ensembleConfig, modelConfig, stepConfig } from './configs.ts'
-import { parsedEnsemble } from './manifests.ts'
 
 export type Spec = Readonly<Record<string, unknown>>
 

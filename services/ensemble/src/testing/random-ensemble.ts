@@ -1,6 +1,6 @@
+import type { EnsembleRules } from '@tutti/api'
 import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
-import type { EnsembleRules } from '../ensemble-rules.ts'
 import { planEnsemble } from '../plan-ensemble.ts'
 import { ensembleConfig, modelConfig, stepConfig } from './configs.ts'
 import type { Symbols } from './ensemble-driver.ts'

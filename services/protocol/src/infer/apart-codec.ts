@@ -1,4 +1,4 @@
-import { WireReader } from '@tutti/tensor'
+import { WireReader } from '@tutti/formats'
 import { MAX_FIELDS, MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import type { InferRequestMessage } from './infer-message.ts'
 import { MessageDecoder, RAW_INPUTS } from './server-codec.ts'

@@ -1,12 +1,5 @@
-import {
-  isDatatype,
-  malformed,
-  type NamedTensor,
-  type Parameter,
-  type Parameters,
-  WireReader,
-  WireWriter,
-} from '@tutti/tensor'
+import { malformed, WireReader, WireWriter } from '@tutti/formats'
+import { isDatatype, type NamedTensor, type Parameter, type Parameters } from '@tutti/tensor'
 import { MAX_MESSAGE_BYTES, tooLargeMessage } from '../message-bounds.ts'
 import { readContents } from './contents.ts'
 import {

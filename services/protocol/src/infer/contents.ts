@@ -1,14 +1,13 @@
 import { ServeError } from '@tutti/errors'
 import {
-  DATATYPES,
-  type Datatype,
   tooMany,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,
   WIRE_VARINT,
   WireReader,
-} from '@tutti/tensor'
+} from '@tutti/formats'
+import { DATATYPES, type Datatype } from '@tutti/tensor'
 import { countVarints, type PackedVarints, writeVarints } from './packed-varints.ts'
 
 /** The members of InferTensorContents, in the order in which Triton looks at them. `fallback` is what an error names. */

@@ -1,4 +1,5 @@
-import { type Parameter, WIRE_FIXED64, type WireReader } from '@tutti/tensor'
+import { WIRE_FIXED64, type WireReader } from '@tutti/formats'
+import { type Parameter } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, type ParameterBudget, tooMany } from '../message-bounds.ts'
 import { NO_PARAMETERS, type RequestedOutputMessage } from './infer-message.ts'
 

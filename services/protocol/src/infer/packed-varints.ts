@@ -1,4 +1,4 @@
-import { malformed } from '@tutti/tensor'
+import { malformed } from '@tutti/formats'
 
 /** Part of a message: varints, one after the other, from one byte up to another. */
 export interface PackedVarints {

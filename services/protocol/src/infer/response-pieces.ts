@@ -1,4 +1,4 @@
-import { WireWriter } from '@tutti/tensor'
+import { WireWriter } from '@tutti/formats'
 import { MAX_MESSAGE_BYTES, tooLargeMessage } from '../message-bounds.ts'
 import type { InferResponseParts } from './infer-message.ts'
 import { encodeHead, RAW_OUTPUTS, USUAL_HEAD_BYTES } from './server-codec.ts'

@@ -1,12 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import {
-  type NamedTensor,
-  type Parameter,
-  type Parameters,
-  sizeOfField,
-  WireReader,
-  WireWriter,
-} from '@tutti/tensor'
+import { sizeOfField, WireReader, WireWriter } from '@tutti/formats'
+import { type NamedTensor, type Parameter, type Parameters } from '@tutti/tensor'
 import {
   extentOutOfRange,
   MAX_FIELDS,

@@ -1,4 +1,4 @@
-import { WireWriter } from '@tutti/tensor'
+import { WireWriter } from '@tutti/formats'
 import type { StreamResponseParts } from './infer-message.ts'
 import { encodeHead, toFrame, USUAL_HEAD_BYTES } from './server-codec.ts'
 

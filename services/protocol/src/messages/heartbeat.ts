@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { parseBoundedJson } from '@tutti/tensor'
+import { parseBoundedJson } from '@tutti/formats'
 import {
   HEARTBEAT_LIMIT_BYTES,
   HEARTBEAT_REVISIONS,

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { NAME_BYTES, tooLong } from '@tutti/tensor'
+import { NAME_BYTES, tooLong } from '@tutti/formats'
 
 /** Triton answers a JSON value of the wrong type with INTERNAL, that is HTTP 500 (triton-semantics 9.15). */
 export function jsonTypeError(context: string, problem: string): ServeError {

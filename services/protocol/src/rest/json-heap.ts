@@ -1,4 +1,4 @@
-import { measureJson } from '@tutti/tensor'
+import { measureJson } from '@tutti/formats'
 
 /** Bytes that the parts of a document take while it is parsed and its tensors are made, at most (json-heap.test.ts). */
 const OF_COMMA = 32

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
-import { measureJson } from '@tutti/tensor'
+import { measureJson } from '@tutti/formats'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { nullsToNaN, replaceNames } from './json-names.ts'
 import { elementTexts, memberTexts } from './json-slice.ts'

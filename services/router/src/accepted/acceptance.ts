@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { ServedModel, ServedVersion } from '@tutti/api'
 import type { Logger } from '@tutti/chassis'
-import type { ServedModel, ServedVersion } from '@tutti/ensemble'
 import type { ModelConfig } from '@tutti/model-config'
 import { type CatalogModel, lostVersion } from '../catalog.ts'
 import { configDiffers } from '../log-events.ts'

@@ -1,12 +1,6 @@
+import { type AcceptedEnsemble, type AcceptedModel, parseAcceptedJson } from '@tutti/api'
 import type { Logger } from '@tutti/chassis'
-import {
-  type AcceptedEnsemble,
-  type AcceptedModel,
-  type ComposingModel,
-  parseAcceptedJson,
-  planEnsemble,
-  validateEnsembleConfig,
-} from '@tutti/ensemble'
+import { type ComposingModel, planEnsemble, validateEnsembleConfig } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { normaliseModelConfig } from '@tutti/model-config'
 import { nameTaken, revisionRefused } from '../log-events.ts'

@@ -1,4 +1,4 @@
-import type { AcceptedEnsemble, AcceptedModel } from '@tutti/ensemble'
+import type { AcceptedEnsemble, AcceptedModel } from '@tutti/api'
 import type { EnsembleSource } from '../ensemble-source.ts'
 
 /** One accepted generation of a Model. */

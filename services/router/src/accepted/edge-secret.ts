@@ -1,5 +1,5 @@
+import { type EdgeRoutes, parseEdgeRoutes } from '@tutti/api'
 import type { Logger } from '@tutti/chassis'
-import { type EdgeRoutes, parseEdgeRoutes } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Secret } from '@tutti/kube'
 import { edgeRoutesChanged, edgeRoutesUnreadable } from '../log-events.ts'

@@ -1,4 +1,4 @@
-import type { ServedByRouter } from '@tutti/ensemble'
+import type { ServedByRouter } from '@tutti/api'
 import { type Catalog, type CatalogEnsemble, type CatalogModel, lookupVersion } from '../catalog.ts'
 import { signatureKey } from '../signature-key.ts'
 import { acceptedConfig, isSame } from './acceptance.ts'

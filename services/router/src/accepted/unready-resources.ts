@@ -1,12 +1,12 @@
-import type { Clock, Logger } from '@tutti/chassis'
-import type { ClusterSource, UnreadyResource } from '@tutti/console'
 import {
   API_VERSION,
   type EnsembleStatus,
   type ModelStatus,
   refusalOf,
   resourceState,
-} from '@tutti/ensemble'
+} from '@tutti/api'
+import type { Clock, Logger } from '@tutti/chassis'
+import type { ClusterSource, UnreadyResource } from '@tutti/console'
 import { SITE } from '@tutti/errors'
 import {
   type Client,

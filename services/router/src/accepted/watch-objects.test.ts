@@ -1,8 +1,8 @@
 // needs: apiserver
 import { createHash } from 'node:crypto'
 import { request } from 'node:http'
+import { parseServedByRouter, toDescriptionJson } from '@tutti/api'
 import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
-import { parseServedByRouter, toDescriptionJson } from '@tutti/ensemble'
 import {
   type HttpFaultProxy,
   installCrd,

@@ -1,5 +1,5 @@
+import { ACCEPTED_LABEL } from '@tutti/api'
 import type { Clock, Logger } from '@tutti/chassis'
-import { ACCEPTED_LABEL } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   type ClusterAccess,

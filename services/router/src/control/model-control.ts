@@ -1,5 +1,5 @@
+import type { EnsembleRules } from '@tutti/api'
 import type { Logger } from '@tutti/chassis'
-import type { EnsembleRules } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { ModelRepository, RepositoryChanges } from '@tutti/repository'
 import {

@@ -1,4 +1,4 @@
-import type { EnsembleRules } from '@tutti/ensemble'
+import type { EnsembleRules } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import type { ModelKind, ModelRepository } from '@tutti/repository'

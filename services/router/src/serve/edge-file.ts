@@ -1,5 +1,5 @@
+import { type EdgeRoutes, parseEdgeRoutes } from '@tutti/api'
 import { type Clock, followFiles, type Logger, readFiles } from '@tutti/chassis'
-import { type EdgeRoutes, parseEdgeRoutes } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { edgeRoutesChanged, edgeRoutesUnreadable } from '../log-events.ts'
 

@@ -1,5 +1,5 @@
+import { parseWire } from '@tutti/api'
 import type { Logger } from '@tutti/chassis'
-import { parseWire } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { MemberQuestions } from '@tutti/transport'
 import { z } from 'zod'

@@ -1,5 +1,5 @@
+import type { EdgeRoutes } from '@tutti/api'
 import type { FlagValues } from '@tutti/chassis'
-import type { EdgeRoutes } from '@tutti/ensemble'
 import { openServers, type Servers, type ServersOptions } from '@tutti/server'
 import { type ACCESS_FLAGS, AccessFile, openTraces } from '@tutti/serving'
 import { readTraceFlags, type TRACE_FLAGS } from '@tutti/telemetry'

@@ -1,7 +1,7 @@
 // needs: apiserver
 import { request } from 'node:http'
+import { parseEdgeRoutes } from '@tutti/api'
 import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
-import { parseEdgeRoutes } from '@tutti/ensemble'
 import { createClient, createTransport } from '@tutti/kube'
 import { startApiServer, withoutKube } from '@tutti/kube/testing'
 import { openServers, SERVER_FLAGS } from '@tutti/server'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { toDescriptionJson, toStatisticsJson } from '@tutti/api'
 import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
-import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { InferenceClient } from '@tutti/protocol'
 import { StatisticsRecorder } from '@tutti/telemetry'

@@ -1,5 +1,5 @@
+import { parseDescriptionJson, parseStatisticsJson, type StepDescription } from '@tutti/api'
 import { backoffMs, type Clock, type Logger } from '@tutti/chassis'
-import { parseDescriptionJson, parseStatisticsJson, type StepDescription } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { MemberQuestions } from '@tutti/transport'
 import { describeFailed, stepAnnounced, stepRemoved } from '../log-events.ts'

@@ -1,4 +1,4 @@
-import { type AcceptedEnsemble, type AcceptedModel, toAcceptedJson } from '@tutti/ensemble'
+import { type AcceptedEnsemble, type AcceptedModel, toAcceptedJson } from '@tutti/api'
 import type { RevisionObject } from '../accepted/accepted-revisions.ts'
 import { toConfig } from './test-router.ts'
 

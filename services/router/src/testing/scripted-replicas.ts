@@ -1,4 +1,4 @@
-import type { ServedModel, StepDescription } from '@tutti/ensemble'
+import type { ServedModel, StepDescription } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { StepDirectory } from '@tutti/transport'

@@ -1,4 +1,4 @@
-import type { ServedModel } from '@tutti/ensemble'
+import type { ServedModel } from '@tutti/api'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'

@@ -1,7 +1,7 @@
 import { cp, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseDescriptionJson } from '@tutti/api'
 import { parseFlags } from '@tutti/chassis'
-import { parseDescriptionJson } from '@tutti/ensemble'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { startTestStep } from '../testing/start-test-step.ts'

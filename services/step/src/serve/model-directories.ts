@@ -1,10 +1,5 @@
+import { type BeyondConfig, ModelOverrides, toBeyondConfig, toConfigOverrides } from '@tutti/api'
 import { flagRefusal, readPairs } from '@tutti/chassis'
-import {
-  type BeyondConfig,
-  ModelOverrides,
-  toBeyondConfig,
-  toConfigOverrides,
-} from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { checkModelName, type ModelDirectory } from '@tutti/repository'
 import type { OtherModels } from './model-flags.ts'

@@ -1,3 +1,4 @@
+import { Accelerator } from '@tutti/api'
 import {
   createDevices,
   createEngines,
@@ -16,7 +17,6 @@ import {
   systemClock,
   TransferProgress,
 } from '@tutti/chassis'
-import { Accelerator } from '@tutti/ensemble'
 import {
   isRemote,
   ModelRepository,

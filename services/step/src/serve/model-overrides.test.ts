@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseDescriptionJson } from '@tutti/ensemble'
+import { parseDescriptionJson } from '@tutti/api'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { ScriptedEngine } from '../testing/index.ts'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { parseDescriptionJson, parseStatisticsJson } from '@tutti/ensemble'
+import { parseDescriptionJson, parseStatisticsJson } from '@tutti/api'
 import t, { type Test } from 'tap'
 import { ScriptedEngine, ScriptedStepEndpoint } from '../testing/index.ts'
 import { startTestStep } from '../testing/start-test-step.ts'

@@ -1,5 +1,5 @@
 import { ok } from 'node:assert/strict'
-import { parseDescriptionJson, parseStepLoad } from '@tutti/ensemble'
+import { parseDescriptionJson, parseStepLoad } from '@tutti/api'
 import { scanRepositories } from '@tutti/repository'
 import t from 'tap'
 import { openStep, type Step } from '../step.ts'

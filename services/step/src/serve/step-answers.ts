@@ -1,4 +1,4 @@
-import { type StepLoad, toDescriptionJson } from '@tutti/ensemble'
+import { type StepLoad, toDescriptionJson } from '@tutti/api'
 import type { JsonAnswers } from '@tutti/server'
 import type { Step } from '../step.ts'
 

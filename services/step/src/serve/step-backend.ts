@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import type { ServedModel } from '@tutti/api'
 import type { Tracing } from '@tutti/chassis'
-import type { ServedModel } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   isDecoupled,

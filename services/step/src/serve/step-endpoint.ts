@@ -1,4 +1,4 @@
-import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
+import { toDescriptionJson, toStatisticsJson } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import type { Question, StepEndpointOptions } from '@tutti/transport'

@@ -1,5 +1,5 @@
+import type { PinnedVersion } from '@tutti/api'
 import { type Clock, sleep } from '@tutti/chassis'
-import type { PinnedVersion } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import type { StepEndpoint } from '@tutti/transport'
 

@@ -1,4 +1,4 @@
-import { DEFAULT_DEVICE } from '@tutti/ensemble'
+import { DEFAULT_DEVICE } from '@tutti/api'
 import { defineResource, type KubeObject, type Resource, type Stored } from '@tutti/kube'
 import { absent } from '../../doctor/finding.ts'
 import type { Reader } from '../cluster.ts'

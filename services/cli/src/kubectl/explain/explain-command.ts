@@ -1,5 +1,5 @@
+import { ACCEPTED_LABEL } from '@tutti/api'
 import { type FlagTable, printable, renderJson } from '@tutti/chassis'
-import { ACCEPTED_LABEL } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { CONTROLLER_REVISION, type Stored } from '@tutti/kube'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-import { type AcceptedEnsemble, conditionOf, parseAcceptedJson } from '@tutti/ensemble'
+import { type AcceptedEnsemble, conditionOf, parseAcceptedJson } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../resources.ts'

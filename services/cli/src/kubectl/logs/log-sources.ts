@@ -1,4 +1,4 @@
-import { FETCH, VERIFY } from '@tutti/ensemble'
+import { FETCH, VERIFY } from '@tutti/api'
 import type { ContainerStatus, Pod, Stored } from '@tutti/kube'
 import { isOfRouter, modelServedBy } from '../status/read-state.ts'
 import type { Target } from '../targets.ts'

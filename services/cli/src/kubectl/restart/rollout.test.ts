@@ -1,4 +1,4 @@
-import { COMPONENT, MODEL_LABEL } from '@tutti/ensemble'
+import { COMPONENT, MODEL_LABEL } from '@tutti/api'
 import { type Deployment, noAnswer, type Pod, type Stored } from '@tutti/kube'
 import t from 'tap'
 import { startListServer } from '../../testing/list-server.ts'

@@ -1,10 +1,5 @@
-import {
-  modelOfStep,
-  notServedText,
-  type ResourceState,
-  resourceState,
-  WAITING_REASONS,
-} from '@tutti/ensemble'
+import { notServedText, type ResourceState, resourceState, WAITING_REASONS } from '@tutti/api'
+import { modelOfStep } from '@tutti/ensemble'
 import type { Pod, Stored } from '@tutti/kube'
 import {
   type EnsembleObject,

@@ -1,4 +1,4 @@
-import { FETCH_REASONS } from '@tutti/ensemble'
+import { FETCH_REASONS } from '@tutti/api'
 import { type Event, failureOfPod, type Pod, type PodStatus, type Stored } from '@tutti/kube'
 import { isPodReady } from './read-state.ts'
 import type { Cause, StatusNode } from './tree.ts'

@@ -1,4 +1,4 @@
-import { COMPONENT, MODEL_LABEL } from '@tutti/ensemble'
+import { COMPONENT, MODEL_LABEL } from '@tutti/api'
 import { EVENT, type Event, POD, type Pod, type Stored } from '@tutti/kube'
 import type { Listed, Reader } from '../cluster.ts'
 import {

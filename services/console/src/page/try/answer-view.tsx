@@ -1,4 +1,5 @@
-import { formatNpy, type NamedTensor } from '@tutti/tensor'
+import { formatNpy } from '@tutti/formats'
+import { type NamedTensor } from '@tutti/tensor'
 import { useMemo } from 'preact/hooks'
 import { shapeOf } from '../parts.tsx'
 import type { Answer } from './infer-body.ts'

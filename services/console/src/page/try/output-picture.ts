@@ -1,4 +1,5 @@
-import { type PictureLayout, pictureLayout, type TensorValue } from '@tutti/tensor'
+import { type PictureLayout, pictureLayout } from '@tutti/formats'
+import { type TensorValue } from '@tutti/tensor'
 import type { Rgba } from './pixel-values.ts'
 import { numbersOf } from './tensor-elements.ts'
 

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, elementCount, formatNpy, isDatatype, shapeMatches } from '@tutti/tensor'
+import { formatNpy } from '@tutti/formats'
+import { DATATYPES, elementCount, isDatatype, shapeMatches } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { Tensor } from '../../api/model-detail.ts'

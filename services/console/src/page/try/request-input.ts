@@ -1,3 +1,4 @@
+import { isNpy, parseNpy, pictureLayout } from '@tutti/formats'
 import {
   DATATYPES,
   type Datatype,
@@ -5,11 +6,8 @@ import {
   fitShape,
   inputRefusal,
   isDatatype,
-  isNpy,
   nestedElements,
   oneElement,
-  parseNpy,
-  pictureLayout,
   type Shape,
 } from '@tutti/tensor'
 import type { Tensor } from '../../api/model-detail.ts'

@@ -1,0 +1,193 @@
+import { z } from 'zod'
+import { cel, celPattern, listAtomic, listMap, listSet, text } from '../schema/cel.ts'
+import {
+  Datatype,
+  fineDurationOrAuto,
+  SecretRef,
+  TensorShape,
+  tensorName,
+  whole,
+} from '../schema/fields.ts'
+
+/*
+ * What a Model says about the model itself: where it is, and what of its config.pbtxt it overrides.
+ */
+
+const INT32_MAX = 2_147_483_647
+
+export const ModelFormat = z
+  .strictObject({
+    name: z
+      .enum(['onnx', 'pytorch', 'python'])
+      .describe('onnx, pytorch (TorchScript) or python (a model.py for the Python backend).'),
+  })
+  .describe('Format of the model.')
+
+const TAG_OR_DIGEST =
+  '(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})'
+/** Without a colon, by which the tag is found, and nothing that Kubernetes would expand; not the image's root, nor a way to it. */
+const IMAGE_PATH = '/[!#%-\\-0-9;-?A-~][!#%-9;-?A-~]*'
+const IMAGE_REPOSITORY =
+  '([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*'
+const STORAGE_URI = new RegExp(
+  `^(${[
+    'pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[!-~]*)?',
+    'https?://[A-Za-z0-9._:@%[\\]-]+/[!-~]+',
+    's3://[a-z0-9][-a-z0-9.]+(/[!-~]*)?',
+    'hostPath:///[!-~]+',
+    `image://${IMAGE_REPOSITORY}${TAG_OR_DIGEST}${IMAGE_PATH}`,
+  ].join('|')})$`,
+)
+/** What looks like the port of a registry, and would be the tag. */
+const IS_PORT = /^image:\/\/([^/:@]+[.][^/:@]+|localhost):[0-9]+\/[^:@]*$/
+const HAS_USER = /^https?:\/\/[^/]*@/
+const CLIMBS = /(^|\/)\.\.(\/|$)/
+const WANTED_URI =
+  'pvc://CLAIM/PATH, http(s)://HOST/PATH (a tar archive), s3://BUCKET/PREFIX, image://REPOSITORY:TAG/PATH or hostPath:///PATH'
+const WANTED_TAG = 'a tag or a digest behind the repository: image://HOST:PORT/REPOSITORY:TAG/PATH'
+
+const celGot = (want: string) => `"got '" + self + "', want ${want}"`
+
+export const StorageUri = cel(
+  text({ min: 1, max: 1024 }),
+  {
+    rule: `self.matches(${celPattern(STORAGE_URI)})`,
+    message: `want ${WANTED_URI}`,
+    messageExpression: celGot(WANTED_URI),
+  },
+  // Not said with the address: a password in it would be in every log of the API server's answers.
+  {
+    rule: `!self.matches(${celPattern(HAS_USER)})`,
+    message: 'got a user in the address, want username and password in the Secret of secretRef',
+  },
+  {
+    rule: `!self.matches(${celPattern(CLIMBS)})`,
+    message: "want a path without '..'",
+    messageExpression: celGot("a path without '..'"),
+  },
+  {
+    rule: `!self.matches(${celPattern(IS_PORT)})`,
+    message: `want ${WANTED_TAG}`,
+    messageExpression: celGot(WANTED_TAG),
+  },
+).describe(`The model's directory, which holds config.pbtxt and 1/: ${WANTED_URI}.`)
+
+export const ModelStorage = z
+  .strictObject({
+    secretRef: SecretRef.optional().describe(
+      'Credentials for http(s):// (username and password, or token) and s3:// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL).',
+    ),
+    digest: text({
+      max: 71,
+      pattern: /^sha256:[0-9a-f]{64}$/,
+      want: 'sha256: and 64 digits of 0-9 and a-f',
+    })
+      .optional()
+      .describe('Digest that the fetched files must have: sha256:HEX.'),
+  })
+  .describe('How `storageUri` is read.')
+export type ModelStorage = z.infer<typeof ModelStorage>
+
+export const VersionPolicy = cel(
+  z.strictObject({
+    latest: z
+      .strictObject({ numVersions: whole(1, 1000, 'Number of versions.') })
+      .optional()
+      .describe('The newest versions.'),
+    all: z.strictObject({}).optional().describe('Every version.'),
+    specific: z
+      .strictObject({
+        versions: listSet(z.int().min(0).max(Number.MAX_SAFE_INTEGER), {
+          min: 1,
+          max: 64,
+        }).describe('Version numbers.'),
+      })
+      .optional()
+      .describe('Certain versions.'),
+  }),
+  {
+    rule: '(has(self.latest) ? 1 : 0) + (has(self.all) ? 1 : 0) + (has(self.specific) ? 1 : 0) == 1',
+    message: 'want one of latest, all and specific',
+  },
+).describe('Which versions are served.')
+
+export const ModelInstances = z
+  .strictObject({
+    count: whole(1, 1024, 'Executions at the same time in one pod; with GPUs, on each of them.'),
+    kind: z
+      .enum(['KIND_AUTO', 'KIND_CPU', 'KIND_GPU', 'KIND_MODEL'])
+      .optional()
+      .describe('Where they run. Default: as the repository says, else KIND_AUTO.'),
+    sharedInterpreter: z
+      .boolean()
+      .optional()
+      .describe(
+        'Python models: those on one device are threads of one process, which imports the model once. Default false: a process for each.',
+      ),
+  })
+  .describe('The instance group, in place of those of the repository.')
+
+const tensor = (side: string) => ({
+  name: tensorName(`Name of the ${side}.`),
+  datatype: Datatype,
+  shape: TensorShape,
+})
+
+export const ModelInput = z.strictObject({
+  ...tensor('input'),
+  optional: z.boolean().optional().describe('A request may leave it out. Default false.'),
+})
+export type ModelInput = z.infer<typeof ModelInput>
+
+export const ModelOutput = z.strictObject(tensor('output'))
+export type ModelOutput = z.infer<typeof ModelOutput>
+
+export const ModelBatching = z
+  .strictObject({
+    preferredBatchSizes: listAtomic(z.int().min(1).max(INT32_MAX), { max: 32 })
+      .optional()
+      .describe('Batch sizes for which requests wait up to maxQueueDelay.'),
+    maxQueueDelay: fineDurationOrAuto(
+      'How long a request may wait for others, e.g. 100us; auto: as long as it pays, by the measured arrivals and execution times.',
+    ).optional(),
+    maxQueueLength: whole(
+      1,
+      INT32_MAX,
+      'Requests that may wait; further ones are refused.',
+    ).optional(),
+  })
+  .describe('Dynamic batching. Absent fields keep the values of config.pbtxt.')
+
+const WarmupInput = cel(
+  z.strictObject({
+    ...tensor('input'),
+    data: z.enum(['Zero', 'Random', 'File']).describe('Where the values come from.'),
+    file: text({ min: 1, max: 253, pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/ })
+      .optional()
+      .describe("Name of the file in the model's directory warmup/, with the data File only."),
+  }),
+  {
+    rule: "has(self.file) == (self.data == 'File')",
+    message: 'want `file` with the data File, and only there',
+    field: 'file',
+  },
+)
+
+export const ModelWarmup = listMap(
+  z.strictObject({
+    name: text({ min: 1, max: 128, pattern: /^[A-Za-z0-9_][A-Za-z0-9_. -]*$/ }).describe(
+      'Name of the sample.',
+    ),
+    batchSize: whole(0, INT32_MAX, 'Size of the batch. Default 0: no batch dimension.').optional(),
+    count: whole(1, 1000, 'Number of executions. Default 1.').optional(),
+    inputs: listMap(WarmupInput, 'name', { min: 1, max: 64 }).describe('Inputs of the sample.'),
+  }),
+  'name',
+  { max: 16 },
+).describe('Requests that a version executes before it is ready.')
+export type ModelWarmup = z.infer<typeof ModelWarmup>
+
+/** Bounds of `inputs` and `outputs`. */
+export const TENSORS = { min: 1, max: 128 } as const
+
+export const MaxBatchSize = z.int().min(0).max(INT32_MAX)

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { cel, listMap, told } from '../schema/cel.ts'
+import { duration, servedName } from '../schema/fields.ts'
+import {
+  Accelerator,
+  DEFAULT_DEVICE,
+  DisruptionBudget,
+  ModelResources,
+  ModelRollout,
+  PodTemplate,
+} from './model-pods.ts'
+import { ModelScaling } from './model-scaling.ts'
+import {
+  MaxBatchSize,
+  ModelBatching,
+  ModelFormat,
+  ModelInput,
+  ModelInstances,
+  ModelOutput,
+  ModelStorage,
+  ModelWarmup,
+  StorageUri,
+  TENSORS,
+  VersionPolicy,
+} from './model-serving.ts'
+
+const ModelSpecFields = z.strictObject({
+  modelName: servedName(
+    'What clients call the model. Default: metadata.name. It cannot be changed, and is unique among the Models and Ensembles of the namespace.',
+  ).optional(),
+  modelFormat: ModelFormat,
+  storageUri: StorageUri,
+  storage: ModelStorage.optional(),
+  maxBatchSize: MaxBatchSize.optional().describe(
+    'Largest batch; 0 means that the model has no batch dimension. Default: as the repository says.',
+  ),
+  versionPolicy: VersionPolicy.optional(),
+  instances: ModelInstances.optional(),
+  inputs: listMap(ModelInput, 'name', TENSORS)
+    .optional()
+    .describe(
+      "The model's inputs, all of them. Default: as the repository says, else as the model itself does.",
+    ),
+  outputs: listMap(ModelOutput, 'name', TENSORS)
+    .optional()
+    .describe(
+      "The model's outputs, all of them. Default: as the repository says, else as the model itself does.",
+    ),
+  batching: ModelBatching.optional(),
+  warmup: ModelWarmup.optional(),
+  resources: ModelResources.optional().describe(
+    'Resources of the container that serves, as in a pod, by names of the form [PREFIX/]NAME. Devices stand in `accelerator` alone.',
+  ),
+  accelerator: Accelerator.optional(),
+  scaling: ModelScaling.optional(),
+  rollout: ModelRollout.optional(),
+  disruptionBudget: DisruptionBudget.optional(),
+  podTemplate: PodTemplate.optional(),
+  timeouts: z
+    .strictObject({
+      load: duration('Time for a pod to load the model. Default 10m.').optional(),
+      drain: duration('Time for requests in flight when a pod ends. Default 30s.').optional(),
+    })
+    .optional()
+    .describe('Time limits of the pods.'),
+  paused: z
+    .boolean()
+    .optional()
+    .describe('The operator leaves the pods as they are while this is true. Default false.'),
+})
+
+/** A process that is not told of its devices leaves them idle, and a second number of them would be ignored. */
+const WithoutDevices = told<typeof ModelSpecFields>(ModelSpecFields, {
+  text: () => 'got devices of the pod here, want them in `accelerator` alone',
+  field: 'resources',
+  holds: ({ resources: { limits = {}, requests = {} } = {}, accelerator }) => {
+    const device = accelerator?.resourceName ?? DEFAULT_DEVICE
+    return !Object.hasOwn(limits, device) && !Object.hasOwn(requests, device)
+  },
+})
+
+const waitsForOthers =
+  '(has(self.batching.maxQueueDelay) || has(self.batching.preferredBatchSizes))'
+
+/** What users write about a model; the schema of the CRD is made from it. */
+export const ModelSpec = cel(
+  WithoutDevices,
+  {
+    rule: "!has(self.instances) || !has(self.instances.sharedInterpreter) || !self.instances.sharedInterpreter || self.modelFormat.name == 'python'",
+    message: 'got true for another format than python, want it for Python models alone',
+    field: 'instances.sharedInterpreter',
+  },
+  {
+    rule: `!has(self.maxBatchSize) || self.maxBatchSize != 0 || !has(self.batching) || !${waitsForOthers}`,
+    message:
+      'got maxBatchSize 0, which lets every request execute alone: want it above 0, or neither maxQueueDelay nor preferredBatchSizes',
+    field: 'batching',
+  },
+  {
+    rule: "!has(self.storage) || !has(self.storage.secretRef) || self.storageUri.startsWith('http') || self.storageUri.startsWith('s3:')",
+    message:
+      'pvc://, hostPath:// and image:// are read without credentials, want no secretRef; an image may need podTemplate.spec.imagePullSecrets',
+    field: 'storage.secretRef',
+  },
+).describe('The model, and the pods that serve it.')
+export type ModelSpec = z.infer<typeof ModelSpec>

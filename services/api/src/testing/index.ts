@@ -1,0 +1,1 @@
+export { ensembleManifest, modelManifest, parsedEnsemble } from './manifests.ts'

@@ -1,0 +1,102 @@
+import { isEnsembleConfig, type Json, type ModelConfig, toJsonConfig } from '@tutti/model-config'
+import { z } from 'zod'
+import { EnsembleRules } from './ensemble-rules.ts'
+import { ConfigJson, parseWire, readConfig } from './wire-field.ts'
+
+/*
+ * The data of a ControllerRevision that the operator writes for each accepted Model and Ensemble, and that routers read. Members
+ * that only newer operators know are dropped, so that versions of one installation can be mixed while it is upgraded.
+ */
+
+/** The resource that was accepted, as it was then. */
+const ResourceJson = z.object({ name: z.string(), uid: z.string(), generation: z.int().min(0) })
+
+/** An accepted Model: the revisions that routers may use of it. */
+export const AcceptedModel = z.object({
+  kind: z.literal('Model'),
+  /** As clients call it. */
+  modelName: z.string().min(1),
+  resource: ResourceJson,
+  /**
+   * Configuration of the latest version, completed and normalised, as a replica that serves the revisions describes it. In JSON,
+   * protobuf JSON.
+   */
+  config: ConfigJson,
+  versions: z.array(
+    z.object({
+      version: z.int().min(0),
+      revision: z.string(),
+      /** Configuration of this version, if it is not the model's. */
+      config: ConfigJson.exactOptional(),
+    }),
+  ),
+})
+export type AcceptedModel = z.infer<typeof AcceptedModel>
+
+/** A record of zod would drop `__proto__`, which is a served name like any other. */
+const ConfigsByName = z.codec(
+  z.custom<Readonly<Record<string, Json>>>(
+    (json) => typeof json === 'object' && json !== null && !Array.isArray(json),
+    'want an object',
+  ),
+  z.custom<Readonly<Record<string, ModelConfig>>>(),
+  {
+    decode: (json, { issues }) =>
+      mapValues(json, (config, name) => readConfig(config, issues, [name])),
+    encode: (configs) => mapValues(configs, toJsonConfig),
+  },
+)
+
+function mapValues<T, U>(record: Readonly<Record<string, T>>, map: (value: T, key: string) => U) {
+  const entries = Object.entries(record).map(([key, value]): [string, U] => [key, map(value, key)])
+  return Object.fromEntries(entries)
+}
+
+/** An accepted Ensemble. The rules fit the config. */
+export const AcceptedEnsemble = z
+  .object({
+    kind: z.literal('Ensemble'),
+    /** As clients call it. */
+    modelName: z.string().min(1),
+    resource: ResourceJson,
+    /** With `ensemble_scheduling`. In JSON, protobuf JSON. */
+    config: ConfigJson,
+    rules: EnsembleRules,
+    /** By served name, the configs of the models it was checked against. In JSON, protobuf JSON. */
+    models: ConfigsByName,
+  })
+  .check(({ value: { config, rules }, issues }) => {
+    const issue = (field: 'config' | 'rules', message: string) =>
+      issues.push({ code: 'custom', input: rules, path: [field], message })
+    const { stepNames, dependsOn, hedges } = rules
+    if (!isEnsembleConfig(config)) issue('config', 'it has no ensemble_scheduling')
+    const count = config.ensemble_scheduling?.step.length ?? 0
+    if (stepNames.length !== count || new Set(stepNames).size !== count) {
+      issue('rules', `stepNames: got ${stepNames.join(', ')}, want ${count} different names`)
+    }
+    if (dependsOn.length !== count || dependsOn.flat().some((step) => step >= count)) {
+      issue('rules', `dependsOn: want ${count} lists of steps from 0 to ${count - 1}`)
+    }
+    if (hedges?.some(({ step }) => step >= count) === true) {
+      issue('rules', `hedges: want steps from 0 to ${count - 1}`)
+    }
+  })
+export type AcceptedEnsemble = z.infer<typeof AcceptedEnsemble>
+
+const Accepted = z.discriminatedUnion('kind', [AcceptedModel, AcceptedEnsemble])
+
+/** The data of a ControllerRevision. Copies. */
+export function toAcceptedJson(accepted: AcceptedModel | AcceptedEnsemble): Json {
+  return z.encode(Accepted, accepted)
+}
+
+/**
+ * @param json - the data of a ControllerRevision.
+ * @throws ServeError MALFORMED_MESSAGE that names the field, one of a configuration too.
+ */
+export function parseAcceptedJson(json: unknown): AcceptedModel | AcceptedEnsemble {
+  const { kind } = parseWire('accepted revision', Kind, json)
+  return parseWire(`accepted ${kind}`, Accepted, json)
+}
+
+const Kind = z.object({ kind: z.enum(['Model', 'Ensemble']) })

@@ -1,0 +1,82 @@
+import { readFile } from 'node:fs/promises'
+import { ServeError } from '@tutti/errors'
+import type { Clock } from '../calls/call-context.ts'
+
+/** Text files that are read again when they change. */
+export interface FollowedFiles {
+  readonly paths: readonly string[]
+  /** What is wrong with a file that cannot be read. */
+  readonly refuse: (path: string, cause: Error) => ServeError
+}
+
+export interface FollowFilesOptions extends FollowedFiles {
+  /** The texts that were taken at the start, in the order of the paths. */
+  readonly texts: readonly string[]
+  /** Takes the texts of all files after one of them has changed. @throws ServeError to refuse them */
+  readonly take: (texts: readonly string[]) => void
+  /** Those taken last stay. Called once for each message, not for each look. */
+  readonly failed: (error: ServeError) => void
+  readonly clock: Clock
+}
+
+function areSame(texts: readonly string[], others: readonly string[]): boolean {
+  return texts.every((text, i) => text === others[i])
+}
+
+/** A mounted Secret is replaced as a whole; looking at it costs less than what would have to be watched for that. */
+const LOOK_MS = 1000
+
+/** Texts of files, in the order of the paths. @throws ServeError for one that cannot be read. */
+export async function readFiles({ paths, refuse }: FollowedFiles): Promise<readonly string[]> {
+  return await Promise.all(
+    paths.map(async (path) => {
+      try {
+        return await readFile(path, 'utf8')
+      } catch (cause) {
+        throw refuse(path, ServeError.from(cause))
+      }
+    }),
+  )
+}
+
+/**
+ * Looks every second whether files have changed, and takes what two looks in a row have seen: what one look sees may be a file that
+ * is half written. Texts that were refused are tried again at each look, so files that change one after the other are taken when they
+ * fit together.
+ *
+ * @returns ends it.
+ */
+export function followFiles(o: FollowFilesOptions): () => void {
+  const { take, failed, clock } = o
+  let { texts: taken } = o
+  let seen = taken
+  let complaint = ''
+  let isEnded = false
+  const look = async (): Promise<void> => {
+    try {
+      const texts = await readFiles(o)
+      if (isEnded) return
+      const isSame = areSame(texts, seen)
+      seen = texts
+      if (!isSame) return
+      if (!areSame(texts, taken)) take(texts)
+      taken = texts
+      complaint = ''
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      if (!isEnded && error.message !== complaint) failed(error)
+      complaint = error.message
+    }
+  }
+  const lookLater = (): (() => void) =>
+    clock.setTimer(LOOK_MS, () => {
+      void look().finally(() => {
+        if (!isEnded) stopTimer = lookLater()
+      })
+    })
+  let stopTimer = lookLater()
+  return () => {
+    isEnded = true
+    stopTimer()
+  }
+}

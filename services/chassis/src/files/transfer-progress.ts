@@ -1,0 +1,175 @@
+import type { Clock } from '../calls/call-context.ts'
+import { repeat } from '../calls/repeat.ts'
+import type { Logger } from '../log/log.ts'
+import { TRANSFER_EVENTS as EVENTS } from '../log/log-events.ts'
+import type { StatusLine } from '../terminal/status-line.ts'
+
+/** How far a transfer is, in bytes. */
+export interface TransferState {
+  readonly bytes: number
+  /** Absent if the sender does not say it. */
+  readonly totalBytes?: number | undefined
+}
+
+/** Hears how far one transfer is. */
+export interface Transfer {
+  /** An attempt begins. @param state - with the bytes that are there from earlier ones. */
+  begin(state: TransferState): void
+  /** Further bytes have come. */
+  add(bytes: number): void
+  /** It is over. @param isWhole - what was to be transferred is there. */
+  end(isWhole: boolean): void
+}
+
+/** @param what - is transferred, such as an address. */
+export type OpenTransfer = (what: string) => Transfer
+
+export interface TransferProgressOptions {
+  /** Absent: lines of the log tell it. */
+  readonly statusLine?: Pick<StatusLine, 'show' | 'hide'> | undefined
+  readonly log: Pick<Logger, 'info'>
+  readonly clock: Pick<Clock, 'now' | 'setTimer'>
+}
+
+const DRAW_MS = 200
+const TELL_MS = 5000
+const BAR_LENGTH = 20
+/** Of many transfers at a time, as a repository has, these are named. */
+const NAMED = 4
+
+/** A transfer that is under way. */
+interface Current {
+  readonly what: string
+  readonly startedAt: number
+  received: number
+  /** Absent until bytes come. */
+  state?: TransferState
+}
+
+/** Shows how far the transfers of a process are, all in one: a bar on a terminal, else a line of the log every 5 s. Each has a line at its end. */
+export class TransferProgress {
+  readonly #o: TransferProgressOptions
+  readonly #current = new Set<Current>()
+  /** Of transfers that ended while others went on. */
+  #endedBytes = 0
+  /** Of all, for the rate: it never goes back, as their states do when an attempt fails. */
+  #received = 0
+  #marks: { readonly at: number; readonly received: number }[] = []
+  #stop: (() => void) | undefined
+
+  constructor(o: TransferProgressOptions) {
+    this.#o = o
+  }
+
+  /** A transfer begins. */
+  open(what: string): Transfer {
+    const transfer: Current = { what, startedAt: this.#o.clock.now(), received: 0 }
+    const start = (): void => {
+      this.#current.add(transfer)
+      this.#stop ??= this.#start()
+    }
+    return {
+      begin: (state) => {
+        transfer.state = state
+        start()
+      },
+      add: (bytes) => {
+        const { bytes: before, totalBytes } = transfer.state ?? { bytes: 0 }
+        transfer.state = { bytes: before + bytes, totalBytes }
+        transfer.received += bytes
+        this.#received += bytes
+      },
+      end: (isWhole) => this.#end(transfer, isWhole),
+    }
+  }
+
+  #start(): () => void {
+    const { statusLine, clock } = this.#o
+    this.#endedBytes = 0
+    this.#marks = [{ at: clock.now(), received: this.#received }]
+    const stop = repeat(clock, statusLine === undefined ? TELL_MS : DRAW_MS, () => this.#show())
+    return () => {
+      stop()
+      statusLine?.hide(this)
+    }
+  }
+
+  #end(transfer: Current, isWhole: boolean): void {
+    if (!this.#current.delete(transfer)) return
+    const { what, received, startedAt } = transfer
+    this.#endedBytes += transfer.state?.bytes ?? 0
+    if (this.#current.size === 0) {
+      this.#stop?.()
+      this.#stop = undefined
+    }
+    if (!isWhole) return
+    const durationMs = Math.round(this.#o.clock.now() - startedAt)
+    const rate =
+      durationMs === 0 ? {} : { bytesPerSecond: Math.round((received / durationMs) * 1000) }
+    this.#o.log.info(EVENTS.ended, { uri: what, bytes: received, durationMs, ...rate })
+  }
+
+  #show(): void {
+    const { statusLine, log } = this.#o
+    const { bytes, totalBytes } = this.#sum()
+    const bytesPerSecond = this.#rate()
+    const names = [...this.#current].map(({ what }) => what)
+    if (statusLine !== undefined) {
+      const [first = '', ...others] = names.map(lastPart)
+      const what = others.length === 0 ? first : `${first} and ${others.length} more`
+      return statusLine.show(this, renderBar({ bytes, totalBytes }, bytesPerSecond, what))
+    }
+    log.info(EVENTS.underWay, {
+      uris: names.slice(0, NAMED),
+      ...(names.length > NAMED && { more: names.length - NAMED }),
+      bytes,
+      ...(totalBytes !== undefined && { totalBytes }),
+      bytesPerSecond: Math.round(bytesPerSecond),
+    })
+  }
+
+  #sum(): TransferState {
+    let bytes = this.#endedBytes
+    let totalBytes: number | undefined = this.#endedBytes
+    for (const { state = { bytes: 0 } } of this.#current) {
+      bytes += state.bytes
+      if (state.totalBytes === undefined) totalBytes = undefined
+      else if (totalBytes !== undefined) totalBytes += state.totalBytes
+    }
+    return { bytes, totalBytes }
+  }
+
+  /** @returns bytes each second, of the last five seconds. */
+  #rate(): number {
+    const now = this.#o.clock.now()
+    this.#marks.push({ at: now, received: this.#received })
+    // Timers are late: the first one is to be as old as that.
+    while (now - (this.#marks[1]?.at ?? now) >= TELL_MS) this.#marks.shift()
+    const [first = { at: now, received: 0 }] = this.#marks
+    return now === first.at ? 0 : ((this.#received - first.received) / (now - first.at)) * 1000
+  }
+}
+
+/** Of an address: a line of a terminal has no place for all of it. */
+function lastPart(what: string): string {
+  return /[^/]+(?=\/*$)/.exec(what)?.[0] ?? what
+}
+
+/** @param rate - bytes each second. */
+function renderBar({ bytes, totalBytes }: TransferState, rate: number, what: string): string {
+  const speed = `${formatBytes(rate)}/s`
+  if (!totalBytes) return `${formatBytes(bytes)}, ${speed}  ${what}`
+  const share = Math.min(1, bytes / totalBytes)
+  const bar = '#'.repeat(Math.floor(share * BAR_LENGTH)).padEnd(BAR_LENGTH, '-')
+  const percent = `${Math.floor(share * 100)}`.padStart(3)
+  return `[${bar}] ${percent} %  ${formatBytes(bytes)} of ${formatBytes(totalBytes)}, ${speed}  ${what}`
+}
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
+
+/** With three digits, in powers of 1000. */
+function formatBytes(bytes: number): string {
+  const power = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3))
+  const value = bytes / 1000 ** power
+  return `${power === 0 ? Math.round(value) : value.toPrecision(value < 1000 ? 3 : 4)} ${UNITS[power]}`
+}

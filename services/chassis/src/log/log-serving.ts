@@ -1,0 +1,34 @@
+import type { Clock } from '../calls/call-context.ts'
+import type { LogFields, Logger } from './log.ts'
+import { SERVING_EVENTS as EVENTS } from './log-events.ts'
+
+/** What is logged about a server that listens. */
+export interface ServingOptions {
+  readonly log: Logger
+  readonly clock: Pick<Clock, 'setTimer'>
+  /** The ports, and whatever names the process. */
+  readonly fields: LogFields
+  /** What holds the process back from being ready right now; none if it is ready. */
+  readonly causes: () => readonly string[]
+}
+
+/** Nothing waits for the line but people and scripts. */
+const LOOK_EVERY_MS = 100
+
+/**
+ * Writes that the server is ready: at once, or when nothing holds it back any more. Before that it says that it listens
+ * only, and why.
+ *
+ * @returns ends the wait.
+ */
+export function logServing({ log, clock, fields, causes }: ServingOptions): () => void {
+  let stop: (() => void) | undefined
+  const look = (): boolean => {
+    const isReady = causes().length === 0
+    if (isReady) log.info(EVENTS.ready, fields)
+    else stop = clock.setTimer(LOOK_EVERY_MS, look)
+    return isReady
+  }
+  if (!look()) log.warn(EVENTS.notReady, { ...fields, causes: [...causes()] })
+  return () => stop?.()
+}

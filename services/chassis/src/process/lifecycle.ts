@@ -1,0 +1,184 @@
+import { ServeError } from '@tutti/errors'
+import type { Clock } from '../calls/call-context.ts'
+import { systemClock } from '../calls/call-scope.ts'
+import { raceSignal, signalError } from '../calls/signal-error.ts'
+import type { Logger } from '../log/log.ts'
+import { LIFECYCLE_EVENTS as EVENTS } from '../log/log-events.ts'
+import { type Health, STARTING } from './health.ts'
+
+export type StopSignal = 'SIGTERM' | 'SIGINT'
+
+/** What `start` leaves behind: how to end it, in this order. Each is called at most once. */
+export interface Running {
+  /** New work is refused from now on; what is in flight goes on. */
+  stopAccepting(): Promise<void> | void
+  /** Resolves when nothing is in flight. @param o.signal - aborts when the grace period is over. */
+  drain(o: { readonly signal: AbortSignal }): Promise<void>
+  /** Frees everything; what is still in flight fails now. */
+  close(): Promise<void>
+  /** After `close`: threads go on with what cannot be interrupted and is not waited for. Absent: never. */
+  isBusy?(): boolean
+}
+
+/** Where signals come from: `processSignals(process)`, or a list that a test drives. */
+export interface SignalSource {
+  /** @returns takes the listener back. */
+  listen(onSignal: (signal: StopSignal) => void): () => void
+}
+
+export interface LifecycleOptions {
+  /** Opens everything. @param o.signal - aborts when a stop signal comes before the start is done. */
+  readonly start: (o: { readonly signal: AbortSignal }) => Promise<Running>
+  readonly health: Health
+  readonly logger: Logger
+  readonly signals: SignalSource
+  /** Ends the process: see `leave`. Called once. @param isBusy - threads are still running. */
+  readonly exit: (code: number, isBusy: boolean) => void
+  /** From the first signal to the end of the drain. */
+  readonly graceMs: number
+  /** For closing after that; a close that hangs does not hold the process. Default 10,000. */
+  readonly closeMs?: number
+  readonly clock?: Clock
+}
+
+/**
+ * Runs an executable: start, ready, and on SIGTERM or SIGINT not ready, stop accepting, drain within the grace period,
+ * close, exit. A second signal exits at once with 128 + its number, but not one that follows the first within 250 ms.
+ *
+ * Exit code 0 if all of it went well, 1 if start, drain or close failed or took longer than allowed.
+ *
+ * @returns resolves with the code after `exit` was called with it.
+ */
+export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
+  const stop = new AbortController()
+  const exited = Promise.withResolvers<number>()
+  let isExiting = false
+  const exit = ({ code, isBusy }: Ending): void => {
+    if (isExiting) return
+    isExiting = true
+    unlisten()
+    o.logger.info(EVENTS.exited, { code })
+    o.exit(code, isBusy)
+    exited.resolve(code)
+  }
+  const clock = o.clock ?? systemClock
+  let stoppedAt = 0
+  const unlisten = o.signals.listen((signal) => {
+    if (!stop.signal.aborted) {
+      stoppedAt = clock.now()
+      o.health.hold('stopping', 'the server is stopping')
+      o.logger.info(EVENTS.stopping, { signal, graceMs: o.graceMs })
+      stop.abort(new ServeError('SERVER_STOPPING', `the server got ${signal}`))
+      return
+    }
+    if (clock.now() - stoppedAt < SAME_STOP_MS) return
+    o.logger.warn(EVENTS.secondSignal, { signal })
+    exit({ code: 128 + SIGNAL_NUMBERS[signal], isBusy: true })
+  })
+  runStages(o, stop.signal).then(exit, (error: unknown) => {
+    o.logger.error(EVENTS.failed, { error: ServeError.from(error) })
+    exit({ code: 1, isBusy: true })
+  })
+  return exited.promise
+}
+
+/** One stop comes twice where npm hands on what a terminal or systemd sent to all; two of them so soon are never meant. */
+const SAME_STOP_MS = 250
+
+const SIGNAL_NUMBERS: Readonly<Record<StopSignal, number>> = { SIGINT: 2, SIGTERM: 15 }
+
+/** Listens for SIGTERM and SIGINT on a process. */
+export function processSignals(source: {
+  on(event: StopSignal, listener: () => void): unknown
+  off(event: StopSignal, listener: () => void): unknown
+}): SignalSource {
+  return {
+    listen: (onSignal) => {
+      const onTerm = (): void => onSignal('SIGTERM')
+      const onInt = (): void => onSignal('SIGINT')
+      source.on('SIGTERM', onTerm)
+      source.on('SIGINT', onInt)
+      return () => {
+        source.off('SIGTERM', onTerm)
+        source.off('SIGINT', onInt)
+      }
+    },
+  }
+}
+
+/** How the process ends. */
+interface Ending {
+  readonly code: number
+  readonly isBusy: boolean
+}
+
+async function runStages(o: LifecycleOptions, stop: AbortSignal): Promise<Ending> {
+  const { health, logger } = o
+  const clock = o.clock ?? systemClock
+  logger.info(EVENTS.starting)
+  const grace = new AbortController()
+  const started = o.start({ signal: stop })
+  const stopped = new Promise<void>((resolve) => {
+    stop.addEventListener('abort', () => resolve(), { once: true })
+    if (stop.aborted) resolve()
+  })
+  const graceTimer = stopped.then(() =>
+    clock.setTimer(o.graceMs, () =>
+      grace.abort(new ServeError('SERVER_STOPPING', `grace period of ${o.graceMs} ms is over`)),
+    ),
+  )
+  let running: Running
+  try {
+    running = await raceSignal(started, grace.signal)
+  } catch (error) {
+    if (stop.aborted) logger.info(EVENTS.startGivenUp)
+    else logger.error(EVENTS.startFailed, { error: ServeError.from(error) })
+    return { code: stop.aborted ? 0 : 1, isBusy: true }
+  }
+  health.release(STARTING)
+  // Ready it may not be yet: what else holds it back is not the lifecycle's to know.
+  if (!stop.aborted) logger.info(EVENTS.started)
+  await stopped
+  const isDrained = await drain(running, grace.signal, logger)
+  ;(await graceTimer)()
+  health.die('the server is closing')
+  const isClosed = await close(running, o.closeMs ?? 10_000, clock, logger)
+  const isBusy = !isClosed || running.isBusy?.() === true
+  return { code: isDrained && isClosed ? 0 : 1, isBusy }
+}
+
+async function drain(running: Running, grace: AbortSignal, logger: Logger): Promise<boolean> {
+  try {
+    await raceSignal(Promise.resolve(running.stopAccepting()), grace)
+    logger.info(EVENTS.draining)
+    await raceSignal(running.drain({ signal: grace }), grace)
+    logger.info(EVENTS.drained)
+    return true
+  } catch (error) {
+    const cause = grace.aborted ? signalError(grace) : ServeError.from(error)
+    logger.warn(EVENTS.drainFailed, { error: cause })
+    return false
+  }
+}
+
+async function close(
+  running: Running,
+  closeMs: number,
+  clock: Clock,
+  logger: Logger,
+): Promise<boolean> {
+  const limit = new AbortController()
+  const stopTimer = clock.setTimer(closeMs, () =>
+    limit.abort(new ServeError('SERVER_STOPPING', `close took longer than ${closeMs} ms`)),
+  )
+  try {
+    await raceSignal(running.close(), limit.signal)
+    logger.info(EVENTS.closed)
+    return true
+  } catch (error) {
+    logger.error(EVENTS.closeFailed, { error: ServeError.from(error) })
+    return false
+  } finally {
+    stopTimer()
+  }
+}

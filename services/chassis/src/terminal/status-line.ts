@@ -1,0 +1,58 @@
+import { printable } from '../text/printable.ts'
+
+/** Standard error of a process. */
+export interface ErrorStream {
+  readonly isTTY?: boolean
+  /** Characters in a line. */
+  readonly columns?: number
+  write(text: string): unknown
+}
+
+const CLEAR = '\r\u001b[K'
+/** A character may be two columns wide: what does not fit is cut instead of wrapped, so that one line is to be cleared. */
+const CUT = '\u001b[?7l'
+const WRAP = '\u001b[?7h'
+/** Of a terminal that does not say it. */
+const COLUMNS = 80
+
+/** The last line of a terminal, which shows what is under way now. Other lines go where it stood, and it is drawn again below them. */
+export class StatusLine {
+  readonly #terminal: ErrorStream
+  /** What is shown, by its owner. */
+  readonly #texts = new Map<object, string>()
+  #isDrawn = false
+
+  constructor(terminal: ErrorStream) {
+    this.#terminal = terminal
+  }
+
+  /** @returns undefined where standard error is no terminal, or one that obeys nothing. */
+  static of(
+    stderr: ErrorStream,
+    env: Readonly<Record<string, string | undefined>>,
+  ): StatusLine | undefined {
+    const isDumb = env['TERM'] === undefined || env['TERM'] === 'dumb'
+    return stderr.isTTY === true && !isDumb ? new StatusLine(stderr) : undefined
+  }
+
+  /** Draws the line anew. @param owner - whose earlier text this one replaces. */
+  show(owner: object, text: string): void {
+    this.#texts.set(owner, printable(text))
+    const line = [...this.#texts.values()].join(' | ')
+    const columns = this.#terminal.columns || COLUMNS
+    this.#isDrawn = true
+    this.#terminal.write(`${CLEAR}${CUT}${line.slice(0, columns - 1)}${WRAP}`)
+  }
+
+  /** The owner has nothing to show any more. */
+  hide(owner: object): void {
+    if (this.#texts.delete(owner)) this.clear()
+  }
+
+  /** Takes the line away until something is shown again: before another line is written to the terminal. */
+  clear(): void {
+    if (!this.#isDrawn) return
+    this.#isDrawn = false
+    this.#terminal.write(CLEAR)
+  }
+}

@@ -1,0 +1,56 @@
+import type { ServeError } from '@tutti/errors'
+import type { TraceParent } from '../calls/call-context.ts'
+
+export type SpanKind = 'internal' | 'server' | 'client'
+
+export type SpanAttributes = Readonly<Record<string, string | number | boolean>>
+
+export interface SpanOptions {
+  /** The span's parent, of this process or of another; absent for the root of a trace. */
+  readonly parent?: TraceParent | undefined
+  readonly kind: SpanKind
+  readonly attributes?: SpanAttributes
+}
+
+/** A span that was started. After `end()` it takes nothing more. */
+export interface Span {
+  /** What goes to whom this span calls. Without tracing the parent's, undefined if there was none. */
+  readonly traceParent: TraceParent | undefined
+  /** 32 hexadecimal digits, if the trace is sampled and this span goes to a collector: what an exemplar may name. */
+  readonly sampledTraceId: string | undefined
+  /** Adds a child that is over already. Times are milliseconds since this span began. */
+  addPart(name: string, fromMs: number, toMs: number): void
+  /** Marks the span as failed, with code, reason, message and where it happened. */
+  recordError(error: ServeError): void
+  end(): void
+}
+
+/** Makes spans and sends them away in the background. Never throws for what a collector does. */
+export interface Tracing {
+  /** False if spans lead nowhere, so that no attributes need be gathered for them. */
+  readonly isEnabled: boolean
+  startSpan(name: string, o: SpanOptions): Span
+  /** Sends what waits. Resolves also if the collector cannot be reached. */
+  shutdown(): Promise<void>
+}
+
+/** Keeps no spans but passes an incoming trace context on. */
+export const passiveTracing: Tracing = {
+  isEnabled: false,
+  startSpan: (_name, o) => (o.parent === undefined ? ROOTLESS : passiveSpan(o.parent)),
+  shutdown: () => Promise.resolve(),
+}
+
+function passiveSpan(traceParent: TraceParent | undefined): Span {
+  return {
+    traceParent,
+    sampledTraceId: undefined,
+    addPart: nothing,
+    recordError: nothing,
+    end: nothing,
+  }
+}
+
+function nothing(): void {}
+
+const ROOTLESS = passiveSpan(undefined)
