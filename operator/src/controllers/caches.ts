@@ -27,7 +27,7 @@ import { isOfRouter, ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
 import type { ChildRecord } from '../runtime/child-record.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
-import { stepKeysOf } from './ensemble/read-ensemble.ts'
+import { withoutValues } from './credentials-digest.ts'
 import {
   keepAutoscaler,
   keepChild,
@@ -37,7 +37,7 @@ import {
   keepPod,
   keepRoute,
 } from './kept-objects.ts'
-import { withoutValues } from './model/credentials-digest.ts'
+import { stepKeysOf } from './read-ensemble.ts'
 import { findRival, type Served, servedNameKey } from './served-names.ts'
 
 /** Indexes of the caches. */

@@ -14,8 +14,8 @@ export {
 export { OverrideDirectories } from './override-directory.ts'
 export { pollRepository } from './poll-repository.ts'
 export { RepositoryMirror } from './remote/repository-mirror.ts'
-export { isRemote, parseRepositoryUri } from './remote/repository-uri.ts'
 export type { RepositoryModel } from './repository-model.ts'
+export { isRemote, parseRepositoryUri } from './repository-uri.ts'
 export { type RepositoryChanges, RepositoryWatch } from './repository-watch.ts'
 export { type ModelDirectory, type ScanOptions, scanRepositories } from './scan.ts'
 export {

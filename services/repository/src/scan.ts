@@ -3,8 +3,8 @@ import { dirname, join, resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { readConfigText } from './bounded-read.ts'
 import { type ConfigOverrides, overrideConfig } from './config-override.ts'
-import { isRemote } from './remote/repository-uri.ts'
 import type { RepositoryModel } from './repository-model.ts'
+import { isRemote } from './repository-uri.ts'
 
 /** A model's own directory, which holds config.pbtxt and versions. */
 export interface ModelDirectory {

@@ -1,6 +1,5 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
-import type { OutputDifference } from './execution/declared-outputs.ts'
 
 /** The lines that a running scheduler writes. */
 export type SchedulerEvents = ReturnType<StepEvents['forVersion']>
@@ -109,8 +108,11 @@ export class StepEvents {
       /** The engine sent something after its last. @param request - the client's id. */
       responseOutOfTurn: (request: string) => log.warn('engine response out of turn', { request }),
       /** Once for each output. */
-      outputDiffers: (difference: OutputDifference) =>
-        log.warn('model output differs from the configuration', { ...difference }),
+      outputDiffers: (o: {
+        readonly output: string
+        readonly got: string
+        readonly want: string
+      }) => log.warn('model output differs from the configuration', { ...o }),
       resultDropped: () => log.debug('result dropped, its caller has left', {}),
     }
   }

@@ -4,8 +4,8 @@ import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
 import { acceptedOf, byRevision, isOrphanOf } from '../accepted-revisions.ts'
 import { type Caches, INDEX } from '../caches.ts'
+import { stepModelsOf } from '../read-ensemble.ts'
 import { findRival, servedNameOf } from '../served-names.ts'
-import { stepModelsOf } from './read-ensemble.ts'
 
 type ViewedCaches = Pick<Caches, 'models' | 'ensembles' | 'revisions'>
 

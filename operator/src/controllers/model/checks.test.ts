@@ -5,10 +5,10 @@ import { completeModelConfig, emptyModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { MODEL_CONFIG } from '../../testing/model-world.ts'
 import { storedObject } from '../../testing/stored-object.ts'
+import { credentialsDigest, withoutValues } from '../credentials-digest.ts'
 import { findRival, type Served } from '../served-names.ts'
 import { toSignature } from '../to-signature.ts'
 import { checkModel, type ModelCheckInput } from './check-model.ts'
-import { credentialsDigest, withoutValues } from './credentials-digest.ts'
 import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 
 const SPEC = { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/yolo' }

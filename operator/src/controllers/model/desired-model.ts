@@ -5,7 +5,7 @@ import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-dep
 import { type ModelParts, toModelParts } from '../../resources/model-parts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
-import { credentialsDigest } from './credentials-digest.ts'
+import { credentialsDigest } from '../credentials-digest.ts'
 
 /** What the spec of a Model asks for. */
 export interface DesiredModel {

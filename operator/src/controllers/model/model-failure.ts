@@ -8,8 +8,8 @@ import {
   statusOf,
 } from '../../pods/pod-state.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
+import { isObserved, numbersOf } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
-import { isObserved, numbersOf } from './deployment-state.ts'
 import { withLoadHint } from './load-hint.ts'
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
 

@@ -6,11 +6,11 @@ import type { Scaling } from '../../resources/model-scaling.ts'
 import type { ChildOutcome } from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { ConditionState } from '../condition-state.ts'
+import { templateOf } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import type { ReplicasWriter } from '../replicas-guard.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
 import type { Refusal } from './check-model.ts'
-import { templateOf } from './deployment-state.ts'
 import type { ModelPod, VersionRevision } from './model-pods.ts'
 
 /** All that is known of a Model when its status is written. */

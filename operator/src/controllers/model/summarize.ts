@@ -5,8 +5,8 @@ import { urlsOf } from '../../resources/ensemble-routes.ts'
 import { stepSelectorText } from '../../resources/step-labels.ts'
 import { cutText, toConditions, toTime } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
+import { isObserved, toPodsReady } from '../deployment-state.ts'
 import { toSignature } from '../to-signature.ts'
-import { isObserved, toPodsReady } from './deployment-state.ts'
 import {
   type ConditionStates,
   checkAccepted,

@@ -1,8 +1,7 @@
-import type { IntOrString } from '@tutti/kube'
-import { toFailureText } from '@tutti/kube'
+import { type IntOrString, toFailureText } from '@tutti/kube'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
+import { isObserved, numbersOf, templateOf } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
-import { isObserved, numbersOf, templateOf } from './deployment-state.ts'
 import { checkChildren, findPassing } from './model-conditions.ts'
 import { count, type ModelWorld } from './model-world.ts'
 

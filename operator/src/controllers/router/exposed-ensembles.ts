@@ -11,7 +11,7 @@ import {
 import type { EnsembleObject } from '../../api/kinds.ts'
 import type { Exposed, ExposedEnsemble } from '../../resources/router-edge.ts'
 import { digestOf } from '../../runtime/canonical.ts'
-import { readEnsemble } from '../ensemble/read-ensemble.ts'
+import { readEnsemble } from '../read-ensemble.ts'
 import { servedNameOf } from '../served-names.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
 

@@ -10,8 +10,8 @@ import { isAlive, isReady, type PodState } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue } from '../condition-state.ts'
+import { isObserved, toPodsReady } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
-import { isObserved, toPodsReady } from '../model/deployment-state.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
 /** What the status of a Router follows from. */

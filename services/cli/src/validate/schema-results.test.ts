@@ -2,12 +2,7 @@
 import { glob, readdir, readFile } from 'node:fs/promises'
 import { Agent, request } from 'node:https'
 import { availableParallelism } from 'node:os'
-import {
-  findRouterProblems,
-  parseManifest,
-  type SchemaProblem,
-  toProblemText,
-} from '@tutti/api'
+import { findRouterProblems, parseManifest, type SchemaProblem, toProblemText } from '@tutti/api'
 import { modelManifest } from '@tutti/api/testing'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
 import * as fc from 'fast-check'

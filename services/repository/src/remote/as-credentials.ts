@@ -1,4 +1,5 @@
 import { Secret } from '@tutti/chassis'
+import type { RepositoryUri } from '../repository-uri.ts'
 import type { AzureAccount } from './as-api.ts'
 import {
   type Environment,
@@ -7,7 +8,6 @@ import {
   settingRefusal,
   textsOf,
 } from './credential-file.ts'
-import type { RepositoryUri } from './repository-uri.ts'
 
 /**
  * The account of a repository in Azure, as Triton finds it: the entry of the file that TRITON_CLOUD_CREDENTIAL_PATH names, else the

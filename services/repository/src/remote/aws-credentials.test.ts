@@ -3,12 +3,12 @@ import { text } from 'node:stream/consumers'
 import { systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import { FETCH_BOUNDS } from '../fetch/fetch-options.ts'
+import { parseRepositoryUri } from '../repository-uri.ts'
 import { scanRepositories } from '../scan.ts'
 import { type Answer, startArtifactServer } from '../testing/artifact-server.ts'
 import { answerText } from '../testing/cloud-buckets.ts'
 import { readAwsCredentials } from './aws-credentials.ts'
 import { AwsRoles } from './aws-roles.ts'
-import { parseRepositoryUri } from './repository-uri.ts'
 
 await t.test('addresses are read in the forms of Triton', async (t) => {
   const cases: readonly (readonly [string, string, string, string | undefined])[] = [

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { Secret } from '@tutti/chassis'
 import type { FetchCredentials } from '../fetch/credentials.ts'
+import type { RepositoryUri } from '../repository-uri.ts'
 import {
   type Environment,
   readCredentialEntry,
@@ -10,7 +11,6 @@ import {
   type Texts,
   textsOf,
 } from './credential-file.ts'
-import type { RepositoryUri } from './repository-uri.ts'
 
 /**
  * The credentials of a repository in S3, as Triton finds them: the file that TRITON_CLOUD_CREDENTIAL_PATH names, the variables AWS_*,

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import { FETCH_BOUNDS } from '../fetch/fetch-options.ts'
+import { parseRepositoryUri } from '../repository-uri.ts'
 import { type Answer, answerStatus, startArtifactServer } from '../testing/artifact-server.ts'
 import { readAzureAccount } from './as-credentials.ts'
 import { readCredentialEntry, textsOf } from './credential-file.ts'
 import { GoogleCredentials } from './gs-credentials.ts'
-import { parseRepositoryUri } from './repository-uri.ts'
 
 type Env = Readonly<Record<string, string>>
 

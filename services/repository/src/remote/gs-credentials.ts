@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type HttpAnswer, HttpClient, toStatusFailure } from '../fetch/http-get.ts'
+import type { RepositoryUri } from '../repository-uri.ts'
 import {
   type Environment,
   parseJson,
@@ -15,7 +16,6 @@ import {
 } from './credential-file.ts'
 import { parseMembers } from './json-members.ts'
 import { Kept, type Lasting } from './kept.ts'
-import type { RepositoryUri } from './repository-uri.ts'
 
 type Http = ConstructorParameters<typeof HttpClient>[0]
 type Token = Lasting<string | undefined>

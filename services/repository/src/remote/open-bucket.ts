@@ -2,6 +2,7 @@ import type { Clock } from '@tutti/chassis'
 import type { BucketApi } from '../fetch/bucket.ts'
 import type { FetchContext } from '../fetch/fetch-options.ts'
 import { s3Api } from '../fetch/s3-api.ts'
+import type { RepositoryUri } from '../repository-uri.ts'
 import { asApi } from './as-api.ts'
 import { readAzureAccount } from './as-credentials.ts'
 import { readAwsCredentials } from './aws-credentials.ts'
@@ -9,7 +10,6 @@ import { AwsRoles } from './aws-roles.ts'
 import { type Environment, readEndpoint } from './credential-file.ts'
 import { gsApi } from './gs-api.ts'
 import { GoogleCredentials } from './gs-credentials.ts'
-import type { RepositoryUri } from './repository-uri.ts'
 
 /** Gives the interface to a bucket with the credentials that are there now. @throws ServeError SETTING_INVALID */
 export type OpenBucket = (

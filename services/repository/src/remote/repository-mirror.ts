@@ -16,8 +16,8 @@ import { fetchBucket } from '../fetch/fetch-bucket.ts'
 import { FETCH_BOUNDS, type FetchContext } from '../fetch/fetch-options.ts'
 import { pathProblem } from '../fetch/tree-plan.ts'
 import { WorkFolder } from '../fetch/work-folder.ts'
+import type { RepositoryUri } from '../repository-uri.ts'
 import { bucketOpener, type OpenBucket } from './open-bucket.ts'
-import type { RepositoryUri } from './repository-uri.ts'
 
 export interface MirrorOptions {
   /** Of the process: it has the credentials, which are read anew each time, so that new ones take effect. */

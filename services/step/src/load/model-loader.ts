@@ -1,14 +1,14 @@
 import { ServeError } from '@tutti/errors'
 import type { LoadOverrides, OpenedModel } from '@tutti/repository'
 import { loadOvertaken, pollFailed } from '@tutti/serving'
-import { type HostedModel, isServed } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
-import type { ModelTable } from '../model-table.ts'
+import { type HostedModel, isServed } from './hosted-model.ts'
 import { Limit } from './limit.ts'
 import { limitLoad } from './load-limit.ts'
 import { type LoadOutcome, loadModel, refusedModel, unloadVersion } from './load-model.ts'
 import { type Load, LoadProgress } from './load-progress.ts'
 import type { VersionLoadOptions } from './load-version.ts'
+import type { ModelTable } from './model-table.ts'
 
 export interface ModelLoaderOptions {
   readonly table: ModelTable

@@ -5,7 +5,7 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelWarmup } from '@tutti/model-config'
 import { isInside } from '@tutti/repository'
 import { EMPTY_CONTEXT, type StepRequest } from '@tutti/tensor'
-import type { Serving } from '../hosted-model.ts'
+import type { Serving } from './hosted-model.ts'
 import { warmUpInput } from './warm-up-data.ts'
 
 interface WarmUpOptions {

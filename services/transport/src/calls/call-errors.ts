@@ -1,8 +1,8 @@
 import { type ErrorDetails, type Reason, ServeError } from '@tutti/errors'
 import { type Envelope, toWireError } from '@tutti/protocol'
 import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { OutgoingMessage } from '../send-message.ts'
 import type { OpenCall, TakenCall, WireResponse } from './call.ts'
-import type { OutgoingMessage } from './send-message.ts'
 
 /** What errors about a call say of where it went. A question is about no model. */
 export function callDetails(replica: string, envelope: Envelope): ErrorDetails {

@@ -3,10 +3,10 @@ import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope, Message, TensorPart } from '@tutti/protocol'
 import type { Lent, ReadyGate, ResponseSink, StepResponse } from '@tutti/tensor'
 import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { SendMessage } from '../send-message.ts'
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { InlineLimits } from '../transfers/split-tensors.ts'
-import type { SendMessage } from './send-message.ts'
 
 export type Offer = Extract<Message, { type: 'offer' }>
 export type ResponseMessage = Extract<Message, { type: 'response' }>

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { fromWireError, type Message, type TransferCredit, toWireError } from '@tutti/protocol'
+import type { OutgoingMessage } from '../send-message.ts'
 import type { RecentKeys } from './admission.ts'
 import type { Answers } from './answers.ts'
 import type { CallOptions, Offer, TakenCall } from './call.ts'
@@ -11,7 +12,6 @@ import {
   maybeExecuted,
   notExecuted,
 } from './call-errors.ts'
-import type { OutgoingMessage } from './send-message.ts'
 import { throwAway } from './throw-away.ts'
 
 /** The answering side, as its faults see it. */

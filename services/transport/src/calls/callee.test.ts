@@ -4,13 +4,13 @@ import { ServeError } from '@tutti/errors'
 import type { Message } from '@tutti/protocol'
 import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
+import type { OutgoingMessage } from '../send-message.ts'
 import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import { SMALL } from '../testing/faulty-network.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { CallJob } from './call.ts'
 import { Callee } from './callee.ts'
-import type { OutgoingMessage } from './send-message.ts'
 
 type Offer = Extract<Message, { type: 'offer' }>
 

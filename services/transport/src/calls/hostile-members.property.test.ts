@@ -2,9 +2,9 @@
 import type { TensorPart } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t from 'tap'
+import type { OutgoingMessage } from '../send-message.ts'
 import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import { FaultyNetwork, type SimulatedMember, SMALL, UNHARMED } from '../testing/faulty-network.ts'
-import type { OutgoingMessage } from './send-message.ts'
 
 const CALL = fc.nat({ max: 4 })
 const TRANSFER = fc.nat({ max: 6 })

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { messageOf, propertyOf } from '../nats/foreign-error.ts'
+import { messageOf, propertyOf } from '../foreign-error.ts'
 import type { DirectOptions, HostPort } from './direct-sockets.ts'
 
 /** Where a step takes connections. */

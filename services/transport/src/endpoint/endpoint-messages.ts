@@ -1,14 +1,19 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Subjects } from '@tutti/protocol'
-import { decodeMessage, encodeMessage, encodeToken, type Message } from '@tutti/protocol'
-import type { OutgoingMessage } from '../calls/send-message.ts'
+import {
+  decodeMessage,
+  encodeMessage,
+  encodeToken,
+  type Message,
+  type Subjects,
+} from '@tutti/protocol'
 import type { DirectLinks } from '../direct/direct-links.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerLink } from '../nats/broker-link.ts'
-import type { ChunkPump } from '../nats/chunk-pump.ts'
 import type { CameBytes } from '../nats/whole-messages.ts'
+import type { OutgoingMessage } from '../send-message.ts'
 import type { InlineLimits } from '../transfers/split-tensors.ts'
+import type { ChunkPump } from './chunk-pump.ts'
 
 /** What member messages are sent and received with. */
 export interface EndpointMessagesOptions {

@@ -11,7 +11,7 @@ import {
 } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { OutgoingMessage } from '../calls/send-message.ts'
+import type { OutgoingMessage } from '../send-message.ts'
 import {
   brokerAt,
   collect,

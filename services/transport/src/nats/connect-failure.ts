@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { BrokerOptions } from '../endpoints.ts'
-import { messageOf, propertyOf } from './foreign-error.ts'
+import { messageOf, propertyOf } from '../foreign-error.ts'
 
 /**
  * Why a server could not be connected to, in words for the people who run it: errors have codes.

@@ -1,11 +1,11 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { bug } from '@tutti/errors'
+import { messageOf } from '../foreign-error.ts'
 import { MessageSocket } from '../sockets/message-socket.ts'
 import type { BrokerClient, ClientOptions, OutgoingBytes } from './broker-client.ts'
 import { type BrokerFiles, readBrokerFiles } from './broker-files.ts'
 import { wantsTls } from './broker-options.ts'
-import { messageOf } from './foreign-error.ts'
 import { toAuthenticator } from './nats-keys.ts'
 import { type PlaceMessage, protocolError, WireParser } from './wire-parser.ts'
 

@@ -1,5 +1,5 @@
 import type { Chunk, ChunkHeader, TransferCredit } from '@tutti/protocol'
-import type { SendMessage } from '../calls/send-message.ts'
+import type { SendMessage } from '../send-message.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { ByteRanges } from './byte-ranges.ts'
 

@@ -1,7 +1,7 @@
 // needs: nats
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { OutgoingMessage } from '../calls/send-message.ts'
+import type { OutgoingMessage } from '../send-message.ts'
 import { tensorBytes } from '../testing/endpoints.ts'
 import { SMALL } from '../testing/faulty-network.ts'
 import { ByteBudget } from './byte-budget.ts'

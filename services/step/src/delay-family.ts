@@ -1,6 +1,6 @@
 import { splitName } from '@tutti/model-config'
 import type { MetricFamily } from '@tutti/telemetry'
-import type { HostedVersion } from '../hosted-model.ts'
+import type { HostedVersion } from './load/hosted-model.ts'
 
 /** The automatic delays of versions that have one, labelled as Triton labels models. */
 export function delayFamily(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Secret, Stored } from '@tutti/kube'
-import { digestOf } from '../../runtime/canonical.ts'
+import { digestOf } from '../runtime/canonical.ts'
 
 /** The keys that a fetch reads. */
 const KEYS = [

@@ -1,5 +1,5 @@
-import { TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
-import type { DeploymentState } from '../kept-objects.ts'
+import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
+import type { DeploymentState } from './kept-objects.ts'
 
 /** False while the Deployment's status is about an earlier spec of it. */
 export function isObserved({ metadata, status }: DeploymentState): boolean {

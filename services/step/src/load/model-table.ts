@@ -1,9 +1,9 @@
 import type { PinnedVersion } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import { firstResponseBuckets } from '@tutti/telemetry'
+import type { StepEvents } from '../log-events.ts'
+import type { StepSettings } from '../step-options.ts'
 import { closeServing, type HostedModel, type HostedVersion, type Serving } from './hosted-model.ts'
-import type { StepEvents } from './log-events.ts'
-import type { StepSettings } from './step-options.ts'
 
 export interface ModelTableOptions extends Pick<StepSettings, 'metrics' | 'unpinned'> {
   readonly events: StepEvents

@@ -2,9 +2,9 @@ import type { ServedModel, VersionState } from '@tutti/api'
 import type { LoadedModel } from '@tutti/backends'
 import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/telemetry'
-import type { CheckedScheduler } from './execution/scheduler.ts'
-import type { InstanceLimits } from './limiter/rate-limiter.ts'
-import type { PreparedVersion } from './load/prepare-model.ts'
+import type { CheckedScheduler } from '../execution/scheduler.ts'
+import type { InstanceLimits } from '../limiter/rate-limiter.ts'
+import type { PreparedVersion } from './prepare-model.ts'
 
 /** A version in memory, with all that a request to it needs. */
 export interface Serving extends CheckedScheduler {

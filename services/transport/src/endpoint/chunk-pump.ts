@@ -1,8 +1,8 @@
 import type { Clock } from '@tutti/chassis'
 import { encodeChunkHead, type Subjects } from '@tutti/protocol'
 import type { DirectLinks } from '../direct/direct-links.ts'
+import type { BrokerConnection } from '../nats/nats-connection.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
-import type { BrokerConnection } from './nats-connection.ts'
 
 /** What the pump moves from where to where. */
 export interface ChunkPumpOptions {

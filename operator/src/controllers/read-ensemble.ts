@@ -1,7 +1,7 @@
 import { API_VERSION, type EnsembleManifest, EnsembleSpec } from '@tutti/api'
 import type { Stored } from '@tutti/kube'
-import type { EnsembleObject } from '../../api/kinds.ts'
-import { once, parseSpec } from '../read-spec.ts'
+import type { EnsembleObject } from '../api/kinds.ts'
+import { once, parseSpec } from './read-spec.ts'
 
 /** An Ensemble as it was stored: what an older or newer schema let in may not be readable. */
 export type ReadEnsemble =
