@@ -12,13 +12,13 @@ export const NATS = {
       title: 'Connected',
       unit: 'bool',
       hint: '0 for all of a namespace: its account or the servers. 0 for one pod: its network.',
-      queries: [['min by (namespace, pod, broker) (tutti_nats_connected{$in})', '{{pod}} {{broker}}']],
+      queries: [['min by (namespace, pod) (tutti_nats_connected{$in})', '{{pod}}']],
     },
     {
       title: 'Connections made in an hour',
       unit: 'short',
       hint: 'Many: servers restart, or the network loses connections.',
-      queries: [['increase(tutti_nats_connects_total{$in}[1h])', '{{pod}} {{broker}}']],
+      queries: [['increase(tutti_nats_connects_total{$in}[1h])', '{{pod}}']],
     },
     {
       title: 'Bytes sent',

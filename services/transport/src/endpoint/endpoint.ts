@@ -172,7 +172,7 @@ export class Endpoint {
     return [...(isUp ? [] : [away]), ...(unheard === undefined ? [] : [unheard.message])]
   }
 
-  /** What this member reaches others over, and whom. */
+  /** Counts of the connections, and of the members that are heard. */
   get counts(): TransportCounts {
     const heard = HEARS[this.#role.role]
     return {

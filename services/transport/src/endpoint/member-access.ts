@@ -5,7 +5,7 @@ import type { Novelty } from '../members/membership.ts'
 import { Endpoint, type EndpointOptions, type EndpointState } from './endpoint.ts'
 import { EndpointCalls, type EndpointCallsOptions } from './endpoint-calls.ts'
 
-/** What a role does with what it hears of other members. */
+/** Does what a role has to do when something is heard of other members. */
 export interface MemberListener {
   heard(heartbeat: Heartbeat, what: Novelty): void
   suspected(member: string, isSuspect: boolean): void
@@ -16,7 +16,7 @@ export interface MemberListener {
 /** Says what sets a kind of member apart. */
 export interface MemberRole {
   readonly role: Heartbeat['role']
-  /** What heartbeats say. */
+  /** Content of the heartbeats. */
   readonly state: (calls: EndpointCalls) => EndpointState
   readonly listener: MemberListener
 }
@@ -27,7 +27,7 @@ export interface MemberAccess {
   readonly calls: EndpointCalls
 }
 
-/** What routers and steps are opened with alike. */
+/** Options that routers and steps have alike. */
 export type MemberOptions = Omit<EndpointOptions, 'settings'> &
   Pick<EndpointCallsOptions, 'executor' | 'describe' | 'answer'>
 
