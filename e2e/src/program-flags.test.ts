@@ -9,7 +9,9 @@ const SERVING = [
   '--heap-growing-percent=25',
   '--no-allocation-site-pretenuring',
   '--invocation-count-for-turbofan=2000',
+  '--expose-gc',
 ]
+const OPERATOR = ['--heap-growing-percent=25', '--max-semi-space-size=8', '--expose-gc']
 
 await t.test('every program that serves sets its flags of V8 by itself', async (t) => {
   const cases: [string, string, readonly string[]][] = [
@@ -19,7 +21,7 @@ await t.test('every program that serves sets its flags of V8 by itself', async (
     ['services/router', '--help', SERVING],
     ['services/step', '--help', SERVING],
     ['services/step', 'fetch', []],
-    ['operator', '--help', ['--heap-growing-percent=25', '--max-semi-space-size=8']],
+    ['operator', '--help', OPERATOR],
   ]
   await Promise.all(
     cases.map(async ([folder, command, flags]) => {

@@ -16,13 +16,28 @@ export const SERVING_FLAGS = [
   '--heap-growing-percent=25',
   '--no-allocation-site-pretenuring',
   '--invocation-count-for-turbofan=2000',
+  '--expose-gc',
 ] as const
 
 /**
  * Of the operator, whose heap is objects of Kubernetes. While it reads them, V8 would make two halves of 64 MB for young objects,
  * and keep them.
  */
-export const OPERATOR_V8_FLAGS = ['--heap-growing-percent=25', '--max-semi-space-size=8'] as const
+export const OPERATOR_V8_FLAGS = [
+  '--heap-growing-percent=25',
+  '--max-semi-space-size=8',
+  '--expose-gc',
+] as const
+
+/**
+ * Gives back what the start of a program has left on V8's heap. Loading modules makes the two halves for young objects
+ * grow to 16 MB each, and V8 looks at the rest again only after 128 MB: 40 MB of an idle process. Without effect where V8
+ * does not expose its collector.
+ */
+export function freeStartMemory(): void {
+  // The only flavor that makes the halves for young objects small again. They grow with the load.
+  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+}
 
 /** What is needed of the process; Node's own `process` has it all. */
 export interface RuntimeProcess

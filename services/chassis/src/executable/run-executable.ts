@@ -12,6 +12,7 @@ import {
   runUntilSignal,
   type SignalSource,
 } from '../process/lifecycle.ts'
+import { freeStartMemory } from '../runtime.ts'
 import { type ErrorStream, StatusLine } from '../terminal/status-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type ProcessFlags, toLogSettings } from './process-flags.ts'
@@ -127,9 +128,12 @@ export async function runExecutable<const T extends FlagTable>(
   const logger = openLogger(executable.name, toLogSettings(processFlags), statusLine)
   logIgnored(executable.flags, flags, logger)
   return await runUntilSignal({
-    start: ({ signal }) => {
+    start: async ({ signal }) => {
       const given = { flags, settings, env: environment.env, log: logger, statusLine }
-      return executable.start({ ...given, health, signal })
+      const running = await executable.start({ ...given, health, signal })
+      // Before the process is ready: collecting takes a tenth of a second.
+      freeStartMemory()
+      return running
     },
     health,
     logger,
