@@ -11,15 +11,10 @@ export {
 export { LoopTurns } from './calls/loop-turns.ts'
 export { repeat } from './calls/repeat.ts'
 export { raceSignal, signalError } from './calls/signal-error.ts'
+export { type ProcessEnvironment, processEnvironment } from './executable/process-environment.ts'
 export { PROCESS_FLAGS, toDrainMs, toLogSettings } from './executable/process-flags.ts'
 export { ErrorResult, reportFailure, reportProblem } from './executable/report-failure.ts'
-export {
-  type Executable,
-  type ProcessEnvironment,
-  processEnvironment,
-  runExecutable,
-  type StartOptions,
-} from './executable/run-executable.ts'
+export { type Executable, runExecutable, type StartOptions } from './executable/run-executable.ts'
 export { loadTracingSettings, TracingSettings } from './executable/tracing-settings.ts'
 export { type FollowedFiles, followFiles, readFiles } from './files/follow-files.ts'
 export { parseCertificates, parsePrivateKey } from './files/pem.ts'
@@ -55,11 +50,11 @@ export type { Screen, ScreenOptions, Terminal } from './terminal/terminal.ts'
 export { LineSplitter } from './text/line-splitter.ts'
 export { printable } from './text/printable.ts'
 export { renderJson, renderJsonLine } from './text/render-json.ts'
-export { createTracing } from './tracing/otlp-tracing.ts'
+export { openTracing } from './tracing/open-tracing.ts'
 export {
   LOGGED_ID_CHARACTERS,
   parseTraceParent,
   requestFields,
   sampledTraceId,
 } from './tracing/trace-parent.ts'
-export { type Span, type Tracing } from './tracing/tracing.ts'
+export { passiveTracing, type Span, type Tracing } from './tracing/tracing.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { processEnvironment } from '../executable/run-executable.ts'
+import { processEnvironment } from '../executable/process-environment.ts'
 import { createLogger } from '../log/log.ts'
 import { createManualClock } from '../testing/manual-clock.ts'
 import { showElapsed } from './show-elapsed.ts'

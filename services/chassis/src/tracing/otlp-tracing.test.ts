@@ -3,7 +3,8 @@ import { ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { silentLogger, toLogger } from '../log/log.ts'
-import { createTracing } from './otlp-tracing.ts'
+import { openTracing } from './open-tracing.ts'
+import { createOtlpTracing } from './otlp-tracing.ts'
 import { parseTraceParent } from './trace-parent.ts'
 
 const Attribute = z.object({
@@ -75,7 +76,7 @@ await t.test('spans arrive with parents, kinds and attributes', async (t) => {
   const { endpoint, received, spans } = await startCollector(t)
   // oxlint-disable-next-line node/no-process-env -- the SDK reads it there
   process.env['OTEL_EXPORTER_OTLP_HEADERS'] = 'x-key=k%20v'
-  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-router' })
+  const tracing = createOtlpTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-router' })
   t.equal(tracing.isEnabled, true)
   const outer = tracing.startSpan('infer', {
     parent: PARENT,
@@ -117,7 +118,7 @@ await t.test('parts of a span are children with times of their own', async (t) =
   const { endpoint, received, spans } = await startCollector(t)
   // oxlint-disable-next-line node/no-process-env -- the SDK reads it there
   process.env['OTEL_RESOURCE_ATTRIBUTES'] = 'k8s.pod.name=router-0,service.name=other'
-  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-router' })
+  const tracing = createOtlpTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-router' })
   const span = tracing.startSpan('execute', { kind: 'client', parent: PARENT })
   t.equal(span.sampledTraceId, '0af7651916cd43dd8448eb211c80319c')
   span.addPart('transfer', 0, 0.25)
@@ -158,7 +159,11 @@ await t.test('a collector that refuses spans is logged once a minute', async (t)
     write: (level, message, fields) => void lines.push({ level, message, ...fields }),
     child: () => log,
   })
-  const tracing = createTracing({ otlpEndpoint: `http://127.0.0.1:${port}`, serviceName: 'x', log })
+  const tracing = createOtlpTracing({
+    otlpEndpoint: `http://127.0.0.1:${port}`,
+    serviceName: 'x',
+    log,
+  })
   for (let i = 0; i < 1000; i += 1) tracing.startSpan('x', { kind: 'server' }).end()
   await tracing.shutdown()
   const message = 'the collector did not take spans'
@@ -168,7 +173,7 @@ await t.test('a collector that refuses spans is logged once a minute', async (t)
 
 await t.test('an error marks its span and says where it happened', async (t) => {
   const { endpoint, spans } = await startCollector(t)
-  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-step' })
+  const tracing = createOtlpTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-step' })
   const span = tracing.startSpan('execute', { kind: 'internal' })
   span.recordError(
     new ServeError('ENGINE_FAILED', 'broke', { details: { model: 'ocr', step: 'read' } }),
@@ -198,7 +203,7 @@ await t.test('an error marks its span and says where it happened', async (t) => 
 
 await t.test("a caller's choice not to sample is kept and passed on", async (t) => {
   const { endpoint, spans } = await startCollector(t)
-  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
+  const tracing = createOtlpTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00'
   const span = tracing.startSpan('infer', { parent: { traceparent }, kind: 'server' })
   t.match(span.traceParent?.traceparent, /^00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-00$/)
@@ -211,7 +216,7 @@ await t.test("a caller's choice not to sample is kept and passed on", async (t) 
 
 await t.test('a ratio of 0 samples only what callers sample', async (t) => {
   const { endpoint, spans } = await startCollector(t)
-  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'x', sampleRatio: 0 })
+  const tracing = createOtlpTracing({ otlpEndpoint: endpoint, serviceName: 'x', sampleRatio: 0 })
   tracing.startSpan('root', { kind: 'server' }).end()
   tracing.startSpan('child', { kind: 'server', parent: PARENT }).end()
   await tracing.shutdown()
@@ -220,7 +225,7 @@ await t.test('a ratio of 0 samples only what callers sample', async (t) => {
 
 await t.test('a parent that is not valid begins a new trace', async (t) => {
   const { endpoint } = await startCollector(t)
-  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
+  const tracing = createOtlpTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
   const span = tracing.startSpan('infer', { kind: 'server', parent: { traceparent: 'junk' } })
   t.match(span.traceParent?.traceparent, /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)
   span.end()
@@ -229,7 +234,7 @@ await t.test('a parent that is not valid begins a new trace', async (t) => {
 
 await t.test('without an endpoint the incoming context passes through', async (t) => {
   for (const endpoint of [undefined, '']) {
-    const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
+    const tracing = await openTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
     t.equal(tracing.isEnabled, false)
     const span = tracing.startSpan('infer', { kind: 'server', parent: PARENT })
     t.equal(span.traceParent, PARENT)

@@ -32,17 +32,11 @@ import { limitLog } from '../log/limit-log.ts'
 import { type Logger, silentLogger } from '../log/log.ts'
 import { TRACING_EVENTS } from '../log/log-events.ts'
 import { parseTraceParent } from './trace-parent.ts'
-import {
-  passiveTracing,
-  type Span,
-  type SpanKind,
-  type SpanOptions,
-  type Tracing,
-} from './tracing.ts'
+import type { Span, SpanKind, SpanOptions, Tracing } from './tracing.ts'
 
-export interface TracingOptions {
-  /** Base of OTLP/HTTP, e.g. `http://collector:4318`; `/v1/traces` is added. Absent: no spans. */
-  readonly otlpEndpoint?: string | undefined
+export interface OtlpOptions {
+  /** Base of OTLP/HTTP, e.g. `http://collector:4318`; `/v1/traces` is added. */
+  readonly otlpEndpoint: string
   readonly serviceName: string
   /** Share of the traces that begin here, from 0 to 1; those that come in keep their caller's choice. Default 1. */
   readonly sampleRatio?: number
@@ -51,13 +45,11 @@ export interface TracingOptions {
 }
 
 /**
- * Makes tracing to an OTLP/HTTP collector, or passive tracing if no endpoint is set. The SDK stops at this file. It reads
- * OTEL_EXPORTER_OTLP_HEADERS and OTEL_RESOURCE_ATTRIBUTES of the process itself.
+ * Makes tracing to an OTLP/HTTP collector. The SDK stops at this file. It reads OTEL_EXPORTER_OTLP_HEADERS and
+ * OTEL_RESOURCE_ATTRIBUTES of the process itself.
  */
-export function createTracing(o: TracingOptions): Tracing {
-  const { otlpEndpoint = '' } = o
-  if (otlpEndpoint === '') return passiveTracing
-  const url = `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces`
+export function createOtlpTracing(o: OtlpOptions): Tracing {
+  const url = `${o.otlpEndpoint.replace(/\/+$/, '')}/v1/traces`
   const exporter = withLog(new OTLPTraceExporter({ url }), o.log ?? silentLogger)
   const detected = detectResources({ detectors: [resourceAttributesEnvDetector] })
   const provider = new TracerProvider({

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import type { Engine, Engines } from '@tutti/backends'
 import {
   type Clock,
-  createTracing,
   type FlagValues,
   limitLog,
   ofEachModel,
+  openTracing,
   type StartOptions,
 } from '@tutti/chassis'
 import type { ConsoleSource } from '@tutti/console'
@@ -107,7 +107,7 @@ async function openServer(
   const isNamespaced = flags['model-namespacing']
   opened.defer(async () => manifests?.close())
   const metrics = openMetrics(flags)
-  const tracing = createTracing({ ...settings, log })
+  const tracing = await openTracing({ ...settings, log })
   opened.defer(() => tracing.shutdown())
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const places = { ...manifests, env: o.env ?? {}, isNamespaced }

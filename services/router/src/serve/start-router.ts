@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import {
   type Clock,
-  createTracing,
   limitLog,
   logServing,
+  openTracing,
   type Running,
   type StartOptions,
   systemClock,
@@ -183,7 +183,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   // Steps come and go, and their messages are not trusted.
   const log = limitLog(o.log, { clock })
   const ensembles = await scanEnsembles(flags)
-  const tracing = createTracing({ ...withTraceFlags(o.settings, flags), log: o.log })
+  const tracing = await openTracing({ ...withTraceFlags(o.settings, flags), log: o.log })
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const cache = await openCache(flags, { clock, metrics, log: o.log, env, opened })

@@ -1,4 +1,4 @@
-import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
+import { passiveTracing, silentLogger, systemClock } from '@tutti/chassis'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { ServerMetrics } from '@tutti/telemetry'
 import { StepDirectory } from '@tutti/transport'
@@ -26,7 +26,7 @@ export function testRouter(
     strictReadiness: true,
     clock: systemClock,
     log: silentLogger,
-    tracing: createTracing({ serviceName: 'test' }),
+    tracing: passiveTracing,
     ...parts,
     ...rest,
   })

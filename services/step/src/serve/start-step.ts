@@ -3,8 +3,8 @@ import { hostname } from 'node:os'
 import { type Engine, type Engines, LentMemory } from '@tutti/backends'
 import {
   type Clock,
-  createTracing,
   logServing,
+  openTracing,
   type Running,
   type StartOptions,
   systemClock,
@@ -71,7 +71,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const { beyond, ...others } = readOtherModels(flags)
   const repository = openRepository(flags, { ...others, env: o.env ?? {}, log, statusLine })
   opened.defer(() => repository.close())
-  const tracing = opened.adopt(createTracing({ ...o.settings, log }), (one) => one.shutdown())
+  const tracing = opened.adopt(await openTracing({ ...o.settings, log }), (one) => one.shutdown())
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const own = { replica: `step-${randomBytes(5).toString('hex')}`, host: hostname() }

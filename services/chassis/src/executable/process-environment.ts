@@ -1,0 +1,42 @@
+import { leave } from '../process/leave.ts'
+import { processSignals, type SignalSource } from '../process/lifecycle.ts'
+import { type ErrorStream, StatusLine } from '../terminal/status-line.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import type { ErrorOutput } from './report-failure.ts'
+
+/** The process of an executable: `processEnvironment(process)`, or a test's. */
+export interface ProcessEnvironment extends ErrorOutput {
+  readonly env: Readonly<Record<string, string | undefined>>
+  out(text: string): void
+  /** Standard input; absent for none. */
+  readonly input?: AsyncIterable<Uint8Array | string>
+  /** Where input and output are one. */
+  readonly terminal?: Terminal
+  /** Of standard error, if that is a terminal. */
+  readonly statusLine?: StatusLine
+  readonly signals: SignalSource
+  /** @param isBusy - threads are still running. */
+  exit(code: number, isBusy: boolean): void
+}
+
+/** The real process, for main.ts. Its exit does not wait for open work, such as a run that an engine cannot interrupt. */
+export function processEnvironment(
+  source: Parameters<typeof processSignals>[0] &
+    Pick<ProcessEnvironment, 'env'> &
+    Record<'stdout', { write(text: string): unknown }> &
+    Record<'stderr', ErrorStream>,
+): ProcessEnvironment {
+  const statusLine = StatusLine.of(source.stderr, source.env)
+  const write = (stream: { write(text: string): unknown }, text: string): void => {
+    statusLine?.clear()
+    stream.write(text)
+  }
+  return {
+    env: source.env,
+    out: (text) => write(source.stdout, text),
+    err: (text) => write(source.stderr, text),
+    ...(statusLine && { statusLine }),
+    signals: processSignals(source),
+    exit: leave,
+  }
+}
