@@ -85,13 +85,15 @@ const { buildGeneratedFiles } = await import('../operator/dist/index.js')
 rmSync(join(root, 'crds'), { recursive: true, force: true })
 const { buildResultSchemas } = await import('../services/cli/dist/result-schemas.js')
 rmSync(join(root, 'schemas'), { recursive: true, force: true })
-for (const [path, text] of [...buildGeneratedFiles(), ...buildResultSchemas()]) {
+for (const [path, text] of [...buildGeneratedFiles(), ...(await buildResultSchemas())]) {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   writeFileSync(join(root, path), text)
 }
 
 const { buildFlagTables, replaceFlagTable } = await import('../services/cli/dist/flag-tables.js')
-for (const [path, table] of buildFlagTables((name) => readFileSync(join(root, name), 'utf8'))) {
+for (const [path, table] of await buildFlagTables((name) =>
+  readFileSync(join(root, name), 'utf8'),
+)) {
   writeFileSync(join(root, path), table)
 }
 

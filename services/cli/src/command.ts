@@ -13,11 +13,17 @@ export { FORMAT_FLAG }
 /** What a shell offers for an operand: files, folders, the models of a running server, or certain words. */
 export type Choices = 'file' | 'folder' | 'model' | readonly string[]
 
-/** A command of `tutti`: plain data, from which `--help` and completion come, and what it does. */
-export interface Command {
+/** A command in the list of its program: what that says about it without loading it. */
+export interface CommandEntry {
   readonly name: string
   /** One line for the list of commands. */
   readonly description: string
+  /** Loads what the command needs, and nothing of the others. */
+  load(): Promise<CommandBody>
+}
+
+/** What a command is and does: plain data, from which `--help` and completion come, and its run. */
+export interface CommandBody {
   /** First line of `--help`. */
   readonly usage: string
   readonly flags: FlagTable
@@ -32,6 +38,9 @@ export interface Command {
   run(argv: readonly string[], environment: ProcessEnvironment): Promise<number>
 }
 
+/** A command of a program, loaded. */
+export type Command = CommandBody & Pick<CommandEntry, 'name' | 'description'>
+
 /** How a command prints its results, unless it is `infer`, whose `--output` names files, or takes the flags of `infer`: then it is FORMAT_FLAG. */
 export const RESULT_FORMAT_FLAG = {
   ...FORMAT_FLAG,
@@ -44,14 +53,14 @@ export const KUBECTL_FORMAT_FLAG = {
   aliases: ['output', 'o'],
 } as const satisfies FlagTable[string]
 
-/** A command that does one thing with its flags and ends, but for its name and description; --help prints the flags. */
+/** Makes a command that does one thing with its flags and ends; --help prints the flags. */
 export function withFlags<T extends FlagTable>(
-  o: { readonly usage: string; readonly flags: T } & Pick<Command, 'operands' | 'result'>,
+  o: { readonly usage: string; readonly flags: T } & Pick<CommandBody, 'operands' | 'result'>,
   run: (
     given: { readonly flags: FlagValues<T>; readonly positionals: readonly string[] },
     environment: ProcessEnvironment,
   ) => Promise<number>,
-): Omit<Command, 'name' | 'description'> {
+): CommandBody {
   return {
     ...o,
     run: async (argv, environment) => {

@@ -6,7 +6,7 @@ import { buildFlagTables, replaceFlagTable } from './flag-tables.ts'
 const read = (path: string) => readFileSync(join(import.meta.dirname, '../../..', path), 'utf8')
 
 await t.test('the READMEs have the flags of every command; npm run gen writes them', async (t) => {
-  const texts = buildFlagTables(read)
+  const texts = await buildFlagTables(read)
   t.same([...texts.keys()].toSorted(), [
     'services/cli/README.md',
     'services/router/README.md',

@@ -1,6 +1,7 @@
 import { type FlagTable, renderFlagTable } from '@tutti/chassis'
 import { COMMANDS } from './commands.ts'
 import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
+import { loadCommands } from './load-commands.ts'
 
 /** Where the flags of commands stand that another package has. */
 const READMES: ReadonlyMap<string, string> = new Map([
@@ -15,10 +16,14 @@ const READMES: ReadonlyMap<string, string> = new Map([
  * @param read - a file's text, by its path from the root of the repository.
  * @returns the text by path. @throws Error if a command has no table.
  */
-export function buildFlagTables(read: (path: string) => string): ReadonlyMap<string, string> {
+export async function buildFlagTables(
+  read: (path: string) => string,
+): Promise<ReadonlyMap<string, string>> {
   const commands = [
-    ...COMMANDS.map((command) => [`tutti ${command.name}`, command] as const),
-    ...KUBECTL_PROGRAM.commands.map((one) => [`kubectl tutti ${one.name}`, one] as const),
+    ...(await loadCommands(COMMANDS)).map((command) => [`tutti ${command.name}`, command] as const),
+    ...(await loadCommands(KUBECTL_PROGRAM.commands)).map(
+      (one) => [`kubectl tutti ${one.name}`, one] as const,
+    ),
   ]
   const texts = new Map<string, string>()
   for (const [program, { name, flags }] of commands) {

@@ -10,7 +10,7 @@ const isServing = SERVING.includes(argv[0] ?? '')
 if (isServing) runWithFlags(SERVING_FLAGS, process)
 else process.stdout.on('error', (error) => endUnwritable('tutti', error))
 
-const { processEnvironment } = await import('@tutti/chassis')
+const { processEnvironment } = await import('@tutti/chassis/process')
 
 const terminal = terminalOf(process)
 const environment = {

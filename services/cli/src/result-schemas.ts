@@ -3,12 +3,15 @@ import { SITE } from '@tutti/errors'
 import { z } from 'zod'
 import { COMMANDS } from './commands.ts'
 import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
+import { loadCommands } from './load-commands.ts'
 
 /** The schema of each result by the name of its file. A command is in it by its `result` (command.ts). */
-function results(): ReadonlyMap<string, z.ZodType> {
+async function loadResults(): Promise<ReadonlyMap<string, z.ZodType>> {
   const named = [
-    ...COMMANDS.map(({ name, result }) => [name, result] as const),
-    ...KUBECTL_PROGRAM.commands.map(({ name, result }) => [`kubectl-${name}`, result] as const),
+    ...(await loadCommands(COMMANDS)).map(({ name, result }) => [name, result] as const),
+    ...(await loadCommands(KUBECTL_PROGRAM.commands)).map(
+      ({ name, result }) => [`kubectl-${name}`, result] as const,
+    ),
     ['error', ErrorResult] as const,
   ]
   return new Map(
@@ -23,8 +26,8 @@ function results(): ReadonlyMap<string, z.ZodType> {
  *
  * @returns text by path from the root of the repository.
  */
-export function buildResultSchemas(): ReadonlyMap<string, string> {
-  const files = [...results()].map(([file, result]) => {
+export async function buildResultSchemas(): Promise<ReadonlyMap<string, string>> {
+  const files = [...(await loadResults())].map(([file, result]) => {
     const { $schema, title, ...schema } = z.toJSONSchema(result, {
       target: 'draft-7',
       io: 'input',

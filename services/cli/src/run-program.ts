@@ -1,11 +1,6 @@
-import {
-  type ProcessEnvironment,
-  readResultFormat,
-  reportFailure,
-  reportProblem,
-} from '@tutti/chassis'
+import type { ProcessEnvironment } from '@tutti/chassis'
 import manifest from '../package.json' with { type: 'json' }
-import type { Command } from './command.ts'
+import type { CommandEntry } from './command.ts'
 
 const FAILED = 1
 const USAGE_ERROR = 2
@@ -14,9 +9,9 @@ const USAGE_ERROR = 2
 export interface Program {
   /** As a user writes it. */
   readonly name: string
-  readonly commands: readonly Command[]
+  readonly commands: readonly CommandEntry[]
   /** Whether an error is that of another program, so that Tutti has no page about it. */
-  readonly isOfOthers?: (error: unknown) => boolean
+  readonly isOfOthers?: (error: unknown) => Promise<boolean>
 }
 
 /**
@@ -38,17 +33,29 @@ export async function runProgram(
     environment.out(`${program.name} ${manifest.version}\n`)
     return 0
   }
-  const command = program.commands.find((known) => known.name === name)
-  if (command === undefined) {
+  const entry = program.commands.find((known) => known.name === name)
+  if (entry === undefined) {
     environment.err(`${program.name}: unknown command '${name}'\n\n${usageOf(program)}`)
     return USAGE_ERROR
   }
-  const output = { ...environment, errorFormat: readResultFormat(command.flags, rest) }
+  return await runCommand(program, entry, rest, environment)
+}
+
+/** Loads nothing before a command is named: `--version` and `--help` cost little more than Node itself. */
+async function runCommand(
+  program: Program,
+  entry: CommandEntry,
+  argv: readonly string[],
+  environment: ProcessEnvironment,
+): Promise<number> {
+  const command = await entry.load()
+  const { readResultFormat, reportFailure, reportProblem } = await import('@tutti/chassis')
+  const output = { ...environment, errorFormat: readResultFormat(command.flags, argv) }
   try {
-    return await command.run(rest, output)
+    return await command.run(argv, output)
   } catch (error) {
-    const running = `${program.name} ${name}`
-    if (error instanceof Error && program.isOfOthers?.(error)) {
+    const running = `${program.name} ${entry.name}`
+    if (error instanceof Error && (await program.isOfOthers?.(error)) === true) {
       reportProblem(running, error, output, { isOfOthers: true })
       return FAILED
     }

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { flagRefusal, type ProcessEnvironment, systemClock } from '@tutti/chassis'
 import { bug, ServeError } from '@tutti/errors'
 import type { InferRequestParts } from '@tutti/protocol'
-import { type Command, withFlags } from '../command.ts'
+import { withFlags } from '../command.ts'
 import { type ModelClient, parseServerUrl } from '../infer/model-client.ts'
 import { openClient } from '../infer/open-client.ts'
 import { readModelName, readVersion } from '../infer/read-inputs.ts'
@@ -18,37 +18,33 @@ const MOST_TARGETS = 4
 /** A server that stopped answering ends no run else; `--timeout-secs` may ask for more. */
 const LAST_ANSWERS_SECS = 60
 
-export const benchCommand: Command = {
-  name: 'bench',
-  description: 'Puts a model of running servers under load, and shows latencies and throughput.',
-  ...withFlags(
-    {
-      usage:
-        'tutti bench MODEL [FLAGS]\n\nThe exit code is 1 if a request failed or a load had no answer.',
-      flags: BENCH_FLAGS,
-      operands: ['model'],
-      result: BenchReport,
-    },
-    async ({ flags, positionals }, environment) => {
-      const model = readModelName(positionals)
-      const loads = readLoads(flags)
-      if (flags.url.length > MOST_TARGETS) {
-        throw flagRefusal('--url', `got ${flags.url.length}, want at most ${MOST_TARGETS}`)
-      }
-      // All addresses are read before anything is opened.
-      flags.url.forEach(parseServerUrl)
-      const clients = await Promise.all(
-        flags.url.map((url) => openClient({ ...flags, url }, environment)),
-      )
-      try {
-        const { request, targets } = await prepare(clients, { model, flags, environment })
-        return await bench(targets, { request, loads, flags, environment })
-      } finally {
-        for (const client of clients) client.close()
-      }
-    },
-  ),
-}
+export const benchCommand = withFlags(
+  {
+    usage:
+      'tutti bench MODEL [FLAGS]\n\nThe exit code is 1 if a request failed or a load had no answer.',
+    flags: BENCH_FLAGS,
+    operands: ['model'],
+    result: BenchReport,
+  },
+  async ({ flags, positionals }, environment) => {
+    const model = readModelName(positionals)
+    const loads = readLoads(flags)
+    if (flags.url.length > MOST_TARGETS) {
+      throw flagRefusal('--url', `got ${flags.url.length}, want at most ${MOST_TARGETS}`)
+    }
+    // All addresses are read before anything is opened.
+    flags.url.forEach(parseServerUrl)
+    const clients = await Promise.all(
+      flags.url.map((url) => openClient({ ...flags, url }, environment)),
+    )
+    try {
+      const { request, targets } = await prepare(clients, { model, flags, environment })
+      return await bench(targets, { request, loads, flags, environment })
+    } finally {
+      for (const client of clients) client.close()
+    }
+  },
+)
 
 /** The same request for all servers, encoded by each client once. */
 async function prepare(

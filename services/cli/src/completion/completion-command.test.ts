@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { env } from 'node:process'
 import { type FlagSpec, withDashes } from '@tutti/chassis'
 import t, { type Test } from 'tap'
-import { COMMANDS } from '../commands.ts'
+import { COMMANDS as ENTRIES } from '../commands.ts'
+import { loadCommands } from '../load-commands.ts'
 import { echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
 import { installTutti, openTerminal, runProgram } from '../testing/run-shell.ts'
@@ -15,6 +16,8 @@ import { installTutti, openTerminal, runProgram } from '../testing/run-shell.ts'
 
 // Each list of models starts a process.
 t.setTimeout(120_000)
+
+const COMMANDS = await loadCommands(ENTRIES)
 
 const MODELS = {
   numbers: echo('FP32', [3]),

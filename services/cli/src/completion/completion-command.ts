@@ -1,6 +1,6 @@
 import type { FlagTable } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type Command, withFlags } from '../command.ts'
+import { type Command, type CommandBody, withFlags } from '../command.ts'
 import { renderBash } from './bash-script.ts'
 import { describeCompletions } from './completions.ts'
 import { renderFish } from './fish-script.ts'
@@ -14,24 +14,20 @@ const MODELS = 'models'
 
 const COMPLETION_FLAGS = {} as const satisfies FlagTable
 
-/** @param commands - all of them, this one too. */
-export function completionCommand(commands: () => readonly Command[]): Command {
-  return {
-    name: 'completion',
-    description: 'Prints the script with which a shell completes commands, flags and models.',
-    ...withFlags(
-      { usage: 'tutti completion bash|zsh|fish', flags: COMPLETION_FLAGS, operands: [SHELLS] },
-      async ({ positionals }, environment) => {
-        const [shell, ...words] = positionals
-        if (shell === MODELS) return await printModels(words, environment)
-        const render = new Map(Object.entries(SCRIPTS)).get(shell ?? '')
-        if (render === undefined || words.length > 0) {
-          const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
-          throw new ServeError('FLAG_INVALID', `got ${got}, want one of ${SHELLS.join(', ')}`)
-        }
-        environment.out(render(describeCompletions(commands())))
-        return 0
-      },
-    ),
-  }
+/** Makes the command. @param commands - loads all of them, this one too. */
+export function completionCommand(commands: () => Promise<readonly Command[]>): CommandBody {
+  return withFlags(
+    { usage: 'tutti completion bash|zsh|fish', flags: COMPLETION_FLAGS, operands: [SHELLS] },
+    async ({ positionals }, environment) => {
+      const [shell, ...words] = positionals
+      if (shell === MODELS) return await printModels(words, environment)
+      const render = new Map(Object.entries(SCRIPTS)).get(shell ?? '')
+      if (render === undefined || words.length > 0) {
+        const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
+        throw new ServeError('FLAG_INVALID', `got ${got}, want one of ${SHELLS.join(', ')}`)
+      }
+      environment.out(render(describeCompletions(await commands())))
+      return 0
+    },
+  )
 }

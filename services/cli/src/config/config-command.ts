@@ -11,7 +11,7 @@ import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
 import { completeConfigOf, openDevices, readBackendConfig, requireDevices } from '@tutti/step'
 import { z } from 'zod'
-import { type Command, withFlags } from '../command.ts'
+import { withFlags } from '../command.ts'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
@@ -31,44 +31,40 @@ const CONFIG_FLAGS = {
   },
 } as const satisfies FlagTable
 
-export const configCommand: Command = {
-  name: 'config',
-  description: 'Prints the configuration with which a model would be served.',
-  ...withFlags(
-    {
-      usage: 'tutti config MODEL --model-repository DIR [FLAGS]',
-      flags: CONFIG_FLAGS,
-      result: z.unknown().meta({
-        title: 'Configuration of a model, as tutti config prints it',
-        ...jsonConfigSchema(),
-      }),
-    },
-    async ({ flags, positionals }, environment) => {
-      const [name, ...more] = positionals
-      if (name === undefined || more.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
-      }
-      const configName = flags['model-config-name']
-      const repositories = flags['model-repository']
-      if (repositories.length === 0 || repositories.includes('')) {
-        throw flagRefusal('--model-repository', 'got none, want at least one folder')
-      }
-      const models = await refusingUnreadable(() =>
-        scanRepositories(repositories, configName === undefined ? {} : { configName }),
-      )
-      const config = await completeConfig(findModel(models, name), {
-        autoComplete: !flags['disable-auto-complete-config'],
-        devices: openDevices(flags.accelerator, environment.env),
-        backendDirectory: flags['backend-directory'],
-        ...readBackendConfig(flags['backend-config']),
-      })
-      environment.out(
-        flags.format === 'json' ? renderJson(toJsonConfig(config)) : printModelConfig(config),
-      )
-      return 0
-    },
-  ),
-}
+export const configCommand = withFlags(
+  {
+    usage: 'tutti config MODEL --model-repository DIR [FLAGS]',
+    flags: CONFIG_FLAGS,
+    result: z.unknown().meta({
+      title: 'Configuration of a model, as tutti config prints it',
+      ...jsonConfigSchema(),
+    }),
+  },
+  async ({ flags, positionals }, environment) => {
+    const [name, ...more] = positionals
+    if (name === undefined || more.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
+    }
+    const configName = flags['model-config-name']
+    const repositories = flags['model-repository']
+    if (repositories.length === 0 || repositories.includes('')) {
+      throw flagRefusal('--model-repository', 'got none, want at least one folder')
+    }
+    const models = await refusingUnreadable(() =>
+      scanRepositories(repositories, configName === undefined ? {} : { configName }),
+    )
+    const config = await completeConfig(findModel(models, name), {
+      autoComplete: !flags['disable-auto-complete-config'],
+      devices: openDevices(flags.accelerator, environment.env),
+      backendDirectory: flags['backend-directory'],
+      ...readBackendConfig(flags['backend-config']),
+    })
+    environment.out(
+      flags.format === 'json' ? renderJson(toJsonConfig(config)) : printModelConfig(config),
+    )
+    return 0
+  },
+)
 
 function findModel(models: readonly RepositoryModel[], name: string): RepositoryModel {
   const model = models.find((known) => known.name === name)

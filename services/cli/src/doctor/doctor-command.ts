@@ -1,6 +1,6 @@
 import type { FlagTable, FlagValues, ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
 import { AUTO, checkPythonFlags, pythonCandidates } from '../serve/choose-python.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
@@ -39,26 +39,22 @@ export const DOCTOR_FLAGS = {
 
 type Flags = FlagValues<typeof DOCTOR_FLAGS>
 
-export const doctorCommand: Command = {
-  name: 'doctor',
-  description: 'Tells what this machine lacks for tutti serve, and how to mend it.',
-  ...withFlags(
-    {
-      usage: 'tutti doctor [--model-repository DIR] [FLAGS]',
-      flags: DOCTOR_FLAGS,
-      result: DoctorResult,
-    },
-    async ({ flags, positionals }, environment) => {
-      if (positionals.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
-      }
-      checkPythonFlags(flags)
-      const findings = await examine(flags, environment)
-      environment.out(renderFindings(findings, flags.format))
-      return findings.some(({ status }) => status === 'missing') ? 1 : 0
-    },
-  ),
-}
+export const doctorCommand = withFlags(
+  {
+    usage: 'tutti doctor [--model-repository DIR] [FLAGS]',
+    flags: DOCTOR_FLAGS,
+    result: DoctorResult,
+  },
+  async ({ flags, positionals }, environment) => {
+    if (positionals.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
+    }
+    checkPythonFlags(flags)
+    const findings = await examine(flags, environment)
+    environment.out(renderFindings(findings, flags.format))
+    return findings.some(({ status }) => status === 'missing') ? 1 : 0
+  },
+)
 
 async function examine(flags: Flags, { env }: ProcessEnvironment): Promise<readonly Finding[]> {
   const configName = flags['model-config-name']

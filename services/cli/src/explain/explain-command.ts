@@ -3,7 +3,7 @@ import { type FlagTable, renderJson } from '@tutti/chassis'
 import { planEnsemble } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
-import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { type LocatedManifest, namespaceOf, parseManifests } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
 import {
@@ -37,41 +37,36 @@ export const EXPLAIN_FLAGS = {
 const SIGNATURES_HINT =
   '; --model-repository DIR gives the signatures of the models that are in that folder, or write inputs and outputs in the Models'
 
-export const explainCommand: Command = {
-  name: 'explain',
-  description:
-    'Shows the plan of an ensemble: its steps in order, their tensors, and what executes.',
-  ...withFlags(
-    {
-      usage: 'tutti explain ENSEMBLE -f FILE|DIR|- | --model-repository DIR [FLAGS]',
-      flags: EXPLAIN_FLAGS,
-      result: Explanation,
-    },
-    async ({ flags, positionals }, environment) => {
-      const [name, ...more] = positionals
-      if (name === undefined || more.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got ${positionals.length} ensemble names, want one`)
-      }
-      const paths = flags['model-repository']
-      if (flags.filename.length === 0 && paths.length === 0) {
-        throw new ServeError('FLAG_INVALID', 'got neither -f nor --model-repository, want one')
-      }
-      const files = await readManifestFiles(flags.filename, environment.input)
-      const { manifests, problems } = parseManifests(files)
-      const repository = await readRepositories(paths, readingFor(manifests))
-      const [broken] = problems
-      if (broken !== undefined) {
-        throw new ServeError('CONFIG_INVALID', `${renderProblem(broken)}; tutti validate tells all`)
-      }
-      const { plan, modelOf } = findPlan(name, manifests, repository)
-      const explanation = explainPlan(plan, modelOf, flags['requested-output'])
-      environment.out(
-        flags.format === 'json' ? renderJson(explanation) : renderExplanation(explanation),
-      )
-      return 0
-    },
-  ),
-}
+export const explainCommand = withFlags(
+  {
+    usage: 'tutti explain ENSEMBLE -f FILE|DIR|- | --model-repository DIR [FLAGS]',
+    flags: EXPLAIN_FLAGS,
+    result: Explanation,
+  },
+  async ({ flags, positionals }, environment) => {
+    const [name, ...more] = positionals
+    if (name === undefined || more.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got ${positionals.length} ensemble names, want one`)
+    }
+    const paths = flags['model-repository']
+    if (flags.filename.length === 0 && paths.length === 0) {
+      throw new ServeError('FLAG_INVALID', 'got neither -f nor --model-repository, want one')
+    }
+    const files = await readManifestFiles(flags.filename, environment.input)
+    const { manifests, problems } = parseManifests(files)
+    const repository = await readRepositories(paths, readingFor(manifests))
+    const [broken] = problems
+    if (broken !== undefined) {
+      throw new ServeError('CONFIG_INVALID', `${renderProblem(broken)}; tutti validate tells all`)
+    }
+    const { plan, modelOf } = findPlan(name, manifests, repository)
+    const explanation = explainPlan(plan, modelOf, flags['requested-output'])
+    environment.out(
+      flags.format === 'json' ? renderJson(explanation) : renderExplanation(explanation),
+    )
+    return 0
+  },
+)
 
 /** An Ensemble of the files goes before an ensemble of the repository with the same name. */
 function findPlan(

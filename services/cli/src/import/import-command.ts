@@ -4,7 +4,7 @@ import type { Manifest } from '@tutti/api'
 import { type FlagTable, flagRefusal, renderJson } from '@tutti/chassis'
 import { ServeError, SITE } from '@tutti/errors'
 import { z } from 'zod'
-import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { listOf } from '../result-schema.ts'
 import { importTriton } from './import-triton.ts'
 import { renderManifest } from './render-manifest.ts'
@@ -38,38 +38,34 @@ const ImportResult = z
   .meta({ title: 'Result of tutti import' })
 type ImportResult = z.infer<typeof ImportResult>
 
-export const importCommand: Command = {
-  name: 'import',
-  description: 'Writes a model repository of Triton as manifests of Models and Ensembles.',
-  ...withFlags(
-    {
-      usage: 'tutti import triton DIR [FLAGS]',
-      flags: IMPORT_FLAGS,
-      operands: [['triton'], 'folder'],
-      result: ImportResult,
-    },
-    async ({ flags, positionals }, environment) => {
-      const [format, directory, ...more] = positionals
-      if (format !== 'triton' || !directory || more.length > 0) {
-        const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
-        throw new ServeError('FLAG_INVALID', `got ${got}, want triton DIR`)
-      }
-      const prefix = flags['storage-uri-prefix']
-      const { manifests, problems } = await importTriton(directory, prefix)
-      const folder = flags['output-dir']
-      const files = folder === undefined ? [] : await writeAll(manifests, folder)
-      if (flags.format === 'json') {
-        const result: ImportResult = { manifests, files, problems }
-        environment.out(renderJson(result))
-      } else {
-        const all = manifests.map(renderManifest).join('---\n')
-        environment.out(folder === undefined ? all : `${files.length} manifests in ${folder}\n`)
-        for (const problem of problems) environment.err(`tutti import: ${problem}\n`)
-      }
-      return problems.length === 0 ? 0 : 1
-    },
-  ),
-}
+export const importCommand = withFlags(
+  {
+    usage: 'tutti import triton DIR [FLAGS]',
+    flags: IMPORT_FLAGS,
+    operands: [['triton'], 'folder'],
+    result: ImportResult,
+  },
+  async ({ flags, positionals }, environment) => {
+    const [format, directory, ...more] = positionals
+    if (format !== 'triton' || !directory || more.length > 0) {
+      const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
+      throw new ServeError('FLAG_INVALID', `got ${got}, want triton DIR`)
+    }
+    const prefix = flags['storage-uri-prefix']
+    const { manifests, problems } = await importTriton(directory, prefix)
+    const folder = flags['output-dir']
+    const files = folder === undefined ? [] : await writeAll(manifests, folder)
+    if (flags.format === 'json') {
+      const result: ImportResult = { manifests, files, problems }
+      environment.out(renderJson(result))
+    } else {
+      const all = manifests.map(renderManifest).join('---\n')
+      environment.out(folder === undefined ? all : `${files.length} manifests in ${folder}\n`)
+      for (const problem of problems) environment.err(`tutti import: ${problem}\n`)
+    }
+    return problems.length === 0 ? 0 : 1
+  },
+)
 
 /** @returns the paths of the files, one for each manifest. @throws ServeError FLAG_INVALID */
 async function writeAll(

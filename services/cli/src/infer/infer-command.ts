@@ -1,6 +1,6 @@
 import { type ProcessEnvironment, printable, renderJsonLine, reportProblem } from '@tutti/chassis'
 import type { InferResponseParts } from '@tutti/protocol'
-import { type Command, withFlags } from '../command.ts'
+import { withFlags } from '../command.ts'
 import { INFER_FLAGS, type InferFlags } from './infer-flags.ts'
 import { InferResult } from './infer-result.ts'
 import type { ModelClient } from './model-client.ts'
@@ -10,27 +10,23 @@ import { namingInputs, namingServer } from './refusals.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
 import { missingOutputs, readOutputFiles, storeOutputs } from './write-output.ts'
 
-export const inferCommand: Command = {
-  name: 'infer',
-  description: 'Sends a request to a model of a running server, and shows or stores the answer.',
-  ...withFlags(
-    {
-      usage: 'tutti infer MODEL --input NAME=VALUE [FLAGS]',
-      flags: INFER_FLAGS,
-      operands: ['model'],
-      result: InferResult,
-    },
-    async ({ flags, positionals }, environment) => {
-      const model = readModelName(positionals)
-      const client = await openClient(flags, environment)
-      try {
-        return await inferOnce(client, { model, flags, environment })
-      } finally {
-        client.close()
-      }
-    },
-  ),
-}
+export const inferCommand = withFlags(
+  {
+    usage: 'tutti infer MODEL --input NAME=VALUE [FLAGS]',
+    flags: INFER_FLAGS,
+    operands: ['model'],
+    result: InferResult,
+  },
+  async ({ flags, positionals }, environment) => {
+    const model = readModelName(positionals)
+    const client = await openClient(flags, environment)
+    try {
+      return await inferOnce(client, { model, flags, environment })
+    } finally {
+      client.close()
+    }
+  },
+)
 
 /** @returns the exit code. */
 async function inferOnce(

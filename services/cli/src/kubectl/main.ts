@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { processEnvironment } from '@tutti/chassis'
+import { processEnvironment } from '@tutti/chassis/process'
 import { endUnwritable } from '../broken-pipe.ts'
 import { runProgram } from '../run-program.ts'
 import { KUBECTL_PROGRAM } from './kubectl-program.ts'

@@ -11,7 +11,7 @@ import { checkTlsFlags, readHeaderRules } from '@tutti/serving'
 import { checkModelFlags } from '@tutti/step'
 import { readMetricsFlags, readTraceFlags, withTraceFlags } from '@tutti/telemetry'
 import manifest from '../../package.json' with { type: 'json' }
-import type { Command } from '../command.ts'
+import type { CommandBody } from '../command.ts'
 import { cacheFolder } from './cache-folder.ts'
 import { checkPythonFlags, choosePython } from './choose-python.ts'
 import { checkControlFlags } from './control-flags.ts'
@@ -88,9 +88,7 @@ export function settleDeprecated(flags: ServeFlags): ServeFlags {
   return { ...flags, 'disable-auto-complete-config': isStrict }
 }
 
-export const serveCommand: Command = {
-  name: 'serve',
-  description: 'Serves model repositories, or manifests, in one process.',
+export const serveCommand: CommandBody = {
   usage: USAGE,
   flags: SERVE_FLAGS,
   run: (argv, environment) => runExecutable(serveExecutable(environment), argv, environment),

@@ -6,7 +6,7 @@ import {
   type Terminal,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { CONNECTION_FLAGS, LOOK_UP_SECS } from '../infer/infer-flags.ts'
 import { readAccess } from '../infer/open-client.ts'
 import { modelRows } from './model-rows.ts'
@@ -44,33 +44,27 @@ export const TOP_FLAGS = {
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
-export const topCommand: Command = {
-  name: 'top',
-  description: 'Shows what the models of a running server do now: requests, failures, latencies.',
-  ...withFlags(
-    { usage: 'tutti top [FLAGS]', flags: TOP_FLAGS, result: TopResult },
-    async ({ flags, positionals }, environment) => {
-      if (positionals.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
-      }
-      const url = parseMetricsUrl(flags.url)
-      const timeoutMs = flags['timeout-secs'] * 1000
-      const source = { url, timeoutMs, ...(await readAccess(flags, environment)) }
-      const intervalMs = flags.interval * 1000
-      const isJson = flags.format === 'json'
-      const { terminal } = environment
-      if (terminal !== undefined && !flags.once && !isJson) {
-        await follow(source, { intervalMs, terminal, signals: environment.signals })
-        return 0
-      }
-      const view = await readOnce(source, intervalMs)
-      environment.out(
-        isJson ? renderTopResult(view, intervalMs) : `${renderTop(view).join('\n')}\n`,
-      )
+export const topCommand = withFlags(
+  { usage: 'tutti top [FLAGS]', flags: TOP_FLAGS, result: TopResult },
+  async ({ flags, positionals }, environment) => {
+    if (positionals.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
+    }
+    const url = parseMetricsUrl(flags.url)
+    const timeoutMs = flags['timeout-secs'] * 1000
+    const source = { url, timeoutMs, ...(await readAccess(flags, environment)) }
+    const intervalMs = flags.interval * 1000
+    const isJson = flags.format === 'json'
+    const { terminal } = environment
+    if (terminal !== undefined && !flags.once && !isJson) {
+      await follow(source, { intervalMs, terminal, signals: environment.signals })
       return 0
-    },
-  ),
-}
+    }
+    const view = await readOnce(source, intervalMs)
+    environment.out(isJson ? renderTopResult(view, intervalMs) : `${renderTop(view).join('\n')}\n`)
+    return 0
+  },
+)
 
 async function readOnce(source: MetricsSource, intervalMs: number): Promise<TopView> {
   const before = await readMetrics(source)

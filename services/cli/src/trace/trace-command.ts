@@ -9,7 +9,7 @@ import {
   STEPS_PARAMETER,
 } from '@tutti/protocol'
 import type { Parameters } from '@tutti/tensor'
-import { type Command, FORMAT_FLAG, withFlags } from '../command.ts'
+import { FORMAT_FLAG, withFlags } from '../command.ts'
 import {
   CONNECTION_FLAGS,
   type ConnectionFlags,
@@ -38,24 +38,20 @@ const FINAL_RESPONSE: Parameters = new Map([
   ['triton_enable_empty_final_response', { kind: 'bool', value: true }],
 ])
 
-export const traceCommand: Command = {
-  name: 'trace',
-  description: 'Sends a request to a model of a running server, and shows where its time went.',
-  ...withFlags(
-    {
-      usage: 'tutti trace MODEL --input NAME=VALUE [FLAGS]',
-      flags: TRACE_FLAGS,
-      operands: ['model'],
-      result: TraceResult,
-    },
-    async ({ flags, positionals }, environment) => {
-      const model = readModelName(positionals)
-      const client = await openClient(flags, environment, ASK_FOR_STEPS)
-      await traceModel(client, { model, flags, environment })
-      return 0
-    },
-  ),
-}
+export const traceCommand = withFlags(
+  {
+    usage: 'tutti trace MODEL --input NAME=VALUE [FLAGS]',
+    flags: TRACE_FLAGS,
+    operands: ['model'],
+    result: TraceResult,
+  },
+  async ({ flags, positionals }, environment) => {
+    const model = readModelName(positionals)
+    const client = await openClient(flags, environment, ASK_FOR_STEPS)
+    await traceModel(client, { model, flags, environment })
+    return 0
+  },
+)
 
 /** What is traced, and how it is shown. */
 export interface TraceOptions {

@@ -1,7 +1,7 @@
 import { findModelWarnings, modelNameOf, nameConflict } from '@tutti/api'
 import type { FlagTable, ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type Command, RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
+import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { locateFault } from '../manifests/locate-fault.ts'
 import {
   type LocatedManifest,
@@ -39,32 +39,27 @@ export const VALIDATE_FLAGS = {
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
-export const validateCommand: Command = {
-  name: 'validate',
-  description:
-    'Checks manifests of Models and Ensembles as the operator does, or a model repository as a server does; loads nothing.',
-  ...withFlags(
-    {
-      usage: 'tutti validate -f FILE|DIR|- | --model-repository DIR [FLAGS]',
-      flags: VALIDATE_FLAGS,
-      result: ValidateResult,
-    },
-    async ({ flags, positionals }, environment) => {
-      const { filename, 'model-repository': repositories } = flags
-      if (positionals.length > 0 || (filename.length === 0 && repositories.length === 0)) {
-        const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`
-        const want = 'want -f FILE, -f DIR or -f -, or a --model-repository to check'
-        throw new ServeError('FLAG_INVALID', `--filename: ${got}, ${want}`)
-      }
-      const report =
-        filename.length === 0
-          ? await checkRepositories(repositories)
-          : await checkFiles(filename, repositories, environment.input)
-      environment.out(renderReport(report, flags.format))
-      return report.problems.length === 0 ? 0 : 1
-    },
-  ),
-}
+export const validateCommand = withFlags(
+  {
+    usage: 'tutti validate -f FILE|DIR|- | --model-repository DIR [FLAGS]',
+    flags: VALIDATE_FLAGS,
+    result: ValidateResult,
+  },
+  async ({ flags, positionals }, environment) => {
+    const { filename, 'model-repository': repositories } = flags
+    if (positionals.length > 0 || (filename.length === 0 && repositories.length === 0)) {
+      const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`
+      const want = 'want -f FILE, -f DIR or -f -, or a --model-repository to check'
+      throw new ServeError('FLAG_INVALID', `--filename: ${got}, ${want}`)
+    }
+    const report =
+      filename.length === 0
+        ? await checkRepositories(repositories)
+        : await checkFiles(filename, repositories, environment.input)
+    environment.out(renderReport(report, flags.format))
+    return report.problems.length === 0 ? 0 : 1
+  },
+)
 
 async function checkFiles(
   paths: readonly string[],

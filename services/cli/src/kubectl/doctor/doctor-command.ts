@@ -1,7 +1,7 @@
 import type { FlagTable } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { z } from 'zod'
-import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
+import { KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
 import { renderFindings } from '../../doctor/finding.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { ENSEMBLE, MODEL } from '../resources.ts'
@@ -24,25 +24,21 @@ export const CLUSTER_DOCTOR_FLAGS = {
 const Version = z.object({ gitVersion: z.string() })
 const Groups = z.object({ groups: z.array(z.object({ name: z.string() })) })
 
-export const doctorClusterCommand: Command = {
-  name: 'doctor',
-  description: 'Tells what the cluster lacks for the Models and Ensembles of a namespace.',
-  ...withFlags(
-    {
-      usage: 'kubectl tutti doctor [FLAGS]',
-      flags: CLUSTER_DOCTOR_FLAGS,
-      result: ClusterDoctorResult,
-    },
-    async ({ flags, positionals }, environment) => {
-      if (positionals.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
-      }
-      const findings = await withCluster(flags, environment, examine)
-      environment.out(renderFindings(findings, flags.format))
-      return findings.some(({ status }) => status === 'missing') ? 1 : 0
-    },
-  ),
-}
+export const doctorClusterCommand = withFlags(
+  {
+    usage: 'kubectl tutti doctor [FLAGS]',
+    flags: CLUSTER_DOCTOR_FLAGS,
+    result: ClusterDoctorResult,
+  },
+  async ({ flags, positionals }, environment) => {
+    if (positionals.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
+    }
+    const findings = await withCluster(flags, environment, examine)
+    environment.out(renderFindings(findings, flags.format))
+    return findings.some(({ status }) => status === 'missing') ? 1 : 0
+  },
+)
 
 async function examine(cluster: Cluster): Promise<readonly ClusterFinding[]> {
   const { client, transport } = cluster

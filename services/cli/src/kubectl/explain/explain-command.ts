@@ -3,7 +3,7 @@ import { type FlagTable, printable, renderJson } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { CONTROLLER_REVISION, type Stored } from '@tutti/kube'
 import { z } from 'zod'
-import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
+import { KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
 import { EXPLAIN_FLAGS } from '../../explain/explain-command.ts'
 import { Explanation, explainPlan } from '../../explain/explanation.ts'
 import { planAccepted } from '../../explain/plan-accepted.ts'
@@ -34,29 +34,24 @@ const ClusterExplanation = Explanation.extend({
 }).meta({ title: 'Result of kubectl tutti explain' })
 type ClusterExplanation = z.infer<typeof ClusterExplanation>
 
-export const explainClusterCommand: Command = {
-  name: 'explain',
-  description:
-    'Shows the plan of an Ensemble as routers serve it, and why a later edit is not served.',
-  ...withFlags(
-    {
-      usage: 'kubectl tutti explain ENSEMBLE [FLAGS]',
-      flags: CLUSTER_EXPLAIN_FLAGS,
-      result: ClusterExplanation,
-    },
-    async ({ flags, positionals }, environment) => {
-      const [text, ...more] = positionals
-      if (text === undefined || more.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
-      }
-      const explanation = await withCluster(flags, environment, (cluster) =>
-        explain(cluster, text, flags['requested-output']),
-      )
-      environment.out(flags.format === 'json' ? renderJson(explanation) : render(explanation))
-      return 0
-    },
-  ),
-}
+export const explainClusterCommand = withFlags(
+  {
+    usage: 'kubectl tutti explain ENSEMBLE [FLAGS]',
+    flags: CLUSTER_EXPLAIN_FLAGS,
+    result: ClusterExplanation,
+  },
+  async ({ flags, positionals }, environment) => {
+    const [text, ...more] = positionals
+    if (text === undefined || more.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
+    }
+    const explanation = await withCluster(flags, environment, (cluster) =>
+      explain(cluster, text, flags['requested-output']),
+    )
+    environment.out(flags.format === 'json' ? renderJson(explanation) : render(explanation))
+    return 0
+  },
+)
 
 /** @throws ServeError ENSEMBLE_INVALID with the reason if nothing of the Ensemble is served. */
 async function explain(

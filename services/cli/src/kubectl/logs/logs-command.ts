@@ -9,7 +9,7 @@ import {
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { POD } from '@tutti/kube'
-import { type Command, withFlags } from '../../command.ts'
+import { withFlags } from '../../command.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
 import { SERVING_SELECTOR } from '../status/read-state.ts'
@@ -55,30 +55,25 @@ type LogsFlags = FlagValues<typeof LOGS_FLAGS>
 /** Between two looks for containers that have started. */
 const LOOK_MS = 2000
 
-export const logsCommand: Command = {
-  name: 'logs',
-  description:
-    'Shows the lines of all pods of an Ensemble, a Model or the router by time, or those of one request.',
-  ...withFlags(
-    { usage: 'kubectl tutti logs NAME|model/NAME|ensemble/NAME|router [FLAGS]', flags: LOGS_FLAGS },
-    async ({ flags, positionals }, environment) => {
-      const [text, ...more] = positionals
-      if (text === undefined || more.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
-      }
-      if (flags.follow && flags.previous) {
-        throw flagRefusal('--previous', 'got --follow too, and what has ended writes no more lines')
-      }
-      if (flags.request === '') throw flagRefusal('--request', 'got "", want an id')
-      const sinceMs = flags.since === undefined ? undefined : parseDuration('--since', flags.since)
-      return await withCluster(flags, environment, async (cluster) => {
-        const { namespace } = cluster
-        const target = await findTarget(new Reader(cluster.client), { namespace, text })
-        return await new LogView({ cluster, target, flags, sinceMs, environment }).show()
-      })
-    },
-  ),
-}
+export const logsCommand = withFlags(
+  { usage: 'kubectl tutti logs NAME|model/NAME|ensemble/NAME|router [FLAGS]', flags: LOGS_FLAGS },
+  async ({ flags, positionals }, environment) => {
+    const [text, ...more] = positionals
+    if (text === undefined || more.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
+    }
+    if (flags.follow && flags.previous) {
+      throw flagRefusal('--previous', 'got --follow too, and what has ended writes no more lines')
+    }
+    if (flags.request === '') throw flagRefusal('--request', 'got "", want an id')
+    const sinceMs = flags.since === undefined ? undefined : parseDuration('--since', flags.since)
+    return await withCluster(flags, environment, async (cluster) => {
+      const { namespace } = cluster
+      const target = await findTarget(new Reader(cluster.client), { namespace, text })
+      return await new LogView({ cluster, target, flags, sinceMs, environment }).show()
+    })
+  },
+)
 
 interface LogViewOptions {
   readonly cluster: Cluster

@@ -7,7 +7,7 @@ import {
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { DEPLOYMENT, type Deployment, KubeError, keyOf, type Stored } from '@tutti/kube'
-import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
+import { KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
 import { isOfRouter, modelServedBy, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
@@ -44,39 +44,35 @@ const LOOK_MS = 1000
 /** In whose name `kubectl rollout restart` writes. */
 const FIELD_MANAGER = 'kubectl-rollout'
 
-export const restartCommand: Command = {
-  name: 'restart',
-  description: 'Replaces the pods of a Model, of all Models of an Ensemble, or of the router.',
-  ...withFlags(
-    {
-      usage: 'kubectl tutti restart NAME|model/NAME|ensemble/NAME|router [FLAGS]',
-      flags: RESTART_FLAGS,
-      result: RestartResult,
-    },
-    async ({ flags, positionals }, environment) => {
-      const [text, ...more] = positionals
-      if (text === undefined || more.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
-      }
-      const timeoutMs = parseDuration(TIMEOUT_FLAG, flags.timeout)
-      const isJson = flags.format === 'json'
-      const out = (line: string): void => {
-        if (!isJson) environment.out(`${line}\n`)
-      }
-      return await withCluster(flags, environment, async (cluster) => {
-        const { namespace } = cluster
-        const target = await findTarget(new Reader(cluster.client), { namespace, text })
-        const { all, going, refused } = await restart(cluster, target, out)
-        const followed = flags['no-wait'] ? [] : await follow(cluster, going, { timeoutMs, out })
-        const ended = [...refused, ...followed]
-        if (isJson) environment.out(renderRestart(all, target.missing, ended))
-        const failures = ended.flatMap((one) => failureOf(one) ?? [])
-        if (!isJson) reportFailures(failures, environment)
-        return failures.length === 0 ? 0 : 1
-      })
-    },
-  ),
-}
+export const restartCommand = withFlags(
+  {
+    usage: 'kubectl tutti restart NAME|model/NAME|ensemble/NAME|router [FLAGS]',
+    flags: RESTART_FLAGS,
+    result: RestartResult,
+  },
+  async ({ flags, positionals }, environment) => {
+    const [text, ...more] = positionals
+    if (text === undefined || more.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
+    }
+    const timeoutMs = parseDuration(TIMEOUT_FLAG, flags.timeout)
+    const isJson = flags.format === 'json'
+    const out = (line: string): void => {
+      if (!isJson) environment.out(`${line}\n`)
+    }
+    return await withCluster(flags, environment, async (cluster) => {
+      const { namespace } = cluster
+      const target = await findTarget(new Reader(cluster.client), { namespace, text })
+      const { all, going, refused } = await restart(cluster, target, out)
+      const followed = flags['no-wait'] ? [] : await follow(cluster, going, { timeoutMs, out })
+      const ended = [...refused, ...followed]
+      if (isJson) environment.out(renderRestart(all, target.missing, ended))
+      const failures = ended.flatMap((one) => failureOf(one) ?? [])
+      if (!isJson) reportFailures(failures, environment)
+      return failures.length === 0 ? 0 : 1
+    })
+  },
+)
 
 /** What became of the patches; each Deployment is in `going` or `refused` too. */
 interface Patched {

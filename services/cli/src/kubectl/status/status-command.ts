@@ -1,7 +1,7 @@
 import { type FlagTable, printable, renderJson } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { z } from 'zod'
-import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
+import { KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
 import { listOf } from '../../result-schema.ts'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { buildNodes } from './build-nodes.ts'
@@ -31,30 +31,26 @@ const StatusReport = z
   .meta({ title: 'Result of kubectl tutti status' })
 type StatusReport = z.infer<typeof StatusReport>
 
-export const statusCommand: Command = {
-  name: 'status',
-  description: 'Shows Ensembles, their steps and pods as a tree, and why something is not ready.',
-  ...withFlags(
-    {
-      usage: 'kubectl tutti status [NAME] [FLAGS]',
-      flags: STATUS_FLAGS,
-      result: StatusReport,
-    },
-    async ({ flags, positionals }, environment) => {
-      const [name, ...more] = positionals
-      if (more.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want at most one`)
-      }
-      const report = await withCluster(flags, environment, (cluster) =>
-        readReport(cluster, { name, isOfAll: flags['all-namespaces'] }),
-      )
-      environment.out(flags.format === 'json' ? renderJson(report) : render(report))
-      const isWrong = report.namespaces.some(({ resources }) => resources.some(isBroken))
-      const isUnseen = report.refused.some(({ resource }) => resource !== 'events')
-      return isWrong || (isUnseen && report.namespaces.every(isEmpty)) ? 1 : 0
-    },
-  ),
-}
+export const statusCommand = withFlags(
+  {
+    usage: 'kubectl tutti status [NAME] [FLAGS]',
+    flags: STATUS_FLAGS,
+    result: StatusReport,
+  },
+  async ({ flags, positionals }, environment) => {
+    const [name, ...more] = positionals
+    if (more.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want at most one`)
+    }
+    const report = await withCluster(flags, environment, (cluster) =>
+      readReport(cluster, { name, isOfAll: flags['all-namespaces'] }),
+    )
+    environment.out(flags.format === 'json' ? renderJson(report) : render(report))
+    const isWrong = report.namespaces.some(({ resources }) => resources.some(isBroken))
+    const isUnseen = report.refused.some(({ resource }) => resource !== 'events')
+    return isWrong || (isUnseen && report.namespaces.every(isEmpty)) ? 1 : 0
+  },
+)
 
 /** @throws ServeError NOT_FOUND for a name that the user may look for, and that is not there. */
 async function readReport(

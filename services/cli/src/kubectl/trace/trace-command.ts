@@ -2,7 +2,7 @@ import { type FlagTable, type FlagValues, type ProcessEnvironment, printable } f
 import { ServeError } from '@tutti/errors'
 import { isForbidden } from '@tutti/kube'
 import type { ForwardedPort } from '@tutti/kubeconfig'
-import { type Command, KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
+import { KUBECTL_FORMAT_FLAG, withFlags } from '../../command.ts'
 import { CONNECTION_FLAGS, REQUEST_FLAGS } from '../../infer/infer-flags.ts'
 import { openClient } from '../../infer/open-client.ts'
 import { ASK_FOR_STEPS, traceModel } from '../../trace/trace-command.ts'
@@ -21,28 +21,21 @@ export const CLUSTER_TRACE_FLAGS = {
 } as const satisfies FlagTable
 type ClusterTraceFlags = FlagValues<typeof CLUSTER_TRACE_FLAGS>
 
-export const traceClusterCommand: Command = {
-  name: 'trace',
-  description:
-    'Sends a request to the router of an Ensemble or Model, and shows where its time went.',
-  ...withFlags(
-    {
-      usage: 'kubectl tutti trace NAME|model/NAME|ensemble/NAME --input NAME=VALUE [FLAGS]',
-      flags: CLUSTER_TRACE_FLAGS,
-      result: TraceResult.meta({ title: 'Result of kubectl tutti trace' }),
-    },
-    async ({ flags, positionals }, environment) => {
-      const [text, ...more] = positionals
-      if (text === undefined || more.length > 0) {
-        throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
-      }
-      await withCluster(flags, environment, (cluster) =>
-        trace({ cluster, text, flags, environment }),
-      )
-      return 0
-    },
-  ),
-}
+export const traceClusterCommand = withFlags(
+  {
+    usage: 'kubectl tutti trace NAME|model/NAME|ensemble/NAME --input NAME=VALUE [FLAGS]',
+    flags: CLUSTER_TRACE_FLAGS,
+    result: TraceResult.meta({ title: 'Result of kubectl tutti trace' }),
+  },
+  async ({ flags, positionals }, environment) => {
+    const [text, ...more] = positionals
+    if (text === undefined || more.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got ${positionals.length} names, want one`)
+    }
+    await withCluster(flags, environment, (cluster) => trace({ cluster, text, flags, environment }))
+    return 0
+  },
+)
 
 async function trace(o: {
   readonly cluster: Cluster
