@@ -1,12 +1,29 @@
-export { countTexts } from './bytes-check.ts'
-export { checkInferRequest, compileRequestCheck } from './check-infer-request.ts'
 export {
   type CompletionInput,
   completeModelConfig,
   type InspectedModel,
-} from './complete-model-config.ts'
-export { DESCRIPTOR } from './descriptor.ts'
-export { jsonConfigSchema } from './json-config-schema.ts'
+} from './complete/complete-model-config.ts'
+export {
+  isDecoupled,
+  isEnsembleConfig,
+  type ModelMetadata,
+  modelMetadata,
+  type TensorMetadata,
+} from './complete/model-metadata.ts'
+export { type NormaliseOptions, normaliseModelConfig } from './complete/normalise-model-config.ts'
+export { backendOfPlatform, hasOwnPlatforms, selectBackend } from './complete/select-backend.ts'
+export {
+  type SequenceControl,
+  type SequenceControlKind,
+  sequenceControls,
+  withSequenceTensors,
+} from './complete/sequence-tensors.ts'
+export type { ModelSignature, ModelVersionSource, TensorSpec } from './complete/signature.ts'
+export { jsonConfigSchema } from './json/json-config-schema.ts'
+export { parseJsonConfig } from './json/parse-json-config.ts'
+export { type Json, toJsonConfig } from './json/to-json-config.ts'
+export { withoutDefaults } from './json/without-defaults.ts'
+export { DESCRIPTOR } from './model/descriptor.ts'
 export type {
   BatchInput,
   DataType,
@@ -21,52 +38,35 @@ export type {
   SequenceBatching,
   SequenceState,
   WarmupInput,
-} from './model-config.ts'
-export {
-  isDecoupled,
-  isEnsembleConfig,
-  type ModelMetadata,
-  modelMetadata,
-  type TensorMetadata,
-} from './model-metadata.ts'
+} from './model/model-config.ts'
 export {
   chooseVersions,
   formatModelVersion,
   parseModelVersion,
   selectVersions,
-} from './model-version.ts'
-export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'
-export { parseJsonConfig } from './parse-json-config.ts'
-export {
-  type ConfigPosition,
-  emptyModelConfig,
-  locateModelConfig,
-  parseModelConfig,
-} from './parse-model-config.ts'
-export { printModelConfig } from './print-model-config.ts'
+} from './model/model-version.ts'
 export {
   plainName,
   type QualifiedName,
   qualifyName,
   resolveName,
   splitName,
-} from './qualified-name.ts'
-export { applyOutputReshape, carryExtents } from './reshape.ts'
-export { backendOfPlatform, hasOwnPlatforms, selectBackend } from './select-backend.ts'
+} from './model/qualified-name.ts'
+export type { BatchStatistics, ModelStatistics, StatisticDuration } from './model/statistics.ts'
+export { countTexts } from './requests/bytes-check.ts'
+export { checkInferRequest, compileRequestCheck } from './requests/check-infer-request.ts'
+export { applyOutputReshape, carryExtents } from './requests/reshape.ts'
 export {
-  type SequenceControl,
-  type SequenceControlKind,
-  sequenceControls,
-  withSequenceTensors,
-} from './sequence-tensors.ts'
-export type { ModelSignature, ModelVersionSource, TensorSpec } from './signature.ts'
-export type { BatchStatistics, ModelStatistics, StatisticDuration } from './statistics.ts'
-export { type Json, toJsonConfig } from './to-json-config.ts'
-export { noGpusAvailable } from './validate-instance-groups.ts'
+  type ConfigPosition,
+  emptyModelConfig,
+  locateModelConfig,
+  parseModelConfig,
+} from './text/parse-model-config.ts'
+export { printModelConfig } from './text/print-model-config.ts'
+export { noGpusAvailable } from './validate/validate-instance-groups.ts'
 export {
   faultsWhenRead,
   responseCacheFault,
   validateWhenLoaded,
   validateWhenRead,
-} from './validate-model-config.ts'
-export { withoutDefaults } from './without-defaults.ts'
+} from './validate/validate-model-config.ts'

@@ -8,7 +8,7 @@ import {
   type CatalogModel,
   isReady,
   whyNotServed,
-} from './catalog.ts'
+} from './catalog/catalog.ts'
 
 /**
  * A line with the counts if they changed, and one for each ensemble that cannot be served for a new reason: a warning, unless it

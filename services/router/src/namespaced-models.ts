@@ -27,7 +27,7 @@ import {
   selectStatistics,
 } from '@tutti/serving'
 import { type CaptureState, type StepTotals } from '@tutti/telemetry'
-import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
+import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog/catalog.ts'
 import type { Router } from './router.ts'
 
 export interface NamespacedModelsOptions {

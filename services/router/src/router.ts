@@ -29,17 +29,21 @@ import {
 } from '@tutti/telemetry'
 import type { FindExecutor } from '@tutti/tensor'
 import type { AnswerQuestion } from '@tutti/transport'
-import { countNested } from './count-nested.ts'
-import { createEnsembleCache } from './ensemble-cache.ts'
-import { EnsembleRecorders } from './ensemble-recorders.ts'
-import { createNestedExecutors, NESTING_DEFAULTS, type NestingBounds } from './nested-requests.ts'
-import { PinnedRequests } from './pinned-requests.ts'
-import { ReplicaCounts } from './replica-counts.ts'
-import type { Replicas, RequestDependencies } from './request-dependencies.ts'
-import { Requests } from './requests.ts'
+import { countNested } from './requests/count-nested.ts'
+import { createEnsembleCache } from './requests/ensemble-cache.ts'
+import { EnsembleRecorders } from './requests/ensemble-recorders.ts'
+import {
+  createNestedExecutors,
+  NESTING_DEFAULTS,
+  type NestingBounds,
+} from './requests/nested-requests.ts'
+import { PinnedRequests } from './requests/pinned-requests.ts'
+import { ReplicaCounts } from './requests/replica-counts.ts'
+import type { Replicas, RequestDependencies } from './requests/request-dependencies.ts'
+import { Requests } from './requests/requests.ts'
+import { SequenceRoutes } from './requests/sequence-routes.ts'
 import { createRouterAnswers } from './router-answers.ts'
-import { SequenceRoutes } from './sequence-routes.ts'
-import { ServedView, type ServedViewOptions } from './served-view.ts'
+import { ServedView, type ServedViewOptions } from './view/served-view.ts'
 
 export interface RouterOptions extends ServedViewOptions {
   readonly replicas: Replicas

@@ -1,4 +1,4 @@
-import type { DataType, ModelInput, ModelOutput } from '../model-config.ts'
+import type { DataType, ModelInput, ModelOutput } from '../model/model-config.ts'
 
 /** A declared input; `rest` replaces what is to be different from its defaults. */
 export function modelInput(

@@ -1,5 +1,5 @@
-import type { ModelConfig, ModelInput, ModelOutput } from '../model-config.ts'
-import { emptyModelConfig } from '../parse-model-config.ts'
+import type { ModelConfig, ModelInput, ModelOutput } from '../model/model-config.ts'
+import { emptyModelConfig } from '../text/parse-model-config.ts'
 import { modelInput, modelOutput } from './declared-tensors.ts'
 
 interface TensorDraft {

@@ -1,4 +1,4 @@
-import type { InstanceGroup } from '../model-config.ts'
+import type { InstanceGroup } from '../model/model-config.ts'
 
 /** An instance group `g` as normalisation leaves it, one instance on the CPU; `rest` replaces what is to be different. */
 export function instanceGroup(rest: Partial<InstanceGroup> = {}): InstanceGroup {

@@ -1,5 +1,5 @@
 import type { AcceptedEnsemble, AcceptedModel } from '@tutti/api'
-import type { EnsembleSource } from '../ensemble-source.ts'
+import type { EnsembleSource } from '../catalog/ensemble-source.ts'
 
 /** One accepted generation of a Model. */
 export interface AcceptedModelRevision {

@@ -1,6 +1,11 @@
 import type { ServedByRouter } from '@tutti/api'
-import { type Catalog, type CatalogEnsemble, type CatalogModel, lookupVersion } from '../catalog.ts'
-import { signatureKey } from '../signature-key.ts'
+import {
+  type Catalog,
+  type CatalogEnsemble,
+  type CatalogModel,
+  lookupVersion,
+} from '../catalog/catalog.ts'
+import { signatureKey } from '../catalog/signature-key.ts'
 import { acceptedConfig, isSame } from './acceptance.ts'
 import type {
   AcceptedEnsembleRevision,

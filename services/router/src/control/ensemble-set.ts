@@ -1,6 +1,6 @@
 import { findDependencies } from '@tutti/ensemble'
 import type { OpenedModel } from '@tutti/repository'
-import { type EnsembleSource, unreadableSource } from '../ensemble-source.ts'
+import { type EnsembleSource, unreadableSource } from '../catalog/ensemble-source.ts'
 
 /** An ensemble as it is now. */
 export interface ReadEnsemble extends Pick<OpenedModel, 'digest' | 'filesDigest'> {

@@ -10,9 +10,9 @@ import {
   pollFailed,
   versionFailures,
 } from '@tutti/serving'
-import { isReady } from '../catalog.ts'
+import { isReady } from '../catalog/catalog.ts'
 import { ensembleStays, loadEnded, unloadRequested } from '../log-events.ts'
-import type { ServedView } from '../served-view.ts'
+import type { ServedView } from '../view/served-view.ts'
 import { dependenciesOf, EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
 import { Operations } from './operations.ts'
 import { type ReadModels, readModels } from './read-models.ts'

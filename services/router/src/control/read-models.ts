@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import type { ModelKind, ModelRepository } from '@tutti/repository'
 import { type LoadParameters, pollFailed } from '@tutti/serving'
-import { readEnsemble } from '../ensemble-source.ts'
+import { readEnsemble } from '../catalog/ensemble-source.ts'
 import { dependenciesOf, type EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
 
 /** What a load of some names amounts to. */

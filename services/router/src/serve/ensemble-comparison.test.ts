@@ -1,7 +1,7 @@
 import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
-import type { EnsembleSource } from '../ensemble-source.ts'
+import type { EnsembleSource } from '../catalog/ensemble-source.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
 
 function ensemble(name: string, revision: string, o: Partial<EnsembleSource> = {}): EnsembleSource {

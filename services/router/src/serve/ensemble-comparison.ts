@@ -3,7 +3,7 @@ import type { Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { MemberQuestions } from '@tutti/transport'
 import { z } from 'zod'
-import type { EnsembleSource } from '../ensemble-source.ts'
+import type { EnsembleSource } from '../catalog/ensemble-source.ts'
 import { ensemblesDiffer, routerNotDescribed } from '../log-events.ts'
 import { LoggedOnce } from '../log-once.ts'
 

@@ -1,6 +1,6 @@
 import type { FlagTable } from '@tutti/chassis'
 import { CALLERS_LIMIT } from '@tutti/protocol'
-import { NESTING_DEFAULTS } from '../nested-requests.ts'
+import { NESTING_DEFAULTS } from '../requests/nested-requests.ts'
 
 /** Bounds of the requests that models make to other models (Triton's BLS). */
 export const NESTING_FLAGS = {

@@ -4,7 +4,7 @@ import { createLogger } from '@tutti/chassis'
 import { createManualClock, until } from '@tutti/chassis/testing'
 import { scanRepositories } from '@tutti/repository'
 import t, { type Test } from 'tap'
-import { readEnsembles } from '../ensemble-source.ts'
+import { readEnsembles } from '../catalog/ensemble-source.ts'
 import { chain, oneToOne, ScriptedReplicas } from '../testing/index.ts'
 import { pollEnsembles } from './poll-ensembles.ts'
 

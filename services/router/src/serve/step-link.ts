@@ -3,8 +3,8 @@ import { backoffMs, type Clock, type Logger } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { MemberQuestions } from '@tutti/transport'
 import { describeFailed, stepAnnounced, stepRemoved } from '../log-events.ts'
-import type { ServedView } from '../served-view.ts'
-import type { Revisions, StepQuestions } from '../step-members.ts'
+import type { ServedView } from '../view/served-view.ts'
+import type { Revisions, StepQuestions } from '../view/step-members.ts'
 import { DescriptionLimit } from './description-limit.ts'
 
 /** Never aborts: questions have a time of their own. */

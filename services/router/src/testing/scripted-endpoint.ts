@@ -5,7 +5,7 @@ import type {
   Question,
   RouterEndpoint,
 } from '@tutti/transport'
-import type { Revisions } from '../step-members.ts'
+import type { Revisions } from '../view/step-members.ts'
 import { ReplicaExecutors } from './replica-executors.ts'
 
 /** How a scripted step answers a question. */

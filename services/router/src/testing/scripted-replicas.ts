@@ -4,7 +4,7 @@ import type { Envelope } from '@tutti/protocol'
 import type { StepDirectory } from '@tutti/transport'
 import { executing, type TestHandler } from '@tutti/transport/testing'
 import type { Router } from '../router.ts'
-import type { Revisions, StepQuestions } from '../step-members.ts'
+import type { Revisions, StepQuestions } from '../view/step-members.ts'
 import type { ReplicaExecutors } from './replica-executors.ts'
 import { testRouter, toConfig } from './test-router.ts'
 

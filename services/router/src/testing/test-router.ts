@@ -2,7 +2,7 @@ import { passiveTracing, silentLogger, systemClock } from '@tutti/chassis'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { ServerMetrics } from '@tutti/telemetry'
 import { StepDirectory } from '@tutti/transport'
-import type { EnsembleSource } from '../ensemble-source.ts'
+import type { EnsembleSource } from '../catalog/ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
 import { ReplicaExecutors } from './replica-executors.ts'
 

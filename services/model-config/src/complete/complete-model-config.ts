@@ -1,0 +1,147 @@
+import { ServeError } from '@tutti/errors'
+import { DATATYPES } from '@tutti/tensor'
+import type { ModelConfig, ModelInput, ModelOutput } from '../model/model-config.ts'
+import { emptyModelConfig } from '../text/parse-model-config.ts'
+import { ENSEMBLE_PLATFORM, selectBackend } from './select-backend.ts'
+import type { ModelSignature, TensorSpec } from './signature.ts'
+
+/** Triton's `--backend-config=default-max-batch-size`. */
+const DEFAULT_MAX_BATCH_SIZE = 4
+
+/** What an engine read from the model file. */
+export interface InspectedModel extends ModelSignature {
+  /** True if the first dimension of every input and output is -1. */
+  readonly batchable: boolean
+}
+
+export interface CompletionInput {
+  /** As parsed; undefined if the model has no config.pbtxt. */
+  readonly config: ModelConfig | undefined
+  readonly directoryName: string
+  /** The file that messages name. */
+  readonly configPath: string
+  /** Names in the first version directory. */
+  readonly versionFiles: readonly string[]
+  /** Given for backends whose model files declare their inputs and outputs. */
+  readonly inspect?: InspectedModel
+  readonly autoComplete: boolean
+  /** Items; default 4. */
+  readonly defaultMaxBatchSize?: number
+}
+
+/** Batch size and scheduler that follow from what the model itself can do. */
+function completeBatching(
+  config: ModelConfig,
+  batchable: boolean,
+  defaultMaxBatchSize: number,
+): ModelConfig {
+  if (!batchable) {
+    if (config.max_batch_size === 0) return config
+    const text = `autofill failed for model '${config.name}': model does not support batching while non-zero max_batch_size is specified`
+    throw new ServeError('CONFIG_INVALID', text)
+  }
+  const sized =
+    config.max_batch_size === 0
+      ? { ...config, max_batch_size: Math.max(defaultMaxBatchSize, 0) }
+      : config
+  const hasScheduler =
+    sized.dynamic_batching !== undefined ||
+    sized.sequence_batching !== undefined ||
+    sized.ensemble_scheduling !== undefined
+  if (sized.max_batch_size <= 1 || hasScheduler) return sized
+  return {
+    ...sized,
+    dynamic_batching: {
+      preferred_batch_size: [],
+      max_queue_delay_microseconds: 0,
+      preserve_ordering: false,
+      priority_levels: 0,
+      default_priority_level: 0,
+      priority_queue_policy: {},
+    },
+  }
+}
+
+/** The part that inputs and outputs share. A scalar per batch item is written as dims [1] with an empty reshape. */
+function tensorFields(spec: TensorSpec, isBatching: boolean) {
+  const dims = isBatching ? spec.dims.slice(1) : spec.dims
+  const isScalar = dims.length === 0
+  return {
+    name: spec.name,
+    data_type: DATATYPES[spec.datatype].config,
+    dims: isScalar ? [1] : dims,
+    ...(isScalar && isBatching ? { reshape: { shape: [] } } : {}),
+    is_shape_tensor: false,
+    is_non_linear_format_io: false,
+  }
+}
+
+function toInput(spec: TensorSpec, isBatching: boolean): ModelInput {
+  return {
+    ...tensorFields(spec, isBatching),
+    format: 'FORMAT_NONE',
+    allow_ragged_batch: false,
+    optional: false,
+  }
+}
+
+function toOutput(spec: TensorSpec, isBatching: boolean): ModelOutput {
+  return { ...tensorFields(spec, isBatching), label_filename: '' }
+}
+
+/** Inputs and outputs that the configuration leaves out altogether. */
+function completeTensors(config: ModelConfig, inspect: InspectedModel): ModelConfig {
+  const isBatching = config.max_batch_size > 0
+  const { control_input: controls = [], state = [] } = config.sequence_batching ?? {}
+  const made = config.batch_input.flatMap((one) => one.target_name)
+  // What the scheduler gives and takes is not the client's.
+  const given = new Set([
+    ...controls.map((c) => c.name),
+    ...state.map((s) => s.input_name),
+    ...made,
+  ])
+  const taken = new Set(state.map((s) => s.output_name))
+  const inputs = inspect.inputs.filter(({ name }) => !given.has(name))
+  const outputs = inspect.outputs.filter(({ name }) => !taken.has(name))
+  return {
+    ...config,
+    input: config.input.length > 0 ? config.input : inputs.map((s) => toInput(s, isBatching)),
+    output: config.output.length > 0 ? config.output : outputs.map((s) => toOutput(s, isBatching)),
+  }
+}
+
+/**
+ * Completes a configuration as Triton does: name, backend, platform and model file always; batching, inputs and outputs
+ * from the model itself if auto-completion is on and the configuration lacks inputs or outputs.
+ *
+ * @throws ServeError CONFIG_MISSING without a configuration while auto-completion is off; CONFIG_INVALID if no backend
+ * can be found, or if max_batch_size is set for a model that cannot batch.
+ */
+export function completeModelConfig(input: CompletionInput): ModelConfig {
+  const { directoryName, inspect } = input
+  if (input.config === undefined && !input.autoComplete) {
+    throw new ServeError(
+      'CONFIG_MISSING',
+      `model configuration is not provided for model '${directoryName}'`,
+      { details: { model: directoryName, field: input.configPath } },
+    )
+  }
+  const given = input.config ?? emptyModelConfig()
+  const choice = selectBackend(given, directoryName, input.versionFiles)
+  const config = {
+    ...given,
+    name: given.name === '' ? directoryName : given.name,
+    backend: choice.backend,
+    platform: choice.platform,
+    default_model_filename: choice.modelFilename,
+  }
+  const isDeclared = config.input.length > 0 && config.output.length > 0
+  const isEnsemble = config.platform === ENSEMBLE_PLATFORM
+  if (!input.autoComplete || inspect === undefined || isDeclared || isEnsemble) return config
+  const batching = completeBatching(
+    config,
+    inspect.batchable,
+    input.defaultMaxBatchSize ?? DEFAULT_MAX_BATCH_SIZE,
+  )
+  return completeTensors(batching, inspect)
+}

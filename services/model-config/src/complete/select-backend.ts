@@ -1,0 +1,95 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig } from '../model/model-config.ts'
+
+/** What decides which engine serves a model. All three are '' where Triton leaves them empty. */
+export interface BackendChoice {
+  readonly backend: string
+  readonly platform: string
+  /** The file (or directory) in the version directory. */
+  readonly modelFilename: string
+}
+
+/** In the order in which Triton looks for them. */
+const KNOWN: readonly BackendChoice[] = [
+  {
+    backend: 'tensorflow',
+    platform: 'tensorflow_savedmodel',
+    modelFilename: 'model.savedmodel',
+  },
+  { backend: 'tensorflow', platform: 'tensorflow_graphdef', modelFilename: 'model.graphdef' },
+  { backend: 'tensorrt', platform: 'tensorrt_plan', modelFilename: 'model.plan' },
+  { backend: 'onnxruntime', platform: 'onnxruntime_onnx', modelFilename: 'model.onnx' },
+  { backend: 'openvino', platform: '', modelFilename: 'model.xml' },
+  { backend: 'pytorch', platform: 'pytorch_libtorch', modelFilename: 'model.pt' },
+  { backend: 'pytorch', platform: 'torch_aoti', modelFilename: 'model.pt2' },
+  { backend: 'python', platform: '', modelFilename: 'model.py' },
+]
+
+/** The platform that means an ensemble. */
+export const ENSEMBLE_PLATFORM = 'ensemble'
+
+/** The backend that a known platform belongs to; undefined for an unknown platform. */
+export function backendOfPlatform(platform: string): string | undefined {
+  return KNOWN.find((row) => row.platform !== '' && row.platform === platform)?.backend
+}
+
+/** True for the backends that Triton ties to certain platforms. */
+export function hasOwnPlatforms(backend: string): boolean {
+  return KNOWN.some((row) => row.backend === backend && row.platform !== '')
+}
+
+function isChosen(row: BackendChoice, given: BackendChoice, files: readonly string[]): boolean {
+  if (given.platform !== '') return row.platform === given.platform
+  if (given.modelFilename !== '') return row.modelFilename === given.modelFilename
+  return files.includes(row.modelFilename)
+}
+
+function findRow(given: BackendChoice, files: readonly string[]): BackendChoice | undefined {
+  if (given.backend === '') return KNOWN.find((row) => isChosen(row, given, files))
+  const rows = KNOWN.filter((row) => row.backend === given.backend)
+  // With the backend given, its first row is the default: TorchScript for pytorch.
+  return rows.find((row) => isChosen(row, given, files)) ?? rows[0]
+}
+
+function givenChoice(config: ModelConfig | undefined): BackendChoice {
+  const { backend = '', platform = '', default_model_filename: modelFilename = '' } = config ?? {}
+  return { backend, platform, modelFilename }
+}
+
+/** A model without any hint is a custom one: its directory is named `x.<backend>`. */
+function customBackend(directoryName: string): BackendChoice {
+  const dot = directoryName.indexOf('.')
+  if (dot === -1) {
+    const text = `Invalid model name: Could not determine backend for model '${directoryName}' with no backend in model configuration. Expected model name of the form 'model.<backend_name>'.`
+    throw new ServeError('CONFIG_INVALID', text)
+  }
+  const backend = directoryName.slice(dot + 1)
+  return { backend, platform: '', modelFilename: `model.${backend}` }
+}
+
+/**
+ * Finds backend, platform and model file from what the configuration gives, else from the version directory.
+ *
+ * @param config - as parsed; undefined if the model has none.
+ * @param versionFiles - names in the first version directory.
+ * @returns what the configuration gives, completed; backend '' for an ensemble.
+ * @throws ServeError CONFIG_INVALID if nothing tells the backend.
+ */
+export function selectBackend(
+  config: ModelConfig | undefined,
+  directoryName: string,
+  versionFiles: readonly string[],
+): BackendChoice {
+  const given = givenChoice(config)
+  if (given.platform === ENSEMBLE_PLATFORM) return given
+  const row = findRow(given, versionFiles)
+  if (row !== undefined) {
+    return {
+      backend: given.backend || row.backend,
+      platform: given.platform || row.platform,
+      modelFilename: given.modelFilename || row.modelFilename,
+    }
+  }
+  const isHintless = given.backend === '' && given.platform === '' && given.modelFilename === ''
+  return isHintless ? customBackend(directoryName) : given
+}

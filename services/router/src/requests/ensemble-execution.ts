@@ -1,0 +1,335 @@
+import { type CallContext, type CallScope, isTimeOver, openCallScope } from '@tutti/chassis'
+import {
+  createEnsembleRun,
+  type EnsemblePlan,
+  type EnsembleRun,
+  type NamedEntry,
+  type RunAction,
+  type RunEvent,
+  type TensorEntry,
+} from '@tutti/ensemble'
+import { bug, ServeError } from '@tutti/errors'
+import { checkInferRequest } from '@tutti/model-config'
+import {
+  type Lent,
+  type NamedTensor,
+  NO_TIMES,
+  type ResponseSink,
+  type StepResponse,
+  type StepTimes,
+} from '@tutti/tensor'
+import { type ResolvedEntry, resolveSteps } from '../catalog/catalog.ts'
+import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
+import { callHedged } from './hedged-call.ts'
+import { HeldBytes, type Holding } from './held-bytes.ts'
+import { lendOn } from './lend-tensors.ts'
+import { callModel, type ModelCall } from './model-call.ts'
+import type { RequestDependencies } from './request-dependencies.ts'
+import { traceStep } from './trace-step.ts'
+
+/** A request to an ensemble: a client's, or that of a step of another ensemble. */
+export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
+
+type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
+type Emit = Extract<RunAction, { type: 'Emit' }>
+
+/** A tensor that the run knows by its number. What was lent is given back when the run releases it. */
+interface HeldTensor {
+  readonly data: Uint8Array
+  /** Undefined for ordinary memory. */
+  readonly retain: Lent['retain']
+  readonly giveBack: (() => void) | undefined
+  /** How the run counts it. */
+  readonly holding: Holding
+}
+
+/**
+ * Executes a request to an ensemble. Never throws: everything comes to the sink, possibly before this returns.
+ *
+ * @param admitted - called with the batch size unless the request is refused before anything runs, or a cache answers it.
+ */
+export function executeEnsemble(
+  o: RequestDependencies,
+  call: EnsembleCall,
+  sink: ResponseSink,
+  admitted?: (batchSize: number) => void,
+): void {
+  try {
+    const { batchSize, requestedOutputs } = checkInferRequest(call.target.config, call.request)
+    const begin = (to: ResponseSink): void => {
+      const execution = new EnsembleExecution(o, call, requestedOutputs, to)
+      admitted?.(batchSize)
+      // The run itself knows the ensemble's `reshape`, so it gets the inputs as the client shaped them.
+      execution.start()
+    }
+    if (o.cache === undefined) begin(sink)
+    else o.cache({ ...call, requestedOutputs }, sink, begin)
+  } catch (error) {
+    sink.fail(ServeError.from(error), 'no')
+  }
+}
+
+/** Carries out the actions of one ensemble run and tells it what happened. */
+class EnsembleExecution {
+  /** Sums over the steps, in nanoseconds (triton-semantics 1.10). */
+  readonly #times = { ...NO_TIMES }
+  readonly #o: RequestDependencies
+  readonly #plan: EnsemblePlan
+  readonly #call: EnsembleCall
+  readonly #sink: ResponseSink
+  readonly #steps: readonly ResolvedEntry[]
+  readonly #run: EnsembleRun
+  readonly #events: RunEvent[] = []
+  readonly #tensors = new Map<number, HeldTensor>()
+  #lastTensor = 0
+  /** Absent where nothing bounds the memory of requests. */
+  readonly #held: HeldBytes | undefined
+  /** By step. */
+  readonly #attempts: number[] = []
+  #isApplying = false
+  /** Some of its tensors are lent to it. */
+  #hasLent = false
+  /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
+  readonly #timeout: CallScope | undefined
+  readonly #context: CallContext
+  /** Of all steps: it is cancelled when the run ends before they do. */
+  readonly #stepScope: CallScope
+  readonly #stepContext: CallContext
+  /** Undefined where `max_inflight_requests` bounds nothing. */
+  readonly #slots: readonly StepSlots[] | undefined
+  #gates: StepGates | undefined
+  readonly #onAbort = (): void => {
+    const error = ServeError.from(this.#context.signal.reason)
+    this.#dispatch({ type: 'Cancelled', error })
+  }
+
+  /**
+   * Takes a place among the ensemble's requests; `start` is to follow.
+   *
+   * @throws ServeError, prefixed, if a step's model cannot be found under the request's catalog; OVERLOADED.
+   */
+  constructor(
+    o: RequestDependencies,
+    call: EnsembleCall,
+    requestedOutputs: readonly string[],
+    sink: ResponseSink,
+  ) {
+    const { target, request, context } = call
+    const { plan } = target
+    if (plan === undefined) throw bug(`ensemble ${target.entry.name} is READY without a plan`)
+    this.#o = o
+    this.#plan = plan
+    this.#call = call
+    this.#sink = sink
+    this.#steps = target.steps ?? resolveSteps(target, plan)
+    this.#run = createEnsembleRun(plan, { context: request.context, requestedOutputs })
+    this.#slots = plan.stepSlots.maxInflightRequests === 0 ? undefined : slotsOf(plan)
+    const { memory } = context
+    this.#held = memory && new HeldBytes(memory)
+    const { name, maxInFlightRequests, timeoutMs } = plan
+    const count = o.inFlight.get(name) ?? 0
+    if (maxInFlightRequests !== undefined && count >= maxInFlightRequests) {
+      throw overloaded(plan, count)
+    }
+    o.inFlight.set(name, count + 1)
+    this.#timeout = timeoutMs === undefined ? undefined : openTimeout(timeoutMs, context, o.clock)
+    this.#context = this.#timeout?.context ?? context
+    this.#stepScope = openCallScope({ clock: o.clock })
+    const { signal } = this.#stepScope.context
+    this.#stepContext = { ...this.#context, ...(memory && { memory }), signal }
+  }
+
+  start(): void {
+    const { signal } = this.#context
+    if (signal.aborted) {
+      this.#end()
+      return this.#sink.fail(ServeError.from(signal.reason), 'no')
+    }
+    signal.addEventListener('abort', this.#onAbort, { once: true })
+    const { inputs, retain } = this.#call.request
+    this.#isApplying = true
+    this.#applyAll(this.#run.start(this.#hold(inputs, retain, true)))
+    this.#drainEvents()
+  }
+
+  /** What happens while actions are carried out waits until they all are: the run expects its actions in order. */
+  #dispatch(event: RunEvent): void {
+    this.#events.push(event)
+    if (!this.#isApplying) this.#drainEvents()
+  }
+
+  #drainEvents(): void {
+    this.#isApplying = true
+    for (let event = this.#events.shift(); event !== undefined; event = this.#events.shift()) {
+      this.#applyAll(this.#run.on(event))
+    }
+    this.#isApplying = false
+    this.#gates?.open((step) => this.#run.isAhead(step))
+  }
+
+  #applyAll(actions: readonly RunAction[]): void {
+    for (const action of actions) this.#apply(action)
+  }
+
+  #apply(action: RunAction): void {
+    if (action.type === 'InvokeStep') this.#invoke(action)
+    else if (action.type === 'ReleaseTensor') this.#release(action.ref)
+    else if (action.type === 'Emit') this.#emit(action)
+    else if (action.type === 'CancelSteps') this.#cancelSteps()
+    else {
+      this.#end()
+      this.#sink.fail(action.error, 'maybe', this.#times)
+    }
+  }
+
+  #invoke({ step, execution, context, inputs, requestedOutputs }: Invoke): void {
+    const target = this.#steps[step]
+    if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
+    const { owner } = this.#call
+    const { name = '', hedge } = this.#plan.steps[step] ?? {}
+    const tensors = this.#read(inputs)
+    const call: ModelCall = {
+      target,
+      request: { context, inputs: tensors, requestedOutputs, ...this.#lend(inputs) },
+      ensemble: this.#call.target.entry.name,
+      step: name,
+      owner,
+      context: this.#stepContext,
+      nextAttempt: (failed) => this.#nextAttempt(step, failed),
+    }
+    const sink: ResponseSink = {
+      send: (response) => this.#responded(execution, response),
+      fail: (error, _executed, times) => this.#failed(execution, error, times),
+      ready: () => this.#stepReady(step),
+    }
+    const execute = (inner: ResponseSink, to = call): void => {
+      if (target.plan !== undefined) executeEnsemble(this.#o, to, ...this.#o.countNested(to, inner))
+      else if (hedge !== undefined) callHedged(this.#o, to, hedge, inner)
+      else callModel(this.#o, to, inner)
+    }
+    const { stepTraces: traces } = this.#call.context
+    const begin = traces ? traceStep({ traces, call, ensemble: this.#plan }, execute) : execute
+    const slots = this.#slots?.[step]
+    if (slots === undefined) return begin(sink)
+    // The model that called may have the slot that this would wait for.
+    const mayWait = owner.callers === undefined
+    slots.execute({ mayWait, signal: this.#stepContext.signal }, sink, begin)
+  }
+
+  #nextAttempt(step: number, failed: StepTimes | undefined): number {
+    this.#addTimes(failed)
+    const attempt = (this.#attempts[step] ?? 0) + 1
+    this.#attempts[step] = attempt
+    return attempt
+  }
+
+  #responded(execution: number, response: StepResponse): void {
+    this.#addTimes(response.times)
+    const { index, final, parameters } = response
+    let outputs: Map<string, TensorEntry>
+    try {
+      outputs = this.#hold(response.outputs, response.retain)
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      return this.#dispatch({ type: 'StepFailed', execution, error, isRunning: !final })
+    }
+    this.#dispatch({ type: 'StepResponded', execution, index, final, outputs, parameters })
+  }
+
+  #failed(execution: number, error: ServeError, times: StepTimes | undefined): void {
+    this.#addTimes(times)
+    // A step may be a moment ahead of the ensemble's timer. Its error names the ensemble's timeout.
+    const isOverdue = this.#timeout && isTimeOver(this.#timeout.context, this.#o.clock)
+    if (isOverdue === true && error.reason === 'DEADLINE_EXCEEDED') return
+    this.#dispatch({ type: 'StepFailed', execution, error })
+  }
+
+  #stepReady(step: number): Promise<void> | undefined {
+    if (!this.#run.isAhead(step)) return this.#sink.ready?.()
+    this.#gates ??= new StepGates()
+    return this.#gates.wait(step).then(() => this.#sink.ready?.())
+  }
+
+  /** The run has ended and drops what comes from them. */
+  #cancelSteps(): void {
+    const { signal } = this.#context
+    const ended = new ServeError('CANCELLED', 'the ensemble request has ended')
+    this.#stepScope.cancel(signal.aborted ? ServeError.from(signal.reason) : ended)
+  }
+
+  #emit({ index, final, outputs, parameters }: Emit): void {
+    const response = { index, final, outputs: this.#read(outputs), parameters }
+    const lent = this.#lend(outputs)
+    if (final) this.#end()
+    this.#sink.send(final ? { ...response, times: this.#times, ...lent } : { ...response, ...lent })
+  }
+
+  /** @param isOwn - they are the request's. @throws ServeError OVERLOADED without holding any. */
+  #hold(
+    tensors: readonly NamedTensor[],
+    retain: Lent['retain'],
+    isOwn = false,
+  ): Map<string, TensorEntry> {
+    const held = new Map<string, TensorEntry>()
+    if (retain !== undefined) this.#hasLent = true
+    try {
+      for (const { name, datatype, shape, data } of tensors) {
+        const holding = (isOwn ? this.#held?.holdOwn(data) : this.#held?.hold(data)) ?? 0
+        const ref = ++this.#lastTensor
+        this.#tensors.set(ref, { data, retain, giveBack: retain?.(), holding })
+        held.set(name, { ref, datatype, shape })
+        this.#o.memory.count += 1
+        this.#o.memory.bytesInUse += data.byteLength
+      }
+    } catch (error) {
+      for (const { ref } of held.values()) this.#release(ref)
+      throw error
+    }
+    return held
+  }
+
+  #release(ref: number): void {
+    const { data, giveBack, holding } = this.#heldTensor(ref)
+    this.#tensors.delete(ref)
+    this.#o.memory.count -= 1
+    this.#o.memory.bytesInUse -= data.byteLength
+    this.#held?.release(holding)
+    giveBack?.()
+  }
+
+  #heldTensor(ref: number): HeldTensor {
+    const held = this.#tensors.get(ref)
+    if (held === undefined) throw bug(`tensor ${ref} of ensemble ${this.#plan.name} is not held`)
+    return held
+  }
+
+  #read(entries: readonly NamedEntry[]): readonly NamedTensor[] {
+    return entries.map(({ name, datatype, shape, ref }) => {
+      return { name, datatype, shape, data: this.#heldTensor(ref).data }
+    })
+  }
+
+  /** How a reader of these tensors retains them. */
+  #lend(entries: readonly NamedEntry[]): Lent {
+    if (!this.#hasLent) return {}
+    return lendOn(entries.map(({ ref }) => this.#heldTensor(ref)))
+  }
+
+  #addTimes(times: StepTimes | undefined): void {
+    if (times === undefined) return
+    this.#times.queueNs += times.queueNs
+    this.#times.computeInputNs += times.computeInputNs
+    this.#times.computeInferNs += times.computeInferNs
+    this.#times.computeOutputNs += times.computeOutputNs
+  }
+
+  #end(): void {
+    this.#context.signal.removeEventListener('abort', this.#onAbort)
+    this.#timeout?.close()
+    this.#held?.end()
+    const { inFlight } = this.#o
+    const left = (inFlight.get(this.#plan.name) ?? 0) - 1
+    if (left > 0) inFlight.set(this.#plan.name, left)
+    else inFlight.delete(this.#plan.name)
+  }
+}

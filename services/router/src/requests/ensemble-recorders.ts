@@ -1,0 +1,123 @@
+import type { Clock } from '@tutti/chassis'
+import type { ServeError } from '@tutti/errors'
+import { type ResponseCache } from '@tutti/response-cache'
+import { isUnloadedReason } from '@tutti/serving'
+import {
+  CacheStatistics,
+  firstResponseBuckets,
+  type ServerMetrics,
+  StatisticsRecorder,
+  type StepLabels,
+  toFailureReason,
+} from '@tutti/telemetry'
+import { type Catalog, type CatalogEnsemble, EMPTY_CATALOG } from '../catalog/catalog.ts'
+
+interface RecordedVersion {
+  readonly ensemble: string
+  readonly recorder: StatisticsRecorder
+  /** Whose series go with it. */
+  steps: ReadonlyMap<string, StepLabels>
+}
+
+/**
+ * A recorder for each version of the ensembles. It outlives changes of the catalog, so that counts go on, until the ensemble is
+ * unloaded.
+ */
+export class EnsembleRecorders {
+  readonly #clock: Clock
+  readonly #metrics: ServerMetrics
+  readonly #hasCache: boolean
+  readonly #recorded = new Map<string, RecordedVersion>()
+  #followed: Catalog = EMPTY_CATALOG
+
+  constructor(o: {
+    readonly clock: Clock
+    readonly metrics: ServerMetrics
+    readonly cache?: ResponseCache | undefined
+  }) {
+    this.#clock = o.clock
+    this.#metrics = o.metrics
+    this.#hasCache = o.cache !== undefined
+  }
+
+  get all(): readonly StatisticsRecorder[] {
+    return [...this.#recorded.values()].map(({ recorder }) => recorder)
+  }
+
+  get(ensemble: string, version: number): StatisticsRecorder | undefined {
+    return this.#recorded.get(keyOf(ensemble, version))?.recorder
+  }
+
+  /** Makes the recorders that the catalog needs, and drops those of ensembles that were unloaded. */
+  follow(catalog: Catalog): void {
+    for (const [key, { ensemble }] of this.#recorded) {
+      const entry = catalog.models.get(ensemble)
+      if (entry?.kind !== 'ensemble' || entry.versions.some(isUnloaded)) this.#remove(key)
+    }
+    for (const entry of catalog.models.values()) {
+      // Most are those of before: a change of one model should not cost what all ensembles do.
+      if (entry.kind !== 'ensemble' || entry === this.#followed.models.get(entry.name)) continue
+      for (const version of entry.versions)
+        if (!isUnloaded(version)) this.#add(entry, version.version)
+    }
+    this.#followed = catalog
+  }
+
+  #add(entry: CatalogEnsemble, version: number): void {
+    const { name: ensemble, plan } = entry
+    const labels = (plan?.steps ?? []).map(({ name, model }) => ({ ensemble, step: name, model }))
+    const steps = new Map(labels.map((step) => [JSON.stringify(step), step]))
+    const known = this.#recorded.get(keyOf(ensemble, version)) ?? this.#open(entry, version)
+    for (const [key, step] of known.steps) if (!steps.has(key)) this.#metrics.removeStep(step)
+    for (const [key, step] of steps) if (!known.steps.has(key)) this.#metrics.addStep(step)
+    known.steps = steps
+  }
+
+  #open({ name, config }: CatalogEnsemble, version: number): RecordedVersion {
+    const clock = this.#clock
+    const recorder = new StatisticsRecorder({ name, version: String(version), clock })
+    if (this.#hasCache && config?.response_cache?.enable) recorder.cache = new CacheStatistics()
+    const opened = { ensemble: name, recorder, steps: new Map() }
+    this.#recorded.set(keyOf(name, version), opened)
+    // Of whatever version: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.
+    this.#metrics.addModel(recorder, {
+      name,
+      version: '1',
+      tags: config?.metric_tags ?? {},
+      buckets: firstResponseBuckets(config),
+    })
+    return opened
+  }
+
+  #remove(key: string): void {
+    const known = this.#recorded.get(key)
+    if (known === undefined) return
+    this.#recorded.delete(key)
+    this.#metrics.removeModel(known.recorder)
+    for (const step of known.steps.values()) this.#metrics.removeStep(step)
+  }
+}
+
+/**
+ * Counts a failed request to an ensemble: twice and as OTHER, which is what Triton 2.51 does (triton-semantics 9.6). One that its
+ * client cancelled, or whose time is over, is one request and no failure of anything; Triton executes it to its end.
+ */
+export function recordFailure(
+  recorder: StatisticsRecorder,
+  requestNs: number,
+  error: ServeError,
+): void {
+  recorder.pending -= 1
+  if (toFailureReason(error) === 'CANCELED') {
+    return recorder.recordFailure({ requestNs, reason: 'CANCELED' })
+  }
+  for (let i = 0; i < 2; i++) recorder.recordFailure({ requestNs, reason: 'OTHER' })
+}
+
+function isUnloaded({ reason }: { readonly reason: string }): boolean {
+  return isUnloadedReason(reason)
+}
+
+function keyOf(ensemble: string, version: number): string {
+  return `${ensemble} ${version}`
+}

@@ -1,0 +1,216 @@
+import type { Span } from '@tutti/chassis'
+import { retryDelayMs } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import { type FailedAttempt, retryOrFail, UNWEIGHED } from '@tutti/transport'
+import type { ResolvedEntry } from '../catalog/catalog.ts'
+import { outputError } from './call-errors.ts'
+import { addStepParts, startCallSpan } from './call-spans.ts'
+import { acquireMoved, awaitReplica } from './missing-replica.ts'
+import type { ChosenReplica, Pin } from './pin.ts'
+import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
+
+/** The request of a client or of a model for which calls are made. */
+export interface RequestOwner {
+  readonly key: string
+  readonly pins: Pick<RevisionPins, 'choose' | 'ended' | 'pinOf'>
+  /** The models that called one another up to it, the outermost first; undefined for a client's request. */
+  readonly callers: readonly string[] | undefined
+}
+
+/** The call of one model version, for a request to it or for a step of an ensemble. */
+export interface ModelCall {
+  readonly target: ResolvedEntry
+  /** Its inputs are viewed until the sink has had the last response. */
+  readonly request: InferRequest
+  /** '' for a request to the model itself, and so `step`. */
+  readonly ensemble: string
+  readonly step: string
+  readonly owner: RequestOwner
+  readonly context: RequestCallContext
+  /** Numbers each attempt at a step, from 1 within its run. @param failed - the known times of the attempt before. */
+  nextAttempt?(failed: StepTimes | undefined): number
+}
+
+/**
+ * Calls the least busy replica of the request's revision, or that of its sequence, and hands its responses to `sink`, the last of
+ * them final, or one failure. Tries again what cannot have run, and waits while all replicas are suspect. Never throws.
+ */
+export function callModel(o: RequestDependencies, call: ModelCall, sink: ResponseSink): void {
+  if (call.target.config.sequence_batching === undefined) return new Attempt(o, call, sink).begin()
+  const { key, callers, pins } = call.owner
+  o.sequences.begin(call, sink, {
+    pinOf: () => pins.pinOf(call.target),
+    choose: () => pins.choose(o, call.target, call.request),
+    call: (routed, to) =>
+      new Attempt(o, { ...call, owner: { key, callers, pins: routed ?? pins } }, to).begin(),
+  })
+}
+
+/** One attempt at one replica: checks and measures what comes, passes it on, and gives its place back. */
+class Attempt implements ResponseSink {
+  readonly #o: RequestDependencies
+  readonly #call: ModelCall
+  readonly #sink: ResponseSink
+  readonly #number: number
+  /** Attempts at this call, this one included. */
+  readonly #tries: number
+  #chosen: ChosenReplica | undefined
+  #span: Span | undefined
+  #startedAt = 0
+  #hasResponded = false
+  #hasEnded = false
+
+  constructor(o: RequestDependencies, call: ModelCall, sink: ResponseSink, failed?: FailedAttempt) {
+    this.#o = o
+    this.#call = call
+    this.#sink = sink
+    this.#tries = (failed?.tries ?? 0) + 1
+    this.#number = call.nextAttempt?.(failed?.times) ?? this.#tries
+  }
+
+  /** @param giveUpAt - how long it waits for a replica; absent for the first time. */
+  begin(giveUpAt?: number): void {
+    const { target, request, owner, context, step } = this.#call
+    const { clock, directory, replicas, tracing } = this.#o
+    try {
+      this.#chosen = owner.pins.choose(this.#o, target, request)
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      const { target: revision } = owner.pins.pinOf(target)
+      const again = (until: number): void => this.begin(until)
+      const wait = { error, directory, clock, revision, giveUpAt, again, sink: this }
+      return awaitReplica({ ...wait, signal: context.signal })
+    }
+    const { pin } = this.#chosen
+    const { replica } = this.#chosen.replica.address
+    this.#span =
+      tracing && startCallSpan(tracing, { ...this.#call, attempt: this.#number }, replica)
+    this.#startedAt = clock.now()
+    const trace = this.#span?.traceParent
+    const origin = { requestKey: owner.key, step, attempt: this.#number }
+    replicas.executor(pin.target, replica).execute(request, this, {
+      ...context,
+      ...(trace !== undefined && { trace }),
+      origin: owner.callers === undefined ? origin : { ...origin, callers: owner.callers },
+    })
+  }
+
+  send(response: StepResponse): void {
+    if (this.#hasEnded) return
+    const problem = this.#checkOutputs(response)
+    if (problem !== undefined) return this.fail(problem, 'maybe')
+    this.#observe(response.times, true)
+    if (this.#chosen?.work.size) this.#o.directory.places.work.learn(this.#chosen, response.times)
+    this.#hasResponded = true
+    if (response.final) this.#end('maybe')
+    this.#sink.send(response)
+  }
+
+  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
+    if (this.#hasEnded) return
+    this.#observe(times, false)
+    this.#span?.recordError(error)
+    this.#end(executed)
+    const { clock, revisionRefused, replicaCounts } = this.#o
+    const replica = this.#chosen?.replica.address.replica
+    if (replicaCounts.isCounting) replicaCounts.failed(this.#call, replica, error)
+    if (replica !== undefined && error.reason === 'REVISION_GONE') revisionRefused(replica)
+    const failed: FailedAttempt = {
+      error: replica === undefined ? error : error.withDetails({ replica }),
+      executed,
+      times,
+      hasResponded: this.#hasResponded,
+      tries: this.#tries,
+    }
+    const again = (): void => new Attempt(this.#o, this.#call, this.#sink, failed).begin()
+    const { signal } = this.#call.context
+    retryOrFail(failed, { delayMs: retryDelayMs, again, clock, signal }, this.#sink)
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#hasEnded ? undefined : this.#sink.ready?.()
+  }
+
+  /** The step has checked its engine's outputs: another one is a fault of the step or of the way. */
+  #checkOutputs({ outputs }: StepResponse): ServeError | undefined {
+    const { target, request } = this.#call
+    const wanted = request.requestedOutputs.length > 0 ? request.requestedOutputs : target.outputs
+    for (const [i, { name }] of outputs.entries()) {
+      const isTwice = outputs.findIndex((other) => other.name === name) < i
+      if (isTwice) return outputError(target, name, undefined)
+      if (!wanted.includes(name)) return outputError(target, name, wanted)
+    }
+    return undefined
+  }
+
+  #observe(times: StepTimes | undefined, isAnswer: boolean): void {
+    if (times === undefined) return
+    const { ensemble, step, target } = this.#call
+    const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
+    const labels = { ensemble, step, model: target.entry.name }
+    const { metrics, replicaCounts } = this.#o
+    const parts = metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
+    if (isAnswer && replicaCounts.isCounting)
+      replicaCounts.answered(this.#call, this.#chosen, parts)
+    // Of a stream of responses the first.
+    if (this.#span && !this.#hasResponded) addStepParts(this.#span, parts)
+  }
+
+  /** Comes before the sink gets the end, so that another attempt finds the place free. */
+  #end(executed: Executed): void {
+    this.#hasEnded = true
+    if (this.#chosen !== undefined) this.#call.owner.pins.ended(this.#chosen, executed)
+    this.#span?.end()
+  }
+}
+
+/**
+ * The revisions that one request uses, nested ensembles included: one for each model version, whatever happens meanwhile
+ * (invariant 4). It moves only as long as nothing ran, and only to a revision with the same signature.
+ */
+export class RevisionPins {
+  /** Few, mostly one, for which a Map would be large. */
+  readonly #pins: Pin[] = []
+  /** Replicas that failed an attempt of this request: chosen again only where there is no other. */
+  #avoid: Set<string> | undefined
+
+  /**
+   * Takes a place at a replica of the request's revision; `ended` follows.
+   *
+   * @throws ServeError REVISION_GONE if only others are served, STEP_UNAVAILABLE if there is no replica.
+   */
+  choose(o: RequestDependencies, resolved: ResolvedEntry, request: InferRequest): ChosenReplica {
+    const pin = this.pinOf(resolved)
+    const { places } = o.directory
+    const serving = places.byRevision.get(pin.key)
+    let replica = serving?.length === 1 ? serving[0] : undefined
+    const work = replica === undefined ? places.work.expect(pin.key, request.inputs) : UNWEIGHED
+    const options = { avoid: this.#avoid, workUs: work.us }
+    if (replica !== undefined) replica.inFlight += 1
+    else replica = places.acquire(pin.target, options)
+    replica ??= acquireMoved(o, resolved, pin, options)
+    pin.uses += 1
+    return { pin, replica, work }
+  }
+
+  /** Ends an attempt. @param executed - 'no' if nothing can have run, so that the request may still move. */
+  ended({ pin, replica, work }: ChosenReplica, executed: Executed): void {
+    replica.inFlight -= 1
+    replica.workUs -= work.us
+    if (executed === 'maybe') return
+    pin.uses -= 1
+    this.#avoid ??= new Set()
+    this.#avoid.add(replica.address.replica)
+  }
+
+  /** What the next attempt would use. */
+  pinOf(resolved: ResolvedEntry): Pin {
+    const { version, pinned: target, pinnedKey: key } = resolved
+    const known = this.#pins.find((pin) => pin.version === version)
+    if (known !== undefined) return known
+    const pin = { version, target, key, uses: 0 }
+    this.#pins.push(pin)
+    return pin
+  }
+}

@@ -1,0 +1,20 @@
+import type { ModelTarget } from '@tutti/tensor'
+import type { Replica, Work } from '@tutti/transport'
+import type { CatalogVersion } from '../catalog/catalog.ts'
+
+/** The revision of one model version that a request uses. */
+export interface Pin {
+  readonly version: CatalogVersion
+  target: ModelTarget
+  /** That of `target`, as replicas are found by it. */
+  key: string
+  /** Attempts that ran, may have run, or may still run under the revision. */
+  uses: number
+}
+
+/** A replica at which one attempt has a place. */
+export interface ChosenReplica {
+  readonly pin: Pin
+  readonly replica: Replica
+  readonly work: Work
+}

@@ -1,0 +1,54 @@
+import { type PinnedVersion } from '@tutti/api'
+import { findDependencies } from '@tutti/ensemble'
+import type { CatalogVersion, ResolvedEntry } from '../catalog/catalog.ts'
+
+/** A catalog entry, and how many requests in flight were admitted under it. */
+export interface PinnedEntry {
+  readonly resolved: ResolvedEntry
+  requests: number
+}
+
+/**
+ * The catalog entries under which requests in flight were admitted, so that a replaced version can be kept until none of them can
+ * ask for it any more, be it in a later step of an ensemble.
+ */
+export class PinnedRequests {
+  /** Those of which a request is in flight. Requests count themselves; `wake` follows if something waits. */
+  readonly open: PinnedEntry[] = []
+  waiting: { readonly pin: PinnedVersion; readonly resolve: () => void }[] = []
+
+  /** Resolves once no request that is in flight now uses the version; at once if none does. */
+  whenUnpinned(pin: PinnedVersion): Promise<void> {
+    if (!this.isPinned(pin)) return Promise.resolve()
+    return new Promise((resolve) => this.waiting.push({ pin, resolve }))
+  }
+
+  wake(): void {
+    this.waiting = this.waiting.filter(({ pin, resolve }) => {
+      if (this.isPinned(pin)) return true
+      resolve()
+      return false
+    })
+  }
+
+  /** True if a request in flight uses the version, or may yet. */
+  isPinned(pin: PinnedVersion): boolean {
+    return this.open.some(({ resolved }) => uses(resolved, pin))
+  }
+}
+
+function uses({ entry, version, catalog }: ResolvedEntry, pin: PinnedVersion): boolean {
+  if (entry.kind === 'model') return entry.name === pin.model && isPin(version, pin)
+  const reached = new Set([entry.name])
+  for (const name of reached) {
+    const found = catalog.models.get(name)
+    if (found?.config === undefined) continue
+    for (const further of findDependencies(found.config)) reached.add(further)
+  }
+  const offered = catalog.models.get(pin.model)?.versions ?? []
+  return reached.has(pin.model) && offered.some((one) => isPin(one, pin))
+}
+
+function isPin({ version, revision }: CatalogVersion, pin: PinnedVersion): boolean {
+  return version === pin.version && revision === pin.revision
+}

@@ -1,0 +1,78 @@
+import type { CallContext, Clock, Tracing } from '@tutti/chassis'
+import type { ServerMetrics, StatisticsRecorder } from '@tutti/telemetry'
+import type { InferRequest, ModelTarget, ResponseSink, StepTraces } from '@tutti/tensor'
+import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
+import type { LiveRevision, ResolvedEntry } from '../catalog/catalog.ts'
+import type { PinnedRequests } from './pinned-requests.ts'
+import type { ReplicaCounts } from './replica-counts.ts'
+import type { SequenceRoutes } from './sequence-routes.ts'
+
+/** The context of a request, with what traces its steps and calls if it is a traced one. */
+export interface RequestCallContext extends CallContext {
+  readonly stepTraces?: StepTraces
+}
+
+/** How the model versions of replicas are called. */
+export interface Replicas {
+  readonly executor: FindReplicaExecutor
+  /** They are other processes: what is sent to them was checked before. */
+  readonly areRemote?: boolean
+}
+
+/** A checked request to an ensemble, with the outputs that are wanted, none of them twice. */
+export interface CachedEnsembleCall {
+  readonly target: ResolvedEntry
+  readonly request: InferRequest
+  readonly requestedOutputs: readonly string[]
+  readonly context: Pick<CallContext, 'signal'>
+  readonly owner: {
+    /** What executes, or has executed, the steps. */
+    readonly pins: { pinOf(resolved: ResolvedEntry): { readonly target: ModelTarget } }
+  }
+}
+
+/** Answers a request to an ensemble from the cache, or calls `begin` with the sink that keeps the answer. */
+export type AnswerFromCache = (
+  call: CachedEnsembleCall,
+  sink: ResponseSink,
+  begin: (sink: ResponseSink) => void,
+) => void
+
+/** A call of a nested ensemble. */
+export interface NestedCall {
+  readonly target: ResolvedEntry
+  readonly context: CallContext
+}
+
+/** What all requests share: what they need from the router. */
+export interface RequestDependencies {
+  /** @throws ServeError for a model or version that is not served. */
+  readonly lookup: (name: string, version: string) => ResolvedEntry
+  readonly recorderOf: (ensemble: ResolvedEntry) => StatisticsRecorder | undefined
+  readonly pinned: PinnedRequests
+  /** What the runs of all requests hold: zero when none is in flight. */
+  readonly memory: { count: number; bytesInUse: number }
+  /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
+  readonly inFlight: Map<string, number>
+  readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
+  /** Where the requests of sequences go. */
+  readonly sequences: SequenceRoutes
+  /** What is served under a model version now, the best first. */
+  readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
+  readonly replicas: Replicas
+  /** Counts a request to an ensemble that is a step of another one. @returns where its responses go, and what is called when it begins. */
+  readonly countNested: (
+    call: NestedCall,
+    sink: ResponseSink,
+  ) => readonly [ResponseSink, (batchSize: number) => void]
+  /** Called with a replica that does not serve what it was thought to. */
+  readonly revisionRefused: (replica: string) => void
+  readonly clock: Clock
+  readonly metrics: ServerMetrics
+  /** What calls took by replica, while a page looks. */
+  readonly replicaCounts: ReplicaCounts
+  /** Absent without a response cache. */
+  readonly cache?: AnswerFromCache
+  /** Absent if spans lead nowhere. */
+  readonly tracing: Tracing | undefined
+}

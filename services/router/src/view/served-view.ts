@@ -1,0 +1,238 @@
+import type { PinnedVersion, StepDescription } from '@tutti/api'
+import type { Clock, Logger } from '@tutti/chassis'
+import type { ConsoleReplica } from '@tutti/console'
+import { type Reason, ServeError } from '@tutti/errors'
+import { areAllReady } from '@tutti/serving'
+import type { ForeignMember, StepDirectory } from '@tutti/transport'
+import { Acceptance } from '../accepted/acceptance.ts'
+import { type AcceptedSet, NOTHING_ACCEPTED } from '../accepted/accepted-set.ts'
+import { type ServedInside, toServed } from '../accepted/to-served.ts'
+import { buildCatalog } from '../catalog/build-catalog.ts'
+import {
+  type Catalog,
+  type CatalogEnsemble,
+  type CatalogModel,
+  EMPTY_CATALOG,
+  type LiveRevision,
+  lookupModel,
+  noStepYet,
+  onlyForeign,
+  type ResolvedEntry,
+} from '../catalog/catalog.ts'
+import type { EnsembleSource } from '../catalog/ensemble-source.ts'
+import { catalogChanged } from '../log-events.ts'
+import { readReplicas } from './console-replicas.ts'
+import { type Revisions, StepMembers, type StepQuestions } from './step-members.ts'
+
+export interface ServedViewOptions {
+  readonly directory: StepDirectory
+  readonly ensembles: readonly EnsembleSource[]
+  /** Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring. */
+  readonly awaitsSteps?: boolean
+  /** False as long as steps may be there that this router does not know yet: then an unknown model may well exist. */
+  readonly hasHeardSteps?: () => boolean
+  /** Steps that this router cannot call, because they share no protocol version with it. */
+  readonly foreignSteps?: () => readonly ForeignMember[]
+  /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
+  readonly takesDown?: boolean
+  /** Only what an operator has accepted is served: nothing before `setAccepted`. */
+  readonly servesAccepted?: boolean
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Why a lookup of a model that is not ready fails. */
+const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
+  'MODEL_NOT_FOUND',
+  'MODEL_NOT_READY',
+  'STEP_UNAVAILABLE',
+  'SERVER_NOT_READY',
+])
+
+/**
+ * What a router serves: joins what replicas describe and announce, which ensembles there are and what was accepted into one
+ * catalog, anew whenever one of them changes.
+ */
+export class ServedView {
+  readonly #o: ServedViewOptions
+  readonly #changed: (catalog: Catalog) => void
+  readonly #members: StepMembers
+  readonly #acceptance: Acceptance | undefined
+  #ensembles: readonly EnsembleSource[]
+  #catalog: Catalog = EMPTY_CATALOG
+
+  /** @param changed - called with every new catalog, before anything that waits for it. */
+  constructor(o: ServedViewOptions, changed: (catalog: Catalog) => void) {
+    this.#o = o
+    this.#changed = changed
+    this.#ensembles = o.ensembles
+    this.#acceptance = o.servesAccepted === true ? new Acceptance(o) : undefined
+    this.#members = new StepMembers(o.directory, this.#acceptance)
+    // Ensembles that wait for their models are there from the start.
+    if (o.awaitsSteps === true) this.#rebuild()
+  }
+
+  /** What is known of a model or ensemble now. */
+  find(name: string): CatalogModel | CatalogEnsemble | undefined {
+    return this.#catalog.models.get(name)
+  }
+
+  /** As they were set last. */
+  get ensembles(): readonly EnsembleSource[] {
+    return this.#ensembles
+  }
+
+  /** For questions to every replica that was described. */
+  get controls(): StepMembers['controls'] {
+    return this.#members.controls
+  }
+
+  /** For the console: the replicas that know some of the models. @param reachedOver - how one is reached. */
+  replicasOf(
+    models: ReadonlySet<string>,
+    reachedOver: (replica: string) => string,
+  ): readonly ConsoleReplica[] {
+    const { directory } = this.#o
+    const members = this.#members
+    return readReplicas(models, { members, directory, foreign: this.#foreign, reachedOver })
+  }
+
+  get entries(): readonly (CatalogModel | CatalogEnsemble)[] {
+    return [...this.#catalog.models.values()]
+  }
+
+  /** By name; another map whenever anything changed. */
+  get models(): Catalog['models'] {
+    return this.#catalog.models
+  }
+
+  /** True if every revision that was accepted has a live replica. */
+  get isAcceptedServed(): boolean {
+    const { models, ensembles } = this.#acceptance?.accepted ?? NOTHING_ACCEPTED
+    const count = [...models.values()].reduce((sum, all) => sum + all.length, ensembles.length)
+    return this.served.accepted.length === count
+  }
+
+  /** What requests reach now, for the operator. */
+  get served(): ServedInside {
+    return toServed(this.#catalog, this.#acceptance?.accepted ?? NOTHING_ACCEPTED)
+  }
+
+  get #foreign(): readonly ForeignMember[] {
+    return this.#o.foreignSteps?.() ?? []
+  }
+
+  /**
+   * Learns what a step serves.
+   *
+   * @param retired - what it executes besides, for requests that pinned it before it was replaced.
+   */
+  describe(description: StepDescription, control: StepQuestions, retired?: Revisions): void {
+    this.#members.describe(description, control, retired)
+    this.#rebuild()
+  }
+
+  /** Takes from a heartbeat what a step takes work for now; what it is comes with its description. */
+  announce(replica: string, revisions: Revisions): void {
+    if (this.#members.announce(replica, revisions)) this.#rebuild()
+  }
+
+  /** The step is gone; what is in flight there is the transport's to fail. */
+  remove(replica: string): void {
+    if (this.#members.remove(replica)) this.#rebuild()
+  }
+
+  /** From now on these are the ensembles; those that are unloaded among them are only listed. */
+  setEnsembles(ensembles: readonly EnsembleSource[]): void {
+    this.#ensembles = ensembles
+    this.#rebuild()
+  }
+
+  /** From now on this is what was accepted, ensembles included. */
+  setAccepted(accepted: AcceptedSet): void {
+    this.#acceptance?.set(accepted)
+    this.#members.review()
+    this.setEnsembles(accepted.ensembles.map(({ source }) => source))
+  }
+
+  /** True if the replica takes new requests for the version. */
+  offers(replica: string, version: PinnedVersion): boolean {
+    return this.#members.offers(replica, version)
+  }
+
+  /** What is served under a model version now, the best first. */
+  liveRevisions(model: string, version: number): readonly LiveRevision[] {
+    const entry = this.#catalog.models.get(model)
+    return entry?.versions.find((v) => v.version === version)?.revisions ?? []
+  }
+
+  /**
+   * Finds what a request for `name` gets.
+   *
+   * @param version - as the client wrote it.
+   * @throws ServeError as `lookupModel`; SERVER_NOT_READY or STEP_UNAVAILABLE for what may yet come.
+   */
+  lookup(name: string, version: string): ResolvedEntry {
+    try {
+      return lookupModel(this.#catalog, name, version)
+    } catch (cause) {
+      const error = this.#explainForeign(ServeError.from(cause), name)
+      if (error.reason !== 'MODEL_NOT_FOUND') throw error
+      if (this.#o.hasHeardSteps?.() !== false) throw this.#unknown(error, name)
+      const text = `model '${name}' is not known yet: this router has not heard the steps`
+      throw new ServeError('SERVER_NOT_READY', text, { details: { model: name }, cause })
+    }
+  }
+
+  /** Whether a replica is ready for requests to the model, by its model's own check where it has one. */
+  async isModelReady(name: string, version: string): Promise<boolean> {
+    try {
+      const { entry, version: found } = this.lookup(name, version)
+      return entry.kind !== 'model' || (await this.#members.isReady(name, found))
+    } catch (error) {
+      const { reason } = ServeError.from(error)
+      if (NOT_READY.has(reason)) return false
+      throw error
+    }
+  }
+
+  /** Triton's strict readiness: no ensemble waits, and every known version is ready. */
+  areAllReady(): boolean {
+    const { entries } = this
+    if (this.#o.awaitsSteps === true && entries.some(isWaiting)) return false
+    return areAllReady(entries)
+  }
+
+  /** A model that only steps of another protocol version serve is not unknown: another router, or this one upgraded, can use it. */
+  #explainForeign(error: ServeError, name: string): ServeError {
+    if (error.reason !== 'MODEL_NOT_FOUND' && error.reason !== 'STEP_UNAVAILABLE') return error
+    const entry = this.#catalog.models.get(name)
+    const missing = entry?.kind === 'ensemble' ? entry.missing : []
+    const wanted = [name, ...missing, error.details.model]
+    const foreign = this.#foreign.find(({ models }) => models.some((one) => wanted.includes(one)))
+    return foreign === undefined ? error : onlyForeign(error, foreign)
+  }
+
+  #unknown(error: ServeError, name: string): ServeError {
+    const entry = this.#catalog.models.get(name)
+    if (entry?.kind !== 'ensemble' || entry.missing.length === 0) return error
+    return this.#o.awaitsSteps === true ? noStepYet(error, entry) : error
+  }
+
+  #rebuild(): void {
+    const previous = this.#catalog
+    const { log, takesDown = false, awaitsSteps = false } = this.#o
+    const acceptance = this.#acceptance
+    this.#catalog = buildCatalog(this.#members.described, this.#ensembles, {
+      previous,
+      takesDown,
+      ...(acceptance !== undefined && { lost: (isDescribed) => acceptance.lost(isDescribed) }),
+    })
+    this.#changed(this.#catalog)
+    catalogChanged(log, this.#catalog, previous, { awaitsSteps })
+  }
+}
+
+function isWaiting(entry: CatalogModel | CatalogEnsemble): boolean {
+  return entry.kind === 'ensemble' && entry.isWaiting
+}
