@@ -23,6 +23,10 @@ assert.deepEqual(
 )
 assert.ok(!existsSync('/usr/local/lib/node_modules'), 'npm')
 assert.equal(existsSync(`${APP}/node_modules/onnxruntime-node`), hasRuntime, 'ONNX Runtime')
+// `tutti serve` alone reads buckets with them.
+for (const library of ['@azure', 'google-auth-library']) {
+  assert.ok(!existsSync(`${APP}/node_modules/${library}`), library)
+}
 
 const bytes = files
   .filter((file) => !file.includes('providers_cuda'))

@@ -13,6 +13,14 @@ export {
 } from './model-repository.ts'
 export { OverrideDirectories } from './override-directory.ts'
 export { pollRepository } from './poll-repository.ts'
+export type {
+  AzureIdentity,
+  CloudIdentity,
+  SendTokenRequest,
+  TokenAnswer,
+  TokenRequest,
+  TokenSource,
+} from './remote/cloud-tokens.ts'
 export { RepositoryMirror } from './remote/repository-mirror.ts'
 export type { RepositoryModel } from './repository-model.ts'
 export { isRemote, parseRepositoryUri } from './repository-uri.ts'

@@ -8,6 +8,7 @@ import {
   openTracing,
   type StartOptions,
 } from '@tutti/chassis'
+import { cloudIdentity } from '@tutti/cloud-identity'
 import type { ConsoleSource } from '@tutti/console'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { openCache } from '@tutti/response-cache'
@@ -111,7 +112,7 @@ async function openServer(
   opened.defer(() => tracing.shutdown())
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const places = { ...manifests, env: o.env ?? {}, isNamespaced }
-  const repository = openRepository(flags, { ...places, log, statusLine })
+  const repository = openRepository(flags, { ...places, log, statusLine, identity: cloudIdentity })
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
   let routers: RouterCalls | undefined

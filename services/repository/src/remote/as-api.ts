@@ -11,8 +11,10 @@ const DENIED = /^(PublicAccessNotPermitted|AccountIsDisabled|AuthenticationFaile
 
 export interface AzureAccount {
   readonly account: string
-  /** In base64. Absent: requests are not signed. */
+  /** In base64. Without it and a token, requests are not signed. */
   readonly key?: Secret
+  /** Gives the token of a request. */
+  readonly token?: () => Promise<string>
   /** Where the account's containers are; Azure's if absent. */
   readonly endpoint?: URL
 }
@@ -39,10 +41,12 @@ export function asApi(
       headers: { 'if-match': `"${tag}"` },
     }),
     tagOf: ({ etag = '' }) => toTag(etag),
-    sign: ({ url, headers = {} }) => {
+    sign: async ({ url, headers = {} }) => {
       const date = new Date(clock.epochMs()).toUTCString()
       const dated = { ...headers, 'x-ms-date': date, 'x-ms-version': VERSION }
-      return Promise.resolve(signShared(account, { method: 'GET', url, headers: dated }))
+      const { token } = account
+      if (token === undefined) return signShared(account, { method: 'GET', url, headers: dated })
+      return { ...dated, authorization: `Bearer ${await token()}` }
     },
     toRefusal: (text) => {
       const code = readTag(text, 'Code')

@@ -1,12 +1,13 @@
-import { generateKeyPairSync } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { FETCH_BOUNDS } from '../fetch/fetch-options.ts'
 import { parseRepositoryUri } from '../repository-uri.ts'
 import { type Answer, answerStatus, startArtifactServer } from '../testing/artifact-server.ts'
-import { readAzureAccount } from './as-credentials.ts'
+import { AzureCredentials, readAzureAccount } from './as-credentials.ts'
+import type { CloudIdentity } from './cloud-tokens.ts'
 import { readCredentialEntry, textsOf } from './credential-file.ts'
 import { GoogleCredentials } from './gs-credentials.ts'
 
@@ -24,7 +25,11 @@ async function prepare(t: Test, ...answers: readonly Answer[]) {
   if (at.kind !== 'gs') throw new Error('no gs')
   const open = (env: Env = {}) => {
     const base = { HOME: home, GCE_METADATA_HOST: new URL(server.origin).host }
-    const credentials = new GoogleCredentials(at, { env: { ...base, ...env }, clock })
+    const credentials = new GoogleCredentials(at, {
+      env: { ...base, ...env },
+      clock,
+      identity: scriptedIdentity,
+    })
     return async () => (await credentials.read(http))()
   }
   const write = async (name: string, value: unknown): Promise<string> => {
@@ -47,7 +52,19 @@ function token(
   return (_, response) => void response.writeHead(200, headers).end(body)
 }
 
-const isSigned = (text: string | undefined) => text?.split('.').length === 3
+/** Names the file, and how often its client was asked. */
+const scriptedIdentity: CloudIdentity = {
+  google: ({ name }) => {
+    if (name === 'refused') return Promise.reject(new Error('no name'))
+    let asked = 0
+    return Promise.resolve(() => {
+      if (name === 'unusable') return Promise.reject(new Error('no token'))
+      if (name === 'down') return Promise.reject(new ServeError('ARTIFACT_UNAVAILABLE', 'down'))
+      return Promise.resolve(`of ${String(name)}, ${(asked += 1)}`)
+    })
+  },
+  azure: () => Promise.reject(new Error('no Azure')),
+}
 
 await t.test('a machine at Google has a token, which is kept until it ends', async (t) => {
   const { server, open, pass } = await prepare(t, token('one'), token('two'))
@@ -113,56 +130,47 @@ await t.test('the file that docs/storage.md shows has the entries of an address'
 })
 
 await t.test('files count in the order of Triton', async (t) => {
-  const { server, home, open, write } = await prepare(t, token('of-a-user'))
-  const { privateKey } = generateKeyPairSync('rsa', {
-    modulusLength: 2048,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  })
-  const user = {
-    type: 'authorized_user',
-    client_id: 'id',
-    client_secret: 'hidden',
-    refresh_token: 'hidden too',
-    token_uri: `${server.origin}/token`,
-  }
-  const service = { type: 'service_account', client_email: 'a@b', private_key: privateKey }
-  await write('application_default_credentials.json', user)
+  const { home, open, write } = await prepare(t)
+  const named = async (name: string) => await write(`${name}.json`, { name })
+  await write('application_default_credentials.json', { name: 'login' })
   const login = { CLOUDSDK_CONFIG: home }
-  t.equal(await open(login)(), 'of-a-user')
-  t.match(server.heard[0], { path: '/token', headers: { 'content-type': /urlencoded/ } })
-  const named = { ...login, GOOGLE_APPLICATION_CREDENTIALS: await write('key.json', service) }
-  t.ok(isSigned(await open(named)()))
-  const userPath = await write('user.json', user)
-  const triton = await write('triton.json', { gs: { '': 'none', 'gs://bucket': userPath } })
-  t.equal(await open({ ...named, TRITON_CLOUD_CREDENTIAL_PATH: triton })(), 'of-a-user')
-  const others = await write('others.json', { gs: { 'gs://other': userPath } })
-  t.ok(isSigned(await open({ ...named, TRITON_CLOUD_CREDENTIAL_PATH: others })()))
-  server.script(answerStatus(400))
-  await t.rejects(open(login)(), { reason: 'ARTIFACT_DENIED', message: /\/token' answered 400/ })
+  t.equal(await open(login)(), 'of login, 1')
+  const key = { ...login, GOOGLE_APPLICATION_CREDENTIALS: await named('key') }
+  t.equal(await open(key)(), 'of key, 1')
+  const triton = await write('triton.json', {
+    gs: { '': 'none', 'gs://bucket': await named('listed') },
+  })
+  t.equal(await open({ ...key, TRITON_CLOUD_CREDENTIAL_PATH: triton })(), 'of listed, 1')
+  const others = await write('others.json', { gs: { 'gs://other': await named('other') } })
+  const get = open({ ...key, TRITON_CLOUD_CREDENTIAL_PATH: others })
+  t.equal(await get(), 'of key, 1')
+  t.equal(await get(), 'of key, 2', 'of the same client, which keeps its token')
+  await named('key')
+  await write('key.json', { name: 'new' })
+  t.equal(await get(), 'of new, 1', 'another file has another client')
 })
 
 await t.test('files that cannot be used are refused, without what they have', async (t) => {
   const { open, write } = await prepare(t, answerStatus(404))
-  const service = { type: 'service_account', client_email: 'a@b', private_key: 'hidden' }
-  const cases: readonly (readonly [unknown, RegExp])[] = [
-    ['hidden', /cannot be read: it is no JSON$/],
-    [{ ...service, client_email: '' }, /which has no client_email$/],
-    [service, /whose private_key cannot be read$/],
-    [{ type: 'authorized_user', client_id: 'x' }, /which has no client_secret$/],
+  const refusals: readonly (readonly [unknown, RegExp])[] = [
+    ['hidden', /which cannot be read: it is no JSON$/],
     [
-      { type: 'external_account' },
-      /which has the type "external_account", want service_account or authorized_user$/,
+      { name: 'refused' },
+      /^GOOGLE_APPLICATION_CREDENTIALS names '.*key\.json', which cannot be used: no name$/,
+    ],
+    [
+      { name: 'unusable' },
+      /^GOOGLE_APPLICATION_CREDENTIALS names '.*', which cannot be used: no token$/,
     ],
   ]
-  for (const [content, message] of cases) {
-    const path = await write('key.json', content)
-    const failure: unknown = await open({ GOOGLE_APPLICATION_CREDENTIALS: path })().catch(
-      (error: unknown) => error,
-    )
+  for (const [content, message] of refusals) {
+    const env = { GOOGLE_APPLICATION_CREDENTIALS: await write('key.json', content) }
+    const failure: unknown = await open(env)().catch((error: unknown) => error)
     t.match(failure, { reason: 'SETTING_INVALID', message })
     t.notMatch(String(failure), 'hidden')
   }
+  const down = { GOOGLE_APPLICATION_CREDENTIALS: await write('down.json', { name: 'down' }) }
+  await t.rejects(open(down)(), { reason: 'ARTIFACT_UNAVAILABLE', message: 'down' })
   await t.rejects(open({ GOOGLE_APPLICATION_CREDENTIALS: '/none' })(), {
     message: /^GOOGLE_APPLICATION_CREDENTIALS names '\/none', which cannot be read: ENOENT/,
   })
@@ -174,13 +182,29 @@ await t.test('files that cannot be used are refused, without what they have', as
   })
 })
 
+await t.test('a program without the libraries refuses what needs them', async (t) => {
+  const { write } = await prepare(t)
+  const GOOGLE_APPLICATION_CREDENTIALS = await write('key.json', {})
+  const http = { bounds: FETCH_BOUNDS, credentials: {}, signal: new AbortController().signal }
+  const clock = systemClock
+  const gs = parseRepositoryUri('gs://bucket/models')
+  const as = parseRepositoryUri('as://named/models')
+  if (gs.kind !== 'gs' || as.kind !== 'as') throw new Error('no clouds')
+  const message = /needs a library of the cloud, which `tutti serve` has/
+  const none = { clock, identity: undefined }
+  const google = new GoogleCredentials(gs, { ...none, env: { GOOGLE_APPLICATION_CREDENTIALS } })
+  await t.rejects(google.read(http), { reason: 'SETTING_INVALID', message })
+  const azure = new AzureCredentials(as, { ...none, env: { AZURE_STORAGE_AUTH_TYPE: 'default' } })
+  await t.rejects(azure.read(http), { reason: 'SETTING_INVALID', message })
+})
+
 await t.test('the account of Azure is found as Triton finds it', async (t) => {
   const { write } = await prepare(t, answerStatus(404))
   const read = async (env: Env, uri = 'as://named/models/a') => {
     const at = parseRepositoryUri(uri)
     if (at.kind !== 'as') throw new Error(uri)
-    const { account, key, endpoint } = await readAzureAccount(at, env)
-    return [account, key?.reveal(), endpoint?.href]
+    const { account, key, endpoint, identity } = await readAzureAccount(at, env)
+    return [account, key?.reveal(), endpoint?.href, ...(identity === undefined ? [] : [identity])]
   }
   const none = undefined
   const both = { AZURE_STORAGE_ACCOUNT: 'other', AZURE_STORAGE_KEY: 'a2V5' }
@@ -196,6 +220,28 @@ await t.test('the account of Azure is found as Triton finds it', async (t) => {
   const file = { ...both, TRITON_CLOUD_CREDENTIAL_PATH }
   t.same(await read(file), ['named', 'bW9kZWxz', none])
   t.same(await read(file, 'as://named/others'), ['all', 'YWxs', none])
+  const pod = {
+    AZURE_TENANT_ID: 't',
+    AZURE_CLIENT_ID: 'c',
+    AZURE_FEDERATED_TOKEN_FILE: '/token',
+    AZURE_AUTHORITY_HOST: 'https://login.example/',
+  }
+  const ids = { tenantId: 't', clientId: 'c', authorityHost: 'https://login.example/' }
+  const ofPod = { kind: 'workload', ...ids, tokenFile: '/token' }
+  t.same(await read(pod), ['named', none, none, ofPod])
+  t.same(await read({ ...pod, ...both }), ['other', 'a2V5', none], 'the key counts first')
+  const type = { AZURE_STORAGE_AUTH_TYPE: 'default' }
+  t.same(await read({ ...pod, ...both, ...type }), ['other', none, none, ofPod])
+  t.match(await read({ ...pod, AZURE_CLIENT_SECRET: 's' }), [
+    'named',
+    none,
+    none,
+    { kind: 'secret' },
+  ])
+  const machine = { kind: 'managed', clientId: none }
+  t.same(await read(type), ['named', none, none, machine])
+  t.same(await read({ IDENTITY_ENDPOINT: 'http://x' }), ['named', none, none, machine])
+  t.same(await read({ ...pod, AZURE_STORAGE_AUTH_TYPE: 'key' }), ['named', none, none])
   const endpoint = { AZURE_STORAGE_SERVICE_ENDPOINT: 'http://azurite:10000/dev' }
   t.same(await read(endpoint), ['named', none, 'http://azurite:10000/dev'])
   const wrong: readonly (readonly [Env, RegExp])[] = [
@@ -209,7 +255,15 @@ await t.test('the account of Azure is found as Triton finds it', async (t) => {
       },
       /^account_key of TRITON_CLOUD_CREDENTIAL_PATH is no key in base64$/,
     ],
-    [{ AZURE_STORAGE_AUTH_TYPE: 'default' }, /^AZURE_STORAGE_AUTH_TYPE is "default", want key or/],
+    [{ AZURE_STORAGE_AUTH_TYPE: 'sas' }, /^AZURE_STORAGE_AUTH_TYPE is "sas", want key or default$/],
+    [
+      { AZURE_FEDERATED_TOKEN_FILE: '/t', AZURE_TENANT_ID: 'x' },
+      /^AZURE_CLIENT_ID is absent, want it beside AZURE_FEDERATED_TOKEN_FILE$/,
+    ],
+    [
+      { AZURE_CLIENT_SECRET: 'hidden' },
+      /^AZURE_TENANT_ID is absent, want it beside AZURE_CLIENT_SECRET$/,
+    ],
     [{ AZURE_STORAGE_SERVICE_ENDPOINT: 'azurite' }, /^AZURE_STORAGE_SERVICE_ENDPOINT is no http/],
   ]
   for (const [env, message] of wrong) {

@@ -64,6 +64,10 @@ export function parseJson(
   throw settingRefusal(field, `names '${path}', which cannot be read: it is no JSON`)
 }
 
+/** The refusal of credentials that a cloud's library would read. */
+export const WITHOUT_LIBRARIES =
+  'needs a library of the cloud, which `tutti serve` has and this program has not'
+
 /** @throws ServeError SETTING_INVALID */
 export function readEndpoint(field: string, env: Environment): URL | undefined {
   const text = env[field]

@@ -1,9 +1,9 @@
-import { createSign } from 'node:crypto'
 import { join } from 'node:path'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type HttpAnswer, HttpClient, toStatusFailure } from '../fetch/http-get.ts'
 import type { RepositoryUri } from '../repository-uri.ts'
+import { type CloudIdentity, type TokenSource, tokenSender } from './cloud-tokens.ts'
 import {
   type Environment,
   parseJson,
@@ -11,8 +11,7 @@ import {
   readIfThere,
   readSetting,
   settingRefusal,
-  type Texts,
-  textsOf,
+  WITHOUT_LIBRARIES,
 } from './credential-file.ts'
 import { parseMembers } from './json-members.ts'
 import { Kept, type Lasting } from './kept.ts'
@@ -20,8 +19,6 @@ import { Kept, type Lasting } from './kept.ts'
 type Http = ConstructorParameters<typeof HttpClient>[0]
 type Token = Lasting<string | undefined>
 
-const SCOPE = 'https://www.googleapis.com/auth/devstorage.read_only'
-const TOKEN_URI = 'https://oauth2.googleapis.com/token'
 const VARIABLE = 'GOOGLE_APPLICATION_CREDENTIALS'
 /** Of a machine at Google: its metadata server. */
 const METADATA_HOST = 'metadata.google.internal'
@@ -36,7 +33,6 @@ interface CredentialFile {
 
 /** Milliseconds: a token is renewed this long before its end, and a machine without a metadata server is asked again after it. */
 const MARGIN_MS = 60_000
-const HOUR_S = 3600
 /** Characters. */
 const MAX_ANSWER = 64 * 1024
 
@@ -49,15 +45,23 @@ export class GoogleCredentials {
   readonly #at: Extract<RepositoryUri, { readonly kind: 'gs' }>
   readonly #env: Environment
   readonly #clock: Pick<Clock, 'epochMs'>
+  readonly #identity: CloudIdentity | undefined
   readonly #kept: Kept<string | undefined>
+  /** By the text of a file: a client of the library keeps its token. */
+  #opened: { readonly text: string; readonly source: Promise<TokenSource> } | undefined
 
   constructor(
     at: Extract<RepositoryUri, { readonly kind: 'gs' }>,
-    o: { readonly env: Environment; readonly clock: Pick<Clock, 'epochMs'> },
+    o: {
+      readonly env: Environment
+      readonly clock: Pick<Clock, 'epochMs'>
+      readonly identity: CloudIdentity | undefined
+    },
   ) {
     this.#at = at
     this.#env = o.env
     this.#clock = o.clock
+    this.#identity = o.identity
     this.#kept = new Kept(o.clock)
   }
 
@@ -70,8 +74,21 @@ export class GoogleCredentials {
   async read(http: Http): Promise<() => Promise<string | undefined>> {
     const file = await this.#file()
     if (file === undefined) return () => this.#kept.get('', () => this.#ofMachine(http))
-    const ask = this.#ofFile(file, http)
-    return () => this.#kept.get(file.text, ask)
+    const source = await this.#open(file)
+    return () => source(tokenSender(http))
+  }
+
+  async #open(file: CredentialFile): Promise<TokenSource> {
+    if (this.#opened?.text !== file.text) {
+      this.#opened = { text: file.text, source: this.#ofFile(file) }
+    }
+    const opened = this.#opened
+    try {
+      return await opened.source
+    } catch (error) {
+      if (this.#opened === opened) this.#opened = undefined
+      throw error
+    }
   }
 
   async #file(): Promise<CredentialFile | undefined> {
@@ -89,63 +106,24 @@ export class GoogleCredentials {
     return text === '' ? undefined : { path, by: 'gcloud auth application-default login', text }
   }
 
-  #ofFile({ path, by, text }: CredentialFile, http: Http) {
-    const key = textsOf(parseJson(text, { field: by, path }))
-    const wants = (names: readonly string[]): void => {
-      const missing = names.find((name) => !key[name])
-      if (missing === undefined) return
-      throw settingRefusal(by, `names '${path}', which has no ${missing}`)
+  /** The library's token of a file. What the library refuses is a setting that is wrong. */
+  async #ofFile({ path, by, text }: CredentialFile): Promise<TokenSource> {
+    const key = parseJson(text, { field: by, path })
+    const identity = this.#identity
+    if (identity === undefined) {
+      throw settingRefusal(by, `names '${path}', which ${WITHOUT_LIBRARIES}`)
     }
-    const { type } = key
-    if (type === 'service_account') {
-      wants(['client_email', 'private_key'])
-      return () => Promise.resolve(this.#signed(key, { path, by }))
+    const toRefusal = (error: unknown): unknown => {
+      if (!(error instanceof Error) || error instanceof ServeError) return error
+      return settingRefusal(by, `names '${path}', which cannot be used: ${error.message}`)
     }
-    if (type === 'authorized_user') {
-      wants(['client_id', 'client_secret', 'refresh_token'])
-      return () => this.#refreshed(key, { by, http })
-    }
-    const problem = `which has the type "${type}", want service_account or authorized_user`
-    throw settingRefusal(by, `names '${path}', ${problem}`)
-  }
-
-  /** A token that the key itself signs: no server is asked for it. @see https://google.aip.dev/auth/4111 */
-  #signed(
-    { client_email, private_key = '', private_key_id: kid }: Texts,
-    { path, by }: Pick<CredentialFile, 'path' | 'by'>,
-  ): Token {
-    const now = this.#clock.epochMs()
-    const iat = Math.floor(now / 1000)
-    const claims = { iss: client_email, sub: client_email, scope: SCOPE, iat, exp: iat + HOUR_S }
-    const parts = [{ alg: 'RS256', typ: 'JWT', kid }, claims]
-    const text = parts
-      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-      .join('.')
-    try {
-      const signature = createSign('RSA-SHA256').update(text).sign(private_key, 'base64url')
-      return { value: `${text}.${signature}`, untilMs: now + (HOUR_S * 1000) / 2 }
-    } catch {
-      throw settingRefusal(by, `names '${path}', whose private_key cannot be read`)
-    }
-  }
-
-  async #refreshed(
-    key: Texts,
-    { by, http }: Pick<CredentialFile, 'by'> & { readonly http: Http },
-  ): Promise<Token> {
-    const { client_id = '', client_secret = '', refresh_token = '' } = key
-    const url = URL.parse(key['token_uri'] ?? TOKEN_URI)
-    if (url === null) throw settingRefusal(by, 'names a file whose token_uri is no URL')
-    const form = { grant_type: 'refresh_token', client_id, client_secret, refresh_token }
-    const client = new HttpClient(http)
-    const answer = await client.send(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: new URLSearchParams(form).toString(),
+    const source = await identity.google(key).catch((error: unknown) => {
+      throw toRefusal(error)
     })
-    // 400: the user has withdrawn it, or it is too old.
-    if (answer.status === 400) throw new ServeError('ARTIFACT_DENIED', refused(answer).message)
-    return await this.#taken(client, answer)
+    return (send) =>
+      source(send).catch((error: unknown) => {
+        throw toRefusal(error)
+      })
   }
 
   async #ofMachine(http: Http): Promise<Token> {

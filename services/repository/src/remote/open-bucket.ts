@@ -4,9 +4,10 @@ import type { FetchContext } from '../fetch/fetch-options.ts'
 import { s3Api } from '../fetch/s3-api.ts'
 import type { RepositoryUri } from '../repository-uri.ts'
 import { asApi } from './as-api.ts'
-import { readAzureAccount } from './as-credentials.ts'
+import { AzureCredentials } from './as-credentials.ts'
 import { readAwsCredentials } from './aws-credentials.ts'
 import { AwsRoles } from './aws-roles.ts'
+import type { CloudIdentity } from './cloud-tokens.ts'
 import { type Environment, readEndpoint } from './credential-file.ts'
 import { gsApi } from './gs-api.ts'
 import { GoogleCredentials } from './gs-credentials.ts'
@@ -16,10 +17,21 @@ export type OpenBucket = (
   context: Pick<FetchContext, 'bounds' | 'credentials' | 'signal'>,
 ) => Promise<BucketApi>
 
-/** @param o.env - of the process: it has the credentials, which are read anew at each call. */
+/**
+ * @param o.env - of the process: it has the credentials, which are read anew at each call.
+ * @param o.identity - the clouds' libraries; undefined in a program that does not bring them.
+ */
 export function bucketOpener(
   at: RepositoryUri,
-  { env, clock }: { readonly env: Environment; readonly clock: Clock },
+  {
+    env,
+    clock,
+    identity,
+  }: {
+    readonly env: Environment
+    readonly clock: Clock
+    readonly identity: CloudIdentity | undefined
+  },
 ): OpenBucket {
   if (at.kind === 's3') {
     const roles = new AwsRoles({ env, clock })
@@ -32,9 +44,10 @@ export function bucketOpener(
     }
   }
   if (at.kind === 'as') {
-    return async () => asApi(at.bucket, { ...(await readAzureAccount(at, env)), clock })
+    const credentials = new AzureCredentials(at, { env, identity })
+    return async (context) => asApi(at.bucket, { ...(await credentials.read(context)), clock })
   }
-  const credentials = new GoogleCredentials(at, { env, clock })
+  const credentials = new GoogleCredentials(at, { env, clock, identity })
   return async (context) => {
     // As Google's library for C++ reads it.
     const endpoint = readEndpoint('CLOUD_STORAGE_EMULATOR_ENDPOINT', env)

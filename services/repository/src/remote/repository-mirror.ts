@@ -17,12 +17,15 @@ import { FETCH_BOUNDS, type FetchContext } from '../fetch/fetch-options.ts'
 import { pathProblem } from '../fetch/tree-plan.ts'
 import { WorkFolder } from '../fetch/work-folder.ts'
 import type { RepositoryUri } from '../repository-uri.ts'
+import type { CloudIdentity } from './cloud-tokens.ts'
 import { bucketOpener, type OpenBucket } from './open-bucket.ts'
 
 export interface MirrorOptions {
   /** Of the process: it has the credentials, which are read anew each time, so that new ones take effect. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock?: Clock
+  /** The clouds' libraries for credentials of gs:// and as://; what needs them is refused if absent. */
+  readonly identity?: CloudIdentity | undefined
   readonly log?: Pick<Logger, 'warn'>
   /** For what shows how far the copy of a model is. */
   readonly openTransfer?: OpenTransfer | undefined
@@ -70,7 +73,7 @@ export class RepositoryMirror {
     this.#at = at
     this.#o = o
     this.#clock = o.clock ?? systemClock
-    this.#open = bucketOpener(at, { env: o.env, clock: this.#clock })
+    this.#open = bucketOpener(at, { env: o.env, clock: this.#clock, identity: o.identity })
   }
 
   /** Its address, as it was written. */

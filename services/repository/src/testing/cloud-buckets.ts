@@ -1,9 +1,10 @@
 import { generateKeyPairSync, verify } from 'node:crypto'
-import { type IncomingMessage, request as sendRequest } from 'node:http'
+import { type IncomingMessage, type OutgoingHttpHeaders, request as sendRequest } from 'node:http'
 import { env } from 'node:process'
 import { Secret, systemClock } from '@tutti/chassis'
 import { onFreePort, startProcess } from '@tutti/chassis/testing'
 import { signShared } from '../remote/as-api.ts'
+import type { CloudIdentity } from '../remote/cloud-tokens.ts'
 import { type Answer, type ArtifactServer, startArtifactServer } from './artifact-server.ts'
 import { S3_CREDENTIALS, startScriptedS3 } from './scripted-s3.ts'
 
@@ -22,6 +23,8 @@ export interface CloudBucket extends Pick<ArtifactServer, 'heard' | 'close'> {
 
 /** A cloud of which tests have buckets. */
 export interface Cloud {
+  /** The clouds' libraries for credentials. */
+  readonly identity?: CloudIdentity
   bucket(): Promise<CloudBucket>
   /** A page of a list with folders; `next` names the one behind it. */
   page(o: { readonly folders: readonly string[]; readonly next: string }): string
@@ -169,8 +172,12 @@ const AZURITE = {
   key: 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==',
 }
 
-/** Azure Blob Storage, by azurite, which checks signatures. */
-export async function azuriteCloud(): Promise<Cloud> {
+/**
+ * Azure Blob Storage, by azurite, which checks signatures.
+ *
+ * @param o.token - that requests have in place of a signature. It is checked before azurite, which takes none over http.
+ */
+export async function azuriteCloud(o: { readonly token?: string } = {}): Promise<Cloud> {
   const flags = ['--blobPort', '0', '--inMemoryPersistence', '--disableTelemetry', '--silent']
   const server = await startProcess(process.execPath, [env['TUTTI_AZURITE'] ?? '', ...flags])
   const listens = /successfully listens on http:\/\/127\.0\.0\.1:(\d+)/
@@ -197,17 +204,35 @@ export async function azuriteCloud(): Promise<Cloud> {
       text,
     )
   }
+  /** The request as it came, with a signature in place of its token. */
+  const resign = ({ method = 'GET', url = '', headers }: IncomingMessage) => {
+    const signed = Object.fromEntries(
+      ['x-ms-date', 'x-ms-version', 'if-match'].flatMap((name) => {
+        const value = headers[name]
+        return typeof value === 'string' ? [[name, value]] : []
+      }),
+    )
+    const at = new URL(url, `http://127.0.0.1:${port}`)
+    return { ...headers, ...signShared(account, { method, url: at, headers: signed }) }
+  }
   let buckets = 0
   return {
     bucket: async () => {
       const name = `bucket-${(buckets += 1)}`
       await write('PUT', `/${name}?restype=container`)
-      const proxy = await startFaultProxy(port)
+      const proxy = await startFaultProxy(
+        port,
+        ({ headers }) =>
+          o.token === undefined || headers.authorization === `Bearer ${o.token}`
+            ? undefined
+            : answerText('no token', 401),
+        o.token === undefined ? undefined : resign,
+      )
       return Object.assign(proxy, {
         uri: `as://${AZURITE.account}/${name}/repo`,
         env: {
           AZURE_STORAGE_ACCOUNT: AZURITE.account,
-          AZURE_STORAGE_KEY: AZURITE.key,
+          ...(o.token === undefined && { AZURE_STORAGE_KEY: AZURITE.key }),
           AZURE_STORAGE_SERVICE_ENDPOINT: `${proxy.origin}/${AZURITE.account}`,
         },
         // A name without a slash behind it, marked as a folder, is how an account with a hierarchical namespace has one.
@@ -239,12 +264,14 @@ export async function azuriteCloud(): Promise<Cloud> {
 async function startFaultProxy(
   port: number,
   refuse: (request: IncomingMessage) => Answer | undefined = () => undefined,
+  headersOf: (request: IncomingMessage) => OutgoingHttpHeaders = ({ headers }) => headers,
 ) {
   const proxy = { faults: [] as Answer[] }
   const server = await startArtifactServer((request, response) => {
     const fault = proxy.faults.shift() ?? refuse(request)
     if (fault !== undefined) return fault(request, response)
-    const { method, url: path, headers } = request
+    const { method, url: path } = request
+    const headers = headersOf(request)
     const passed = sendRequest({ port, method, path, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 500, answer.headers)
       answer.pipe(response)

@@ -34,6 +34,7 @@ const answerHtml: Answer = (_, response) => {
 }
 
 async function open(t: Test, cloud: Cloud, isNamespaced = false) {
+  const { identity } = cloud
   const bucket = await cloud.bucket()
   const put = async (files: Readonly<Record<string, string>>): Promise<void> => {
     for (const [key, text] of Object.entries(files)) await bucket.put(key, text)
@@ -55,6 +56,7 @@ async function open(t: Test, cloud: Cloud, isNamespaced = false) {
       new RepositoryMirror(parseRepositoryUri(bucket.uri), {
         env: { ...(await writeCredentials(home, bucket)), HOME: home },
         clock,
+        identity,
         openTransfer,
         temporaryDirectory: copies,
       }),

@@ -18,6 +18,7 @@ import {
   TransferProgress,
 } from '@tutti/chassis'
 import {
+  type CloudIdentity,
   isRemote,
   ModelRepository,
   parseRepositoryUri,
@@ -140,6 +141,7 @@ export function toStepSettings(flags: ModelFlags, env: Environment | undefined) 
  * The repositories that the flags name.
  *
  * @param o.env - of the process, for the credentials of repositories in buckets.
+ * @param o.identity - the clouds' libraries for those of gs:// and as://.
  * @throws ServeError FLAG_INVALID for an address that is none.
  */
 export function openRepository(
@@ -148,8 +150,10 @@ export function openRepository(
     env,
     log,
     statusLine,
+    identity,
     ...others
   }: OtherModels & {
+    readonly identity?: CloudIdentity | undefined
     readonly statusLine?: StatusLine | undefined
     readonly env: Environment
     readonly log: Logger
@@ -164,7 +168,10 @@ export function openRepository(
     paths: places.filter((place) => !isRemote(place)),
     mirrors: places
       .filter(isRemote)
-      .map((uri) => new RepositoryMirror(parseRepositoryUri(uri), { env, log, openTransfer })),
+      .map(
+        (uri) =>
+          new RepositoryMirror(parseRepositoryUri(uri), { env, log, openTransfer, identity }),
+      ),
     ...others,
     ...(configName !== undefined && { configName }),
   })

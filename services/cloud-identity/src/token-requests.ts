@@ -1,0 +1,94 @@
+import { ServeError } from '@tutti/errors'
+import type { SendTokenRequest, TokenAnswer, TokenRequest } from '@tutti/repository'
+
+/** Characters of what a server says. */
+const MAX_DETAIL = 300
+/** What is wrong with the credentials, so that no further attempt helps. */
+const DENIED = new Set([400, 401, 403])
+
+/** Sends the requests of a library, and remembers how the last one ended: libraries hide that, each in its way. */
+export class TokenRequests {
+  readonly #cloud: string
+  #send: SendTokenRequest | undefined
+  #last:
+    | { readonly url: URL; readonly answer?: TokenAnswer; readonly failure?: unknown }
+    | undefined
+
+  /** @param cloud - for messages. */
+  constructor(cloud: string) {
+    this.#cloud = cloud
+  }
+
+  /**
+   * Asks the library for a token.
+   *
+   * @param send - for its requests.
+   * @throws ServeError as `TokenSource` says.
+   */
+  async ask(send: SendTokenRequest, library: () => Promise<string | undefined>): Promise<string> {
+    this.#send = send
+    this.#last = undefined
+    try {
+      const token = await library()
+      // Google's library writes the absent one into its header, too.
+      if (token !== undefined && token !== 'undefined' && /^[!-~]+$/.test(token)) return token
+    } catch (error) {
+      throw this.#toFailure(error)
+    }
+    throw this.#toFailure(new Error('no token'))
+  }
+
+  async send(request: TokenRequest): Promise<TokenAnswer> {
+    const { url } = request
+    try {
+      if (this.#send === undefined) throw new Error('bug: asked before `ask`')
+      const answer = await this.#send(request)
+      this.#last = { url, answer }
+      return answer
+    } catch (failure) {
+      this.#last = { url, failure }
+      throw failure
+    }
+  }
+
+  #toFailure(error: unknown): unknown {
+    if (this.#last === undefined) return withoutContent(error)
+    const { url, answer, failure } = this.#last
+    if (answer === undefined) return failure
+    const said = detailOf(answer.text)
+    // It may have answered with what the library cannot use.
+    const detail = said === '' && answer.status === 200 ? ' without a token' : said
+    return new ServeError(
+      DENIED.has(answer.status) ? 'ARTIFACT_DENIED' : 'ARTIFACT_UNAVAILABLE',
+      `'${url.origin}${url.pathname}' answered ${answer.status}, asked for a token of ${this.#cloud}${detail}`,
+    )
+  }
+}
+
+/** What a server says of a refusal: as OAuth has it, or as Google's APIs do. */
+function detailOf(text: string): string {
+  const members = parse(text)
+  const error: unknown = members['error']
+  const { message } = Object(error)
+  const [said] = [members['error_description'], message, error].filter(
+    (one) => typeof one === 'string' && one !== '',
+  )
+  const [line = ''] = String(said ?? '').split(/[\r\n]/)
+  return line === '' ? '' : `: ${line.slice(0, MAX_DETAIL)}`
+}
+
+function parse(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return { ...Object(JSON.parse(text)) }
+  } catch {
+    // It is a page for people.
+    return {}
+  }
+}
+
+/** The error of a library before it has asked a server. A text that is no JSON is quoted in its message. */
+function withoutContent(error: unknown): Error {
+  if (!(error instanceof Error) || error instanceof SyntaxError) return new Error('it is no JSON')
+  const [line = ''] = error.message.split('\n')
+  return new Error(line, { cause: error })
+}
