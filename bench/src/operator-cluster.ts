@@ -1,7 +1,9 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { type Client, createClient, createTransport, type Resource } from '@tutti/kube'
 import { type ApiServer, startApiServer } from '@tutti/kube/testing'
+import { nkeys } from 'nats'
 import {
+  ISSUER_SECRET,
   installCrds,
   OPERATOR_ACCOUNT,
   OPERATOR_NAMESPACE,
@@ -53,7 +55,19 @@ export async function openOperatorCluster(
   await permitOperator(server)
   const models = await createModels(client, server, count)
   const accountFolder = await server.createServiceAccountDir(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
+  await createIssuer(server)
   return { server, client, models, accountFolder }
+}
+
+/** Makes the Secret from which the operator issues credentials for NATS servers that it does not run. */
+async function createIssuer({ plain }: ApiServer): Promise<void> {
+  await plain.create(`/api/v1/namespaces/${OPERATOR_NAMESPACE}/secrets`, {
+    metadata: { name: ISSUER_SECRET },
+    stringData: {
+      'account.pub': nkeys.createAccount().getPublicKey(),
+      'signing.nk': Buffer.from(nkeys.createAccount().getSeed()).toString(),
+    },
+  })
 }
 
 async function createModels(

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startProcess } from '@tutti/chassis/testing'
 import type { ApiServer } from '@tutti/kube/testing'
 import { cpuUs, peakBytes, residentBytes } from './figures.ts'
-import { OPERATOR_NAMESPACE } from './operator-server.ts'
+import { ISSUER_SECRET, OPERATOR_NAMESPACE } from './operator-server.ts'
 import { ROOT } from './servers.ts'
 
 /** A look at the metrics goes through all Models. */
@@ -44,6 +44,7 @@ export async function startOperator(
       '--health-port=0',
       '--metrics-port=0',
       '--nats=nats://nats.example:4222',
+      `--nats-issuer-secret=${ISSUER_SECRET}`,
     ],
     {
       cwd: ROOT,

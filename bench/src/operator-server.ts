@@ -7,6 +7,8 @@ import { ROOT } from './servers.ts'
 
 export const OPERATOR_NAMESPACE = 'tutti-system'
 export const OPERATOR_ACCOUNT = 'operator'
+/** Name of the Secret with the issuer of NATS credentials. */
+export const ISSUER_SECRET = 'nats-issuer'
 
 /** Puts the CRDs of this repository into a server, and waits until they are served. */
 export async function installCrds({ plain }: ApiServer): Promise<void> {

@@ -63,6 +63,8 @@ const RARE = [
   'services/cli',
   'services/kubeconfig',
   'services/step',
+  'tar',
+  'yaml',
 ]
 
 await t.test('a router that is ready has loaded nothing that it does not use', async (t) => {

@@ -1,7 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { hashFile } from '../tree-files.ts'
 import { downloadFile } from './download-file.ts'
-import { extractArchive } from './extract-archive.ts'
 import type { FetchContext, Fetched, FetchOptions } from './fetch-options.ts'
 import { type HttpAnswer, HttpClient, type HttpHeaders } from './http-get.ts'
 import { showUri } from './source-uri.ts'
@@ -30,6 +29,8 @@ export async function fetchHttp(url: URL, o: FetchOptions): Promise<Fetched | un
   const digest = `sha256:${await hashFile(path)}`
   requireDigest(o.uri, digest, o.digest)
   try {
+    // Few processes fetch archives.
+    const { extractArchive } = await import('./extract-archive.ts')
     const root = await extractArchive(path, work.path('tree'), context)
     return { root, digest, validator: archive.etag }
   } catch (error) {

@@ -1,6 +1,6 @@
 import { type Clock, type FlagValues, followFiles, type Logger, readFiles } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { parse } from 'yaml'
+import type * as Yaml from 'yaml'
 import { z } from 'zod'
 import type { TlsFlagValues } from '../listeners/tls-flags.ts'
 import type { ACCESS_FLAGS } from './access-flags.ts'
@@ -82,15 +82,19 @@ export interface AccessFileOptions {
   readonly log: Logger
 }
 
+/** Options with what reads YAML. */
+type ParsingOptions = AccessFileOptions & Pick<typeof Yaml, 'parse'>
+
 /** Who may call what, from a file that is read again when it changes. If it cannot be read then, the rules stay. */
 export class AccessFile {
   /** Ends the looking. */
   readonly close: () => void
   #identities: readonly IdentityRule[]
 
-  private constructor(path: string, texts: readonly string[], o: AccessFileOptions) {
-    const { clock, log } = o
-    const parseAll = (all: readonly string[]) => refuseUnproven(path, parseAccess(path, all), o)
+  private constructor(path: string, texts: readonly string[], o: ParsingOptions) {
+    const { clock, log, parse } = o
+    const parseAll = (all: readonly string[]) =>
+      refuseUnproven(path, parseAccess(path, all, parse), o)
     this.#identities = parseAll(texts)
     this.close = followFiles({
       ...filesOf(path),
@@ -107,7 +111,10 @@ export class AccessFile {
   /** @throws ServeError FLAG_INVALID if it cannot be read, or does not fit, at the start. */
   static async open(o: AccessFileOptions): Promise<AccessFile | undefined> {
     const { 'access-file': path } = o.flags
-    return path === undefined ? undefined : new AccessFile(path, await readFiles(filesOf(path)), o)
+    if (path === undefined) return undefined
+    // Few servers have such a file.
+    const { parse } = await import('yaml')
+    return new AccessFile(path, await readFiles(filesOf(path)), { ...o, parse })
   }
 
   /** The same list until the file has changed. */
@@ -119,7 +126,11 @@ function filesOf(path: string) {
   return { paths: [path], refuse }
 }
 
-function parseAccess(path: string, [text = '']: readonly string[]): readonly IdentityRule[] {
+function parseAccess(
+  path: string,
+  [text = '']: readonly string[],
+  parse: typeof Yaml.parse,
+): readonly IdentityRule[] {
   let written: unknown
   try {
     // Without the lines around a fault, which may hold what was meant to be a digest.
