@@ -6,6 +6,7 @@ import {
   type StartOptions,
   systemClock,
 } from '@tutti/chassis'
+import { freeStartMemory } from '@tutti/chassis/runtime'
 import {
   type ClusterAccess,
   createClient,
@@ -74,6 +75,7 @@ export async function startOperator(
     scrapes: metrics,
     namespace: config.podNamespace,
   })
+  let cancelCollection: (() => void) | undefined
   manager = new Manager({
     caches,
     controllers,
@@ -86,11 +88,18 @@ export async function startOperator(
     clock,
     log,
     abortAfterMs: flags['exit-timeout-secs'] * 1000 * ABORT_SHARE,
-    close: async () => void (await Promise.all([transport.close(), leaseTransport.close()])),
+    close: async () => {
+      cancelCollection?.()
+      await Promise.all([transport.close(), leaseTransport.close()])
+    },
   })
   await manager.start({ signal: o.signal })
+  cancelCollection = clock.setTimer(FIRST_PASS_MS, freeStartMemory)
   return manager
 }
+
+/** How long the first look at all objects takes with some hundreds. It leaves as much on the heap as the start. */
+const FIRST_PASS_MS = 30_000
 
 /** Of the grace period, for reconciles to end by themselves; the rest is for those that are aborted. */
 const ABORT_SHARE = 0.8
