@@ -18,12 +18,15 @@ const IMPORT = /^(?:import|export|\})(?:[^'\n]*\bfrom)? '([^'.][^']*)'$/gm
 /** Imports a package only when it is wanted, or asks where it is, to use its files. */
 const RESOLVE = /(?:\bimport|\.resolve)\('([^'.][^']*)'\)/g
 
-/** Names of packages that the sources of a package import or resolve, tests and their helpers apart. */
-function importedPackages(folder) {
+/** An import of types alone, of which nothing is left when a program runs. */
+const TYPES = /^import type [^']*'[^']*'$/gm
+
+/** Names of packages that the sources of a package import or resolve, tests and their helpers apart. @param [left] - what is not looked at. */
+function importedPackages(folder, left = /$^/g) {
   const names = new Set()
   for (const file of globSync('src/**/*.{ts,tsx}', { cwd: join(root, folder) })) {
     if (/\.(test|nightly|soak)\.ts$|\/testing\//.test(file)) continue
-    const text = readFileSync(join(root, folder, file), 'utf8')
+    const text = readFileSync(join(root, folder, file), 'utf8').replaceAll(left, '')
     for (const [, specifier] of [...text.matchAll(IMPORT), ...text.matchAll(RESOLVE)]) {
       if (!specifier.startsWith('node:')) names.add(packageOf(specifier))
     }
@@ -58,6 +61,13 @@ for (const folder of folders.toSorted()) {
   await test(`${folder}: what it imports is declared`, async (t) => {
     const declared = new Set([nameOf(folder), ...namesOf(folder)])
     if (!isProduct(folder)) for (const tool of tools) declared.add(tool)
+    t.same(
+      [...importedPackages(folder, TYPES)].filter((name) => !declared.has(name)),
+      [],
+    )
+    for (const name of Object.keys(read(`${folder}/package.json`).devDependencies ?? {})) {
+      declared.add(name)
+    }
     t.same(
       [...importedPackages(folder)].filter((name) => !declared.has(name)),
       [],

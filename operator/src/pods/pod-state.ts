@@ -1,11 +1,4 @@
-import type {
-  Condition,
-  ContainerStatus,
-  KubeObject,
-  ObjectMeta,
-  PodSpec,
-  PodStatus,
-} from '@tutti/kube'
+import type { ContainerStatus, KubeObject, ObjectMeta, PodSpec, PodStatus } from '@tutti/kube'
 import type { PodAddress } from './pod-client.ts'
 
 /** What is read of a pod, and kept in caches: of its labels and annotations, too, only those that the operator reads. */
@@ -44,7 +37,7 @@ export function areContainersReady(pod: PodState): boolean {
   return isAlive(pod) && statusOf(pod, 'ContainersReady') === 'True'
 }
 
-export function statusOf(pod: PodState, type: string): Condition['status'] | undefined {
+export function statusOf(pod: PodState, type: string): string | undefined {
   return pod.status?.conditions?.find((condition) => condition.type === type)?.status
 }
 

@@ -70,7 +70,8 @@ export interface Condition {
 }
 
 /** A condition of one of Kubernetes' own kinds. */
-export type StatusCondition = Pick<Condition, 'type' | 'status'> & Partial<Condition>
+export type StatusCondition = Pick<Condition, 'type'> &
+  Partial<Omit<Condition, 'status'>> & { readonly status: string }
 
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>

@@ -1,38 +1,12 @@
-import type {
-  IntOrString,
-  JsonObject,
-  KubeObject,
-  LabelSelector,
-  StatusCondition,
-} from '../object.ts'
+import type { V1DeploymentSpec, V1DeploymentStatus } from '@kubernetes/client-node'
+import type { JsonObject, KubeObject } from '../object.ts'
 import { defineResource } from '../resource.ts'
 import type { PodTemplate } from './pod.ts'
+import type { Wire } from './wire.ts'
 
 export interface Deployment extends KubeObject {
-  readonly spec: {
-    readonly replicas?: number
-    /** Can never be changed. */
-    readonly selector: LabelSelector
-    readonly template: PodTemplate
-    readonly strategy?: {
-      readonly type?: 'RollingUpdate'
-      readonly rollingUpdate?: {
-        readonly maxSurge?: IntOrString
-        readonly maxUnavailable?: IntOrString
-      }
-    }
-    readonly progressDeadlineSeconds?: number
-    readonly revisionHistoryLimit?: number
-    readonly paused?: boolean
-  }
-  readonly status?: {
-    readonly observedGeneration?: number
-    readonly replicas?: number
-    readonly updatedReplicas?: number
-    readonly readyReplicas?: number
-    readonly availableReplicas?: number
-    readonly conditions?: readonly StatusCondition[]
-  }
+  readonly spec: Omit<Wire<V1DeploymentSpec>, 'template'> & { readonly template: PodTemplate }
+  readonly status?: Wire<V1DeploymentStatus>
 }
 
 export const DEPLOYMENT = defineResource<Deployment>('apps/v1', 'deployments', 'Deployment')

@@ -1,43 +1,27 @@
+import type { EventsV1Event, V1LeaseSpec, V1ObjectReference } from '@kubernetes/client-node'
 import type { KubeObject } from '../object.ts'
 import { defineResource } from '../resource.ts'
+import type { Wire } from './wire.ts'
 
 /** Times have six digits after the second (`toMicroTime`). */
 export interface Lease extends KubeObject {
-  readonly spec?: {
-    readonly holderIdentity?: string
-    readonly leaseDurationSeconds?: number
-    readonly acquireTime?: string
-    readonly renewTime?: string
-    readonly leaseTransitions?: number
-  }
+  readonly spec?: Wire<V1LeaseSpec>
 }
 
 export const LEASE = defineResource<Lease>('coordination.k8s.io/v1', 'leases', 'Lease')
 
-export interface ObjectReference {
-  readonly apiVersion?: string | undefined
-  readonly kind?: string | undefined
-  readonly namespace?: string | undefined
-  readonly name?: string | undefined
-  readonly uid?: string | undefined
-  readonly resourceVersion?: string | undefined
-  /** `spec.containers{NAME}`, say. */
-  readonly fieldPath?: string | undefined
+export type ObjectReference = {
+  readonly [K in keyof V1ObjectReference]?: V1ObjectReference[K] | undefined
 }
 
 /** events.k8s.io/v1; `eventTime` has six digits after the second (`toMicroTime`). */
-export interface Event extends KubeObject {
-  readonly eventTime: string
-  readonly reportingController: string
-  readonly reportingInstance: string
-  readonly action: string
-  readonly reason: string
-  readonly type: 'Normal' | 'Warning'
-  /** At most 1024 bytes. */
-  readonly note?: string
-  readonly regarding?: ObjectReference
-  readonly series?: { readonly count: number; readonly lastObservedTime: string }
-}
+export type Event = KubeObject &
+  Omit<Wire<EventsV1Event>, keyof KubeObject | 'regarding'> & {
+    readonly regarding?: ObjectReference
+    readonly reason: string
+    readonly type: string
+    readonly action: string
+  }
 
 export const EVENT = defineResource<Event>('events.k8s.io/v1', 'events', 'Event')
 

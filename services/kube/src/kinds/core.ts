@@ -1,5 +1,7 @@
-import type { IntOrString, KubeObject } from '../object.ts'
+import type { V1ServicePort, V1ServiceSpec } from '@kubernetes/client-node'
+import type { KubeObject } from '../object.ts'
 import { defineResource } from '../resource.ts'
+import type { Wire } from './wire.ts'
 
 export interface Secret extends KubeObject {
   readonly type?: string
@@ -26,20 +28,9 @@ export const SERVICE_ACCOUNT = defineResource<ServiceAccount>(
 )
 
 export interface Service extends KubeObject {
-  readonly spec: {
-    /** `None` for a headless one. */
-    readonly clusterIP?: string
-    readonly selector?: Readonly<Record<string, string>>
-    readonly ports?: readonly ServicePort[]
-  }
+  readonly spec: Wire<V1ServiceSpec>
 }
 
-export interface ServicePort {
-  readonly name?: string
-  readonly port: number
-  readonly targetPort?: IntOrString
-  readonly protocol?: 'TCP' | 'UDP'
-  readonly appProtocol?: string
-}
+export type ServicePort = Wire<V1ServicePort>
 
 export const SERVICE = defineResource<Service>('v1', 'services', 'Service')

@@ -1,26 +1,20 @@
-import type { Condition, IntOrString, KubeObject, LabelSelector } from '../object.ts'
+import type {
+  V1IngressSpec,
+  V1IngressStatus,
+  V1NetworkPolicyPeer,
+  V1NetworkPolicyPort,
+  V1NetworkPolicySpec,
+} from '@kubernetes/client-node'
+import type { Condition, KubeObject } from '../object.ts'
 import { defineResource } from '../resource.ts'
+import type { Wire } from './wire.ts'
 
 export interface NetworkPolicy extends KubeObject {
-  readonly spec: {
-    readonly podSelector: LabelSelector
-    readonly policyTypes?: readonly 'Ingress'[]
-    readonly ingress?: readonly {
-      readonly from?: readonly NetworkPolicyPeer[]
-      readonly ports?: readonly NetworkPolicyPort[]
-    }[]
-  }
+  readonly spec: Wire<V1NetworkPolicySpec>
 }
 
-export interface NetworkPolicyPeer {
-  readonly podSelector?: LabelSelector
-  readonly namespaceSelector?: LabelSelector
-}
-
-export interface NetworkPolicyPort {
-  readonly port?: IntOrString
-  readonly protocol?: 'TCP' | 'UDP'
-}
+export type NetworkPolicyPeer = Wire<V1NetworkPolicyPeer>
+export type NetworkPolicyPort = Wire<V1NetworkPolicyPort>
 
 export const NETWORK_POLICY = defineResource<NetworkPolicy>(
   'networking.k8s.io/v1',
@@ -29,26 +23,8 @@ export const NETWORK_POLICY = defineResource<NetworkPolicy>(
 )
 
 export interface Ingress extends KubeObject {
-  readonly spec: {
-    readonly ingressClassName?: string
-    readonly tls?: readonly { readonly hosts?: readonly string[]; readonly secretName?: string }[]
-    readonly rules?: readonly {
-      readonly host?: string
-      readonly http?: {
-        readonly paths: readonly {
-          readonly path?: string
-          readonly pathType: 'Prefix'
-          readonly backend: {
-            readonly service: { readonly name: string; readonly port: { readonly name: string } }
-          }
-        }[]
-      }
-    }[]
-  }
-  readonly status?: {
-    /** Where an ingress controller that has taken it up answers. */
-    readonly loadBalancer?: { readonly ingress?: readonly object[] }
-  }
+  readonly spec: Wire<V1IngressSpec>
+  readonly status?: Wire<V1IngressStatus>
 }
 
 /** A class that an ingress controller serves. */

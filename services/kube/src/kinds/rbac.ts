@@ -1,28 +1,18 @@
+import type { RbacV1Subject, V1PolicyRule, V1RoleRef } from '@kubernetes/client-node'
 import type { KubeObject } from '../object.ts'
 import { defineResource } from '../resource.ts'
+import type { Wire } from './wire.ts'
 
 export interface Role extends KubeObject {
-  readonly rules?: readonly {
-    readonly apiGroups?: readonly string[]
-    readonly resources?: readonly string[]
-    readonly verbs: readonly string[]
-  }[]
+  readonly rules?: readonly Wire<V1PolicyRule>[]
 }
 
 export const ROLE = defineResource<Role>('rbac.authorization.k8s.io/v1', 'roles', 'Role')
 
 export interface RoleBinding extends KubeObject {
   /** Can never be changed. */
-  readonly roleRef: {
-    readonly apiGroup: 'rbac.authorization.k8s.io'
-    readonly kind: 'Role'
-    readonly name: string
-  }
-  readonly subjects?: readonly {
-    readonly kind: 'ServiceAccount'
-    readonly name: string
-    readonly namespace?: string
-  }[]
+  readonly roleRef: Wire<V1RoleRef>
+  readonly subjects?: readonly Wire<RbacV1Subject>[]
 }
 
 export const ROLE_BINDING = defineResource<RoleBinding>(

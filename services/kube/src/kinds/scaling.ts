@@ -1,15 +1,13 @@
-import type { IntOrString, JsonObject, KubeObject, LabelSelector } from '../object.ts'
+import type {
+  V1PodDisruptionBudgetSpec,
+  V2HorizontalPodAutoscalerSpec,
+} from '@kubernetes/client-node'
+import type { JsonObject, KubeObject } from '../object.ts'
 import { defineResource } from '../resource.ts'
+import type { Wire } from './wire.ts'
 
 export interface HorizontalPodAutoscaler extends KubeObject {
-  readonly spec: {
-    readonly scaleTargetRef: {
-      readonly apiVersion: string
-      readonly kind: string
-      readonly name: string
-    }
-    readonly minReplicas?: number
-    readonly maxReplicas: number
+  readonly spec: Omit<Wire<V2HorizontalPodAutoscalerSpec>, 'metrics' | 'behavior'> & {
     /** autoscaling/v2 MetricSpec. */
     readonly metrics?: readonly JsonObject[]
     readonly behavior?: JsonObject
@@ -23,12 +21,7 @@ export const HORIZONTAL_POD_AUTOSCALER = defineResource<HorizontalPodAutoscaler>
 )
 
 export interface PodDisruptionBudget extends KubeObject {
-  readonly spec: {
-    readonly selector: LabelSelector
-    readonly minAvailable?: IntOrString
-    readonly maxUnavailable?: IntOrString
-    readonly unhealthyPodEvictionPolicy?: 'IfHealthyBudget' | 'AlwaysAllow'
-  }
+  readonly spec: Wire<V1PodDisruptionBudgetSpec>
 }
 
 export const POD_DISRUPTION_BUDGET = defineResource<PodDisruptionBudget>(
