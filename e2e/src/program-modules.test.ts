@@ -53,9 +53,11 @@ await t.test('the list of commands and the version load no service', async (t) =
 
 /** Of rare settings, other processes, and clients. */
 const RARE = [
+  '@azure/identity',
   '@opentelemetry/sdk-trace',
   '@redis/client',
   '@kubernetes/client-node',
+  'google-auth-library',
   'koffi',
   'onnxruntime-node',
   'pngjs',
