@@ -35,6 +35,9 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 }
 
+/** What all files of the page have in common. */
+const PAGE = { method: 'GET', group: 'page', document: 'none' } as const
+
 /** Routes of the page's files, which are read now. @throws ServeError SETTING_INVALID if they were not built. */
 export function assetRoutes(): readonly RestRoute[] {
   const home: RestReply = {
@@ -44,10 +47,10 @@ export function assetRoutes(): readonly RestRoute[] {
     byteLength: 0,
   }
   return [
-    { path: '/', methods: ['GET'], answer: () => home },
+    { ...PAGE, path: '/', admission: 'control', answer: () => home },
     ...ASSETS.map(([path, file, type]): RestRoute => {
       const reply = fileReply(file, type)
-      return { path, methods: ['GET'], isHealth: true, answer: () => reply }
+      return { ...PAGE, path, admission: 'none', answer: () => reply }
     }),
   ]
 }

@@ -71,14 +71,24 @@ const INFER_ROUTES: readonly RestRoute[] = ['', '/versions/:version(^\\d+$)'].fl
 ])
 
 function toInferRoute(path: string, answer: RestRoute['answer']): RestRoute {
-  return { path: `/console/api/models/:model${path}`, methods: ['POST'], answer }
+  return {
+    method: 'POST',
+    path: `/console/api/models/:model${path}`,
+    group: 'page',
+    admission: 'request',
+    document: 'none',
+    answer,
+  }
 }
+
+/** What all calls that read have in common. */
+const READS = { method: 'GET', group: 'page', admission: 'control', document: 'none' } as const
 
 /** Single requests; see `RequestCaptures` of the server. */
 function nextRoute({ source, clock }: Pick<ConsoleOptions, 'source' | 'clock'>): RestRoute {
   return {
+    ...READS,
     path: '/console/api/models/:model/next',
-    methods: ['GET'],
     answer: async ({ backend, parameters, query }) => {
       const model = parameters['model'] ?? ''
       return jsonReply(await readNextRequest({ source, backend, model, query, clock }))
@@ -89,13 +99,13 @@ function nextRoute({ source, clock }: Pick<ConsoleOptions, 'source' | 'clock'>):
 function readRoutes(reads: ConsoleReads): readonly RestRoute[] {
   return [
     {
+      ...READS,
       path: '/console/api/overview',
-      methods: ['GET'],
       answer: async ({ backend }) => jsonReply(await reads.overview(backend)),
     },
     {
+      ...READS,
       path: '/console/api/models/:model',
-      methods: ['GET'],
       answer: async ({ backend, parameters }) =>
         jsonReply(await reads.model(backend, parameters['model'] ?? '')),
     },

@@ -22,7 +22,6 @@ import type { TraceSettings } from '@tutti/telemetry'
 import type { TensorMemory } from '@tutti/tensor'
 import { GrpcLog } from './call/log-events.ts'
 import { watchReads } from './call/read-watch.ts'
-import type { Pool } from './call/server-call.ts'
 import { watchWrites } from './call/write-watch.ts'
 import { CONNECTION_LIFE, type ConnectionLife } from './connections/connection-life.ts'
 import { Connections } from './connections/connections.ts'
@@ -32,12 +31,12 @@ import { type CompressionLevel, compressAnswers } from './methods/compressed-ans
 import { HealthWatches } from './methods/health-watch.ts'
 import { serveInfer } from './methods/infer-call.ts'
 import { InferStreamCall } from './methods/infer-stream.ts'
-import { type Handler, type Method, toMethods } from './methods/method.ts'
-import { healthHandlers, modelHandlers, serverHandlers } from './methods/model-handlers.ts'
+import { type Handler, type Method, type MethodRecord, toMethods } from './methods/method.ts'
+import { healthMethods, modelMethods, serverMethods } from './methods/model-methods.ts'
 import { reflectionMethods } from './methods/reflection.ts'
-import { regionHandlers } from './methods/region-handlers.ts'
-import { repositoryHandlers } from './methods/repository-handlers.ts'
-import { settingsHandlers } from './methods/settings-handlers.ts'
+import { regionMethods } from './methods/region-methods.ts'
+import { repositoryMethods } from './methods/repository-methods.ts'
+import { settingsMethods } from './methods/settings-methods.ts'
 
 const MEBIBYTE = 1024 * 1024
 
@@ -185,30 +184,31 @@ function toInFlight(calls: ServerCalls, stopped: Promise<unknown>, log: GrpcLog)
 
 function servedMethods(o: GrpcServerOptions): readonly Method[] {
   const { inference, health } = inferenceServices()
-  const { ModelInfer, ModelStreamInfer, RepositoryModelLoad, ServerLive, ServerReady } = inference
   const control = new ControlCalls(o)
-  const compressed = (serve: Handler) => compressAnswers(serve, o.compressionLevel ?? 'none')
-  const handlers = {
-    ModelInfer: compressed(serveInfer),
-    ModelStreamInfer: compressed((call) => new InferStreamCall({ call, clock: o.clock }).start()),
-    ...serverHandlers(o.identity),
-    ...modelHandlers(),
-    ...repositoryHandlers(control),
-    ...settingsHandlers({ control, ...o }),
-    ...regionHandlers(control),
-  }
-  const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])
-  const free = new Set([ServerLive?.path, ServerReady?.path])
-  const poolOf = (path: string): Pool =>
-    admitted.has(path) ? 'admission' : free.has(path) ? 'none' : 'control'
   const watches = o.hasHealthWatch === true ? new HealthWatches(o.clock) : undefined
-  const tensors = new Set([ModelInfer.path, ModelStreamInfer.path])
-  const inferenceMethods = toMethods(inference, handlers, poolOf).map((method) =>
-    tensors.has(method.definition.path) ? { ...method, memory: o.memory } : method,
-  )
   return [
-    ...inferenceMethods,
-    ...toMethods(health, healthHandlers(watches), () => 'none'),
+    ...toMethods(inference, {
+      ...inferMethods(o),
+      ...serverMethods(o.identity),
+      ...modelMethods(),
+      ...repositoryMethods(control),
+      ...settingsMethods({ control, ...o }),
+      ...regionMethods(control),
+    }),
+    ...toMethods(health, healthMethods(watches)),
     ...(o.hasReflection === true ? reflectionMethods() : []),
   ]
+}
+
+function inferMethods(o: GrpcServerOptions): Readonly<Record<string, MethodRecord>> {
+  const infer = (serve: Handler): MethodRecord => ({
+    group: 'inference',
+    admission: 'request',
+    memory: o.memory,
+    serve: compressAnswers(serve, o.compressionLevel ?? 'none'),
+  })
+  return {
+    ModelInfer: infer(serveInfer),
+    ModelStreamInfer: infer((call) => new InferStreamCall({ call, clock: o.clock }).start()),
+  }
 }

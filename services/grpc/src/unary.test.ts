@@ -1,6 +1,11 @@
 import { once } from 'node:events'
 import { type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from 'node:http2'
-import { decodeInferResponse, encodeInferRequest, InferenceClient } from '@tutti/protocol'
+import {
+  decodeInferResponse,
+  encodeInferRequest,
+  InferenceClient,
+  inferenceServices,
+} from '@tutti/protocol'
 import { echo, response } from '@tutti/serving/testing'
 import t, { type Test } from 'tap'
 import { openTestServer } from './testing/test-server.ts'
@@ -191,5 +196,23 @@ await t.test('another method is refused as inference is', async (t) => {
     t.equal(headers['grpc-status'], '3', text)
     t.ok(headers['grpc-status-details-bin'], text)
     t.match(decodeURI(String(headers['grpc-message'])), text)
+  }
+})
+
+await t.test('every method of the service has a record', async (t) => {
+  const { address } = await openTestServer(t, { m: { script: echo() } })
+  const open = openSession(t, address)
+  const paths = Object.values(inferenceServices().inference).map(({ path }) => path)
+  t.ok(paths.length > 15)
+  for (const path of [...paths, '/inference.GRPCInferenceService/Nothing']) {
+    const stream = open({ ':path': path })
+    const answer = readAnswer(stream)
+    stream.end(frame(new Uint8Array()))
+    const { headers, trailers } = await answer
+    const message = decodeURIComponent(
+      String(trailers['grpc-message'] ?? headers['grpc-message'] ?? ''),
+    )
+    const isUnknown = /does not implement the method/.test(message)
+    t.equal(isUnknown, path.endsWith('/Nothing'), `${path}: ${message}`)
   }
 })

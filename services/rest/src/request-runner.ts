@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Duplex } from 'node:stream'
 import { type CallScope, LoopTurns, openCallScope, requestFields } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { readTrace, STEPS_HEADER, tellSteps } from '@tutti/serving'
+import { MAX_CONTROL_BYTES, readTrace, STEPS_HEADER, tellSteps } from '@tutti/serving'
 import { errorReply, type RestReply } from './answers/rest-reply.ts'
 import { writeMore } from './answers/write-more.ts'
 import { parseTimeout, RestCall, type RestCallOptions } from './call/rest-call.ts'
@@ -76,7 +76,7 @@ export class RequestRunner {
     if (response.destroyed) return
     let call: RestCall | undefined
     try {
-      if (this.#isStopping && route.isHealth !== true) throw serverStopping()
+      if (this.#isStopping && route.admission !== 'none') throw serverStopping()
       call = this.#open(route, parameters, request, response)
       this.reply(request, response, await route.answer(call))
     } catch (error) {
@@ -87,14 +87,19 @@ export class RequestRunner {
   }
 
   #open(
-    { path: route }: RestRoute,
+    { path: route, group, admission: admissionClass }: RestRoute,
     parameters: Parameters,
     request: IncomingMessage,
     response: ServerResponse,
   ): RestCall {
-    const { clock, select, admission, maxInputBytes, json } = this.#o
+    const { clock, select, admission, json } = this.#o
+    const maxInputBytes =
+      admissionClass === 'request'
+        ? this.#o.maxInputBytes
+        : Math.min(MAX_CONTROL_BYTES, this.#o.maxInputBytes)
     const { headers, rawHeaders, url: path, socket } = request
-    const selected = select({ headers, rawHeaders, path, route, socket })
+    const caller = { headers, rawHeaders, path, route, socket }
+    const selected = select(group === 'page' ? caller : { ...caller, group })
     const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
     const scope = openCallScope({
       clock,

@@ -38,7 +38,8 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
   const runner = new RequestRunner(o)
   const secure = readSecureOptions(o.tls, o.clock)
   const app = createApp(o, runner, secure)
-  for (const route of o.routes ?? restRoutes(o)) addRoute(app, route, runner)
+  const paths = Map.groupBy(o.routes ?? restRoutes(o), ({ path }) => path)
+  for (const [path, routes] of paths) addPath(app, path, routes, runner)
   app.setNotFoundHandler((request, reply) => {
     reply.hijack()
     runner.reply(request.raw, reply.raw, notFound())
@@ -128,16 +129,22 @@ function createHttpServer(
   return createTlsServer({ ...options, ...secure.options }, handler)
 }
 
-function addRoute(app: FastifyInstance, route: RestRoute, runner: RequestRunner): void {
-  app.all<{ Params: Record<string, string | undefined> }>(route.path, (request, reply) => {
+function addPath(
+  app: FastifyInstance,
+  path: string,
+  routes: readonly RestRoute[],
+  runner: RequestRunner,
+): void {
+  app.all<{ Params: Record<string, string | undefined> }>(path, (request, reply) => {
     reply.hijack()
     // The router lets names be empty, as in /v2/models//infer.
     if (Object.values(request.params).includes('')) {
       return runner.reply(request.raw, reply.raw, notFound())
     }
-    const isAllowed = route.methods.some((method) => method === request.method)
-    if (isAllowed) return runner.run(route, request.params, request.raw, reply.raw)
-    runner.reply(request.raw, reply.raw, methodNotAllowed(route.methods))
+    const route = routes.find(({ method }) => method === request.method)
+    if (route !== undefined) return runner.run(route, request.params, request.raw, reply.raw)
+    const allowed = routes.map(({ method }) => method)
+    runner.reply(request.raw, reply.raw, methodNotAllowed(allowed))
     return undefined
   })
 }

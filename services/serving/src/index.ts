@@ -2,7 +2,6 @@ export { AccessFile } from './access/access-file.ts'
 export { ACCESS_FLAGS } from './access/access-flags.ts'
 export { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
 export { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
-export { groupOf } from './access/api-groups.ts'
 export {
   createEdgeSelector,
   type EdgeAccess,
@@ -14,6 +13,7 @@ export { Admission } from './admission/admission.ts'
 export {
   ADMISSION_DEFAULTS,
   type AdmissionBounds,
+  type AdmissionClass,
   compileBounds,
   MAX_CONTROL_BYTES,
   outsideShare,
@@ -21,6 +21,7 @@ export {
 export { AdmissionTicket, type WaitingCall } from './admission/admission-ticket.ts'
 export { EndedCalls } from './admission/ended-calls.ts'
 export { watchRates } from './admission/rate-watch.ts'
+export type { ApiGroup } from './backend/api-groups.ts'
 export type { Caller } from './backend/caller.ts'
 export { decorateModel } from './backend/decorate.ts'
 export type {

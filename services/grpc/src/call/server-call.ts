@@ -10,12 +10,6 @@ import { endIfStuck } from './end-if-stuck.ts'
 import type { GrpcLog } from './log-events.ts'
 import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
 
-/**
- * Where the calls of a method count: in the admission those with large messages; in bounds of their own those about models and
- * settings, which work under overload; nowhere those that hold nothing.
- */
-export type Pool = 'admission' | 'control' | 'none'
-
 export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBytes' | 'memory'> {
   readonly stream: ServerStream
   /** Of the connection. */

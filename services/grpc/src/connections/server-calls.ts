@@ -5,6 +5,7 @@ import type { ServerStream } from '@tutti/http2'
 import {
   Admission,
   type AdmissionBounds,
+  type AdmissionClass,
   type BackendSelector,
   compileBounds,
   type InferenceBackend,
@@ -15,7 +16,7 @@ import {
 } from '@tutti/serving'
 import { respondNoGrpc, respondOnlyTrailers } from '../call/answer-headers.ts'
 import type { GrpcLog } from '../call/log-events.ts'
-import { type Pool, ServerCall } from '../call/server-call.ts'
+import { ServerCall } from '../call/server-call.ts'
 import { type Method, unknownMethod } from '../methods/method.ts'
 import { MAX_HEADER_BYTES, tooLargeHeaders } from './grpc-caller.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
@@ -50,14 +51,14 @@ export class ServerCalls implements Iterable<ServerCall> {
   /** In no order: no Set, as docs/decisions/no-sets-of-requests.md says. */
   readonly #calls: ServerCall[] = []
   #opened = 0
-  readonly #pools: Readonly<Record<Pool, Admission>>
+  readonly #pools: Readonly<Record<AdmissionClass, Admission>>
   readonly #onIdle: (() => void)[] = []
   #isStopping = false
 
   constructor(o: ServerCallsOptions) {
     this.#o = o
     this.#pools = {
-      admission: o.admission,
+      request: o.admission,
       control: new Admission(CONTROL_BOUNDS, undefined, o.admission.ended),
       none: new Admission(UNBOUNDED),
     }
@@ -72,9 +73,10 @@ export class ServerCalls implements Iterable<ServerCall> {
     try {
       if (stream.headerBytes > MAX_HEADER_BYTES) throw tooLargeHeaders(stream)
       const path = headers[':path']
-      const selected = this.#o.select?.({ headers, path, socket }) ?? this.#o.backend
-      const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
       const method = this.#methods.get(path)
+      const selected =
+        this.#o.select?.({ headers, path, group: method?.group, socket }) ?? this.#o.backend
+      const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
       if (method === undefined) throw unknownMethod(path)
       const call = this.#open({ stream, socket, backend }, method)
       method.serve(call, method.definition)
@@ -104,8 +106,7 @@ export class ServerCalls implements Iterable<ServerCall> {
     const { headers } = of.stream
     const { clock, admission, maxMessageBytes, log } = this.#o
     const timeout = headers['grpc-timeout']
-    const { pool } = method
-    const ticket = this.#pools[pool].open(of.socket, of.backend.share)
+    const ticket = this.#pools[method.admission].open(of.socket, of.backend.share)
     const scope = openCallScope({
       clock,
       memory: ticket,
@@ -116,7 +117,7 @@ export class ServerCalls implements Iterable<ServerCall> {
       ...of,
       scope,
       ticket,
-      maxMessageBytes: pool === 'admission' ? maxMessageBytes : MAX_CONTROL_BYTES,
+      maxMessageBytes: method.admission === 'request' ? maxMessageBytes : MAX_CONTROL_BYTES,
       memory: method.memory,
       clock,
       log,

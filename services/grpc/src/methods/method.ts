@@ -1,9 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import { checkFieldCount } from '@tutti/protocol'
-import type { InferenceBackend } from '@tutti/serving'
+import type { AdmissionClass, ApiGroup, InferenceBackend } from '@tutti/serving'
 import type { TensorMemory } from '@tutti/tensor'
 import { FRAME_HEADER_BYTES } from '../call/message-reader.ts'
-import type { Pool, ServerCall } from '../call/server-call.ts'
+import type { ServerCall } from '../call/server-call.ts'
 
 /** What a service definition of grpc-js says of a method, as far as a server needs it. */
 export interface MethodDefinition {
@@ -15,24 +15,29 @@ export interface MethodDefinition {
 /** What a server does with a call. */
 export type Handler = (call: ServerCall, definition: MethodDefinition) => void
 
-/** A method that is served. */
-export interface Method {
-  readonly definition: MethodDefinition
-  readonly pool: Pool
+/** What is said of a method: the server and restrictions derive from it. */
+export interface MethodRecord {
+  /** With which calls it is restricted. */
+  readonly group: ApiGroup
+  readonly admission: AdmissionClass
   /** Of the large tensors of its requests, if they are inference requests. */
   readonly memory?: TensorMemory | undefined
   readonly serve: Handler
 }
 
-/** The methods of a service that have a handler. @param poolOf - by path. */
+/** A method that is served. */
+export interface Method extends MethodRecord {
+  readonly definition: MethodDefinition
+}
+
+/** The methods of a service, in its order. @param records - by name; a method without one is not served. */
 export function toMethods(
   service: Readonly<Record<string, MethodDefinition>>,
-  handlers: Readonly<Record<string, Handler>>,
-  poolOf: (path: string) => Pool,
+  records: Readonly<Record<string, MethodRecord>>,
 ): Method[] {
   return Object.entries(service).flatMap(([name, definition]) => {
-    const serve = handlers[name]
-    return serve === undefined ? [] : [{ definition, serve, pool: poolOf(definition.path) }]
+    const record = records[name]
+    return record === undefined ? [] : [{ ...record, definition }]
   })
 }
 

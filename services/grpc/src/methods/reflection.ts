@@ -29,7 +29,8 @@ export function reflectionMethods(): Method[] {
   const reflection = readReflection()
   return reflection.methods.map((definition) => ({
     definition,
-    pool: 'admission',
+    group: 'metadata',
+    admission: 'request',
     serve: (call) => new ReflectionCall(call, definition, reflection).start(),
   }))
 }

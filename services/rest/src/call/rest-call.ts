@@ -8,7 +8,6 @@ import {
   type ControlCall,
   connectionName,
   type InferenceBackend,
-  MAX_CONTROL_BYTES,
   takenBytes,
   type WaitingCall,
 } from '@tutti/serving'
@@ -34,6 +33,7 @@ export interface RestCallOptions {
   readonly backend: InferenceBackend
   readonly scope: CallScope
   readonly admission: Admission
+  /** Of the body, after decompression. */
   readonly maxInputBytes: number
   readonly json: JsonThread
   readonly turns: LoopTurns
@@ -68,11 +68,6 @@ export class RestCall implements WaitingCall {
     return connectionName(this.#o.request.socket)
   }
 
-  /** It wants to change what it names, not to read it. */
-  get isChange(): boolean {
-    return this.#o.request.method === 'POST'
-  }
-
   /** Who asks. */
   get caller(): Pick<ControlCall, 'headers' | 'socket' | 'backend'> {
     const { headers, socket } = this.#o.request
@@ -95,23 +90,14 @@ export class RestCall implements WaitingCall {
     return headerOf(this.#o.request, name)
   }
 
-  /**
-   * Reads the body, then takes a place among the requests in work, until there is an answer; call it once.
-   *
-   * @param maxInputBytes - of the body, after decompression.
-   */
-  body(maxInputBytes = this.#o.maxInputBytes): Promise<Uint8Array> {
-    const { request, admission } = this.#o
+  /** Reads the body, under the bound of its class, then takes a place among the requests in work, until there is an answer; call it once. */
+  body(): Promise<Uint8Array> {
+    const { request, admission, maxInputBytes } = this.#o
     const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
     const ticket = admission.open(request.socket, this.backend.share).belongTo(this)
     this.#ticket = ticket
     const { signal } = this.context
     return readBody(request, { maxInputBytes, ticket, encoding, signal })
-  }
-
-  /** Reads the body of a call that carries neither tensors nor files, and so is small whatever the server's bound is. */
-  smallBody(): Promise<Uint8Array> {
-    return this.body(Math.min(MAX_CONTROL_BYTES, this.#o.maxInputBytes))
   }
 
   /** Parses the body, which is gone after that. @throws ServeError as the parser does, or the signal's reason. */

@@ -1,24 +1,7 @@
-import { ControlCalls, SERVER_IDENTITY } from '@tutti/serving'
 import t from 'tap'
+import { OPENAPI_SCHEMAS } from '../openapi-schemas.ts'
 import { startRestServer } from '../rest-server.ts'
 import { createRestBackend } from '../testing/rest-backend.ts'
-import { operationsOf } from './openapi.ts'
-import { OPENAPI_SCHEMAS } from './openapi-schemas.ts'
-import { restRoutes } from './routes.ts'
-
-const ROUTES = restRoutes({
-  control: new ControlCalls({ backend: createRestBackend() }),
-  identity: SERVER_IDENTITY,
-})
-
-await t.test('every route that is offered is documented, method by method', (t) => {
-  const offered = ROUTES.filter(({ isRefused }) => isRefused !== true)
-  t.ok(offered.length > 20)
-  for (const { path, methods } of offered) {
-    t.same(new Set(Object.keys(operationsOf(path) ?? {})), new Set(methods), path)
-  }
-  t.end()
-})
 
 await t.test('the document is served, and holds together', async (t) => {
   const backend = createRestBackend()
@@ -37,6 +20,7 @@ await t.test('the document is served, and holds together', async (t) => {
   t.match(paths['/v2/models/{model}/generate_stream'].post.responses['200'].content, {
     'text/event-stream': {},
   })
+  t.ok(Object.keys(paths).length > 20)
   t.notOk(Object.keys(paths).some((path) => path.includes('cudasharedmemory')))
   for (const [path, item] of Object.entries<{ parameters?: { name: string }[] }>(paths)) {
     const named = [...path.matchAll(/{(\w+)}/g)].map(([, name]) => name)

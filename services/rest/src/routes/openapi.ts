@@ -1,97 +1,30 @@
 import { SERVER_IDENTITY } from '@tutti/serving'
-import type { RestRoute } from '../call/rest-route.ts'
-import { OPENAPI_SCHEMAS } from './openapi-schemas.ts'
+import { jsonReply, type RestReply } from '../answers/rest-reply.ts'
+import type { RestRoute, RouteDocument } from '../call/rest-route.ts'
+import { OPENAPI_SCHEMAS } from '../openapi-schemas.ts'
 
-type SchemaName = keyof typeof OPENAPI_SCHEMAS
-
-/** What one method of a path does. */
-interface Operation {
-  readonly summary: string
-  readonly body?: SchemaName
-  readonly answer?: SchemaName
-  /** Default JSON. */
-  readonly answerType?: string
+/** The routes, and one for the OpenAPI document of them all. */
+export function withDocument(routes: readonly RestRoute[]): readonly RestRoute[] {
+  let made: RestReply | undefined
+  const all: readonly RestRoute[] = [
+    ...routes,
+    {
+      method: 'GET',
+      path: '/v2/openapi.json',
+      group: 'metadata',
+      admission: 'control',
+      document: { summary: 'This document', answer: 'Object' },
+      // Made on the first demand.
+      answer: () => (made ??= jsonReply(openApiDocument(all))),
+    },
+  ]
+  return all
 }
 
-const READS_LOG = { summary: 'What is logged', answer: 'LogSettings' } as const
-const READS_TRACES = { summary: 'What is traced', answer: 'TraceSettings' } as const
-const SETS = { summary: 'Changes it; only for those who may load models' } as const
-
-/** By the end of the path; the first row that fits counts. */
-const OPERATIONS: readonly (readonly [RegExp, Readonly<Record<string, Operation>>])[] = [
-  [/^\/v2$/, { GET: { summary: 'Metadata of the server', answer: 'ServerMetadata' } }],
-  [/^\/v2\/openapi\.json$/, { GET: { summary: 'This document', answer: 'Object' } }],
-  [/^\/v2\/health\/live$/, { GET: { summary: '200 while the server is live, else 400' } }],
-  [/^\/v2\/health\/ready$/, { GET: { summary: '200 if the server is ready, else 400' } }],
-  [/\/ready$/, { GET: { summary: '200 if the model is ready, else 400' } }],
-  [/\/config$/, { GET: { summary: 'Configuration of the model, complete', answer: 'Object' } }],
-  [/\/stats$/, { GET: { summary: 'Statistics', answer: 'Statistics' } }],
-  [
-    /\/infer$/,
-    {
-      POST: {
-        summary:
-          'Inference. Binary tensors may follow the JSON, whose length is in Inference-Header-Content-Length',
-        body: 'InferRequest',
-        answer: 'InferResponse',
-      },
-    },
-  ],
-  [
-    /\/generate$/,
-    {
-      POST: {
-        summary: 'Inference with inputs as members of one object; one response',
-        body: 'GenerateRequest',
-        answer: 'GenerateResponse',
-      },
-    },
-  ],
-  [
-    /\/generate_stream$/,
-    {
-      POST: {
-        summary: 'The same, with an event for each response',
-        body: 'GenerateRequest',
-        answer: 'GenerateResponse',
-        answerType: 'text/event-stream',
-      },
-    },
-  ],
-  [
-    /\/index$/,
-    { POST: { summary: 'The models of the repository', body: 'IndexRequest', answer: 'Index' } },
-  ],
-  [/\/load$/, { POST: { summary: 'Loads a model', body: 'LoadRequest' } }],
-  [/\/unload$/, { POST: { summary: 'Unloads a model', body: 'UnloadRequest' } }],
-  [/\/logging$/, { GET: READS_LOG, POST: { ...SETS, body: 'LogSettings', answer: 'LogSettings' } }],
-  [
-    /\/trace\/setting$/,
-    { GET: READS_TRACES, POST: { ...SETS, body: 'TraceSettings', answer: 'TraceSettings' } },
-  ],
-  [
-    /sharedmemory.*\/status$/,
-    { GET: { summary: 'The regions of shared memory that are registered', answer: 'Regions' } },
-  ],
-  [
-    /sharedmemory.*\/register$/,
-    { POST: { summary: 'Registers shared memory of the client', body: 'RegionRequest' } },
-  ],
-  [
-    /sharedmemory.*\/unregister$/,
-    { POST: { summary: 'Forgets a region, or all that no request in work writes into' } },
-  ],
-  [/:model$|\/:version[^/]*$/, { GET: { summary: 'Metadata of the model', answer: 'Metadata' } }],
-]
-
-/** What a route is documented with, by method. */
-export function operationsOf(path: string): Readonly<Record<string, Operation>> | undefined {
-  return OPERATIONS.find(([pattern]) => pattern.test(path))?.[1]
-}
-
-/** The OpenAPI document of the routes that answer anything but that they are not offered. */
-export function openApiDocument(routes: readonly RestRoute[]): object {
-  const offered = routes.filter(({ isRefused }) => isRefused !== true)
+/** The OpenAPI document of the routes that have a part in it. */
+function openApiDocument(routes: readonly RestRoute[]): object {
+  const offered = routes.filter(({ document }) => document !== 'none')
+  const paths = Map.groupBy(offered, ({ path }) => path)
   return {
     openapi: '3.1.0',
     info: {
@@ -100,7 +33,9 @@ export function openApiDocument(routes: readonly RestRoute[]): object {
       description:
         'Errors have a body of the schema Error, and headers that begin with tutti-error-: reason, help (an address), and where it happened.',
     },
-    paths: Object.fromEntries(offered.map((route) => [toTemplate(route.path), toItem(route)])),
+    paths: Object.fromEntries(
+      [...paths].map(([path, all]) => [toTemplate(path), toItem(path, all)]),
+    ),
     components: { schemas: OPENAPI_SCHEMAS },
   }
 }
@@ -110,26 +45,24 @@ function toTemplate(path: string): string {
   return path.replaceAll(/:([a-z]+)(\([^/]*\))?/g, '{$1}')
 }
 
-function toItem({ path, methods }: RestRoute): object {
+function toItem(path: string, routes: readonly RestRoute[]): object {
   const parameters = [...path.matchAll(/:([a-z]+)/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
     schema: { type: 'string' },
   }))
-  const operations = operationsOf(path) ?? {}
   return {
     ...(parameters.length > 0 && { parameters }),
     ...Object.fromEntries(
-      methods.flatMap((method) => {
-        const operation = operations[method]
-        return operation === undefined ? [] : [[method.toLowerCase(), toOperation(operation)]]
-      }),
+      routes.flatMap(({ method, document }) =>
+        document === 'none' ? [] : [[method.toLowerCase(), toOperation(document)]],
+      ),
     ),
   }
 }
 
-function toOperation({ summary, body, answer, answerType = 'application/json' }: Operation) {
+function toOperation({ summary, body, answer, answerType = 'application/json' }: RouteDocument) {
   return {
     summary,
     ...(body && { requestBody: { content: contentOf(body, 'application/json') } }),
@@ -140,6 +73,6 @@ function toOperation({ summary, body, answer, answerType = 'application/json' }:
   }
 }
 
-function contentOf(name: SchemaName, type: string) {
+function contentOf(name: keyof typeof OPENAPI_SCHEMAS, type: string) {
   return { [type]: { schema: { $ref: `#/components/schemas/${name}` } } }
 }

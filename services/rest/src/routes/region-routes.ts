@@ -10,10 +10,7 @@ import {
 import { emptyReply, jsonReply, type RestReply } from '../answers/rest-reply.ts'
 import { refuseForeignPage } from '../call/refuse-foreign-page.ts'
 import type { RestCall } from '../call/rest-call.ts'
-import type { RestMethod, RestRoute } from '../call/rest-route.ts'
-
-/** A key and two numbers; a longer body is refused. */
-const MAX_BODY_BYTES = 64 * 1024
+import type { RestRoute } from '../call/rest-route.ts'
 
 type Answer = (kind: RegionKind, call: RestCall) => RestReply | Promise<RestReply>
 
@@ -28,7 +25,7 @@ export function regionRoutes(control: ControlCalls): readonly RestRoute[] {
       const text = `'region name' is necessary to register ${kind} shared memory region`
       throw new ServeError('INVALID_REQUEST', text)
     }
-    const body = await call.body(MAX_BODY_BYTES)
+    const body = await call.body()
     if (kind === 'system') {
       await calls.register(parseRegion(name, body), call.caller)
     } else {
@@ -41,29 +38,48 @@ export function regionRoutes(control: ControlCalls): readonly RestRoute[] {
     await calls.unregister(kind, regionOf(call), call.caller)
     return emptyReply(200)
   }
-  return (['system', 'cuda'] as const).flatMap((kind) =>
-    [
-      ['GET', 'status', status] as const,
-      ['POST', 'register', register] as const,
-      ['POST', 'unregister', unregister] as const,
-    ].flatMap(([method, action, answer]) => routesOf(kind, method, action, answer)),
-  )
+  return (['system', 'cuda'] as const).flatMap((kind) => [
+    ...routesOf(kind, 'status', {
+      method: 'GET',
+      document: {
+        summary: 'The regions of shared memory that are registered',
+        answer: 'Regions',
+      },
+      answer: status,
+    }),
+    ...routesOf(kind, 'register', {
+      method: 'POST',
+      document: { summary: 'Registers shared memory of the client', body: 'RegionRequest' },
+      answer: register,
+    }),
+    ...routesOf(kind, 'unregister', {
+      method: 'POST',
+      document: { summary: 'Forgets a region, or all that no request in work writes into' },
+      answer: unregister,
+    }),
+  ])
+}
+
+interface RegionRoute extends Pick<RestRoute, 'method' | 'document'> {
+  readonly answer: Answer
 }
 
 /** With and without the name of a region. */
 function routesOf(
   kind: RegionKind,
-  method: RestMethod,
   action: string,
-  answer: Answer,
+  { method, document, answer }: RegionRoute,
 ): readonly RestRoute[] {
   const path = `/v2/${kind}sharedmemory`
-  return [`${path}/${action}`, `${path}/region/:region(^.+$)/${action}`].map((one) => {
+  return [`${path}/${action}`, `${path}/region/:region(^.+$)/${action}`].map((one) => ({
+    method,
+    path: one,
+    group: 'shared-memory',
+    admission: 'control',
     // Without a name nothing is registered, and memory of GPUs only where they are.
-    const isRefused = kind === 'cuda' || one.endsWith('sharedmemory/register')
-    const route = { path: one, methods: [method], answer: (call: RestCall) => answer(kind, call) }
-    return isRefused ? { ...route, isRefused } : route
-  })
+    document: kind === 'cuda' || one.endsWith('sharedmemory/register') ? 'none' : document,
+    answer: (call) => answer(kind, call),
+  }))
 }
 
 function checkChange(calls: RegionCalls, call: RestCall): void {

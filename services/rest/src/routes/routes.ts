@@ -10,10 +10,10 @@ import {
 import { emptyReply, errorReply, jsonReply, type RestReply } from '../answers/rest-reply.ts'
 import { refuseForeignPage } from '../call/refuse-foreign-page.ts'
 import type { RestCall } from '../call/rest-call.ts'
-import type { RestMethod, RestRoute } from '../call/rest-route.ts'
+import type { RestRoute } from '../call/rest-route.ts'
 import { answerGenerate, answerGenerateStream } from './generate-call.ts'
 import { answerInfer } from './infer-call.ts'
-import { openApiDocument } from './openapi.ts'
+import { withDocument } from './openapi.ts'
 import { regionRoutes } from './region-routes.ts'
 import { type SettingsRouteOptions, settingsRoutes } from './settings-routes.ts'
 
@@ -23,63 +23,120 @@ export interface RouteOptions extends SettingsRouteOptions {
 
 /** All routes (triton-semantics 4.10). */
 export function restRoutes(o: RouteOptions): readonly RestRoute[] {
-  const routes: RestRoute[] = [
-    ...healthRoutes(o),
+  return withDocument([
+    ...serverRoutes(o),
     ...modelRoutes(),
+    ...inferRoutes(),
     ...repositoryRoutes(o),
     ...regionRoutes(o.control),
     ...settingsRoutes(o),
-  ]
-  const document = lazy(() => jsonReply(openApiDocument(routes)))
-  routes.push({ path: '/v2/openapi.json', methods: ['GET'], answer: document })
-  return routes
+  ])
 }
 
-/** Made on the first demand. */
-function lazy<T>(make: () => T): () => T {
-  let made: T | undefined
-  return () => (made ??= make())
-}
-
-function healthRoutes({ identity }: RouteOptions): readonly RestRoute[] {
+function serverRoutes({ identity }: RouteOptions): readonly RestRoute[] {
   return [
-    { path: '/v2', methods: ['GET'], answer: () => jsonReply(identity) },
-    healthRoute('/v2/health/live', (backend) => backend.isLive()),
-    healthRoute('/v2/health/ready', (backend) => backend.isReady()),
+    {
+      method: 'GET',
+      path: '/v2',
+      group: 'metadata',
+      admission: 'control',
+      document: { summary: 'Metadata of the server', answer: 'ServerMetadata' },
+      answer: () => jsonReply(identity),
+    },
+    {
+      method: 'GET',
+      path: '/v2/health/live',
+      group: 'health',
+      admission: 'none',
+      document: { summary: '200 while the server is live, else 400' },
+      answer: ({ backend }) => emptyReply(backend.isLive() ? 200 : 400),
+    },
+    {
+      method: 'GET',
+      path: '/v2/health/ready',
+      group: 'health',
+      admission: 'none',
+      document: { summary: '200 if the server is ready, else 400' },
+      answer: ({ backend }) => emptyReply(backend.isReady() ? 200 : 400),
+    },
+    {
+      method: 'GET',
+      path: '/v2/models/stats',
+      group: 'statistics',
+      admission: 'control',
+      document: { summary: 'Statistics', answer: 'Statistics' },
+      answer: async ({ backend }) => statisticsReply(await backend.statistics('', '')),
+    },
   ]
-}
-
-function healthRoute(path: string, isGood: (backend: InferenceBackend) => boolean): RestRoute {
-  return {
-    path,
-    methods: ['GET'],
-    isHealth: true,
-    answer: ({ backend }) => emptyReply(isGood(backend) ? 200 : 400),
-  }
 }
 
 function modelRoutes(): readonly RestRoute[] {
   return [
-    {
-      path: '/v2/models/stats',
-      methods: ['GET'],
-      answer: async ({ backend }) => statisticsReply(await backend.statistics('', '')),
-    },
-    ...ofModel('', 'GET', (name, version, { backend }) =>
-      jsonReply(backend.modelMetadata(name, version)),
-    ),
-    ...ofModel('/config', 'GET', (name, version, { backend }) =>
-      jsonReply(toJsonConfig(backend.resolve(name, version).config)),
-    ),
-    ...ofModel('/stats', 'GET', async (name, version, { backend }) =>
-      statisticsReply(await backend.statistics(name, version)),
-    ),
-    ...ofModel('/ready', 'GET', (name, version, { backend }) =>
-      answerReady(backend, name, version),
-    ),
-    ...ofModel('/infer', 'POST', (_name, _version, call) => answerInfer(call)),
-    ...ofModel('/generate', 'POST', (_name, _version, call) => answerGenerate(call)),
-    ...ofModel('/generate_stream', 'POST', (_name, _version, call) => answerGenerateStream(call)),
+    ...ofModel('', {
+      method: 'GET',
+      group: 'metadata',
+      admission: 'control',
+      document: { summary: 'Metadata of the model', answer: 'Metadata' },
+      answer: (name, version, { backend }) => jsonReply(backend.modelMetadata(name, version)),
+    }),
+    ...ofModel('/config', {
+      method: 'GET',
+      group: 'model-config',
+      admission: 'control',
+      document: { summary: 'Configuration of the model, complete', answer: 'Object' },
+      answer: (name, version, { backend }) =>
+        jsonReply(toJsonConfig(backend.resolve(name, version).config)),
+    }),
+    ...ofModel('/stats', {
+      method: 'GET',
+      group: 'statistics',
+      admission: 'control',
+      document: { summary: 'Statistics', answer: 'Statistics' },
+      answer: async (name, version, { backend }) =>
+        statisticsReply(await backend.statistics(name, version)),
+    }),
+    ...ofModel('/ready', {
+      method: 'GET',
+      group: 'health',
+      admission: 'control',
+      document: { summary: '200 if the model is ready, else 400' },
+      answer: (name, version, { backend }) => answerReady(backend, name, version),
+    }),
+  ]
+}
+
+function inferRoutes(): readonly RestRoute[] {
+  const infer = { method: 'POST', group: 'inference', admission: 'request' } as const
+  return [
+    ...ofModel('/infer', {
+      ...infer,
+      document: {
+        summary:
+          'Inference. Binary tensors may follow the JSON, whose length is in Inference-Header-Content-Length',
+        body: 'InferRequest',
+        answer: 'InferResponse',
+      },
+      answer: (_name, _version, call) => answerInfer(call),
+    }),
+    ...ofModel('/generate', {
+      ...infer,
+      document: {
+        summary: 'Inference with inputs as members of one object; one response',
+        body: 'GenerateRequest',
+        answer: 'GenerateResponse',
+      },
+      answer: (_name, _version, call) => answerGenerate(call),
+    }),
+    ...ofModel('/generate_stream', {
+      ...infer,
+      document: {
+        summary: 'The same, with an event for each response',
+        body: 'GenerateRequest',
+        answer: 'GenerateResponse',
+        answerType: 'text/event-stream',
+      },
+      answer: (_name, _version, call) => answerGenerateStream(call),
+    }),
   ]
 }
 
@@ -96,7 +153,7 @@ async function answerReady(
 }
 
 async function answerIndex(call: RestCall): Promise<RestReply> {
-  const isReadyOnly = await call.parse('index', await call.smallBody())
+  const isReadyOnly = await call.parse('index', await call.body())
   const entries = await call.backend.repositoryIndex(isReadyOnly)
   // Empty members are left out (triton-semantics 3.5).
   return jsonReply(
@@ -115,29 +172,54 @@ function statisticsReply(statistics: readonly ModelStatistics[]): RestReply {
 
 function repositoryRoutes({ control }: RouteOptions): readonly RestRoute[] {
   return [
-    { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
-    { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
-    ...controlRoutes('load', control, async (model, call) => {
-      const models = requireControl(call.backend.control)
-      await models.load(model, await call.parse('load', await call.body()))
+    ...['', '/:repository'].map(
+      (repository): RestRoute => ({
+        method: 'POST',
+        path: `/v2/repository${repository}/index`,
+        group: 'model-repository',
+        admission: 'control',
+        document: {
+          summary: 'The models of the repository',
+          body: 'IndexRequest',
+          answer: 'Index',
+        },
+        answer: answerIndex,
+      }),
+    ),
+    ...controlRoutes('load', control, {
+      admission: 'request',
+      document: { summary: 'Loads a model', body: 'LoadRequest' },
+      apply: async (model, call) => {
+        const models = requireControl(call.backend.control)
+        await models.load(model, await call.parse('load', await call.body()))
+      },
     }),
-    ...controlRoutes('unload', control, async (model, call) => {
-      const models = requireControl(call.backend.control)
-      const unloadDependents = await call.parse('unload', await call.smallBody())
-      await models.unload(model, { unloadDependents })
+    ...controlRoutes('unload', control, {
+      admission: 'control',
+      document: { summary: 'Unloads a model', body: 'UnloadRequest' },
+      apply: async (model, call) => {
+        const models = requireControl(call.backend.control)
+        const unloadDependents = await call.parse('unload', await call.body())
+        await models.unload(model, { unloadDependents })
+      },
     }),
   ]
+}
+
+interface ControlRoute extends Pick<RestRoute, 'admission' | 'document'> {
+  readonly apply: (model: string, call: RestCall) => Promise<void>
 }
 
 function controlRoutes(
   action: 'load' | 'unload',
   control: ControlCalls,
-  apply: (model: string, call: RestCall) => Promise<void>,
+  { apply, ...record }: ControlRoute,
 ): readonly RestRoute[] {
+  const all = { ...record, method: 'POST', group: 'model-repository' } as const
   return [
     {
+      ...all,
       path: `/v2/repository/models/:model/${action}`,
-      methods: ['POST'],
       answer: async (call) => {
         const { model = '' } = call.parameters
         await control.run({ ...call.caller, action, model }, async () => {
@@ -148,9 +230,9 @@ function controlRoutes(
       },
     },
     {
+      ...all,
       path: `/v2/repository/:repository/models/:model/${action}`,
-      methods: ['POST'],
-      isRefused: true,
+      document: 'none',
       answer: refuseNamedRepository,
     },
   ]
@@ -160,18 +242,15 @@ function refuseNamedRepository(): RestReply {
   throw new ServeError('UNSUPPORTED', "'repository_name' specification is not supported")
 }
 
-function modelPaths(suffix: string): readonly string[] {
-  return [`/v2/models/:model${suffix}`, `/v2/models/:model/versions/:version(^\\d+$)${suffix}`]
+interface ModelRoute extends Omit<RestRoute, 'path' | 'answer'> {
+  readonly answer: (name: string, version: string, call: RestCall) => RestReply | Promise<RestReply>
 }
 
-function ofModel(
-  suffix: string,
-  method: RestMethod,
-  answer: (name: string, version: string, call: RestCall) => RestReply | Promise<RestReply>,
-): readonly RestRoute[] {
-  return modelPaths(suffix).map((path) => ({
-    path,
-    methods: [method],
+/** The same call for the latest version of a model, and for one that is named. */
+function ofModel(suffix: string, { answer, ...record }: ModelRoute): readonly RestRoute[] {
+  return ['', '/versions/:version(^\\d+$)'].map((version) => ({
+    ...record,
+    path: `/v2/models/:model${version}${suffix}`,
     answer: (call) =>
       answer(call.parameters['model'] ?? '', call.parameters['version'] ?? '', call),
   }))

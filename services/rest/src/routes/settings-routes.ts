@@ -24,9 +24,6 @@ import { refuseForeignPage } from '../call/refuse-foreign-page.ts'
 import type { RestCall } from '../call/rest-call.ts'
 import type { RestRoute } from '../call/rest-route.ts'
 
-/** Settings are short; what is longer is parsed by nobody. */
-const MAX_BODY_BYTES = 64 * 1024
-
 const NON = {
   boolean: 'attempt to access JSON non-boolean as boolean',
   int32: 'attempt to access JSON non-unsigned-integer as unsigned-integer',
@@ -52,55 +49,80 @@ export interface SettingsRouteOptions {
 /** The paths that read and set what the server logs and traces. All only for those who may change the server: they tell its files. */
 export function settingsRoutes(o: SettingsRouteOptions): readonly RestRoute[] {
   const { control, logSettings, traceSettings } = o
-  const answerLog = async (call: RestCall): Promise<RestReply> => {
+  const answerLog: Answer = async (_call, body) => {
     const settings = requireSettings(logSettings, 'log settings')
-    if (call.isChange) {
-      Object.assign(settings, parseLogBody(await readBody(call, 'log settings')))
-    }
+    if (body !== undefined) Object.assign(settings, parseLogBody(await body()))
     return jsonReply(writtenLogSettings(settings))
   }
-  const answerTrace = async (call: RestCall): Promise<RestReply> => {
+  const answerTrace: Answer = async (call, body) => {
     const settings = requireSettings(traceSettings, 'trace settings')
     const { model = '' } = call.parameters
     requireTracedModel(call.backend, model)
-    if (call.isChange) {
-      settings.change(model, parseTraceBody(await readBody(call, 'trace settings')))
-    }
+    if (body !== undefined) settings.change(model, parseTraceBody(await body()))
     const written = [...writtenTraceSettings(settings, model)]
     return jsonReply(
       Object.fromEntries(written.map(([name, words]) => [name, isList(name) ? words : words[0]])),
     )
   }
+  const trace = { group: 'trace', action: 'trace settings', schema: 'TraceSettings' } as const
   return [
-    settingsRoute(control, '/v2/logging', 'log settings', answerLog),
-    settingsRoute(control, '/v2/trace/setting', 'trace settings', answerTrace),
-    settingsRoute(control, '/v2/models/:model/trace/setting', 'trace settings', answerTrace),
+    ...settingsOf(control, {
+      path: '/v2/logging',
+      group: 'logging',
+      action: 'log settings',
+      summary: 'What is logged',
+      schema: 'LogSettings',
+      answer: answerLog,
+    }),
+    ...['/v2/trace/setting', '/v2/models/:model/trace/setting'].flatMap((path) =>
+      settingsOf(control, { ...trace, path, summary: 'What is traced', answer: answerTrace }),
+    ),
   ]
 }
 
-function settingsRoute(
-  control: ControlCalls,
-  path: string,
-  action: SettingsAction,
-  answer: (call: RestCall) => Promise<RestReply>,
-): RestRoute {
-  return {
-    path,
-    methods: ['GET', 'POST'],
-    answer: (call) => {
-      const { model } = call.parameters
-      return control.run({ ...call.caller, action, model }, () => {
-        if (call.isChange) refuseForeignPage(call.caller.headers)
-        return answer(call)
-      })
+/** @param body - reads the body of a call that changes settings; undefined for one that reads them. */
+type Answer = (call: RestCall, body?: () => Promise<Uint8Array>) => Promise<RestReply>
+
+interface SettingsRoute extends Pick<RestRoute, 'path' | 'group'> {
+  readonly action: SettingsAction
+  readonly summary: string
+  readonly schema: 'LogSettings' | 'TraceSettings'
+  readonly answer: Answer
+}
+
+/** The call that reads settings, and the one that changes them. */
+function settingsOf(control: ControlCalls, o: SettingsRoute): readonly RestRoute[] {
+  const { path, group, action, summary, schema, answer } = o
+  const all = { path, group, admission: 'control' } as const
+  const toControl = ({ caller, parameters: { model } }: RestCall) => ({ ...caller, action, model })
+  return [
+    {
+      ...all,
+      method: 'GET',
+      document: { summary, answer: schema },
+      answer: (call) => control.run(toControl(call), () => answer(call)),
     },
-  }
+    {
+      ...all,
+      method: 'POST',
+      document: {
+        summary: 'Changes it; only for those who may load models',
+        body: schema,
+        answer: schema,
+      },
+      answer: (call) =>
+        control.run(toControl(call), () => {
+          refuseForeignPage(call.caller.headers)
+          return answer(call, () => readBody(call, action))
+        }),
+    },
+  ]
 }
 
 /** @throws ServeError MESSAGE_TOO_LARGE, UNSUPPORTED over several processes. */
 async function readBody(call: RestCall, what: SettingsAction): Promise<Uint8Array> {
   requireOneProcess(call.backend, what)
-  return await call.body(MAX_BODY_BYTES)
+  return await call.body()
 }
 
 /** @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER, UNSUPPORTED */

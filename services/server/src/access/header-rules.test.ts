@@ -1,16 +1,9 @@
 import { request } from 'node:http'
 import { settingsOfLevel } from '@tutti/chassis'
 import { inferObject, openTestServer } from '@tutti/grpc/testing'
-import { inferenceServices } from '@tutti/protocol'
-import { restRoutes, startRestServer } from '@tutti/rest'
+import { startRestServer } from '@tutti/rest'
 import { createRestBackend } from '@tutti/rest/testing'
-import {
-  ControlCalls,
-  groupOf,
-  type HeaderFlags,
-  readHeaderRules,
-  SERVER_IDENTITY,
-} from '@tutti/serving'
+import { type HeaderFlags, readHeaderRules } from '@tutti/serving'
 import { echo } from '@tutti/serving/testing'
 import t, { type Test } from 'tap'
 
@@ -20,19 +13,6 @@ const NONE: HeaderFlags = {
   'http-restricted-api': [],
   'grpc-restricted-protocol': [],
 }
-
-await t.test('every route and every method belongs to a group', async (t) => {
-  const control = new ControlCalls({ backend: createRestBackend() })
-  for (const { path } of restRoutes({ control, identity: SERVER_IDENTITY })) {
-    t.ok(groupOf(path), path)
-  }
-  for (const { path } of Object.values(inferenceServices().inference)) t.ok(groupOf(path), path)
-  t.equal(groupOf('/grpc.health.v1.Health/Check'), 'health')
-  t.equal(groupOf('/v2/models/:model/versions/:version(^\\d+$)'), 'metadata')
-  t.equal(groupOf('/v2/models/:model/versions/:version(^\\d+$)/infer'), 'inference')
-  t.equal(groupOf('/v2/models/stats'), 'statistics')
-  t.equal(groupOf('/elsewhere'), undefined)
-})
 
 async function startRest(t: Test, flags: Partial<HeaderFlags>) {
   const backend = createRestBackend()

@@ -3,10 +3,10 @@ import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { STEPS_HEADER } from '@tutti/protocol'
 import type { Parameter } from '@tutti/tensor'
+import { API_GROUPS, type ApiGroup } from '../backend/api-groups.ts'
 import type { Caller } from '../backend/caller.ts'
 import { decorateModels } from '../backend/decorate.ts'
 import type { InferenceBackend, Protocol, SelectorDecorator } from '../backend/inference-backend.ts'
-import { API_GROUPS, type ApiGroup, groupOf } from './api-groups.ts'
 import { compileHeaderPattern } from './header-pattern.ts'
 
 /** What headers of calls decide: tritonserver's flags. */
@@ -84,7 +84,7 @@ function toPattern(flag: string, pattern: string | undefined): RegExp | undefine
 }
 
 function refuseRestricted({ protocol, wanted }: HeaderRules, caller: Caller): void {
-  const group = groupOf(caller.route ?? caller.path ?? '')
+  const { group } = caller
   // What the steps of a request take is a trace of it.
   const groups = caller.headers[STEPS_HEADER] === undefined ? [group] : [group, 'trace' as const]
   const missing = groups.map((one) => one && wanted.get(one)).find((want) => lacks(caller, want))

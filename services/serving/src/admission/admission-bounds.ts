@@ -37,6 +37,12 @@ export function compileBounds(given: GivenBounds): AdmissionBounds {
 
 export const ADMISSION_DEFAULTS: AdmissionBounds = compileBounds({})
 
+/**
+ * Where a call counts: `request`, with tensors or files, among the requests in work; `control`, about models and settings, in bounds
+ * of its own, and so works under overload; `none`, which holds nothing, nowhere.
+ */
+export type AdmissionClass = 'none' | 'control' | 'request'
+
 /** Bytes of one call without tensors and files, over both protocols: what is above this is no request that we know. */
 export const MAX_CONTROL_BYTES = 2 ** 16
 

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { ApiGroup } from './api-groups.ts'
 
 /** What is known of a caller before anything of its call is read. */
 export interface Caller {
@@ -9,6 +10,8 @@ export interface Caller {
   readonly path: string | undefined
   /** The path of the route, of HTTP: a client may write it in several ways. */
   readonly route?: string
+  /** With which calls the server restricts this one; undefined for a method that it does not have, and for pages. */
+  readonly group?: ApiGroup | undefined
   /** Its connection; undefined if that is gone. */
   readonly socket: CallerSocket | undefined
 }

@@ -112,5 +112,8 @@ export function testMethods(): readonly Method[] {
     StreamingInputCall: streamingInputCall,
     FullDuplexCall: streaming,
   }
-  return toMethods(root.grpc.testing.TestService.service, handlers, () => 'control')
+  const records = Object.entries(handlers).map(
+    ([name, serve]) => [name, { group: 'inference', admission: 'control', serve }] as const,
+  )
+  return toMethods(root.grpc.testing.TestService.service, Object.fromEntries(records))
 }

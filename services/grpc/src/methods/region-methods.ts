@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type ControlCalls, RegionCalls } from '@tutti/serving'
 import type { RegionKind } from '@tutti/shared-memory'
 import type { ServerCall } from '../call/server-call.ts'
-import { type Handler, requireLive, unary } from './method.ts'
+import { type Handler, type MethodRecord, requireLive, unary } from './method.ts'
 
 interface Named {
   readonly name: string
@@ -22,7 +22,7 @@ interface CudaRegister extends Named {
 }
 
 /** The calls about memory that clients share. */
-export function regionHandlers(control: ControlCalls): Readonly<Record<string, Handler>> {
+export function regionMethods(control: ControlCalls): Readonly<Record<string, MethodRecord>> {
   const calls = new RegionCalls(control)
   return {
     SystemSharedMemoryStatus: checked(calls, status('system', calls)),
@@ -59,17 +59,18 @@ function unregister(kind: RegionKind, calls: RegionCalls) {
 }
 
 /** Its message is read only of those who may change the server. */
-function checked(calls: RegionCalls, answer: Parameters<typeof unary>[0]): Handler {
-  const serve = unary(answer)
-  return (call, definition) => {
+function checked(calls: RegionCalls, answer: Parameters<typeof unary>[0]): MethodRecord {
+  const answerAll = unary(answer)
+  const serve: Handler = (call, definition) => {
     try {
       requireLive(call.backend)
       calls.check(callerOf(call))
     } catch (error) {
       return call.refuse(ServeError.from(error))
     }
-    serve(call, definition)
+    answerAll(call, definition)
   }
+  return { group: 'shared-memory', admission: 'control', serve }
 }
 
 function callerOf({ backend, headers, socket }: ServerCall) {

@@ -13,8 +13,8 @@ import {
   writtenLogSettings,
 } from '@tutti/serving'
 import { readTraceChanges, type TraceSettings, writtenTraceSettings } from '@tutti/telemetry'
-import { type Handler, requireLive, unary } from './method.ts'
-import { toControlCall } from './repository-handlers.ts'
+import { type Handler, type MethodRecord, requireLive, unary } from './method.ts'
+import { toControlCall } from './repository-methods.ts'
 
 const TEXTS: SettingTexts = {
   refuse: (name, want) => invalidSetting(`expect ${want} for '${name}'`),
@@ -28,7 +28,7 @@ interface LogValue {
   readonly string_param?: string
 }
 
-export interface SettingsHandlerOptions {
+export interface SettingsMethodOptions {
   readonly control: ControlCalls
   /** Absent: not offered. */
   readonly logSettings?: LogSettings | undefined
@@ -37,29 +37,33 @@ export interface SettingsHandlerOptions {
 }
 
 /** The calls that read and set what the server logs and traces; a message without settings reads. */
-export function settingsHandlers(o: SettingsHandlerOptions) {
+export function settingsMethods(o: SettingsMethodOptions): Readonly<Record<string, MethodRecord>> {
   const { control, logSettings, traceSettings } = o
   return {
-    LogSettings: settingsHandler(
-      control,
-      'log settings',
-      (request: { settings: Readonly<Record<string, LogValue>> }, call) => {
-        const settings = requireSettings(logSettings, 'log settings')
-        const wanted = new Map(
-          Object.entries(request.settings).map(([name, value]) => [name, toSetting(value)]),
-        )
-        if (wanted.size > 0) requireOneProcess(call.backend, 'log settings')
-        Object.assign(settings, readLogChanges(wanted, TEXTS))
-        const written = Object.entries(writtenLogSettings(settings))
-        return {
-          settings: Object.fromEntries(written.map(([name, value]) => [name, toValue(value)])),
-        }
-      },
-    ),
-    TraceSetting: settingsHandler(
-      control,
-      'trace settings',
-      (request: TraceRequest, { backend }) => {
+    LogSettings: {
+      group: 'logging',
+      admission: 'control',
+      serve: settingsHandler(
+        control,
+        'log settings',
+        (request: { settings: Readonly<Record<string, LogValue>> }, call) => {
+          const settings = requireSettings(logSettings, 'log settings')
+          const wanted = new Map(
+            Object.entries(request.settings).map(([name, value]) => [name, toSetting(value)]),
+          )
+          if (wanted.size > 0) requireOneProcess(call.backend, 'log settings')
+          Object.assign(settings, readLogChanges(wanted, TEXTS))
+          const written = Object.entries(writtenLogSettings(settings))
+          return {
+            settings: Object.fromEntries(written.map(([name, value]) => [name, toValue(value)])),
+          }
+        },
+      ),
+    },
+    TraceSetting: {
+      group: 'trace',
+      admission: 'control',
+      serve: settingsHandler(control, 'trace settings', (request: TraceRequest, { backend }) => {
         const settings = requireSettings(traceSettings, 'trace settings')
         const { model_name: model } = request
         requireTracedModel(backend, model)
@@ -72,8 +76,8 @@ export function settingsHandlers(o: SettingsHandlerOptions) {
             [...writtenTraceSettings(settings, model)].map(([name, value]) => [name, { value }]),
           ),
         }
-      },
-    ),
+      }),
+    },
   }
 }
 

@@ -11,7 +11,7 @@ import {
   requireControl,
 } from '@tutti/serving'
 import type { ServerCall } from '../call/server-call.ts'
-import { type Handler, requireLive, unary } from './method.ts'
+import { type Handler, type MethodRecord, requireLive, unary } from './method.ts'
 
 function check(repositoryName: string, backend: InferenceBackend): void {
   requireLive(backend)
@@ -22,23 +22,33 @@ function check(repositoryName: string, backend: InferenceBackend): void {
 }
 
 /** The calls about the model repository. */
-export function repositoryHandlers(control: ControlCalls) {
+export function repositoryMethods(control: ControlCalls): Readonly<Record<string, MethodRecord>> {
   return {
-    RepositoryIndex: unary(
-      async (request: { repository_name: string; ready: boolean }, { backend }) => {
+    RepositoryIndex: {
+      group: 'model-repository',
+      admission: 'control',
+      serve: unary(async (request: { repository_name: string; ready: boolean }, { backend }) => {
         check(request.repository_name, backend)
         const models = await backend.repositoryIndex(request.ready)
         return { models: models.map((entry) => ({ ...entry })) }
-      },
-    ),
-    RepositoryModelLoad: controlHandler('load', control, (models, { modelName, parameters }) =>
-      models.load(modelName, readLoadParameters(toParameters(parameters))),
-    ),
-    RepositoryModelUnload: controlHandler('unload', control, (models, { modelName, parameters }) =>
-      models.unload(modelName, {
-        unloadDependents: readUnloadDependents(toParameters(parameters)),
       }),
-    ),
+    },
+    RepositoryModelLoad: {
+      group: 'model-repository',
+      admission: 'request',
+      serve: controlHandler('load', control, (models, { modelName, parameters }) =>
+        models.load(modelName, readLoadParameters(toParameters(parameters))),
+      ),
+    },
+    RepositoryModelUnload: {
+      group: 'model-repository',
+      admission: 'control',
+      serve: controlHandler('unload', control, (models, { modelName, parameters }) =>
+        models.unload(modelName, {
+          unloadDependents: readUnloadDependents(toParameters(parameters)),
+        }),
+      ),
+    },
   }
 }
 
