@@ -101,12 +101,9 @@ await t.test('what was warned of is over once the pod goes on', async (t) => {
     readyOfModel({ ...CREATING, events: events ?? [] }).Ready
   t.match(readyWith([MOUNT, pulling]), { reason: 'PodsNotReady' }, 'it is mounted')
   t.match(readyWith([other]), { reason: 'PodsNotReady' }, 'another pod')
-  t.match(
-    readyWith([MOUNT, { ...pulling, deprecatedLastTimestamp: '2026-01-01T00:00:09Z' } as never]),
-    {
-      reason: 'FailedMount',
-    },
-  )
+  t.match(readyWith([MOUNT, { ...pulling, deprecatedLastTimestamp: '2026-01-01T00:00:09Z' }]), {
+    reason: 'FailedMount',
+  })
   const probe = POD_CAUSES.find(({ name }) => name === 'its readiness probe fails')
   if (probe === undefined) throw new Error('the table has no probe')
   const before = { ...MOUNT, deprecatedLastTimestamp: '2026-01-01T00:00:01Z' }
