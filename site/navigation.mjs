@@ -41,6 +41,7 @@ const SECTIONS = {
     Triton: ['compatibility', 'compatibility-names', 'start-lines'],
     Programs: [
       'services/cli/README.md',
+      'services/kubectl/README.md',
       'services/step/README.md',
       'services/router/README.md',
       'operator/README.md',

@@ -11,7 +11,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'tutti --version': ['services/cli/dist/main.js', '--version'],
   'tutti --help': ['services/cli/dist/main.js', '--help'],
   'tutti serve --help': ['services/cli/dist/main.js', 'serve', '--help'],
-  'kubectl tutti --help': ['services/cli/dist/kubectl/main.js', '--help'],
+  'kubectl tutti --help': ['services/kubectl/dist/main.js', '--help'],
 }
 
 /** What a process used until its end. */

@@ -12,8 +12,8 @@ const RUNTIME = 'onnxruntime-node'
  * wheel of that version on PyPI.
  */
 const NOTICES = { version: '1.30.0', files: ['LICENSE', 'ThirdPartyNotices.txt'] }
-/** What npm links, and the file below `@tutti/cli/dist` that each runs. */
-const PROGRAMS = { tutti: 'main.js', 'kubectl-tutti': 'kubectl/main.js' }
+/** What npm links, and the package whose `dist/main.js` each runs. */
+const PROGRAMS = { tutti: 'cli', 'kubectl-tutti': 'kubectl' }
 /** Where Tutti runs. */
 const PLATFORMS = ['linux/x64', 'linux/arm64', 'darwin/arm64']
 
@@ -59,8 +59,8 @@ export function stagePackage(root, stage, source) {
   mkdirSync(join(stage, 'bin'))
   cpSync(join(import.meta.dirname, 'node-24.js'), join(stage, 'bin', 'node-24.js'))
   const launcher = readFileSync(join(import.meta.dirname, 'tutti.js'), 'utf8')
-  for (const [program, main] of Object.entries(PROGRAMS)) {
-    const text = launcher.replace('/cli/dist/main.js', `/cli/dist/${main}`)
+  for (const [program, workspace] of Object.entries(PROGRAMS)) {
+    const text = launcher.replace('/cli/dist/main.js', `/${workspace}/dist/main.js`)
     writeFileSync(join(stage, 'bin', `${program}.js`), text)
   }
   for (const file of ['LICENSE', 'README.md']) cpSync(join(root, file), join(stage, file))

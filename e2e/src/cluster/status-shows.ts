@@ -86,7 +86,7 @@ function inPod(spec: PlainObject): PlainObject {
 /** `kubectl tutti`, by the plugin that kubectl finds on PATH. */
 async function openPlugin(t: Test): Promise<(...args: readonly string[]) => Promise<Ended>> {
   const folder = await tempFolder(t)
-  const program = `exec '${process.execPath}' '${ROOT}services/cli/dist/kubectl/main.js' "$@"\n`
+  const program = `exec '${process.execPath}' '${ROOT}services/kubectl/dist/main.js' "$@"\n`
   await writeFile(join(folder, 'kubectl-tutti'), `#!/bin/sh\n${program}`, { mode: 0o755 })
   const env = { ...process.env, PATH: `${folder}${delimiter}${process.env['PATH']}` }
   return (...args) => runProgram(pathOf('kubectl'), ['tutti', ...args], { env })

@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-const PROGRAM = fileURLToPath(new URL('../../../services/cli/src/kubectl/main.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../../services/kubectl/src/main.ts', import.meta.url))
 
 /** Runs `kubectl tutti` as a process, as kubectl starts its plugin. @param kubeconfig - a file. */
 export function runKubectlTutti(

@@ -1,6 +1,5 @@
 import type { Executable, FlagTable } from '@tutti/chassis'
-import type { CommandBody, CommandEntry } from './command.ts'
-import { loadCommands } from './load-commands.ts'
+import { type CommandBody, type CommandEntry, loadCommands } from '@tutti/command-line/program'
 
 /** The commands of `tutti`. Each loads its own modules: all together take a second of processor time. */
 export const COMMANDS: readonly CommandEntry[] = [

@@ -9,6 +9,7 @@ await t.test('the READMEs have the flags of every command; npm run gen writes th
   const texts = await buildFlagTables(read)
   t.same([...texts.keys()].toSorted(), [
     'services/cli/README.md',
+    'services/kubectl/README.md',
     'services/router/README.md',
     'services/step/README.md',
   ])

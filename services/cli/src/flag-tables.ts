@@ -1,7 +1,7 @@
 import { type FlagTable, renderFlagTable } from '@tutti/chassis'
+import { loadCommands } from '@tutti/command-line/program'
+import { KUBECTL_PROGRAM } from '@tutti/kubectl'
 import { COMMANDS } from './commands.ts'
-import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
-import { loadCommands } from './load-commands.ts'
 
 /** Where the flags of commands stand that another package has. */
 const READMES: ReadonlyMap<string, string> = new Map([
@@ -28,7 +28,8 @@ export async function buildFlagTables(
   const texts = new Map<string, string>()
   for (const [program, { name, flags }] of commands) {
     if (Object.keys(flags).length === 0) continue
-    const path = READMES.get(name) ?? 'services/cli/README.md'
+    const own = program.startsWith('kubectl') ? 'services/kubectl/README.md' : READMES.get(name)
+    const path = own ?? 'services/cli/README.md'
     const text = texts.get(path) ?? read(path)
     texts.set(path, replaceFlagTable(text, program, flags))
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { runWithFlags, SERVING_FLAGS } from '@tutti/chassis/runtime'
-import { endUnwritable } from './broken-pipe.ts'
+import { endUnwritable } from '@tutti/command-line/program'
 import { terminalOf } from './terminal.ts'
 
 const SERVING = ['serve', 'step', 'router']

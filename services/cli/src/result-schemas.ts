@@ -1,9 +1,9 @@
 import { ErrorResult } from '@tutti/chassis'
+import { loadCommands } from '@tutti/command-line/program'
 import { SITE } from '@tutti/errors'
+import { KUBECTL_PROGRAM } from '@tutti/kubectl'
 import { z } from 'zod'
 import { COMMANDS } from './commands.ts'
-import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
-import { loadCommands } from './load-commands.ts'
 
 /** The schema of each result by the name of its file. A command is in it by its `result` (command.ts). */
 async function loadResults(): Promise<ReadonlyMap<string, z.ZodType>> {

@@ -1,15 +1,15 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { loadCommands } from '@tutti/command-line/program'
+import { KUBECTL_PROGRAM } from '@tutti/kubectl'
+import { deployment, routerPod, runKubectlCommand, startListServer } from '@tutti/kubectl/testing'
 import { serveBytes, startArtifactServer, tarArchive } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
 import { COMMANDS } from './commands.ts'
-import { KUBECTL_PROGRAM } from './kubectl/kubectl-program.ts'
-import { loadCommands } from './load-commands.ts'
 import { buildResultSchemas } from './result-schemas.ts'
 import { ECHO_CHAIN, echo, serveEcho } from './testing/echo-server.ts'
-import { deployment, routerPod, startListServer } from './testing/list-server.ts'
 import { openResultSchemas } from './testing/result-schemas.ts'
-import { runCommand, runKubectlCommand } from './testing/run-command.ts'
+import { runCommand } from './testing/run-command.ts'
 
 /*
  * Every command that prints results, run for JSON, against the committed schema of its results. A new command needs its `result`

@@ -1,6 +1,6 @@
 import type { ProcessEnvironment } from '@tutti/chassis'
+import { runProgram } from '@tutti/command-line/program'
 import { COMMANDS } from './commands.ts'
-import { runProgram } from './run-program.ts'
 
 /** Runs the command of `tutti` that `argv` names. @returns the exit code: 0 well, 1 failed, 2 not understood. */
 export function run(argv: readonly string[], environment: ProcessEnvironment): Promise<number> {

@@ -1,11 +1,15 @@
 import { setMaxListeners } from 'node:events'
 import { flagRefusal, type ProcessEnvironment, systemClock } from '@tutti/chassis'
+import {
+  type ModelClient,
+  openClient,
+  parseServerUrl,
+  readModelName,
+  readVersion,
+} from '@tutti/command-line/client'
+import { withFlags } from '@tutti/command-line/command'
 import { bug, ServeError } from '@tutti/errors'
 import type { InferRequestParts } from '@tutti/protocol'
-import { withFlags } from '../command.ts'
-import { type ModelClient, parseServerUrl } from '../infer/model-client.ts'
-import { openClient } from '../infer/open-client.ts'
-import { readModelName, readVersion } from '../infer/read-inputs.ts'
 import { BENCH_FLAGS, type BenchFlags } from './bench-flags.ts'
 import { benchInputs } from './bench-inputs.ts'
 import { BenchReport, renderReport } from './bench-report.ts'

@@ -1,6 +1,6 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
-import { FORMAT_FLAG } from '../command.ts'
-import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '../infer/infer-flags.ts'
+import { CONNECTION_FLAGS, REQUEST_FLAGS, URL_FLAG } from '@tutti/command-line/client'
+import { FORMAT_FLAG } from '@tutti/command-line/command'
 
 /** The flags of `tutti bench`. */
 export const BENCH_FLAGS = {

@@ -1,4 +1,11 @@
 import { flagRefusal, type ProcessEnvironment } from '@tutti/chassis'
+import {
+  MOST_TENSOR_BYTES,
+  parseShape,
+  readInputs,
+  readNamed,
+  splitNamed,
+} from '@tutti/command-line/client'
 import type { ModelMetadata, TensorMetadata } from '@tutti/protocol'
 import {
   DATATYPES,
@@ -10,9 +17,6 @@ import {
   toBrain,
   toHalf,
 } from '@tutti/tensor'
-import { readNamed, splitNamed } from '../infer/named-flags.ts'
-import { parseShape } from '../infer/parse-shape.ts'
-import { MOST_TENSOR_BYTES, readInputs } from '../infer/read-inputs.ts'
 import { seededRandom } from './open-loop.ts'
 
 /** With the length before it, as a tensor has it. */

@@ -1,7 +1,7 @@
 import { renderJsonLine } from '@tutti/chassis'
+import { listOf } from '@tutti/command-line/results'
 import type { InferRequestParts } from '@tutti/protocol'
 import { z } from 'zod'
-import { listOf } from '../result-schema.ts'
 import type { BenchResult } from './bench-result.ts'
 
 const Latencies = z.object({

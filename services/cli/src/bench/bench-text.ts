@@ -1,5 +1,5 @@
 import { printable } from '@tutti/chassis'
-import { toColumns } from '../text-table.ts'
+import { toColumns } from '@tutti/command-line/results'
 import { type BenchResult, QUANTILE_NAMES, type QuantileName } from './bench-result.ts'
 import { describeLoad } from './load.ts'
 

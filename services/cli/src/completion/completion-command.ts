@@ -1,6 +1,7 @@
 import type { FlagTable } from '@tutti/chassis'
+import { withFlags } from '@tutti/command-line/command'
+import type { Command, CommandBody } from '@tutti/command-line/program'
 import { ServeError } from '@tutti/errors'
-import { type Command, type CommandBody, withFlags } from '../command.ts'
 import { renderBash } from './bash-script.ts'
 import { describeCompletions } from './completions.ts'
 import { renderFish } from './fish-script.ts'

@@ -1,5 +1,5 @@
 import { type FlagSpec, withDashes } from '@tutti/chassis'
-import type { Choices, Command } from '../command.ts'
+import type { Choices, Command } from '@tutti/command-line/program'
 
 /** A flag as a shell completes it. */
 export interface CompletedFlag {

@@ -1,7 +1,6 @@
 import { type ProcessEnvironment, parseFlags, printable } from '@tutti/chassis'
+import { INFER_FLAGS, openClient } from '@tutti/command-line/client'
 import { BENCH_FLAGS } from '../bench/bench-flags.ts'
-import { INFER_FLAGS } from '../infer/infer-flags.ts'
-import { openClient } from '../infer/open-client.ts'
 
 /** Milliseconds that a user who presses Tab waits at most for a server, unless TUTTI_COMPLETION_MS says otherwise. */
 const TIMEOUT_MS = 2000

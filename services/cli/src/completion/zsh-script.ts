@@ -1,4 +1,4 @@
-import type { Choices } from '../command.ts'
+import type { Choices } from '@tutti/command-line/program'
 import type { CompletedCommand, CompletedFlag } from './completions.ts'
 
 /** The completion of zsh, for a file `_tutti` in a folder of `fpath`, or for `source`. */

@@ -1,5 +1,6 @@
 import { createEngines, type Devices } from '@tutti/backends'
 import { type FlagTable, flagRefusal, renderJson, silentLogger } from '@tutti/chassis'
+import { withFlags } from '@tutti/command-line/command'
 import { ServeError } from '@tutti/errors'
 import {
   jsonConfigSchema,
@@ -11,7 +12,6 @@ import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
 import { completeConfigOf, openDevices, readBackendConfig, requireDevices } from '@tutti/step'
 import { z } from 'zod'
-import { withFlags } from '../command.ts'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 

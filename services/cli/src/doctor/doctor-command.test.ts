@@ -4,10 +4,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { env } from 'node:process'
+import type { Finding } from '@tutti/command-line/results'
 import { ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { runCommand } from '../testing/run-command.ts'
-import type { Finding } from './finding.ts'
 import { checkGpu, checkNode, checkOnnxRuntime, checkPython } from './machine-checks.ts'
 
 t.setTimeout(120_000)

@@ -1,10 +1,10 @@
 import type { FlagTable, FlagValues, ProcessEnvironment } from '@tutti/chassis'
+import { RESULT_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
+import { DoctorResult, type Finding, renderFindings } from '@tutti/command-line/results'
 import { ServeError } from '@tutti/errors'
-import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
 import { AUTO, checkPythonFlags, pythonCandidates } from '../serve/choose-python.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
-import { DoctorResult, type Finding, renderFindings } from './finding.ts'
 import {
   checkGpu,
   checkNode,

@@ -11,8 +11,8 @@ import {
   probePython,
   probeSharedMemory,
 } from '@tutti/backends'
+import { absent, type Finding } from '@tutti/command-line/results'
 import { ServeError } from '@tutti/errors'
-import { absent, type Finding } from './finding.ts'
 
 const OLDEST_NODE = 24
 const CLIENT_MEMORY = '/dev/shm'

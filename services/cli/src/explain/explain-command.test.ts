@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensembleManifest, modelManifest } from '@tutti/api/testing'
+import { explainPlan } from '@tutti/command-line/explain'
 import { interpretEnsemble, randomEnsemble } from '@tutti/ensemble/testing'
 import t from 'tap'
 import { stringify } from 'yaml'
 import { runCommand } from '../testing/run-command.ts'
-import { explainPlan } from './explanation.ts'
 
 const REPOSITORY = join(import.meta.dirname, '../../../../model_repository')
 

@@ -1,9 +1,17 @@
 import { modelNameOf } from '@tutti/api'
 import { type FlagTable, renderJson } from '@tutti/chassis'
+import { RESULT_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
+import {
+  Explanation,
+  explainPlan,
+  type FoundPlan,
+  planAccepted,
+  REQUESTED_OUTPUT_FLAG,
+  renderExplanation,
+} from '@tutti/command-line/explain'
 import { planEnsemble } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
-import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { type LocatedManifest, namespaceOf, parseManifests } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
 import {
@@ -14,9 +22,6 @@ import {
 import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 import { renderProblem } from '../validate/report.ts'
 import { VALIDATE_FLAGS } from '../validate/validate-command.ts'
-import { Explanation, explainPlan } from './explanation.ts'
-import { type FoundPlan, planAccepted } from './plan-accepted.ts'
-import { renderExplanation } from './render-explanation.ts'
 
 export const EXPLAIN_FLAGS = {
   filename: VALIDATE_FLAGS.filename,
@@ -25,11 +30,7 @@ export const EXPLAIN_FLAGS = {
     description:
       'Folder that holds the ensemble, or the models of an Ensemble in a file. Repeat the flag for more.',
   },
-  'requested-output': {
-    type: 'string',
-    repeatable: true,
-    description: 'Output that a request asks for. Repeat the flag for more. Default: all.',
-  },
+  'requested-output': REQUESTED_OUTPUT_FLAG,
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 

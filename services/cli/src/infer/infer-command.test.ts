@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createTestCertificates } from '@tutti/chassis/testing'
-import { PNG } from 'pngjs'
+import { decodePicture, encodePicture } from '@tutti/command-line/client'
 import t, { type Test } from 'tap'
 import { echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
@@ -99,12 +99,13 @@ await t.test('pictures go in and come out', async (t) => {
   await mkdir(folder)
   const file = (name: string): string => join(folder, name)
   const data = Buffer.from(Array.from({ length: 2 * 3 * 4 }, (_, i) => (i % 4 === 3 ? 255 : i * 7)))
-  await writeFile(file('in.png'), PNG.sync.write({ width: 3, height: 2, data }))
+  const picture = { datatype: 'UINT8', shape: [2, 3, 4], data } as const
+  await writeFile(file('in.png'), encodePicture(picture) ?? new Uint8Array())
   const url = `--url=${grpc}`
   const input = `--input=a=b=@${file('in.png')}`
   const argv = ['picture', url, input, `--output=out=${file('out.png')}`]
   t.match(await infer(argv), { code: 0, out: /UINT8\[2,3,3\].* -> .*out\.png\n$/ })
-  t.same(PNG.sync.read(await readFile(file('out.png'))).data, data)
+  t.same(decodePicture(await readFile(file('out.png')), [-1, -1, 4]).data, new Uint8Array(data))
   t.match(await infer(['planes', url, input]), {
     code: 1,
     err: /input 'a=b' \(in\.png\): the picture has colours, want a grey one/,

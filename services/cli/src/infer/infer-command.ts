@@ -1,11 +1,16 @@
 import { type ProcessEnvironment, printable, renderJsonLine, reportProblem } from '@tutti/chassis'
+import {
+  INFER_FLAGS,
+  type InferFlags,
+  type ModelClient,
+  openClient,
+  readInputs,
+  readModelName,
+  readVersion,
+} from '@tutti/command-line/client'
+import { withFlags } from '@tutti/command-line/command'
 import type { InferResponseParts } from '@tutti/protocol'
-import { withFlags } from '../command.ts'
-import { INFER_FLAGS, type InferFlags } from './infer-flags.ts'
 import { InferResult } from './infer-result.ts'
-import type { ModelClient } from './model-client.ts'
-import { openClient } from './open-client.ts'
-import { readInputs, readModelName, readVersion } from './read-inputs.ts'
 import { namingInputs, namingServer } from './refusals.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
 import { missingOutputs, readOutputFiles, storeOutputs } from './write-output.ts'

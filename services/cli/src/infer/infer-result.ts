@@ -1,5 +1,5 @@
+import { listOf } from '@tutti/command-line/results'
 import { z } from 'zod'
-import { listOf } from '../result-schema.ts'
 
 const InferOutput = z.object({
   name: z.string(),

@@ -1,7 +1,7 @@
+import type { ModelClient } from '@tutti/command-line/client'
 import { nearestName, ServeError } from '@tutti/errors'
 import type { InferResponseParts, TensorMetadata } from '@tutti/protocol'
 import { formatShape } from '@tutti/tensor'
-import type { ModelClient } from './model-client.ts'
 
 /** Models whose names are listed. */
 const MOST_NAMES = 5

@@ -4,10 +4,9 @@ import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
+import { openGrpcClient, openRestClient } from '@tutti/command-line/client'
 import t, { type Test } from 'tap'
 import { runCommand } from '../testing/run-command.ts'
-import { openGrpcClient } from './grpc-client.ts'
-import { openRestClient } from './rest-client.ts'
 
 const MAIN = join(import.meta.dirname, '../main.ts')
 

@@ -1,14 +1,12 @@
 // needs: python
 import { execFile } from 'node:child_process'
 import { env } from 'node:process'
+import { decodePicture, encodePicture, readInput, splitNamed } from '@tutti/command-line/client'
 import { ServeError } from '@tutti/errors'
 import { formatNpy, parseNpy } from '@tutti/formats'
 import { DATATYPES, type Datatype, elementCount, fitShape } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { splitNamed } from './named-flags.ts'
-import { decodePicture, encodePicture } from './picture.ts'
-import { readInput } from './read-input.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
 import { readOutputFiles, toFile } from './write-output.ts'
 

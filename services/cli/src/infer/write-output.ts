@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
 import { flagRefusal } from '@tutti/chassis'
+import { encodePicture, readNamed } from '@tutti/command-line/client'
 import { ServeError } from '@tutti/errors'
 import { formatNpy, isNpyDatatype, mayBePicture } from '@tutti/formats'
 import type { InferResponseParts, TensorMetadata } from '@tutti/protocol'
@@ -11,8 +12,6 @@ import {
   inputRefusal,
   type NamedTensor,
 } from '@tutti/tensor'
-import { readNamed } from './named-flags.ts'
-import { encodePicture } from './picture.ts'
 import { toJsonData } from './tensor-text.ts'
 
 /** The outputs that `--output` wants in files. */

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { collectBounded, readBounded } from '@tutti/command-line/client'
 import { ServeError } from '@tutti/errors'
-import { collectBounded, readBounded } from '../read-bounded.ts'
 
 /** A file of manifests, or what came on standard input. */
 export interface ManifestFile {

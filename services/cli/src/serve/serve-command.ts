@@ -5,13 +5,13 @@ import {
   runExecutable,
   systemClock,
 } from '@tutti/chassis'
+import type { CommandBody } from '@tutti/command-line/program'
 import { checkConsoleFlags } from '@tutti/console'
 import { checkPorts } from '@tutti/server'
 import { checkTlsFlags, readHeaderRules } from '@tutti/serving'
 import { checkModelFlags } from '@tutti/step'
 import { readMetricsFlags, readTraceFlags, withTraceFlags } from '@tutti/telemetry'
 import manifest from '../../package.json' with { type: 'json' }
-import type { CommandBody } from '../command.ts'
 import { cacheFolder } from './cache-folder.ts'
 import { checkPythonFlags, choosePython } from './choose-python.ts'
 import { checkControlFlags } from './control-flags.ts'

@@ -1,7 +1,6 @@
 import { flagRefusal } from '@tutti/chassis'
+import { callHttp, type HttpConnection, reasonOfStatus } from '@tutti/command-line/client'
 import { ServeError } from '@tutti/errors'
-import { callHttp, type HttpConnection } from '../infer/call-http.ts'
-import { reasonOfStatus } from '../reason-of-status.ts'
 import { parseReading, type Reading } from './reading.ts'
 
 /** Of tens of thousands of models. */

@@ -1,6 +1,6 @@
 import { printable } from '@tutti/chassis'
+import { countCharacters, cutText, fitText, toColumns } from '@tutti/command-line/results'
 import { formatMs, formatRate } from '@tutti/console'
-import { countCharacters, cutText, fitText, toColumns } from '../text-table.ts'
 import type { ModelRow } from './model-rows.ts'
 import type { Reading } from './reading.ts'
 

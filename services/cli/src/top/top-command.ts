@@ -5,10 +5,9 @@ import {
   systemClock,
   type Terminal,
 } from '@tutti/chassis'
+import { CONNECTION_FLAGS, LOOK_UP_SECS, readAccess } from '@tutti/command-line/client'
+import { RESULT_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
 import { ServeError } from '@tutti/errors'
-import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
-import { CONNECTION_FLAGS, LOOK_UP_SECS } from '../infer/infer-flags.ts'
-import { readAccess } from '../infer/open-client.ts'
 import { modelRows } from './model-rows.ts'
 import { type MetricsSource, parseMetricsUrl, readMetrics } from './read-metrics.ts'
 import type { Reading } from './reading.ts'

@@ -1,6 +1,6 @@
 import { renderJsonLine } from '@tutti/chassis'
+import { known, listOf } from '@tutti/command-line/results'
 import { z } from 'zod'
-import { known, listOf } from '../result-schema.ts'
 import type { ModelRow } from './model-rows.ts'
 import type { TopView } from './render-top.ts'
 

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { renderTrace } from '@tutti/command-line/trace'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { ECHO_CHAIN, echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
-import { renderTrace } from './trace-text.ts'
 
 const MODELS = {
   numbers: echo('FP32', [3], 'max_batch_size: 8'),

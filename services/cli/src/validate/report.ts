@@ -1,7 +1,7 @@
 import { renderJson } from '@tutti/chassis'
+import { listOf } from '@tutti/command-line/results'
 import { z } from 'zod'
 import { Problem } from '../manifests/parse-manifests.ts'
-import { listOf } from '../result-schema.ts'
 
 /** What `tutti validate` prints as JSON. */
 export const ValidateResult = z

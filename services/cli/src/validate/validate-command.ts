@@ -1,7 +1,7 @@
 import { findModelWarnings, modelNameOf, nameConflict } from '@tutti/api'
 import type { FlagTable, ProcessEnvironment } from '@tutti/chassis'
+import { RESULT_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
 import { ServeError } from '@tutti/errors'
-import { RESULT_FORMAT_FLAG, withFlags } from '../command.ts'
 import { locateFault } from '../manifests/locate-fault.ts'
 import {
   type LocatedManifest,

@@ -1,0 +1,1 @@
+export { type CommandInput, runIn } from './run-in.ts'

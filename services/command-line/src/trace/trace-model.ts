@@ -1,0 +1,90 @@
+import { type FlagTable, type FlagValues, type ProcessEnvironment, printable } from '@tutti/chassis'
+import { parseSteps, type RecordedSteps } from '@tutti/console'
+import { ServeError } from '@tutti/errors'
+import {
+  type InferRequestParts,
+  type InferResponseParts,
+  type ModelMetadata,
+  STEPS_HEADER,
+  STEPS_PARAMETER,
+} from '@tutti/protocol'
+import type { Parameters } from '@tutti/tensor'
+import { REQUEST_FLAGS } from '../client/infer-flags.ts'
+import type { ModelClient } from '../client/model-client.ts'
+import { readInputs, readVersion } from '../client/read-inputs.ts'
+import { FORMAT_FLAG } from '../command/with-flags.ts'
+import type { RequestTrace } from './request-trace.ts'
+import { renderTraceResult } from './trace-result.ts'
+import { renderTrace } from './trace-text.ts'
+
+/** Flags of a request that is traced, and of how its trace is shown. */
+export const TRACED_FLAGS = { ...REQUEST_FLAGS, format: FORMAT_FLAG } as const satisfies FlagTable
+
+/** With which a client asks a server for the times of steps. */
+export const ASK_FOR_STEPS = { headers: { [STEPS_HEADER]: '1' } }
+
+/** Has a stream end with a response, which carries what the steps took, even if its model ends it without one. */
+const FINAL_RESPONSE: Parameters = new Map([
+  ['triton_enable_empty_final_response', { kind: 'bool', value: true }],
+])
+
+/** What is traced, and how it is shown. */
+export interface TraceOptions {
+  readonly model: string
+  readonly flags: FlagValues<typeof TRACED_FLAGS>
+  readonly environment: ProcessEnvironment
+}
+
+/** Sends one request and shows its trace. @param client - was opened with ASK_FOR_STEPS, and is closed in the end. */
+export async function traceModel(
+  client: ModelClient,
+  { model, flags, environment }: TraceOptions,
+): Promise<void> {
+  try {
+    const version = readVersion(flags)
+    const metadata = await client.metadata(model, version)
+    const inputs = await readInputs(metadata, flags, environment)
+    const request = { modelName: model, modelVersion: version, inputs }
+    const trace = await traceRequest(client, request, metadata)
+    environment.out(flags.format === 'json' ? renderTraceResult(trace) : renderTrace(trace))
+  } finally {
+    client.close()
+  }
+}
+
+async function traceRequest(
+  client: ModelClient,
+  request: InferRequestParts,
+  metadata: ModelMetadata,
+): Promise<RequestTrace> {
+  const asked = metadata.isDecoupled ? { ...request, parameters: FINAL_RESPONSE } : request
+  const startedAt = performance.now()
+  let last: InferResponseParts | undefined
+  for await (const response of client.infer(asked, metadata)) last = response
+  const clientMs = performance.now() - startedAt
+  return {
+    model: last?.modelName || request.modelName,
+    version: last?.modelVersion ?? '',
+    clientMs,
+    ...readSteps(last),
+  }
+}
+
+/** @throws ServeError UNSUPPORTED if the server does not say it. */
+function readSteps(response: InferResponseParts | undefined): RecordedSteps {
+  const told = response?.parameters.get(STEPS_PARAMETER)
+  if (told?.kind !== 'string') {
+    const text =
+      "the model answered, but the server did not say what its steps took: want 'tutti serve' or 'tutti router' of this version"
+    throw new ServeError('UNSUPPORTED', text)
+  }
+  try {
+    const steps = parseSteps(told.value)
+    // Even a model alone has one.
+    if (steps.spans.length > 0) return steps
+    throw new Error('no spans')
+  } catch (cause) {
+    const text = `the server says what its steps took in a form of another version: ${printable(told.value.slice(0, 80))}`
+    throw new ServeError('MALFORMED_MESSAGE', text, { cause })
+  }
+}

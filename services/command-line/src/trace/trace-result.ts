@@ -1,0 +1,63 @@
+import { renderJsonLine } from '@tutti/chassis'
+import { waterfallRows } from '@tutti/console'
+import { z } from 'zod'
+import { known, listOf } from '../results/result-schema.ts'
+import { pathOf, type RequestTrace, timeParts } from './request-trace.ts'
+
+const TimePart = z.object({
+  name: z.string(),
+  ms: z.number(),
+  share: z.number().meta({ description: 'Of clientMs, from 0 to 1.' }),
+})
+
+const TracedStep = z.object({
+  step: z.string().meta({ description: 'Its name; empty for the request.' }),
+  model: z.string(),
+  depth: z.int().meta({ description: '0 for the request, 1 for its steps, more within them.' }),
+  waitsFor: listOf(z.string()).meta({ description: 'Steps whose end it waited for.' }),
+  startMs: z.number().meta({ description: 'From the beginning of the request.' }),
+  endMs: z.number().meta({ description: 'From the beginning of the request.' }),
+  queueMs: z.number(),
+  computeMs: z.number(),
+  transferMs: z.number().nullable().meta({
+    description: 'The rest; null where steps that ran at the same time took more together.',
+  }),
+  isCritical: z.boolean().meta({ description: 'The request waited for it.' }),
+  reason: z.string().meta({ description: 'Of the error that it ended with; empty for none.' }),
+})
+
+/** What `tutti trace` prints as JSON. */
+export const TraceResult = z
+  .object({
+    model: z.string(),
+    version: z.string(),
+    clientMs: z.number().meta({ description: 'The time that the client waited.' }),
+    criticalPath: listOf(z.string()).meta({
+      description: 'The steps that the request waited for, the first one first; none of a model.',
+    }),
+    parts: listOf(TimePart).meta({ description: 'Where the time went, the longest first.' }),
+    spans: listOf(TracedStep).meta({ description: 'The request, and then its steps.' }),
+    leftOut: z.int().meta({ description: 'Further steps, which the server does not tell.' }),
+  })
+  .meta({ title: 'Result of tutti trace' })
+type TraceResult = z.infer<typeof TraceResult>
+
+/** One line. */
+export function renderTraceResult(trace: RequestTrace): string {
+  const { model, version, clientMs, spans, leftOut } = trace
+  const rows = waterfallRows(trace)
+  const result: TraceResult = {
+    model,
+    version,
+    clientMs,
+    criticalPath: pathOf(trace),
+    parts: timeParts(trace),
+    spans: spans.map((span, i) => ({
+      ...span,
+      transferMs: known(rows[i]?.times.transferMs),
+      isCritical: rows[i]?.isCritical === true,
+    })),
+    leftOut,
+  }
+  return renderJsonLine(result)
+}

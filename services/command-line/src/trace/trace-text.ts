@@ -1,0 +1,58 @@
+import { printable } from '@tutti/chassis'
+import { formatMs, type WaterfallRow, waterfallRows } from '@tutti/console'
+import { countCharacters, cutText, fitText, toColumns } from '../results/text-table.ts'
+import { cutOf, pathOf, type RequestTrace, timeParts } from './request-trace.ts'
+
+const BAR_CHARACTERS = 40
+const MOST_LABEL = 32
+const COLUMNS = ['begin', 'queue', 'compute', 'transfer', 'all']
+const COLUMN_CHARACTERS = 10
+
+/** A trace for a terminal: a line for each step, and where the time went. */
+export function renderTrace(trace: RequestTrace): string {
+  const { model, version, clientMs } = trace
+  const rows = waterfallRows(trace)
+  const labels = rows.map(labelOf)
+  const width = Math.max(...labels.map(countCharacters))
+  const path = pathOf(trace)
+  const parts = timeParts(trace)
+  const nameWidth = Math.max(0, ...parts.map(({ name }) => name.length))
+  const cut = cutOf(trace)
+  return [
+    `${printable(model)}, version ${printable(version)}: ${formatMs(clientMs)}`,
+    '',
+    `${' '.repeat(width + BAR_CHARACTERS + 2)}${toColumns(COLUMNS, COLUMN_CHARACTERS)}`,
+    ...rows.map((row, i) => {
+      const { queueMs, computeMs, transferMs, allMs } = row.times
+      const times = [row.startMs, queueMs, computeMs, transferMs, allMs]
+      return `${fitText(labels[i] ?? '', width)}  ${drawBar(row.bar)}${toColumns(times.map(formatMs), COLUMN_CHARACTERS)}`
+    }),
+    '',
+    `░ queue  █ compute  ▒ transfer and the rest${path.length > 0 ? '  * critical' : ''}`,
+    ...(cut === undefined ? [] : [cut]),
+    ...(path.length === 0 ? [] : [`critical path: ${path.map(printable).join(' -> ')}`]),
+    '',
+    ...parts.map(({ name, ms, share }) => {
+      const percent = `${(share * 100).toFixed(0)} %`
+      return `${name.padEnd(nameWidth)}${toColumns([formatMs(ms), percent], COLUMN_CHARACTERS)}`
+    }),
+    '',
+  ].join('\n')
+}
+
+function labelOf({ label, depth, isCritical }: WaterfallRow): string {
+  return `${isCritical ? '*' : ' '} ${'  '.repeat(depth)}${cutText(printable(label), MOST_LABEL)}`
+}
+
+/** A step that is shorter than a character has one all the same. */
+function drawBar({ from, queue, compute, all }: WaterfallRow['bar']): string {
+  const at = (share: number): number => Math.round(share * BAR_CHARACTERS)
+  const begin = Math.min(at(from), BAR_CHARACTERS - 1)
+  const end = Math.max(at(from + all), begin + 1)
+  return Array.from({ length: BAR_CHARACTERS }, (_, i) => {
+    if (i < begin || i >= end) return ' '
+    const middle = (i + 0.5) / BAR_CHARACTERS - from
+    if (middle < queue) return '░'
+    return middle < queue + compute ? '█' : '▒'
+  }).join('')
+}

@@ -1,0 +1,53 @@
+import { renderJson } from '@tutti/chassis'
+import { listOf } from '@tutti/command-line/results'
+import { z } from 'zod'
+import type { Ended, Restarted } from './follow-rollouts.ts'
+
+const RestartedDeployment = z.object({
+  deployment: z.string(),
+  model: z
+    .string()
+    .nullable()
+    .meta({ description: 'The Model, by its name in the cluster; null for the router.' }),
+  state: z.enum(['started', 'done', 'failed', 'late']).meta({
+    description:
+      'started: nothing waited for its new pods. failed: it was refused, Kubernetes has given it up, its Deployment was deleted, or the API server did not say how it goes on. late: it goes on, and the time of --timeout is over.',
+  }),
+  message: z
+    .string()
+    .meta({ description: 'How far it came, and why no further; empty if started.' }),
+})
+
+/** What `kubectl tutti restart` prints as JSON. */
+export const RestartResult = z
+  .object({
+    restarted: listOf(RestartedDeployment),
+    missing: listOf(z.string()).meta({
+      description: 'Models that steps of the Ensemble name and that are not there.',
+    }),
+  })
+  .meta({ title: 'Result of kubectl tutti restart' })
+type RestartResult = z.infer<typeof RestartResult>
+
+/** What was restarted. */
+export interface RestartedPods extends Restarted {
+  readonly deployment: string
+  /** Absent for the router. */
+  readonly model: string | undefined
+}
+
+/** @param ended - those that something waited for, or that were refused. */
+export function renderRestart(
+  restarted: readonly RestartedPods[],
+  missing: readonly string[],
+  ended: readonly Ended[],
+): string {
+  const result: RestartResult = {
+    restarted: restarted.map(({ uid, deployment, model = null }) => {
+      const { state = 'started', message = '' } = ended.find((one) => one.uid === uid) ?? {}
+      return { deployment, model, state, message }
+    }),
+    missing: [...missing],
+  }
+  return renderJson(result)
+}
