@@ -10,10 +10,8 @@ import {
   readSecureOptions,
   type SecureOptions,
 } from '@tutti/serving'
-import { type FastifyInstance, fastify } from 'fastify'
 import { errorReply, methodNotAllowed, notFound } from './answers/rest-reply.ts'
-import type { RestRoute } from './call/rest-route.ts'
-import { answerRefusals, hostFault } from './http-refusals.ts'
+import { answerRefusals } from './http-refusals.ts'
 import { RequestRunner } from './request-runner.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import {
@@ -21,10 +19,9 @@ import {
   compileRestOptions,
   type RestServerOptions,
 } from './rest-options.ts'
+import { RouteTable } from './route-table.ts'
 import { restRoutes } from './routes/routes.ts'
 
-/** Longer than any request line that Node takes, so that the router never cuts a model's name. */
-const MAX_PARAMETER_LENGTH = 65_536
 /** How often Node looks for requests that are late, at least. */
 const CHECK_MS = 5000
 
@@ -37,16 +34,9 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
   const o = compileRestOptions(options)
   const runner = new RequestRunner(o)
   const secure = readSecureOptions(o.tls, o.clock)
-  const app = createApp(o, runner, secure)
-  const paths = Map.groupBy(o.routes ?? restRoutes(o), ({ path }) => path)
-  for (const [path, routes] of paths) addPath(app, path, routes, runner)
-  app.setNotFoundHandler((request, reply) => {
-    reply.hijack()
-    runner.reply(request.raw, reply.raw, notFound())
-  })
-  await app.ready()
-  answerRefusals(app.server, runner)
-  boundConnections(app.server, {
+  const server = createHttpServer(o, secure, toListener(o, runner))
+  answerRefusals(server, runner)
+  boundConnections(server, {
     ...o,
     busy: () => runner.busyConnections(),
     end: (socket) => void socket.destroy(),
@@ -54,62 +44,46 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
   })
   const onError = (error: Error): void => o.log.error(REST_EVENTS.listenerFailed, { error })
   const { address } = o
-  const port = await listenOn(app.server, { address, port: o.port, onError })
-  const endTls = keepSecure(app.server, { ...o, secure })
+  const port = await listenOn(server, { address, port: o.port, onError })
+  const endTls = keepSecure(server, { ...o, secure })
   return {
     port,
     stopAccepting: () => {
       runner.stop()
-      app.server.close()
+      server.close()
       endTls()
-      app.server.closeIdleConnections()
+      server.closeIdleConnections()
     },
     drain: ({ timeoutMs }) => drainWithin(timeoutMs, runner, o.clock),
     close: async () => {
       runner.stop()
       runner.failAll()
-      app.server.close()
+      const closed = new Promise((resolve) => server.close(resolve))
       endTls()
-      app.server.closeAllConnections()
-      await app.close()
+      server.closeAllConnections()
+      await closed
       await runner.close()
     },
   }
 }
 
-function createApp(
-  o: CompiledRestOptions,
-  runner: RequestRunner,
-  secure: SecureOptions | undefined,
-): FastifyInstance {
-  const app = fastify({
-    serverFactory: (handler) =>
-      createHttpServer(o, secure, (request, response) => {
-        const fault = hostFault(request)
-        if (fault === undefined) handler(request, response)
-        else runner.reply(request, response, errorReply(fault))
-      }),
-    // Those are answered by answerRefusals.
-    clientErrorHandler: () => undefined,
-    routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
-    exposeHeadRoutes: false,
-    frameworkErrors: (cause, request, reply) => {
-      reply.hijack()
-      const error = new ServeError('MALFORMED_MESSAGE', cause.message, { cause })
-      runner.reply(request.raw, reply.raw, errorReply(error))
-    },
-  })
-  // Bodies are read by the routes themselves, under their bounds; a content type decides nothing here, as in Triton.
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, _body, done) => done(null))
+/** Finds the route of each request, and has it run. */
+function toListener(o: CompiledRestOptions, runner: RequestRunner): RequestListener {
+  const table = new RouteTable(o.routes ?? restRoutes(o))
   const headers = Object.entries(o.headers)
-  app.addHook('onRequest', (request, reply, done) => {
-    // Not deleted, which would make every look at the headers slow.
-    request.raw.headers['content-type'] = undefined
-    for (const [name, value] of headers) reply.raw.setHeader(name, value)
-    done()
-  })
-  return app
+  return (request, response) => {
+    for (const [name, value] of headers) response.setHeader(name, value)
+    try {
+      const found = table.find(request)
+      if (found.route !== undefined) {
+        return void runner.run(found.route, found.parameters, request, response)
+      }
+      const { allowed } = found
+      runner.reply(request, response, allowed ? methodNotAllowed(allowed) : notFound())
+    } catch (error) {
+      runner.reply(request, response, errorReply(ServeError.from(error)))
+    }
+  }
 }
 
 function createHttpServer(
@@ -122,29 +96,9 @@ function createHttpServer(
     headersTimeout: o.headersTimeoutMs,
     requestTimeout: o.requestTimeoutMs,
     keepAliveTimeout: o.keepAliveMs,
-    // hostFault says why.
+    // RouteTable looks at it.
     requireHostHeader: false,
   }
   if (secure === undefined) return createServer(options, handler)
   return createTlsServer({ ...options, ...secure.options }, handler)
-}
-
-function addPath(
-  app: FastifyInstance,
-  path: string,
-  routes: readonly RestRoute[],
-  runner: RequestRunner,
-): void {
-  app.all<{ Params: Record<string, string | undefined> }>(path, (request, reply) => {
-    reply.hijack()
-    // The router lets names be empty, as in /v2/models//infer.
-    if (Object.values(request.params).includes('')) {
-      return runner.reply(request.raw, reply.raw, notFound())
-    }
-    const route = routes.find(({ method }) => method === request.method)
-    if (route !== undefined) return runner.run(route, request.params, request.raw, reply.raw)
-    const allowed = routes.map(({ method }) => method)
-    runner.reply(request.raw, reply.raw, methodNotAllowed(allowed))
-    return undefined
-  })
 }
