@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 const APP = '/app'
-/** Of all files of a program; CUDA's provider, which is larger than all others, does not count. */
+/** Megabytes of all files of a program; CUDA's provider, which is larger than all others, does not count. */
 const LIMIT_MB = { operator: 100, router: 100, step: 150 }
 const UNWANTED =
   /^(operator|services)\/.*\/(testing|tests)\/|node_modules\/(typescript|tap)\/|\.((test|soak|nightly)\.[a-z]+|[cm]?ts|map)$/

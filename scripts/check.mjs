@@ -1,4 +1,4 @@
-// What needs no program but Node: types, generated files, lint, and the tests that need nothing else: npm run check
+// The checks that need no program but Node: types, generated files, lint, and the tests that need nothing else: npm run check
 import { resolve } from 'node:path'
 import { runCaptured } from './setup/child.mjs'
 import { runScript } from './setup/failure.mjs'

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join, matchesGlob, posix } from 'node:path'
 
-/** What is no page of the site, as patterns of files: generated lists, and notes within the sources of tests. */
+/** Patterns of files that are no pages of the site: generated lists, and notes within the sources of tests. */
 export const LEFT_OUT = [
   '**/{node_modules,dist}/**',
   '{out,site}/**',

@@ -23,7 +23,7 @@ interface Case {
   /** Ensembles, by name: their numbers of steps, one after the other. */
   readonly ensembles: Readonly<Record<string, number>>
   readonly address: string
-  /** What is there once the view is. */
+  /** Selector of an element that is there once the view is. */
   readonly shown: string
 }
 
@@ -49,8 +49,9 @@ const CASES: readonly Case[] = [
 ]
 
 /**
- * What the console costs: first paint and the view with its data, in milliseconds, in a browser of this machine, and the processor
- * time of the server in parts of a core, with one page open and with none. It needs chromium (TUTTI_CHROMIUM), and takes seven minutes.
+ * Measures what the console costs: first paint and the view with its data, in milliseconds, in a browser of this machine, and the
+ * processor time of the server in parts of a core, with one page open and with none. It needs chromium (TUTTI_CHROMIUM), and takes
+ * seven minutes.
  */
 export async function benchConsole(nodeFlags: readonly string[]): Promise<void> {
   const executablePath = process.env['TUTTI_CHROMIUM']

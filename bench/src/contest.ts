@@ -8,7 +8,7 @@ export interface Member {
   readonly name: string
   readonly pid: number
   readonly grpcPort: number
-  /** Of a program that is no server: does so many requests. */
+  /** The load of a program that is no server: does so many requests. */
   readonly run?: (o: { inFlight: number; requests: number }) => Promise<LoadResult>
 }
 
@@ -17,9 +17,9 @@ export interface Turn {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** Of all processes of the server, for each request. */
+  /** Processor time of all processes of the server, for each request. */
   readonly cpuMs: number
-  /** Of the client, for each request. */
+  /** Processor time of the client, for each request. */
   readonly clientCpuMs: number
 }
 

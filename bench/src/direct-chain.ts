@@ -4,7 +4,7 @@ export interface ChainPlan {
   /** Paths of .onnx files with one input and one output each. */
   readonly modelFiles: readonly string[]
   readonly shape: readonly number[]
-  /** Of the first input, UINT8. */
+  /** Bytes of the first input, UINT8. */
   readonly data: Uint8Array
 }
 

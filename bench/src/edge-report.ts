@@ -6,13 +6,13 @@ const CONTENDERS = ['raw', 'wire', 'edge', 'step'] as const
 const DIRECT_CONTENDERS = ['socket', 'tcp', 'unix', 'tls'] as const
 export type Contender = (typeof CONTENDERS)[number] | (typeof DIRECT_CONTENDERS)[number]
 
-/** What one round of one contender gave. */
+/** The results of one round of one contender. */
 export interface Sample {
   readonly p50: number
   readonly p99: number
   /** Both ways together. */
   readonly mbPerSecond: number
-  /** Of caller, answerer and broker, and the broker's part of it. */
+  /** Processor time of caller, answerer and broker, and the broker's part of it. */
   readonly cpuMsPerMb: number
   readonly brokerMsPerMb: number
 }

@@ -36,8 +36,8 @@ interface Edge {
 }
 
 /**
- * What a call over NATS costs, over a request of the plain client with the same bytes; and what it costs directly, over a plain socket.
- * All run as our programs do.
+ * Measures what a call over NATS costs, over a request of the plain client with the same bytes; and what it costs directly, over a
+ * plain socket. All run as our programs do.
  */
 export async function benchEdges(flags: readonly string[]): Promise<void> {
   const nodeFlags = [...SERVING_FLAGS, ...flags]

@@ -27,7 +27,7 @@ interface Round {
   readonly direct: number
 }
 
-/** What the face ensemble takes, over what its engines take of it. */
+/** Measures what the face ensemble takes, over what its engines take of it. */
 export async function benchEnsemble(nodeFlags: readonly string[]): Promise<void> {
   const server = await startTutti(REPOSITORY, { flags: FLAGS, nodeFlags })
   const client = new InferenceClient({ address: `127.0.0.1:${server.grpcPort}` })

@@ -9,7 +9,7 @@ export interface ForkedProcess {
   stop(): Promise<void>
 }
 
-/** What the process says: a result, or why there is none. */
+/** The answer of the process: a result, or why there is none. */
 type Reply = { readonly result: unknown } | { readonly error: string }
 
 /**

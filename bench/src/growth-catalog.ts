@@ -8,7 +8,10 @@ const RESOLVES = 200_000
 const IO = `max_batch_size: 8 input { name: "X" data_type: TYPE_FP32 dims: 4 }
   output { name: "Y" data_type: TYPE_FP32 dims: 4 }`
 
-/** What a router needs for ensembles of three steps each: to begin, when a step is described anew, and to find what a request names. */
+/**
+ * Measures what a router needs for ensembles of three steps each: to begin, when a step is described anew, and to find what a request
+ * names.
+ */
 export async function growCatalog(): Promise<void> {
   const rows: string[][] = []
   for (const ensembles of [1, 1000, 10_000]) {

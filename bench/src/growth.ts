@@ -33,8 +33,8 @@ const CASES = [
 type Case = (typeof CASES)[number]
 
 /**
- * What grows with models, ensembles, replicas, members and routers: the state machines of router and transport on a virtual clock,
- * without a broker, and the choice of requests. A minute at most.
+ * Measures what grows with models, ensembles, replicas, members and routers: the state machines of router and transport on a virtual
+ * clock, without a broker, and the choice of requests. A minute at most.
  */
 export async function benchGrowth(): Promise<void> {
   console.log('members: at the broker per second, and in one router')
@@ -48,7 +48,7 @@ export async function benchGrowth(): Promise<void> {
   await growCatalog()
 }
 
-/** What one router hears, and one step, which hears routers alone. */
+/** Simulates what one router hears, and one step, which hears routers alone. */
 function simulate(o: Case): string[] {
   const clock = createManualClock()
   const members = openMembers(o, clock)

@@ -1,10 +1,10 @@
-/** What a bench compared, by name; above 1, or more than before, is better. */
+/** Ratios that a bench compared, by name; above 1, or more than before, is better. */
 export type Ratios = Readonly<Record<string, number>>
 
 /** The ratios of a release, in bench/history.json. */
 export interface HistoryEntry {
   readonly version: string
-  /** Of the last measurement, as 2026-11-26. */
+  /** Date of the last measurement, as 2026-11-26. */
   readonly date: string
   readonly commit: string
   readonly ratios: Ratios
@@ -13,7 +13,7 @@ export interface HistoryEntry {
 /** Releases in their order. */
 export type History = readonly HistoryEntry[]
 
-/** What a ratio may lose between two releases before a run says so. */
+/** Share that a ratio may lose between two releases before a run says so. */
 const LOSS = 0.1
 
 /**

@@ -19,7 +19,7 @@ export interface LoadRequest {
   readonly requests: number
 }
 
-/** What a run took. */
+/** The rate and the latencies of a run. */
 export interface LoadResult {
   readonly perSecond: number
   /** From the first byte sent to the last one read, of every request, in no order. */
@@ -28,7 +28,7 @@ export interface LoadResult {
 
 const MAX_FRAME = 16_384
 const GRPC_HEADER_BYTES = 5
-/** What a peer may send before it is told, until it says otherwise. */
+/** Bytes that one side may send until the other side says otherwise. */
 const FIRST_WINDOW = 65_535
 const OUR_WINDOW = 2 ** 31 - 1
 const END_STREAM = 1

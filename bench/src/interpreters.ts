@@ -13,7 +13,7 @@ const ROUNDS = 5
 const ROUND_MS = 1000
 const WARM_UP_MS = 200
 
-/** What `execute` does for each request. Digests of more than 2 KB release the interpreter's lock. */
+/** Work that `execute` does for each request. Digests of more than 2 KB release the interpreter's lock. */
 const WORK = [
   ['nothing', 'pass'],
   ['waits 5 ms', 'time.sleep(0.005)'],

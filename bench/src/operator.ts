@@ -22,7 +22,7 @@ const MODELS = Number(process.env['TUTTI_BENCH_MODELS'] ?? 10_000)
 const REST_MS = 60_000
 const CHANGES = 20
 
-/** What the operator holds of every Model. */
+/** Kinds of the objects that the operator holds of every Model. */
 const CACHED: readonly Resource[] = [
   MODEL,
   POD,

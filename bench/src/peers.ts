@@ -8,7 +8,7 @@ import { ROOT } from './servers.ts'
 
 const READY_MS = 180_000
 
-/** What a peer is started with. */
+/** Options with which a peer is started. */
 export interface PeerOptions {
   /** An interpreter with its packages. */
   readonly python: string

@@ -112,7 +112,7 @@ async function compareAnswers([one, ...others]: Deployments): Promise<void> {
   }
 }
 
-/** What a round of a deployment took. */
+/** The time that a round of a deployment took. */
 interface Measured {
   readonly ms: number
   readonly cpuMs: number

@@ -21,14 +21,14 @@ type Request = Parameters<InferenceClient['infer']>[0]
 
 /** A request that servers of Python models are compared with. */
 export interface PythonCase {
-  /** Of its ratios in history.json. */
+  /** Key of its ratios in history.json. */
   readonly key: string
   readonly name: string
   readonly request: Request
   readonly inFlight: readonly [number, number, number]
   /** How long a server answers before it is measured, in milliseconds: V8 compiles until then. */
   readonly warmUpMs: number
-  /** Of a chain: the models, and the shape of the first one's input. */
+  /** Models of a chain, and the shape of the first one's input. */
   readonly chain?: { readonly models: readonly string[]; readonly shape: readonly number[] }
 }
 
@@ -66,7 +66,7 @@ export const PYTHON_CASES: readonly [PythonCase, PythonCase] = [
   },
 ]
 
-/** Of `addNumpyModels`. */
+/** The case of the models that `addNumpyModels` adds. */
 export const NUMPY_CASE: PythonCase = {
   key: 'numpy face',
   name: `three face steps at ${SIDE} x ${SIDE}, NumPy alone`,

@@ -18,7 +18,7 @@ export interface BenchServer {
   stop(): Promise<void>
 }
 
-/** What a server says on its standard output once it serves. */
+/** The line that a server writes on its standard output once it serves. */
 interface ReadyLine {
   readonly message?: unknown
   readonly grpcPort?: unknown

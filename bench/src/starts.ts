@@ -14,7 +14,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'kubectl tutti --help': ['services/kubectl/dist/main.js', '--help'],
 }
 
-/** What a process used until its end. */
+/** The resources that a process used until its end. */
 interface Usage {
   readonly cpuMs: number
   readonly elapsedMs: number

@@ -1,6 +1,6 @@
 import type { InferenceClient } from '@tutti/protocol'
 
-/** What a server says of one model since it started. */
+/** The statistics that a server gives of one model since it started. */
 export interface ModelReading {
   /** Requests that were answered well. */
   readonly successes: number

@@ -18,14 +18,14 @@ import { startTriton } from './triton-server.ts'
 
 /** A start of a server differs from another one by 3 to 8 %, in the pages that it got. */
 const STARTS = 3
-/** Of each load in a start. */
+/** Rounds of each load in a start. */
 const ROUNDS = 2
 const TURN_MS = 1000
 /** NumPy alone comes before ONNX Runtime: see `warmUpMs` of the cases. */
 const [ADD_SUB, FACE] = PYTHON_CASES
 const CASES = [ADD_SUB, NUMPY_CASE, FACE]
 
-/** What a start needs. */
+/** Options that a start needs. */
 interface StartOptions {
   readonly repository: string
   readonly interpreter: ReturnType<typeof benchPython>
@@ -36,7 +36,7 @@ interface StartOptions {
 interface LoadTurns {
   readonly ours: Turn[]
   readonly tritons: Turn[]
-  /** Of the models without a server; empty if the case is not a chain. */
+  /** Turns of the models without a server; empty if the case is not a chain. */
   readonly alone: Turn[]
 }
 

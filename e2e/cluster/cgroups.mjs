@@ -38,7 +38,7 @@ export function groupsOfNode() {
 export function makeGroups() {
   for (const group of groupsOfNode()) {
     mkdirSync(group, { recursive: true })
-    // Of version 1; a group with neither takes no process.
+    // Groups of version 1 have these files; a group in which neither is set takes no process.
     for (const file of ['cpuset.cpus', 'cpuset.mems']) {
       const inherited = join(dirname(group), file)
       if (!existsSync(inherited) || existsSync(join(dirname(group), 'cgroup.controllers'))) continue

@@ -14,7 +14,7 @@ import { Node } from './node.mjs'
 import { ensureClusterPrograms, missingPrograms } from './programs.mjs'
 
 const STATE = '/var/lib/tutti-cluster'
-/** Of the programs that `npm test` builds; a folder that somebody names may have fewer. */
+/** The programs that a node needs of those that `npm test` builds; a folder that somebody names may have fewer. */
 const NEEDED = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl']
 
 /**
@@ -89,7 +89,7 @@ function usageByHand(kubeconfig, env) {
   ]
 }
 
-/** What a node consists of that would have to be built. */
+/** Lists the parts of a node that would have to be built. */
 function lackingBuilds(env) {
   const kubernetes = foundKubeBinaries(env) === undefined ? ['kubernetes'] : []
   return [...kubernetes, ...missingPrograms(env)]

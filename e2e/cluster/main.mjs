@@ -10,7 +10,7 @@ const TO_CLEAN_UP_MS = 10_000
 
 const VERBS = {
   build: async (cluster) => {
-    // What builds gets the signal too, and its failure removes what is half built.
+    // The program that builds gets the signal too, and its failure removes what is half built.
     process.on('SIGTERM', () => setTimeout(() => process.exit(143), TO_CLEAN_UP_MS).unref())
     const reason = cluster.whyNot()
     if (reason !== undefined) throw new SetupFailure(`There can be no node here: ${reason}.`)

@@ -7,7 +7,7 @@ export const SERVICE_RANGE = '10.96.0.0/16'
 const LINK_RANGE = '10.245.0.0/16'
 export const HOST_ADDRESS = '10.245.0.1'
 export const NODE_ADDRESS = '10.245.0.2'
-/** Of the first address of SERVICE_RANGE: the API server, for pods. */
+/** The first address of SERVICE_RANGE: that of the API server, for pods. */
 export const API_ADDRESS = '10.96.0.1'
 
 const RANGES = [POD_RANGE, LINK_RANGE, SERVICE_RANGE]

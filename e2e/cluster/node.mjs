@@ -36,7 +36,7 @@ const NAMESPACES = ['--net', '--mount', '--uts', '--ipc', '--pid']
 /** Containers watch files; the usual 128 of a user are too few for a node. */
 const INOTIFY = '/proc/sys/fs/inotify/max_user_instances'
 const INOTIFY_INSTANCES = 1024
-/** What a device plugin would tell of a machine with GPUs: whole ones, parts of one (MIG), and one that is shared by time. */
+/** Devices that a device plugin would tell of on a machine with GPUs: whole ones, parts of one (MIG), and one that is shared by time. */
 const DEVICES = 'nvidia.com/gpu=2 nvidia.com/mig-1g.5gb=1 nvidia.com/gpu.shared=4'
 const POLL_MS = 50
 /** A start takes some 20 s; a machine that is busy with other things may take much longer. */
@@ -89,7 +89,7 @@ export class Node {
    *
    * @param {{ kubernetes: string, programs: Record<string, string>, images: readonly string[], run?: number,
    *   signal?: AbortSignal, say: (line: string) => void }} o - folders with programs; further images that the node begins with;
-   *   the process that will end the node: if it is killed before it could, the node does not count as up any more.
+   *   the process that will end the node: if it is killed before it could, the node no longer counts as up.
    * @throws SetupFailure if it does not start: it is gone then, but for its logs.
    */
   async up(o) {

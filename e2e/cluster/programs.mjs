@@ -25,9 +25,9 @@ const GATEWAY_API = 'sigs.k8s.io/gateway-api@v1.4.0'
 /** The ACME library of Traefik: without its DNS providers a third of all packages need not be compiled. */
 const LEGO = 'github.com/go-acme/lego/v4@v4.33.0'
 
-/** What a cluster needs beside the programs of `npm test`; each is built on its own, and anew only if its inputs change. */
+/** The programs that a cluster needs beside those of `npm test`; each is built on its own, and anew only if its inputs change. */
 const BUILDS = {
-  /** Of the same module as the API server, so that its packages are compiled once for both. */
+  /** Programs of the same module as the API server, so that its packages are compiled once for both. */
   node: {
     inputs: [join(PROGRAMS, 'node'), join(KUBERNETES, 'go.mod'), join(KUBERNETES, 'go.sum')],
     build: buildNode,

@@ -141,7 +141,7 @@ function askBoth(
 
 const ENSEMBLE = { model: 'ens_slow', version: '1' }
 
-/** What the metrics say after the time of two ensemble requests was over. */
+/** Checks what the metrics say after the time of two ensemble requests was over. */
 function ensemblesFailed(t: Test, metrics: Scrape): void {
   t.equal(metrics.value('nv_inference_request_success', ENSEMBLE), 0)
   t.equal(metrics.value('nv_inference_request_failure', { ...ENSEMBLE, reason: 'CANCELED' }), 2)
@@ -177,7 +177,7 @@ async function holdUp(t: Test, rounds: number, timeoutMs: number) {
   const line = async () => {
     await untilPending(serving, 1)
     const ended = askBoth(serving, client, 1, timeoutMs)
-    // Of a server that is stopped, since they came too late.
+    // They fail where the server is stopped, since they came too late.
     ended.catch(() => {})
     await untilPending(serving, 3)
     const flood = Promise.allSettled(Array.from({ length: 200 }, () => infer(LONG)))

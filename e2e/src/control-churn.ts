@@ -7,7 +7,7 @@ import type { Serving, Target } from './serving.ts'
 import { copyModels, instances } from './temp-repository.ts'
 import { row } from './tensors.ts'
 
-/** What a process holds, as the kernel counts it. */
+/** Resources that a process holds, as the kernel counts them. */
 export interface Held {
   readonly descriptors: number
   readonly threads: number
@@ -44,7 +44,7 @@ export async function controlModel(
   if (answer.status !== 200) throw new Error(`${action} ${model}: ${answer.body.toString()}`)
 }
 
-/** What a model that adds a number to `x` adds to it. @throws Error if it does not answer. */
+/** Asks a model that adds a number to `x` what it adds. @throws Error if it does not answer. */
 export async function addedBy(serving: Target, model: string): Promise<number> {
   const data = new Uint8Array(Float32Array.of(0).buffer)
   const tensor = { name: 'x', datatype: 'FP32' as const, shape: [1], data }
@@ -68,7 +68,7 @@ export async function churn(serving: Serving, times: number): Promise<void> {
   await untilUnloaded(serving)
 }
 
-/** What the REST index says of the versions of models. */
+/** Reads what the REST index says of the versions of models. */
 export async function repositoryIndex({
   httpPort,
 }: Target): Promise<

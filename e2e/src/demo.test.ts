@@ -14,7 +14,7 @@ const SAMPLES = `${ROOT}model_repository/.samples`
 const RESTORED = `${ROOT}out/restored.png`
 const needsPython = PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set'
 
-/** What `npm run demo` prints once everything is installed. */
+/** Runs the demo as `npm run demo` does once everything is installed, and returns what it prints. */
 async function demo(path: string, ...flags: readonly string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, ['scripts/demo.mjs', ...flags], {
     cwd: ROOT,

@@ -46,7 +46,7 @@ await t.test('a Python model leaves its outputs on the GPU', { skip }, async (t)
   t.same(outputs.get('Y'), wanted)
   t.same(outputs.get('HALF'), Buffer.from(Float16Array.from(doubled).buffer))
   t.same(outputs.get('LONG'), Buffer.from(BigInt64Array.from(doubled, BigInt).buffer))
-  // Of these numbers the lower half of FP32 is 0.
+  // The lower half of these numbers in FP32 is 0.
   const upperHalves = doubled.map((_, i) => wanted.readUInt16LE(4 * i + 2))
   t.same(outputs.get('BRAIN'), Buffer.from(Uint16Array.from(upperHalves).buffer))
 
@@ -90,7 +90,7 @@ async function picturesOf(serving: Serving, input: Tensor): Promise<Float32Array
   return toFloats({ data: outputs.get('y__0') ?? Buffer.of() })
 }
 
-/** Of the largest value that is wanted. */
+/** Finds the largest difference, as a share of the largest value that is wanted. */
 function worst(got: Float32Array, wanted: Float32Array): number {
   const largest = wanted.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
   if (got.length !== wanted.length) return Number.POSITIVE_INFINITY

@@ -11,13 +11,13 @@ interface Sample {
 
 export type Scrape = Awaited<ReturnType<typeof scrape>>
 
-/** What the metrics endpoint says now. */
+/** Reads what the metrics endpoint says now. */
 export async function scrape(target: Target) {
   const answer = await restCall(target.metricsPort, 'GET', '/metrics')
   const text = answer.body.toString()
   const samples = text.split('\n').flatMap(parseSample)
   return {
-    /** Of all samples with this name. */
+    /** Adds up the values of all samples with this name. */
     sum: (name: string): number =>
       samples.reduce((sum, sample) => sum + (sample.name === name ? sample.value : 0), 0),
     /** The one sample with this name that carries these labels, perhaps among others. @throws Error if it is not one. */

@@ -7,7 +7,7 @@ t.setTimeout(900_000)
 
 const WARM_UP = 40
 const TIMES = testFactor() > 1 ? 200 : 60
-/** Of one round over the one before. */
+/** Limit of the growth of one round over the one before. */
 const GROWTH_BYTES = 24 * 1024 * 1024
 /** A heap that has not found its size yet grows by more for a while; what leaks grows in every round. */
 const ROUNDS = 4

@@ -58,7 +58,7 @@ await t.test('NVIDIA’s clients load and unload in one process', async (t) => {
   await runTritonChecks(t, 'model_control.py', serving, folders)
 })
 
-/** What the REST index says, as `name version: STATE reason`. */
+/** Reads what the REST index says, as `name version: STATE reason`. */
 async function indexOf(serving: Serving): Promise<readonly string[]> {
   return (await repositoryIndex(serving)).map(({ name, version = '', state = '', reason = '' }) =>
     `${name} ${version}: ${state} ${reason}`.trimEnd(),

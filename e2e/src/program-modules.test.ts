@@ -53,7 +53,7 @@ await t.test('the list of commands and the version load no service', async (t) =
   }
 })
 
-/** Of rare settings, other processes, and clients. */
+/** Packages of rare settings, other processes, and clients. */
 const RARE = [
   '@azure/identity',
   '@opentelemetry/sdk-trace',

@@ -13,7 +13,7 @@ t.setTimeout(600_000)
 const SEQUENCES = 1000
 const STREAMS = 10_000
 const STREAMS_PER_CONNECTION = 1000
-/** What a sequence or a stream may take at most, the noise of the heap included. */
+/** Bytes that a sequence or a stream may take at most, the noise of the heap included. */
 const MAX_BYTES_EACH = 64 * 1024
 const STREAM_PATH = '/inference.GRPCInferenceService/ModelStreamInfer'
 
@@ -30,7 +30,7 @@ await t.test(`${SEQUENCES} sequences are active at a time, each with its state`,
     })
     return new Set(await Promise.all(answers))
   }
-  // What the first requests of a server take is not the sequences'.
+  // Memory that the first requests of a server take is not the sequences'.
   t.same(await round(1, 'both'), new Set([101]))
   const before = await residentBytes(serving)
   t.same(await round(5, 'sequence_start'), new Set([105]))

@@ -16,7 +16,7 @@ export const { version: VERSION }: { readonly version: string } = JSON.parse(
 /** The built command, for `node`. */
 const TUTTI = `${ROOT}services/cli/dist/main.js`
 
-/** What a test says about the server that it wants. */
+/** Description of the server that a test wants. */
 export interface ServeRequest extends Pick<StartOptions, 'env' | 'within'> {
   /** Folders, from the root of the checkout or absolute. */
   readonly repositories: readonly string[]
@@ -73,7 +73,7 @@ export function runProgram(
       const code = typeof error?.code === 'number' ? error.code : 1
       settle({ code: error === null ? 0 : code, out, err: err || (error?.message ?? '') })
     })
-    // Of a program that has ended before it has read all: its code says how.
+    // A program that ends before it has read all breaks the pipe: its code says how it ended.
     child.stdin?.once('error', () => {})
     child.stdin?.end(input)
   })
@@ -92,7 +92,7 @@ export const LOOPBACK: readonly string[] = ['grpc', 'http', 'metrics'].flatMap((
 
 /** How a command of `tutti` is started. */
 export interface StartOptions {
-  /** What the environment has beside this process's. */
+  /** Variables that the environment has beside this process's. */
   readonly env?: Readonly<Record<string, string>>
   /** Where it runs; default the root of the checkout. */
   readonly cwd?: string

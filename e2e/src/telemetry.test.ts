@@ -85,7 +85,7 @@ await t.test('what a server tells of its requests', async (t) => {
     t.match(answer.json(), { error: /^in ensemble 'ens_fail', onnx runtime error/ })
   })
 
-  // What waits to be sent is sent before the process ends.
+  // Telemetry that waits to be sent is sent before the process ends.
   await serving.process.stop()
   const strange = serving.process.lines.filter((line) => parseLine(line)['message'] === undefined)
   t.same(strange, [], 'every line is JSON with a message')

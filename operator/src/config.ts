@@ -1,7 +1,7 @@
 import { loadConfig } from '@tutti/chassis'
 import { z } from 'zod'
 
-/** What the operator reads from its environment. */
+/** The settings that the operator reads from its environment. */
 export const OperatorConfig = z.object({
   kubeconfig: z.string().optional().meta({
     env: 'KUBECONFIG',

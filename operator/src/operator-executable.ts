@@ -5,7 +5,7 @@ import { checkOperatorFlags, OPERATOR_FLAGS } from './operator-flags.ts'
 import { unhandledRejection } from './runtime/log-events.ts'
 import { type OperatorOptions, startOperator } from './start-operator.ts'
 
-/** What the operator needs of its process beside what every executable does. */
+/** The parts of its process that the operator needs beside those that every executable does. */
 export interface OperatorEnvironment extends Pick<ProcessEnvironment, 'env' | 'exit'> {
   /** Calls back with rejections that nothing handled. */
   onUnhandledRejection(listener: (error: unknown) => void): void

@@ -5,13 +5,13 @@ import type { RouterDefaults } from './resources/router-deployment.ts'
 import type { NatsSettings as PodAccess, StepSettings } from './resources/step-settings.ts'
 import type { TelemetrySettings } from './resources/telemetry-env.ts'
 
-/** What the flags say about steps. @throws ServeError FLAG_INVALID */
+/** Reads what the flags say about steps. @throws ServeError FLAG_INVALID */
 export function toStepSettings({
   flags,
   namespace,
 }: {
   readonly flags: OperatorFlags
-  /** Of the operator. */
+  /** Namespace of the operator. */
   readonly namespace: string
 }): StepSettings {
   return {
@@ -52,7 +52,7 @@ function toPodAccess({ urls, prefix, servers }: NatsSettings): PodAccess {
   return { servers: urls, prefix, secret: NATS_SECRETS.credentials, hasAuthorities }
 }
 
-/** What the flags say about routers. */
+/** Reads what the flags say about routers. */
 export function toRouterDefaults(
   flags: OperatorFlags,
   { nats, network, metricsConfig, telemetry, imagePullSecrets }: StepSettings,

@@ -101,7 +101,7 @@ export async function startOperator(
 /** How long the first look at all objects takes with some hundreds. It leaves as much on the heap as the start. */
 const FIRST_PASS_MS = 30_000
 
-/** Of the grace period, for reconciles to end by themselves; the rest is for those that are aborted. */
+/** Share of the grace period for reconciles to end by themselves; the rest is for those that are aborted. */
 const ABORT_SHARE = 0.8
 
 function createElection(

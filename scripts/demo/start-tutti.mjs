@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
-/** What the demo serves. */
+/** The flag that names the repository that the demo serves. */
 export const REPOSITORY = '--model-repository=model_repository'
 
 /**

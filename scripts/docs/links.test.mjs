@@ -7,7 +7,7 @@ import { anchorOf, findPages, pageOfLink } from '../../site/pages.mjs'
 const ROOT = resolve(import.meta.dirname, '..', '..')
 const PAGES = new Set(findPages(ROOT))
 
-/** What a program prints, and what stands in the spans of code, is no link, whatever it looks like. */
+/** Reads the prose of a page: what a program prints, and what stands in the spans of code, is no link, whatever it looks like. */
 function proseOf(page) {
   const text = readFileSync(join(ROOT, page), 'utf8')
   return text

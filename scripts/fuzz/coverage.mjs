@@ -12,7 +12,7 @@ export function watchCoverage(isOfInterest) {
   session.connect()
   const post = (method, params) => {
     let answer
-    // Of the same thread: it calls back before it returns.
+    // A session of the same thread calls back before it returns.
     session.post(method, params, (error, result) => {
       if (error) throw error
       answer = result

@@ -1,4 +1,4 @@
-// What is fuzzed: each surface takes bytes, and either understands them or refuses them with an error of its kind. What it has
+// The surfaces that are fuzzed: each takes bytes, and either understands them or refuses them with an error of its kind. What it has
 // understood must hold: written down and read again it is the same, its tensors have the bytes that their shapes say.
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
@@ -118,13 +118,13 @@ function decodeRest(body, headerLength) {
   return decodeRestRequest({ body, headerLength, modelName: 'm', config: CONFIG })
 }
 
-/** What it gives to inputs fits their shapes. */
+/** Checks that what the decoder gives to inputs fits their shapes. */
 function runGenerate(body) {
   const { inputs, context } = decodeGenerateRequest(body, modelMetadata(CONFIG, []).inputs)
   checkTensors({ id: context.id, inputs, outputs: [] })
 }
 
-/** What is set is written with its own type, and can be set again. */
+/** Checks that what is set is written with its own type, and can be set again. */
 function runSettings(body) {
   const trace = new TraceSettings({ values: TRACE_VALUES, file: 'x' })
   trace.change('m', parseTraceBody(body))
@@ -195,7 +195,7 @@ function runSystemRegion(input) {
     assert.ok(place.offset + place.byteSize <= request.byteSize)
     const begin = request.offset + place.offset
     assert.deepEqual(read, bytes.subarray(begin, begin + place.byteSize))
-    // What is written elsewhere shows in a later read.
+    // A write to another place would show in a later read.
     region.write(place, read)
   } finally {
     regions.close()
@@ -211,13 +211,13 @@ function runRestBinary(input) {
   checkTensors(decodeRest(body, String(jsonBytes)))
 }
 
-/** What passes the check of requests has the bytes that its shapes say. */
+/** Checks that a request that is accepted has the bytes that its shapes say. */
 function checkTensors({ id, inputs: sent, outputs }) {
   const requestedOutputs = outputs.map(({ name }) => name)
   const { inputs } = checkInferRequest(CONFIG, { context: { id }, inputs: sent, requestedOutputs })
   for (const { name, datatype, shape, data } of inputs) {
     const { itemSize } = DATATYPES[datatype]
-    // Of strings any number.
+    // Strings have any number of bytes.
     if (!itemSize) continue
     assert.equal(
       data.byteLength,
@@ -297,7 +297,10 @@ const HTTP2_BOUNDS = {
 }
 const ANSWER = encodeFields([[':status', '200']])
 
-/** What a client sends behind its first settings means the same however it is cut, and what it gets are frames. Each stream ends once. */
+/**
+ * Checks that what a client sends behind its first settings means the same however it is cut, that what it gets are frames, and that
+ * each stream ends once.
+ */
 async function runHttp2(input) {
   const cut = input.length === 0 ? 0 : input[input.length - 1] % (input.length + 1)
   const whole = await serveHttp2([input])
@@ -326,7 +329,7 @@ async function serveHttp2(pieces) {
     },
   })
   for (const piece of [PREFACE, ...pieces]) {
-    // Nothing of it may be looked at any more: the next read of a socket takes its place.
+    // Nothing of it may be looked at after `receive`: the next read of a socket takes its place.
     const read = Buffer.from(piece)
     connection.receive(read)
     read.fill(0xaa)
@@ -341,7 +344,7 @@ async function serveHttp2(pieces) {
   }
   for (const seen of streams) {
     assert.equal(seen.closed, 1)
-    // What is too much for a length that was said shows sooner or later.
+    // Bytes that are too many for a length that was said show sooner or later.
     if (seen.ended === 0) seen.body = ''
   }
   return { code, streams }

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { drawGraph } from './draw-graph.mjs'
 
-/** What goes between, by name, and how. */
+/** Notes on what goes between the processes, by name, and how. */
 const NOTES = {
   client: 'v2 gRPC, REST',
   kubectl: 'Model, Ensemble, Router',

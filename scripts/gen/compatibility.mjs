@@ -21,7 +21,7 @@ const GROUPS = [
   'python',
   'backends',
 ]
-/** What names of Triton may be of, and how a page calls them. */
+/** Kinds of names of Triton, and how a page calls them. */
 const KINDS = {
   rpc: 'gRPC',
   rest: 'REST',

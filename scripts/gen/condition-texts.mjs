@@ -1,8 +1,8 @@
-// What docs/conditions.md says about each condition and reason. `npm run gen` fails for a reason of the operator that is not
+// The texts of docs/conditions.md about each condition and reason. `npm run gen` fails for a reason of the operator that is not
 // here, and for a text here whose reason the operator does not have. Those of pods come from Kubernetes: each is tried by
 // operator/src/testing/pod-causes.ts, or is one of ours.
 
-/** What `True` means, by kind and type. */
+/** Meanings of `True`, by kind and type. */
 export const CONDITIONS = {
   Model: {
     Accepted: 'The operator has checked the Model. Clients call it by its `modelName`.',
@@ -47,7 +47,7 @@ const ROUTER_UNREACHABLE = 'A ready router pod does not tell the operator what i
 const TERMINATING =
   'An object is being deleted. It is created again afterwards. If a finalizer holds it, the message names the finalizer.'
 
-/** What a reason means and what to do, by kind. */
+/** Meanings of reasons and what to do, by kind. */
 export const REASONS = {
   Model: {
     Accepted: 'The Model is accepted.',

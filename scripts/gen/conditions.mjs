@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { CONDITIONS, REASONS } from './condition-texts.mjs'
 import { renderTable } from './table.mjs'
 
-/** Of the operator, and where the reasons of pods are. */
+/** Sources of the operator, and those with the reasons of pods. */
 const SOURCES = [
   'operator/src/controllers/**/*.ts',
   'services/kube/src/pods/*.ts',

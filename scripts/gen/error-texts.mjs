@@ -1,5 +1,6 @@
-// What docs/errors.md says to do about each reason of errors, by group. `npm run gen` fails for a reason of services/errors that
-// is not here, and for a text here whose reason there is not. What a reason means stands in services/errors/src/reasons.ts.
+// The texts of docs/errors.md on what to do about each reason of errors, by group. `npm run gen` fails for a reason of
+// services/errors that is not here, and for a text here whose reason there is not. What a reason means stands in
+// services/errors/src/reasons.ts.
 
 export const ERROR_TEXTS = {
   'Configurations and graphs': {

@@ -11,8 +11,8 @@ const RELEASE = 'usr/lib/os-release'
 const PYPI = 'opt/python/lib/python3*/site-packages/*.dist-info/METADATA'
 
 /**
- * What an image holds, as an attestation: a statement of in-toto (version 1) about the image's digest, whose predicate is an SBOM
- * of CycloneDX 1.5. Equal archives give equal text.
+ * Describes what an image holds, as an attestation: a statement of in-toto (version 1) about the image's digest, whose predicate is
+ * an SBOM of CycloneDX 1.5. Equal archives give equal text.
  *
  * @param {string} archive - of OCI, as buildah and docker save it.
  * @param {string} name - of the image.

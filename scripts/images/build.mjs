@@ -95,7 +95,7 @@ function noteOf(archive) {
 }
 
 function toNote(name, inputs, { platform, ...options }) {
-  // Of one that is not named it is the machine's own.
+  // A platform that is not named is the machine's own.
   return `${[referenceOf(name, options), inputs, platform].filter(Boolean).join(' ')}\n`
 }
 

@@ -19,7 +19,7 @@ export const IMAGES = {
   'step-cuda': { target: 'step', args: CUDA },
   'step-python-cuda': {
     target: 'step-python',
-    // Of PyPI, whose PyTorch for Linux on amd64 is the one with CUDA.
+    // The packages come from PyPI, whose PyTorch for Linux on amd64 is the one with CUDA.
     args: {
       ...CUDA,
       APT_PACKAGES: '',
@@ -28,7 +28,7 @@ export const IMAGES = {
   },
 }
 
-/** What is built unless images are named. */
+/** Images that are built unless others are named. */
 export const DEFAULT_IMAGES = ['operator', 'router', 'step', 'step-python', 'samples']
 
 /**

@@ -79,7 +79,7 @@ function buildahCommands(store, isRoot) {
       // Else a container of the base stays mounted after each build with layers (buildah 1.28).
       '--force-rm',
       ...(o.ignoreFile === undefined ? [] : ['--ignorefile', o.ignoreFile]),
-      // Of the image and its files, so that two builds are equal.
+      // The time of the image and its files, so that two builds are equal.
       '--timestamp=0',
       ...(o.mounts ?? []).flatMap(({ source, target }) => ['--volume', `${source}:${target}:ro`]),
       ...commonFlags(o),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 /** Where Debian's images, and ours, have the certificate authorities that programs trust. */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
 const PUBLIC_REGISTRY = 'https://registry.npmjs.org/'
-/** What reaches Debian's archives, of all that apt can be told. */
+/** Settings that reach Debian's archives, of all that apt can be told. */
 const APT_SETTINGS = /^Acquire::(Check-|https?::)/
 
 /**
@@ -51,7 +51,7 @@ export function hostFiles(
   ]
 }
 
-/** What a program writes, or nothing if it is not there. */
+/** Reads what a program writes, or nothing if it is not there. */
 function askProgram(command, args) {
   const { status, stdout } = spawnSync(command, args, { encoding: 'utf8' })
   return status === 0 ? stdout.trim() : ''

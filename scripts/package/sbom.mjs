@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { installedFor } from '../gen/licences.mjs'
 
 /**
- * What `tutti` and its packages of npm are, in the versions that the tests have: an SBOM of CycloneDX 1.5, from package-lock.json. Equal
+ * Lists `tutti` and its packages of npm, in the versions that the tests have: an SBOM of CycloneDX 1.5, from package-lock.json. Equal
  * checkouts give equal text. `npm sbom --omit=dev` leaves out packages that a tool of the checkout needs too.
  *
  * @param {string} root - of the checkout.

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 
-/** Of a workspace, what it runs with. */
+/** Folders of a workspace with which it runs. */
 const RUNS = ['dist', 'proto', 'python']
 /** Tests and what they use, TypeScript, maps. */
 const LEFT_OUT =
@@ -12,7 +12,7 @@ const RUNTIME = 'onnxruntime-node'
  * wheel of that version on PyPI.
  */
 const NOTICES = { version: '1.30.0', files: ['LICENSE', 'ThirdPartyNotices.txt'] }
-/** What npm links, and the package whose `dist/main.js` each runs. */
+/** Programs that npm links, and the package whose `dist/main.js` each runs. */
 const PROGRAMS = { tutti: 'cli', 'kubectl-tutti': 'kubectl' }
 /** Where Tutti runs. */
 const PLATFORMS = ['linux/x64', 'linux/arm64', 'darwin/arm64']

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// What npm links as `tutti` and, with another MAIN, as `kubectl-tutti`. A Node that is too old must get as far as to start a newer one.
+// The program that npm links as `tutti` and, with another MAIN, as `kubectl-tutti`. A Node that is too old must get as far as to
+// start a newer one.
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import process from 'node:process'

@@ -5,6 +5,6 @@
 export const HOME = {
   /** Before `/tutti/NAME` of images and `/charts/tutti`. */
   registry: 'ghcr.io/OWNER',
-  /** Of the repository. */
+  /** Address of the repository. */
   source: 'https://github.com/OWNER/tutti',
 }

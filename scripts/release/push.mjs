@@ -6,7 +6,7 @@ import { runCaptured } from '../setup/child.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
 import { chartPackage } from './pack.mjs'
 
-/** What has been published, in the folder of the release. */
+/** The file that lists what has been published, in the folder of the release. */
 export const PUBLISHED = 'published.json'
 /** @see https://artifacthub.io/docs/topics/repositories/helm-charts */
 const ARTIFACT_HUB = 'application/vnd.cncf.artifacthub'

@@ -6,7 +6,7 @@ import { runQuietly } from '../setup/child.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
 import { PUBLISHED } from './push.mjs'
 
-/** Of the files of the release, and its signature. */
+/** The checksums of the files of the release, and the signature of that file. */
 export const SUMS = 'SHA256SUMS'
 const SIGNATURE = `${SUMS}.sigstore.json`
 

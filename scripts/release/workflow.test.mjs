@@ -26,7 +26,7 @@ await test('actionlint has nothing to say against it', { skip: missing }, async 
   t.equal(status, 0)
 })
 
-/** What is no script of ours. */
+/** Commands that are no scripts of ours. */
 const OF_THE_RUNNER = /^(sudo apt-get |docker login |gh release create |bash \.ci\/run$)/
 
 /** How scripts read their flags. */

@@ -13,7 +13,7 @@ const FAKE_GCS = {
   version: '1.56.1',
 }
 const AZURITE = '3.37.0'
-/** What azurite depends on is as it was then. */
+/** The day before which the packages that azurite depends on were published. */
 const AZURITE_BEFORE = '2026-11-20'
 
 /**

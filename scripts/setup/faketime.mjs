@@ -6,7 +6,7 @@ import { SetupFailure } from './failure.mjs'
 const LIBRARIES = '/usr/lib'
 
 /**
- * What tests need to know that set clocks: `TUTTI_FAKETIME`, Debian's libfaketime, which is installed if it is not there; or
+ * Finds what tests that set clocks need to know: `TUTTI_FAKETIME`, Debian's libfaketime, which is installed if it is not there; or
  * `TUTTI_FAKETIME_MISSING`, why there is none: those tests then report themselves as skipped.
  */
 export async function findFaketime({ env = process.env, say = console.error } = {}) {

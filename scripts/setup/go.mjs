@@ -1,6 +1,6 @@
 import { findInPath, firstLine } from './child.mjs'
 
-/** What the modules that are built here ask for. */
+/** The oldest Go that the modules that are built here allow. */
 const OLDEST = [1, 26]
 
 /**

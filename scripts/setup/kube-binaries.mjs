@@ -17,8 +17,8 @@ const NAMING = ['TUTTI_KUBE_BIN', 'KUBEBUILDER_ASSETS']
 const OF_ONE_BINARY = [...NEEDED, 'kube-controller-manager', 'kube-scheduler', 'kubectl']
 
 /**
- * What the tests with a real API server need to know: `TUTTI_KUBE_BIN`, a folder with etcd, kube-apiserver and, unless somebody
- * else made it, kube-controller-manager, kube-scheduler, kubectl and helm; or
+ * Finds what the tests with a real API server need to know: `TUTTI_KUBE_BIN`, a folder with etcd, kube-apiserver and, unless
+ * somebody else made it, kube-controller-manager, kube-scheduler, kubectl and helm; or
  * `TUTTI_KUBE_MISSING`, why there is none: those tests then report themselves as skipped.
  *
  * In this order: the folder that TUTTI_KUBE_BIN names; the one that KUBEBUILDER_ASSETS names, as for Go operators; a cache

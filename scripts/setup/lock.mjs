@@ -41,7 +41,7 @@ export async function withLock(path, work, onWait = () => {}, signal) {
   }
 }
 
-/** Of Linux and Windows a name without a file; elsewhere a file, which a process that was killed leaves behind. */
+/** Makes the address of a lock: on Linux and Windows a name without a file; elsewhere a file, which a killed process leaves behind. */
 function addressOf(path) {
   const name = `tutti-${createHash('sha256').update(path).digest('hex').slice(0, 24)}`
   if (process.platform === 'linux') return `\0${name}`.padEnd(ADDRESS_BYTES, '-')

@@ -4,7 +4,7 @@ import { APT_GET, installDebianPackages, lackingPackages } from './debian-packag
 import { SetupFailure } from './failure.mjs'
 
 const PACKAGES = { iproute2: 'tc', nftables: 'nft', 'util-linux': 'nsenter', mount: 'mount' }
-/** What a test in namespaces of its own does to its network and its mounts. */
+/** Commands for what a test in namespaces of its own does to its network and its mounts. */
 const ALLOWED = [
   'mount -t tmpfs tmpfs /mnt',
   'ip link add one type bridge',
@@ -15,7 +15,7 @@ const ALLOWED = [
 ].join(' && ')
 
 /**
- * What tests need to know that bring faults into a network: `TUTTI_NAMESPACES`, the words before a command that runs in
+ * Finds what tests that bring faults into a network need to know: `TUTTI_NAMESPACES`, the words before a command that runs in
  * namespaces of its own, in which it may change network and mounts, and with which everything in them ends; or
  * `TUTTI_NAMESPACES_MISSING`, why there are none here: those tests then report themselves as skipped. Debian's packages
  * that are not there are installed.

@@ -1,7 +1,7 @@
 const LINE_MS = 10_000
 const DRAW_MS = 1000
 const CLEAR = '\r\u001b[K'
-/** Of a terminal that does not say it. */
+/** Columns of a terminal that does not say how many it has. */
 const COLUMNS = 80
 
 /**

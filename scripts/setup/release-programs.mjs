@@ -8,7 +8,7 @@ import { buildOnce } from './go-build.mjs'
 import { ensureGoProgram } from './go-program.mjs'
 import { foundKubeBinaries } from './kube-binaries.mjs'
 
-/** What publishes and signs, and what checks the workflow. */
+/** The programs that publish and sign, and the one that checks the workflow. */
 const PROGRAMS = {
   oras: { name: 'oras', package: 'oras.land/oras/cmd/oras', version: '1.3.6' },
   cosign: { name: 'cosign', package: 'github.com/sigstore/cosign/v3/cmd/cosign', version: '3.1.3' },
@@ -39,8 +39,8 @@ export function findHelm(env = process.env) {
 }
 
 /**
- * What tests of the release need: `TUTTI_ORAS`, `TUTTI_ACTIONLINT` and `TUTTI_REGISTRY`, a docker-registry; or with `_MISSING` why
- * there is none: those tests then report themselves as skipped.
+ * Finds what tests of the release need: `TUTTI_ORAS`, `TUTTI_ACTIONLINT` and `TUTTI_REGISTRY`, a docker-registry; or with
+ * `_MISSING` why there is none: those tests then report themselves as skipped.
  */
 export async function findReleasePrograms(o = {}) {
   const found = await Promise.all([

@@ -6,7 +6,7 @@ const ignore = () => {}
 
 /**
  * Runs work that cleans up behind itself: a signal that would end this process aborts the work instead, and the work goes on where
- * nothing reads its output any more: the same signal may have ended the reader or the terminal.
+ * nothing reads its output after that: the same signal may have ended the reader or the terminal.
  *
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} work

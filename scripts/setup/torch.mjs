@@ -17,7 +17,7 @@ const THIS = {
 }
 
 /**
- * What the tests of TorchScript models need to know: `TUTTI_TEST_TORCH_PYTHON`, an interpreter with PyTorch and NumPy, or
+ * Finds what the tests of TorchScript models need to know: `TUTTI_TEST_TORCH_PYTHON`, an interpreter with PyTorch and NumPy, or
  * `TUTTI_TEST_TORCH_MISSING`, why there is none; the tests that need it then report themselves as skipped.
  *
  * In this order: the one that TUTTI_TEST_TORCH_PYTHON names; a python3 of PATH; the system's, with Debian's packages, which

@@ -12,7 +12,7 @@ const PROBE =
 const VERSIONS = ['3.10', '3.11', '3.12']
 
 /**
- * What the comparison with a real Triton needs to know: `TUTTI_TRITON`, a program that takes tritonserver's flags, or
+ * Finds what the comparison with a real Triton needs to know: `TUTTI_TRITON`, a program that takes tritonserver's flags, or
  * `TUTTI_TRITON_MISSING`, why there is none; it then reports itself as skipped. It comes from NVIDIA's wheel on PyPI, which has a
  * Triton 2.51 with the python backend for Linux on x86-64.
  */

@@ -34,7 +34,7 @@ const server = await serveFolder(out, 0)
 t.teardown(() => server.close())
 const origin = `http://127.0.0.1:${server.address().port}`
 
-/** Of a page as it is built: its links and pictures, and the anchors that it has. */
+/** Reads a page as it is built: its links and pictures, and the anchors that it has. */
 function readPage(file) {
   const text = readFileSync(join(docs, version, file), 'utf8')
   return {

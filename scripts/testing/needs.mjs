@@ -16,7 +16,7 @@ import { findTorch } from '../setup/torch.mjs'
 import { findTriton } from '../setup/triton.mjs'
 
 /**
- * What a test file may need beside Node, as its first line declares it: `// needs: nats, python`. `provide` finds, installs or
+ * The needs that a test file may have beside Node, as its first line declares it: `// needs: nats, python`. `provide` finds, installs or
  * builds it and returns the environment that tells tests where it is, or why it is missing. `names` are the variables that
  * a file without the declaration gets with a value that cannot work and says so.
  */

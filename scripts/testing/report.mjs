@@ -1,11 +1,11 @@
 import { renderTotals } from './tap-output.mjs'
 import { suiteOf } from './test-files.mjs'
 
-/** What a run of tests prints: each process as it ends, and at the end suites, skipped and flaky files, and totals. */
+/** The report that a run of tests prints: each process as it ends, and at the end suites, skipped and flaky files, and totals. */
 export class Report {
-  /** Of each file that failed, what its process wrote. */
+  /** Output of the process of each file that failed. */
   #failures = new Map()
-  /** Of each file, its assertions in its last run. */
+  /** Assertions of each file in its last run. */
   #counts = new Map()
   #notRun = []
   #flaky = []

@@ -127,7 +127,7 @@ await test('what texts and comments name is there', async (t) => {
     .flatMap((file) =>
       [...read(file).matchAll(PATH)]
         .map(([path]) => path)
-        // What is built is not in every checkout.
+        // Files that are built are not in every checkout.
         .filter((path) => !path.includes('/dist/') && !existsSync(join(root, path)))
         .map((path) => `${file}: ${path}`),
     )

@@ -6,9 +6,9 @@ import { killGroup } from '../setup/child.mjs'
 import { TapOutput } from './tap-output.mjs'
 import { suiteOf } from './test-files.mjs'
 
-/** What tap needs to tell of a test that does not end, before its process is killed. */
+/** Time that tap needs to tell of a test that does not end, before its process is killed. */
 const GRACE_MS = 20_000
-/** Of a process of which no test has failed yet. */
+/** Lines that are kept of a process of which no test has failed yet. */
 const KEPT_LINES = 10_000
 const PROPERTIES = `--import=${new URL('properties.mjs', import.meta.url)}`
 
@@ -36,7 +36,7 @@ export async function runProcess({ root, files, env, timeoutS, signal }) {
   const output = new TapOutput(files)
   const lines = []
   const keep = (line) => {
-    // What led to a failure, and the failure, stay.
+    // The lines that led to a failure, and those of the failure, stay.
     if (lines.push(line) > KEPT_LINES && output.failed.size === 0) lines.shift()
   }
   const take = (line) => {
@@ -67,7 +67,7 @@ export async function runProcess({ root, files, env, timeoutS, signal }) {
   createInterface({ input: child.stdout }).on('line', take)
   const exited = once(child, 'exit').finally(() => {
     clearTimeout(timer)
-    // What it left behind would hold its pipes open, and the machine busy.
+    // Processes that it left behind would hold its pipes open, and the machine busy.
     kill()
   })
   const [[code, exitSignal]] = await Promise.all([exited, once(child, 'close')])

@@ -3,7 +3,7 @@ import * as real from 'fast-check'
 
 const factor = readNumber('TUTTI_TEST_FACTOR')
 const seed = readNumber('TUTTI_SEED')
-/** Of fast-check, for a test that says nothing. */
+/** Runs that fast-check has for a test that says nothing. */
 const DEFAULT_RUNS = 100
 
 real.configureGlobal({ ...real.readConfigureGlobal(), seed })

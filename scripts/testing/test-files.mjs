@@ -51,7 +51,7 @@ export function suiteOf(file) {
 }
 
 /**
- * What a test file declares that it needs.
+ * Reads what a test file declares that it needs.
  *
  * @returns {string[]} keys of NEEDS.
  * @throws SetupFailure if it declares something else.

@@ -12,7 +12,7 @@ import { attackedModels } from './attacked-models.ts'
 import { askSmall } from './held-calls.ts'
 
 const AT_A_TIME = 16
-/** What a server keeps of what it had to hold once: far below what any of the attacks would make it hold. */
+/** Bytes that a server keeps of those that it had to hold once: far below what any of the attacks would make it hold. */
 const KEPT_BYTES = 400 * 2 ** 20
 /** Log files and threads that start when they are needed. */
 const KEPT_DESCRIPTORS = 16
@@ -80,7 +80,7 @@ export async function attack(
   t.ok(left.bytes <= before.bytes + KEPT_BYTES, `${left.bytes} bytes, ${before.bytes} before`)
 }
 
-/** What goes wrong with a call, a probe and a look at the metrics. */
+/** Finds what goes wrong with a call, a probe and a look at the metrics. */
 async function askRight(serving: Serving): Promise<readonly string[]> {
   try {
     const y = restOutputs(await restInfer(serving, 'ens_chain', [row('X')])).get('Y')

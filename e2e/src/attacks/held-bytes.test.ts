@@ -14,7 +14,7 @@ t.setTimeout(300_000)
 const MEBIBYTE = 2 ** 20
 const POOL_BYTES = 16 * MEBIBYTE
 const TOKENS = { attacker: 'attacks', other: 'works' }
-/** Of a picture of some 200 KB, whose answer has 800 KB. */
+/** Pixels of each side of a picture of some 200 KB, whose answer has 800 KB. */
 const SIDE = 256
 
 /** A server with a small pool, and two identities where `hasIdentities`. */
@@ -36,7 +36,7 @@ async function serveSmall(t: Test, hasIdentities = false): Promise<Serving> {
   })
 }
 
-/** What another client gets who asks with a picture whose request and answer have a megabyte. */
+/** Asks as another client, with a picture whose request and answer have a megabyte, and returns what the client gets. */
 async function ask({ httpPort }: Serving, token?: string): Promise<string> {
   const data = Buffer.alloc(SIDE * SIDE * 3)
   const { body, jsonBytes } = restBody([
@@ -65,7 +65,7 @@ async function attack(t: Test, serving: Serving, hold: (i: number) => Holding): 
   const holdings: Holding[] = []
   for (let i = 0; i < 12; i++) holdings.push(hold(i))
   await Promise.all(holdings.map(({ sent }) => sent))
-  // What they have in work is another matter.
+  // Requests that they have in work are another matter.
   await until('nothing is in work', async () => {
     return (await sumOf(serving, 'nv_inference_pending_request_count')) === 0
   })

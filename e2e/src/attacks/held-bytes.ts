@@ -21,7 +21,7 @@ export const HOLDS = [
 export type Hold = (typeof HOLDS)[number]
 
 export interface HoldOptions {
-  /** Of the picture: its sides have so many pixels. */
+  /** Pixels of each side of the picture. */
   readonly side: number
   /** Calls on the connection. */
   readonly calls: number

@@ -19,7 +19,7 @@ const SMALL = [
   'ModelStatistics',
   'RepositoryIndex',
 ].map((name) => `${INFERENCE}/${name}`)
-/** Of a small call, inflated. */
+/** Bytes of a small call, inflated. */
 const MAX_BYTES = 2 ** 16
 const HOLD_MS = 300
 const TICKS_PER_SECOND = 100

@@ -146,7 +146,7 @@ export async function moveWindows(
       await either(socket, 'drain')
     }
   }
-  // What was sent is read before the answer to a ping, or the connection has ended.
+  // The server has read what was sent once it answers a ping, or the connection has ended.
   if (!socket.destroyed) {
     socket.write(http2Frame(6, 0, 0, Buffer.alloc(8)))
     await either(socket, 'data')

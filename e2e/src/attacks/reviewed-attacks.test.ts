@@ -28,7 +28,7 @@ await t.test('what worked once', async (t) => {
     const sessions = await Promise.all(Array.from({ length: 4 }, () => openSession(t, serving)))
     for (const session of sessions) {
       for (let i = 0; i < 1024; i++) call(session, 'inference.GRPCInferenceService/ModelInfer')
-      // What was sent before a ping is there when it is answered.
+      // Once a ping is answered, all that was sent before it is there.
       await new Promise((resolve) => session.ping(resolve))
     }
     await servesRightBytes(t, serving)

@@ -12,7 +12,7 @@ import { callOnce } from './whole-calls.ts'
 t.setTimeout(300_000)
 
 const MEBIBYTE = 2 ** 20
-/** Of a router's pod. */
+/** Memory limit of a router's pod. */
 const LIMIT_BYTES = 2048 * MEBIBYTE
 const MODELS = ['ens_chain', 'add_one_batch']
 const FLAGS = ['--model-control-mode=explicit', '--load-model=*']

@@ -4,7 +4,7 @@ import { type AnyCall, callOnce, field } from './whole-calls.ts'
 
 const MODEL = 'add_one_batch'
 const MEBIBYTE = 2 ** 20
-/** Of a message: so many at once, with what is made of them, leave room for other clients. */
+/** Bytes of a message at most: so many at once, with what is made of them, leave room for other clients. */
 const MOST_BYTES = 6 * MEBIBYTE
 const PATHS = ['ModelInfer', 'ModelStreamInfer', 'RepositoryModelLoad'] as const
 /** Whose text takes twice or six times its bytes: beyond Latin-1, escaped in JSON, or plain. */

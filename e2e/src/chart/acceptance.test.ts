@@ -13,7 +13,7 @@ const OVERLAYS = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', 
 /** Every other namespace that an overlay names. */
 const NAMESPACES = ['team-a', 'team-b', 'serving-test']
 
-/** Of the Prometheus operator, which is not here. */
+/** API group of the Prometheus operator, which is not here. */
 const FOREIGN = 'monitoring.coreos.com'
 
 /** Where objects of a kind are made, from the server's own list. */
@@ -68,7 +68,7 @@ function podsIn({ namespace }: Rendered): string {
   return `/api/v1/namespaces/${namespace}/pods`
 }
 
-/** What its controller would make of it; undefined for what makes no pods. */
+/** Makes of an object the pod that its controller would make; undefined for what makes no pods. */
 function podOf({ metadata: { namespace }, spec }: Rendered): Rendered | undefined {
   if (spec?.template === undefined) return undefined
   const metadata = { ...spec.template.metadata, name: 'pod', namespace }

@@ -58,7 +58,7 @@ export async function forEach<T>(
   await Promise.all([work(), work()])
 }
 
-/** What the chart renders. @throws Error with helm's words. */
+/** Renders the chart. @throws Error with helm's words. */
 export async function render(values: Values = {}, ...args: readonly string[]): Promise<Rendered[]> {
   const { code, out, err } = await template(values, ...args)
   if (code !== 0) throw new Error(err)

@@ -26,7 +26,7 @@ await t.test(
     // Code, accounts and connections; and twenty other namespaces, each with a connection that is behind.
     const most = connections * pendingMi + 20 * pendingMi + 128
     t.ok(most <= goLimitMi, `${most} MiB, GOMEMLIMIT ${goLimitMi} MiB`)
-    // What is allocated and not in use, and what the program has beside its heap: 1.25 times as measured.
+    // Memory that is allocated and not in use, and what the program has beside its heap: 1.25 times as measured.
     t.ok(goLimitMi * 1.25 <= limitMi, `${goLimitMi} MiB, limit ${limitMi} MiB`)
   },
 )

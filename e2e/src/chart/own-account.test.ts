@@ -62,7 +62,7 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
         ['', 'secrets'],
         ['tutti-router-edge', 'tutti-nats'],
       ],
-      // Of Models of any names.
+      // Deployments belong to Models of any names.
       [['apps', 'deployments'], NAMES],
     ] as const
     for (const verb of ['patch', 'delete']) {

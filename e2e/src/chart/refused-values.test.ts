@@ -37,7 +37,7 @@ function listValues(): readonly Value[] {
   return found
 }
 
-/** What a group of the chart's own may hold; undefined for others. */
+/** Finds what a group of the chart's own may hold; undefined for others. */
 function propertiesOf({ $ref = '', properties }: Rendered, definitions: Rendered) {
   if ($ref === '#/definitions/resources') return undefined
   return properties ?? definitions[$ref.split('/').at(-1)]?.properties

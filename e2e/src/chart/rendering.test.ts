@@ -93,7 +93,7 @@ await t.test(
       const level =
         node['$ref'] === undefined ? node : schema.definitions[node['$ref'].split('/').at(-1)]
       if (level.properties === undefined) return
-      // What other charts of one parent have in `global` is not ours to refuse.
+      // Values that other charts of one parent have in `global` are not ours to refuse.
       if (path !== 'global.') {
         t.equal(level.additionalProperties, false, `${path}: closed`)
         levels.push(path)

@@ -7,7 +7,7 @@ t.setTimeout(120_000)
 
 const ENDPOINT = { 'telemetry.otlpEndpoint': 'http://c:4318' }
 
-/** What the operator is told of traces and of the console. */
+/** Finds what the operator is told of traces and of the console. */
 async function toldOf(values: Values): Promise<readonly string[]> {
   const args = operatorArgsOf(await render(values))
   return args.filter((arg) => /^--(?:otlp|router-console)/.test(arg))

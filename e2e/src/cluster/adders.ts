@@ -8,14 +8,14 @@ import { publicFolder } from './claim.ts'
 
 /** The namespace of all of them. */
 export const SPACE = 'adders'
-/** Of the fixture `versioned`: what a version adds. */
+/** Versions of the fixture `versioned`, by what each adds. */
 const VERSIONS = { 'plus-one': '1', 'plus-three': '3' } as const
 type Adder = keyof typeof VERSIONS
 
 const TENSOR = { datatype: 'FP32', shape: [-1] }
 const NUMBERS = [1, 2, 3.5, -4]
 
-/** What every ensemble of adders is asked. */
+/** Input with which every ensemble of adders is asked. */
 export const INPUT = fp32('x', NUMBERS)
 
 /** The answer of an ensemble that adds so much in all. */

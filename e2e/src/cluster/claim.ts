@@ -13,7 +13,7 @@ export async function publicFolder(t: Test): Promise<string> {
 
 /** Makes a folder of this machine, which the node sees too, the claim `models` of a namespace. */
 export async function createClaim(t: Test, namespace: string, folder: string): Promise<void> {
-  // Of its own: one of a test before may be on its way out still.
+  // The claim has a volume of its own: one of a test before may be on its way out still.
   const volume = `${namespace}-models-${randomUUID().slice(0, 8)}`
   const common = { accessModes: ['ReadWriteMany'], storageClassName: '' }
   const size = { storage: '1Gi' }

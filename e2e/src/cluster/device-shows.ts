@@ -15,7 +15,7 @@ const GPUS = [
 ] as const
 /** More than the node's device plugin pretends. */
 const TOO_MANY = 3
-/** Of a RuntimeClass whose handler is the node's own. */
+/** Name of a RuntimeClass whose handler is the node's own. */
 const CLASS = 'for-gpus'
 
 /**
@@ -69,7 +69,7 @@ function accelerated(name: string, accelerator: object): Promise<void> {
   return apply(adderFrom(name, { storageUri: 'pvc://models/plus-one', accelerator }))
 }
 
-/** What a Model says of its last failure, once that has the reason and makes it not Ready. */
+/** Waits until a Model's last failure has the reason and makes it not Ready, and returns what the Model says of it. */
 function failureOf(name: string, reason: string): Promise<string> {
   let last: unknown
   return until(

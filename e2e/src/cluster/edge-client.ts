@@ -12,7 +12,7 @@ import { inferPath, JSON_LENGTH, restBody, restOutputs } from '../rest-infer.ts'
 import type { Tensor } from '../tensors.ts'
 import { INGRESS, NODE_ADDRESS } from './kubectl.ts'
 
-/** What clients ask, and where. */
+/** Question that clients ask, and where they ask it. */
 export interface Question {
   /** The authority of the certificate, PEM. */
   readonly ca: Buffer

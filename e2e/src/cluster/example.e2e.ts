@@ -45,7 +45,7 @@ const model = (name: string, storageUri: string, spec: object = {}) => ({
   spec: { modelFormat: { name: 'onnx' }, storageUri, ...spec },
 })
 
-/** What an example prints, as its README says. */
+/** Reads what an example prints, as its README says. */
 const expected = (name: string) => readFile(`${ROOT}examples/${name}/expected.txt`, 'utf8')
 
 /** Waits until a Model says why its files cannot be had. */

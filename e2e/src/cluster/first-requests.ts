@@ -9,7 +9,7 @@ import { openWorkloads } from './workloads.ts'
 
 const COUNT = 10
 const HOSTS = 5
-/** Of the routers' listener for REST from outside. */
+/** Port of the routers' listener for REST from outside. */
 const EDGE_PORT = 9000
 /** Pods that start at the same time: they share the cores of one machine. */
 const AT_ONCE = 5

@@ -12,7 +12,7 @@ import { apply, getObject, INGRESS, kubectl } from './kubectl.ts'
 const HOST = 'sum.test'
 const SHARED = 'shared.test'
 const GUARDED = 'guarded.test'
-/** What a certificate is for that all of them have. */
+/** Hosts of a certificate that all of them have. */
 export const HOSTS = [HOST, SHARED, GUARDED]
 const TOKEN = 'only-for-those-who-know-it'
 const GATEWAY = 'edge'
@@ -62,7 +62,7 @@ export async function applyExposed(): Promise<void> {
   )
 }
 
-/** What NVIDIA's clients ask of two Ensembles on one host, and of one behind a token. */
+/** Lets NVIDIA's clients ask two Ensembles on one host, and one behind a token. */
 export async function showIngress(t: Test, edge: Edge): Promise<void> {
   for (const asker of [askGrpc, askRest]) {
     for (const model of ['one', 'two']) {

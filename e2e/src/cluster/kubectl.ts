@@ -62,9 +62,9 @@ export async function runKubeProgram(
   throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${out}${err}${waitedFor}`)
 }
 
-/** Of commands that wait for pods, or for what has some. */
+/** Words of commands that wait for pods, or for what has some. */
 const WAITING = /^(wait|rollout|test|--wait)$/
-/** Of one pod, or of one namespace. */
+/** Lines that are shown of one pod, or of one namespace. */
 const LINES = 40
 
 /**
@@ -73,7 +73,7 @@ const LINES = 40
  */
 export async function unreadyPods(args: readonly string[]): Promise<string> {
   const inSpace = args.find((arg) => arg.startsWith('--namespace=')) ?? '--all-namespaces'
-  // What cannot be told is no other failure.
+  // A command that fails here is no further failure.
   const tell = (...words: readonly string[]): Promise<string> =>
     kubectl(...words, inSpace).catch(String)
   const events = await tell('get', 'events', '--sort-by=.metadata.creationTimestamp')
@@ -90,7 +90,7 @@ export async function unreadyPods(args: readonly string[]): Promise<string> {
   return `\n${told.join('\n')}`
 }
 
-/** Of a pod's status: its condition Ready is true. */
+/** Tells whether the condition Ready of a pod's status is true. */
 export function isReady({ conditions = [] }: PlainObject): boolean {
   return conditions.some(({ type, status }: PlainObject) => type === 'Ready' && status === 'True')
 }
@@ -117,7 +117,7 @@ export async function createNamespace(t: Test, name: string): Promise<void> {
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
 }
 
-/** Deletes a namespace that may be gone, and waits for it. Its pods end at once: no test looks at how they drain any more. */
+/** Deletes a namespace that may be gone, and waits for it. Its pods end at once: tests no longer look at how they drain. */
 export async function deleteNamespace(name: string): Promise<void> {
   await kubectl('delete', 'namespace', name, '--ignore-not-found', '--wait=false')
   await kubectl('delete', 'pods', '--all', '--grace-period=1', `--namespace=${name}`)

@@ -6,7 +6,7 @@ import { deleteNamespace, getObject, runKubeProgram } from './kubectl.ts'
 
 /** The namespace of the release, which is called tutti. */
 export const SYSTEM = 'tutti-system'
-/** Of the keys of NATS, which stay for a later install. */
+/** Secrets of the keys of NATS, which stay for a later install. */
 export const KEPT = ['tutti-nats-keys', 'tutti-nats-server'].map(
   (name) => `Secret ${SYSTEM}/${name}`,
 )
@@ -63,7 +63,7 @@ const NAMESPACED = [
   'horizontalpodautoscalers,httproutes',
 ].join(',')
 
-/** What the chart and the operator have made that is there, `KIND NAMESPACE/NAME`, sorted. */
+/** Lists what is there of all that the chart and the operator have made, `KIND NAMESPACE/NAME`, sorted. */
 export async function leftovers(): Promise<readonly string[]> {
   const kinds = `${NAMESPACED},clusterroles,clusterrolebindings`
   const lists = await Promise.all(

@@ -175,7 +175,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
     await kubectl('wait', 'models,ensembles', ...ready)
     const inputs = [fp32('x', [1]), int64('rounds', [ROUNDS])]
     const asking = { ca, host: HOSTS.slow, model: 'long', inputs, output: 'y' }
-    // Of the fixture it is 1, whatever the rounds.
+    // The fixture answers 1, whatever the rounds.
     const answer = fp32('y', [1]).data
     const one = new Load(t, asking, { grpc: 1, rest: 0, answer })
     await one.begin()

@@ -5,7 +5,7 @@ import { apply, getObject, kubectl } from './kubectl.ts'
 
 const REGION = 'us-east-1'
 const PORT = 7070
-/** Of the only user. */
+/** Keys of the only user. */
 export const S3_KEYS = { id: 'tutti-test', secret: 'a-secret-of-the-test' } as const
 
 /** Starts versitygw in a namespace: a server of S3 over a volume that outlives its pod. */

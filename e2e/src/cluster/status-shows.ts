@@ -13,7 +13,7 @@ const FILES = 'pvc://models/plus-one'
 const MEMORY = '32Mi'
 const CAUSE = /^[^]*\nEnsemble of-\S+ +NotReady +0\/1 steps +(.*)\n/
 
-/** What each Model is broken by, and what the tree of its Ensemble then says; one Model is not there. */
+/** Models, what each is broken by, and what the tree of its Ensemble then says; one Model is not there. */
 const BROKEN: Readonly<Record<string, { readonly spec?: PlainObject; readonly cause: RegExp }>> = {
   'without-image': {
     spec: inPod({

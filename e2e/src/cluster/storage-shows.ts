@@ -109,7 +109,7 @@ function sha256(bytes: Buffer): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 }
 
-/** Of one Model. */
+/** Files of one Model. */
 interface Files {
   readonly folder: string
   /** Their digest, as `tutti fetch` tells it. */

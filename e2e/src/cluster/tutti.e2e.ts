@@ -35,7 +35,7 @@ async function makeRepository(t: Test): Promise<string> {
   return folder
 }
 
-/** What `tutti import triton` makes of a repository that is the claim `models`. */
+/** Runs `tutti import triton` on a repository that is the claim `models`, and parses what it makes. */
 async function importManifests(folder: string): Promise<readonly PlainObject[]> {
   const args = ['import', 'triton', folder, '--storage-uri-prefix=pvc://models']
   const { code, out, err } = await runTutti(args)

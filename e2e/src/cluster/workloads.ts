@@ -4,7 +4,7 @@ import { clusterClient, isReady, kubectl, runKubeProgram, unreadyPods } from './
 const PATIENCE = '--timeout=300s'
 const LONGEST_MS = 300_000
 
-/** What a test does to the pods of one namespace, and how it sees that they have come to rest. */
+/** Opens the pods of one namespace for a test: what it does to them, and how it sees that they have come to rest. */
 export function openWorkloads(namespace: string) {
   const inSpace = `--namespace=${namespace}`
   const listOf = (selector: string): string =>
@@ -33,7 +33,7 @@ export function openWorkloads(namespace: string) {
     },
     /** Waits until the pods that there are, those that end too, are as they are wanted. */
     until: waitFor,
-    /** Waits until there are so many pods, all Ready and as they are wanted, and no other any more. */
+    /** Waits until there are so many pods, all Ready and as they are wanted, and no other is left. */
     settled: (
       selector: string,
       replicas: number,

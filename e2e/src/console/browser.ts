@@ -56,7 +56,7 @@ export async function openPage(browser: Browser, o: PageOptions): Promise<Watche
   return { page, complaints, foreign }
 }
 
-/** What axe finds wrong with a page, as `rule: elements`. */
+/** Lists what axe finds wrong with a page, as `rule: elements`. */
 export async function axe(page: Page): Promise<readonly string[]> {
   const path = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
   // Text, since the page's own policy lets no further script in; that of the debugger is not the page's.

@@ -36,7 +36,7 @@ async function drawPicture(page: Page) {
   return { name: 'it’s a "plate".png', mimeType: 'image/png', buffer }
 }
 
-/** What a button saves. */
+/** Clicks a button, and reads the file that it saves. */
 async function download(page: Page, name: string): Promise<{ name: string; bytes: Buffer }> {
   const coming = page.waitForEvent('download')
   await page.getByRole('button', { name }).click()
@@ -400,7 +400,7 @@ class TritonPythonModel:
   t.same(complaints, [])
 })
 
-/** What a canvas shows at a place. */
+/** Reads what a canvas shows at a place. */
 function pixel(page: Page, x: number, y: number): Promise<unknown> {
   return page.evaluate(
     `[...document.querySelector('canvas').getContext('2d').getImageData(${x}, ${y}, 1, 1).data]`,

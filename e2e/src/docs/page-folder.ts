@@ -48,7 +48,7 @@ exec '${process.execPath}' '${ROOT}services/cli/dist/main.js' "$@"`
   return folder
 }
 
-/** What the reader of a page has beside the checkout, as the page says. */
+/** Preparations by page: they make what its reader has beside the checkout, as the page says. */
 const PREPARE: Readonly<Record<string, (folder: string) => Promise<void>>> = {
   'docs/quick-start.md': async (folder) => {
     await cp(`${ROOT}examples/face/input.png`, join(folder, 'photo.png'))

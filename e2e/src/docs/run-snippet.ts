@@ -11,7 +11,7 @@ import { toManifests } from './wrap-yaml.ts'
 /** A command that serves until it is ended. */
 const SERVER = /^(?:npm run (?:--silent )?tutti --|tutti|npx \.\/tutti-[\d.]+\.tgz) serve (.+)$/
 
-/** What a page names that is not of this machine, or whose port another test has. */
+/** Texts of pages that name what is not of this machine, or whose port another test has, and what replaces them. */
 const PLACES: readonly (readonly [string, string])[] = [
   ['host=redis.example', 'host=127.0.0.1'],
   ['--console-port 8003', '--console-port=0 --console-address=127.0.0.1'],

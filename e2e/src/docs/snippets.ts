@@ -5,7 +5,7 @@ import { ROOT } from '../serving.ts'
 export interface Snippet {
   /** Path from the root of the checkout. */
   readonly page: string
-  /** Of its first fence, from 1. */
+  /** Line of its first fence, from 1. */
   readonly line: number
   /** As the fence names it; '' if it names none. */
   readonly language: string

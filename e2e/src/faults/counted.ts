@@ -8,7 +8,7 @@ export interface CountedRequest {
   readonly id: number
   /** How long it takes; default 0. */
   readonly holdMs?: number
-  /** Of its tensor; default 16. */
+  /** Bytes of its tensor; default 16. */
   readonly bytes?: number
 }
 
@@ -23,7 +23,7 @@ export function countedQuestion({ id, holdMs = 0, bytes = 16 }: CountedRequest):
   return { request: { modelName: 'ens_counted', inputs }, output: 'y', expected }
 }
 
-/** What the model has written: how often each request was executed, by its id. */
+/** Reads what the model has written: how often each request was executed, by its id. */
 export async function readCounts(file: string): Promise<ReadonlyMap<number, number>> {
   const counts = new Map<number, number>()
   for (const line of (await readFile(file, 'utf8')).trim().split('\n')) {

@@ -57,7 +57,7 @@ export const fullLog = {
   },
 }
 
-/** What reads the log ends once the process is ready. */
+/** A start with a reader of the log that ends once the process is ready. */
 export const readerlessLog: Manner = {
   before: ['bash', '-c', 'exec "$@" > >(sed -u "/server ready/q") 2>&1', 'bash'],
 }

@@ -12,12 +12,12 @@ import type { System } from './system.ts'
 
 const CLIENTS = 8
 const THINK_MS = 40
-/** Of a hundred requests: with a time that is over before they are done; on a connection of their own; with large tensors. */
+/** Requests of a hundred that have a time that is over before they are done; that have a new connection; that have large tensors. */
 const TIMED = 6
 const FRESH = 20
 const LARGE = 4
 const KIB = 1024
-/** What a busy machine may take to notice that a deadline is over. */
+/** Time that a busy machine may take to notice that a deadline is over. */
 const SLACK_MS = 10_000
 
 let lastId = 0
@@ -73,7 +73,7 @@ export function startFaultClients(
   }
 }
 
-/** Of one client: one to each target. */
+/** Connections of one client: one to each target. */
 class Connections {
   readonly #open = new Map<Host, InferenceClient>()
 

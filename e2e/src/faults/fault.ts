@@ -1,6 +1,6 @@
 import type { System, Way } from './system.ts'
 
-/** What is done to a system, and what its clients were promised meanwhile. */
+/** Harm that is done to a system, and what its clients were promised meanwhile. */
 export interface Fault {
   /** A row of docs/reliability.md. */
   readonly name: string
@@ -11,7 +11,7 @@ export interface Fault {
   readonly directErrors?: readonly string[]
   /** Every request has its outcome within that time. Far more than it takes: the machine may be busy. */
   readonly withinMs: number
-  /** Of each request, where the client's own deadline is what ends it: nothing else does. */
+  /** Deadline of each request, where the client's own deadline is what ends it: nothing else does. */
   readonly timeoutMs?: number
   /** From the strike to its undoing. */
   readonly heldMs: number
@@ -27,14 +27,14 @@ export interface Fault {
   cleanUp?(system: System): Promise<unknown>
 }
 
-/** What clients of the system may get. */
+/** Finds the errors that clients of the system may get. */
 export function errorsIn({ direct }: System, fault: Fault): readonly string[] {
   return (direct === 'off' ? undefined : fault.directErrors) ?? fault.errors
 }
 
 /** A request that its step may or may not have executed, and one for which there is no step. */
 export const STEP_ERRORS = ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE']
-/** What our client makes of a connection that breaks or is refused. */
+/** Errors that our client makes of a connection that breaks or is refused. */
 export const CONNECTION_ERRORS = ['UNAVAILABLE SERVER_NOT_READY']
 /** The client's own deadline. */
 export const DEADLINE_ERRORS = ['DEADLINE_EXCEEDED DEADLINE_EXCEEDED']

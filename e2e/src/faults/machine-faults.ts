@@ -63,7 +63,7 @@ function clockManner(file: string): Manner {
   }
 }
 
-/** What a server takes for the time, in milliseconds since the epoch. */
+/** Reads what a server takes for the time, in milliseconds since the epoch. */
 async function clockOf(address: string): Promise<number> {
   const answer = await fetch(`http://${address}:8000/v2/health/live`)
   await answer.arrayBuffer()
@@ -190,7 +190,7 @@ export const MACHINE_FAULTS: readonly Fault[] = [
   },
 ]
 
-/** What clients ask. */
+/** Finds the name of the server that clients ask. */
 function serverAt(system: System): string {
   return system.targets[0]?.name ?? ''
 }

@@ -13,7 +13,7 @@ import { HOSTS_FILE, hostsText, type System } from './system.ts'
 
 /** Longer than it takes until a member counts as dead. */
 const CUT_MS = 6000
-/** Of clients that their server does not hear, or that do not hear it. */
+/** Deadline of clients that their server does not hear, or that do not hear it. */
 const CUT_TIMEOUT_MS = 2500
 
 type AtHost = (system: System) => Host
@@ -22,7 +22,7 @@ const hostOf =
   (name: string): AtHost =>
   (system) =>
     system.place(name).host
-/** What clients ask first. */
+/** Finds the host that clients ask first. */
 const asked: AtHost = (system) => {
   const [first] = system.targets
   if (first === undefined) throw new Error('nothing is asked')

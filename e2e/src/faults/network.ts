@@ -5,7 +5,7 @@ import { ROOT } from '../serving.ts'
 import { PYTHON } from '../triton-client.ts'
 import { command } from './own-namespaces.ts'
 
-/** Of this process, which is on the network as clients are. */
+/** Address of this process, which is on the network as clients are. */
 export const CLIENTS_ADDRESS = '10.99.0.1'
 
 /** Which packets of a host are dropped. */
@@ -14,16 +14,16 @@ export interface Loss {
   readonly direction: 'in' | 'out'
   /** Only those of this address; of all, if absent. */
   readonly other?: string
-  /** Of a hundred; default 100. */
+  /** Packets that are dropped, of a hundred; default 100. */
   readonly percent?: number
 }
 
-/** What a relay does to each packet, in both directions. */
+/** Changes that a relay makes to each packet, in both directions. */
 export interface Carriage {
   readonly delayMs: number
   /** Up to so much more for each packet, so that packets overtake one another. */
   readonly jitterMs: number
-  /** Of a hundred packets so many come twice. */
+  /** Packets that come twice, of a hundred. */
   readonly duplicatePercent: number
 }
 

@@ -3,7 +3,7 @@ import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
 import { startTutti } from '../serving.ts'
 import type { Host } from './network.ts'
 
-/** What runs at a place: the broker, a router, a step or `tutti serve`. */
+/** A process that runs at a place: the broker, a router, a step or `tutti serve`. */
 export interface Running {
   readonly process: StartedProcess
   /** On the broker; '' for what has none. */
@@ -12,7 +12,7 @@ export interface Running {
 
 /** How it is started for a fault. */
 export interface Manner {
-  /** What the environment has beside what it always has. */
+  /** Variables that the environment has beside those that it always has. */
   readonly env?: Readonly<Record<string, string>>
   /** Words before the command. */
   readonly before?: readonly string[]

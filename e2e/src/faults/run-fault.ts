@@ -7,7 +7,7 @@ import { errorsIn, type Fault } from './fault.ts'
 import { startFaultClients } from './fault-clients.ts'
 import { reportOf, type System } from './system.ts'
 
-/** What one fault did in one way to run. Times in milliseconds. */
+/** Effects of one fault in one way to run. Times in milliseconds. */
 export interface FaultRow {
   readonly fault: string
   /** As `reportOf` names it. */

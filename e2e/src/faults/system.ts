@@ -25,17 +25,17 @@ interface Folders {
 /** How models are served. */
 export type Way = 'one process' | 'processes'
 
-/** What is served in one way, and can be harmed. */
+/** A system that serves in one way, and can be harmed. */
 export interface System {
   readonly way: Way
-  /** What routers and steps have beside NATS. */
+  /** Kind of the connections that routers and steps have beside NATS. */
   readonly direct: DirectKind
   readonly folders: Folders
   /** `broker`, `router-0`, `router-1`, `step-0` and `step-1`; or `server`. */
   place(name: string): Place
   /** Where clients ask. */
   readonly targets: readonly Host[]
-  /** Of a client with a machine of its own. */
+  /** Host of a client with a machine of its own. */
   readonly client: Host
   /** Waits until all is as it was, for every client. */
   settled(): Promise<void>
@@ -121,7 +121,7 @@ const DIRECT_PORT = 9443
 /** In what this process has mounted there: paths of sockets are short. */
 const DIRECT_DIRECTORY = '/run/direct'
 
-/** What members see of one another now. */
+/** Views that members have of one another now. */
 interface Sights {
   /** Whether each of them sees all others. */
   areRight(): boolean
@@ -235,7 +235,7 @@ async function nameBroker(t: Test, address: string): Promise<void> {
   await command('mount', '--bind', file, HOSTS_FILE)
 }
 
-/** What HOSTS_FILE says; without an address the broker's name is unknown. */
+/** Builds the text of HOSTS_FILE; without an address the broker's name is unknown. */
 export function hostsText(brokerAddress?: string): string {
   const localhost = '127.0.0.1 localhost\n'
   return brokerAddress === undefined ? localhost : `${localhost}${brokerAddress} ${BROKER_NAME}\n`

@@ -123,7 +123,7 @@ await t.test(
       )
     const resolves = (name: string): Promise<unknown> =>
       until(`${name} is over`, async () => (await firing(name)).length === 0)
-    /** What a panel shows, of the series with a label. */
+    /** Reads what a panel shows, of the series with a label. */
     const panel = async (file: string, title: string, of: Readonly<Record<string, string>>) => {
       const [{ expr } = { expr: '' }] = panelQueries(file, title)
       const samples = await prometheus.query(fillVariables(file, expr))

@@ -25,7 +25,7 @@ interface Variable {
   readonly allValue?: string
 }
 
-/** What tests read of a dashboard of the chart. */
+/** Parts of a dashboard of the chart that tests read. */
 export interface Dashboard {
   readonly file: string
   readonly title: string

@@ -181,7 +181,7 @@ await t.test('every query of every panel shows a real run', { skip }, async (t) 
   })
 })
 
-/** What a variable of the dashboard offers. */
+/** Finds what a variable of the dashboard offers. */
 async function valuesOf(query: string, dashboard: Dashboard, prometheus: Prometheus) {
   const groups = /^label_values\((?<series>.*), (?<label>\w+)\)$/.exec(query)?.groups
   const { series = '', label = '' } = groups ?? {}

@@ -31,7 +31,7 @@ function targetOf(pod: string, { metricsPort }: Member): ScrapeTarget {
 export async function startServed(
   t: Test,
   direct: DirectKind,
-  /** Of the router. */
+  /** Environment of the router. */
   env: Readonly<Record<string, string>> = {},
 ) {
   const harness = await startHarness(t, { direct })

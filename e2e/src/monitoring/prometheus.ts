@@ -17,10 +17,10 @@ export function prometheusProgram(name: 'prometheus' | 'promtool'): string {
   return join(env['TUTTI_PROMETHEUS'] ?? '', name)
 }
 
-/** What is scraped, with the labels that the monitors of the chart add. */
+/** A target that is scraped, with the labels that the monitors of the chart add. */
 export interface ScrapeTarget {
   readonly job: string
-  /** Of the loopback. */
+  /** Port of the loopback. */
   readonly port: number
   readonly labels: Readonly<Record<string, string>>
 }
@@ -44,7 +44,7 @@ export interface Alert {
   readonly state: string
 }
 
-/** What its API says, of which tests look at parts. */
+/** Data that its API answers, of which tests look at parts. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test's own assertions are the check
 type Data = any
 
@@ -85,7 +85,7 @@ export async function startPrometheus(
   const ask = (path: string, query: Readonly<Record<string, string>> = {}) =>
     askPrometheus(port, path, query)
   return {
-    /** What an expression gives now. @throws Error with Prometheus' words for one that is none. */
+    /** Finds what an expression gives now. @throws Error with Prometheus' words for one that is none. */
     query: async (expr: string): Promise<readonly Sample[]> => {
       const { result } = await ask('query', { query: expr })
       return result.map(({ metric, value }: Data) => ({ metric, value: Number(value[1]) }))

@@ -10,7 +10,7 @@ import {
   selects,
 } from './network-policy.ts'
 
-/** What decides about connections. */
+/** Namespaces and policies: they decide about connections. */
 export interface Network {
   /** Labels of namespaces, by their names. */
   readonly namespaces: Readonly<Record<string, Labels>>

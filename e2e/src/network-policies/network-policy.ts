@@ -1,6 +1,6 @@
 export type Labels = Readonly<Record<string, string>>
 
-/** What a policy of ours selects by: of the operators of expressions only In. */
+/** Selector of a policy of ours: of the operators of expressions it has only In. */
 export interface LabelSelector {
   readonly matchLabels?: Labels
   readonly matchExpressions?: readonly {

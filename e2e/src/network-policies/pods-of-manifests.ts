@@ -3,7 +3,7 @@ import type { NamedPort, Pod } from './connection.ts'
 
 const COMPONENT = 'app.kubernetes.io/component'
 
-/** What says how a pod is called in these tests: not by its workload's name, which values change. */
+/** Finds how a pod is called in these tests: not by its workload's name, which values change. */
 export function componentOf({ labels, name }: Pod): string {
   return labels[COMPONENT] ?? name
 }

@@ -1,8 +1,8 @@
-/** What of the chart's values decides who reaches whom. */
+/** Facts of the chart's values that decide who reaches whom. */
 export interface Facts {
-  /** Of `scope.namespaces`; undefined if all are served. */
+  /** Namespaces of `scope.namespaces`; undefined if all are served. */
   readonly scope: readonly string[] | undefined
-  /** Of `helm test`, whose router takes clients of all namespaces; undefined if it is not rendered, or is a tenant. */
+  /** Namespace of `helm test`, whose router takes clients of all namespaces; undefined if it is not rendered, or is a tenant. */
   readonly testNamespace: string | undefined
   /** Where `helm test` serves its files, and asks. */
   readonly testPods: string
@@ -109,7 +109,7 @@ function ofDirectSteps(namespace: string, from: readonly string[]): readonly Pro
   return [{ what: 'direct connections are for routers', to, ports: [8003], from }]
 }
 
-/** What routers and steps need is not ruled; operator and NATS reach what they need, and no more. */
+/** Lists the other promises: what routers and steps need is not ruled; operator and NATS reach what they need, and no more. */
 function ofOthers({ hasApiServerRange, natsServers, testPods, scope }: Facts): readonly Promised[] {
   const free = EVERYBODY
   const dns = [...free, OPERATOR, ...(natsServers > 1 ? [NATS] : [])]

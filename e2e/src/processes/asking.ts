@@ -45,7 +45,7 @@ function toOutcome(error: unknown): Outcome {
   }
 }
 
-/** What an error of the client says of itself. */
+/** Reads what an error of the client says of itself. */
 export function errorFields(
   error: unknown,
 ): Readonly<Record<'code' | 'reason' | 'message' | 'details', unknown>> {
@@ -74,7 +74,7 @@ export function isClean(outcome: Outcome): boolean {
   return outcome.code === 'UNAVAILABLE' && RETRIABLE.has(outcome.reason)
 }
 
-/** What was neither a right answer nor a clean error, each kind once. */
+/** Finds what was neither a right answer nor a clean error, each kind once. */
 export function unclean(outcomes: readonly Outcome[]): readonly string[] {
   return [...new Set(outcomes.filter((outcome) => !isClean(outcome)).map(describe))]
 }

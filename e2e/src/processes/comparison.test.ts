@@ -177,7 +177,7 @@ interface RestCase {
   readonly body?: unknown
 }
 
-/** What a server answers to an HTTP call: all that a client could tell apart, except times. */
+/** Makes an HTTP call, and returns what a server answers: all that a client could tell apart, except times. */
 async function restAnswer(target: Target, o: RestCase): Promise<unknown> {
   const answer = await fetch(`http://127.0.0.1:${target.httpPort}/v2/${o.path}`, {
     method: o.method,
@@ -199,7 +199,7 @@ function withoutTimes(text: string): unknown {
   )
 }
 
-/** What a server answers to a gRPC request: tensors to the byte, or the error. */
+/** Makes a gRPC request, and returns what a server answers: tensors to the byte, or the error. */
 async function grpcAnswer(client: InferenceClient, request: InferRequestParts): Promise<unknown> {
   try {
     const { modelName, modelVersion, id, parameters, outputs } = await client.infer(request)

@@ -1,6 +1,6 @@
 import type { Heartbeat } from '@tutti/protocol'
 
-/** What requests and tensors of a test travel over: `off` is NATS. */
+/** Kinds of connections that requests and tensors of a test travel over: `off` is NATS. */
 export const DIRECT_KINDS = ['off', 'unix', 'tls', 'tcp'] as const
 export type DirectKind = (typeof DIRECT_KINDS)[number]
 
@@ -14,13 +14,13 @@ export function directKind(): DirectKind {
 
 export interface DirectPlace {
   readonly kind: DirectKind
-  /** Of the sockets, with `unix`. Short: a path has at most 107 bytes. */
+  /** Folder of the sockets, with `unix`. Short: a path has at most 107 bytes. */
   readonly directory: string
   /** HOST:PORT of a step, with `tls` and `tcp`. */
   readonly address: string
 }
 
-/** What a router or a step gets beside its flags. */
+/** Builds the flags that a router or a step gets beside its own. */
 export function directFlags(role: Heartbeat['role'], place: DirectPlace): readonly string[] {
   const { kind, directory, address } = place
   if (kind === 'off') return []

@@ -31,7 +31,7 @@ export interface Member extends Serving {
 export interface MemberOptions extends Pick<StartOptions, 'env' | 'program' | 'within'> {
   /** Folders of models. For a router: where its ensembles are. */
   readonly repositories?: readonly string[]
-  /** Of a step: the models that it serves; all if absent. */
+  /** Models that a step serves; all if absent. */
   readonly models?: readonly string[]
   /** Between the process and the broker. */
   readonly proxy?: FaultProxy
@@ -41,7 +41,7 @@ export interface MemberOptions extends Pick<StartOptions, 'env' | 'program' | 'w
 export type Harness = Awaited<ReturnType<typeof startHarness>>
 
 export interface HarnessOptions extends NatsServerOptions {
-  /** Of all members; what TUTTI_DIRECT names if absent. */
+  /** Kind of the direct connections of all members; what TUTTI_DIRECT names if absent. */
   readonly direct?: DirectKind | undefined
 }
 
@@ -71,7 +71,7 @@ export async function startHarness(
   }
 }
 
-/** What all members of a test share. */
+/** Parts that all members of a test share. */
 interface HarnessParts {
   readonly broker: NatsServer
   readonly watch: MemberWatch
@@ -90,7 +90,7 @@ async function startMember(
   const starting = startTutti([...memberArguments(role, url, o), ...flags], o)
   // Not after the wait: another one that does not start ends the test while this one is starting.
   t.teardown(async () => {
-    // What did not start has ended, and the test has the error.
+    // A member that did not start has ended, and the test has the error.
     const started = await starting.catch(() => undefined)
     await started?.serving.process.stop('SIGKILL')
   })

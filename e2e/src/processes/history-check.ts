@@ -1,6 +1,6 @@
 import { describe, type Outcome } from './asking.ts'
 
-/** What is done to the system, and what a client may then be told: code and reason of an error. */
+/** Kinds of faults of the system, and what a client may then be told: code and reason of an error. */
 export const FAULT_KINDS = {
   'step killed': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
   'step held': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
@@ -19,7 +19,7 @@ export const FAULT_KINDS = {
 
 export type FaultKind = keyof typeof FAULT_KINDS
 
-/** What happened, in the order in which it happened. Requests and faults are numbered apart. */
+/** An event of a history, which has them in the order in which they happened. Requests and faults are numbered apart. */
 export type HistoryEvent =
   | {
       readonly type: 'invoked'
@@ -31,7 +31,7 @@ export type HistoryEvent =
       /** When it must have its outcome, on the clock of `atMs`; at some time, if absent. */
       readonly dueMs?: number
     }
-  /** The client wants no answer any more. */
+  /** The client no longer wants an answer. */
   | { readonly type: 'cancelled'; readonly request: number }
   | {
       readonly type: 'ended'
@@ -43,13 +43,13 @@ export type HistoryEvent =
       readonly type: 'struck'
       readonly fault: number
       readonly kind: string
-      /** Of a fault that only clients of this router may notice. */
+      /** Router whose clients alone may notice the fault; those of all routers, if absent. */
       readonly router?: string
     }
   /** All is as it was before: requests from now on have nothing to do with it. */
   | { readonly type: 'settled'; readonly fault: number }
 
-/** Of each kind of fault the errors that a client may get, code and reason of each. */
+/** Errors that a client may get, by the kind of the fault: code and reason of each. */
 export type FaultErrors = Readonly<Record<string, readonly string[]>>
 
 interface Fault {

@@ -152,7 +152,7 @@ async function askOnStream(
   const stream = client.openStream({ headers, timeoutMs: LONG_MS })
   let left: Outcome = streamError('INTERNAL', 'INTERNAL', 'the stream ended without an answer')
   try {
-    // What is wrong with the stream shows where its responses are read.
+    // A failure of the stream shows where its responses are read.
     for (const [id, { question }] of many) stream.send({ ...question.request, id }).catch(() => {})
     stream.end()
     for await (const { errorMessage, response } of stream.responses()) {

@@ -12,7 +12,7 @@ import { isOk } from './seen.ts'
 import { Sight } from './sight.ts'
 
 export const STEP_MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
-/** What clients ask for. */
+/** Models that clients ask for. */
 export const SERVED = [
   'slow',
   'big_identity',
@@ -35,10 +35,10 @@ export type Cluster = Awaited<ReturnType<typeof startCluster>>
 export interface ClusterOptions {
   readonly routers: number
   readonly steps: number
-  /** Of all routers, and of all steps. */
+  /** Options of all routers, and of all steps. */
   readonly router?: MemberOptions
   readonly step?: MemberOptions
-  /** What every router has to serve; SERVED if absent. */
+  /** Models that every router has to serve; SERVED if absent. */
   readonly served?: readonly string[]
   readonly broker?: HarnessOptions
 }
@@ -74,7 +74,7 @@ export async function startCluster(t: Test, o: ClusterOptions) {
     steps,
     /** Starts a process beside the one that has the place. */
     startAt: ({ role }: Place) => start(role),
-    /** What is there of all processes that were ever started here, and of those that they started. */
+    /** Finds what is there of all processes that were ever started here, and of those that they started. */
     leftBehind: () => groupsAlive(pids),
     /** Those whose places others have taken, until they are told to go; of all faults, as several happen at once. */
     leaving,
@@ -131,7 +131,7 @@ async function untilServed(routers: readonly Place[], models: readonly string[])
   )
 }
 
-/** What some router does not serve, or ''. */
+/** Says what some router does not serve, or ''. */
 async function lacks(routers: readonly Place[], models: readonly string[]): Promise<string> {
   for (const { member } of routers) {
     for (const model of models) {

@@ -33,7 +33,7 @@ export function oneOf<T>(random: Random, all: readonly T[]): T {
 
 const KIB = 1024
 
-/** What is asked how often, of a hundred: small ones mostly; the large ones take one piece of a transfer, or many. */
+/** Questions, and how often each is asked, of a hundred: small ones mostly; the large ones take one piece of a transfer, or many. */
 const MIX: readonly (readonly [number, (random: Random, seed: number) => Question])[] = [
   [50, (_, seed) => chainQuestion(seed)],
   [14, (_, seed) => nestedQuestion(seed)],
@@ -46,7 +46,7 @@ const MIX: readonly (readonly [number, (random: Random, seed: number) => Questio
   [1, (random, seed) => identityQuestion(between(random, 1024 * KIB, 5 * 1024 * KIB), seed)],
 ]
 
-/** Of a hundred requests. */
+/** Requests of a hundred that are cancelled, and that have a deadline. */
 const CANCELLED = 5
 const TIMED = 5
 

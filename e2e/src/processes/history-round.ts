@@ -19,7 +19,7 @@ const CLIENTS = 24
 const THINK_MS = 100
 /** Requests between two storms, for which no fault is an excuse. */
 const CALM = { least: 60, most: 300 }
-/** Of two faults of one storm. */
+/** Longest time between two faults of one storm. */
 const APART_MS = 3000
 
 export interface HistoryOptions {
@@ -113,7 +113,7 @@ async function runStorms(cluster: Cluster, clients: HistoryClients, o: Storms): 
   }
 }
 
-/** What a process has free when it has nothing to do. */
+/** Room that a process has free when it has nothing to do. */
 interface Capacity {
   readonly freeBytes: number
   readonly freeSlots: number
@@ -173,7 +173,7 @@ async function checkNothingIsLeft(
   t.same(cluster.leftBehind(), [], 'no process is left behind')
 }
 
-/** What a round was made of, for reports; `calm` counts requests of whose time no fault was. */
+/** Sums up what a round was made of, for reports; `calm` counts requests in whose time there was no fault. */
 function summarise(events: readonly HistoryEvent[]) {
   const outcomes = new Map<string, number>()
   const faults = new Map<string, number>()

@@ -15,7 +15,7 @@ import type { MemberWatch } from './member-watch.ts'
 
 /** Numbers that code forgets. */
 const NUMBERS = [0, 1, 2, 15, 65_537, 2 ** 31, 2 ** 40, Number.MAX_SAFE_INTEGER] as const
-/** What honest members serve here. */
+/** Models that honest members serve here. */
 export const HONEST_MODELS = ['slow', 'add_one_batch', 'big_identity'] as const
 
 interface Overheard {
@@ -79,7 +79,7 @@ export class HostileMember {
     await this.#many(count, () => this.#publish(this.#anySubject(), noise(this.#random, 400)))
   }
 
-  /** What honest members said, and offers of its own, damaged, where it belongs or where it never was meant to be. */
+  /** Sends what honest members said, and offers of its own, damaged, where it belongs or where it never was meant to be. */
   async sendDamaged(count: number): Promise<void> {
     const harmless = this.#overheard.filter(({ hasTensors }) => !hasTensors)
     await this.#many(count, () => {
@@ -90,7 +90,7 @@ export class HostileMember {
     })
   }
 
-  /** What honest members said, as they said it. */
+  /** Repeats what honest members said, as they said it. */
   async replay(count: number): Promise<void> {
     await this.#many(count, () => {
       const { subject, bytes, reply } = oneOf(this.#random, this.#overheard)
@@ -180,7 +180,7 @@ export class HostileMember {
     return this.#known(oneOf(this.#random, steps))
   }
 
-  /** What an honest member said of itself before, as of now. */
+  /** Returns what an honest member said of itself before, as of now. */
   #known(member: string): Heartbeat {
     const said = this.#said.get(member)
     if (said === undefined) throw new Error(`${member} was not heard`)

@@ -15,7 +15,7 @@ import { howItEnded, successes } from './seen.ts'
 t.setTimeout(600_000)
 
 const SEED = testSeed()
-/** Of messages. */
+/** Messages of one attack; a flood has four times as many. */
 const COUNT = 800 * testFactor()
 /** Lines that one process may log in one attack of thousands of messages. */
 const LINES = 1500
@@ -34,7 +34,7 @@ function mixed(i: number): Question {
   return (QUESTIONS[i % QUESTIONS.length] ?? chainQuestion)(i)
 }
 
-/** What a client may be told while somebody lies about everybody: nothing wrong, nothing late, nothing without a reason. */
+/** Tells whether a client may be told this while somebody lies about everybody: nothing wrong, nothing late, nothing without a reason. */
 function isTyped(outcome: Outcome): boolean {
   if (outcome.kind !== 'error') return outcome.kind === 'right'
   return !['INTERNAL', 'DEADLINE_EXCEEDED', 'SERVER_NOT_READY'].includes(outcome.reason)

@@ -13,7 +13,7 @@ import { SKIP, startHarness } from './harness.ts'
 
 t.setTimeout(900_000)
 
-/** What a model adds, undefined while it does not answer. */
+/** Finds what a model adds, undefined while it does not answer. */
 function tryAdded(target: Target, model: string): Promise<number | undefined> {
   return addedBy(target, model).catch(() => undefined)
 }

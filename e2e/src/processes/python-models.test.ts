@@ -12,7 +12,7 @@ const FLAGS = [
   `--backend-config=python,interpreter=${PYTHON}`,
   '--backend-config=python,abandoned-timeout-seconds=1',
 ]
-/** What is called stands in another process than what calls it, and so do the steps of each ensemble. */
+/** Models that call others. Those that are called stand in another process, and so do the steps of each ensemble. */
 const CALLERS = ['py_call', 'py_sum', 'py_faults', 'py_complete', 'py_absent', 'py_negate']
 const CALLED = ['py_add_sub', 'py_ready', 'py_repeat', 'py_wait']
 

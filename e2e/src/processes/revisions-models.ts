@@ -7,7 +7,7 @@ import { fp32, int64 } from '../tensors.ts'
 import { errorFields } from './asking.ts'
 import { BASIC } from './harness.ts'
 
-/** What the model `shift` adds, by its revision: version 1 each time, other files. `odd` has another signature too. */
+/** Numbers that the model `shift` adds, by its revision: version 1 each time, other files. `odd` has another signature too. */
 export const REVISIONS = { one: 1, three: 3, odd: 3 } as const
 export type Revision = keyof typeof REVISIONS
 
@@ -82,7 +82,7 @@ function step(model: string, inputs: Readonly<Record<string, string>>, to: strin
   return `step { model_name: "${model}" model_version: -1 ${maps.join(' ')} output_map { key: "y" value: "${to}" } }`
 }
 
-/** What was added to each number, or the error as code and reason; 'mixed' if not the same everywhere. */
+/** Number that was added to each, or the error as code and reason; 'mixed' if not the same everywhere. */
 export type Shifted = number | string
 
 /** Asks an ensemble of shifts, or `shift` itself, and says by how much it shifted. */

@@ -22,7 +22,7 @@ t.setTimeout(600_000)
 const SEED = testSeed()
 /** The majority goes to the other revision, and back. */
 const ROUNDS = testFactor() > 1 ? 6 : 2
-/** What a rollout may cost a request. */
+/** Errors that a rollout may cost a request. */
 const TYPED = new Set(
   ['STEP_LOST', 'STEP_UNAVAILABLE', 'REVISION_GONE'].map((r) => `UNAVAILABLE ${r}`),
 )
@@ -119,7 +119,7 @@ await t.test('a pinned revision that goes', { skip: SKIP }, async (t) => {
     // How long `slow` takes depends on the machine, so try until it was long enough.
     for (let rounds = 8000; ; rounds *= 2) {
       const stays = await start(after)
-      // Of as many replicas each, the revision that came last is pinned.
+      // Where each revision has as many replicas, the one that came last is pinned.
       const goes = await start(before)
       await until(
         `revision ${before} has the traffic`,

@@ -15,7 +15,7 @@ const FLAGS = [
   `--backend-config=pytorch,interpreter=${TORCH_PYTHON}`,
 ]
 const POLL = ['--model-control-mode=poll', '--repository-poll-secs=1']
-/** What one of the two steps serves, the second network too; the other has what is before and behind. */
+/** Models that one of the two steps serves, the second network too; the other has what is before and behind. */
 const NETWORKS = [
   'infer_face_restoration_v2.1',
   'infer_face_restoration_v2.2',

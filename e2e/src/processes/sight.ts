@@ -7,7 +7,7 @@ interface Observer {
   readonly process: Pick<StartedProcess, 'lines'>
 }
 
-/** What a member's log says of how it sees things. */
+/** Sight of a member: how it sees things, as its log says. */
 export class Sight {
   readonly #self: Observer
   readonly #known = new Set<string>()
@@ -65,5 +65,5 @@ function isRouter(id: string): boolean {
 
 const NOT_DIRECT = 'member is not reached directly, the broker carries everything'
 
-/** Of each member to the broker. */
+/** Connections of each member to the broker. */
 const CONNECTIONS = 2

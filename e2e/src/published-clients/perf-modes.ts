@@ -2,7 +2,7 @@
 export interface PerfMode {
   readonly name: string
   readonly args: string
-  /** What it says where a router answers. */
+  /** Words of perf_analyzer where a router answers. */
   readonly refusedByRouters?: RegExp
 }
 

@@ -10,7 +10,7 @@ const LAYOUT = ['oci-layout', 'index.json', 'blobs']
 export interface FixtureImage {
   readonly name: string
   readonly architecture: string
-  /** Of its manifest. */
+  /** Digest of its manifest. */
   readonly digest: string
 }
 

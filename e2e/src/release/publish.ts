@@ -11,7 +11,7 @@ const NAMES = ['operator', 'router', 'step', 'step-python', 'samples']
 /** A release in a registry of its own. */
 export interface PublishedRelease {
   readonly registry: Registry
-  /** Of its references: `127.0.0.1:PORT/some-owner`. */
+  /** Prefix of its references: `127.0.0.1:PORT/some-owner`. */
   readonly prefix: string
   /** Folder with its files. */
   readonly out: string

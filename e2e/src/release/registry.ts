@@ -21,7 +21,7 @@ export function withoutRegistry(): string | false {
 export interface Registry {
   /** `127.0.0.1:PORT`; it speaks HTTP. */
   readonly address: string
-  /** Of programs that have logged in, as `docker login` does it; helm has nothing of its own there. */
+  /** Environment of programs that have logged in, as `docker login` does it; helm has nothing of its own there. */
   readonly env: NodeJS.ProcessEnv
   /** GETs `/v2/<path>`. */
   get(path: string): Promise<Response>

@@ -38,7 +38,7 @@ async function openInspector({ lines }: StartedProcess): Promise<WebSocket> {
 export interface Heap {
   /** All that the program holds. */
   readonly objectBytes: number
-  /** What V8 has made of its functions. Grows for hours, ever more slowly: each function is compiled better once it has run often enough. */
+  /** Bytes that V8 has made of its functions. Grows for hours, ever more slowly: a function that runs often is compiled better. */
   readonly codeBytes: number
 }
 
@@ -95,7 +95,7 @@ export async function inspectProcess(started: StartedProcess) {
   const sends = [...threads.values()].map((thread): Send => thread.send)
   await Promise.all(sends.map(startCounting))
   return {
-    /** What has run since the last call, in all threads. */
+    /** Counts what has run since the last call, in all threads. */
     executed: async (): Promise<Executed> => merge(await Promise.all(sends.map(takeCounts))),
     close: (): void => socket.close(),
   }

@@ -59,7 +59,7 @@ async function executedByRequest(
   const requests: (readonly Executed[])[] = []
   for (let i = 0; i < REQUESTS; i++) {
     await infer(client)
-    // What follows an answer belongs to the request: statistics, credits, what is released.
+    // Work that follows an answer belongs to the request: statistics, credits, what is released.
     await delay(200)
     requests.push(await take())
   }

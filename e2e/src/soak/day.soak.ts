@@ -35,7 +35,7 @@ await t.test('everything, round after round, and nothing grows', { skip }, async
   let trends: ReturnType<SoakReport['add']> = {}
   let isWhole = true
   for (let round = 1; isWhole && (round === 1 || hasTime()); round += 1) {
-    // What throws leaves processes as no round may find them.
+    // A round that throws leaves processes as no round may find them.
     isWhole = false
     await all.test(`round ${round}`, async (test) => {
       const done = await runAll(test, ways, SEED + round)

@@ -63,7 +63,7 @@ function slopesOf(points: Measured): readonly number[] {
   return points.flatMap(([x, y], i) => points.slice(i + 1).map(([x2, y2]) => (y2 - y) / (x2 - x)))
 }
 
-/** Of Kendall's score of points that are in no order. Ties would make it smaller. */
+/** Computes the variance of Kendall's score of points that are in no order. Ties would make it smaller. */
 function varianceOf({ length: n }: Measured): number {
   return (n * (n - 1) * (2 * n + 5)) / 18
 }

@@ -9,7 +9,7 @@ import type { Numbers } from './soak-report.ts'
 /** With this environment a Node process lets `heldNow` collect its garbage. */
 export const INSPECTED = { NODE_OPTIONS: '--inspect=127.0.0.1:0' }
 
-/** What a process that was started with INSPECTED holds after its garbage was collected, by names of the report. */
+/** Measures what a process that was started with INSPECTED holds after its garbage was collected, by names of the report. */
 export async function heldNow(name: string, started: StartedProcess): Promise<Numbers> {
   const { objectBytes, codeBytes } = await collectGarbage(started)
   // Collected objects close what they had open a moment later.
@@ -65,7 +65,7 @@ function parentOf(entry: string): readonly (readonly [number, number])[] {
   }
 }
 
-/** What the monitoring of a nats-server counts. */
+/** Reads what the monitoring of a nats-server counts. */
 export async function heldByNats(monitoringPort: number): Promise<Numbers> {
   const answer = await restCall(monitoringPort, 'GET', '/varz')
   const { connections, subscriptions, mem } = JSON.parse(answer.body.toString())

@@ -12,7 +12,7 @@ const ROUNDS = 10
 const PER_ROUND = 10_000
 /** Until the heap has its size. */
 const WARM_UP_ROUNDS = 4
-/** Of the second half of the rounds after that over the first. */
+/** Limit of the growth of the second half of the rounds after the warm-up over the first. */
 const GROWTH_BYTES = 48 * 1024 * 1024
 
 await t.test('memory stays flat over 100,000 bad requests', async (test) => {

@@ -19,7 +19,7 @@ const ELEMENT_BYTES = 4
 const IN_FLIGHT_BYTES = 2 * CLIENTS * LARGEST_BYTES
 const BOUND_BYTES = 1.5 * IN_FLIGHT_BYTES + 200 * MEGABYTE
 const SAMPLE_MS = 1000
-/** Of the second half of the time over the first, without the first tenth. */
+/** Limit of the growth of the second half of the time over the first, without the first tenth. */
 const GROWTH_BYTES = 48 * MEGABYTE
 
 /** Resident memory of a process and its descendants; what n processes share counts an nth in each. */

@@ -18,7 +18,7 @@ import { askAllKinds, KINDS_ASKED, PYTHON_FIXTURES, PYTHON_FLAGS } from './model
 import { beRude } from './rude-clients.ts'
 import { askMeanwhile, REQUESTS, SOAK_MODELS, soakRepository, type Way } from './way.ts'
 
-/** Of one round. */
+/** Counts of one round. */
 const LOADS = 12
 const PYTHON_LOADS = 2
 const BAD_REQUESTS = 400

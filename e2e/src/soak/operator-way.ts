@@ -29,7 +29,7 @@ export async function startOperatorWay(t: Test): Promise<Way> {
       const made = await liveThrough(server, `soak-${namespaces}`)
       const forbidden = operator.lines.slice(from).filter((line) => /forbidden/i.test(line))
       const problems = forbidden.filter((line) => !isOfTheEnd(line))
-      // Nobody reads them any more, and there are thousands in a day.
+      // Nobody reads them later, and there are thousands in a day.
       operator.lines.length = from
       return { done: { 'objects made and deleted': made, namespaces: 1 }, problems }
     },
@@ -41,7 +41,7 @@ export async function startOperatorWay(t: Test): Promise<Way> {
   }
 }
 
-/** What comes of a namespace that is being deleted is refused. */
+/** Tells whether a line comes of the end of a namespace: while it is being deleted, what is made in it is refused. */
 function isOfTheEnd(line: string): boolean {
   return /because it is being terminated/.test(line)
 }
@@ -95,7 +95,7 @@ function generations(objects: readonly PlainObject[]): ReadonlyMap<string, numbe
   )
 }
 
-/** Of every kind that can be listed but Events, which the API server itself forgets after an hour. */
+/** Counts the objects of every kind that can be listed but Events, which the API server itself forgets after an hour. */
 async function countObjects({ plain }: ApiServer): Promise<number> {
   const { groups } = await plain.get('/apis')
   const versions: readonly string[] = groups.map(({ preferredVersion }: PlainObject) => {

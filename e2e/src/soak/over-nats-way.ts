@@ -25,13 +25,13 @@ import { beRude } from './rude-clients.ts'
 import { addUp } from './soak-report.ts'
 import { askMeanwhile, REQUESTS, SOAK_MODELS, soakRepository, type Way } from './way.ts'
 
-/** Of one round. */
+/** Counts of one round. */
 const FAULTS = 3
 const CALM_REQUESTS = 100
 const BAD_REQUESTS = 200
 const RUDE_TIMES = 2
 
-/** What a change of files may cost a request. */
+/** Errors that a change of files may cost a request. */
 const TYPED = new Set(
   ['STEP_LOST', 'STEP_UNAVAILABLE', 'REVISION_GONE'].map((reason) => `UNAVAILABLE ${reason}`),
 )
@@ -76,7 +76,7 @@ export async function startOverNats(t: Test): Promise<Way> {
     const kinds = (): Promise<readonly string[]> => askAllKinds(router.member, seed % 100_000)
     problems.push(...(await askInCalm(cluster, kinds)))
     if (problems.length > 0) {
-      // What they saw tells a fault of theirs from a machine that gave the broker no time.
+      // Lines about what they saw tell a fault of theirs from a machine that gave the broker no time.
       problems.push(...[router, step].flatMap(({ member }, i) => seenBy(member, from[i] ?? 0)))
     }
     return {
@@ -136,7 +136,7 @@ async function askInCalm(
   return held > 0 && problems.length > 0 ? await askInCalm({ settled }, ask) : problems
 }
 
-/** What is soaked, with a model whose files change and the ensemble of it. */
+/** Makes the repository that is soaked, with a model whose files change and the ensemble of it. */
 async function shiftingRepository(t: Test): Promise<string> {
   const repository = await soakRepository(t)
   const ensembles = await shiftEnsembles(t)
@@ -173,12 +173,12 @@ async function strike(
   record({ type: 'settled', fault })
   if (before !== undefined && at !== 'broker' && before.member !== at.member) {
     await before.proxy.close()
-    // Hundreds of members come and go, and nobody reads any more what they wrote.
+    // Hundreds of members come and go, and nobody reads later what they wrote.
     before.member.process.lines.length = 0
   }
 }
 
-/** What a member wrote of the broker and of others. */
+/** Finds what a member wrote of the broker and of others. */
 function seenBy({ process, id }: Member, from: number): readonly string[] {
   const lines = process.lines.slice(from).filter((line) => SIGHTS.test(line))
   return lines.map((line) => `${id} wrote ${line}`)

@@ -3,7 +3,7 @@ import { command } from '../faults/own-namespaces.ts'
 import type { Party, Pod } from '../network-policies/connection.ts'
 import { isAllowed, type Network } from '../network-policies/is-allowed.ts'
 
-/** Of this process, which is on the network as the node is. */
+/** Address of this process, which is on the network as the node is. */
 export const NODE_ADDRESS = '10.244.255.1'
 const BRIDGE = 'pods'
 
@@ -52,7 +52,7 @@ function hostsText(hosts: Readonly<Record<string, Pod>>): string {
 /** Beside the ports that pods name: whether all others are open too. */
 const ANY_OTHER = 1
 
-/** What the policies say of every two pods, in the words of nft. Only packets between pods are forwarded; the node's own are not. */
+/** Writes the policies for every two pods, in the words of nft. Only packets between pods are forwarded; the node's own are not. */
 function rulesOf(pods: readonly Pod[], network: Network): string {
   const rules = pods.flatMap((to) => {
     const named = new Set([ANY_OTHER, 4222, ...to.ports.map(({ port }) => port)])

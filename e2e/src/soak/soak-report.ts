@@ -7,7 +7,7 @@ import { judge, type Measured, type Trend, trendOf, type Verdict } from './flatn
 /** Numbers by what they are of: `router 0: heap bytes`. */
 export type Numbers = Readonly<Record<string, number>>
 
-/** What one round did, and what was there after it. */
+/** Results of one round, and what was there after it. */
 export interface Round {
   readonly round: number
   /** Seconds since the piece began. */
@@ -15,20 +15,20 @@ export interface Round {
   /** How often what was asked, and how it ended; how often what was done to whom. */
   readonly done: Numbers
   readonly held: Numbers
-  /** What broke a promise; empty in a good round. */
+  /** Breaches of promises; empty in a good round. */
   readonly problems: readonly string[]
 }
 
 /** One run, from the start of its processes to their end. */
 interface Piece {
   readonly startedAt: string
-  /** Of the checkout; with `+` if it has changes. */
+  /** Commit of the checkout; with `+` if it has changes. */
   readonly commit: string
   readonly seed: number
   readonly rounds: Round[]
 }
 
-/** Of one quantity, over all pieces of the newest commit. */
+/** Trend of one quantity, over all pieces of the newest commit. */
 export interface Judged extends Trend {
   readonly bound: number
   readonly verdict: Verdict
@@ -97,7 +97,7 @@ export function openReport(name: string, seed: number) {
 }
 
 function readReport(path: string): Report {
-  // What this file wrote; a report that was cut is never in its place.
+  // Only this module writes it; a report that was cut is never in its place.
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 

@@ -1,4 +1,4 @@
-// What a hostile tenant does from one of its pods: a program of its own, which says what it got and goes on until it is ended.
+// Attacks of a hostile tenant from one of its pods: a program of its own, which says what it got and goes on until it is ended.
 import { readFileSync } from 'node:fs'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
@@ -121,7 +121,7 @@ async function enterNats(): Promise<NatsConnection> {
   }
 }
 
-/** What its credential lets it publish and subscribe, as its own JWT says. */
+/** Finds a subject that its credential lets it publish and subscribe, as its own JWT says. */
 function ownSubject(): string {
   const text = readFileSync(credentials, 'utf8')
   const [, payload = ''] = /BEGIN NATS USER JWT-+\s+[^.]+\.([^.]+)\./.exec(text) ?? []

@@ -29,7 +29,7 @@ import { inside, openTo, startPodNetwork } from './pod-network.ts'
 
 t.setTimeout(0)
 
-/** Of the attack; the quiet before it is as long, up to two minutes. */
+/** Minutes of the attack; the quiet before it is as long, up to two minutes. */
 const MINUTES = Number(process.env['TUTTI_SOAK_MINUTES'] ?? 10)
 const QUIET_MINUTES = Math.min(2, MINUTES)
 /** Most that the attack may make of the 99th percentile. */
@@ -75,7 +75,7 @@ await t.test('a hostile tenant', { skip }, async (outer) => {
 interface Answers {
   /** Milliseconds of every request. */
   readonly latencies: readonly number[]
-  /** What was no right answer, each kind once with its count. */
+  /** Outcomes that were no right answer, each kind once with its count. */
   readonly errors: readonly string[]
 }
 

@@ -17,13 +17,13 @@ import type { Numbers } from './soak-report.ts'
 export interface Way {
   /** Does everything once. */
   readonly round: (t: Test, o: RoundOptions) => Promise<Done>
-  /** What its processes hold when they have nothing to do. */
+  /** Measures what its processes hold when they have nothing to do. */
   readonly held: () => Promise<Numbers>
 }
 
 export interface RoundOptions {
   readonly random: Random
-  /** Of this round alone. */
+  /** Seed of this round alone. */
   readonly seed: number
 }
 
@@ -52,10 +52,10 @@ function sourceOf(model: string): string {
   return OCR_MODELS.some((name) => name === model) ? OCR : BASIC
 }
 
-/** What a client may be told, and when. */
+/** Errors that a client may be told, by the kind of the fault. */
 const KINDS = { ...FAULT_KINDS, [RELAYS_HELD]: FAULT_KINDS['broker held'] }
 
-/** Of one round, for each way. */
+/** Clients and requests of one round, for each way. */
 const CLIENTS = { grpc: 6, rest: 2 }
 export const REQUESTS = 500
 const THINK_MS = 20

@@ -36,7 +36,7 @@ function textOfCall(call: Call): string {
   return JSON.stringify(call).replaceAll('\\"', '"') + body
 }
 
-/** What is sent as bytes; undefined if it cannot be inflated. */
+/** Inflates the bytes that are sent; undefined if it cannot be inflated. */
 function inflated({ headers = {}, base64 = '' }: RestCall): Buffer | undefined {
   const sent = Buffer.from(base64, 'base64')
   const { 'content-encoding': encoding } = headers

@@ -34,7 +34,7 @@ export type Call = GrpcCall | RestCall | CountsCall | SettleCall
 /** Calls that are made one after the other. */
 export interface Case {
   readonly id: string
-  /** What the case adds to the repository, and takes away again: path -> text, or bytes as `base64:...`. Its models are unloaded in the end. */
+  /** Files that the case adds for its time: path -> text, or bytes as `base64:...`. Its models are unloaded in the end. */
   readonly files?: Readonly<Record<string, string>>
   readonly calls: readonly Call[]
 }
@@ -44,7 +44,7 @@ export function addedModels({ files = {} }: Pick<Case, 'files'>): readonly strin
   return [...new Set(Object.keys(files).map((path) => path.split('/')[0] ?? ''))]
 }
 
-/** What a server answered to one call, as JSON in which nothing depends on the run: status, text, body, headers. */
+/** Answer of a server to one call, as JSON in which nothing depends on the run: status, text, body, headers. */
 export type Answer = Readonly<Record<string, unknown>>
 
 /** Where a difference is, for people: the RPC, or method and path without names. */

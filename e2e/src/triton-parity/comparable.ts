@@ -1,6 +1,6 @@
 import type { Answer, Call, GrpcCall } from './case.ts'
 
-/** What an answer says apart from what depends on the run: times, counts of earlier cases, paths, and orders that Triton does not promise. */
+/** Takes out of an answer what depends on the run: times, counts of earlier cases, paths, and orders that Triton does not promise. */
 export function comparable(call: Call, answer: Answer, repository: string): Answer {
   const steps = [
     (value: unknown) => mapStrings(value, (text) => cleanText(text, repository)),

@@ -42,7 +42,7 @@ function leaves(path: string, a: unknown, b: unknown): readonly Leaf[] {
   if (!isBranch(a) || !isBranch(b) || Array.isArray(a) !== Array.isArray(b)) return [{ path, a, b }]
   const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))]
   const keys = [...new Set([...left.keys(), ...right.keys()])]
-  // What a list has too many or too few shifts all that follows: one difference.
+  // Elements that a list has too many or too few shift all that follows: one difference.
   if (Array.isArray(a) && left.size !== right.size) return [{ path, a, b }]
   return keys.flatMap((key) =>
     leaves(path === '' ? key : `${path}.${key}`, left.get(key), right.get(key)),

@@ -46,14 +46,14 @@ export function writeKnown(found: ReadonlyMap<string, readonly Difference[]>): v
   writeFileSync(KNOWN, `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`)
 }
 
-/** What of a recorded case differs, and is not accepted. */
+/** Finds what of a recorded case differs, and is not accepted. */
 export function differencesFrom(
   { test, answers }: Recorded,
   tutti: readonly Answer[],
 ): readonly Difference[] {
   // Recorded answers have no member that is undefined.
   const plain: readonly Answer[] = JSON.parse(JSON.stringify(tutti))
-  // What is compared may have become less since they were recorded.
+  // Less may be compared now than when they were recorded.
   const wanted = answers.map((answer, at) => {
     const call = test.calls[at]
     return call === undefined ? answer : comparable(call, answer, 'REPOSITORY')

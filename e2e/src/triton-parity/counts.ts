@@ -4,7 +4,7 @@ import type { GrpcService } from './grpc-service.ts'
 
 const LOOK_EVERY_MS = 25
 const PATIENCE_MS = 2000
-/** What a server counts of requests; times are only there or not. */
+/** Metrics in which a server counts requests; times are only there or not. */
 const COUNTED = new Set([
   'nv_inference_request_success',
   'nv_inference_request_failure',

@@ -20,7 +20,7 @@ type Column = readonly [
   description: string,
 ]
 
-/** What a kind is called, and how it is shown. */
+/** The names of a kind, its schemas, and the columns that show it. */
 export interface KindDefinition {
   readonly kind: string
   readonly plural: string

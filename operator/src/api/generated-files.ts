@@ -7,7 +7,7 @@ import { renderReference } from './reference-page.ts'
 const MAX_CRD_BYTES = 256 * 1024
 
 /**
- * What `npm run gen` writes of the kinds: path from the root of the repository -> text.
+ * Builds the files that `npm run gen` writes of the kinds: path from the root of the repository -> text.
  *
  * @throws ServeError INTERNAL for a schema that no CRD can say.
  * @throws RangeError for a CRD that is too large for `kubectl apply`.

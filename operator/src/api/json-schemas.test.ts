@@ -8,7 +8,7 @@ import { buildJsonSchemas } from './json-schemas.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..', '..')
 
-/** What editors find the schema by. */
+/** The line by which editors find the schema. */
 const COMMENT = '# yaml-language-server: $schema=https://tutti.dev/schemas/v1alpha1/manifest.json\n'
 
 /** Manifests of ours in the YAML of pages, each with the page. */

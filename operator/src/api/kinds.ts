@@ -4,7 +4,7 @@ import { defineResource, type KubeObject } from '@tutti/kube'
 /** A Model as the API server gives it: the spec has to be parsed (`ModelSpec`), as an older or newer schema may have let it in. */
 export interface ModelObject extends KubeObject {
   readonly spec: unknown
-  /** What the operator itself wrote. */
+  /** The status that the operator itself wrote. */
   readonly status?: ModelStatus
 }
 

@@ -5,7 +5,7 @@ import { z } from 'zod'
 /** A node of a structural schema, as a CustomResourceDefinition takes it. */
 export type StructuralSchema = Record<string, unknown>
 
-/** What JSONSchemaProps knows and we use; anything else would be refused as an unknown field. */
+/** Fields that JSONSchemaProps knows and we use; anything else would be refused as an unknown field. */
 const KNOWN = new Set([
   'additionalProperties',
   'anyOf',

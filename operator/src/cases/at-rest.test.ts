@@ -41,7 +41,7 @@ const SPECS: readonly PlainObject[] = [
   { podTemplate: { spec: { priorityClassName: 'high', nodeSelector: { disk: 'ssd' } } } },
 ]
 const MODELS = NAMESPACES * SPECS.length
-/** Of the lease, while nothing else may be written. */
+/** Renewals of the lease, while nothing else may be written. */
 const RENEWALS = 4
 
 interface Operator {

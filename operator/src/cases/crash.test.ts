@@ -23,7 +23,7 @@ const isIn = (namespace: string) => (request: ProxiedRequest) =>
 
 /**
  * One phase, with an operator that dies after its k-th write to each namespace, and another after it. To die there is to write
- * nothing to it any more; once all namespaces are as far, or at the phase's end, it dies for all of them.
+ * nothing to it from then on; once all namespaces are as far, or at the phase's end, it dies for all of them.
  */
 async function crash(t: Test, rig: CaseRig, phase: Phase, group: readonly Doomed[]) {
   const system = group[0]?.place.system ?? ''

@@ -41,7 +41,7 @@ await t.test('every field, list and map of both CRDs is walked, and nothing else
   }
 })
 
-/** What a step makes of a repository's configuration with the overrides that its Deployment gives it. */
+/** Finds what a step makes of a repository's configuration with the overrides that its Deployment gives it. */
 function servedOf({ made }: FieldLook): unknown {
   const objects: PlainObject[] = made.map((text) => JSON.parse(text))
   const deployment = objects.find(({ plural }) => plural === 'deployments')
@@ -71,7 +71,7 @@ interface Seen {
   readonly walker: Walker
   /** As the field was, as it is then, and as it was once more. */
   readonly looks: readonly FieldLook[]
-  /** Of one that had it from the beginning. */
+  /** The look at a resource that had the new value of the field from the beginning. */
   readonly fresh: FieldLook
   readonly answer: PlainAnswer | undefined
   readonly messages: readonly string[]

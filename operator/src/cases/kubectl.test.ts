@@ -19,7 +19,7 @@ function statusOf(state: PlainObject, lastState: PlainObject = {}): PlainObject 
 }
 
 const PULL = { reason: 'ImagePullBackOff', message: 'Back-off pulling image "x"' }
-/** What is wrong with the pods of a Model, by its name: what the status of a pod says. */
+/** Faults of the pods of a Model, by its name: what the status of a pod says. */
 const BROKEN: Readonly<Record<string, PlainObject>> = {
   'no-image': statusOf({ waiting: PULL }),
   crashing: statusOf(
@@ -34,7 +34,7 @@ const BROKEN: Readonly<Record<string, PlainObject>> = {
   probed: statusOf({ running: { startedAt: new Date().toISOString() } }),
 }
 
-/** What a user sees in a namespace. */
+/** Reads what a user sees in a namespace. */
 async function statusIn(kubeconfig: string, place: CasePlace, ...args: readonly string[]) {
   const said = await runKubectlTutti(kubeconfig, 'status', '-n', place.namespace, ...args)
   if (said.out === '') throw new Error(said.err)

@@ -240,7 +240,7 @@ await t.test('others write beside the operator', { skip }, async (t) => {
           maxReplicas: 5,
         },
       })
-      // Of a Model that decides itself it is told so, in the server's words.
+      // The HPA of a Model that decides itself is told so, in the server's words.
       const refused = await place.plain.until(`${hpas}/mine`, (found) =>
         JSON.stringify(found?.['status'] ?? {}).includes('which decides on replicas itself'),
       )
@@ -343,7 +343,7 @@ await t.test('others write beside the operator', { skip }, async (t) => {
         const { status } = await place.plain.get(place.path('models', 'yolo'))
         const degraded = status.conditions.find(({ type }: PlainObject) => type === 'Degraded')
         t.match(degraded, { status: 'True', message: /yolo-step/ })
-        // What it says may change meanwhile: a busy machine makes pods and nodes late.
+        // The status of the Model may change meanwhile: a busy machine makes pods and nodes late.
         const fought = written(count).filter((line) => !line.includes('/status '))
         t.same(fought, [], 'no two writers fight')
       }

@@ -171,7 +171,7 @@ await t.test('pods on several nodes', { skip: withoutKube(...NEEDED) }, async (t
     await plain.until(place.path('deployments', 'zoned-step'), isGone)
   })
 
-  // Of them 42 fit on a node.
+  // 42 of these pods fit on a node.
   const spec = { ...fixed(120), resources: { requests: { cpu: '1500m' } } }
   await t.test('pods without an answer count, and make no Model ready', async (t) => {
     rig.plays.set('many', DEAF)

@@ -44,7 +44,7 @@ async function allReady(place: CasePlace): Promise<void> {
 
 await t.test('a quota of the namespace', { skip }, async (t) => {
   const rig = await openCaseRig(t)
-  /** What is there, and said, where no quota is. */
+  /** A namespace without a quota: it shows what is there, and said, then. */
   const unbound = await rig.openPlace()
   const free = await unbound.startOperator(t)
   await unbound.applyModel('yolo')

@@ -42,7 +42,7 @@ async function setRouters(place: CasePlace, replicas: number): Promise<void> {
   await place.plain.until(path, (found) => found?.['status']?.readyReplicas === replicas)
 }
 
-/** Of a watch: from a version on. */
+/** Tells whether a watch goes on from a version. */
 function goesOn({ query }: ProxiedRequest): boolean {
   return query.get('sendInitialEvents') !== 'true'
 }

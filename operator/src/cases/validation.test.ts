@@ -3,7 +3,7 @@ import { ACCEPTED_REASONS } from '@tutti/ensemble'
 import t from 'tap'
 import { compareResults } from '../testing/validation/compare-results.ts'
 
-/** Of each kind; with three or four resources each. */
+/** Namespaces of each kind, with three or four resources each. */
 const NAMESPACES = 600
 /** A failure names the seed of its namespace. */
 const firstSeed = testSeed()

@@ -9,13 +9,13 @@ import type { ControllerRevision, JsonObject, Stored } from '@tutti/kube'
 import { digestOf, toCanonicalJson } from '../runtime/canonical.ts'
 import { once } from './read-spec.ts'
 
-/** Of a name: what tells two accepted states of one resource apart. */
+/** Length of the part of a name that tells two accepted states of one resource apart. */
 const DIGEST = 10
 
 type Accepted = AcceptedModel | AcceptedEnsemble
 export type Revision = Stored<ControllerRevision>
 
-/** What is to be a ControllerRevision; by name, as the name follows from the content. */
+/** Content that is to be a ControllerRevision; by name, as the name follows from the content. */
 export interface WantedRevision {
   readonly name: string
   readonly data: JsonObject
@@ -33,7 +33,7 @@ export function byRevision(one: ControllerRevision, other: ControllerRevision): 
   return other.revision - one.revision
 }
 
-/** What a ControllerRevision of ours holds; undefined if it cannot be read. */
+/** Reads what a ControllerRevision of ours holds; undefined if it cannot be read. */
 export const acceptedOf = once(({ data }: Revision): Accepted | undefined => {
   try {
     return parseAcceptedJson(data)
@@ -61,7 +61,7 @@ export function toWanted(
 }
 
 /**
- * What makes one of `wanted` the newest: those that are not there are made; if all are, the newest of them counts anew. Pure.
+ * Plans what makes one of `wanted` the newest: those that are not there are made; if all are, the newest of them counts anew. Pure.
  *
  * @param known - all of the owner.
  */

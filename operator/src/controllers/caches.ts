@@ -42,19 +42,19 @@ import { findRival, type Served, servedNameKey } from './served-names.ts'
 
 /** Indexes of the caches. */
 export const INDEX = {
-  /** Of Models and Ensembles: `namespace/name`, the name that clients call. */
+  /** Models and Ensembles by `namespace/name`, the name that clients call. */
   servedName: 'servedName',
-  /** Of Models: `namespace/name` of the Secret that their artifacts are fetched with. */
+  /** Models by the `namespace/name` of the Secret that their artifacts are fetched with. */
   secret: 'secret',
-  /** Of Ensembles: `namespace/name` of the Secret with the token that requests from outside must bring. */
+  /** Ensembles by the `namespace/name` of the Secret with the token that requests from outside must bring. */
   token: 'token',
   /** Ensembles by the `namespace/name` of the Secrets with certificates of their Ingresses. */
   tls: 'tls',
-  /** Of Ensembles: `namespace/served name` of everything that their steps run. */
+  /** Ensembles by the `namespace/served name` of everything that their steps run. */
   step: 'step',
-  /** Of pods: `namespace/name` of their Model. */
+  /** Pods by the `namespace/name` of their Model. */
   model: 'model',
-  /** Of pods: the namespace, of those of routers. A namespace may have thousands of others. */
+  /** Pods of routers by their namespace, which may have thousands of other pods. */
   router: 'router',
 } as const
 
@@ -69,7 +69,7 @@ export interface CachesOptions {
   readonly gatewayAskMs?: number
 }
 
-/** What controllers read, each kind once for all of them. */
+/** The caches that controllers read, each kind once for all of them. */
 export type Caches = ReturnType<typeof createCaches>
 
 /** Makes the caches; the manager starts them. */
@@ -128,7 +128,7 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
     /** The Secrets that say which host leads to which Ensembles. */
     edges: children(SECRET, keepChild, ofRouters),
     ingresses: children(INGRESS, keepIngress),
-    /** Of a cluster that may have no Gateway API. */
+    /** The HTTPRoutes of a cluster that may have no Gateway API. */
     httpRoutes: children(HTTP_ROUTE, keepRoute, {
       isServed: () => client.serves(HTTP_ROUTE),
       ...(askMs !== undefined && { askMs }),

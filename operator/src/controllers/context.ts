@@ -8,7 +8,7 @@ import type { ManagedCache, ManagedController } from '../runtime/manager.ts'
 import type { RuntimeMetrics } from '../runtime/metrics.ts'
 import type { Caches } from './caches.ts'
 
-/** What controllers are made of. */
+/** The parts that controllers are made of. */
 export interface ControllerContext {
   /** Writes only while this process leads. */
   readonly client: Client
@@ -18,21 +18,21 @@ export interface ControllerContext {
   readonly clock: Clock
   readonly log: Logger
   readonly flags: OperatorFlags
-  /** What a scrape shows beside the runtime's. */
+  /** Metrics that a scrape shows beside the runtime's. */
   readonly scrapes: Metrics
   /** The operator's own, where its Lease is. */
   readonly namespace: string
-  /** Of the metrics listeners of routers and steps; default 8002. */
+  /** Port of the metrics listeners of routers and steps; default 8002. */
   readonly podPort?: number
   /** Interval for faults of a router that only a person can repair; default 60 s. */
   readonly troublePollMs?: number
 }
 
-/** What every controller of our kinds is made of. */
+/** The parts that every controller of our kinds is made of. */
 export interface ControllerParts
   extends Pick<ControllerContext, 'client' | 'events' | 'metrics' | 'clock' | 'log'> {
   readonly caches: Caches
-  /** What the ready routers serve. */
+  /** Views of what the ready routers serve. */
   readonly views: Pick<RouterViews, 'look'>
 }
 

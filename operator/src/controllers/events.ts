@@ -12,7 +12,7 @@ export interface ChangeOptions {
   readonly after: Conditioned
   /** Types of conditions with the status that says that somebody must act. */
   readonly bad: readonly (readonly [type: string, status: Condition['status']])[]
-  /** What a condition says: it is told again when that changes; undefined if it is not worth telling. */
+  /** Text of a condition, which is told again when the text changes; undefined if it is not worth telling. */
   readonly textOf: (condition: Condition) => string | undefined
 }
 
@@ -22,7 +22,7 @@ export function revisionAccepted(regarding: KubeObject, name: string): EventInpu
   return { regarding, type: 'Normal', reason: 'RevisionAccepted', action: 'Accept', note }
 }
 
-/** What a change of a status is worth telling: readiness, and conditions that went bad. */
+/** Finds what is worth telling of a change of a status: readiness, and conditions that went bad. */
 export function eventsOfChange(
   regarding: KubeObject,
   { before, after, bad, textOf }: ChangeOptions,

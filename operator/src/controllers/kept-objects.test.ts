@@ -113,7 +113,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       for (const path of leavesOf(toOwned(owner, child))) {
         const live = await client.get(resource, object.metadata)
         const replaced = await replace(resource, withOther(live, path))
-        // What can never be changed, or what the server refuses.
+        // Fields that can never be changed, or whose change the server refuses, are left out.
         if (replaced === undefined) continue
         changes += 1
         t.notOk(isAsApplied(keepChild(replaced), toRequest(child)), path.join('.'))

@@ -19,7 +19,7 @@ import { intern } from '../runtime/intern.ts'
 import { foreignWriterOf } from '../runtime/replicas-writer.ts'
 
 /*
- * What caches keep of each kind: what a reconcile reads. To read something else, keep it here first; until then it does not compile.
+ * Caches keep of each kind what a reconcile reads. To read something else, keep it here first; until then it does not compile.
  */
 
 /** All of a Model that its own status needs again, the usual texts of conditions once. */
@@ -56,12 +56,12 @@ type ModelCondition = NonNullable<ModelStatus['conditions']>[number]
 /** Longer ones are seldom the same. */
 const LONG = 200
 
-/** Of a kind of which only the applier reads. */
+/** Keeps an object of a kind of which only the applier reads. */
 export function keepChild(object: Stored<KubeObject>): Stored<ChildRecord> {
   return toChildRecord(object, {})
 }
 
-/** What is read of a Deployment. */
+/** The parts of a Deployment that are read. */
 export interface DeploymentState {
   readonly metadata: Pick<KubeObject['metadata'], 'name' | 'namespace' | 'generation'>
   readonly spec: {
@@ -222,7 +222,7 @@ export function keepAutoscaler(object: Stored<HorizontalPodAutoscaler>): Stored<
   return toChildRecord(object, { spec: behavior === undefined ? {} : { behavior } })
 }
 
-/** What Gateways say of it. */
+/** The record of a route with what Gateways say of it. */
 export type RouteRecord = ChildRecord & Pick<HttpRoute, 'status'>
 
 export function keepRoute(object: Stored<HttpRoute>): Stored<RouteRecord> {

@@ -10,7 +10,7 @@ function ready(status: Condition['status'], reason: string): readonly Condition[
   return [{ type: 'Ready', status, reason, message: '', lastTransitionTime: '' }]
 }
 
-/** What a scrape shows of resources by kind, as `name{labels} value`. */
+/** Lists what a scrape shows of resources by kind, as `name{labels} value`. */
 async function seriesOf(resources: Readonly<Partial<Record<keyof Caches, readonly object[]>>>) {
   const metrics = createMetrics()
   const list = (kind: keyof Caches) => ({ list: () => resources[kind] ?? [] })

@@ -5,7 +5,7 @@ import type { Caches } from './caches.ts'
 
 const LABELS = ['kind', 'resource_namespace', 'name'] as const
 
-/** What the metrics read of a Model, an Ensemble or a Router. */
+/** The parts that the metrics read of a Model, an Ensemble or a Router. */
 interface ShownResource {
   readonly metadata: { readonly namespace?: string; readonly name: string }
   readonly status?: Pick<
@@ -28,7 +28,7 @@ export function createResourceMetrics(
     ...caches.ensembles.list().map((one) => ['Ensemble', one] as const),
     ...caches.routers.list().map((one) => ['Router', one] as const),
   ]
-  /** Of a Router the Deployment alone knows: the status counts the pods that were made. */
+  /** Finds how many replicas are wanted. Of a Router the Deployment alone knows: the status counts the pods that were made. */
   const wantedOf = (kind: string, { metadata, status }: ShownResource): number => {
     if (kind !== 'Router') return status?.desiredReplicas ?? status?.replicas ?? 0
     const key = `${metadata.namespace}/${ROUTER_NAMES.router}`

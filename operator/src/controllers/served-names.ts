@@ -4,7 +4,7 @@ import type { KubeObject, Stored } from '@tutti/kube'
 /** A Model or an Ensemble, of which only the name that clients call matters here. */
 export type Served = Stored<KubeObject & { readonly spec: unknown }>
 
-/** What clients call it, also where the spec is none that we know. */
+/** Returns the name by which clients call a Model or an Ensemble, also where the spec is none that we know. */
 export function servedNameOf({ metadata, spec }: Served): string {
   const modelName: unknown = Object(spec).modelName
   return modelNameOf({ metadata, spec: typeof modelName === 'string' ? { modelName } : {} })

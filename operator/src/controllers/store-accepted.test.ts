@@ -180,7 +180,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   })
 })
 
-/** What was accepted of an earlier Model, as `--cascade=orphan` leaves it. */
+/** Leaves behind what was accepted of an earlier Model, as `--cascade=orphan` does. */
 async function leave(
   client: Client,
   name: string,

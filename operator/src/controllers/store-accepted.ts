@@ -34,10 +34,10 @@ export interface StoreOptions {
   readonly known: readonly Revision[]
   /** Those of its name that have no owner: what an earlier one left behind goes once there is something of this one. */
   readonly orphans: readonly Revision[]
-  /** Of which one is to be the newest; nothing is made if there is none. */
+  /** Revisions of which one is to be the newest; nothing is made if there is none. */
   readonly wanted: readonly WantedRevision[]
   /**
-   * What can be forgotten.
+   * Finds what can be forgotten.
    *
    * @param revisions - the newest first.
    * @param history - so many are kept although nothing needs them, so that a rollback finds them.
@@ -50,9 +50,9 @@ export interface StoreOptions {
 const HISTORY = 3
 
 export interface StoredRevisions {
-  /** What is accepted, the newest first. */
+  /** The accepted revisions, the newest first. */
   readonly revisions: readonly Revision[]
-  /** What of it came now, or came back; all of that, also if another one was refused. */
+  /** Revisions of it that came now, or came back; all of them, also if another one was refused. */
   readonly made: readonly Revision[]
   /** Why what is wanted is not the newest. To be thrown once everything else is done, so that it is tried again. */
   readonly refusal?: Error

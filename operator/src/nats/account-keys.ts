@@ -22,7 +22,7 @@ export interface AccountKeys {
   readonly signing: SigningKeys
   /** With which the servers of a cluster let one another in. */
   readonly routePassword: string
-  /** Of the account in which the operator speaks with the servers. */
+  /** Key of the account in which the operator speaks with the servers. */
   readonly system: Nkey
   readonly accounts: Nkey
   /** Signs the servers' certificates. */
@@ -32,11 +32,11 @@ export interface AccountKeys {
 /** Whose account it is. */
 export interface AccountOwner {
   readonly namespace: string
-  /** Of the Secret with the credential, as ACCOUNT_ID_PATTERN: another Secret of that name has another account. */
+  /** Id of the Secret with the credential, as ACCOUNT_ID_PATTERN: another Secret of that name has another account. */
   readonly id: string
 }
 
-/** What `createAccountId` makes. */
+/** Ids that `createAccountId` makes. */
 export const ACCOUNT_ID_PATTERN = /^[0-9a-f]{32}$/
 
 export function createAccountId(): string {

@@ -182,7 +182,7 @@ await t.test('accounts are apart also where subjects are the same', WITH_NATS, a
   await world.tenancy.ensureServers()
   const keys = parseAccountKeys(textsOf(world, NATS_SECRETS.keys))
   const labels = world.client.objects.get(`Secret a/${NATS_SECRETS.credentials}`)?.metadata.labels
-  // What no tenant gets: the account of one, and the subjects of the other.
+  // A credential that no tenant gets: the account of one, and the subjects of the other.
   const mixed = issueCredentials({
     issuer: toAccountIssuer(keys, { namespace: 'a', id: labels?.[ACCOUNT_LABEL] ?? '' }),
     prefix: 'tutti',
@@ -312,7 +312,7 @@ function toData(texts: Readonly<Record<string, string>>): Record<string, string>
   )
 }
 
-/** Of the certificate that the server shows, which must be of the authority. */
+/** Reads the fingerprint of the certificate that the server shows, which must be of the authority. */
 async function fingerprintOf(port: number, ca: string): Promise<string> {
   const plain = connectPlain(port, '127.0.0.1')
   // NATS begins in the clear, and tells so before TLS.

@@ -44,7 +44,7 @@ export interface AccountTenancyOptions extends TenantSecretOptions {
   readonly limits: AccountLimits
   /** All Secrets that are known, of all namespaces. */
   readonly secrets: () => Iterable<Stored<Secret>>
-  /** The servers cannot be reached any more, as far as is known: `ensureServers` has to be called again. */
+  /** Called when the servers can no longer be reached, as far as is known: `ensureServers` has to be called again. */
   readonly onLost: () => void
   /** Replaced in tests. */
   readonly openLink?: typeof openSystemLink
@@ -71,9 +71,9 @@ export class AccountTenancy {
   readonly #o: AccountTenancyOptions
   readonly #keys: OwnKeys
   readonly #owners = new AccountOwners()
-  /** What the servers were told over this connection, by account. */
+  /** Claims that the servers were told over this connection, by account. */
   readonly #told = new Map<string, string>()
-  /** Of a rotation, once the servers were told. */
+  /** The next public key of a rotation, once the servers were told. */
   #learned: string | undefined
   /** Accounts that were made before: signing is slow. Of one set of keys, by the owner's name. */
   #made: ReadonlyMap<string, TenantAccount> = new Map()
@@ -138,7 +138,7 @@ export class AccountTenancy {
     return await ensureTenantSecret(this.#o, secret, o)
   }
 
-  /** What the servers say of themselves; nothing while this process is not connected to them, as one that does not lead. */
+  /** Reads what the servers say of themselves; nothing while this process is not connected to them, as one that does not lead. */
   async readServers(): Promise<readonly ServerFigures[]> {
     return (await this.#link?.readServers(Math.max(1, this.#o.clusterHosts.length))) ?? []
   }

@@ -116,7 +116,7 @@ function respond(error: unknown, message: Msg): void {
   if (error === null) message.respond(Empty)
 }
 
-/** What a tenant may try, with what its credential gives it. */
+/** Actions that a tenant may try, with what its credential gives it. */
 const ACTIONS: Readonly<Record<string, (hostile: NatsConnection, world: AccountWorld) => unknown>> =
   {
     'many connections': async (_, world) => {

@@ -27,7 +27,7 @@ export interface OwnKeysOptions {
   readonly client: SecretClient
   /** The operator's. */
   readonly namespace: string
-  /** Of a credential. */
+  /** Lifetime of a credential. */
   readonly lifetimeMs: number
   readonly clock: Clock
   readonly log: Logger

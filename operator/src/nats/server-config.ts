@@ -12,7 +12,7 @@ export function clusterFile(servers: number): string {
   return `cluster-${servers}.conf`
 }
 
-/** What one namespace may use of the servers, all of them together. */
+/** Limits of what one namespace may use of the servers, all of them together. */
 export interface AccountLimits {
   readonly connections: number
   readonly subscriptions: number

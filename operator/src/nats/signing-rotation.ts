@@ -14,7 +14,7 @@ export const ROTATION_STEPS = ['add', 'use', 'remove', 'remove-now'] as const
 
 export type RotationStep = (typeof ROTATION_STEPS)[number]
 
-/** What a step makes of the keys; `refused` says why it is not the one that is due. */
+/** The plan of a step: what it makes of the keys; `refused` says why it is not the one that is due. */
 export type RotationPlan =
   | { readonly kind: 'done' }
   | { readonly kind: 'change'; readonly step: RotationStep; readonly keys: AccountKeys }
@@ -23,7 +23,7 @@ export type RotationPlan =
 export interface RotationState {
   /** Milliseconds since the epoch. */
   readonly nowMs: number
-  /** Of a credential. */
+  /** Lifetime of a credential. */
   readonly lifetimeMs: number
   /** The servers have learned the next key, as far as is known. */
   readonly isNextKnown: boolean

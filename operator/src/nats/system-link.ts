@@ -12,12 +12,12 @@ export interface SystemLink {
   removeAccounts(removal: string): Promise<void>
   /** Has every server read its configuration and certificates again. @returns how many did. */
   reloadServers(): Promise<number>
-  /** What servers say of themselves. @param most - answers that are waited for, a second at most. */
+  /** Reads what servers say of themselves. @param most - answers that are waited for, a second at most. */
   readServers(most: number): Promise<readonly ServerFigures[]>
   close(): Promise<void>
 }
 
-/** What a server says of itself (`/varz`). Totals are since its start. */
+/** The figures that a server gives of itself (`/varz`). Totals are since its start. */
 export const ServerFigures = z.object({
   server_name: z.string(),
   /** Resident memory, bytes. */

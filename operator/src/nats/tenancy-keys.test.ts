@@ -86,7 +86,7 @@ await t.test('any other damage is an error of the same kind', async (t) => {
       const damaged = { ...texts, [key]: was.slice(0, index) + text + was.slice(index + 1) }
       try {
         const read = parseAccountKeys(damaged)
-        // What is left is sound: only white space at the ends, or a password, may differ.
+        // The keys that were read are sound: only white space at the ends, or a password, may differ.
         t.same({ ...read, routePassword: '' }, { ...KEYS, routePassword: '' })
       } catch (error) {
         t.match(error, { name: 'DamagedKeysError' })

@@ -11,7 +11,7 @@ export interface SigningKeys {
   readonly usedAtMs?: number
 }
 
-/** What signs the users of an account. */
+/** An account, and the key that signs its users. */
 export interface CredentialIssuer {
   /** Public key of the account, `A...`. */
   readonly account: string
@@ -29,7 +29,7 @@ export const KEY_NAMES = {
   routePassword: 'route-password',
 } as const
 
-/** What is in a Secret, by key, as text. */
+/** The content of a Secret, by key, as text. */
 export type SecretTexts = Readonly<Record<string, string>>
 
 /** A Secret does not hold what it should; the message says which key, and repeats none of the content. */

@@ -17,13 +17,13 @@ import type { SecretTexts } from './tenancy-keys.ts'
 export const NATS_SECRETS = {
   /** The keys, in the operator's namespace. Never overwritten, never made again while what follows from them is there. */
   keys: 'tutti-nats-keys',
-  /** What the servers start with, in the operator's namespace. Follows from the keys. */
+  /** The files that the servers start with, in the operator's namespace. Follows from the keys. */
   server: 'tutti-nats-server',
   /** The credential of a namespace, there. */
   credentials: 'tutti-nats',
 } as const
 
-/** What reads and writes Secrets. */
+/** The client that reads and writes Secrets. */
 export type SecretClient = Pick<Client, 'get' | 'create' | 'mergePatch'>
 
 /** A Secret as the code here reads it. */
@@ -50,7 +50,7 @@ export interface DesiredSecret {
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** What of it may differ from a Secret that is there. */
+/** The parts of a desired Secret that may differ from one that is there. */
 type Content = Pick<DesiredSecret, 'texts' | 'owners' | 'labels'>
 
 /** As messages have it. */

@@ -8,7 +8,7 @@ import { type CredentialOptions, checkCredentials, issueCredentials } from './us
 /** Keys of the Secret of a namespace: the credentials file, and the authorities of the servers if pods need them. */
 export const CREDENTIAL_FILES = { credentials: 'nats.creds', authorities: 'ca.crt' } as const
 
-/** What a credential is made with. */
+/** The issuer with which a credential is made, and the authorities that pods need with it. */
 export interface Issuance {
   readonly issuer: CredentialIssuer
   /** PEM. */
@@ -30,7 +30,7 @@ export interface TenantSecretOptions {
   readonly client: SecretClient
   /** First token of all subjects, as PREFIX_PATTERN. */
   readonly prefix: string
-  /** Of a credential; it is renewed when half of it is over. */
+  /** Lifetime of a credential; it is renewed when half of it is over. */
   readonly lifetimeMs: number
   readonly clock: Clock
   readonly log: Logger

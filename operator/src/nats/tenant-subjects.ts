@@ -1,6 +1,6 @@
 import { assert } from '@tutti/errors'
 
-/** What the first token of all subjects may be: such a name is its own token, and NATS uses none of them itself. */
+/** The names that the first token of all subjects may have: such a name is its own token, and NATS uses none of them itself. */
 export const PREFIX_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/
 
 const NAMESPACE_PATTERN = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/

@@ -3,7 +3,7 @@ import { createNkey, type NatsClaims, nkeyOfSeed, readClaims, signClaims } from 
 import type { CredentialIssuer } from './tenancy-keys.ts'
 import { tenantSubjects } from './tenant-subjects.ts'
 
-/** What the credential of a namespace is made from. */
+/** The values from which the credential of a namespace is made. */
 export interface CredentialOptions {
   readonly issuer: CredentialIssuer
   /** First token of all subjects. */
@@ -76,7 +76,7 @@ function stale(why: StaleReason): CredentialCheck {
   return { fresh: false, why }
 }
 
-/** What a user may do. */
+/** Builds the claims that say what a user may do. */
 function grantOf(o: CredentialOptions): NatsClaims['nats'] {
   const allow = [tenantSubjects(o)]
   const { account, signing } = o.issuer

@@ -17,7 +17,7 @@ export interface AnswerBytes {
   readonly most: number
 }
 
-/** Of each answer, without counting: all small answers are read, whatever others send. */
+/** Bytes of each answer that are not counted: all small answers are read, whatever others send. */
 const SMALL_BYTES = 64 * 1024
 
 export interface GetJsonOptions extends JsonPlace {

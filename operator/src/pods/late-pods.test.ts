@@ -20,7 +20,7 @@ function podOf(o: { readonly isReady?: boolean; readonly claims?: readonly strin
   } as unknown as Stored<PodState>
 }
 
-/** What is asked of the API server, by field selector. */
+/** Makes a LatePods at this second of a pod's life, and notes what it asks the API server for, by field selector. */
 function open(second: number, list = async () => ({ items: [mount], resourceVersion: '1' })) {
   const asked: (string | undefined)[] = []
   let nowMs = MADE_MS + 1000 * second

@@ -102,7 +102,7 @@ function lateForMs(pod: Stored<PodState>, nowMs: number): number | undefined {
   return sinceMs === undefined || nowMs - sinceMs < LATE_MS ? undefined : nowMs - sinceMs
 }
 
-/** When its containers were last ready, or it was made; undefined if they are ready, or are not to be any more. */
+/** Tells when the containers of a pod were last ready, or it was made; undefined if they are ready, or are no longer to be. */
 function waitsSinceMs(pod: Stored<PodState>): number | undefined {
   if (!isAlive(pod) || areContainersReady(pod)) return undefined
   const condition = pod.status?.conditions?.find(({ type }) => type === 'ContainersReady')

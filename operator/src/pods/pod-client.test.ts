@@ -113,7 +113,7 @@ await test('what answers that are long and wrong cost is bounded', async (t) => 
     server.answer('/tutti/v1/served', answer)
     const { message, cause } = await failureOf(client.servedByRouter(pod, { signal }))
     t.match(message, text)
-    // What is wrong 200,000 times is told once.
+    // A fault that is there 200,000 times is told once.
     const told: unknown = Object(cause).cause?.issues?.length ?? 0
     t.equal(told, message.includes('accepted[0]') ? 1 : 0)
   }

@@ -40,13 +40,13 @@ export interface PodClient {
 
 export interface PodClientOptions {
   readonly clock: Clock
-  /** Of the metrics listener; default METRICS_PORT. */
+  /** Port of the metrics listener; default METRICS_PORT. */
   readonly port?: number
   /** From the question to its answer; default 5000: a pod that takes longer is as good as away. */
   readonly timeoutMs?: number
-  /** Of one answer; default that of the question. */
+  /** Most bytes of one answer; default that of the question. */
   readonly maxBytes?: number
-  /** Of all answers while they are read; default 64 MiB, which one namespace cannot fill. */
+  /** Most bytes of all answers while they are read; default 64 MiB, which one namespace cannot fill. */
   readonly maxHeldBytes?: number
   /** Steps of a namespace that are asked at the same time, and as many routers; default 8. */
   readonly maxConnections?: number
@@ -59,7 +59,7 @@ const METRICS_PORT = 8002
 
 export function createPodClient(o: PodClientOptions): PodClient {
   const { clock, port = METRICS_PORT, timeoutMs = 5000 } = o
-  // What runs in pods is its namespace's, and may be silent on purpose; what runs in steps, without anybody having meant it.
+  // Pods run code of their namespace, which may be silent on purpose; code in steps may be silent without anybody having meant it.
   const limiter = new KeyedLimiter({ perKey: o.maxConnections ?? 8 })
   const answers = { held: 0, most: o.maxHeldBytes ?? 64 * MIB }
   const ask = async <T>(
@@ -109,7 +109,7 @@ function toUnasked(place: JsonPlace, timeoutMs: number): ServeError {
 interface Question<T> {
   readonly of: 'router' | 'step'
   readonly path: string
-  /** Of the answer. What asks is one process for all namespaces, and what answers may be anything. */
+  /** Most bytes of the answer. One process asks for all namespaces, and an answer may be anything. */
   readonly maxBytes: number
   /** In it, as parseBoundedJson counts: the checks of so many take 0.2 s at the worst. */
   readonly maxValues: number

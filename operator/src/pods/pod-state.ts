@@ -1,7 +1,7 @@
 import type { ContainerStatus, KubeObject, ObjectMeta, PodSpec, PodStatus } from '@tutti/kube'
 import type { PodAddress } from './pod-client.ts'
 
-/** What is read of a pod, and kept in caches: of its labels and annotations, too, only those that the operator reads. */
+/** The parts of a pod that are read, and kept in caches: of its labels and annotations, too, only those that the operator reads. */
 export interface PodState extends KubeObject {
   readonly metadata: Omit<ObjectMeta, 'managedFields' | 'ownerReferences' | 'finalizers'>
   /** `volumes` has only those of claims. */
@@ -12,13 +12,13 @@ export interface PodState extends KubeObject {
   }
 }
 
-/** What is read of a container: whether it runs, and how it ended. */
+/** The parts of a container's status that are read: whether it runs, and how it ended. */
 export type PodContainer = Pick<
   ContainerStatus,
   'name' | 'ready' | 'restartCount' | 'containerID' | 'state' | 'lastState'
 >
 
-/** What a pod must say before its Service and its Deployment count it; the operator says it. */
+/** The readiness gate that must be open before the Service and the Deployment of a pod count it; the operator opens it. */
 export const ACCEPTED_GATE = 'tutti.dev/accepted'
 
 /** True for a pod that is neither being deleted nor has ended. */

@@ -9,7 +9,7 @@ import { routersCannotBeAsked, servedModelsChanged } from './log-events.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
 import { addressOf, isReady, type PodState } from './pod-state.ts'
 
-/** What one ready router says. */
+/** The answer of one ready router. */
 export type RouterView =
   | { readonly pod: string; readonly served: ServedByRouter }
   | { readonly pod: string; readonly error: ServeError }
@@ -20,7 +20,7 @@ export interface RouterViewsOptions {
   readonly routersOf: (namespace: string) => readonly Stored<PodState>[]
   /** The namespaces that have router pods. */
   readonly namespaces: () => Iterable<string>
-  /** A router of the namespace serves other things than before, or cannot be asked any more. */
+  /** Called when a router of the namespace serves other things than before, or can no longer be asked. */
   readonly onChange: (namespace: string) => void
   readonly clock?: Clock
   readonly log: Logger
@@ -33,9 +33,9 @@ interface Answer {
   readonly at: number
   /** When the router itself said it: before `at`, if it did not answer since. */
   readonly saidAt: number
-  /** Of the answer, to tell changes. */
+  /** Digest of the answer, to tell changes. */
   readonly digest: string
-  /** Of the answer as JSON. */
+  /** Length of the answer as JSON. */
   readonly length: number
 }
 
@@ -47,13 +47,13 @@ const NAMESPACES_AT_ONCE = 32
  */
 const MOST_SILENT_MS = 30_000
 /**
- * Of all different answers of a namespace together. Its routers all say the same, but for moments; what is not a router of ours
- * can say anything, and it is all kept.
+ * Characters of all different answers of a namespace together. Its routers all say the same, but for moments; what is not a router of
+ * ours can say anything, and it is all kept.
  */
 const MOST_KEPT = 8 * 2 ** 20
 
 /**
- * What the ready routers serve, for all controllers together: answers are shared for a moment, and asked for again from time to
+ * Tells all controllers together what the ready routers serve: answers are shared for a moment, and asked for again from time to
  * time, so that somebody notices when a router loses a model.
  */
 export class RouterViews implements ManagedController {
@@ -85,7 +85,7 @@ export class RouterViews implements ManagedController {
   }
 
   /**
-   * What every ready router of a namespace serves; empty if none is ready.
+   * Tells what every ready router of a namespace serves; empty if none is ready.
    *
    * @param o.maxAgeMs - how old an answer may be.
    * @throws the signal's reason if it aborts.

@@ -49,7 +49,7 @@ await t.test('every image and path comes apart again as it was put together', as
   fc.assert(
     fc.property(image, paths, (name, path) => {
       const uri = `image://${name}/${path}`
-      // Of a name without a registry the tag may look like a port, and is refused.
+      // The tag of a name without a registry may look like a port, and is refused.
       fc.pre(!/^[^/:@]+:[0-9]+$/.test(name) && uri.length <= 1024)
       const found = parseArtifactSource(uri)
       return isTaken(uri) && found.kind === 'image' && found.image === name && found.path === path

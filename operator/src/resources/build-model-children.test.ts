@@ -14,8 +14,8 @@ const SELECTOR = { 'app.kubernetes.io/component': 'step', 'tutti.dev/model': 'yo
 const METADATA = { name: 'yolo-step', namespace: 'vision', labels: LABELS }
 
 /**
- * Of the smallest Model, and of one that has whatever reaches its pods. Another digest means that all such pods are replaced when the
- * operator is upgraded: change it here only if that is worth it.
+ * Digests of the smallest Model, and of one that has whatever reaches its pods. Another digest means that all such pods are replaced
+ * when the operator is upgraded: change it here only if that is worth it.
  */
 const SMALLEST_TEMPLATE = 'e7258a4497db1936ee2e71a3b94184f7'
 const LARGEST_TEMPLATE = 'b958d7f394851c33b0d399f39f0ac47c'

@@ -15,8 +15,8 @@ const parts = (o: Partial<RouterParts> = {}): RouterParts => ({
 })
 
 /**
- * Of the smallest router. Another digest means that all routers are replaced when the operator is upgraded: change it here only if
- * that is worth it.
+ * Digest of the smallest router. Another digest means that all routers are replaced when the operator is upgraded: change it here
+ * only if that is worth it.
  */
 const TEMPLATE = 'fb8b4bb88c0a9eb64a352d29ca1580a8'
 

@@ -21,7 +21,7 @@ const GRPC_PATHS = ['/inference.GRPCInferenceService', '/grpc.health.v1.Health']
 /** How ingress-nginx is told; all others that we know go by the Service. */
 const NGINX_GRPC = { 'nginx.ingress.kubernetes.io/backend-protocol': 'GRPC' }
 
-/** What brings requests from outside to the router's listeners for them. Pure. */
+/** Builds what brings requests from outside to the router's listeners for them. Pure. */
 export function buildEnsembleRoutes(parts: RouteParts): readonly DesiredChild[] {
   const { ingress, gateway } = parts.expose
   if (ingress !== undefined) {

@@ -12,11 +12,11 @@ const CREDENTIALS = '/var/run/tutti/credentials'
 const COPIED = '/var/run/tutti/model'
 const VOLUME = 'model'
 
-/** What a pod needs so that `main` finds the model. */
+/** The parts that a pod needs so that `main` finds the model. */
 export interface ArtifactParts {
   readonly initContainers: readonly Container[]
   readonly volumes: readonly Volume[]
-  /** Of `main`. */
+  /** Mount of `main`. */
   readonly mount: VolumeMount
 }
 

@@ -37,7 +37,7 @@ const DRAIN_SHARE = 0.9
 /** Seconds of a pod's life that a Model rules. */
 export interface PodTimes {
   readonly loadS: number
-  /** Of the process, from SIGTERM on. */
+  /** Seconds that the process has, from SIGTERM on. */
   readonly exitS: number
   readonly graceS: number
 }
@@ -52,7 +52,7 @@ export function podTimesOf({ timeouts }: ModelSpec): PodTimes {
 
 export interface MainContainerOptions {
   readonly spec: ModelSpec
-  /** What clients call the model. */
+  /** The name by which clients call the model. */
   readonly modelName: string
   readonly namespace: string
   readonly settings: StepSettings

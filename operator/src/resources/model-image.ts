@@ -2,7 +2,7 @@ import type { ModelSpec } from '@tutti/api'
 import { devicesOf } from './model-devices.ts'
 import type { StepImages } from './step-settings.ts'
 
-/** Of GPUs, parts of them, and time shares. */
+/** Prefix of the resource names of GPUs, parts of them, and time shares. */
 const CUDA_DEVICES = 'nvidia.com/'
 
 /** The image of `main`, unless the Model's podTemplate names one: that of its format, and of its devices where there is one for them. */

@@ -2,18 +2,18 @@ import { type ModelSpec, modelNameOf } from '@tutti/api'
 import { childName } from './names.ts'
 import type { StepSettings } from './step-settings.ts'
 
-/** What the children of a Model are built from. */
+/** The facts that the children of a Model are built from. */
 export interface ModelParts {
   /** metadata.name. */
   readonly name: string
   readonly namespace: string
   readonly spec: ModelSpec
-  /** What clients call it. */
+  /** The name by which clients call the Model. */
   readonly modelName: string
-  /** Of the children. */
+  /** Name of the children. */
   readonly childName: string
   readonly settings: StepSettings
-  /** Of the Secret that artifacts are fetched with. */
+  /** Digest of the Secret that artifacts are fetched with. */
   readonly credentialsDigest?: string
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Of a DNS label: Services and label values take no more. */
+/** Characters of a DNS label: Services and label values take no more. */
 const LONGEST = 63
 const HASH = 8
 

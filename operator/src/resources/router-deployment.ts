@@ -18,7 +18,7 @@ import {
 import { type NatsSettings, type NetworkSettings, PORTS, transportOf } from './step-settings.ts'
 import { type TelemetrySettings, telemetryEnv } from './telemetry-env.ts'
 
-/** What the operator's configuration says about all routers. */
+/** The settings of all routers in the operator's configuration. */
 export interface RouterDefaults {
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
@@ -26,7 +26,7 @@ export interface RouterDefaults {
   /** Whether a Router may name another image. */
   readonly allowsImage: boolean
   readonly replicas: number
-  /** Of a Router that sets none. */
+  /** Console of a Router that sets none. */
   readonly console: RouterConsole
   readonly nats: NatsSettings
   /** See StepSettings. */
@@ -35,7 +35,7 @@ export interface RouterDefaults {
   readonly network: NetworkSettings
 }
 
-/** What the router of a namespace is built from. */
+/** The facts that the router of a namespace is built from. */
 export interface RouterParts {
   readonly namespace: string
   readonly defaults: RouterDefaults
@@ -44,7 +44,7 @@ export interface RouterParts {
   readonly leavesReplicas?: boolean
 }
 
-/** Of the console, on the loopback of a pod: who may forward ports of pods reaches it, and no pod, Service or ingress does. */
+/** Port of the console, on the loopback of a pod: who may forward ports of pods reaches it, and no pod, Service or ingress does. */
 const CONSOLE_PORT = 8003
 const DRAIN = '30s'
 /** Until Services and ingresses know that a pod ends; it takes requests as before meanwhile. */

@@ -11,9 +11,9 @@ import type {
 import { ROUTER_SELECTOR } from './router-names.ts'
 import { type NetworkSettings, PORTS } from './step-settings.ts'
 
-/** What the children of Models and of Routers have in common. */
+/** The parts that the children of Models and of Routers have in common. */
 export interface ServingParts {
-  /** Of the child. */
+  /** Metadata of the child. */
   readonly metadata: ObjectMeta
   /** Selects the pods. */
   readonly selector: Readonly<Record<string, string>>

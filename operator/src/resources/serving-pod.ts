@@ -10,7 +10,7 @@ interface ImageSettings {
   readonly imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never'
 }
 
-/** What all containers of ours have: the restricted Pod Security Standard, and where their home is. */
+/** Builds what all containers of ours have: the restricted Pod Security Standard, and where their home is. */
 export function ourContainer(
   name: string,
   { image, imagePullPolicy }: ImageSettings,
@@ -33,7 +33,7 @@ export function ourContainer(
   }
 }
 
-/** What the pods of steps and of routers have in common. */
+/** Builds what the pods of steps and of routers have in common. */
 export function ourPodSpec(o: {
   readonly serviceAccountName: string
   readonly hasToken: boolean

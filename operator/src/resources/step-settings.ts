@@ -14,7 +14,7 @@ export interface StepImages {
   readonly pythonCudaImage?: string | undefined
 }
 
-/** What the operator's configuration says about all step pods. */
+/** The settings of all step pods in the operator's configuration. */
 export interface StepSettings extends StepImages {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
@@ -26,17 +26,17 @@ export interface StepSettings extends StepImages {
   /** Whether Models may use folders, namespaces, ports and privileges of their nodes. */
   readonly allowsHostAccess: boolean
   readonly network: NetworkSettings
-  /** Of the namespace's Router. */
+  /** Transport of the namespace's Router. */
   readonly transport?: StepTransport | undefined
 }
 
-/** What travels between routers and steps without NATS, by; undefined for nothing. */
+/** The transport of what travels between routers and steps without NATS; undefined if nothing does. */
 export type StepTransport = 'TLS' | 'TCP'
 
 /** Where steps then take connections of routers. */
 export const DIRECT_PORT = 8003
 
-/** What a Router says of it. */
+/** Reads what a Router says of the transport. */
 export function transportOf({ stepTransport = 'NATS' }: RouterSpec): StepTransport | undefined {
   return stepTransport === 'NATS' ? undefined : stepTransport
 }
@@ -57,7 +57,7 @@ export interface NatsSettings {
 export interface NetworkSettings {
   /** False: no NetworkPolicies. */
   readonly isEnabled: boolean
-  /** Of the operator, which asks pods on their metrics port. */
+  /** Namespace of the operator, which asks pods on their metrics port. */
   readonly operatorNamespace: string
   readonly operatorLabels: Readonly<Record<string, string>>
   /** Others who may read metrics. */

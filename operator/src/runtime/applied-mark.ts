@@ -3,13 +3,13 @@ import type { Desired, KubeObject } from '@tutti/kube'
 /** On every object that is applied: the digest of the applied object, so that the next process need not apply it again. */
 export const APPLIED_ANNOTATION = 'tutti.dev/applied'
 
-/** What is wanted of an object, and the digest of that. */
+/** An object that is wanted, and the digest of it. */
 export interface DigestedObject {
   readonly desired: Desired<KubeObject>
   readonly digest: string
 }
 
-/** What is sent to the server. */
+/** Adds the mark to what is sent to the server. */
 export function withMark({ desired, digest }: DigestedObject): Desired<KubeObject> {
   const { metadata } = desired
   const annotations = { ...metadata.annotations, [APPLIED_ANNOTATION]: digest }

@@ -19,7 +19,7 @@ import { handOverReplicas } from './hand-over.ts'
 import type { ApplyOutcome } from './metrics.ts'
 import { OwnerCheck, OwnerMoved } from './owner-check.ts'
 
-/** What an applier reads of the children of one kind: a `Cache` of records has it. */
+/** The view of the children of one kind that an applier reads: a `Cache` of records has it. */
 export interface ChildCache {
   readonly resource: Resource
   get(key: string): Stored<ChildRecord> | undefined
@@ -41,7 +41,7 @@ export type ChildOutcome = { readonly resource: Resource; readonly key: ObjectKe
   | { readonly result: 'refused'; readonly error: KubeError }
   /** It, its owner, or its namespace is being deleted. */
   | { readonly result: 'terminating'; readonly finalizers: readonly string[] }
-  /** What it needs is not there; the outcome of that tells why. Nothing was done. */
+  /** Something that it needs is not there; the outcome of that tells why. Nothing was done. */
   | { readonly result: 'held' }
   | { readonly result: 'failed'; readonly error: unknown }
 )
@@ -61,7 +61,7 @@ export interface SyncResult {
 }
 
 export interface ApplierOptions extends ChildWriterOptions {
-  /** Of every kind that children have; what the owner controls in them and is not wanted is deleted. */
+  /** Caches of every kind that children have; what the owner controls in them and is not wanted is deleted. */
   readonly caches: readonly ChildCache[]
   /** True for an object of another controller, or of none, that counts as the owner's; default: never. */
   readonly adopts?: (object: Stored<ChildRecord>) => boolean
@@ -186,7 +186,7 @@ export class Applier {
     cache: ChildCache,
     key: ObjectKey,
   ): Promise<Stored<ChildRecord> | undefined> {
-    // What is not there is made at once: by then the owner has to be there.
+    // A child that is not there is made at once: by then the owner has to be there.
     await check.ensure()
     // Caches hold only objects with our labels, and may be behind: whether something is there, the server knows.
     const live = await unlessNotFound(this.#o.client.get(cache.resource, key, { signal }))

@@ -16,7 +16,7 @@ import { ObjectIndex } from './object-index.ts'
 /** The values under which an object is found. */
 export type Indexer<T extends KubeObject> = (object: Stored<T>) => readonly string[]
 
-/** Of the metadata of an owner. */
+/** The parts of an owner's metadata by which its objects are found. */
 export type OwnerId = Pick<Stored<KubeObject>['metadata'], 'namespace' | 'uid'>
 
 /** A change in a cache; see ReflectorEvent. */
@@ -35,7 +35,7 @@ export interface CacheOptions<T extends KubeObject, K extends KubeObject = T> {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
-  /** What is kept of an object as the server sent it, and no more; all but managedFields if absent. */
+  /** Returns what is kept of an object as the server sent it, and no more; all but managedFields if absent. */
   readonly trim?: (object: Stored<T>) => Stored<K>
   readonly indexers?: Readonly<Record<string, Indexer<K>>>
   readonly clock: Clock
@@ -52,7 +52,7 @@ const ASK_MS = 30_000
 const RETRY_MS = 2_000
 
 /**
- * What is kept of a resource's objects, with indexes over it, and with listeners. Objects are shared and never changed.
+ * The kept parts of a resource's objects, with indexes over them, and with listeners. Objects are shared and never changed.
  * Keys are `namespace/name`, or the name alone.
  *
  * @typeParam T - what the server has, and K what is kept of it: to read what is not kept does not compile.
@@ -123,7 +123,7 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
     return this.#synced.promise
   }
 
-  /** What the cache keeps of an object that the server answered. */
+  /** Returns what the cache keeps of an object that the server answered. */
   keep(object: Stored<T>): Stored<K> {
     const { trim, isFrozen = false } = this.#o
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- without a trim, what is kept is a T

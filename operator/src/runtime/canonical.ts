@@ -61,7 +61,7 @@ export function isSameJson(one: unknown, other: unknown): boolean {
   if (typeof one !== 'object' || typeof other !== 'object') return false
   if (one === null || other === null) return false
   if (Array.isArray(one) || Array.isArray(other)) return isSameList(one, other)
-  // What is in both is compared once.
+  // Members that are in both are compared once.
   const isMore = Object.keys(other).some((name) => isMember(other, name) && !isMember(one, name))
   return !isMore && Object.keys(one).every((name) => isSameMember(one, other, name))
 }

@@ -6,8 +6,8 @@ import { intern } from './intern.ts'
 import { ownedFieldsOf } from './owned-fields.ts'
 
 /**
- * What caches keep of a child: who it is, whose it is, and whether what was applied still stands. The rest of it, and the account
- * of who owns which field, are let go as soon as it comes in: they are nine tenths of its memory.
+ * The parts of a child that caches keep: who it is, whose it is, and whether what was applied still stands. The rest of it, and the
+ * account of who owns which field, are let go as soon as it comes in: they are nine tenths of its memory.
  */
 export interface ChildRecord extends KubeObject {
   readonly metadata: ChildMeta
@@ -19,7 +19,7 @@ export interface ChildRecord extends KubeObject {
   readonly fields?: object
 }
 
-/** Of the labels those that tell whose an object is, of the owners the controller. Annotations and owners of fields are not kept. */
+/** Metadata with the labels that tell whose an object is, and the controller as owner. Annotations and owners of fields are not kept. */
 type ChildMeta = Omit<Stored<KubeObject>['metadata'], 'annotations' | 'managedFields'>
 
 /** Labels that are kept. */

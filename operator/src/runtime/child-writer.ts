@@ -28,9 +28,9 @@ export interface WantedChild {
 export interface WriteOptions {
   /** Under which the child is remembered. */
   readonly ownerKey: string
-  /** What is there, as a cache has it; undefined if the server says that nothing is. */
+  /** The object that is there, as a cache has it; undefined if the server says that nothing is. */
   readonly current: Stored<ChildRecord> | undefined
-  /** What caches keep of it. */
+  /** Returns what caches keep of the object. */
   readonly toRecord: (object: Stored<KubeObject>) => Stored<ChildRecord>
   /** Called, and waited for, before what is there is written to; what it throws keeps it from that. */
   readonly beforeChange: (uid: string) => Promise<void>
@@ -47,9 +47,9 @@ export interface WrittenChild {
 interface AppliedChild {
   readonly uid: string
   readonly resourceVersion: string
-  /** Of the object that was applied, its owner reference included. */
+  /** Digest of the object that was applied, its owner reference included. */
   readonly digest: string
-  /** Of the answer; see ChildRecord. */
+  /** Digest of the owned fields of the answer; see ChildRecord. */
   readonly owned: string
 }
 
@@ -106,7 +106,7 @@ export class ChildWriter {
     return { result: isSameDesired ? 'repaired' : 'applied', object }
   }
 
-  /** What this process applied last, as long as the record in the cache does not tell as much. */
+  /** Finds what this process applied last, as long as the record in the cache does not tell as much. */
   #knownOf(
     request: ApplyRequest,
     ownerKey: string,

@@ -9,7 +9,7 @@ import type { Source } from './sources.ts'
 import { TerminalError } from './terminal-error.ts'
 import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
 
-/** What a reconcile is given beside its key. The event that caused it is not to be seen: it looks at the state. */
+/** The input of a reconcile beside its key. The event that caused it is not to be seen: it looks at the state. */
 export interface ReconcileContext {
   /** Aborts when the reconcile's time is over or the process stops; hand it to every call that waits. */
   readonly signal: AbortSignal
@@ -227,7 +227,7 @@ export class Controller {
     } else {
       this.#queue.addRateLimited(key, { priority })
     }
-    // What stopping cut short is no failure.
+    // A reconcile that stopping cut short is no failure.
     if (this.#stopping.signal.aborted) return
     reconcileFailed(o.log, error, { isTerminal, failures: this.#queue.failures(key) })
   }

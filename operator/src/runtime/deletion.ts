@@ -8,13 +8,13 @@ export interface Deletion {
   readonly isPassing: boolean
 }
 
-/** What a deletion with `propagationPolicy` Foreground or Orphan sets, and Kubernetes' garbage collector takes away. */
+/** Finalizers that a deletion with `propagationPolicy` Foreground or Orphan sets, and Kubernetes' garbage collector takes away. */
 const OF_COLLECTOR: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan'])
 
 /**
  * Why an object that is being deleted is still there. Pure.
  *
- * @returns undefined if no finalizer holds it: its namespace is being deleted, and nothing is made there any more.
+ * @returns undefined if no finalizer holds it: its namespace is being deleted, and nothing more is made there.
  */
 export function toDeletion({
   resource: { kind },

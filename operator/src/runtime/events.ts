@@ -25,13 +25,13 @@ import { eventFailed } from './log-events.ts'
 import { LruMap } from './lru-map.ts'
 import type { RuntimeMetrics } from './metrics.ts'
 
-/** What happened to an object. Only transitions are worth an event. */
+/** An event that happened to an object. Only transitions are worth one. */
 export interface EventInput {
   readonly regarding: KubeObject
   readonly type: 'Normal' | 'Warning'
   /** Why, one CamelCase word. */
   readonly reason: string
-  /** What was done, one CamelCase word. */
+  /** The action that was done, one CamelCase word. */
   readonly action: string
   /** For people; cut to 1 KiB. */
   readonly note: string

@@ -21,7 +21,7 @@ function scripted() {
     const objects = new Map<string, Stored<K>>()
     const state = { hasSynced: false, isClosed: false }
     const object = (name: string): Stored<K> =>
-      // Of the kind that the cache is of, as far as the test looks.
+      // The object is of the kind that the cache is of, as far as the test looks.
       ({ kind: 'ConfigMap', metadata: { name, namespace, uid: name } }) as unknown as Stored<K>
     opened.push({
       namespace,

@@ -44,7 +44,7 @@ function openEach<T extends KubeObject, K extends KubeObject>(
   }
 }
 
-/** Of the times without a word the longest: one watch that is stuck is enough. */
+/** Adds the numbers up. Of the times without a word it takes the longest: one watch that is stuck is enough. */
 function sum(all: readonly ReflectorStats[]): ReflectorStats {
   const total = { lists: 0, watches: 0, errors: 0, objects: 0, silentMs: 0 }
   for (const { lists, watches, errors, objects, silentMs } of all) {

@@ -15,9 +15,9 @@ import type { RuntimeMetrics } from './metrics.ts'
 
 export interface LeaderElectionOptions {
   readonly client: Client
-  /** Of the Lease. */
+  /** Key of the Lease. */
   readonly key: ObjectKey & { readonly namespace: string }
-  /** Of this process alone: pod name and a uuid. */
+  /** Identity of this process alone: pod name and a uuid. */
   readonly identity: string
   /** How long others leave the lease alone after they saw it change; default 15 s. */
   readonly leaseMs?: number
@@ -86,7 +86,7 @@ export class LeaderElection {
     this.#schedule(0)
   }
 
-  /** Tries no more and gives the lease up, if it has it, so that another takes it at once. Call it when nothing writes any more. */
+  /** Tries no more and gives the lease up, if it has it, so that another takes it at once. Call it when all writes have ended. */
   async release(): Promise<void> {
     this.#halt()
     await this.#trying

@@ -21,7 +21,7 @@ import {
   toText,
 } from './probe-server.ts'
 
-/** What a manager needs of a cache; `Cache` has it. */
+/** The part of a cache that a manager needs; `Cache` has it. */
 export interface ManagedCache {
   readonly resource: { readonly plural: string }
   start(): void
@@ -32,7 +32,7 @@ export interface ManagedCache {
   close(): Promise<void>
 }
 
-/** What a manager needs of a controller; `Controller` has it. */
+/** The part of a controller that a manager needs; `Controller` has it. */
 export interface ManagedController {
   readonly name: string
   start(): void
@@ -201,7 +201,7 @@ export class Manager implements Running {
     return missing.map(({ resource }) => `${resource.plural} are not read yet`)
   }
 
-  /** What a restart would heal. */
+  /** Lists what a restart would heal. */
   #faults(): readonly string[] {
     const { caches, election } = this.#o
     const stuck = caches.filter((cache) => cache.isStuck(STUCK_MS))

@@ -4,10 +4,10 @@ import type { WorkqueueObserver } from './workqueue.ts'
 /** How a reconcile ended; `error` includes the terminal ones. */
 export type ReconcileOutcome = 'success' | 'error' | 'requeue_after'
 
-/** What was done with a child: sent to the server, left as it is, left because it is another's, or not possible. */
+/** The outcome for a child: sent to the server, left as it is, left because it is another's, or not possible. */
 export type ApplyOutcome = 'applied' | 'skipped' | 'conflict' | 'error'
 
-/** What a queue knows of itself at a scrape. */
+/** Numbers of a queue at a scrape. */
 export interface QueueReading {
   readonly depth: number
   /** Milliseconds since each key that is being processed was taken. */

@@ -66,7 +66,7 @@ function pickElements(elements: readonly unknown[], fields: JsonObject): unknown
   })
 }
 
-/** What an element is found by: some of its members, or what it is. */
+/** The key by which an element is found: some of its members, or what it is. */
 type Key =
   | { readonly members: readonly (readonly [string, unknown])[] }
   | { readonly value: unknown }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createProbeServer, type Logger } from '@tutti/chassis'
 import { probeFailed } from './log-events.ts'
 
-/** What a path answers. */
+/** The answer of a path. */
 export interface ProbeAnswer {
   readonly status: number
   readonly contentType: string

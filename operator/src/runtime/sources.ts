@@ -14,7 +14,10 @@ export interface Source {
 /** Whether a change matters. Objects that come or go always do. */
 export type Predicate<T extends KubeObject> = (now: Stored<T>, before: Stored<T>) => boolean
 
-/** What users and other controllers change on purpose: the spec, labels, annotations, finalizers, that it is being deleted. */
+/**
+ * Returns true for what users and other controllers change on purpose: the spec, labels, annotations, finalizers, that it is being
+ * deleted.
+ */
 export function isIntentChange(now: Stored<KubeObject>, before: Stored<KubeObject>): boolean {
   return (
     now.metadata.generation !== before.metadata.generation ||
@@ -59,7 +62,7 @@ export interface ReferenceSourceOptions<T extends KubeObject> {
   readonly toKeys: (object: Stored<T>) => readonly string[]
   /** Default isAnyChange. */
   readonly predicate?: Predicate<T>
-  /** Of changes; `low` where one object concerns many. Default `high`. */
+  /** Priority of changes; `low` where one object concerns many. Default `high`. */
   readonly priority?: Priority
 }
 
@@ -68,7 +71,7 @@ export function referenceSource<T extends KubeObject>(o: ReferenceSourceOptions<
   return cacheSource({ predicate: isAnyChange, ...o })
 }
 
-/** What a source needs of a cache. */
+/** The part of a cache that a source needs. */
 export type SourceCache<T extends KubeObject> = Pick<
   Cache<KubeObject, T>,
   'hasSynced' | 'keys' | 'subscribe'

@@ -18,15 +18,15 @@ export interface WithStatus<S> extends KubeObject {
   readonly status?: S
 }
 
-/** `gone`: no object of that name is there any more. */
+/** Outcome of a write; `gone`: an object of that name is no longer there. */
 export type StatusResult = 'written' | 'unchanged' | 'gone'
 
 interface WrittenStatus {
   readonly uid: string
   readonly resourceVersion: string
-  /** Of the status that was written. */
+  /** Digest of the status that was written. */
   readonly digest: string
-  /** What the server answered: with the conditions of others, if there are any. */
+  /** The status that the server answered: with the conditions of others, if there are any. */
   readonly stored: unknown
 }
 

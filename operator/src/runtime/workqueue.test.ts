@@ -213,7 +213,7 @@ class Model {
     for (const [key, { at, priority }] of this.later) if (at <= now) this.add(key, priority)
   }
 
-  /** What the queue gave must be what it should give. */
+  /** Checks that the queue gave what it should give. */
   take(taken: TakenKey | undefined): void {
     const ready = this.ready.filter((key) => this.hasCapacity(key))
     if (taken === undefined) {

@@ -16,7 +16,7 @@ export interface TakenKey {
   readonly priority: Priority
 }
 
-/** What a workqueue tells of itself while it goes on; times in milliseconds. */
+/** The observer that a workqueue tells of itself while it goes on; times in milliseconds. */
 export interface WorkqueueObserver {
   added(): void
   /** @param waitedMs - from its first add to now. */
@@ -187,7 +187,7 @@ export class Workqueue {
     }
   }
 
-  /** The key counts for no limit any more, though it is still being processed. */
+  /** Takes the key out of all limits, though it is still being processed. */
   release(key: string): void {
     this.#processing.get(key)?.release()
     if (this.#depth > 0) this.#onReady()

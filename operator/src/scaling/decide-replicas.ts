@@ -22,7 +22,7 @@ export interface ScalingInput {
   readonly scaling: NativeScaling
   /** Desired replicas now. */
   readonly current: number
-  /** Of every ready pod; undefined for one that did not answer. */
+  /** Load of every ready pod; undefined for one that did not answer. */
   readonly loads: readonly (PodLoad | undefined)[]
   /** Earlier recommendations, as the last decision gave them. */
   readonly recommendations: readonly Recommendation[]

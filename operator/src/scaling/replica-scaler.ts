@@ -17,10 +17,10 @@ export interface ScaledModel {
   readonly key: string
   readonly namespace: string
   readonly uid: string
-  /** What clients call it. */
+  /** The name by which clients call the Model. */
   readonly modelName: string
   readonly scaling: NativeScaling
-  /** What the Deployment wants now. */
+  /** The replicas that the Deployment wants now. */
   readonly replicas: number
   /** That are ready. */
   readonly pods: readonly PodAddress[]
@@ -70,7 +70,7 @@ export class ReplicaScaler implements ManagedController {
     for (const direction of ['up', 'down'] as const) o.scalings.init({ direction })
   }
 
-  /** What was decided last for a Model; undefined if nothing was. */
+  /** Finds what was decided last for a Model; undefined if nothing was. */
   wanted(key: string, uid: string): number | undefined {
     const decided = this.#decided.get(key)
     return decided?.uid === uid ? decided.replicas : undefined
@@ -107,7 +107,7 @@ export class ReplicaScaler implements ManagedController {
   }
 
   #look(): void {
-    // What cannot change needs no questions.
+    // A Model whose replicas cannot change needs no questions.
     const models = [...this.#o.models()].filter(({ scaling }) => scaling.min < scaling.max)
     this.#models = new Map(models.map((model) => [model.key, model]))
     for (const key of this.#decided.keys()) if (!this.#models.has(key)) this.#decided.delete(key)

@@ -5,7 +5,7 @@ import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti
 import { MANAGED_BY } from '../runtime/children.ts'
 import type { Paths } from './namespaced.ts'
 
-/** What the controller of Models writes of one that is accepted, without its namespace. */
+/** Builds the revision that the controller of Models writes of one that is accepted, without its namespace. */
 export function modelRevision(o: {
   readonly modelName: string
   readonly owner: OwnerReference

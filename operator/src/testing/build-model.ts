@@ -7,7 +7,7 @@ import type { StepSettings } from '../resources/step-settings.ts'
 import type { DesiredChild } from '../runtime/children.ts'
 import { stepSettings } from './step-settings.ts'
 
-/** What a test says of a Model. */
+/** The fields of a Model that a test sets. */
 export type Spec = Partial<ModelSpec>
 
 export interface BuildOptions {

@@ -10,7 +10,7 @@ export interface Phase {
   readonly converged: (place: CasePlace) => Promise<unknown>
 }
 
-/** What happens to a Model and the Ensemble over it, one after the other. */
+/** The phases of a Model and the Ensemble over it, one after the other. */
 export const PHASES: readonly Phase[] = [
   {
     name: 'creation',

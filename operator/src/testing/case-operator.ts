@@ -16,13 +16,13 @@ export interface CaseOperatorOptions {
   readonly namespace?: string
   /** The operator's own. */
   readonly system: string
-  /** Of the metrics listeners of pods. */
+  /** Port of the metrics listeners of pods. */
   readonly podPort: number
   /** Asks the server with nothing between. */
   readonly direct: Client
   /** Default: that of system:masters. */
   readonly token?: string
-  /** Of a watch, after which it counts as dead; default 150 s. */
+  /** Silence of a watch, after which it counts as dead; default 150 s. */
   readonly idleMs?: number
   /** Kubernetes' own controllers run; default true. */
   readonly hasControllers?: boolean
@@ -85,13 +85,13 @@ export async function startCaseOperator(server: ApiServer, o: CaseOperatorOption
   return {
     proxy,
     metrics,
-    /** What was told to users so far. */
+    /** Events that users were told so far. */
     events: events as readonly EventInput[],
     /** Reconciles in the order in which they ended. */
     passes: rest.passes as readonly EndedPass[],
     /** Resolves when it has nothing left to do. */
     atRest: (options?: Parameters<RestWatch['atRest']>[0]) => rest.atRest(options),
-    /** Nothing of it reaches the server any more, from now on; what it knew is lost. */
+    /** Kills it: from now on nothing of it reaches the server, and what it knew is lost. */
     kill: () => {
       proxy.refuse()
       return stop()

@@ -67,7 +67,7 @@ export async function openCaseRig(t: Test, o: ApiServerOptions = {}) {
   return {
     server,
     player,
-    /** What pods of a Model do, by its name; by default they become ready. */
+    /** Plays of the pods of a Model, by its name; by default they become ready. */
     plays,
     /** For all namespaces. The test's teardown stops it, if the test does not. */
     startOperator: (test: Test, options: StartOptions & { readonly system: string }) =>
@@ -160,7 +160,7 @@ async function look(
       (await plain.list(path(plural))).map((object) => describeObject(plural, object)),
     ),
   ])
-  // What differs between places, and what follows from it: uids, and digests over names and uids.
+  // These texts differ between places, or follow from what does: uids, and digests over names and uids.
   return texts
     .flat()
     .map((text) =>

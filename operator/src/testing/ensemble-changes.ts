@@ -29,7 +29,7 @@ const step = (name: string, modelName: string) => ({
 const given = (names: readonly string[]) =>
   names.map((from) => ({ name: from.replace('.', '_'), from }))
 
-/** What every Ensemble of the walk has, unless a change says otherwise. */
+/** The spec that every Ensemble of the walk has, unless a change says otherwise. */
 export const ENSEMBLE_SPEC = {
   maxBatchSize: 4,
   inputs: [input('image')],

@@ -37,7 +37,7 @@ export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults 
   }
 }
 
-/** What tests do in one namespace. */
+/** One namespace, with what tests do in it. */
 export type EnsembleNamespace = ReturnType<typeof openNamespace>
 
 let made = 0

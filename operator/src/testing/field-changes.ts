@@ -25,7 +25,7 @@ export interface FieldChange {
   readonly reach: Reach
 }
 
-/** Of a field, its values before and after. */
+/** A field, with its values before and after. */
 type Row = readonly [path: string, from: unknown, to: unknown]
 
 /** Fields that reach children. */

@@ -1,7 +1,7 @@
 import type { PlainObject } from '@tutti/kube/testing'
 import type { CasePlace } from './case-rig.ts'
 
-/** What the operator made for one resource, and what it says about it: equal for equal specs, whatever was before. */
+/** The objects that the operator made for one resource, and what it says about it: equal for equal specs, whatever was before. */
 export interface FieldLook {
   readonly made: readonly string[]
   /** `TYPE=STATUS/REASON`; undefined while the newest generation was not looked at. */
@@ -67,7 +67,7 @@ function conditionsOf({
   return conditions.map((one: string) => one.replace(/@\d+$/, ''))
 }
 
-/** What routers let come from outside, of which `look` shows nothing: it is in a Secret. */
+/** Reads what routers let come from outside, of which `look` shows nothing: it is in a Secret. */
 async function edgeRoutes({ plain, path }: CasePlace): Promise<readonly PlainObject[]> {
   const { status, body } = await plain.send('GET', path('secrets', 'tutti-router-edge'))
   if (status === 404) return []

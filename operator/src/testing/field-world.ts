@@ -34,7 +34,7 @@ function toWalker(plural: Walker['plural'], change: FieldChange, index: number):
 
 export type FieldWorld = Awaited<ReturnType<typeof openFieldWorld>>
 
-/** What is sent at the same time. */
+/** Requests that are sent at the same time. */
 const AT_ONCE = 8
 
 /** A namespace with the operator, and all that walkers refer to. */

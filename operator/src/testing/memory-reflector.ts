@@ -55,7 +55,7 @@ export function memoryReflector() {
     get isClosed() {
       return isClosed
     },
-    /** What `stats` says; the objects apart. */
+    /** The figures that `stats` gives, but for the number of objects. */
     stats: { lists: 1, watches: 1, errors: 0, silentMs: 0 },
   }
   return memory

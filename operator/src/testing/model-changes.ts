@@ -10,7 +10,7 @@ const DIGEST = `sha256:${'a'.repeat(64)}`
 const DEVICES = { accelerator: { count: 1 } }
 const TAINT = { key: 'a', operator: 'Equal', value: 'b', effect: 'NoExecute' }
 
-/** What every Model of the walk has. */
+/** The spec that every Model of the walk has. */
 export const MODEL_SPEC = { modelFormat: { name: 'onnx' }, storageUri: ARCHIVE }
 
 /** How the model itself is served: all of it is in the overrides that a step gets. */

@@ -15,7 +15,7 @@ import { freePodPort, startCaseServer } from './prepare-server.ts'
 import { AROUND, closeCaches, endControllers, openClient, startCaches } from './running-parts.ts'
 import { stepSettings } from './step-settings.ts'
 
-/** What model repositories of tests say. */
+/** The config.pbtxt that model repositories of tests have. */
 export const CONFIG_TEXT = `
 backend: "onnxruntime"
 max_batch_size: 4
@@ -23,7 +23,7 @@ input { name: "image" data_type: TYPE_FP32 dims: [ 3, -1, -1 ] }
 output { name: "boxes" data_type: TYPE_FP32 dims: [ -1, 4 ] }
 `
 
-/** Of a Model of which a test says no more. */
+/** Spec of a Model of which a test says no more. */
 export const MODEL_SPEC: PlainObject = {
   modelFormat: { name: 'onnx' },
   storageUri: 'http://models.example/yolo.tar',
@@ -100,7 +100,7 @@ async function openRig(t: Test, server: ApiServer, { patienceMs }: ModelClusterO
     controller,
     player,
     events,
-    /** What pods of a Model do, by its name, for those that are bound from now on. */
+    /** Plays of the pods of a Model, by its name, for those that are bound from now on. */
     plays,
     ...actions(plain),
   })

@@ -2,7 +2,7 @@ import type { PlainObject } from '@tutti/kube/testing'
 import type { ModelCluster } from './model-cluster.ts'
 import { isGone, pathsIn } from './namespaced.ts'
 
-/** Of a pod whose init container fails again and again. */
+/** Status of a pod whose init container fails again and again. */
 export const FETCH_FAILED: PlainObject = {
   phase: 'Pending',
   initContainerStatuses: [

@@ -14,7 +14,7 @@ output { name: "text" data_type: TYPE_STRING dims: [ 1 ] }
 `
 export const MODEL_CONFIG = { ...parseModelConfig(CONFIG, 'config.pbtxt'), name: 'yolo' }
 
-/** What a step says of a model with one version. */
+/** Builds what a step says of a model with one version. */
 export function servedModel(revision = 'r1', o: Partial<ServedModel> = {}): ServedModel {
   const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
   return { name: 'yolo', config: MODEL_CONFIG, labels: {}, versions, reason: '', ...o }

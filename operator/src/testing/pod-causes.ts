@@ -1,6 +1,6 @@
 import type { Event, PodStatus } from '@tutti/kube'
 
-/** What is in the way of pods, as kubelets, schedulers and controllers write it. */
+/** A cause that is in the way of pods, as kubelets, schedulers and controllers write it. */
 export interface PodCause {
   readonly name: string
   readonly status: PodStatus
@@ -11,7 +11,7 @@ export interface PodCause {
   readonly isUnbound?: boolean
   /** Why the ReplicaSet makes no pod; there is none then. */
   readonly refused?: string
-  /** What the condition says. */
+  /** Reason that the condition says. */
   readonly reason: string
   /** A part of its message. */
   readonly words: string

@@ -17,7 +17,7 @@ import { type PodState, statusOf } from '../pods/pod-state.ts'
 import { isOfRouter } from '../resources/router-names.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
 
-/** What a test wants of a pod that is bound to its node. */
+/** The behaviour that a test wants of a pod that is bound to its node. */
 export type Play =
   /** It runs and has loaded its model. */
   | { readonly kind: 'ready' }
@@ -68,7 +68,7 @@ export class PodPlayer {
   #isClosed = false
   /** Namespaces whose routers serve no accepted revision. */
   readonly deaf = new Set<string>()
-  /** What is on these nodes stays as it is. */
+  /** Nodes on which everything stays as it is. */
   readonly lostNodes = new Set<string>()
   #unanswered = 0
   #onUnanswered: () => void = () => {}

@@ -11,14 +11,14 @@ import type { OpenReflector } from '../runtime/cache.ts'
 import type { QueueReading, RuntimeMetrics } from '../runtime/metrics.ts'
 
 export interface RestWatchOptions {
-  /** Of the operator: what it lists and watches. */
+  /** Client of the operator, through which it lists and watches. */
   readonly client: Client
   /** Asks the server, with nothing between. */
   readonly direct: Client
   readonly metrics: RuntimeMetrics
   /** Writes that were answered so far. */
   readonly writes: () => number
-  /** Of a watch, after which it counts as dead. */
+  /** Silence of a watch, after which it counts as dead. */
   readonly idleMs?: number
   /** Kubernetes' own controllers run, and look at Deployments; default true. */
   readonly hasControllers?: boolean
@@ -33,7 +33,7 @@ export interface EndedPass {
 
 /** A timer that fires later than that is none that the operator waits for: polls, renewals, the longer delays of retries. */
 const SOON_MS = 500
-/** What others do with what the operator wrote comes in that time. */
+/** Time within which others act on what the operator wrote. */
 const QUIET_MS = 250
 
 /**

@@ -3,7 +3,7 @@ import { type ClusterAccess, createClient, createReflector, createTransport } fr
 import type { OpenReflector } from '../runtime/cache.ts'
 import type { ManagedCache, ManagedController } from '../runtime/manager.ts'
 
-/** What parts of the operator are made with in tests. */
+/** Clock and log with which parts of the operator are made in tests. */
 export const AROUND = { clock: systemClock, log: silentLogger }
 
 /** A client with connections of its own, and reflectors over it. */

@@ -43,7 +43,7 @@ function refused(says: RegExp): Reach {
 
 type Rows = Parameters<typeof changes>[1]
 
-/** Of a source, below it. */
+/** Builds the changes of the fields of a source, whose paths begin below it. */
 function changesOf(name: Source, rows: Rows, o?: Parameters<typeof withMetric>[1]) {
   return changes(
     withMetric(name, o),

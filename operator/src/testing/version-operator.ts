@@ -11,7 +11,7 @@ import { RestWatch } from './rest-watch.ts'
 
 export interface VersionOptions
   extends Pick<CaseOperatorOptions, 'system' | 'podPort' | 'direct' | 'namespace'> {
-  /** Of its pod. */
+  /** Name of its pod. */
   readonly name: string
   /** By which it wants something else than others. */
   readonly flags?: readonly string[]

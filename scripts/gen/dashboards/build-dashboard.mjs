@@ -1,7 +1,7 @@
 const DATASOURCE = { type: 'prometheus', uid: '${datasource}' }
 const [COLUMNS, WIDTH, HEIGHT] = [2, 12, 8]
 
-/** Of which series, and of which of its labels, a variable takes its values. */
+/** Series, and the label of each, from which a variable takes its values. */
 export const VARIABLES = {
   namespace: ['tutti_server_ready', 'namespace'],
   ensemble: ['tutti_step_compute_seconds_count{namespace=~"$namespace", ensemble!=""}', 'ensemble'],

@@ -67,7 +67,7 @@ export type RouterManifest = z.infer<typeof RouterManifest>
 
 export type Manifest = ModelManifest | EnsembleManifest
 
-/** What clients call it. */
+/** Finds the name by which clients call a model. */
 export function modelNameOf(resource: {
   readonly metadata: { readonly name: string }
   readonly spec: { readonly modelName?: string | undefined }

@@ -1,5 +1,5 @@
 """
-What Triton's Python models import, for the models that Tutti runs. Needs Python 3.9 and NumPy.
+The module that Triton's Python models import, for the models that Tutti runs. Needs Python 3.9 and NumPy.
 
 In a plain interpreter, say in a unit test of a model, everything works that needs no server: tensors, requests, responses,
 errors, configurations, the log (to stderr). The rest raises TritonModelException.

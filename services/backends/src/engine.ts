@@ -5,12 +5,12 @@ import type { Lent, NamedTensor, Parameters, ResponseSink, StepRequest } from '@
 export interface EngineOptions {
   /** Number of instances that execute at the same time, at least 1. */
   readonly instances: number
-  /** What models may ask of the server that they run in; absent where the server offers nothing. */
+  /** Services that models may ask of the server that they run in; absent where the server offers nothing. */
   readonly host?: ModelHost
   /** Whether instances on one device are threads of one process; only for an engine that offers it. */
   readonly sharesInterpreter?: boolean
   /**
-   * Aborts when the model is not wanted any more, or its time is over, which the reason says; an engine that can ends the load then,
+   * Aborts when the model is no longer wanted, or its time is over, which the reason says; an engine that can ends the load then,
    * by an error.
    */
   readonly signal?: AbortSignal
@@ -69,7 +69,7 @@ export interface HostCallOptions {
   readonly isDecoupled: boolean
 }
 
-/** What models may ask of the server that they run in. The step implements it; an engine never sees where a call goes. */
+/** Services that models may ask of the server that they run in. The step implements them; an engine never sees where a call goes. */
 export interface ModelHost {
   /**
    * Executes a request. The caller's instance stays taken meanwhile. Its responses are owned by the sink: they stay valid as
@@ -103,7 +103,7 @@ export interface ModelHost {
   ): Promise<void>
 }
 
-/** What an engine says of CUDA. */
+/** The statements of an engine about CUDA. */
 export interface EngineCuda {
   /** Why the engine cannot use it here, whatever devices there are; undefined if it can, or if only a load can tell. */
   problem(): string | undefined
@@ -115,7 +115,10 @@ export interface EngineCuda {
 export interface Engine {
   /** Triton's backend name: `onnxruntime`, `python`, `pytorch`. */
   readonly backend: string
-  /** Of an engine that executes on the CPU and on CUDA's devices alone; absent where models' own code uses what there is. */
+  /**
+   * Statements about CUDA of an engine that executes on the CPU and on CUDA's devices alone; absent where models' own code uses
+   * what there is.
+   */
   readonly cuda?: EngineCuda
   /** Whether it executes instances in processes that they can share. */
   readonly sharesInterpreters?: boolean
@@ -144,9 +147,9 @@ export interface Engine {
   load(source: ModelVersionSource, options: EngineOptions): Promise<LoadedModel>
 }
 
-/** What one execution took, in nanoseconds: copying inputs in, the run itself, copying outputs back. */
+/** Times of one execution, in nanoseconds: copying inputs in, the run itself, copying outputs back. */
 export interface ExecutionTimes {
-  /** What it waited before that behind other executions of its instance; absent where there are none. Queue time. */
+  /** Time that it waited before that behind other executions of its instance; absent where there are none. Queue time. */
   readonly waitNs?: number
   readonly computeInputNs: number
   readonly computeInferNs: number
@@ -158,7 +161,7 @@ export interface EngineRequest {
   readonly request: StepRequest
   readonly sink: ResponseSink
   /**
-   * The model wants the request again, as `next`: it waits for another execution, and has no response here any more. To be
+   * The model wants the request again, as `next`: it waits for another execution, and has no further response here. To be
    * called before the instance takes further calls. Absent for a place that no request has.
    */
   again?(next: StepRequest): void
@@ -197,7 +200,7 @@ export interface LoadedModel {
    * @param batch - checked against the config; the tensors are viewed, not copied, until this resolves.
    */
   execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes>
-  /** What the model says itself of whether it is ready; absent if it has no word on that. Takes seconds at most, never rejects. */
+  /** Asks the model itself whether it is ready; absent if it has no word on that. Takes seconds at most, never rejects. */
   readonly isReady?: (() => Promise<boolean>) | undefined
   close(): Promise<void>
 }

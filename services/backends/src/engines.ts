@@ -12,7 +12,7 @@ import { createPytorchEngine } from './pytorch/pytorch-engine.ts'
 /** The engines that there are, by Triton's backend name. */
 export type Engines = Pick<ReadonlyMap<string, Engine>, 'get' | 'keys'>
 
-/** Of engines whose instances are processes. */
+/** Options of engines whose instances are processes. */
 export type ProcessOptions = Pick<
   PythonEngineOptions,
   'interpreter' | 'settings' | 'environmentCache'

@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { ModelVersionSource } from '@tutti/model-config'
 import { refuseConfig } from './config-fields.ts'
 
-/** What every python-based backend is: this file in the folder of its name. */
+/** The one file of every python-based backend, in the folder of its name. */
 export const PYTHON_BACKEND_FILE = 'model.py'
 
 /**

@@ -18,7 +18,7 @@ export interface ModelMetricFamily {
   readonly series: readonly ModelMetricSeries[]
 }
 
-/** What a model does to a metric. */
+/** The operation of a model on a metric. */
 export type MetricOperation = 'increment' | 'set' | 'observe'
 
 interface Family {
@@ -27,7 +27,7 @@ interface Family {
   readonly type: MetricKind
   /** By label set. */
   readonly metrics: Map<string, Metric>
-  /** Of sessions and metrics. */
+  /** References from sessions and metrics. */
   references: number
 }
 
@@ -138,7 +138,7 @@ export class ModelMetricsSession {
     if (held !== undefined) this.#release(held)
   }
 
-  /** What a metric cannot do is left out: the library has refused it already. */
+  /** Updates a metric; an operation that it cannot do is left out: the library has refused it already. */
   update(id: number, operation: MetricOperation, value: number): void {
     const metric = this.#metric(id)
     if (metric === undefined) return

@@ -5,7 +5,7 @@ import { env } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 
-/** What unittest told of one test, as `tests/report.py` prints it. */
+/** The report of unittest on one test, as `tests/report.py` prints it. */
 interface Outcome {
   readonly id: string
   readonly outcome: 'passed' | 'failed' | 'skipped'

@@ -21,12 +21,12 @@ export interface RestartingOptions<S> {
   readonly log: Logger
   /** On each log line: model, version and instance. */
   readonly fields: LogFields
-  /** Starts another one. @param signal - aborts when it is not wanted any more. */
+  /** Starts another one. @param signal - aborts when it is no longer wanted. */
   readonly start: (signal: AbortSignal) => Promise<S>
 }
 
 /**
- * What an instance executes on, a thread or a process. If it ends by itself another one is started after a wait that grows with
+ * The thread or process that an instance executes on. If it ends by itself another one is started after a wait that grows with
  * each end in a row; an attempt that fails is answered to those that wait for it, and the next one follows.
  */
 export class Restarting<S extends Endable> {

@@ -5,7 +5,7 @@ const START_PARALLELISM = 8
 
 /**
  * Starts the first instance alone, so that a model that cannot be loaded fails once, and then the others several at a time.
- * After a failure none is started any more, and those that were are closed.
+ * After a failure no further one is started, and those that were are closed.
  *
  * @returns in the order of their placements.
  */

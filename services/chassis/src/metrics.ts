@@ -35,7 +35,7 @@ export interface MetricReading<L extends string> {
 }
 
 interface ReadOption<L extends string> {
-  /** What waits delays the scrape; what throws fails it. */
+  /** Reads the values. A read that waits delays the scrape; one that throws fails it. */
   readonly read: () => Iterable<MetricReading<L>> | Promise<Iterable<MetricReading<L>>>
 }
 

@@ -20,7 +20,7 @@ export const SERVING_FLAGS = [
 ] as const
 
 /**
- * Of the operator, whose heap is objects of Kubernetes. While it reads them, V8 would make two halves of 64 MB for young objects,
+ * V8 flags of the operator, whose heap is objects of Kubernetes. While it reads them, V8 would make two halves of 64 MB for young objects,
  * and keep them.
  */
 export const OPERATOR_V8_FLAGS = [
@@ -39,7 +39,7 @@ export function freeStartMemory(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
 
-/** What is needed of the process; Node's own `process` has it all. */
+/** Members of the process that are needed; Node's own `process` has them all. */
 export interface RuntimeProcess
   extends Pick<NodeJS.Process, 'argv' | 'argv0' | 'connected' | 'env' | 'execArgv' | 'execPath'> {
   /** Absent on Windows and before Node 22.15. */

@@ -98,7 +98,7 @@ await t.test('the commands of docs/processes.md serve all that its ensemble need
 interface Started {
   readonly httpPort: number
   readonly metricsPort: number
-  /** What it logged so far. */
+  /** Lists what the process logged so far. */
   messages(): readonly { readonly message: string }[]
   /** As SIGTERM does. */
   stop(): Promise<void>

@@ -34,7 +34,7 @@ export async function buildResultSchemas(): Promise<ReadonlyMap<string, string>>
       unrepresentable: 'any',
       override: ({ jsonSchema }) => {
         delete jsonSchema.readOnly
-        // Of every integer in JavaScript.
+        // Every integer in JavaScript has these bounds.
         if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
         if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
       },

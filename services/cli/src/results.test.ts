@@ -55,7 +55,7 @@ const OF_INFER = ['infer', 'bench', 'trace']
 
 type Run = (t: Test) => Promise<readonly (readonly string[])[]>
 
-/** What each command is called with to print results, without `--format`. */
+/** The arguments with which each command is called to print results, without `--format`. */
 const RUNS: Readonly<Record<string, Run>> = {
   config: async () => [
     ['add_one_matrix', `--model-repository=${BASIC}`],

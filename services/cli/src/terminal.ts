@@ -7,7 +7,7 @@ const LEAVE = `${ESCAPE}?7h${ESCAPE}?25h${ESCAPE}?1049l`
 const HOME = `${ESCAPE}H`
 const END_OF_LINE = `${ESCAPE}K`
 const END_OF_SCREEN = `${ESCAPE}J`
-/** Of a terminal that does not say it. */
+/** Size of a terminal that does not say it. */
 const SIZE = { columns: 80, rows: 24 }
 
 /** The terminal of a process; undefined if its input or output is another thing, or it knows no control sequences. */

@@ -28,7 +28,7 @@ const CLIENTS: Readonly<
     client.fromJSON({ ...key })
     return client
   },
-  // Of another cloud, or of a cluster: workload identity federation.
+  // Credentials of another cloud, or of a cluster: workload identity federation.
   external_account: (library, key, o) => {
     const client = openExternal(library, { ...key, ...o, scopes: SCOPES })
     // The library gives the part of it that changes tokens no transporter.

@@ -3,7 +3,7 @@ import type { SendTokenRequest, TokenAnswer, TokenRequest } from '@tutti/reposit
 
 /** Characters of what a server says. */
 const MAX_DETAIL = 300
-/** What is wrong with the credentials, so that no further attempt helps. */
+/** Statuses by which the credentials are wrong, so that no further attempt helps. */
 const DENIED = new Set([400, 401, 403])
 
 /** Sends the requests of a library, and remembers how the last one ended: libraries hide that, each in its way. */
@@ -65,7 +65,7 @@ export class TokenRequests {
   }
 }
 
-/** What a server says of a refusal: as OAuth has it, or as Google's APIs do. */
+/** Finds what a server says of a refusal: as OAuth has it, or as Google's APIs do. */
 function detailOf(text: string): string {
   const members = parse(text)
   const error: unknown = members['error']

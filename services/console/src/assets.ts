@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { ServeError } from '@tutti/errors'
 import type { RestReply, RestRoute } from '@tutti/rest'
 
-/** What `scripts/bundle-console.mjs` writes, by the path on which it is served. */
+/** The files that `scripts/bundle-console.mjs` writes, by the path on which each is served. */
 const ASSETS = [
   ['/console', 'index.html', 'text/html; charset=utf-8'],
   ['/console/console.js', 'console.js', 'text/javascript; charset=utf-8'],
@@ -35,7 +35,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 }
 
-/** What all files of the page have in common. */
+/** Fields that the routes of all files of the page have in common. */
 const PAGE = { method: 'GET', group: 'page', document: 'none' } as const
 
 /** Routes of the page's files, which are read now. @throws ServeError SETTING_INVALID if they were not built. */

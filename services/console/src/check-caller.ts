@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 import { isLocalName, refuseForeignPage } from '@tutti/rest'
 import { type Caller } from '@tutti/serving'
 
-/** What a page of the same origin, and a user who types an address, make browsers say. */
+/** Values of `sec-fetch-site` that browsers send for a page of the same origin, and for a user who types an address. */
 const OWN_SITES: readonly unknown[] = [undefined, 'same-origin', 'none']
 
 /**

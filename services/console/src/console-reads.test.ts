@@ -45,7 +45,7 @@ const REPLICAS: Pick<ConsoleSource, 'replicasOf' | 'replicaTotals' | 'otherRoute
   otherRouters: () => [{ name: 'router-b', host: 'pod-b' }],
 }
 
-/** What a caller reads who sees all models but `hidden`. */
+/** Prepares the reads of a caller who sees all models but `hidden`. */
 function setup(
   o: {
     readonly failure?: ServeError

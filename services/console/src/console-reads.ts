@@ -30,7 +30,7 @@ const MODEL_MS = 1000
 /** A step that hangs must not take away what is known of it, and in three seconds it is gone. */
 const ANSWER_MS = 1500
 
-/** What the page reads, each time what one caller's index names: nothing is kept, and nothing runs while no page is open. */
+/** The reads of the page, each of what one caller's index names: nothing is kept, and nothing runs while no page is open. */
 export class ConsoleReads {
   readonly #o: ConsoleReadsOptions
 

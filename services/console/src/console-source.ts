@@ -9,18 +9,18 @@ export interface ConsoleModel {
   readonly kind: 'model' | 'ensemble'
   /** Absent if it was refused. */
   readonly config?: ModelConfig
-  /** Of an ensemble that can run. */
+  /** The plan of an ensemble that can run. */
   readonly plan?: EnsemblePlan
 }
 
-/** What `RequestCaptures.wait` takes. */
+/** Options of `RequestCaptures.wait`. */
 export interface WaitOptions {
   readonly page: string
   readonly turn: string
   readonly wanted: WantedRequest
 }
 
-/** What a replica has of a model; one without versions has an entry without a number. */
+/** A version that a replica has of a model; a model without versions has an entry without a number. */
 export interface ReplicaVersion {
   readonly model: string
   readonly version: string
@@ -41,12 +41,12 @@ export interface ConsoleReplica {
   readonly reachedOver: string
   /** Requests of this router that it has not answered. */
   readonly inFlight: number
-  /** What it says of all its callers; undefined for one of this process. */
+  /** Load that it reports of all its callers; undefined for one of this process. */
   readonly load: { readonly inFlight: number; readonly queued: number } | undefined
   readonly versions: readonly ReplicaVersion[]
 }
 
-/** What the calls of one step took at one replica, in milliseconds. Ensemble and step are '' for requests to the model itself. */
+/** Totals of the calls of one step at one replica, in milliseconds. Ensemble and step are '' for requests to the model itself. */
 export interface ReplicaTotals {
   readonly replica: string
   readonly model: string
@@ -68,7 +68,7 @@ export interface OtherRouter {
   readonly host: string
 }
 
-/** Of a router on Kubernetes. */
+/** The source of the cluster's resources, for a router on Kubernetes. */
 export interface ClusterSource {
   readonly namespace: string
   /**
@@ -79,7 +79,7 @@ export interface ClusterSource {
   unready(): Promise<readonly UnreadyResource[]>
 }
 
-/** What the console shows beside what clients can ask; never more than the caller's index names. */
+/** The source of what the console shows beside what clients can ask; never more than the caller's index names. */
 export interface ConsoleSource {
   find(name: string): ConsoleModel | undefined
   /**
@@ -100,6 +100,6 @@ export interface ConsoleSource {
   /** Since a page reads them; it counts no more a minute after the last time. */
   replicaTotals(): readonly ReplicaTotals[]
   otherRouters(): readonly OtherRouter[]
-  /** Of the steps of an ensemble. */
+  /** Reads the totals of the steps of an ensemble. */
   stepTotals(ensemble: string): readonly StepTotals[]
 }

@@ -20,9 +20,9 @@ export interface ConsoleOptions {
   readonly source: ConsoleSource
   /** Absent where no cluster is. */
   readonly cluster?: ClusterSource | undefined
-  /** Of the executable. */
+  /** Version of the executable. */
   readonly version: string
-  /** What this server sees, for people: `one process`, say. */
+  /** The processes that this server sees, for people: `one process`, say. */
   readonly scope: string
   /** Name of the machine or pod, for callers that see where models run; absent if it says nothing. */
   readonly host?: string
@@ -30,7 +30,7 @@ export interface ConsoleOptions {
 }
 
 /**
- * What the servers need to serve the console; undefined if the flags do not ask for it.
+ * Makes what the servers need to serve the console; undefined if the flags do not ask for it.
  *
  * @throws ServeError SETTING_INVALID if the page was not built.
  */
@@ -81,7 +81,7 @@ function toInferRoute(path: string, answer: RestRoute['answer']): RestRoute {
   }
 }
 
-/** What all calls that read have in common. */
+/** Fields that the routes of all calls that read have in common. */
 const READS = { method: 'GET', group: 'page', admission: 'control', document: 'none' } as const
 
 /** Single requests; see `RequestCaptures` of the server. */

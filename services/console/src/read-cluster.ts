@@ -6,7 +6,7 @@ import type { ClusterSource } from './console-source.ts'
 const MAX_RESOURCES = 100
 
 /**
- * What of a cluster's Models and Ensembles is not Ready, or why that is not known.
+ * Reads which of a cluster's Models and Ensembles are not Ready, or why that is not known.
  *
  * @param o.isWanted - which of them the page shows.
  * @param o.inTime - rejects if the answer takes too long.

@@ -9,7 +9,7 @@ import {
 import type { StepTotals } from '@tutti/telemetry'
 import type { Graph, Step, Tensor } from './api/model-detail.ts'
 
-/** What of the models of its steps the caller may know. */
+/** The facts about the model of a step that the caller may know. */
 export interface KnownStep {
   readonly config?: ModelConfig | undefined
   readonly isReady: boolean

@@ -54,7 +54,7 @@ export function toMappingFault(config: ModelConfig, fault: MappingFault): Config
   return { reason: fault.kind === 'datatype' ? 'DatatypeMismatch' : 'ShapeMismatch', path, message }
 }
 
-/** What a message calls the place that named a tensor first. */
+/** Finds the words by which a message calls the place that named a tensor first. */
 function labelOf(config: ModelConfig, tensor: string, { at }: TensorDefinition): string {
   if (at !== undefined)
     return `'${tensor}' of ${configStepPath(at.step)}.${at.side}_map[${at.name}]`

@@ -2,7 +2,7 @@ import type { StepHedge } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
 
-/** What planning needs to know of a model that an ensemble composes. */
+/** The facts that planning needs to know of a model that an ensemble composes. */
 export interface ComposingModel {
   /** Completed config of the latest READY version; absent if there is none. */
   readonly config?: ModelConfig
@@ -73,9 +73,9 @@ export interface PlanEnsembleTensor {
   readonly name: string
   /** Index into `EnsemblePlan.tensors`. */
   readonly tensor: number
-  /** What the client sees, without a batch dimension. */
+  /** The shape that the client sees, without a batch dimension. */
   readonly dims: Shape
-  /** What the steps see, if that differs. */
+  /** The shape that the steps see, if that differs. */
   readonly reshape: Shape | undefined
   readonly optional: boolean
 }
@@ -104,7 +104,7 @@ export interface EnsemblePlan {
   readonly maxBatchSize: number
   /** Computed: true if any step is decoupled. */
   readonly decoupled: boolean
-  /** What bounds the requests in flight to one step, over all requests of the ensemble. */
+  /** The bounds on the requests in flight to one step, over all requests of the ensemble. */
   readonly stepSlots: {
     /** `max_inflight_requests`; 0 means no bound. */
     readonly maxInflightRequests: number
@@ -117,6 +117,6 @@ export interface EnsemblePlan {
   readonly tensors: readonly PlanTensor[]
   readonly inputs: readonly PlanEnsembleTensor[]
   readonly outputs: readonly PlanEnsembleTensor[]
-  /** What a request for all outputs executes. */
+  /** The graph that a request for all outputs executes. */
   readonly graph: RunGraph
 }

@@ -16,7 +16,7 @@ const MODELS = new Map<string, ModelConfig>(
       output: [tensor('y'), tensor('w', 'TYPE_INT32')],
     },
     { name: 'batched', max_batch_size: 4, input: [tensor('x')], output: [tensor('y')] },
-    // What runs in the end; the world of a check does not know it.
+    // A model that runs in the end; the world of a check does not know it.
     { name: 'pending', input: [tensor('x')], output: [tensor('y')] },
     { name: 'faulty', input: [tensor('x')], output: [tensor('y')] },
   ].map((model) => [model.name, parseJsonConfig(model)]),

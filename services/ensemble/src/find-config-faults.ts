@@ -21,11 +21,11 @@ export interface ConfigWorld {
   /** 'faulty' for what has problems of its own. */
   readonly lookup: (name: string) => FoundModel | 'unknown' | 'faulty'
   readonly names: () => Iterable<string>
-  /** What an ensemble runs; nothing for other models. */
+  /** Finds the models that an ensemble runs; none for other models. */
   readonly composes: (name: string) => readonly string[]
 }
 
-/** What an ensemble's check found. */
+/** The result of an ensemble's check. */
 export interface CheckedConfig {
   readonly faults: readonly ConfigFault[]
   /** Completed, if it could be planned; else as it is written. */
@@ -116,7 +116,7 @@ function checkGraph(config: ModelConfig, report: Report): void {
   checkCycles(config, tensors, report)
 }
 
-/** What a step alone shows. */
+/** Reports the faults that a step alone shows. */
 function checkStep(step: EnsembleStep, path: string, report: Report): void {
   const { model_name: model, model_namespace: namespace } = step
   if (model === '') report('InvalidSpec', `${path}.model_name`, 'got none, want a model')
@@ -219,7 +219,7 @@ function checkCycles(config: ModelConfig, { inputs, made }: Tensors, report: Rep
   }
 }
 
-/** What contains the ensemble itself is not looked up, so that this ends. */
+/** Looks up the models of the steps. A model that contains the ensemble itself is not looked up, so that this ends. */
 function findModels(
   config: ModelConfig,
   world: ConfigWorld,

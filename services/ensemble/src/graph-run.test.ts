@@ -17,7 +17,7 @@ interface Scenario {
   readonly requestedOutputs: readonly string[]
 }
 
-/** What a step in flight has yet to send. */
+/** The responses that a step in flight has yet to send. */
 interface Script {
   readonly responses: readonly Symbols[]
   sent: number
@@ -254,7 +254,7 @@ function responseThatMade(responses: readonly Symbols[], read: Symbols): number 
 /** Fails the execution with number `failing`, after at most `before` of its responses. @returns how many responses come before, if it ran. */
 function driveToFailure(s: Scenario, failing: number, before: number) {
   const scripts = new Map<Invoke, Script>()
-  /** What the decoupled step answers. */
+  /** The answers of the decoupled step. */
   let answers: readonly Symbols[] = []
   let wanted: number | undefined
   const driver = drive(s, (running) => {

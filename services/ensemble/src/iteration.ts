@@ -5,7 +5,7 @@ import type { Iteration, StepExecution } from './run-state.ts'
 import { sequenceParameters } from './sequence-context.ts'
 import { applyReshape, convertBatch } from './shape-conversion.ts'
 
-/** Of a response that belongs to no sequence, as nearly all do. */
+/** The sequence parameters of a response that belongs to no sequence, as nearly all responses. */
 const NO_SEQUENCE = sequenceParameters(EMPTY_CONTEXT, EMPTY_CONTEXT)
 
 /** @param o - of a request with one iteration if absent: its label and number are 0. */

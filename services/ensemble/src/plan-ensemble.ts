@@ -95,14 +95,14 @@ class TensorNames {
     }
   }
 
-  /** What a step that reads `name` gets. */
+  /** Finds the tensor that a step gets if it reads `name`. */
   read(name: string): number {
     const index = this.#read.get(name)
     assert(index !== undefined, `nothing makes ensemble tensor ${name}`)
     return index
   }
 
-  /** What a step writes onto `name`; the ensemble input itself if no step does. */
+  /** Finds the tensor that a step writes onto `name`; the ensemble input itself if no step does. */
   written(name: string): number {
     return this.#written.get(name) ?? this.read(name)
   }

@@ -5,7 +5,7 @@ import type { Reason, ServeError } from '@tutti/errors'
  */
 const DELAYS_MS = [0, 10] as const
 
-/** What another replica, or the same one a moment later, may well answer otherwise. Full queues are not among them. */
+/** Reasons of failures where another replica, or the same one a moment later, may well answer. Full queues are not among them. */
 const RETRYABLE: ReadonlySet<Reason> = new Set<Reason>([
   'STEP_UNAVAILABLE',
   'REVISION_GONE',

@@ -3,10 +3,10 @@ import type { PlanStep } from './ensemble-plan.ts'
 import type { NamedEntry, TensorEntry } from './ensemble-run.ts'
 
 /*
- * What an ensemble run holds.
+ * The state that an ensemble run holds.
  */
 
-/** One value of an ensemble tensor, held by one reference until nothing needs it any more. */
+/** One value of an ensemble tensor, held by one reference until nothing needs it. */
 export interface HeldTensor {
   /** Null for an optional input that the request omits and an output that a step withholds. */
   readonly entry: TensorEntry | null

@@ -3,7 +3,7 @@ import type { DataType, EnsembleStep, ModelConfig, ModelInput } from '@tutti/mod
 import { formatShape, type Shape, shapeMatches } from '@tutti/tensor'
 import type { ConfigOfStep } from './composing-models.ts'
 
-/** What is known of an ensemble tensor, from the model that named it first. */
+/** The facts that are known of an ensemble tensor, from the model that named it first. */
 export interface TensorDefinition {
   /** The tensor of the step that names it; absent for an input or output of the ensemble. */
   readonly at?: StepTensor
@@ -96,7 +96,7 @@ function* inputFaults({ input_map: map }: EnsembleStep, o: StepMapping): Generat
   const unknown = [...unknownFaults(map, 'input', o)]
   yield* unknown
   const open = o.model.input.filter(({ name, optional }) => !optional && !Object.hasOwn(map, name))
-  // What the model does not know was perhaps meant for what is open.
+  // A name that the model does not know was perhaps meant for an input that is open.
   const isMissing = open.length > unknown.length
   for (const declared of o.model.input) {
     const at = { step: o.index, side: 'input', name: declared.name } as const
@@ -150,7 +150,7 @@ function* differenceFaults(
   if (!fits) yield { kind: 'shape', ...fault }
 }
 
-/** What a configuration says of a tensor. `dims`: as its other side sees it, after a reshape of an ensemble's own. */
+/** Gathers what a configuration says of a tensor. `dims`: as its other side sees it, after a reshape of an ensemble's own. */
 function define(model: ModelConfig, tensor: DeclaredTensor): TensorDefinition {
   const { dims } = tensor
   const fullDims = model.max_batch_size > 0 ? [-1, ...dims] : dims

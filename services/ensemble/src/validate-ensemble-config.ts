@@ -33,7 +33,7 @@ export function validateEnsembleConfig(config: ModelConfig): void {
 /** A text, and the field if there is one to name. */
 type Problem = readonly [text: string, field?: string]
 
-/** What is wrong with the fields beside the graph, in Triton's text. */
+/** Finds what is wrong with the fields beside the graph, in Triton's text. */
 export function* fieldProblems(config: ModelConfig): Generator<Problem> {
   const { name, platform, ensemble_scheduling: scheduling } = config
   const isEnsemble = platform === 'ensemble'

@@ -15,7 +15,7 @@ const NESTING = new Int8Array(256)
 for (const open of [OPEN_BRACKET, OPEN_BRACE]) NESTING[open] = 1
 for (const close of [CLOSE_BRACKET, CLOSE_BRACE]) NESTING[close] = -1
 
-/** What a JSON text holds, by its punctuation: it may still be no JSON. */
+/** The contents of a JSON text, counted by its punctuation: it may still be no JSON. */
 export interface JsonSize {
   /** Objects and arrays. */
   readonly containers: number

@@ -4,7 +4,7 @@ import { COMPRESSION_LEVELS } from './methods/compressed-answers.ts'
 
 const TIME = { type: 'int', min: 0, max: 2 ** 31 - 1, unit: 'ms' } as const
 
-/** What the gRPC server offers, how it answers and keeps its connections; tritonserver has all but the first two. */
+/** Flags of what the gRPC server offers, how it answers and keeps its connections; tritonserver has all but the first two. */
 export const GRPC_FLAGS = {
   'grpc-health-watch': {
     type: 'bool',

@@ -77,14 +77,14 @@ export interface GrpcServerOptions
   readonly port: number
   /** Absent: HTTP/2 without TLS. */
   readonly tls?: TlsFiles | undefined
-  /** What clients may read and change of the log; nothing if absent. */
+  /** The settings of the log that clients may read and change; none if absent. */
   readonly logSettings?: LogSettings | undefined
-  /** What of requests is traced into files; not offered if absent. */
+  /** The settings of what is traced of requests into files; not offered if absent. */
   readonly traceSettings?: TraceSettings | undefined
   readonly identity: ServerIdentity
-  /** Of large tensors of requests; ordinary memory if absent. */
+  /** Memory of large tensors of requests; ordinary memory if absent. */
   readonly memory?: TensorMemory | undefined
-  /** Of inference answers; none if absent. */
+  /** Compression of inference answers; none if absent. */
   readonly compressionLevel?: CompressionLevel
   /** Offer `Watch` of the health service; no if absent. */
   readonly hasHealthWatch?: boolean
@@ -101,9 +101,9 @@ export interface GrpcServerOptions
 }
 
 /**
- * What a connection may cost. Streams may be opened and given up: deadlines that run out together reset all streams at once, and calls
- * that follow at once may be refused. Connections from outside are those of a proxy: if one client could end them, it would end the
- * calls of the others.
+ * Finds the bounds on what a connection may cost. Streams may be opened and given up: deadlines that run out together reset all streams
+ * at once, and calls that follow at once may be refused. Connections from outside are those of a proxy: if one client could end them, it
+ * would end the calls of the others.
  */
 function toHttp2Bounds(o: GrpcServerBounds & Pick<GrpcServerOptions, 'select'>): Http2Bounds {
   const streams = Math.max(LEAST_RESETS, o.maxConcurrentStreamsPerConnection)

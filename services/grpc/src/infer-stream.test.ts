@@ -400,7 +400,7 @@ await t.test('a piece may end one request and begin the next, of any contents', 
     'content-type': 'application/grpc',
     te: 'trailers',
   })
-  // What begins a piece and is no header would claim a message of 4 GiB.
+  // Bytes that begin a piece and are no header would claim a message of 4 GiB.
   const input = { ...x, shape: [1000], data: new Uint8Array(1000).fill(0xff) }
   const message = encodeInferRequest({ modelName: 'm', inputs: [input] })
   const header = Buffer.alloc(5)

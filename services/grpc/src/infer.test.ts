@@ -277,7 +277,7 @@ await t.test('typed contents count once they are raw, beside their message', asy
   await once(stream, 'end')
   t.equal(served.admission.bytes, 0)
   t.equal(seen.length, 3)
-  // What the first request of a stream took is given back before the second.
+  // The bytes that the first request of a stream took are given back before the second.
   for (const bytes of seen) t.ok(bytes >= 9 * count && bytes < 13 * count, `${bytes} bytes`)
 })
 

@@ -283,7 +283,7 @@ await t.test('an answer before the end of a request tells its client to stop', a
   client.open(request(1))
   const frames = await client.seen()
   t.same(resetsOf(frames), [[1, ErrorCode.noError]])
-  // What was on its way is no fault.
+  // Frames that were on their way are no fault.
   client.send(
     data(1, Buffer.alloc(10)),
     data(1, Buffer.alloc(10), 1),

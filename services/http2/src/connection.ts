@@ -20,10 +20,10 @@ import { readSettings } from './settings.ts'
 import type { ServerStream } from './stream.ts'
 import { type StreamBounds, Streams } from './streams.ts'
 
-/** What a connection may cost. */
+/** The bounds on what a connection may cost. */
 export interface ConnectionBounds extends StreamBounds, ResetBounds {}
 
-/** What hears of a connection. */
+/** The handler that hears of a connection. */
 export interface ConnectionHandler {
   /** A request has begun. `stream.handler` is to be set at once. */
   stream(stream: ServerStream): void
@@ -48,7 +48,7 @@ export class ServerConnection {
   readonly #sender: Sender
   readonly #streams: Streams
   readonly #budget: FrameBudget
-  /** Of the last GOAWAY. */
+  /** The id of the last stream that the last GOAWAY named. */
   #lastServedId = MAX_STREAM_ID
   #hasSettings = false
   #isLeaving = false
@@ -98,7 +98,7 @@ export class ServerConnection {
     return this.#hasSettings
   }
 
-  /** Nothing comes or goes any more, but for what the socket still has. */
+  /** True if nothing comes or goes, but for what the socket still has. */
   get isClosed(): boolean {
     return this.#isClosed
   }
@@ -166,7 +166,7 @@ export class ServerConnection {
   #endIfIdle(): void {
     if (!this.#streams.isIdle || this.#isClosed) return
     if (!this.#streams.isStopping && !this.#isLeaving) return
-    // No frame may go out behind the end, so none is answered any more.
+    // No frame may go out behind the end, so no further one is answered.
     this.#reader.stop()
     this.#sender.finish()
   }

@@ -8,7 +8,7 @@ import {
   Type,
 } from './frames.ts'
 
-/** What takes the frames of a client, in their order. What it throws ends the connection. */
+/** The receiver of the frames of a client, in their order. What it throws ends the connection. */
 export interface FrameHandler {
   /** A frame begins; its payload may still be to come. */
   begin(header: FrameHeader): void
@@ -25,12 +25,12 @@ const KEPT_BYTES = 64
 
 /**
  * Splits what a client sends into frames. DATA are given out as they come, of other frames the payload is put together first. What
- * was read is not looked at any more after `receive`.
+ * was read is no longer looked at after `receive`.
  */
 export class FrameReader {
   readonly #handler: FrameHandler
   #hasPreface = false
-  /** What does not suffice for the next step: a copy, in the beginning of `#kept`. And how many bytes that step needs. */
+  /** Bytes that do not suffice for the next step: a copy, in the beginning of `#kept`. And how many bytes that step needs. */
   #kept = Buffer.alloc(0)
   #keptBytes = 0
   #wanted = PREFACE.byteLength
@@ -50,7 +50,7 @@ export class FrameReader {
     this.#kept = Buffer.alloc(0)
   }
 
-  /** @param chunk - not looked at any more after the call. @throws ConnectionError */
+  /** @param chunk - no longer looked at after the call. @throws ConnectionError */
   receive(chunk: Buffer): void {
     let at = 0
     while (at < chunk.byteLength && !this.#isStopped) {
@@ -92,7 +92,7 @@ export class FrameReader {
     const { length, type, flags } = header
     this.#checkLength(header)
     const isPaddedData = type === Type.data && (flags & Flag.padded) !== 0
-    // Of DATA, only what says how it goes on.
+    // The step needs only that part of DATA that says how it goes on.
     this.#wanted += type === Type.data ? Number(isPaddedData) : length
     if (has < this.#wanted) return undefined
     this.#handler.begin(header)
@@ -110,7 +110,7 @@ export class FrameReader {
   }
 
   #readPreface(bytes: Buffer, has: number): number | undefined {
-    // What is no preface is refused at its first byte that shows it.
+    // Bytes that are no preface are refused at the first byte that shows it.
     const length = Math.min(has, PREFACE.byteLength)
     if (bytes.compare(PREFACE, 0, length, 0, length) !== 0) {
       throw new ConnectionError(ErrorCode.protocolError, 'this is no HTTP/2')

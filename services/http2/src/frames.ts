@@ -1,11 +1,11 @@
 import type { ErrorCode } from './error-code.ts'
 
 export const FRAME_HEADER_BYTES = 9
-/** What every end of a connection takes. @see RFC 9113, 4.2 */
+/** Bytes of a frame that every end of a connection takes. @see RFC 9113, 4.2 */
 export const LEAST_MAX_FRAME_BYTES = 2 ** 14
 export const MOST_MAX_FRAME_BYTES = 2 ** 24 - 1
 export const MAX_WINDOW_BYTES = 2 ** 31 - 1
-/** Of a stream and of a connection for which nothing else was said. */
+/** The window of a stream and of a connection for which nothing else was said. */
 export const DEFAULT_WINDOW_BYTES = 2 ** 16 - 1
 export const MAX_STREAM_ID = 2 ** 31 - 1
 

@@ -2,19 +2,19 @@ import { ConnectionError, ErrorCode } from './error-code.ts'
 import { HpackDecoder } from './hpack/decoder.ts'
 import { areTrailers, type RequestHeaders, toRequestHeaders } from './request-headers.ts'
 
-/** What one block of fields is, as the beginning of a request. */
+/** One block of fields, read as the beginning of a request. */
 export interface ReadHeaders {
   /** Undefined if they are none that a request may have. */
   readonly headers: RequestHeaders | undefined
-  /** As a header list counts. */
+  /** Bytes of the fields, as a header list counts. */
   readonly listBytes: number
 }
 
 /** Encoded, however it is cut into frames. A decoded list may be larger, and what it may have at most is told apart. */
 const MAX_BLOCK_BYTES = 2 ** 16
-/** Of larger lists the fields beyond it are dropped. */
+/** Bytes of a header list; the fields of a larger one that are beyond them are dropped. */
 export const MAX_LIST_BYTES = 2 ** 16
-/** What clients send again and again is short, because it stands in the table. */
+/** Bytes of a block that is kept: one that clients send again and again is short, because it stands in the table. */
 const MAX_CACHED_BLOCK_BYTES = 256
 const MAX_CACHED = 16
 

@@ -64,7 +64,7 @@ await t.test('what has left is free after a small collection', (t) => {
     for (const one of batch) open.delete(one)
   }
   turn()
-  // What is there now is in the old space from here on.
+  // Everything that is there now is in the old space from here on.
   collect()
   const before = used()
   for (let i = 0; i < 400; i += 1) turn()

@@ -30,7 +30,7 @@ export class OpenStreams implements Iterable<ServerStream> {
     this.#size -= 1
   }
 
-  /** Of those that are open now, whatever is added or deleted meanwhile. */
+  /** Iterates over the streams that are open now, whatever is added or deleted meanwhile. */
   [Symbol.iterator](): Iterator<ServerStream> {
     return this.#buckets.flat().values()
   }

@@ -1,4 +1,4 @@
-/** What small ones are put into, one behind the other. Node's own pool has 64 KiB, and one of them keeps all of it. */
+/** Bytes of a slab, into which small pieces are put, one behind the other. Node's own pool has 64 KiB, and one of them keeps all of it. */
 const SLAB_BYTES = 4096
 const SMALL_BYTES = 1024
 
@@ -16,7 +16,7 @@ export function takeMemory(bytes: number): Buffer {
   return slab.subarray(used - bytes, used)
 }
 
-/** What may be kept of a read. */
+/** Copies bytes of a read, which may be kept then. */
 export function ownCopy(bytes: Uint8Array): Buffer {
   const own = takeMemory(bytes.byteLength)
   own.set(bytes)

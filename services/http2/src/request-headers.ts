@@ -1,10 +1,10 @@
 import type { Field } from './hpack/static-table.ts'
 
-/** What a request begins with: names in small letters, the pseudo-headers among them; each has one value. */
+/** The fields that a request begins with: names in small letters, the pseudo-headers among them; each has one value. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
 
 const PSEUDO = new Set([':method', ':scheme', ':path', ':authority'])
-/** Of a connection of HTTP/1. @see RFC 9113, 8.2.2 */
+/** Fields of a connection of HTTP/1. @see RFC 9113, 8.2.2 */
 const OF_HTTP1 = new Set([
   'connection',
   'keep-alive',
@@ -12,7 +12,7 @@ const OF_HTTP1 = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-/** Of what comes twice the first one counts; the values of any other field become a list. */
+/** Fields of which the first one counts if they come twice; the values of any other field become a list. */
 const ONCE = new Set([
   'authorization',
   'content-encoding',

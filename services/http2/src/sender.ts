@@ -33,7 +33,7 @@ export interface SenderOptions {
   readonly onOverflow: () => void
 }
 
-/** What is given to the socket at a time: what comes behind it waits so long. */
+/** Bytes that are given to the socket at a time: what comes behind them waits so long. */
 const BATCH_BYTES = 2 ** 19
 /** The turn of one stream, if its client takes such frames. */
 const TURN_BYTES = 2 ** 18
@@ -56,7 +56,7 @@ export class Sender implements StreamSender {
   #pieces: Uint8Array[] = []
   #bytes = 0
   #stage = Buffer.alloc(0)
-  /** Of the stage, what stands in no piece yet. */
+  /** The part of the stage that stands in no piece yet. */
   #from = 0
   #to = 0
   #controls = 0
@@ -76,7 +76,7 @@ export class Sender implements StreamSender {
   #isWriting = false
   #isEnding = false
   #isClosed = false
-  /** What the client takes in a frame. */
+  /** Bytes that the client takes in a frame. */
   maxFrameBytes = LEAST_MAX_FRAME_BYTES
 
   constructor(o: SenderOptions) {

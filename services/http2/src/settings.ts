@@ -3,7 +3,7 @@ import { LEAST_MAX_FRAME_BYTES, MAX_WINDOW_BYTES, MOST_MAX_FRAME_BYTES, Setting 
 
 const ENTRY_BYTES = 6
 
-/** What a client has set, as far as it matters for a server that pushes nothing and whose encoder has no table. */
+/** The settings of a client, as far as they matter for a server that pushes nothing and whose encoder has no table. */
 export interface ClientSettings {
   readonly initialWindowBytes?: number
   readonly maxFrameBytes?: number

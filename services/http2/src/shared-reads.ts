@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 
-/** What is read at once at most. */
+/** Bytes that are read at once at most. */
 const READ_BYTES = 2 ** 16
 
-/** Of all sockets: what one reads is used up before another reads. */
+/** The memory of all sockets: what one reads is used up before another reads. */
 let shared: Buffer | undefined
 
 /**
@@ -41,7 +41,7 @@ function symbolOf(socket: Socket, name: string): symbol | undefined {
   return Object.getOwnPropertySymbols(socket).find(({ description }) => description === name)
 }
 
-/** What `node:net` has below a socket. */
+/** The handle that `node:net` has below a socket. */
 interface Handle {
   useUserBuffer(buffer: Uint8Array): void
 }

@@ -3,7 +3,7 @@ import { windowUpdateFrame } from './frames.ts'
 import type { FieldBlock } from './hpack/encoder.ts'
 import type { RequestHeaders } from './request-headers.ts'
 
-/** What takes a request. All are called as the frames are read, never within a call of the stream's own methods but for `closed`. */
+/** The receiver of a request. All are called as the frames are read, never within a call of the stream's own methods but for `closed`. */
 export interface StreamHandler {
   /** Takes bytes of the body: a view that is valid during the call. */
   data(piece: Buffer): void
@@ -13,7 +13,7 @@ export interface StreamHandler {
   closed(): void
 }
 
-/** What sends the frames of streams. */
+/** The sender of the frames of streams. */
 export interface StreamSender {
   control(frame: Uint8Array): void
   reset(streamId: number, code: ErrorCode): void
@@ -22,14 +22,14 @@ export interface StreamSender {
   end(stream: ServerStream, fields: FieldBlock): void
 }
 
-/** What a stream needs of its connection. */
+/** The parts of its connection that a stream needs. */
 export interface StreamOwner {
   readonly sender: StreamSender
-  /** What a client may send of a stream before it is read. */
+  /** Bytes of a stream that a client may send before they are read. */
   readonly windowBytes: number
-  /** No frame belongs to the stream any more. */
+  /** Forgets a stream to which no further frame belongs. */
   forget(stream: ServerStream): void
-  /** Nothing of the stream waits any more: it takes no place. */
+  /** Gives back the place of a stream of which nothing waits. */
   closed(): void
 }
 
@@ -49,7 +49,7 @@ export interface Outgoing {
 export class ServerStream {
   readonly id: number
   readonly headers: RequestHeaders
-  /** Of `headers`, as a header list counts. */
+  /** Bytes of `headers`, as a header list counts. */
   readonly headerBytes: number
   readonly #owner: StreamOwner
   /** Must be set when the stream is given out. */
@@ -58,7 +58,7 @@ export class ServerStream {
   hasEnded: boolean
   /** The answer has begun. */
   hasResponded = false
-  /** Nothing can be sent any more: the last frame is on its way, or the stream was reset, or its client is gone. */
+  /** True if nothing more can be sent: the last frame is on its way, or the stream was reset, or its client is gone. */
   isOver = false
   /** For the sender: what the client takes now, what waits for that, and how the answer ends. */
   sendWindow: number
@@ -89,7 +89,7 @@ export class ServerStream {
     this.receiveWindow = o.receiveWindow
   }
 
-  /** What the client may send while the stream is paused. */
+  /** Bytes that the client may send while the stream is paused. */
   get windowBytes(): number {
     return this.#owner.windowBytes
   }
@@ -106,7 +106,7 @@ export class ServerStream {
    *
    * @param bytes - not to be changed until they have gone out.
    * @param taken - called once they have gone to the socket as a whole; never, if the stream ends before.
-   * @param released - called once when nothing reads the bytes any more: they have gone, or will not go, and the socket is done with them.
+   * @param released - called once when the bytes are no longer read: they have gone, or will not go, and the socket is done with them.
    */
   write(bytes: Uint8Array, taken?: () => void, released?: () => void): void {
     if (this.isOver) return released?.()
@@ -157,7 +157,7 @@ export class ServerStream {
     sender.control(windowUpdateFrame(this.id, bytes))
   }
 
-  /** For the connection and the sender: frames of the stream mean nothing any more. Its handler hears of it in `close`. */
+  /** For the connection and the sender: ends the stream, whose frames mean nothing from now on. Its handler hears of it in `close`. */
   leave(): void {
     if (this.isOver) return
     this.isOver = true

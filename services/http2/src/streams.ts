@@ -8,12 +8,12 @@ import { contentLength } from './request-headers.ts'
 import type { Sender } from './sender.ts'
 import { ServerStream, type StreamOwner } from './stream.ts'
 
-/** What the streams of a connection may cost. */
+/** The bounds on what the streams of a connection may cost. */
 export interface StreamBounds {
-  /** Of each stream and of the connection: what a client may send before it is read. */
+  /** Bytes of each stream and of the connection that a client may send before they are read. */
   readonly windowBytes: number
   readonly maxConcurrentStreams: number
-  /** Of one request. A client that has not confirmed our settings may send more, up to 64 KiB, and gets a stream. */
+  /** Bytes of the headers of one request. A client that has not confirmed our settings may send more, up to 64 KiB, and gets a stream. */
   readonly maxHeaderListBytes: number
 }
 
@@ -150,7 +150,7 @@ export class Streams implements StreamOwner {
     this.#requireOpened(streamId)
     const stream = this.#open.find(streamId)
     if (stream === undefined) return this.#o.budget.countUseless()
-    // Nothing of it is on its way any more.
+    // Nothing of it is left on its way.
     stream.hasEnded = true
     stream.close()
     this.#o.budget.countReset()

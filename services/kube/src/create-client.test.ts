@@ -68,7 +68,7 @@ function deployment(namespace: string, replicas?: number): Desired<Deployment> {
   }
 }
 
-/** What a promise is rejected with. */
+/** Catches what a promise is rejected with. */
 async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise

@@ -12,7 +12,7 @@ function holding(error: unknown): string[] {
 
 const field = (name: string) => ({ causes: [{ field: name }] })
 
-/** What API servers of 1.34 were seen to answer. */
+/** Errors that API servers of 1.34 were seen to answer. */
 const CASES: readonly (readonly [Partial<errors.KubeError>, readonly string[]])[] = [
   [{ status: 0, reason: 'NoConnection' }, ['isTransient']],
   [{ status: 400, reason: 'BadRequest' }, ['isTerminal']],

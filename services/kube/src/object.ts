@@ -1,4 +1,4 @@
-/** What every object of Kubernetes has. Times are RFC 3339 strings. */
+/** Fields that every object of Kubernetes has. Times are RFC 3339 strings. */
 export interface KubeObject {
   readonly apiVersion: string
   readonly kind: string
@@ -26,7 +26,7 @@ export interface ObjectMeta {
   readonly managedFields?: readonly ManagedFields[]
 }
 
-/** What the API server gives every object. */
+/** Fields that the API server gives every object. */
 export interface StoredMeta {
   readonly uid: string
   readonly resourceVersion: string
@@ -100,7 +100,7 @@ export type DeepPartial<T> = T extends readonly (infer Item)[]
     : T
 
 /**
- * What server-side apply sends: all fields that one manager wants, and no others. `apiVersion` and `kind` come from the
+ * Object that server-side apply sends: all fields that one manager wants, and no others. `apiVersion` and `kind` come from the
  * resource's descriptor.
  */
 export type Desired<T extends KubeObject> = Omit<

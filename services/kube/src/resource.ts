@@ -2,7 +2,7 @@ import type { KubeObject, ObjectKey } from './object.ts'
 
 declare const OBJECT: unique symbol
 
-/** What the API server calls a kind; no discovery is needed to talk about it. T is the type of its objects. */
+/** Names by which the API server calls a kind; no discovery is needed to talk about it. T is the type of its objects. */
 export interface Resource<T extends KubeObject = KubeObject> {
   /** Empty for the core group. */
   readonly group: string

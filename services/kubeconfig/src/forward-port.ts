@@ -18,7 +18,7 @@ import { toMessages, toPieces } from './forward-messages.ts'
 /** In which Kubernetes forwards a port: each message begins with the number of its channel. */
 const PROTOCOL = 'v4.channel.k8s.io'
 const LOOPBACK = '127.0.0.1'
-/** Of a refusal. */
+/** Characters of a refusal, after which reading ends. */
 const MOST_CHARS = 65_536
 
 /** The port of a pod to reach, and how. */
@@ -26,7 +26,7 @@ export interface ForwardOptions {
   readonly access: ClusterAccess
   readonly namespace: string
   readonly pod: string
-  /** Of the pod. */
+  /** Port of the pod. */
   readonly port: number
   /** For the answer of the API server. */
   readonly timeoutMs: number

@@ -93,7 +93,7 @@ function rawUser(content: unknown, name: string): object {
   return users.find((entry) => entry.name === name)?.user ?? {}
 }
 
-/** What kubectl knows of a user and the library does not. */
+/** Adds what kubectl knows of a user and the library does not. */
 function completeUser(user: User, raw: object, folder: string): void {
   const tokenFile: unknown = Reflect.get(raw, 'tokenFile')
   if (typeof tokenFile === 'string' && tokenFile !== '') {

@@ -19,7 +19,7 @@ export interface OpenedKubeConfig {
   readonly access: ClusterAccess
   /** Name of the context. */
   readonly context: string
-  /** Of the context; absent if it names none. */
+  /** Namespace of the context; absent if it names none. */
   readonly namespace: string | undefined
 }
 
@@ -59,7 +59,7 @@ export function openKubeConfig(o: KubeConfigOptions): OpenedKubeConfig {
       if (!isRefused && read !== undefined && clock.now() - read.at < REREAD_MS) {
         return read.credentials
       }
-      // Of all requests that begin meanwhile one asks: a plugin may open a window.
+      // Only one of all requests that begin meanwhile asks: a plugin may open a window.
       asking ??= ask().finally(() => {
         asking = undefined
       })

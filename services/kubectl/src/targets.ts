@@ -10,7 +10,7 @@ import {
   servedNameOf,
 } from './resources.ts'
 
-/** What a user names on the command line. */
+/** Target that a user names on the command line. */
 export interface Target {
   /** `Ensemble faces` say, for texts. */
   readonly title: string
@@ -115,7 +115,7 @@ function modelsOf(
   const found = new Set<Stored<ModelObject>>()
   const missing = new Set<string>()
   const seen = new Set([ensemble])
-  // What is found on the way is appended, and visited too.
+  // An Ensemble that is found on the way is appended, and visited too.
   for (const one of seen) {
     for (const served of (one.spec?.steps ?? []).map(modelOfStep)) {
       const model = models.find((object) => servedNameOf(object) === served)

@@ -1,6 +1,6 @@
 import type { Datatype, RequestContext, Shape } from '@tutti/tensor'
 
-/** What a tensor of an envelope is; its bytes travel beside it, in the same order. */
+/** The header of a tensor of an envelope; its bytes travel beside it, in the same order. */
 export interface TensorHeader {
   readonly name: string
   readonly datatype: Datatype
@@ -22,7 +22,7 @@ export interface Envelope {
   readonly step: string
   /** Counts from 1. */
   readonly attempt: number
-  /** What is left of the request's time when the envelope is sent; absent if it has no deadline. */
+  /** Milliseconds that are left of the request's time when the envelope is sent; absent if it has no deadline. */
   readonly remainingMs?: number
   /** The models that called one another up to this request, the outermost first; absent for a client's own. */
   readonly callers?: readonly string[]

@@ -133,7 +133,7 @@ export class InferenceClient {
     })
   }
 
-  /** What the server says of a model: ModelMetadata, and ModelConfig where it has that. */
+  /** Reads what the server says of a model: ModelMetadata, and ModelConfig where it has that. */
   async metadata(name: string, version: string, o: InferCallOptions = {}): Promise<ModelMetadata> {
     const headers = toMetadata(o.headers)
     // One deadline for both calls.

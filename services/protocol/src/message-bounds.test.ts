@@ -53,7 +53,7 @@ await t.test('the fields of a long message take as long as those of short ones',
   }
   t.equal(decodeInferRequest(Buffer.concat(outputs)).outputs.length, 4096)
   const [short, long] = [cpuMs(256, 160), cpuMs(4096, 10)]
-  // What compares each field with all others takes 16 times as long.
+  // A decoder that compares each field with all others takes 16 times as long.
   t.ok(long < 6 * short, `${short} and ${long} ms of processor time`)
 })
 

@@ -9,7 +9,7 @@ export interface TensorMetadata {
   readonly shape: Shape
 }
 
-/** What a client needs to know of a model. */
+/** The facts about a model that a client needs to know. */
 export interface ModelMetadata {
   readonly name: string
   readonly inputs: readonly TensorMetadata[]

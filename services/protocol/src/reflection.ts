@@ -39,7 +39,7 @@ interface MethodProto extends Named {
   outputType: string
 }
 
-/** What a reflection service says of the services beside it, itself included. */
+/** Descriptions that a reflection service gives of the services beside it, itself included. */
 export interface Reflection {
   /** Full names of the services. */
   readonly services: readonly string[]

@@ -45,7 +45,7 @@ interface Help {
   readonly links: readonly { readonly description: string; readonly url: string }[]
 }
 
-/** What tells more of an error than its code and text. */
+/** Messages that tell more of an error than its code and text. */
 interface StatusMessages {
   readonly 'google.rpc.Status': MessageTypeDefinition<Status, Status>
   readonly 'google.rpc.ErrorInfo': MessageTypeDefinition<ErrorInfo, ErrorInfo>

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { parseJsonConfig, printModelConfig } from '@tutti/model-config'
 import { pathProblem, show } from './fetch/tree-plan.ts'
 
-/** What a load request puts in place of the files on disk (triton-semantics 3.3). */
+/** The files and the configuration that a load request puts in place of those on disk (triton-semantics 3.3). */
 export interface LoadOverrides {
   /** JSON of a ModelConfig; it replaces config.pbtxt until another load brings one, the files change or the model is unloaded. */
   readonly config?: string
@@ -10,10 +10,13 @@ export interface LoadOverrides {
   readonly files: ReadonlyMap<string, Uint8Array>
 }
 
-/** Of a `config`, so that reading it does not hold the process up: entries of `{}` cost far more than text. Real ones have some hundred. */
+/**
+ * Bounds of a `config`, so that reading it does not hold the process up: entries of `{}` cost far more than text. Real ones
+ * have some hundred.
+ */
 const MAX_CONFIG_CHARACTERS = 256 * 1024
 const MAX_CONFIG_OBJECTS = 4096
-/** Of one request; their bytes are bounded by the message that brings them. */
+/** Files of one request; their bytes are bounded by the message that brings them. */
 const MAX_FILES = 4096
 
 /** Where messages say that a configuration comes from which is in no file. */

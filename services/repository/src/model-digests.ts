@@ -13,7 +13,7 @@ interface Hashed extends Pick<TreeFile, 'size' | 'ino' | 'mtimeNs' | 'ctimeNs'> 
 const RACY_NS = 2_000_000_000n
 
 /**
- * What the directories of models hold, as digests. A file is hashed again only if its size, number or times changed, so that
+ * Digests of what the directories of models hold. A file is hashed again only if its size, number or times changed, so that
  * looking often costs little; times alone do not change a digest.
  */
 export class ModelDigests {

@@ -34,7 +34,7 @@ export interface ModelRepositoryOptions extends ScanOptions {
   readonly isNamespaced?: boolean
 }
 
-/** A model as it is now. The caller releases it once nothing uses it any more. */
+/** A model as it is now. The caller releases it once nothing uses it. */
 export interface OpenedModel {
   readonly model: RepositoryModel
   /** Equal for two openings exactly if a load of them gives the same. */
@@ -134,7 +134,7 @@ export class ModelRepository {
   }
 
   /**
-   * What is asked of repositories that are not on this machine fails from now on: a bucket that does not answer is not waited for.
+   * Lets all questions to repositories that are not on this machine fail from now on: a bucket that does not answer is not waited for.
    *
    * @param asking - what may be asking now. @returns resolves when that has ended.
    */
@@ -263,7 +263,7 @@ async function hasFiles(model: RepositoryModel): Promise<boolean> {
   return false
 }
 
-/** What is stored stays. */
+/** Keeps what is stored. */
 async function keep(): Promise<void> {}
 
 function filesRefused(name: string): ServeError {

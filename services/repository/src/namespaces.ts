@@ -78,7 +78,7 @@ export class Namespaces {
     const all = await this.names()
     const step = scheduling.step.map((one) => {
       const named = all.filter((name) => splitName(name)?.name === one.model_name)
-      // What is written there counts no more than in Triton, which overwrites it.
+      // The namespace that is written there counts no more than in Triton, which overwrites it.
       const model_namespace = ''
       return {
         ...one,

@@ -32,7 +32,7 @@ export async function pollRepository(o: PollingOptions): Promise<void> {
       if (changes.isSettling) waitMs = Math.min(o.pollMs, SETTLE_MS)
       if (changes.changed.length > 0 || changes.removed.length > 0) await o.apply(changes)
     } catch (error) {
-      // What is given up has not failed.
+      // Work that is given up has not failed.
       if (!signal.aborted) o.failed(ServeError.from(error))
     }
   }

@@ -11,7 +11,7 @@ export type RepositoryUri = {
 } & (
   | {
       readonly kind: 's3'
-      /** Of a server that is not AWS. */
+      /** Endpoint of a server that is not AWS. */
       readonly endpoint?: URL
     }
   | { readonly kind: 'gs' }

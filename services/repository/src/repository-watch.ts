@@ -1,6 +1,6 @@
 import type { ModelRepository } from './model-repository.ts'
 
-/** What two looks in a row found to be different from what was taken. */
+/** The models that two looks in a row found to be different from what was taken. */
 export interface RepositoryChanges {
   /** New models and those whose contents changed. */
   readonly changed: readonly string[]

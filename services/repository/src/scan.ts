@@ -8,7 +8,7 @@ import { isRemote } from './repository-uri.ts'
 
 /** A model's own directory, which holds config.pbtxt and versions. */
 export interface ModelDirectory {
-  /** What it is served as, whatever the directory is called. */
+  /** Name under which it is served, whatever the directory is called. */
   readonly name: string
   readonly path: string
 }
@@ -60,7 +60,7 @@ async function isDirectory(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory()
   } catch {
-    // What cannot be looked at fails when it is read.
+    // A path that cannot be looked at fails when it is read.
     return false
   }
 }

@@ -72,13 +72,13 @@ export async function digestVersion(
   }
   for (const file of await listSharedFiles(model)) {
     addText(hash, `../${file.name}`)
-    // What cannot be read here is not read by the model either.
+    // A file that cannot be read here is not read by the model either.
     addText(hash, await hashFile(file.path).catch(() => ''))
   }
   return hash.digest('hex')
 }
 
-/** What all versions of a model share, such as a vocabulary that its code reads. */
+/** Lists the files that all versions of a model share, such as a vocabulary that its code reads. */
 function listSharedFiles({ directory }: RepositoryModel): Promise<readonly TreeFile[]> {
   return listTree(directory, { isLeftOut: isNotShared, skipsUnreadable: true })
 }

@@ -107,7 +107,7 @@ function readConfigs(configs: readonly string[]) {
   const [name = ''] = names
   for (const text of configs) {
     const [, setting, value = ''] = /^[^,]*,([^=]+)=(.*)$/s.exec(text) ?? []
-    // What stands there instead may be part of a password.
+    // The text that stands there instead may be part of a password.
     if (setting === undefined) throw flagRefusal(FLAG, `got no SETTING=VALUE after ${name},`)
     if (settings.has(setting)) throw flagRefusal(FLAG, `"${setting}" came twice, want it once`)
     settings.set(setting, value)

@@ -38,7 +38,7 @@ function keyByTurns(large: Keyed): Promise<string | undefined> {
   return cacheKeyByTurns(large, new AbortController().signal)
 }
 
-/** What some work gives, and how many turns of the loop begin meanwhile. */
+/** Returns what some work gives, and how many turns of the loop begin meanwhile. */
 async function countTurns<T>(work: () => Promise<T>): Promise<readonly [T, number]> {
   let turns = 0
   let next: NodeJS.Immediate

@@ -65,7 +65,7 @@ function beginKey({ identity, request, outputs }: KeyedRequest) {
   return { hash: createHash('sha256').update(`${Buffer.byteLength(head)}:${head}`), sorted }
 }
 
-/** What a model may answer by, beside its inputs. */
+/** Gathers what a model may answer by, beside its inputs. */
 function contextParts({ correlationId, sequenceStart, sequenceEnd, parameters }: RequestContext) {
   return [
     [typeof correlationId, String(correlationId)],

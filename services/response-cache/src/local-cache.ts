@@ -1,12 +1,12 @@
 import type { Clock } from '@tutti/chassis'
 import type { CacheCounts, CachedResponse, ResponseCache } from './response-cache.ts'
 
-/** What an entry takes beside its bytes and texts, measured: the key, its place in the map, and the objects around. */
+/** Bytes that an entry takes beside its bytes and texts, measured: the key, its place in the map, and the objects around. */
 const ENTRY_BYTES = 512
 /** The same for each tensor: its object, shape, and the buffer's own. */
 const TENSOR_BYTES = 256
 const PARAMETER_BYTES = 128
-/** Of a response that is kept: it is copied in one turn of the event loop. */
+/** Bytes of a response that is kept: it is copied in one turn of the event loop. */
 const MAX_ENTRY_BYTES = 64 * 2 ** 20
 
 interface Entry extends CachedResponse {

@@ -190,7 +190,7 @@ await t.test('an answer that comes while the process is busy is in time', { skip
   const { cache, logged } = await open(t, [...at(server), 'wait_timeout=300'])
   cache.insert('k', RESPONSE)
   const found = cache.lookup('k')
-  // What was written goes out, and then nothing is read for long.
+  // The bytes that were written go out, and then nothing is read for long.
   await new Promise(setImmediate)
   const end = performance.now() + 1000
   while (performance.now() < end);

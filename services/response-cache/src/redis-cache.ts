@@ -14,7 +14,7 @@ const PREFIX = `tutti:${manifest.version}:`
 const MAX_LOOKUPS = 1024
 /** A larger response is not kept: lookups behind it on the connection would wait too long. */
 const MAX_ENTRY_BYTES = 16 * 1024 * 1024
-/** Of responses on their way to Redis; what comes beyond is not kept. */
+/** Bytes of responses on their way to Redis; what comes beyond is not kept. */
 const MAX_PENDING_BYTES = 64 * 1024 * 1024
 /** After Redis has refused a response, none is sent for so long. */
 const REFUSED_MS = 1000

@@ -7,7 +7,7 @@ export interface RedisConnection {
   get(key: string): Promise<Buffer | null>
   /** The bytes are viewed until it resolves. */
   set(key: string, value: Buffer): Promise<unknown>
-  /** What is on its way rejects. */
+  /** Closes the connection. What is on its way rejects. */
   close(): void
 }
 
@@ -25,7 +25,7 @@ export async function connectRedis(
 ): Promise<RedisConnection> {
   const { host, port, user, password, db, connectMs, readTls } = settings
   const client = createClient({
-    // What every server that calls itself compatible speaks.
+    // The version that every server speaks that calls itself compatible.
     RESP: 2,
     disableClientInfo: true,
     maintNotifications: 'disabled',
@@ -82,7 +82,7 @@ export function redisReply(error: unknown): string | undefined {
   return error instanceof ErrorReply ? error.message : undefined
 }
 
-/** What is wrong, in words. Where a name has several addresses the error of all of them has only a code. */
+/** Says what is wrong, in words. Where a name has several addresses the error of all of them has only a code. */
 export function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? String(error.code) : error.name

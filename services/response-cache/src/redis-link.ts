@@ -5,7 +5,7 @@ import { connectRedis, problemOf, type RedisConnection, redisReply } from './red
 import type { RedisSettings } from './redis-settings.ts'
 
 const RETRY_MS = 1000
-/** What no later attempt would make better: who we are, and which database we want. */
+/** Errors that no later attempt would make better: who we are, and which database we want. */
 const REFUSALS = /^(WRONGPASS|NOAUTH|NOPERM|ERR .*(AUTH|password|DB index))/
 
 /** Keeps one connection to Redis: one that was lost or does not answer is closed, and another is tried every second. */
@@ -15,7 +15,7 @@ export class RedisLink {
   readonly #events: RedisCacheEvents
   #connection: RedisConnection | undefined
   #isClosed = false
-  /** Of the last attempt, where it was not the first. */
+  /** The refusal of the last attempt, where it was not the first. */
   #refusal: string | undefined
   #stopTimer = (): void => {}
 

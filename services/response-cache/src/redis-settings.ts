@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { flagRefusal, Secret } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 
-/** What a connection over TLS is made with, in PEM. */
+/** The certificates and the key that a connection over TLS is made with, in PEM. */
 export interface RedisTls {
   /** Absent: the authorities that Node trusts. */
   readonly ca?: readonly string[]
   readonly cert?: string
   readonly key?: string
-  /** What the certificate has to be for; absent: the host. */
+  /** The name that the certificate has to be for; absent: the host. */
   readonly servername?: string
 }
 
@@ -40,7 +40,7 @@ const MOST = 2 ** 31 - 1
 const TLS_SETTINGS = ['cert', 'key', 'cacert', 'cacert_dir', 'sni']
 const OTHER_SETTINGS =
   'host port user password db connect_timeout socket_timeout pool_size wait_timeout tls_enabled'
-/** Of Triton's cache in Redis. */
+/** The settings of Triton's cache in Redis. */
 const SETTINGS = [...OTHER_SETTINGS.split(' '), ...TLS_SETTINGS]
 
 /**

@@ -6,7 +6,7 @@ export interface CachedResponse {
   readonly parameters: Parameters
 }
 
-/** What a cache counted since the process began, and what it holds. */
+/** The counts of a cache since the process began, and what it holds. */
 export interface CacheCounts {
   readonly hits: number
   readonly misses: number

@@ -32,7 +32,7 @@ const SWITCH = { type: ['boolean', 'null'] } as const
 /** A number as text, or null to return to what is inherited. */
 const SETTING = { type: ['string', 'null'] } as const
 
-/** What bodies look like. */
+/** The schemas of bodies. */
 export const OPENAPI_SCHEMAS = {
   Error: object({ error: TEXT }, ['error']),
   Object: ANYTHING,

@@ -12,7 +12,7 @@ import type { CompiledRestOptions } from './rest-options.ts'
 
 type Parameters = RestCallOptions['parameters']
 
-/** Of one request. */
+/** One request that is in flight. */
 interface InFlight {
   readonly scope: CallScope
   readonly call: RestCall

@@ -21,7 +21,7 @@ import type { TraceSettings } from '@tutti/telemetry'
 import { JSON_DEFAULTS, type JsonBounds, JsonThread } from './bodies/json-thread.ts'
 import type { RestRoute } from './call/rest-route.ts'
 
-/** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
+/** The options of a REST server; one that is absent has the default of `REST_DEFAULTS`. */
 export interface RestServerOptions extends Partial<RestBounds> {
   readonly backend: InferenceBackend
   /** Absent: every call reaches `backend`. */
@@ -34,17 +34,17 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly guardControl?: ControlGuard
   /** Notes who changes the server; nobody does if absent. */
   readonly accessLog?: AccessLog | undefined
-  /** What clients may read and change of the log; nothing if absent. */
+  /** The settings of the log that clients may read and change; none if absent. */
   readonly logSettings?: LogSettings | undefined
-  /** What of requests is traced into files; not offered if absent. */
+  /** The settings of what is traced of requests into files; not offered if absent. */
   readonly traceSettings?: TraceSettings | undefined
   /** Absent: HTTP without TLS. */
   readonly tls?: TlsFiles | undefined
-  /** What it serves in place of the v2 HTTP API. */
+  /** The routes that it serves in place of the v2 HTTP API. */
   readonly routes?: readonly RestRoute[] | undefined
-  /** Of every answer. */
+  /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>
-  /** What `GET /v2` answers. */
+  /** The identity that `GET /v2` answers. */
   readonly identity?: ServerIdentity
   /** Shared by all servers of the process; one of its own if absent. */
   readonly admission?: Admission
@@ -56,7 +56,7 @@ export interface RestServerOptions extends Partial<RestBounds> {
 
 /** The bounds of one REST server, all of them settings of the executables. */
 export interface RestBounds extends ConnectionBounds, JsonBounds {
-  /** Of one body, after decompression. */
+  /** Bytes of one body, after decompression. */
   readonly maxInputBytes: number
   /** From the first byte of a request to the last of its headers; checked every 5 s at least. */
   readonly headersTimeoutMs: number

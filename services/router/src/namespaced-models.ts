@@ -37,8 +37,8 @@ export interface NamespacedModelsOptions {
 }
 
 /**
- * What clients see of a router whose models are called `<repository>::<name>` (`--model-namespacing`): the plain names. One that
- * models of several repositories have is refused, with Triton's text. Loads and unloads are of all that have the name.
+ * The view of clients on a router whose models are called `<repository>::<name>` (`--model-namespacing`): the plain names. One
+ * that models of several repositories have is refused, with Triton's text. Loads and unloads are of all that have the name.
  */
 export class NamespacedModels implements InferenceBackend, ConsoleSource {
   regions: InferenceBackend['regions']
@@ -48,7 +48,7 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
     load: (name, parameters) => this.#load(name, parameters),
     unload: (name, o) => this.#unload(name, o),
   }
-  /** Of which `#byName` was made. */
+  /** Models of which `#byName` was made. */
   #models: Catalog['models'] = new Map()
   #byName = new Map<string, string[]>()
   readonly #shown = new WeakMap<ModelConfig, ModelConfig>()
@@ -59,7 +59,7 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
   }
 
   /**
-   * What a model means by the name of another one: one of its own repository, be it loaded or not, before any other.
+   * Finds what a model means by the name of another one: one of its own repository, be it loaded or not, before any other.
    *
    * @param caller - qualified.
    */
@@ -221,7 +221,7 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
   }
 
   /**
-   * The models that are called so: what is just being loaded is not known yet, and what is known may not be stored any more.
+   * Finds the models that are called so: what is just being loaded is not known yet, and what is known may no longer be stored.
    *
    * @throws ServeError INVALID_PARAMETER for a name that no model can have.
    */

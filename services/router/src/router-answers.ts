@@ -14,7 +14,7 @@ const Unpinned = z.object({
 /** Makes the answers to what steps ask a router, for their models and for what they replaced. */
 export function createRouterAnswers(o: {
   isModelReady(model: string, version: string): Promise<boolean>
-  /** True if no request can ask the replica for the version any more. */
+  /** Tells whether no request can ask the replica for the version any longer. */
   isUnpinned(replica: string, pin: PinnedVersion): boolean
 }): AnswerQuestion {
   return async (question, argument) => {

@@ -51,9 +51,9 @@ export interface RouterOptions extends ServedViewOptions {
   readonly strictReadiness: boolean
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
-  /** Of ensembles; closed by its owner. */
+  /** Cache of ensembles; closed by its owner. */
   readonly cache?: ResponseCache | undefined
-  /** What bounds the requests that models make. */
+  /** Bounds of the requests that models make. */
   readonly nesting?: Partial<NestingBounds>
   /** Names of all models that could be loaded, for the index; absent or undefined if that is not known. */
   readonly listNames?: () => Promise<readonly string[] | undefined>
@@ -77,7 +77,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   readonly memory = { count: 0, bytesInUse: 0 }
   /** The sequences that it sends to their replicas. */
   readonly sequences: SequenceRoutes
-  /** What is served; it takes the changes of steps, ensembles and accepted resources. */
+  /** The view of what is served; it takes the changes of steps, ensembles and accepted resources. */
   readonly view: ServedView
   /** The way of all requests; another one while pages wait for some of them. */
   resolve: (name: string, version: string) => ResolvedModel
@@ -147,7 +147,7 @@ export class Router implements InferenceBackend, ConsoleSource {
     return new Requests(shared)
   }
 
-  /** What clients load and unload with; undefined where they may not. */
+  /** The control that clients load and unload with; undefined where they may not. */
   get control(): ModelControl | undefined {
     return this.#control
   }

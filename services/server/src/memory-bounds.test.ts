@@ -14,11 +14,11 @@ const PROCESS_BYTES = 2 ** 28
 await t.test('what the default bounds let in fits the memory of a router', (t) => {
   const source = readFileSync(new URL('operator/src/resources/router-deployment.ts', ROOT), 'utf8')
   const [, limitGi] = /limits: \{ memory: '(\d+)Gi' \}/.exec(source) ?? []
-  // Of small calls for each of the listeners, inside and outside.
+  // Bytes of small calls count for each of the listeners, inside and outside.
   const counted = ADMISSION_DEFAULTS.maxBytes + 2 * CONTROL_BOUNDS.maxBytes
   // While the pieces of one message are joined, which is one step of the loop, it is there twice.
   const joined = Math.max(GRPC_SERVER_DEFAULTS.maxMessageBytes, REST_DEFAULTS.maxInputBytes)
-  // What the parsing of JSON takes beyond that is counted in the admission.
+  // The memory that the parsing of JSON takes beyond that is counted in the admission.
   const most = counted + joined + callBytes() + PROCESS_BYTES + JSON_REST_BYTES
   t.ok(most <= Number(limitGi) * GIBIBYTE, `${most} bytes, limit ${limitGi} GiB`)
   t.end()
@@ -51,7 +51,7 @@ await t.test('the bounds and the memory are those of the documentation', (t) => 
   t.end()
 })
 
-/** Of all calls of the listeners for the namespace and for outside, be they in work or waiting for their clients. */
+/** Counts the bytes of all calls of the listeners for the namespace and for outside, be they in work or waiting for their clients. */
 function callBytes(): number {
   const inWork = ADMISSION_DEFAULTS.maxRequests + outsideShare(ADMISSION_DEFAULTS).maxRequests
   return (2 * MAX_WAITING + inWork) * (CALL_BYTES + MAX_HEADER_BYTES)

@@ -14,7 +14,7 @@ import { keepSecure, listenOn, readSecureOptions, type TlsFiles } from '@tutti/s
 import { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from '@tutti/telemetry'
 import { SharedText } from './shared-text.ts'
 
-/** What the endpoint prints; `ServerMetrics` is one. */
+/** The source of what the endpoint prints; `ServerMetrics` is one. */
 export interface MetricsSource {
   readonly contentType: string
   /** Prometheus' text. @param o.hasExemplars - at the ends of lines, as OpenMetrics has them. */
@@ -30,7 +30,7 @@ export interface MetricsServerOptions {
   readonly metrics: MetricsSource
   /** The process's own state, for `/livez` and `/readyz`; without it they are paths as any other. */
   readonly health?: HealthReading
-  /** What the process says of itself, as JSON, by path. */
+  /** The answers of the process about itself, as JSON, by path. */
   readonly answers?: JsonAnswers
   readonly clock?: Clock
   readonly log?: Logger
@@ -39,7 +39,7 @@ export interface MetricsServerOptions {
 /** By path, e.g. `/tutti/v1/served`: makes the JSON of the answer. */
 export type JsonAnswers = ReadonlyMap<string, () => Json | Promise<Json>>
 
-/** What the probes read of a process's health. */
+/** The part of a process's health that the probes read. */
 export type HealthReading = Pick<Health, 'isLive' | 'isReady' | 'reasons'>
 
 export interface MetricsServer {

@@ -7,7 +7,7 @@ export interface PageServerOptions {
   /** 0 for any free port. */
   readonly port: number
   readonly routes: readonly RestRoute[]
-  /** Of every answer. */
+  /** Headers of every answer. */
   readonly headers: Readonly<Record<string, string>>
   /** Looks at each call before its credentials. @throws ServeError for one that a browser must not make. */
   readonly check: (caller: Caller) => void
@@ -18,7 +18,7 @@ export interface PageServerOptions {
 /** Browsers open up to six each. */
 const MAX_CONNECTIONS = 64
 
-/** Of its server; the page's calls are counted and bounded with all others. */
+/** Makes the options of the page's server; the page's calls are counted and bounded with all others. */
 export function toPageOptions(page: PageServerOptions) {
   const { address, port, routes, headers } = page
   const bounds = { maxConnections: MAX_CONNECTIONS, maxConnectionsPerAddress: 0 }

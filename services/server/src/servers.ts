@@ -57,11 +57,11 @@ export interface ServersOptions extends MetricsServerParts {
   readonly identities?: (() => readonly IdentityRule[]) | undefined
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard
-  /** What is added to calls that do not come from outside; each comes before those that precede it. */
+  /** Decorators of calls that do not come from outside; each comes before those that precede it. */
   readonly decorators?: readonly SelectorDecorator[]
-  /** What of these calls is traced into files, where that is offered. */
+  /** The settings of what is traced of these calls into files, where that is offered. */
   readonly traceSettings?: TraceSettings | undefined
-  /** Of large tensors of requests; ordinary memory if absent. */
+  /** Memory of large tensors of requests; ordinary memory if absent. */
   readonly memory?: TensorMemory | undefined
   /** Absent where memory of GPUs is not offered to clients. */
   readonly openCudaMemory?: OpenCudaMemory
@@ -184,7 +184,7 @@ function createAdmissions({ flags, metrics }: ServersOptions) {
   return { admission, outside: new Admission(outsideShare(admission.bounds), admission) }
 }
 
-/** What decides who may call the listeners of a kind. */
+/** A function that makes the selector that decides who may call the listeners of a kind. */
 type ListenerAccess = (log: AccessLog) => BackendSelector | undefined
 
 interface ListenerParts {
@@ -290,7 +290,7 @@ function isOneProcess({ control }: InferenceBackend): boolean {
   return control?.refusal === undefined
 }
 
-/** What both protocols take. @param log - of the listener. */
+/** Makes the options that both protocols take. @param log - of the listener. */
 function toCommon(o: ServersOptions, parts: ListenerParts, log: Logger) {
   const { admission, counts, access, isOutside = false } = parts
   const { flags, backend, guardControl, clock } = o

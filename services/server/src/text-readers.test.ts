@@ -31,7 +31,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
 }
 
 const LENGTH = 2 ** 15
-/** What takes a time that grows with the square of so long a text takes a second; these readers take 20 ms at most. */
+/** Milliseconds of a reader: one whose time grows with the square of so long a text takes a second; these take 20 ms at most. */
 const MOST_MS = 100
 
 // The kind: a pattern, or a loop, that looks at what follows from each place of a long run of the same characters.

@@ -5,7 +5,7 @@ import { type CudaRequest, checkPlace, PIECE_BYTES, type Region, unknownRegion }
 
 /** Memory of a GPU that a client has exported, opened in this process. */
 export interface CudaMemory {
-  /** Of the client's allocation. */
+  /** Bytes of the client's allocation. */
   readonly byteSize: number
   /** Copies the bytes from `begin` on. @throws ServeError with CUDA's words. */
   read(begin: number, bytes: Uint8Array): void

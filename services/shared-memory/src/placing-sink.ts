@@ -5,7 +5,7 @@ import { AT_ONCE_BYTES, type OutputPlace } from './region.ts'
 
 const NOTHING = new Uint8Array(0)
 
-/** What waits for a write off the event loop: executions ask whether they may go on long before. */
+/** Responses that wait for a write off the event loop: executions ask whether they may go on long before. */
 const MAX_WAITING = 1024
 
 interface PlacedOutput extends OutputPlace {
@@ -62,7 +62,7 @@ export class PlacingSink implements ResponseSink {
   #sendLater(response: StepResponse, placed: readonly PlacedOutput[]): void {
     if (this.#waiting >= MAX_WAITING) {
       const text = `${MAX_WAITING} responses wait to be written into shared memory, want no more`
-      // What is being written ends with it.
+      // The write that is under way ends with it.
       return this.#scope.cancel(new ServeError('OVERLOADED', text))
     }
     const giveBack = response.retain?.()

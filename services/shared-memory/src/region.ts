@@ -2,16 +2,16 @@ import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { SharedPlace } from '@tutti/protocol'
 
 /**
- * What a request reads and a response writes at most on the event loop, where a mebibyte takes almost a millisecond: one turn of it may
- * bring hundreds of requests.
+ * Bytes that a request reads and a response writes at most on the event loop, where a mebibyte takes almost a millisecond: one turn of
+ * it may bring hundreds of requests.
  */
 export const AT_ONCE_BYTES = 256 * 1024
-/** What is copied at a time of more: the thread pool and the event loop have work of others too. */
+/** Bytes that are copied at a time if there are more: the thread pool and the event loop have work of others too. */
 export const PIECE_BYTES = 1024 * 1024
 
 export type RegionKind = 'system' | 'cuda'
 
-/** What a client registers of the memory of its machine. */
+/** A region that a client registers of the memory of its machine. */
 export interface SystemRequest {
   readonly name: string
   /** As it is given to `shm_open`: with or without a slash before it. */
@@ -21,7 +21,7 @@ export interface SystemRequest {
   readonly byteSize: number
 }
 
-/** What a client registers of the memory of a GPU. */
+/** A region that a client registers of the memory of a GPU. */
 export interface CudaRequest {
   readonly name: string
   /** A `cudaIpcMemHandle_t`. */
@@ -38,7 +38,7 @@ export interface Region {
   uses: number
   /** @throws ServeError for a place that is not wholly within the region. */
   check(place: SharedPlace): void
-  /** Copies the bytes of a place at once. @throws ServeError if the place is not there, or not any more. */
+  /** Copies the bytes of a place at once. @throws ServeError if the place is not there, or no longer there. */
   read(place: SharedPlace): Uint8Array
   /** Memory for the bytes of a place, which `fill` copies. @throws ServeError as `read`. */
   reserve(place: SharedPlace): Buffer

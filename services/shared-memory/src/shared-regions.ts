@@ -12,7 +12,7 @@ import { SystemRegion } from './system-region.ts'
 
 /** Regions that are registered at the same time. Each holds a file descriptor, or an opening of CUDA's. */
 export const MAX_REGIONS = 4096
-/** Of a `cudaIpcMemHandle_t`. */
+/** Bytes of a `cudaIpcMemHandle_t`. */
 export const HANDLE_BYTES = 64
 /** CUDA counts devices with C's `int`. */
 const MAX_DEVICE_ID = 2 ** 31 - 1

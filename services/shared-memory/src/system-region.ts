@@ -36,7 +36,7 @@ export class SystemRegion implements Region {
   readonly kind = 'system'
   readonly request: SystemRequest
   uses = 0
-  /** What the thread pool copies at this moment. */
+  /** Copies that the thread pool makes at this moment. */
   #copies = 0
   #fd: number | undefined
 

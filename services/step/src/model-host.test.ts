@@ -30,7 +30,7 @@ class ScriptedRouters implements RouterCalls {
   }[] = []
   readonly asked: (readonly [string, unknown, AskOptions])[] = []
   answer: unknown = null
-  /** What a call gives. */
+  /** The answer that a call gets. */
   respond: (sink: ResponseSink, o: ExecuteOptions) => void = (sink) =>
     sink.send({ index: 0, final: true, outputs: [floats('y', [1])], parameters: new Map() })
 
@@ -98,7 +98,7 @@ function collect(host: ModelHost, request: HostRequest, o: HostCallOptions) {
   return sink.all
 }
 
-/** What the promise rejects with. */
+/** Returns the error that the promise rejects with. */
 function failureOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => 'it did not fail',

@@ -14,7 +14,7 @@ import type { RouterCalls } from '@tutti/transport'
 import type { ScheduledRequest } from './execution/execution.ts'
 import type { ResolveFrom } from './step-options.ts'
 
-/** What a host is made from. */
+/** The parts from which a host is made. */
 export interface ModelHostOptions {
   readonly replica: string
   readonly clock: Clock
@@ -105,7 +105,7 @@ function inferAsCaller(
   }
 }
 
-/** What the call inherits from the request for which it is made. The key too, so that the logs of all its work belong together. */
+/** Makes the options that a call inherits from its request. The key too, so that the logs of all its work belong together. */
 function inherited(
   callers: readonly ScheduledRequest[],
   { isDecoupled, background }: HostCallOptions,
@@ -182,7 +182,7 @@ function toVersion(model: string, text: string): number {
   )
 }
 
-/** Why a call ends whose caller has been answered: its time is over, or the answer is not wanted any more. */
+/** Tells why a call ends whose caller has been answered: its time is over, or the answer is no longer wanted. */
 function callerAnswered(caller: ScheduledRequest, clock: Clock): ServeError {
   if (caller.deadlineAt > clock.now()) return new ServeError('CANCELLED', 'the caller is answered')
   return new ServeError('DEADLINE_EXCEEDED', 'the time of the calling request is over')

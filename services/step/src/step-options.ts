@@ -11,13 +11,13 @@ import type { RateLimiter } from './limiter/rate-limiter.ts'
 /** @param caller - qualified. @returns the model that is called, qualified, or `model` as it is where no one model is meant. */
 export type ResolveFrom = (caller: string, model: string) => string
 
-/** What a step process is opened with. Models that settings beyond the configuration name are plain names. */
+/** The options that a step process is opened with. Models that settings beyond the configuration name are plain names. */
 export interface StepOptions extends Partial<BeyondConfig> {
   /** This process's name among all replicas; a restarted process has another. */
   readonly replica: string
   /** Where models come from; without it none can be loaded. */
   readonly repository?: Pick<ModelRepository, 'take'>
-  /** Resolves once no request that pinned the version can come any more; a replaced version is kept until then. */
+  /** Resolves once no request that pinned the version can come any longer; a replaced version is kept until then. */
   readonly unpinned?: (pin: PinnedVersion) => Promise<void>
   readonly engines: Engines | readonly Engine[]
   /** Complete configurations from the models themselves (Triton's default). */
@@ -26,17 +26,17 @@ export interface StepOptions extends Partial<BeyondConfig> {
   readonly defaultMaxBatchSize?: number
   /** Models that load at the same time. */
   readonly loadParallelism: number
-  /** What instances may execute on. */
+  /** The devices that instances may execute on. */
   readonly devices: Devices
   /** Requests that may wait for one model version whose config names no `max_queue_size`. */
   readonly maxQueuedRequests: number
   /** The routers that models call others through; undefined until there are some. Without it models can call none. */
   readonly routers?: () => RouterCalls | undefined
-  /** What models load and unload others with; undefined where they may not. */
+  /** The control that models load and unload others with; undefined where they may not. */
   readonly control?: () => ModelControl | undefined
-  /** What a model means by the name of another one, where names are unique only within a repository; both qualified. */
+  /** Finds the model that another model names, where names are unique only within a repository; both qualified. */
   readonly resolveFrom?: ResolveFrom | undefined
-  /** Of models whose `response_cache` enables it; closed by its owner. */
+  /** Cache of the models whose `response_cache` enables it; closed by its owner. */
   readonly cache?: ResponseCache | undefined
   /** Those that the engines know; groups that name another are told so. */
   readonly hostPolicies?: HostPolicies | undefined

@@ -18,7 +18,7 @@ const ENSEMBLE = `platform: "ensemble" ${IO}
 ensemble_scheduling { step { model_name: "a" model_version: -1
   input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } } }`
 
-/** What a test sends that is not an ordinary request to the first version that the step serves. */
+/** The parts of a test's request that differ from an ordinary request to the first version that the step serves. */
 type Sent = Partial<ModelTarget & InferRequest & Pick<ExecuteOptions, 'deadlineAt'>>
 
 type Files = Readonly<Record<string, string | Buffer>>

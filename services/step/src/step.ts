@@ -27,7 +27,7 @@ interface ModelLoad extends Pick<Serving, 'slots'> {
   readonly version: number
   /** Accepted and not yet answered, in requests. */
   readonly inFlight: number
-  /** Of those, how many wait for an instance. */
+  /** Requests of these that wait for an instance. */
   readonly queued: number
   /** Instances that execute nothing; an abandoned call keeps its instance. */
   readonly freeSlots: number
@@ -48,7 +48,7 @@ export function openStep(o: StepOptions): Step {
 
 /** The models of a process: executes requests to them, says what they serve, counts. */
 export class Step {
-  /** What executes the requests to a model version; it answers each with one final response, or fails. */
+  /** The executors of the requests to a model version: each answers a request with one final response, or fails. */
   readonly executor: FindExecutor
   readonly control: Required<StepControl>
   readonly models: ModelLoader
@@ -100,7 +100,7 @@ export class Step {
     }
   }
 
-  /** What `describe` says, by name. */
+  /** Lists the models as `describe` tells them, by name. */
   served(): readonly ServedModel[] {
     return this.#table.models.map(toServedModel)
   }
@@ -156,7 +156,7 @@ export class Step {
     stopTimer()
   }
 
-  /** What is retired still works on what was accepted. */
+  /** Requests in flight: retired versions still work on what they accepted. */
   get #inFlight(): number {
     return sum(this.#table.servings.map(({ scheduler }) => scheduler.load.inFlight))
   }

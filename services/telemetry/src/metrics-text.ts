@@ -2,7 +2,7 @@
 export interface Exemplar {
   /** 32 hexadecimal digits. */
   readonly traceId: string
-  /** What was observed, in the unit of the family. */
+  /** The value that was observed, in the unit of the family. */
   readonly value: number
   /** Milliseconds since the epoch. */
   readonly atMs: number
@@ -14,7 +14,7 @@ export interface MetricSeries {
   readonly value: number
   /** Which part of a histogram or summary it is; absent for other types. */
   readonly suffix?: '_bucket' | '_sum' | '_count'
-  /** Of a bucket; printed for OpenMetrics alone. */
+  /** The exemplar of a bucket; printed for OpenMetrics alone. */
   readonly exemplar?: Exemplar | undefined
 }
 

@@ -1,7 +1,7 @@
 import type { ByteCount, CancelSignal, Reason, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters } from './tensor.ts'
 
-/** What travels unchanged from the client's request to every step that works on it (triton-semantics 1.7). */
+/** The data that travel unchanged from the client's request to every step that works on it (triton-semantics 1.7). */
 export interface RequestContext {
   /** The client's request id; '' if none. */
   readonly id: string
@@ -17,7 +17,7 @@ export interface RequestContext {
   readonly parameters: Parameters
 }
 
-/** Of a request that says nothing about itself. */
+/** The context of a request that says nothing about itself. */
 export const EMPTY_CONTEXT: RequestContext = {
   id: '',
   correlationId: 0n,
@@ -69,7 +69,7 @@ export interface StepTimes {
   readonly transferNs: number
 }
 
-/** Of what executed nothing. */
+/** The times of a request that executed nothing. */
 export const NO_TIMES: StepTimes = {
   queueNs: 0,
   computeInputNs: 0,
@@ -97,7 +97,7 @@ export type Executed = 'no' | 'maybe'
 
 /**
  * Takes what an execution brings: responses, the last of them final, or one failure. After the final response or the failure
- * everything is dropped, and nothing comes any more from an executor that keeps this contract. No method throws.
+ * everything is dropped, and nothing more comes from an executor that keeps this contract. No method throws.
  */
 export interface ResponseSink {
   /** Takes a response; never waits. What is sent although the sink was not ready is taken too, up to bounds of its own. */
@@ -130,7 +130,7 @@ export interface RequestOrigin {
   readonly attempt: number
   /** The models that called one another up to this request, the outermost first; absent for a client's own. */
   readonly callers?: readonly string[]
-  /** Of a request of a model to a router: the caller takes any number of responses; absent if it takes exactly one. */
+  /** True if a model that calls a router takes any number of responses; absent if it takes exactly one. */
   readonly isDecoupled?: true
 }
 
@@ -155,7 +155,7 @@ export interface StepTraces {
   ): readonly [ResponseSink, StepTraces]
 }
 
-/** What accompanies an execution. */
+/** The options that accompany an execution. */
 export interface ExecuteOptions {
   /** Aborts when the caller is gone or the time is over; its reason is a ServeError. The executor then fails soon. */
   readonly signal: CancelSignal
@@ -166,7 +166,7 @@ export interface ExecuteOptions {
   readonly memory?: ByteCount
   /** Absent for a client's request before it is admitted. */
   readonly origin?: RequestOrigin
-  /** Of a request whose steps are traced; absent for all others. */
+  /** The traces of a request whose steps are traced; absent for all others. */
   readonly stepTraces?: StepTraces
 }
 

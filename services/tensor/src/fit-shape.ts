@@ -2,12 +2,12 @@ import { formatShape } from './error-texts.ts'
 import { inputRefusal } from './input-refusal.ts'
 import { elementCount, type Shape, shapeMatches } from './tensor.ts'
 
-/** What is known of the elements that came. */
+/** The facts that are known of the elements that came. */
 export interface Elements {
   readonly count: number
   /** As they are written, where that has a shape: nested arrays, a file of NumPy, a picture. */
   readonly shape?: Shape
-  /** What its user can do if several extents are open. */
+  /** The advice for its user if several extents are open. */
   readonly hint?: string
 }
 
@@ -44,7 +44,7 @@ function fill(declared: Shape, count: number): Shape | undefined {
   return isOpen ? declared.map((extent) => (extent === -1 ? count / rest : extent)) : undefined
 }
 
-/** Of one value: each extent that is open is 1. */
+/** Makes the elements of one value: each extent that is open is 1. */
 export function oneElement(declared: Shape): Elements {
   const shape = declared.map((extent) => (extent === -1 ? 1 : extent))
   return elementCount(shape) === 1 ? { count: 1, shape } : { count: 1 }
@@ -53,7 +53,7 @@ export function oneElement(declared: Shape): Elements {
 /** Tensors have fewer dimensions. */
 const MOST_DIMENSIONS = 32
 
-/** Of nested arrays, such as JSON has. @throws ServeError INVALID_REQUEST if they are not as long as their siblings. */
+/** Counts the elements of nested arrays, such as JSON has. @throws ServeError INVALID_REQUEST if they are not as long as their siblings. */
 export function nestedElements(data: readonly unknown[]): Elements {
   const shape = shapeOf(data, 1)
   return { count: elementCount(shape), shape }

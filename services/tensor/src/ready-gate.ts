@@ -18,7 +18,7 @@ export class ReadyGate {
 /** How far a producer of responses may be ahead of their reader: as long as both hold the reader is ready for one more. */
 export interface ResponseWindow {
   readonly responses: number
-  /** Of outputs. */
+  /** Bytes of outputs. */
   readonly bytes: number
 }
 

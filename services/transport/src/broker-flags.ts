@@ -101,7 +101,7 @@ const FLAG_OF: Readonly<Record<BrokerField, keyof BrokerFlags>> = {
 }
 
 const MAX_PORT = 65_535
-/** Of `sun_path` (unix(7)), less its final zero. */
+/** Bytes of `sun_path` (unix(7)), less its final zero. */
 const MAX_SOCKET_PATH_BYTES = 107
 
 const FLAG_NAMES: BrokerNaming = {

@@ -27,7 +27,7 @@ export interface BrokerOptions {
   }
 }
 
-/** What a member says of its load in heartbeats. */
+/** The load that a member says in heartbeats. */
 export interface MemberLoad {
   readonly inFlight: number
   readonly queued: number
@@ -35,7 +35,7 @@ export interface MemberLoad {
 }
 
 /**
- * What members ask one another beside inference. Routers ask steps and other routers to `describe` themselves, and steps for
+ * Questions of members to one another beside inference. Routers ask steps and other routers to `describe` themselves, and steps for
  * `statistics`; steps ask routers whether a model is `ready` and whether a version is `unpinned`.
  */
 export const QUESTIONS = ['describe', 'statistics', 'ready', 'unpinned'] as const
@@ -88,7 +88,7 @@ export interface BrokerCounts {
   readonly sentBytes: { readonly control: number; readonly data: number }
 }
 
-/** What a member reaches others over, and whom. */
+/** Counts of the connections over which a member reaches others, and of those members. */
 export interface TransportCounts {
   readonly broker: BrokerCounts
   /** Members that are heard, of each role that this member listens to. */
@@ -104,7 +104,7 @@ export interface StepEndpointOptions {
   /** Takes connections of routers without the broker between. */
   readonly direct?: DirectOptions | undefined
   readonly member: string
-  /** What other members execute here. */
+  /** Finds the executor of what other members execute here. */
   readonly executor: FindExecutor
   /** Answers `describe`: what the step serves now, as JSON. It changes only as `onChange` says. */
   describe(): unknown
@@ -121,7 +121,7 @@ export interface StepEndpointOptions {
 export interface StepEndpoint {
   /** False while the broker is away. */
   readonly isConnected: boolean
-  /** What keeps other members from reaching this one now, as texts for people; none if they can. */
+  /** Reasons why other members cannot reach this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
   readonly transport: TransportCounts
   readonly routers: RouterCalls
@@ -160,7 +160,7 @@ export interface RouterEndpoint extends MemberQuestions {
   readonly isConnected: boolean
   /** Milliseconds since the broker was lost: 0 while it is there, `Infinity` before it is there for the first time. */
   readonly awayMs: number
-  /** What keeps other members from reaching this one now, as texts for people; none if they can. */
+  /** Reasons why other members cannot reach this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
   /** Members that share no protocol version with this one: they are there, and not called. */
   readonly foreign: readonly ForeignMember[]

@@ -5,7 +5,7 @@ import t from 'tap'
 
 const README = readFileSync(join(import.meta.dirname, '..', 'README.md'), 'utf8')
 
-/** What stands first in the rows of a section's table. */
+/** Finds what stands first in the rows of a section's table. */
 function rowsOf(section: string): readonly string[] {
   const [, text = ''] = README.split(`## ${section}\n`)
   const [body = ''] = text.split('\n## ')

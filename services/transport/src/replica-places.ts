@@ -26,7 +26,7 @@ export interface Replica extends ReplicaSpeed {
    * `inFlight -= 1`, once, when the envelope is answered or given up.
    */
   inFlight: number
-  /** What these are expected to take, in whole microseconds. Who takes a place for some work subtracts that too. */
+  /** Time that these are expected to take, in whole microseconds. Who takes a place for some work subtracts that too. */
   workUs: number
   /** Undefined for a replica of this process, which announces none. */
   load: AnnouncedLoad | undefined
@@ -42,7 +42,7 @@ const SLOWNESS_STEP = 1.5
 
 /** The replicas that take new work, by what they serve: chooses one for each request. */
 export class ReplicaPlaces {
-  /** What requests take, as their answers say. */
+  /** Times that requests take, as their answers say. */
   readonly work = new ReplicaWork()
   /** By the key of the revision. Where there is one replica, there is nothing to choose. */
   byRevision: ReadonlyMap<string, readonly Replica[]> = new Map()

@@ -14,13 +14,13 @@ const MOST_US = 2 ** 40
 
 /** How fast a replica answers, as far as its choice depends on it. */
 export interface ReplicaSpeed {
-  /** What its requests take over what they take anywhere; 1 at first. */
+  /** Ratio of the time that its requests take to the time that they take anywhere; 1 at first. */
   slowness: number
   /** Something was learnt of it since the last heartbeat. */
   hasAnswered: boolean
 }
 
-/** What a request is expected to take. */
+/** The work that a request is expected to be. */
 export interface Work {
   /** Whole microseconds, so that sums are exact. */
   readonly us: number
@@ -28,7 +28,7 @@ export interface Work {
   readonly size: number
 }
 
-/** Of a request for which there was no choice. */
+/** Work of a request for which there was no choice. */
 export const UNWEIGHED: Work = { us: 0, size: 0 }
 
 /** A place that was taken for some work. */
@@ -62,7 +62,7 @@ export class ReplicaWork {
     if (times === undefined) return
     const ns = times.computeInputNs + times.computeInferNs + times.computeOutputNs
     const us = Math.min(MOST_US, ns / 1e3)
-    // What a cache answered says nothing of the model.
+    // The answer of a cache says nothing of the model.
     if (us <= 0 || size === 0) return
     const means = this.#means.get(key) ?? this.#remember(key)
     const expected = means[size] || us

@@ -24,7 +24,7 @@ interface Member extends Replica {
 
 /** Knows the step replicas: who serves which revision, and how busy each is. */
 export class StepDirectory {
-  /** Of those that take new work. */
+  /** Places of the replicas that take new work. */
   readonly places = new ReplicaPlaces()
   readonly #members = new Map<string, Member>()
   #waiting = new Set<() => void>()

@@ -29,7 +29,7 @@ const FAMILIES = {
   { share: number; build: (random: Random, seed: number) => Omit<Case, 'id'> }
 >
 
-/** What statistics and metrics count of some requests, good and bad. */
+/** Builds a case about what statistics and metrics count of some requests, good and bad. */
 function countsCase(random: Random): { readonly calls: readonly Call[] } {
   const { chance, oneOf, pick } = random
   const model = oneOf(chance(0.2) ? DECOUPLED : MODELS)

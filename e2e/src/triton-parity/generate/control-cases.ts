@@ -24,7 +24,7 @@ function python(name: string, config: string, model = IDENTITY, version = '1'): 
   return { [`${name}/config.pbtxt`]: config, [`${name}/${version}/model.py`]: model }
 }
 
-/** What may stand in a configuration beside the tensors, right or wrong. */
+/** Fields that may stand in a configuration beside the tensors, right or wrong. */
 const FIELDS = [
   'max_batch_size: 4',
   'max_batch_size: -1',
@@ -82,7 +82,7 @@ function configured(name: string, { oneOf }: Random): Files {
   return python(name, `${PYTHON}${oneOf(FIELDS)}\n`)
 }
 
-/** What a model's code may do wrong when it is loaded. */
+/** Code of models that may do wrong when it is loaded. */
 const CODES = [
   'import nothing_of_this_name\n',
   'def broken(:\n',

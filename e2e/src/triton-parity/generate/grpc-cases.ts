@@ -66,7 +66,7 @@ function elementBytes(datatype: string, element: Element): Buffer {
   return bytes
 }
 
-/** Of the multiples of 1/4 below 64, which a half holds exactly. */
+/** Finds the bits of a half for a multiple of 1/4 below 64, which it holds exactly. */
 function halfBits(value: number): number {
   if (value < 0.25 || value > 64) return 0
   const exponent = Math.floor(Math.log2(value))
@@ -115,7 +115,7 @@ export function toGrpcRequest(parts: InferParts, isTyped: boolean): Record<strin
   }
 }
 
-/** What can be wrong only with a message of gRPC: which of its parts carries the elements. */
+/** Damages what can be wrong only with a message of gRPC: which of its parts carries the elements. */
 function damaged(
   request: Record<string, unknown>,
   parts: InferParts,

@@ -6,7 +6,7 @@ export interface InputSpec {
   readonly isOptional?: boolean
 }
 
-/** What requests to a model of the repository look like. */
+/** A model of the repository: what requests to it look like. */
 export interface ModelSpec {
   readonly name: string
   /** 0: requests have no batch. */

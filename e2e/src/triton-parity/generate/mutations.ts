@@ -108,7 +108,7 @@ function changedShape(shape: InputPart['shape'], { pick, oneOf }: Random): Input
   ])()
 }
 
-/** What may be wrong with a request in every protocol, or only unusual. */
+/** Changes by which a request is wrong in every protocol, or only unusual. */
 const MUTATIONS: readonly Mutation[] = [
   (parts, random) => ({ ...parts, model: random.oneOf(NO_MODELS) }),
   (parts, random) => ({ ...parts, version: random.oneOf(VERSIONS) }),

@@ -97,7 +97,7 @@ export function validParts(model: ModelSpec, random: Random): InferParts {
     id: chance(0.5) ? `r${pick(100)}` : '',
     parameters: {},
     inputs: sent.map((input) => inputPart(input, batch, random)),
-    // Of `types` only outputs whose inputs were sent can come.
+    // The model `types` can give only outputs whose inputs were sent.
     outputs: (model.name === 'types' ? [] : named).map((name) => ({ name, parameters: {} })),
   }
 }

@@ -7,7 +7,7 @@ output { name: "Y" data_type: TYPE_STRING dims: [ -1 ] }
 `
 const DECOUPLED = 'model_transaction_policy { decoupled: true }\n'
 
-/** What code of models has at hand. `repeat` and `scalar` are models of the fixtures. */
+/** Names and functions that code of models has at hand. `repeat` and `scalar` are models of the fixtures. */
 const HEAD = `import asyncio, sys, threading, time
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -75,7 +75,7 @@ def waited():
 
 `
 
-/** What a model may say of what it finds, whatever it is. */
+/** Expressions by which a model says what it finds, whatever it is. */
 const FINDINGS = [
   'sys.argv',
   'request.parameters()',
@@ -134,7 +134,7 @@ export const MISUSES = [
   'pb_utils.PreferredMemory(VALUE) and 1',
   'pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, VALUE) and 1',
   'scalar(1.0).set_flags(VALUE)',
-  // What means "decoupled" gives an iterator, and a Triton in which it is dropped unread may end.
+  // An argument that means "decoupled" gives an iterator, and a Triton in which it is dropped unread may end.
   'scalar(1.0).exec(None) and 1',
   'scalar(1.0).exec("x") and 1',
   'pb_utils.get_input_tensor_by_name(request, VALUE)',
@@ -183,7 +183,7 @@ function pythonModel(random: Random, { isAsync, isDecoupled }: Traits): string {
           ? ['return None', 'raise KeyError("late")']
           : ['return None', 'return [None for _ in requests]'],
       )
-  // What a thread or task still answers would come after the error.
+  // Answers that a thread or task still gives would come after the error.
   const isLate = isDecoupled && /later|tasks|queued/.test(answer)
   const word = isAsync ? 'async def' : 'def'
   const start = chance(0.2) ? `    time.sleep(${oneOf([0.2, 1, 2])})\n` : ''

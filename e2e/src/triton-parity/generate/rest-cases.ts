@@ -181,7 +181,7 @@ const WEIGHTS = [
   '0.3x',
 ] as const
 
-/** What a client takes: encodings that there are and others, with weights and without. */
+/** Chooses the encodings that a client takes: some that there are and others, with weights and without. */
 function acceptedEncodings({ oneOf, chance, pick }: Random): string {
   const items = Array.from({ length: 1 + pick(4) }, () => {
     const name = oneOf(['gzip', 'gzip', 'deflate', 'deflate', 'identity', 'br', '*', ''])

@@ -9,24 +9,24 @@ import type { ExposureProblem } from './exposure-problem.ts'
 /** The ControllerRevision that counts. */
 export interface ServedRevision {
   readonly name: string
-  /** Of the Ensemble, when it was accepted. */
+  /** The generation of the Ensemble when it was accepted. */
   readonly generation: number
 }
 
-/** What the conditions of an Ensemble follow from. */
+/** The facts that the conditions of an Ensemble follow from. */
 export interface EnsembleState {
   readonly generation: number
   readonly isPaused: boolean
   readonly checked: EnsembleCheck
-  /** What routers execute; absent if nothing was ever accepted. */
+  /** The revision that routers execute; absent if nothing was ever accepted. */
   readonly served?: ServedRevision | undefined
   /** Why the API server does not store what is accepted. */
   readonly refusal?: string | undefined
   readonly steps: readonly StepStatus[]
-  /** Of the namespace's router. */
+  /** Trouble of the namespace's router. */
   readonly trouble?: RouterTrouble | undefined
   readonly routers: readonly RouterView[]
-  /** What keeps requests from outside away; absent if all is well, or nothing was asked for. */
+  /** The problem that keeps requests from outside away; absent if all is well, or nothing was asked for. */
   readonly exposure?: ExposureProblem | undefined
   /** The route by which routers are to let in requests from outside; absent if there is none. */
   readonly route?: Exposed['route']
@@ -56,7 +56,7 @@ function checkAccepted(state: EnsembleState): ConditionState {
   return isTrue('AcceptedWithWarnings', warnings.join('; '))
 }
 
-/** What is served, if anything is, is not this generation: it is not accepted, or not stored. */
+/** Returns true if what is served, if anything is, is not this generation: it is not accepted, or not stored. */
 function isRefused({ isPaused, checked, refusal }: EnsembleState): boolean {
   return !isPaused && (!checked.accepted || refusal !== undefined)
 }
@@ -71,7 +71,7 @@ function checkStepsReady({ steps }: EnsembleState): ConditionState {
   return isFalse(reason, `not ready: ${which}: ${message}`)
 }
 
-/** What is wrong with the router although it keeps no request from being answered. */
+/** Finds what is wrong with the router although it keeps no request from being answered. */
 function servedTroubleOf({ trouble, routers }: EnsembleState): RouterTrouble | undefined {
   return trouble?.isServed === true && routers.length > 0 ? trouble : undefined
 }
@@ -150,10 +150,10 @@ function addServedTrouble(degraded: ConditionState, state: EnsembleState): Condi
   return isTrue(trouble.reason, `${trouble.message}; the routers that are ready still serve`)
 }
 
-/** Of a check: it changes by itself. */
+/** Reasons of a check that changes by itself. */
 const WAITING = new Set(['SchemaPending', 'Pending'])
 
-/** Of a router: somebody has to change something. The credential comes by itself. */
+/** Reasons of a router for which somebody has to change something. The credential comes by itself. */
 const STUCK = new Set([
   'RouterSettingsInvalid',
   'RouterConflict',
@@ -189,7 +189,7 @@ function checkProgressing(state: EnsembleState, ready: ConditionState): Conditio
 export function conditionsOfEnsemble(
   state: EnsembleState,
 ): Readonly<Record<EnsembleConditionType, ConditionState>> {
-  // What `Ready` needs, in the order in which they stand in each other's way.
+  // The conditions that `Ready` needs, in the order in which they stand in each other's way.
   const parts: Parts = {
     Accepted: checkAccepted(state),
     StepsReady: checkStepsReady(state),
@@ -210,7 +210,7 @@ export function conditionsOfEnsemble(
 type Part = Exclude<EnsembleConditionType, 'Degraded' | 'Progressing' | 'Ready'>
 type Parts = Readonly<Record<Part, ConditionState>>
 
-/** What is first in the way of `Ready`; undefined if nothing is. */
+/** Finds what is first in the way of `Ready`; undefined if nothing is. */
 function findLacking(
   { isPaused, exposure }: EnsembleState,
   states: Parts,

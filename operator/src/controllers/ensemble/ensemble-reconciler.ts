@@ -68,7 +68,7 @@ export class EnsembleReconciler {
       exposure.forget(key)
       return {}
     }
-    // What belongs to it goes with it, by owner references.
+    // The children of an Ensemble go with it, by owner references.
     if (object.metadata.deletionTimestamp !== undefined) return {}
     return await untilOwnerMoves(() => this.#look(object, context))
   }

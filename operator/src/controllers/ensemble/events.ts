@@ -21,7 +21,7 @@ const QUIET: ReadonlySet<string> = new Set([
   'RouterSettingsInvalid',
 ])
 
-/** What is told of a condition that went bad. */
+/** Writes the text that is told of a condition that went bad; undefined if nothing is told. */
 export function eventTextOf({ reason, message }: Condition): string | undefined {
   return QUIET.has(reason) ? undefined : `${reason} ${message}`
 }

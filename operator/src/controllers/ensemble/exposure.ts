@@ -132,7 +132,7 @@ interface NamedParent {
   readonly routeIn: string
 }
 
-/** What the Gateway says of the route. A route without an answer of its Gateway is pending. Exported for its test. */
+/** Finds what the Gateway says is wrong with the route. A route without an answer of its Gateway is pending. Exported for its test. */
 export function findRouteProblem(
   route: Pick<HttpRoute, 'metadata' | 'status'> | undefined,
   wanted: NamedParent,

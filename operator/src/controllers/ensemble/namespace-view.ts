@@ -9,7 +9,7 @@ import { findRival, servedNameOf } from '../served-names.ts'
 
 type ViewedCaches = Pick<Caches, 'models' | 'ensembles' | 'revisions'>
 
-/** What a step runs, as the namespace has it. */
+/** The resource that a step runs, as the namespace has it. */
 export type StepTarget = Stored<ModelObject> | Stored<EnsembleObject>
 
 /** The resources of a namespace, by which an Ensemble of it is checked. Reads caches only. */
@@ -47,14 +47,14 @@ export class NamespaceView {
     return this.#caches.revisions.byOwner(object.metadata).toSorted(byRevision)
   }
 
-  /** What was accepted of an earlier Ensemble of that name, which was deleted without it. */
+  /** Lists what was accepted of an earlier Ensemble of that name, which was deleted without it. */
   orphansOf({ metadata }: StepTarget): readonly Stored<ControllerRevision>[] {
     return this.#caches.revisions
       .inNamespace(this.#namespace)
       .filter((revision) => isOrphanOf(revision, 'ensemble', metadata.name))
   }
 
-  /** What counts of an Ensemble. */
+  /** Finds the accepted state that counts of an Ensemble. */
   acceptedOf(object: StepTarget): AcceptedEnsemble | undefined {
     for (const revision of this.revisionsOf(object)) {
       const accepted = acceptedOf(revision)

@@ -1,7 +1,7 @@
 import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/api'
 import type { NamespaceView, StepTarget } from './namespace-view.ts'
 
-/** What each step runs, and whether it can be run now. */
+/** Tells what each step runs, and whether it can be run now. */
 export function toStepStatuses(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
   return spec.steps.map(({ name, modelRef, ensembleRef }) => {
     const model = modelRef?.name ?? ensembleRef?.name ?? ''

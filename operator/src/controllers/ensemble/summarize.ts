@@ -8,11 +8,11 @@ import {
 
 export interface SummaryInput {
   readonly state: EnsembleState
-  /** What clients call it. */
+  /** The name by which clients call the Ensemble. */
   readonly modelName: string
   /** Accepted, the newest first. */
   readonly revisions: readonly ServedRevision[]
-  /** Of the served generation. */
+  /** The signature of the served generation. */
   readonly signature: Signature | undefined
   readonly urls: { readonly url: string; readonly grpcUrl: string }
   /** The status as it is. */

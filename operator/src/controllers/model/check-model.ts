@@ -14,7 +14,7 @@ export interface Refusal {
   readonly message: string
 }
 
-/** What a Model is checked by before anything is made for it. */
+/** The facts by which a Model is checked before anything is made for it. */
 export interface ModelCheckInput {
   readonly model: Stored<ModelObject>
   /** Who has its served name. */

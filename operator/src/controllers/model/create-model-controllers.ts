@@ -21,7 +21,7 @@ import { PodObserver } from './pod-observer.ts'
 import { readModelSpec } from './read-model-spec.ts'
 
 export interface ModelControllersOptions extends ControllerParts {
-  /** What a scrape shows beside the runtime's. */
+  /** Metrics that a scrape shows beside the runtime's. */
   readonly scrapes: Metrics
   readonly podClient: PodClient
   readonly settings: StepSettings
@@ -74,7 +74,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
   return { controller, scaler }
 }
 
-/** Of the kinds that the applier makes; what a Model owns of them and does not want is deleted. */
+/** Lists the caches of the kinds that the applier makes; what a Model owns of them and does not want is deleted. */
 function childrenOf(caches: Caches) {
   const { serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers } = caches
   return [serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers]

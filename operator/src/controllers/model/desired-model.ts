@@ -7,7 +7,7 @@ import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
 import { credentialsDigest } from '../credentials-digest.ts'
 
-/** What the spec of a Model asks for. */
+/** The state that the spec of a Model asks for. */
 export interface DesiredModel {
   readonly parts: ModelParts
   readonly scaling: Scaling
@@ -16,7 +16,7 @@ export interface DesiredModel {
   readonly template: string
 }
 
-/** What the spec asks for, of a Model as it is in the cluster. Pure. */
+/** Derives what the spec asks for, of a Model as it is in the cluster. Pure. */
 export function toDesiredModel(
   { metadata: { name, namespace = '' } }: Stored<ModelObject>,
   spec: ModelSpec,

@@ -16,7 +16,7 @@ const KUBELET_CALLS = [
   ['lifecycle', 'preStop'],
 ].flatMap((call) => ['httpGet', 'tcpSocket'].map((kind) => [...call, kind]))
 
-/** What gives access to a node: below a pod spec, below a security context of either kind, and below a container. */
+/** Fields that give access to a node: below a pod spec, below a security context of either kind, and below a container. */
 const OF_POD: readonly (readonly [string, unknown])[] = [
   ['hostNetwork', true],
   ['hostPID', true],
@@ -199,7 +199,7 @@ await t.test('a long value is cut', async (t) => {
   t.equal(found?.got.length, 100)
 })
 
-/** What a pod as it is made uses of its node, read from the API's own structure. */
+/** Lists what a pod as it is made uses of its node, read from the API's own structure. */
 function usesOfNode(pod: unknown): readonly string[] {
   const profile = at(pod, 'securityContext', 'seccompProfile', 'type')
   return [

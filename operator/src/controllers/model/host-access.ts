@@ -7,7 +7,7 @@ import { cutText } from '../../runtime/conditions.ts'
 export interface HostAccess {
   /** `podTemplate.spec.containers[0].ports[0].hostPort` */
   readonly place: string
-  /** What came, as JSON. */
+  /** The value that came, as JSON. */
   readonly got: string
   readonly want: string
 }
@@ -25,7 +25,7 @@ const isEmpty = (value: unknown): boolean =>
   value === '' || value === false || value === 0 || (Array.isArray(value) && value.length === 0)
 const isConfined = (value: unknown): boolean => value !== 'Unconfined'
 
-/** Of a security context, which pods and containers have. */
+/** Rules of a security context, which pods and containers have. */
 const CONTEXT = [
   rule('windowsOptions.hostProcess', 'false'),
   rule('seccompProfile.type', 'RuntimeDefault or Localhost', isConfined),

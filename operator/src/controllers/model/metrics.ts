@@ -3,7 +3,7 @@ import type { CounterMetric, Metrics } from '@tutti/chassis'
 
 const READY = ['True', 'False', 'Unknown'] as const
 
-/** What the Model controller counts. */
+/** The counters of the Model controller. */
 export interface ModelMetrics {
   /** ControllerRevisions that were made. */
   readonly accepted: CounterMetric<never>

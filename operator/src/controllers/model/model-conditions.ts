@@ -75,7 +75,7 @@ export const checkSchema: Check = (world) => {
   )
 }
 
-/** Of pods that are of an earlier spec, which this one does not replace; undefined if it does. */
+/** Tells why pods are of an earlier spec, which this one does not replace; undefined if it does. */
 function checkLeft(world: ModelWorld): ConditionState | undefined {
   const { refusal } = world
   const text = 'no pod is made of this spec while'
@@ -116,7 +116,7 @@ export const checkDegraded: Check = (world) => {
   return checkReplicasWriter(world) ?? isFalse('AsExpected', 'nothing is wrong')
 }
 
-/** What is in the way of children; undefined if nothing is. */
+/** Finds what is in the way of children; undefined if nothing is. */
 export function checkChildren({
   outcomes,
 }: Pick<ModelWorld, 'outcomes'>): ConditionState | undefined {
@@ -161,7 +161,7 @@ function checkTolerance({ spec, outcomes }: ModelWorld): ConditionState | undefi
   return undefined
 }
 
-/** Of the HPA, as the server has it; undefined if there is none. */
+/** Finds the behavior of the HPA, as the server has it; undefined if there is no HPA. */
 function findBehavior(
   outcomes: ModelWorld['outcomes'],
 ): Readonly<Record<string, unknown>> | undefined {

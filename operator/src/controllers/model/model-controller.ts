@@ -58,7 +58,7 @@ async function reconcile(
   return await untilOwnerMoves(() => new ModelPass(o, { model, key, signal, withoutSlot }).run())
 }
 
-/** What steps are told of the Router, and what Models repeat of its status. */
+/** Returns true for a change of what steps are told of the Router, or of what Models repeat of its status. */
 function isModelsBusiness(now: RouterObject, before: RouterObject): boolean {
   return hasOtherTrouble(now, before) || readTransport(now) !== readTransport(before)
 }

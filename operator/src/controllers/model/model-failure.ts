@@ -14,7 +14,7 @@ import { withLoadHint } from './load-hint.ts'
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
 
 /**
- * What is wrong with the pods of a Model now, the most telling of it: pods that live come first, then those of the newest
+ * Finds what is wrong with the pods of a Model now, the most telling of it: pods that live come first, then those of the newest
  * template. Pure.
  *
  * @param wanted - the Model's spec, and the digest of the template that it wants: pods of another were made from another spec, of a

@@ -46,7 +46,7 @@ export interface ModelPassOptions
   readonly statuses: StatusWriter
   readonly observer: PodObserver
   readonly latePods: LatePods
-  /** What the operator's own scaling wants. */
+  /** The replicas that the operator's own scaling wants. */
   readonly scaler: {
     wanted(key: string, uid: string): number | undefined
     forget(key: string): void
@@ -61,7 +61,7 @@ const FRESH_MS = 200
 /** While no pod waits, RouterViews asks often enough. */
 const AGED_MS = 60_000
 
-/** What one look is about. */
+/** The subject of one look. */
 export interface PassInput extends Pick<ReconcileContext, 'signal' | 'withoutSlot'> {
   readonly model: Stored<ModelObject>
   readonly key: string
@@ -119,7 +119,7 @@ export class ModelPass {
     return { requeueAfterMs: toNextLook(world, clock.epochMs()) }
   }
 
-  /** What the Router of the namespace says; none before it is there. */
+  /** Reads what the Router of the namespace says of the transport; undefined before the Router is there. */
   #transport(): StepTransport | undefined {
     const { namespace = '' } = this.#input.model.metadata
     return readTransport(this.#o.caches.routers.get(routerKeyOf(namespace)))
@@ -157,12 +157,12 @@ export class ModelPass {
     const planned = planReplicas(scaling, { live, wanted: scaler.wanted(key, model.metadata.uid) })
     const replicasWriter = await guard.find({ key, deployment, planned, signal })
     if (replicasWriter === undefined) return { replicas: planned }
-    // What was decided before is no measure for the time after.
+    // A decision from before is no measure for the time after.
     scaler.forget(key)
     return { replicas: undefined, replicasWriter }
   }
 
-  /** What runs in pods is not trusted to answer: no other namespace waits for it. */
+  /** Asks the pods. What runs in them is not trusted to answer: no other namespace waits for it. */
   #observe(template: string | undefined): Promise<readonly ModelPod[]> {
     const { observer, reader } = this.#o
     const { model, signal, withoutSlot } = this.#input
@@ -242,7 +242,7 @@ export class ModelPass {
   }
 }
 
-/** What cannot be stored is told as a child is that cannot be made. */
+/** Tells that a revision cannot be stored as if a child could not be made. */
 function toOutcomes(model: Stored<ModelObject>, error: unknown): readonly ChildOutcome[] {
   if (error === undefined) return []
   return [{ resource: CONTROLLER_REVISION, key: keyOf(model), result: 'failed', error }]
@@ -260,7 +260,7 @@ function reasonOf({ reason }: { readonly reason: string }): string {
   return reason
 }
 
-/** What is known before anything is accepted, and routers are asked. */
+/** The facts that are known before anything is accepted, and routers are asked. */
 type Facts = Omit<ModelWorld, 'accepted' | 'routers' | 'trouble' | 'failure'>
 
 /** As the server answered just now: newer than what the cache has. */

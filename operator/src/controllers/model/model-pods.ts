@@ -9,7 +9,7 @@ export interface ModelPod {
   readonly pod: Stored<PodState>
   /** True if it was made from the template that is wanted now. */
   readonly isCurrent: boolean
-  /** What it says of the model; undefined if it was not asked, does not answer, or does not know the model yet. */
+  /** The pod's answer about the model; undefined if it was not asked, does not answer, or does not know the model yet. */
   readonly model?: ServedModel
   /** Why it did not answer. */
   readonly error?: ServeError
@@ -26,7 +26,7 @@ export function isOfTemplate(pod: PodState, digest: string | undefined): boolean
   return digest !== undefined && pod.metadata.annotations?.[TEMPLATE_ANNOTATION] === digest
 }
 
-/** What a pod can execute now, ascending by version. */
+/** Lists what a pod can execute now, ascending by version. */
 export function readyVersionsOf({ model }: Pick<ModelPod, 'model'>): readonly VersionRevision[] {
   return (model?.versions ?? [])
     .filter(({ state }) => state === 'READY')

@@ -10,7 +10,7 @@ import type { Served } from '../served-names.ts'
 type Model = Stored<ModelObject>
 export type ModelReader = ReturnType<typeof createModelReader>
 
-/** What a reconcile reads, from caches. */
+/** Makes the functions by which a reconcile reads, from caches. */
 export function createModelReader(caches: Caches) {
   return {
     model: (key: string): Model | undefined => caches.models.get(key),

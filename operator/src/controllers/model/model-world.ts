@@ -16,7 +16,7 @@ import type { ModelPod, VersionRevision } from './model-pods.ts'
 /** All that is known of a Model when its status is written. */
 export interface ModelWorld {
   readonly model: Stored<ModelObject>
-  /** What clients call it. */
+  /** The name by which clients call the Model. */
   readonly modelName: string
   /** The status as it was. */
   readonly before: ModelStatus
@@ -34,17 +34,17 @@ export interface ModelWorld {
   /** Somebody else to whom the replicas of the Deployment are left. */
   readonly replicasWriter?: ReplicasWriter | undefined
   readonly pods: readonly ModelPod[]
-  /** What routers may use. */
+  /** The versions that routers may use. */
   readonly accepted: readonly VersionRevision[]
-  /** Of every ready router. */
+  /** The views of every ready router. */
   readonly routers: readonly RouterView[]
-  /** Of the namespace's router. */
+  /** Trouble of the namespace's router. */
   readonly trouble?: RouterTrouble | undefined
-  /** What is wrong with its pods. */
+  /** The fault of the Model's pods. */
   readonly failure?: Failure | undefined
 }
 
-/** What was found before of this generation, where nothing can be seen of it now: there are no pods, say. */
+/** Finds the condition of before, if it is of this generation, where nothing can be seen of it now: there are no pods, say. */
 export function asBefore({ before, model }: ModelWorld, type: string): ConditionState | undefined {
   const known = findCondition(before.conditions, type)
   if (known?.observedGeneration !== model.metadata.generation) return undefined

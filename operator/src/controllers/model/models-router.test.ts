@@ -20,7 +20,7 @@ const ROUTER = {
 
 const OFF = { args: [], env: 0, ports: 0, isAllowed: false }
 
-/** What a Deployment of steps and their policy say of direct connections. */
+/** Reads what a Deployment of steps and their policy say of direct connections. */
 function directOf(deployment: PlainObject, policy: PlainObject) {
   const { args, env, ports } = deployment['spec'].template.spec.containers[0]
   const at = args.indexOf('--direct')

@@ -10,7 +10,7 @@ export interface WantedInput {
   readonly isVerified: (pod: ModelPod) => boolean
 }
 
-/** What is to be accepted: what pods of the newest template serve and the Model declares, each content once. Pure. */
+/** Plans what is to be accepted: what pods of the newest template serve and the Model declares, each content once. Pure. */
 export function planWanted(input: WantedInput): readonly WantedRevision[] {
   const wanted = new Map<string, WantedRevision>()
   for (const pod of input.pods) {
@@ -36,8 +36,8 @@ function toAccepted({ owner, modelName }: WantedInput, pod: ModelPod): AcceptedM
 }
 
 /**
- * What can be forgotten: beyond the history, what no pod serves. While a pod that may serve anything has not answered, nothing is
- * known to be out of use. Pure.
+ * Finds what can be forgotten: beyond the history, what no pod serves. While a pod that may serve anything has not answered,
+ * nothing is known to be out of use. Pure.
  *
  * @param revisions - the newest first.
  * @param history - so many are kept although no pod serves them, so that a rollback finds them.
@@ -58,7 +58,7 @@ function mayServe({ pod }: ModelPod): boolean {
   return (pod.status?.containerStatuses ?? []).some(({ state }) => state?.running !== undefined)
 }
 
-/** What a ControllerRevision accepts of a Model. One that does not parse accepts nothing: routers do not use it either. */
+/** Lists the versions of a Model that a ControllerRevision accepts. One that does not parse accepts none: routers do not use it either. */
 export function versionsOf(revision: Revision): readonly VersionRevision[] {
   const accepted = acceptedOf(revision)
   return accepted?.kind === 'Model' ? accepted.versions : []

@@ -26,7 +26,7 @@ function runningPod(name: string): Stored<Pod> {
   )
 }
 
-/** What pods say, by their names: an answer if nothing; and who was asked, in order. */
+/** Plays pods that fail as `failures` says by their names, or else answer; and notes who was asked, in order. */
 function playPods(failures: Readonly<Record<string, 'DEADLINE_EXCEEDED' | 'OVERLOADED'>>) {
   const asked: string[] = []
   const client: Pick<PodClient, 'servedByStep'> = {

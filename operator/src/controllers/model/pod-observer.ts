@@ -6,7 +6,7 @@ import { addressOf, areContainersReady, mainStatusOf, type PodState } from '../.
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
 
 interface Known {
-  /** Of the process that said it. */
+  /** ID of the container whose process said it. */
   readonly containerId: string
   readonly model: ServedModel
 }
@@ -16,7 +16,7 @@ type Answer =
   | { readonly error: ServeError; readonly models?: undefined }
 
 export interface ObserveOptions {
-  /** What clients call the model. */
+  /** The name by which clients call the model. */
   readonly modelName: string
   /** Digest of the pod template that is wanted. */
   readonly template: string | undefined
@@ -74,7 +74,7 @@ export class PodObserver {
     return { pod, isCurrent, ...(await this.#ask(pod, { ...o, containerId, address })) }
   }
 
-  /** Of a process that runs. */
+  /** Asks a pod whose process runs. */
   async #ask(
     pod: Stored<PodState>,
     o: ObserveOptions & { readonly containerId: string; readonly address: PodAddress },

@@ -3,7 +3,7 @@ import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { once, parseSpec, type ReadSpec } from '../read-spec.ts'
 
-/** Of a pod spec; Kubernetes' own has about a dozen. */
+/** Most levels of a pod spec; Kubernetes' own has about a dozen. */
 const DEEPEST = 64
 
 /** Reads the spec of a Model, once for each state of it. */

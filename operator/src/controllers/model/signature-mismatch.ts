@@ -6,7 +6,7 @@ type Side = 'inputs' | 'outputs'
 type Declared = NonNullable<ModelSpec[Side]>[number]
 type Tensor = Pick<ModelConfig['output'][number], 'name' | 'data_type' | 'dims'>
 
-/** What a Model declares and the model itself says otherwise, one line; undefined if both agree. */
+/** Finds what a Model declares and the model itself says otherwise, one line; undefined if both agree. */
 export function findMismatch(spec: ModelSpec, config: ModelConfig): string | undefined {
   if (spec.maxBatchSize !== undefined && spec.maxBatchSize !== config.max_batch_size) {
     return `spec.maxBatchSize: ${spec.maxBatchSize}, the model is served with ${config.max_batch_size}; leave it out to take what the repository says`
@@ -64,8 +64,8 @@ function differing(declared: Declared, served: Tensor): string | undefined {
 }
 
 /**
- * Of a load that failed: what it says about a tensor that the Model declares. The engines compare what is declared with the model
- * file, and name the tensor in quotes.
+ * Finds what a load that failed says about a tensor that the Model declares. The engines compare what is declared with the
+ * model file, and name the tensor in quotes.
  */
 export function findLoadMismatch(spec: ModelSpec, loadError: string): string | undefined {
   for (const side of ['inputs', 'outputs'] as const) {

@@ -119,7 +119,7 @@ function textOf({ reason, message }: ConditionState): [string, string] {
   return [reason, message]
 }
 
-/** What was found of the model stays known while no pod can be asked. */
+/** Takes what was found of the model; it stays known while no pod can be asked. */
 function toDiscovered({ pods, before }: ModelWorld): Pick<ModelStatus, 'signature'> {
   const found = currentPods(pods).find((pod) => readyVersionsOf(pod).length > 0)?.model?.config
   const signature = (found === undefined ? undefined : toSignature(found)) ?? before.signature

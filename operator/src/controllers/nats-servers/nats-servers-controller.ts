@@ -7,7 +7,7 @@ import type { RuntimeMetrics } from '../../runtime/metrics.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
 import type { ControllerSet } from '../context.ts'
 
-/** What keeps the servers; AccountTenancy and ExternalTenancy do. */
+/** The keeper of the servers; AccountTenancy and ExternalTenancy are such. */
 export interface ServersKeeper {
   readonly secretNames: readonly string[]
   ensureServers(o: { readonly signal: AbortSignal }): Promise<{
@@ -19,7 +19,7 @@ export interface ServersKeeper {
 
 export interface NatsServersOptions {
   readonly tenancy: ServersKeeper
-  /** What it looks at beside its own Secrets. */
+  /** Sources that the controller looks at beside its own Secrets. */
   readonly sources?: readonly Source[]
   readonly openReflector: OpenReflector
   /** The operator's. */
@@ -60,7 +60,7 @@ export function createNatsServersController(
         resource: SECRET,
         namespace,
         fieldSelector: `metadata.name=${name}`,
-        // What they hold is read when it is needed.
+        // The data of the Secrets is read when it is needed.
         trim: ({ apiVersion, kind, metadata }) => ({ apiVersion, kind, metadata }),
         clock,
         log,

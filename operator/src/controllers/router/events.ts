@@ -9,7 +9,7 @@ export function routerRefused(regarding: KubeObject, message: string): EventInpu
   return { regarding, type: 'Warning', reason: 'RouterRefused', action: 'Create', note }
 }
 
-/** What a change of the status is worth telling. */
+/** Finds what is worth telling of a change of the status. */
 export function eventsOfRouter(
   regarding: KubeObject,
   before: RouterStatus | undefined,

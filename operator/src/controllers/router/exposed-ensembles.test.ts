@@ -14,7 +14,7 @@ type Auth = NonNullable<NonNullable<EnsembleSpec['expose']>['auth']>
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 
-/** What an Ensemble gets with this auth, where the Secret `keys` holds this. */
+/** Reads the lock of an Ensemble with this auth, where the Secret `keys` holds this. */
 function read(
   auth: Auth,
   data: Readonly<Record<string, string>> | undefined,

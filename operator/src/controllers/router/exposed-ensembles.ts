@@ -26,7 +26,7 @@ export interface ReadLockOptions {
   readonly signal: AbortSignal
 }
 
-/** What is not to be had: a token of the Secret, or the keys of the issuer. */
+/** A part of the lock that cannot be had: a token of the Secret, or the keys of the issuer. */
 export interface LockProblem {
   readonly missing: 'token' | 'issuer'
   readonly message: string
@@ -84,7 +84,7 @@ export async function readEdgeLock(
   }
 }
 
-/** What a key of the Secret holds: a digest, or why there is none. */
+/** The content of a key of the Secret: a digest, or why there is none. */
 type Token = string | { readonly problem: string }
 
 async function readTokens(

@@ -17,7 +17,7 @@ export function readRouter(
   }
 }
 
-/** What the Router of a namespace says of the transport to steps; NATS where there is none, or its spec is wrong. Pure. */
+/** Reads what the Router of a namespace says of the transport to steps; NATS where there is none, or its spec is wrong. Pure. */
 export function readTransport(
   router: Pick<RouterObject, 'spec'> | undefined,
 ): StepTransport | undefined {

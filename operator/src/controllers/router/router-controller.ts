@@ -25,7 +25,7 @@ export function createRouterController(o: RouterControllerOptions): Controller {
   const reconciler = new RouterReconciler({ ...o, applier, statuses })
   const sources = [
     ownSource(caches.routers),
-    // What is written in their status does not concern a router.
+    // The status of a Model or an Ensemble does not concern a router.
     referenceSource({ cache: models, toKeys: routerKeysOf, predicate: isOtherGeneration }),
     referenceSource({ cache: ensembles, toKeys: routerKeysOf, predicate: isOtherGeneration }),
     secretSource(caches),

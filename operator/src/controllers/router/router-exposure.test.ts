@@ -186,7 +186,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.match(await untilWithout('"one"'), { routes: [{ models: ['two'] }] })
     await plain.delete(ns.path('ensembles', 'two'))
     t.same(await untilWithout('"two"'), { routes: [] })
-    // What is gone stays gone.
+    // The Secret that is gone stays gone.
     await plain.delete(edge)
     await plain.patch(router, { spec: { clientNamespaces: ['team-c'] } })
     await plain.until(policy, (object) => textOf(object).includes('team-c'))

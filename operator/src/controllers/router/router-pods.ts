@@ -23,8 +23,8 @@ export function findPodTrouble(
 }
 
 /**
- * What is wrong with a pod of a router now, the same for as long as its cause is: all Ensembles of a namespace tell it, and a pull
- * that is tried again, or a container that is started again, would have them say another thing each time.
+ * Finds what is wrong with a pod of a router now, the same for as long as its cause is: all Ensembles of a namespace tell it, and a
+ * pull that is tried again, or a container that is started again, would have them say another thing each time.
  */
 export function failureOfRouter(pod: PodState, events: readonly Event[] = []): Failure | undefined {
   const failure = isAlive(pod) ? failureOfPod(pod, {}, events) : undefined

@@ -64,12 +64,12 @@ export interface RouterReconcilerOptions extends RouterControllerOptions {
 
 type Router = Stored<RouterObject>
 
-/** What a look at a Router found. */
+/** The findings of a look at a Router. */
 interface Found {
   readonly trouble: RouterTrouble | undefined
   /** When to look again, milliseconds since the epoch. */
   readonly againAtMs: number
-  /** What is worth another try once the status says it. */
+  /** An error that is worth another try once the status says it. */
   readonly error?: Error
 }
 
@@ -118,7 +118,10 @@ export class RouterReconciler {
     return await untilOwnerMoves(() => this.#look(router, context))
   }
 
-  /** What belongs to it goes with it, and another is made once it is gone. Until then its pods serve, but no Ensemble is exposed. */
+  /**
+   * Ends access from outside. All that belongs to the Router goes with it, and another is made once it is gone. Until then its pods
+   * serve, but no Ensemble is exposed.
+   */
   async #endAccess(router: Router, signal: AbortSignal): Promise<Result> {
     return await untilOwnerMoves(async () => {
       await this.#applyAccess(router, signal)
@@ -217,7 +220,7 @@ export class RouterReconciler {
     } catch (error) {
       if (isNamespaceTerminating(error)) return undefined
       const trouble = toCredentialTrouble(error, this.#hasCredential(namespace))
-      // What is wrong otherwise is not known: the status stays as it is.
+      // For any other error it is not known what is wrong: the status stays as it is.
       if (trouble === undefined) throw error
       if (isPassing(error)) return { trouble, againAtMs: soonMs, error: toError(error) }
       // Somebody must set a Secret right that is not watched, or allow ours.
@@ -255,14 +258,14 @@ export class RouterReconciler {
     return { reason: 'ReplicasNotOwned', message }
   }
 
-  /** What clients call an Ensemble leads to the one that has the name, which may want a token: a rival is left out. */
+  /** Lists the Ensembles to expose. A name that clients call leads to the one that has it, which may want a token: a rival is left out. */
   #exposable(namespace: string): readonly Stored<EnsembleObject>[] {
     return this.#o.caches.ensembles
       .inNamespace(namespace)
       .filter((one) => isKept(one) && rivalOf(this.#o.caches, one) === undefined)
   }
 
-  /** What the Router was made for too: the credential stays while a Router that was deleted is made again. */
+  /** Lists the Router and what it was made for: the credential stays while a Router that was deleted is made again. */
   #ownersOfCredential(router: Router): readonly OwnerReference[] {
     const oldest = this.#need.oldest(router.metadata.namespace ?? '')
     const owner = isKept(router) ? { resource: ROUTER, object: router } : undefined

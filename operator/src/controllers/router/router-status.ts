@@ -14,7 +14,7 @@ import { isObserved, toPodsReady } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
-/** What the status of a Router follows from. */
+/** The facts that the status of a Router follows from. */
 export interface RouterState {
   readonly generation: number
   readonly trouble: RouterTrouble | undefined
@@ -24,7 +24,7 @@ export interface RouterState {
   /** Whether both Services of the Router are there. */
   readonly hasServices: boolean
   readonly pods: readonly PodState[]
-  /** What the pods say that are ready. */
+  /** The answers of the pods that are ready. */
   readonly views: readonly RouterView[]
 }
 

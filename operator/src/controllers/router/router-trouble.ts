@@ -24,7 +24,7 @@ export function routerKeysOf({ metadata }: KubeObject): readonly string[] {
   return metadata.namespace === undefined ? [] : [routerKeyOf(metadata.namespace)]
 }
 
-/** What the status of a Router says of its trouble, see `conditionsOfRouter`: Models and Ensembles repeat it. Pure. */
+/** Reads what the status of a Router says of its trouble, see `conditionsOfRouter`: Models and Ensembles repeat it. Pure. */
 export function troubleOf(router: RouterObject | undefined): RouterTrouble | undefined {
   const conditions = router?.status?.conditions
   const [degraded, progressing, ready] = ['Degraded', 'Progressing', 'Ready'].map((type) =>

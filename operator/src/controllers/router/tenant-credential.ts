@@ -3,7 +3,7 @@ import { isRefusal } from '../../runtime/refusal.ts'
 import { TerminalError } from '../../runtime/terminal-error.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
-/** What gives namespaces their credential for the broker; AccountTenancy and ExternalTenancy do. */
+/** The part that gives namespaces their credential for the broker; AccountTenancy and ExternalTenancy are such. */
 export interface Tenancy {
   ensureTenant(
     namespace: string,
@@ -21,7 +21,7 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * What a failure to ensure a credential says of the router. Pure.
+ * Tells what a failure to ensure a credential says of the router. Pure.
  *
  * @param isThere - there is a credential, be it one that should have been renewed.
  * @returns undefined if nothing: what serves goes on with the credential that it has, and the next try comes soon.

@@ -3,12 +3,12 @@ import { connect, credsAuthenticator, Events } from 'nats'
 import { createNkey, type Nkey, signClaims } from '../nkey.ts'
 import type { CredentialIssuer } from '../tenancy-keys.ts'
 
-/** What is closed when a test ends. */
+/** A test that closes what was opened when it ends. */
 export interface Teardown {
   teardown(close: () => Promise<unknown>): void
 }
 
-/** What somebody has who runs servers with one account for all tenants. */
+/** The keys of somebody who runs servers with one account for all tenants. */
 export interface ExternalKeys extends CredentialIssuer {
   readonly operator: Nkey
 }

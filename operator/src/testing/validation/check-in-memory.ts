@@ -31,7 +31,7 @@ const NAMESPACE = 'ns'
 const around = { clock: systemClock, log: silentLogger }
 const { runtime: metrics } = testMetrics()
 /**
- * What the operator's own controllers say of manifests that are applied to an empty namespace within one second, once
+ * Finds what the operator's own controllers say of manifests that are applied to an empty namespace within one second, once
  * everything is at rest, over a server in memory. Models serve what their manifest says over what REPOSITORY has.
  *
  * @param o.hasRepository - models of REPOSITORY that no manifest is about are served too.
@@ -73,7 +73,7 @@ function checkManifest(caches: Caches, model: Stored<ModelObject>): CheckResult 
   return checkModel({ model, rival, settings, hasSecret: true }).refusal ?? ACCEPTED
 }
 
-/** What the server adds to what is written. */
+/** Builds the fields that the server adds to what is written. */
 function toTypeMeta(resource: Resource): Pick<KubeObject, 'apiVersion' | 'kind'> {
   return { apiVersion: apiVersionOf(resource), kind: resource.kind }
 }

@@ -14,7 +14,7 @@ export type CheckResults = ReadonlyMap<string, CheckResult>
 
 export const ACCEPTED: CheckResult = { reason: 'Accepted', message: '' }
 
-/** What the condition `Accepted` says of its newest generation. */
+/** Reads what the condition `Accepted` says of a resource's newest generation. */
 export function resultOf({
   metadata,
   status,

@@ -7,7 +7,7 @@ import { randomNamespace } from './random-namespace.ts'
 import { writeRepository } from './repository.ts'
 import { runValidate } from './run-validate.ts'
 
-/** What both say of one resource. */
+/** The results of both for one resource. */
 interface Compared {
   readonly validate: CheckResult | undefined
   readonly operator: CheckResult | undefined

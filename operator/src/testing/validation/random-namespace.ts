@@ -40,7 +40,7 @@ export function randomNamespace(seed: number, o: { readonly hasRepository: boole
   for (let i = 0; i <= roll(3); i += 1) {
     manifests.push(addEnsemble(roll, targets, { name: `e${i}`, maxBatchSize }))
   }
-  /** What was done to it that may be wrong. */
+  /** Names of the changes to the namespace that may be wrong. */
   const faults = Array.from({ length: pick(roll, [0, 1, 1, 1, 2]) }, () => {
     const fault = FAULTS[roll(FAULTS.length)]
     fault?.act(manifests, roll)
@@ -106,7 +106,7 @@ function addEnsemble(roll: Dice, targets: Target[], { name, maxBatchSize }: Want
 
 interface StepDraft extends Wanted {
   readonly target: Target
-  /** Of the ensemble so far. */
+  /** Inputs of the ensemble so far. */
   readonly inputs: Tensor[]
   readonly sources: Source[]
   readonly steps: readonly PlainObject[]

@@ -9,7 +9,7 @@ export interface Tensor {
   readonly optional?: boolean
 }
 
-/** What steps may run. */
+/** A model or an ensemble that steps may run. */
 export interface Target {
   readonly kind: 'Model' | 'Ensemble'
   readonly servedName: string
@@ -54,7 +54,7 @@ export const REPOSITORY: readonly RepositoryModel[] = [
   model('batched', { maxBatchSize: 8, versions: [7] }),
 ]
 
-/** What config.pbtxt says of a model of REPOSITORY. */
+/** Writes what config.pbtxt says of a model of REPOSITORY. */
 export function toConfigText({
   servedName,
   maxBatchSize,

@@ -15,7 +15,7 @@ interface Found {
 }
 
 /**
- * What `tutti validate` says of each set of manifests, each in a namespace and a file of its own, by one process for all.
+ * Finds what `tutti validate` says of each set of manifests, each in a namespace and a file of its own, by one process for all.
  *
  * @param folder - an empty one for the files.
  */

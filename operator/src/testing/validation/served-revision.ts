@@ -11,11 +11,11 @@ const configs = new Map(
     return [model.servedName, { parsed, versions: model.versions }]
   }),
 )
-/** Of a Model without files: every version that a step names is found. */
+/** Versions of a Model without files: every one that a step names is found. */
 const ALL_VERSIONS = Array.from({ length: 16 }, (_, i) => i)
 
 /**
- * What is accepted of a Model once a pod serves what its manifest says, over what REPOSITORY has.
+ * Builds what is accepted of a Model once a pod serves what its manifest says, over what REPOSITORY has.
  *
  * @returns undefined if it serves nothing: its tensors are unknown, or it has no version.
  */

@@ -96,7 +96,7 @@ export const EnsembleStepSpec = cel(
 )
 export type EnsembleStepSpec = z.infer<typeof EnsembleStepSpec>
 
-/** What users write about an ensemble; the schema of the CRD is made from it. */
+/** The fields that users write about an ensemble; the schema of the CRD is made from them. */
 export const EnsembleSpec = z
   .strictObject({
     modelName: servedName(

@@ -24,12 +24,12 @@ export const ModelOverrides = z.strictObject({
   outputs: shape.outputs,
   batching: shape.batching,
   warmup: shape.warmup,
-  // Of pods alone: servers outside of Kubernetes have no such limit.
+  // A limit of pods alone: servers outside of Kubernetes have none.
   timeouts: z.strictObject({ load: duration('Time for the model to load.') }).optional(),
 })
 export type ModelOverrides = z.infer<typeof ModelOverrides>
 
-/** What of a Model rules its configuration. */
+/** Picks the fields of a Model that rule its configuration. */
 export function toModelOverrides(spec: ModelSpec): ModelOverrides {
   const { modelFormat, maxBatchSize, versionPolicy, instances } = spec
   const { inputs, outputs, batching, warmup } = spec
@@ -118,7 +118,7 @@ function backendOf(config: ModelConfig, { modelFormat }: ModelOverrides): Partia
   if (modelFormat === undefined) return {}
   const backend = BACKENDS[modelFormat.name]
   const known = config.backend === '' ? backendOfPlatform(config.platform) : config.backend
-  // What names the same backend already stays as it is written, and so does a backend that itself is Python code.
+  // A configuration that names the same backend already stays as it is written, and so does a backend that itself is Python code.
   const isPythonBased = backend === 'python' && isCustom(known)
   return known === backend || isPythonBased ? {} : { backend, platform: '' }
 }

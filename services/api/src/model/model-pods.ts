@@ -10,7 +10,7 @@ import {
 } from '../schema/fields.ts'
 
 /*
- * What a Model says about its pods.
+ * The fields of a Model about its pods.
  */
 
 export const ModelResources = z
@@ -40,7 +40,7 @@ export const Toleration = z.strictObject({
   ).optional(),
 })
 
-/** What a pod gets where the resource is not named. */
+/** The device that a pod gets where the resource is not named. */
 export const DEFAULT_DEVICE = 'nvidia.com/gpu'
 
 export const Accelerator = z

@@ -10,7 +10,7 @@ import {
 } from '../schema/fields.ts'
 
 /*
- * What a Model says about the model itself: where it is, and what of its config.pbtxt it overrides.
+ * The fields of a Model about the model itself: where it is, and what of its config.pbtxt it overrides.
  */
 
 const INT32_MAX = 2_147_483_647
@@ -38,7 +38,7 @@ const STORAGE_URI = new RegExp(
     `image://${IMAGE_REPOSITORY}${TAG_OR_DIGEST}${IMAGE_PATH}`,
   ].join('|')})$`,
 )
-/** What looks like the port of a registry, and would be the tag. */
+/** A URI in which the tag looks like the port of a registry. */
 const IS_PORT = /^image:\/\/([^/:@]+[.][^/:@]+|localhost):[0-9]+\/[^:@]*$/
 const HAS_USER = /^https?:\/\/[^/]*@/
 const CLIMBS = /(^|\/)\.\.(\/|$)/

@@ -82,7 +82,7 @@ const WithoutDevices = told<typeof ModelSpecFields>(ModelSpecFields, {
 const waitsForOthers =
   '(has(self.batching.maxQueueDelay) || has(self.batching.preferredBatchSizes))'
 
-/** What users write about a model; the schema of the CRD is made from it. */
+/** The fields that users write about a model; the schema of the CRD is made from them. */
 export const ModelSpec = cel(
   WithoutDevices,
   {

@@ -31,7 +31,7 @@ export function nameConflict(servedName: string, { kind, metadata }: Claimant): 
 /** A Model or an Ensemble, as one that a step may have meant. */
 export interface NamedResource {
   readonly kind: string
-  /** What clients, and steps, call it. */
+  /** The name by which clients, and steps, call it. */
   readonly servedName: string
 }
 

@@ -14,7 +14,7 @@ const WANTED_DRAIN = `want ${LEAST_DRAIN} to ${MOST_DRAIN}`
 const Drain = cel(
   duration('Time for requests in flight when a pod ends, 1s to 24h. Default 30s.'),
   {
-    // What is no duration breaks the rule before, which says so.
+    // A text that is no duration breaks the rule before, which says so.
     rule: `!self.matches(${celPattern(DURATION)}) || (duration(self) >= duration('${LEAST_DRAIN}') && duration(self) <= duration('${MOST_DRAIN}'))`,
     message: WANTED_DRAIN,
     messageExpression: `'got ' + self + ', ${WANTED_DRAIN}'`,
@@ -35,11 +35,11 @@ const ClientNamespaces = cel(listSet(ClientNamespace, { max: 64 }), {
   'Namespaces whose pods may call the router beside those of its own; * for all. Default none.',
 )
 
-/** What the page of a router's pods does; `None` for no page. */
+/** The modes of the page of a router's pods; `None` for no page. */
 export const ROUTER_CONSOLES = ['None', 'Show', 'Infer'] as const
 export type RouterConsole = (typeof ROUTER_CONSOLES)[number]
 
-/** What a Router says; the operator's flags give the defaults of `replicas` and `image`. */
+/** The fields of a Router; the operator's flags give the defaults of `replicas` and `image`. */
 export const RouterSpec = z
   .strictObject({
     replicas: whole(

@@ -6,7 +6,7 @@ import { quote } from './schema-problems.ts'
 interface Validation {
   /** CEL over `self`. */
   readonly rule: string
-  /** What is wanted. */
+  /** The text that says what is wanted. */
   readonly message: string
   /** CEL that gives what was got too; `message` stands in for it where it gives nothing, or more than one line. */
   readonly messageExpression?: string
@@ -165,7 +165,7 @@ export function text(
 interface Problem {
   readonly message: string
   readonly field?: string | undefined
-  /** Of CEL. */
+  /** The rule of CEL that is broken. */
   readonly rule?: string
 }
 

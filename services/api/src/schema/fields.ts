@@ -64,7 +64,7 @@ const UNITS = new Map([
   ['us', 1e-3],
 ])
 
-/** What a field says that leaves the duration to us. */
+/** The value of a field that leaves the duration to us. */
 export const AUTO = 'auto'
 
 /** @param allowsAuto - AUTO is allowed in place of a duration. */
@@ -156,7 +156,7 @@ export function labels(description: string) {
   return withQualifiedKeys(mapOf(value, { max: 32 })).describe(description)
 }
 
-/** What Kubernetes takes of an object in all, 256 KiB, less 1 KiB for what the operator adds. */
+/** Bytes that Kubernetes takes of an object's annotations in all, 256 KiB, less 1 KiB for what the operator adds. */
 const ANNOTATION_BYTES = 262_144 - 1024
 
 const SIZE = 'self.map(key, bytes(key).size() + bytes(self[key]).size()).sum()'
@@ -171,7 +171,7 @@ export function annotations(description: string) {
   }).describe(description)
 }
 
-/** Of keys and values in UTF-8, as the API server counts. */
+/** Counts the bytes of keys and values in UTF-8, as the API server does. */
 export function bytesOf(map: Readonly<Record<string, string>>): number {
   const encoder = new TextEncoder()
   return Object.entries(map)
@@ -234,7 +234,7 @@ export function bytes(description: string) {
   const field = quantityOf({ min: LEAST_BYTES })
   return told<typeof field>(field, {
     text: (value) => `got ${value}, want ${LEAST_BYTES} to ${Number.MAX_SAFE_INTEGER} bytes`,
-    // What is no quantity is told by the pattern.
+    // A text that is no quantity is told by the pattern.
     holds: (value) => {
       const count = toBytes(value)
       return count === undefined || (count >= LEAST_BYTES && count <= Number.MAX_SAFE_INTEGER)

@@ -29,7 +29,7 @@ const annotations = z
     `want at most ${ANNOTATION_BYTES} bytes in all`,
   )
 
-/** What the API server itself sets is passed through. */
+/** The metadata of an object. Fields that the API server itself sets are passed through. */
 export const ObjectMeta = z.strictObject({
   name: z
     .string()

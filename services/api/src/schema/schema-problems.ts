@@ -4,7 +4,7 @@ import { z } from 'zod'
 /** One thing that a schema refuses. */
 export interface SchemaProblem {
   readonly path: readonly PropertyKey[]
-  /** What was got and what is wanted, in one line. */
+  /** The text that says what was got and what is wanted, in one line. */
   readonly message: string
   /** The rule of CEL that is broken, which the CRD has too. */
   readonly rule?: string
@@ -115,7 +115,7 @@ function unionOf(errors: readonly (readonly z.core.$ZodIssue[])[]): readonly str
   )
 }
 
-/** Of a text or a list its length, of a number itself. */
+/** Says the size of a value: of a text or a list its length, of a number itself. */
 function sizeOf(value: unknown): string {
   if (typeof value === 'string') return `${value.length} characters`
   return Array.isArray(value) ? `${value.length} of them` : quote(value)

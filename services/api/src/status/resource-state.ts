@@ -6,7 +6,7 @@ export interface ReportedResource {
   readonly status?: ModelStatus | EnsembleStatus | RouterStatus
 }
 
-/** What a resource says of itself; without a cause it is Ready. */
+/** The state that a resource says of itself; without a cause it is Ready. */
 export interface ResourceState {
   readonly state: 'Ready' | 'Degraded' | 'NotReady'
   readonly cause?: { readonly reason: string; readonly message: string }

@@ -3,7 +3,7 @@ import { listAtomic, listMap, text } from '../schema/cel.ts'
 import { Datatype, tensorName, whole } from '../schema/fields.ts'
 
 /*
- * What the operator writes. Bounded like the rest; the bounds are wide, because a status that does not fit is lost.
+ * The status that the operator writes. Bounded like the rest; the bounds are wide, because a status that does not fit is lost.
  */
 
 const MESSAGE = 32_768
@@ -36,13 +36,13 @@ const Conditions = listMap(Condition, 'type', { max: 16 }).describe(
   'Conditions of the resource. Ready sums up the others.',
 )
 
-/** What every status begins with. */
+/** The fields that every status begins with. */
 const REPORTED = {
   observedGeneration: generation('Newest generation that the operator has seen.').optional(),
   conditions: Conditions.optional(),
 }
 
-/** What went wrong last; it stays when all is well again. */
+/** The last failure; it stays when all is well again. */
 export const LastFailure = z.strictObject({
   reason: text({ max: 256 }).describe(
     'Reason, e.g. ImagePullBackOff, OOMKilled, Unschedulable or ModelLoadFailed.',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseWire } from './wire-field.ts'
 
 /*
- * What a router lets come from outside: the Secret that the operator writes, or a person's file.
+ * The rules of what a router lets come from outside: the Secret that the operator writes, or a person's file.
  */
 
 const HOST = /^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/

@@ -6,12 +6,12 @@ const StepHedge = z.object({
   step: z.int().min(0),
   /** Milliseconds without an answer. */
   afterMs: z.int().min(1),
-  /** Of the step's requests. */
+  /** Percent of the step's requests that may be hedged. */
   maxPercent: z.int().min(1).max(100),
 })
 export type StepHedge = Readonly<z.infer<typeof StepHedge>>
 
-/** What an Ensemble says beyond its ModelConfig: config.pbtxt has no words for it. */
+/** The rules of an Ensemble beyond its ModelConfig: config.pbtxt has no words for them. */
 export const EnsembleRules = z.object({
   /** By step, in the config's order; unique. Errors, details and metrics name a step so. */
   stepNames: z.array(z.string().min(1)).readonly(),
@@ -20,7 +20,7 @@ export const EnsembleRules = z.object({
    * steps that run and makes none run: one that no requested output needs is not waited for.
    */
   dependsOn: z.array(z.array(z.int().min(0)).readonly()).readonly(),
-  /** Of steps whose requests may go to two replicas each; absent where there are none. */
+  /** Hedges of the steps whose requests may go to two replicas each; absent where there are none. */
   hedges: z.array(StepHedge).readonly().exactOptional(),
   /** The longest time for a request, in milliseconds; absent for none. A client's deadline may be sooner. */
   timeoutMs: z.int().min(1).exactOptional(),

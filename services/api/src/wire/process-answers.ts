@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { Natural, parseWire } from './wire-field.ts'
 
 /*
- * What routers and steps answer on their metrics port to the operator, as JSON. Members that only newer processes know are
+ * The answers of routers and steps on their metrics port to the operator, as JSON. Members that only newer processes know are
  * dropped.
  */
 
-/** What a router serves now: its answer to `GET /tutti/v1/served`. JSON as it stands. */
+/** The models that a router serves now: its answer to `GET /tutti/v1/served`. JSON as it stands. */
 export const ServedByRouter = z.object({
   /** Models that a live replica serves, with the revisions that requests may use. */
   models: z.array(

@@ -91,7 +91,7 @@ const description: fc.Arbitrary<StepDescription> = fc.record(
   { ...plain, requiredKeys: ['replica', 'models'] },
 )
 
-/** What another process makes of it. */
+/** Makes the value that another process reads. */
 function overTheWire(json: unknown): unknown {
   return JSON.parse(JSON.stringify(json))
 }

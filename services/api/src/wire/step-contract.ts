@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { ConfigJson, Natural, parseWire } from './wire-field.ts'
 
 /*
- * What a step process answers, as JSON between processes. Members that only newer releases know are dropped, so that versions of
+ * The answers of a step process, as JSON between processes. Members that only newer releases know are dropped, so that versions of
  * one installation can be mixed while it is upgraded.
  */
 
@@ -49,11 +49,11 @@ const ServedModel = z
   .readonly()
 export type ServedModel = z.infer<typeof ServedModel>
 
-/** What a step process answers when a router asks what it serves. */
+/** The answer of a step process when a router asks what it serves. */
 const StepDescription = z
   .object({
     replica: z.string(),
-    /** Of the machine, which is the pod on Kubernetes: for people. */
+    /** The name of the machine, which is the pod on Kubernetes: for people. */
     host: z.string().exactOptional(),
     models: z.array(ServedModel).readonly(),
   })
@@ -86,6 +86,6 @@ export interface StepControl {
   describe(): Promise<StepDescription>
   /** '' for all models, '' for all versions. */
   statistics(model: string, version: string): Promise<readonly ModelStatistics[]>
-  /** What a version that reports its own readiness answers. Absent where none does. */
+  /** Asks a version that reports its own readiness. Absent where none does. */
   isReady?(model: string, version: number): Promise<boolean>
 }

@@ -32,7 +32,7 @@ function many(item: unknown): readonly unknown[] {
   return Array.from({ length: COUNT }, () => item)
 }
 
-/** What is wrong in each answer, a thousand times. */
+/** Answers in each of which something is wrong a thousand times. */
 const FLOODS: readonly (readonly [string, (json: unknown) => unknown, unknown])[] = [
   ...[0, {}, { name: 'm', versions: [] }, { ...model, labels: [1] }].flatMap((item) => [
     [`a step's models: ${JSON.stringify(item)}`, parseDescriptionJson, ofStep(item)] as const,

@@ -35,7 +35,7 @@ class Report(unittest.TestResult):
         self._write(test, "failed", "expected to fail, but passed")
 
     def addSubTest(self, test, subtest, err):
-        # Of a test with a subtest that failed, unittest tells no success.
+        # Unittest tells no success of a test with a subtest that failed.
         if err is not None:
             self._write(subtest, "failed", self._exc_info_to_string(err, test))
 

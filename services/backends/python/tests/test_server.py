@@ -1,4 +1,4 @@
-"""What the library asks of the server: log, metrics, model control; and configurations."""
+"""Tests of what the library asks of the server: log, metrics, model control; and configurations."""
 import contextlib
 import gc
 import io

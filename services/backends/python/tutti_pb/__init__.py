@@ -1,1 +1,1 @@
-"""What triton_python_backend_utils is made of. Models import that module, never this package."""
+"""The parts of triton_python_backend_utils. Models import that module, never this package."""

@@ -88,7 +88,7 @@ _dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ch
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 
-#: What the capsules that we gave out point to, by the address of their structure.
+#: Objects that the capsules that we gave out point to, by the address of their structure.
 _given: dict[int, tuple] = {}
 
 

@@ -19,7 +19,7 @@ class TritonErrorCode(enum.IntEnum):
 
 
 class TritonModelException(Exception):
-    """What the library raises, and what a model may raise: it fails every request of the batch."""
+    """The error that the library raises, and that a model may raise: it fails every request of the batch."""
 
     def __init__(self, msg: str | None = None):
         super().__init__(msg)

@@ -73,7 +73,7 @@ class MetricFamily:
     """
     Series of one name and kind, which are one in the server; the description is that of the first.
 
-    It ends when neither it nor a metric of it is referenced any more. (In Triton a metric whose family is not referenced is
+    It ends when neither it nor a metric of it is still referenced. (In Triton a metric whose family is not referenced is
     dead.)
     """
 

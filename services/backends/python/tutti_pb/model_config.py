@@ -6,7 +6,7 @@ import json
 
 
 class ModelConfig:
-    """What `auto_complete_config` gets, changes and returns. A change that contradicts the configuration raises ValueError."""
+    """The configuration that `auto_complete_config` gets, changes and returns. A change that contradicts it raises ValueError."""
 
     def __init__(self, model_config: str):
         self._model_config = json.loads(model_config)

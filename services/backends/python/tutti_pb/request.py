@@ -54,7 +54,7 @@ class InferenceTrace:
 
     def __init__(self, context: str | None = None):
         self._context = context or None
-        # Of the request that was received with it: its instance, by the id of the server's side, and its key there.
+        # The request that was received with it: its instance, by the id of the server's side, and its key there.
         self._origin = (None, None)
 
     def get_context(self) -> str | None:

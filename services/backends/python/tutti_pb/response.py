@@ -148,7 +148,7 @@ class InferenceResponseSender:
         # Under the lock also for the sending itself: responses of several threads keep their order before the final flag.
         with channel.lock:
             _check_turn(channel, response)
-            # What cannot be sent has not been: the model may send an error in its place, and if it gives up, the server is told.
+            # A response that cannot be sent has not been: the model may send an error in its place, and if it gives up, the server is told.
             channel.server.send(channel.key, response, flags)
             channel.sent += 1
             channel.is_closed = flags != 0

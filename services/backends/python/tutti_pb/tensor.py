@@ -18,7 +18,7 @@ from .errors import TritonModelException, expect
 _HOST = (dlpack.CPU, 0)
 # Copied faster than viewed.
 _SMALL_BYTES = 8192
-# What is an array from the start where it came in: numbers that NumPy knows.
+# Datatypes whose tensors are arrays from the start where they came in: numbers that NumPy knows.
 _ARRAYS = frozenset(STORAGE) - {"BF16", "BYTES"}
 
 

@@ -1,1 +1,1 @@
-"""What tutti_torchscript is made of. Nothing here imports torch before an instance loads, except `torch_import`."""
+"""The parts of tutti_torchscript. Nothing here imports torch before an instance loads, except `torch_import`."""

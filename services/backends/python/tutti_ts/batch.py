@@ -16,7 +16,7 @@ class _Prepared(NamedTuple):
     position: int
     request: object
     values: list
-    #: Of its own inputs, by name.
+    #: Shapes of its own inputs, by name.
     shapes: dict
     batch: int
     key: object

@@ -14,7 +14,7 @@ _TORCH_NAMES = {
     "FP32": "float32",
     "FP64": "float64",
 }
-#: What a TorchScript model can take and give, by the configuration's name.
+#: Datatypes that a TorchScript model can take and give, by the configuration's name.
 CONFIGURED = {**{f"TYPE_{name}": name for name in _TORCH_NAMES}, "TYPE_STRING": "BYTES"}
 
 

@@ -15,7 +15,7 @@ _WITHOUT_EFFECT = {
     "TORCH_COMPILE_OPTIONAL_PARAMETERS": "TorchScript models are not compiled with torch.compile",
     "ENABLE_TORCH_PARALLEL": "TorchScript models run as they were saved",
 }
-#: What the engine that runs this process has seen to.
+#: Parameters that the engine that runs this process has seen to.
 _OF_THE_PROCESS = (
     "EXECUTION_ENV_PATH",
     "FORCE_CPU_ONLY_INPUT_TENSORS",
@@ -27,7 +27,7 @@ _OF_THE_PROCESS = (
 
 
 class Parameters(NamedTuple):
-    """What is set. None leaves PyTorch's own setting."""
+    """The parameters that are set. None leaves PyTorch's own setting."""
 
     is_optimized: bool
     is_inference_mode: bool

@@ -22,7 +22,7 @@ class Port(NamedTuple):
 
 
 class Ports(NamedTuple):
-    """What goes in and out. With `is_dict`, `forward` takes all inputs in one dictionary by name."""
+    """The inputs and outputs of a model. With `is_dict`, `forward` takes all inputs in one dictionary by name."""
 
     inputs: tuple
     outputs: tuple
@@ -158,7 +158,7 @@ def _number_by_name(ports: list, named: list, model: str, otherwise: str, kind: 
 
 
 def _index_of(name: str):
-    """What follows the first `__`, if it is a number."""
+    """Reads what follows the first `__`, if it is a number."""
     _, _, index = name.partition("__")
     return int(index) if re.fullmatch("[0-9]+", index) else None
 

@@ -10,7 +10,7 @@ from .failures import LoadFailure, RequestFailure
 
 
 class Ragged(NamedTuple):
-    """What a configuration says of ragged batches; empty for most models."""
+    """The rules of a configuration for ragged batches; empty for most models."""
 
     inputs: frozenset
     #: By the name of the input that is made.

@@ -1,4 +1,4 @@
-"""What `forward` returns, as a list of results."""
+"""The values that `forward` returns, as a list of results."""
 from __future__ import annotations
 
 _GENERIC = (
@@ -22,7 +22,7 @@ def refusal_of(declared) -> str | None:
 
 
 def _is_refused(declared) -> bool:
-    """What is not known before it is returned, such as Any and Optional, is not refused."""
+    """Tells whether a declared type is refused. One that is not known before it is returned, such as Any and Optional, is not."""
     if declared.kind() == "ListType":
         return declared.getElementType().kind() != "StringType"
     return declared.kind() in _REFUSED

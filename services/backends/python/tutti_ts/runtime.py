@@ -13,7 +13,7 @@ from .torch_import import need_torch
 
 #: TorchScript's executor profiles the first runs and compiles in the next.
 _WARM_UP_RUNS = 4
-#: Of a model with variable extents, so many shapes are compared between the plain and the optimised module.
+#: Number of shapes of a model with variable extents that are compared between the plain and the optimised module.
 _COMPARED_SHAPES = 2
 #: Warm-up is a service to the first requests; a load does not wait longer for it.
 _WARM_UP_SECONDS = 30.0

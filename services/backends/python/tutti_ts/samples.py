@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from .datatypes import dtypes
 
-#: What stands for an extent of -1, in the order in which they are tried: most networks halve their input a few times.
+#: Numbers that stand for an extent of -1, in the order in which they are tried: most networks halve their input a few times.
 _FILLS = (64, 32, 224, 256, 128, 16, 8, 4, 2, 1)
 
 

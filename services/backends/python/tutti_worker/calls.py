@@ -58,7 +58,7 @@ class Calls:
         if call is not None:
             call.take(frame)
         else:
-            # It is not wanted any more; what it brought in the arena is given back.
+            # It is no longer wanted; what it brought in the arena is given back.
             self._to_response(frame)
 
     def _to_response(self, frame):
@@ -153,7 +153,7 @@ class Call:
             self._server.connection.post(Op.INFER_END, self._id)
 
     def close(self):
-        """Nothing of it is wanted any more. Runs in finalisers."""
+        """Ends the call: nothing more of it is wanted. Runs in finalisers."""
         self._closed(self._id)
         if not self._has_ended:
             self._server.connection.post(Op.INFER_END, self._id)

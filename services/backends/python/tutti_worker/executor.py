@@ -56,7 +56,7 @@ class Executor:
         self._is_decoupled = settings["decoupled"]
         self._is_iterative = settings["iterative"]
         self._give_back = give_back
-        # Of requests between two executions, by correlation id. A model that keeps the sender may use it in the next one.
+        # Senders of requests between two executions, by correlation id. A model that keeps the sender may use it in the next one.
         self._resting = weakref.WeakValueDictionary()
         self._coroutines = Coroutines()
         # Whether the model's last execution was: the next one may be expected to be, too.

@@ -140,7 +140,7 @@ def _record(name, datatype, shape, place, offset, size):
     return head + struct.pack("<%dq" % rank, *shape) + text
 
 
-# What the bytes of a request's records say; those that name places in the arena differ each time.
+# Tensors that the bytes of a request's records describe; those that name places in the arena differ each time.
 _known_records = {}
 _MOST_KNOWN = 256
 _MOST_KNOWN_BYTES = 1024

@@ -11,11 +11,11 @@ import os
 
 from .huge_pages import has_heap_settings
 
-# Of malloc.h.
+# Parameters of malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
-# What is kept at most, and the largest array that is taken from the heap: glibc allows no more.
+# Bytes that are kept at most, and of the largest array that is taken from the heap: glibc allows no more.
 _KEPT_BYTES = 128 * 1024 * 1024
 _LARGEST_BYTES = 32 * 1024 * 1024
 

@@ -1,4 +1,4 @@
-"""What `triton_python_backend_utils` may ask of the server; see tutti_pb/host.py."""
+"""Services that `triton_python_backend_utils` may ask of the server; see tutti_pb/host.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Host:
         self._lock = threading.Condition()
         # Requests that are open, by key: how many more responses may be sent now.
         self._credits = {}
-        # What their inputs have taken, in nanoseconds.
+        # Time that their inputs have taken, in nanoseconds.
         self._input_ns = {}
         self._cancelled = set()
         # Keys ascend.
@@ -102,7 +102,7 @@ class Host:
                 self._cancelled.add(frame.id)
 
     def abandoned(self, key):
-        """No sender can answer the request any more. Runs in finalisers, so it takes no lock."""
+        """Forgets a request that no sender can answer from now on. Runs in finalisers, so it takes no lock."""
         self._credits.pop(key, None)
         self._input_ns.pop(key, None)
         self._cancelled.discard(key)

@@ -16,7 +16,7 @@ from .frames import Op
 
 # A process with nothing to do for so long is at rest.
 REST_SECONDS = 1
-# What the main thread works on; everything else is handled by the thread that reads.
+# Frames that the main thread works on; everything else is handled by the thread that reads.
 _WORK = frozenset((Op.EXECUTE, Op.FINALIZE))
 
 

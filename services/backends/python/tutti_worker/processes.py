@@ -17,7 +17,7 @@ def _prctl(option, value):
 
 
 def inherit_orphans():
-    """What descendants of this process leave behind becomes its child, not init's."""
+    """Makes processes that descendants of this one leave behind its children, not init's."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 

@@ -30,7 +30,7 @@ def answer_readiness(server, model):
 
 
 def ask(model):
-    """What goes wrong is not ready, and stands in the log."""
+    """Asks the model whether it is ready. If that goes wrong, it is not, and the error stands in the log."""
     try:
         said = model.is_ready()
         if inspect.isawaitable(said):

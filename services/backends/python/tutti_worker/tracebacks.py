@@ -9,8 +9,8 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-#: What pip installs for a module. An index has packages of nearly any name, so no other one is advised: `import preprocessing` may be
-#: of a file that was forgotten, and the package of that name is anyone's.
+#: Packages that pip installs for modules. An index has packages of nearly any name, so no other one is advised:
+#: `import preprocessing` may be of a file that was forgotten, and the package of that name is anyone's.
 _PACKAGES = {
     "PIL": "pillow",
     "cv2": "opencv-python-headless",
@@ -29,7 +29,7 @@ def _is_hidden(filename):
 
 
 def _text_of(error):
-    """What the exception says, in Triton's words if nothing; one that cannot say it must not end the process."""
+    """Reads the text of the exception, in Triton's words if it has none; one that cannot say it must not end the process."""
     try:
         return str(error) or "<EMPTY MESSAGE>"
     except BaseException as failure:
@@ -70,7 +70,7 @@ def describe_load_failure(error):
     """As `describe_exception`, and how to get a module that is not installed."""
     text = describe_exception(error)
     module = error.name if isinstance(error, ModuleNotFoundError) else None
-    # What lacks a part is installed, and a model's own folder is not from an index.
+    # A module that lacks a part is installed, and a model's own folder is not from an index.
     if not isinstance(module, str) or "." in module:
         return text
     package = _PACKAGES.get(module)

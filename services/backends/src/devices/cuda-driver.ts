@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { callNative, loadLibrary, type NativeLibrary } from './native-library.ts'
 
-/** What NVIDIA's driver offers this process, CUDA_VISIBLE_DEVICES, MIG and the container's share considered. */
+/** The devices that NVIDIA's driver offers this process, CUDA_VISIBLE_DEVICES, MIG and the container's share considered. */
 export type CudaDriver =
   | { readonly count: number }
   /** There is none to ask, or it offers nothing. */
@@ -29,7 +29,7 @@ export async function askCudaDriver(library = CUDA_LIBRARY): Promise<CudaDriver>
     return { count: count[0] ?? 0 }
   } catch (error) {
     const { message } = ServeError.from(error)
-    // What koffi says of a library that is absent names no library.
+    // The error of koffi for a library that is absent names no library.
     return { count: 0, problem: `${library}: ${message}` }
   }
 }

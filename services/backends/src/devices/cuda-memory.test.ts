@@ -32,7 +32,7 @@ await t.test('memory of several GPUs is read and written', { skip: withoutCompil
     memory.write(3, new Uint8Array(new SharedArrayBuffer(4)).fill(allocation + 1))
     t.same([...pretended.look(allocation).subarray(2, 8)], [0, ...Array(4).fill(allocation + 1), 0])
     const read = Buffer.alloc(1000)
-    // What another thread or engine has made current meanwhile is of no matter.
+    // Another thread or engine may have made its own context current meanwhile: that is of no matter.
     memory.read(PRETEND_BYTES - 1000, read.subarray(0, 500))
     memory.read(PRETEND_BYTES - 500, read.subarray(500))
     t.ok(read.equals(written))

@@ -4,7 +4,7 @@ import { bytesByValue, callNative } from './native-library.ts'
 
 /** CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, as cudaIpcMemLazyEnablePeerAccess: the only one there is. */
 const LAZY_PEER_ACCESS = 1
-/** Of a CUipcMemHandle. */
+/** Bytes of a CUipcMemHandle. */
 const HANDLE_BYTES = 64
 /** The stream that copies without a stream of their own go through. */
 const DEFAULT_STREAM = 0

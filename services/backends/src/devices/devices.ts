@@ -1,6 +1,6 @@
 import { askCudaDriver, type CudaDriver } from './cuda-driver.ts'
 
-/** What a process was given to execute on, as a Model's `spec.accelerator` names it. */
+/** The accelerator that a process was given to execute on, as a Model's `spec.accelerator` names it. */
 export interface GivenAccelerator {
   /** The extended resource: `nvidia.com/gpu`, `nvidia.com/mig-1g.5gb`. */
   readonly resourceName: string
@@ -17,15 +17,18 @@ export interface FoundDevices {
 export interface Devices {
   /** Instances that may choose execute there; undefined where none was given, which leaves what is there to KIND_GPU. */
   readonly accelerator: GivenAccelerator | undefined
-  /** What CUDA offers, of more than were given the first. The driver is asked once, when the first model wants to know. */
+  /**
+   * Finds the devices that CUDA offers; of more than were given the first. The driver is asked once, when the first model wants
+   * to know.
+   */
   cuda(): Promise<FoundDevices>
-  /** What models' own code may use: other vendors' devices too, of which only their number is known. */
+  /** Finds the devices that models' own code may use: other vendors' too, of which only their number is known. */
   any(): Promise<FoundDevices>
 }
 
 export interface DevicesOptions {
   readonly accelerator?: GivenAccelerator | undefined
-  /** What a device plugin has set there is told in errors. */
+  /** Environment variables of the process: what a device plugin has set there is told in errors. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
   readonly askDriver?: () => Promise<CudaDriver>
 }

@@ -17,7 +17,7 @@ interface GpuFamily extends Omit<ModelMetricFamily, 'series'> {
   readonly result: () => Uint32Array | BigUint64Array
   /** Which of them. */
   readonly index: number
-  /** Of the integer, in the unit of the family. */
+  /** Factor from the integer to the unit of the family. */
   readonly scale: number
 }
 
@@ -80,7 +80,7 @@ interface Gpu {
   /** NVML's handle. */
   readonly device: bigint
   readonly uuid: string
-  /** What counters said when they were first read: they count from there. */
+  /** Values of the counters when they were first read: they count from there. */
   readonly first: Map<string, number>
 }
 

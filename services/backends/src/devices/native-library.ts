@@ -7,7 +7,10 @@ type NativeType = ReturnType<Koffi['struct']>
 export type NativeLibrary = ReturnType<Koffi['load']>
 export type NativeCall = ReturnType<NativeLibrary['func']>
 
-/** koffi unloads a library that is not referenced any more; a driver's, once initialised, stays in use by all code of the process. */
+/**
+ * Libraries in use: koffi unloads one that is no longer referenced; a driver's, once initialised, stays in use by all code of the
+ * process.
+ */
 const HELD: NativeLibrary[] = []
 
 /**

@@ -6,7 +6,7 @@ import { GRAPH, MODEL, NODE } from './model-proto.ts'
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 /** The domains of the ONNX standard. Operators of others, such as a search by beams, may do anything. */
 const STANDARD_DOMAINS = new Set(['', 'ai.onnx', 'ai.onnx.ml'])
-/** What these compute, or how much they write, depends on the values of their inputs. */
+/** Operators for which the computation, or how much they write, depends on the values of their inputs. */
 const BY_VALUE = new Set(
   `AffineGrid BlackmanWindow CenterCropPad ConstantOfShape DFT Expand HammingWindow
    HannWindow If Loop MaxUnpool MelWeightMatrix NonMaxSuppression OneHot Pad Range

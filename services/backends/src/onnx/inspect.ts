@@ -24,7 +24,7 @@ export interface OnnxValue {
   readonly dims: readonly number[] | null
 }
 
-/** What stands in a model file beside its nodes and weights. */
+/** The contents of a model file beside its nodes and weights. */
 export interface OnnxModel {
   /** Without those that have a default, an initializer of the same name. */
   readonly inputs: readonly OnnxValue[]

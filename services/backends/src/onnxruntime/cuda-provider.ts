@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ortFolder } from './ort-library.ts'
 
-/** What is loaded for CUDA beyond the package's own library, which looks for both beside itself. */
+/** Libraries that are loaded for CUDA beyond the package's own library, which looks for both beside itself. */
 const LIBRARIES = ['libonnxruntime_providers_shared.so', 'libonnxruntime_providers_cuda.so']
 
 /**

@@ -14,7 +14,7 @@ import { createOnnxEngine } from './onnx-engine.ts'
 
 const ARRAYS = { INT8: Int8Array, INT16: Int16Array, INT32: Int32Array, INT64: BigInt64Array }
 
-/** What `op` makes of pairs of numbers, in the type of ONNX Runtime. */
+/** Computes `op` of pairs of numbers, in the type of ONNX Runtime. */
 async function divide(op: 'Div' | 'Mod', type: keyof typeof ARRAYS, pairs: readonly bigint[][]) {
   const port = { type, dims: ['N'] } as const
   const bytes = buildOnnx({

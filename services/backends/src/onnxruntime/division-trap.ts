@@ -93,7 +93,7 @@ export const HANDLER = `
                          FORMER:
 `
 
-/** What stands in the code for the addresses between which it repairs. */
+/** Placeholders in the code for the addresses between which it repairs. */
 const [BEGIN, END] = ['11'.repeat(8), '22'.repeat(8)]
 const [PAGE, READ_WRITE, READ_EXECUTE, PRIVATE_ANONYMOUS] = [4096, 3, 5, 0x22]
 const SIGFPE = 8

@@ -57,7 +57,7 @@ await t.test('a run of large inputs leaves its memory to others', async (t) => {
     const source = modelSource(directory, config)
     const model = await createOnnxEngine().load(source, { instances: 1 })
     t.teardown(() => model.close())
-    // What an arena has first it keeps.
+    // An arena keeps what it has first.
     await executeOnce(model, [small])
     const before = process.memoryUsage.rss()
     const [response] = await executeOnce(model, [large])

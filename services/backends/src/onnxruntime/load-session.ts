@@ -26,7 +26,7 @@ export interface ModelLoading extends Omit<SessionParts, 'session' | 'hasArena'>
 /**
  * Makes an instance for each placement, and a session for those on one device.
  *
- * @returns in the order of their placements; `release` frees the sessions once no instance runs any more.
+ * @returns in the order of their placements; `release` frees the sessions once instances no longer run.
  * @throws ServeError MODEL_LOAD_FAILED with the runtime's text.
  */
 export async function startInstances(o: ModelLoading) {
@@ -61,7 +61,7 @@ export async function startInstances(o: ModelLoading) {
 
 async function createSession(o: ModelLoading, placement: Placement): Promise<OrtSession> {
   const isOnGpu = placement.kind === 'GPU'
-  // What the runtime says of libraries that cannot be loaded names none of them.
+  // The runtime's error for libraries that cannot be loaded names none of them.
   const where = isOnGpu
     ? `on CUDA device ${placement.deviceId}, by a provider that needs CUDA and cuDNN 9: `
     : ''

@@ -23,7 +23,7 @@ export interface OnnxContext {
   readonly maxStrings: number
 }
 
-/** What a configuration and the model's file say, as it is looked up for every run. */
+/** Joins what a configuration and the model's file say, as it is looked up for every run. */
 export function toContext(config: ModelConfig, file: OnnxPorts, maxStrings: number): OnnxContext {
   const vectors = config.output.filter(({ dims }) => dims.length === 1 && dims[0] === 1)
   const names = new Set(vectors.map(({ name }) => name))

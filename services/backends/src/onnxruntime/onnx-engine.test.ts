@@ -133,7 +133,7 @@ await t.test('the collector frees no input of a run that is going on', async (t)
   const others: Uint8Array[] = []
   for (let i = 0; i < 3; i += 1) {
     collect()
-    // What it found is freed a little later, on a thread.
+    // Memory that it found is freed a little later, on a thread.
     await delay(1)
     // They take its place.
     for (let j = 0; j < 1000; j += 1) others.push(new Uint8Array(numbers.length).fill(0xee))

@@ -14,14 +14,14 @@ const NO_PARAMETERS: Parameters = new Map()
 
 /** A model loaded by ONNX Runtime: one session for the instances on a device. */
 export class OnnxModel implements LoadedModel {
-  /** What an instance may be behind is for the caller to bound by their time. */
+  /** Executions that an instance takes at a time. How far it may be behind is for the caller to bound, by their time. */
   readonly openExecutions = 64
   readonly #context: OnnxContext
   readonly #instances: readonly OrtInstance[]
   readonly #release: () => Promise<void>
   #closing: Promise<void> | undefined
 
-  /** @param release - frees the sessions, once no instance runs any more. */
+  /** @param release - frees the sessions, once instances no longer run. */
   constructor(
     context: OnnxContext,
     instances: readonly OrtInstance[],
@@ -95,7 +95,7 @@ export class OrtInstance {
     }
   }
 
-  /** Resolves when it runs nothing; it takes no run any more. */
+  /** Resolves when it runs nothing; it takes no further run. */
   close(): Promise<void> {
     this.#isClosing = true
     return this.#thread.idle()
@@ -165,7 +165,7 @@ class OpenRun implements SessionRun {
     if (this.#call.openRuns === 0) this.#call.resolve(times)
   }
 
-  /** What a run waited for its thread is no computing; the way back counts nowhere. */
+  /** Adds the times of a run: its wait for its thread is no computing; the way back counts nowhere. */
   #addTimes({ waitNs, inputNs, inferNs, outputNs }: RunReply, takenNs: number): void {
     const { times } = this.#call
     // Further runs of one call wait for its own first one.

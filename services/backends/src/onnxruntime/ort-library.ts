@@ -19,7 +19,7 @@ type Status = number
 /** Memory that is alive during the call; the runtime writes addresses and sizes to it. */
 type Out = BigUint64Array
 
-/** What a run is called with: where the names and values are, and how many. */
+/** The arguments of a run: where the names and values are, and how many. */
 export type RunArguments = readonly [
   session: Address,
   options: Address,
@@ -219,7 +219,7 @@ function cannotLoad(what: string, error: unknown): ServeError {
   return new ServeError('MODEL_LOAD_FAILED', text, { cause: error })
 }
 
-/** koffi unloads a library that is not referenced any more. */
+/** Libraries in use: koffi unloads one that is no longer referenced. */
 const HELD: unknown[] = []
 
 function bindLibrary(koffi: typeof koffiModule, path: string): OrtLibrary {

@@ -28,7 +28,7 @@ const NO_DATA = new Uint8Array(8)
  * a wrong size or address would end the process.
  */
 export class OrtSession {
-  /** Of the OrtSession. */
+  /** Address of the OrtSession. */
   readonly address: Address
   readonly #o: SessionParts
   readonly #inputNames: readonly NativeName[]
@@ -101,7 +101,7 @@ export class OrtSession {
     return this.#o.mayRunHere && this.pace.isShort(inputBytes)
   }
 
-  /** What a run thread calls the runtime with. */
+  /** Makes the arguments with which a run thread calls the runtime. */
   argumentsOf({ run, block: { address, options } }: OpenedRun): RunArguments {
     const inputs = this.#inputNames.length * BigUint64Array.BYTES_PER_ELEMENT
     const values = address + 2 * inputs
@@ -157,7 +157,7 @@ export class OrtSession {
     opened.run.done(result)
   }
 
-  /** Frees the memory of runs. None is open any more. */
+  /** Frees the memory of runs. None is open now. */
   dispose(): void {
     for (const { options } of this.#blocks.splice(0)) this.#o.library.api.releaseRunOptions(options)
   }
@@ -196,7 +196,7 @@ export class OrtSession {
     return this.#out[0] ?? 0n
   }
 
-  /** What the runtime has made, lent or copied. */
+  /** Reads an output that the runtime has made, lent or copied. */
   #readOutput(index: number, value: bigint, { run, block, lent }: OpenedRun): NamedTensor {
     const port = this.#o.outputs[index] ?? refuseIndex()
     const { name, datatype } = port
@@ -281,9 +281,12 @@ const SHORT_NS = 20_000
 const SHORT_INPUTS = 3
 /** A model whose runs take up to this time on a thread that has slept is tried here. */
 const TRIAL_NS = 200_000
-/** After one run of more it does not run here any more. Other work on the processor makes short runs longer, but seldom by so much. */
+/**
+ * Time of a run above which the next ones no longer run here. Other work on the processor makes short runs longer, but seldom by
+ * so much.
+ */
 const LONG_NS = 500_000
-/** Of so many runs here one must be short. */
+/** Number of runs here of which one must be short. */
 const WINDOW_RUNS = 8
 /** Runs on a thread before the first trial. After one that failed they are eight times as many, up to the longest wait. */
 const TRIAL_RUNS = 4
@@ -291,7 +294,7 @@ const LONGEST_WAIT_RUNS = 4096
 /** A run of less is over before anybody who left would be noticed. */
 const TERMINABLE_NS = 1_000_000
 
-/** What the runs of a session take, and so whether the next one is to run on the calling thread. */
+/** Times of the runs of a session, and so whether the next one is to run on the calling thread. */
 export class RunPace {
   /** The last run took a while; true before the first one. */
   mayBeLong = true

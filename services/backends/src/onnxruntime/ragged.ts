@@ -16,7 +16,7 @@ import { refuseScatter } from './run-errors.ts'
 
 export type Requests = readonly { readonly request: StepRequest }[]
 
-/** What a configuration says of ragged batches. */
+/** The rules of a configuration for ragged batches. */
 export interface RaggedRules {
   readonly model: string
   /** Inputs that are joined flat. */
@@ -94,7 +94,7 @@ export function tensorsOf(requests: Requests, name: string): NamedTensor[] {
   return requests.flatMap(({ request }) => request.inputs.filter((tensor) => tensor.name === name))
 }
 
-/** What a batch input holds. */
+/** The contents of a batch input. */
 interface Made {
   readonly dims: Shape
   readonly values: readonly number[]

@@ -5,7 +5,7 @@ import { ELEMENT_TYPES } from '../onnx/model-ports.ts'
 import type { SessionPort } from './session-contract.ts'
 
 /*
- * What a request is answered with that cannot run, or whose run has failed.
+ * Errors with which a request is answered that cannot run, or whose run has failed.
  */
 
 /** @throws ServeError INVALID_REQUEST, DATATYPE_MISMATCH */
@@ -83,7 +83,10 @@ export function refuseDims({ name }: SessionPort, dims: readonly number[], most:
 /** An exception in a kernel, of which newer runtimes say 1 and Triton's 6. */
 const KERNEL_EXCEPTION = /Status Message: \/.*\.(cc|h):\d+/
 
-/** What ONNX Runtime says of a run, with Triton's numbers: 2 is INVALID_ARGUMENT, 6 an exception in a kernel, 1 any other failure. */
+/**
+ * Makes the error that ONNX Runtime tells of a run, with Triton's numbers: 2 is INVALID_ARGUMENT, 6 an exception in a kernel, 1
+ * any other failure.
+ */
 export function runtimeError({ code, text }: { code: number; text: string }): ServeError {
   const number = code === 1 && KERNEL_EXCEPTION.test(text) ? 6 : code
   return new ServeError('ENGINE_FAILED', `onnx runtime error ${number}: ${text}`)

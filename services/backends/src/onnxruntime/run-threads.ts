@@ -20,7 +20,7 @@ export interface ThreadCall {
   /** One of `THREAD_CALLS`. */
   readonly function: number
   readonly args: readonly Address[]
-  /** What the arguments point to: it stays referenced until the call is done. */
+  /** Owner of the memory that the arguments point to: it stays referenced until the call is done. */
   readonly held: unknown
   /** @param result - or why the thread has ended; then `beginNs` and `endNs` are 0. */
   done(result: number | ServeError, beginNs: number, endNs: number): void
@@ -215,7 +215,7 @@ export class InstanceThread {
     this.#thread.post({ function: RUN, args, held: opened, done })
   }
 
-  /** Resolves when no run is open. None begins any more. */
+  /** Resolves when no run is open. No further one begins. */
   idle(): Promise<void> {
     if (this.openRuns === 0) return Promise.resolve()
     return new Promise((resolve) => (this.#whenIdle = resolve))

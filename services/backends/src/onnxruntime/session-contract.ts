@@ -14,7 +14,7 @@ export interface TensorParts {
   readonly parts: readonly { readonly data: Uint8Array }[]
 }
 
-/** What a session executes at once. */
+/** The work that a session executes at once. */
 export interface SessionRun {
   /** Viewed until the run is done. */
   readonly inputs: readonly TensorParts[]
@@ -24,12 +24,12 @@ export interface SessionRun {
   done(result: RunReply | ServeError): void
 }
 
-/** What came back for one run. */
+/** The results of one run. */
 export interface RunReply {
   readonly outputs: readonly NamedTensor[]
-  /** Of outputs that are lent; the receiver ends it. */
+  /** Loan of the outputs that are lent; the receiver ends it. */
   readonly loan: Loan | undefined
-  /** What it waited for its thread; the others are what making the inputs, the run itself and reading the outputs took. */
+  /** Time that it waited for its thread; the others are the times of making the inputs, of the run itself and of reading the outputs. */
   readonly waitNs: number
   readonly inputNs: number
   readonly inferNs: number

@@ -7,7 +7,7 @@ import type { OrtSessionOptions } from './session-contract.ts'
 export interface CompiledOptions {
   /** Everything but the execution provider, which belongs to the instance. */
   readonly session: Omit<OrtSessionOptions, 'executionProviders'>
-  /** What is set and has no effect here. */
+  /** Parameters that are set and have no effect here. */
   readonly ineffective: readonly string[]
 }
 

@@ -3,7 +3,7 @@ import type { Address, OrtLibrary } from './ort-library.ts'
 import type { RunBlock } from './run-block.ts'
 import type { SessionPort, SessionRun } from './session-contract.ts'
 
-/** What the session of a model is made of. */
+/** The parts of which the session of a model is made. */
 export interface SessionParts {
   readonly library: OrtLibrary
   readonly session: Address
@@ -21,7 +21,7 @@ export interface SessionParts {
 export interface OpenedRun {
   readonly run: SessionRun
   readonly block: RunBlock
-  /** Of inputs. Large ones go back into the pool. */
+  /** Copies of inputs. Large ones go back into the pool. */
   readonly copies: ArrayBuffer[]
   readonly beginNs: number
   inputBytes: number

@@ -6,10 +6,10 @@ import type { SessionPort, TensorParts } from './session-contract.ts'
 
 const PREFIX_BYTES = 4
 const NUL = 0
-/** What calls read by address only: the collector must not free it meanwhile. */
+/** Memory that calls read by address only: the collector must not free it meanwhile. */
 const REFERENCED = new Set<Uint8Array>()
 
-/** What a tensor of strings is made of. */
+/** The parts of which a tensor of strings is made. */
 interface TextsInput {
   readonly port: SessionPort
   readonly tensor: TensorParts

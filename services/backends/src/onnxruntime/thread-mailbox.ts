@@ -3,7 +3,10 @@
  * order. A wake-up of either side costs several microseconds and is needed only where it sleeps.
  */
 
-/** What run threads call: place in OrtApi, how many arguments of the size of an address there are, and whether there is a result. */
+/**
+ * Functions that run threads call: place in OrtApi, how many arguments of the size of an address there are, and whether there is
+ * a result.
+ */
 export const THREAD_CALLS = [
   { place: 9, parameters: 8, hasResult: true },
   { place: 7, parameters: 4, hasResult: true },
@@ -40,7 +43,7 @@ export interface Mailbox {
   readonly calls: Float64Array
 }
 
-/** What a run thread is started with: its mailbox, and the addresses of what it may call. */
+/** The data with which a run thread is started: its mailbox, and the addresses of what it may call. */
 export interface RunThreadData {
   readonly memory: SharedArrayBuffer
   readonly functions: readonly bigint[]

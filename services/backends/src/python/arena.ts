@@ -11,15 +11,15 @@ export const INLINE_BYTES = 8192
 /** The arena with number N begins at N times this, for processes that map those of others. Offsets stay below 2^53. */
 export const SPAN_BYTES = 2 ** 40
 const MOST_SHARED = 8191
-/** What is copied at most on the event loop: some milliseconds where each page of it is new. */
+/** Bytes that are copied at most on the event loop: some milliseconds where each page of them is new. */
 const AT_ONCE_BYTES = 1024 * 1024
-/** What the thread pool, which has work of others too, copies at a time. */
+/** Bytes that the thread pool, which has work of others too, copies at a time. */
 const PIECE_BYTES = 4 * 1024 * 1024
 /** A view that grows is at least so large. */
 const LEAST_VIEW_BYTES = 1024 * 1024
 /** An idle arena is trimmed after so long. */
 const IDLE_MS = 1000
-/** What is given back at a time: as long as a piece takes. */
+/** Bytes that are given back at a time: as long as a piece takes. */
 const MOST_TRIMMED_BYTES = 16 * 1024 * 1024
 
 interface Gap {
@@ -27,7 +27,7 @@ interface Gap {
   size: number
 }
 
-/** What a tensor of that size takes, or a part. */
+/** Rounds a size up to what a tensor of that size takes, or a part. */
 export function aligned(size: number): number {
   const alignment = size <= INLINE_BYTES ? ALIGNMENT : PAGE_BYTES
   return Math.ceil(size / alignment) * alignment
@@ -59,7 +59,7 @@ export class Arena {
   /** Free parts, ascending, never two that touch. */
   readonly #gaps: Gap[]
   readonly #parts = new Map<number, number>()
-  /** What is being copied or discarded off the event loop. */
+  /** Copies and discards that go on off the event loop. */
   readonly #unfinished = new Set<Promise<void>>()
   /** Bytes from the start that may hold memory: beyond, nothing was handed out since the last trim. */
   #highest = 0
@@ -207,7 +207,7 @@ export class Arena {
     return [target, this.#inPieces(offset, target, (at, piece) => mapping.copyOutLater(at, piece))]
   }
 
-  /** Gives the memory back once nothing is copied or read any more. */
+  /** Gives the memory back once nothing is copied or read. */
   async unmap(): Promise<void> {
     if (this.#loans > 0) {
       const { promise, resolve } = Promise.withResolvers<void>()

@@ -50,7 +50,7 @@ async function answerOf(model: LoadedModel, request = requestOf(1)): Promise<str
   return Buffer.from(response?.outputs[0]?.data ?? []).toString()
 }
 
-/** What models printed. */
+/** Lines that models printed. */
 const lines: unknown[] = []
 
 await t.test(

@@ -2,7 +2,7 @@ import type { InferRequest } from '@tutti/tensor'
 import { type Arena, arenaOf, INLINE_BYTES, PAGE_BYTES } from './arena.ts'
 import { badFrame, OP, plainFrame } from './frames.ts'
 
-/** What an execution has of other instances' memory. */
+/** Memory of other instances that an execution has. */
 interface Borrowed {
   readonly places: { readonly begin: number; readonly end: number }[]
   readonly giveBacks: (() => void)[]

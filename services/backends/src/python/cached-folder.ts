@@ -6,7 +6,7 @@ import { join } from 'node:path'
 /** Where environments are kept: `<key>` is a link to a folder `<key>-<random>`, made when all is there. */
 export const ENVIRONMENT_CACHE = join(homedir(), '.cache', 'tutti', 'environments')
 
-/** What is not done after so long has lost its maker. */
+/** Time after which a folder that is not done has lost its maker. */
 const ABANDONED_MS = 24 * 3600 * 1000
 
 /**
@@ -40,7 +40,7 @@ export async function makeCached(
   }
 }
 
-/** What was killed while it made the folder may write a last file there. */
+/** Removes a folder; a process that was killed while it made the folder may write a last file there. */
 const remove = (path: string) => rm(path, { recursive: true, force: true, maxRetries: 3 })
 
 /** Links to a folder, unless there is a link. @returns where it leads. */

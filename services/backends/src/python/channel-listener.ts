@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What an instance's process opens, in the words of python/tutti_worker/instance.py. */
+/** A channel that an instance's process opens, in the words of python/tutti_worker/instance.py. */
 export type Channel = 'frames' | 'stdout' | 'stderr'
 
 /** A caller has this long to say who it is. */
@@ -40,7 +40,7 @@ export class ChannelListener {
       server.once('error', reject)
       server.listen({ path: address }, resolve)
     })
-    // What waits for an instance keeps the process alive, not this.
+    // The caller that waits for an instance keeps the process alive, not this.
     server.unref()
     return listener
   }

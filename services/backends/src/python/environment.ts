@@ -80,7 +80,7 @@ function unpackOnce(archive: string, cache: string): Promise<string> {
 async function unpackCached(archive: string, cache: string): Promise<string> {
   return await makeCached(cache, await digestOf(archive), async (directory) => {
     await promisify(execFile)('tar', ['-xf', archive, '-C', directory, '--no-same-owner'])
-    // What cannot be used is not kept.
+    // An environment that cannot be used is not kept.
     await findInterpreter(directory)
     await fixPrefixes(directory)
   })

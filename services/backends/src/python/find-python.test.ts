@@ -194,7 +194,7 @@ await t.test(
     await mkdir(join(cache, 'broken'))
     await symlink('broken', folder)
     lines.length = 0
-    // Of which 10 s are 10 ms.
+    // Timers of this clock take 10 ms for 10 s.
     const hasty = {
       ...systemClock,
       setTimer: (ms: number, f: () => void) => systemClock.setTimer(ms / 1000, f),

@@ -9,7 +9,7 @@ import { isNewEnough, type ProbedPython, type PythonModule, probePython } from '
 import { type RunProgramOptions, runProgram, whatFailed } from './run-program.ts'
 
 export interface FindPythonOptions {
-  /** What flags name, as candidates that come first. The log tells why one of them is not taken. */
+  /** Interpreters that flags name, as candidates that come first. The log tells why one of them is not taken. */
   readonly named?: readonly string[]
   /** Names on PATH, or paths; the first that has the modules is taken. */
   readonly candidates: readonly string[]
@@ -28,7 +28,7 @@ const REQUIREMENTS = new URL('../../python/environment/', import.meta.url)
 const INSTALL_MS = 1_800_000
 /** The last lines that pip wrote are its errors; those above are its attempts. */
 const PIP_LINES = 2
-/** What to do where no interpreter has the modules, by the last one. */
+/** Advice where no interpreter has the modules, by the last one. */
 export const PYTHON_MENDING: Readonly<Record<PythonModule, string>> = {
   numpy:
     'install Python 3.9 or newer with NumPy (Debian: apt-get install python3-numpy), or name one that has it by --python PATH',

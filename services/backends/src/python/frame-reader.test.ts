@@ -45,7 +45,7 @@ await t.test('frames are the same however they are cut', async (t) => {
         const bytes = Buffer.concat(frames.map((frame) => frameOf(...frame)))
         const got: Frame[] = []
         const reader = new FrameReader(200, (frame) => {
-          // What is kept must not change with what comes later.
+          // A frame that is kept must not change with what comes later.
           got.push({ ...frame, meta: Buffer.from(frame.meta) })
         })
         for (let at = 0, i = 0; at < bytes.length; i += 1) {

@@ -14,7 +14,7 @@ export class FrameReader {
   #header: FrameHeader | undefined
   #meta: Buffer = NOTHING
   #payload: Buffer = NOTHING
-  /** Of meta and payload, what is to be filled; the first is so far. */
+  /** Those of meta and payload that are to be filled; the first is so far as `#filled` says. */
   #coming: Buffer[] = []
   #filled = 0
 

@@ -80,7 +80,7 @@ export interface TensorPlace {
   readonly size: number
 }
 
-/** What a frame's text said wrong. The instance is not to be trusted any more. */
+/** Makes the error for what a frame's text said wrong. The instance is no longer to be trusted. */
 export function badFrame(problem: string): ServeError {
   return new ServeError('MALFORMED_MESSAGE', `the process of the model wrote ${problem}`)
 }
@@ -269,7 +269,7 @@ export interface WireResult {
   readonly responses: readonly WireResponse[]
 }
 
-/** What the bytes of a response's records say, as long as no tensor is in the arena: the same each time for most models. */
+/** Tensors that the bytes of a response's records describe, as long as none is in the arena: the same each time for most models. */
 const knownRecords = new Map<string, readonly TensorPlace[]>()
 const MOST_KNOWN = 256
 const MOST_KNOWN_BYTES = 1024

@@ -110,7 +110,7 @@ class ModelCall implements ResponseSink {
     if (this.#isOver) return
     this.#credit -= 1
     this.#write(describeResponse(response))
-    // What it answers may lie in its inputs.
+    // The response may lie in the inputs of the call, which end only now.
     if (response.final) this.#end()
   }
 

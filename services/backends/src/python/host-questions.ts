@@ -35,7 +35,7 @@ const OPERATIONS: readonly MetricOperation[] = ['increment', 'set', 'observe']
 const REFUSAL_MS = 100
 const FILE_PREFIX = 'file:'
 
-/** What one process asks and tells besides tensors: model control, metrics, log lines. */
+/** Questions and messages of one process besides tensors: model control, metrics, log lines. */
 export class HostQuestions {
   readonly #o: HostQuestionsOptions
   readonly #budget: LineBudget
@@ -98,7 +98,7 @@ export class HostQuestions {
 
   #call(frame: Frame, process: Answering): void {
     const question = parseObject(frame.meta.toString())
-    // What the question lacks is the library's fault, and refused at once.
+    // A field that the question lacks is the library's fault, and refused at once.
     const answer = this.#answer(question, frame.payload)
     void answer.then(
       (value) => process.reply(frame.id, { value }),

@@ -8,7 +8,7 @@ type MaybePart = ArenaPart | undefined
 /** Larger results get their memory when the process asks for it. */
 const LARGEST_GUESS = 64 * 1024 * 1024
 
-/** What a frame's responses are. */
+/** The responses of a frame. */
 export interface TakenResponses {
   /** Large tensors are views that are lent until `end`. */
   readonly contents: readonly (ResponseContent | undefined)[]
@@ -36,7 +36,7 @@ export class InstanceMemory {
   #guess = 0
 
   /**
-   * @param findArena - the arena; undefined if there is none, or none any more.
+   * @param findArena - the arena; undefined if there is none, or no longer one.
    * @param idleBytes - memory that an idle instance keeps.
    */
   constructor(findArena: () => Arena | undefined, idleBytes: number) {

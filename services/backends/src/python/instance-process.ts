@@ -7,7 +7,7 @@ import type { SharedMemoryLike } from './shared-memory.ts'
 import { parseObject } from './wire-response.ts'
 import { describeEnd, type ForkedProcess } from './zygote.ts'
 
-/** What a process is to do, in the words of python/tutti_worker/instance.py. */
+/** The task of a process, in the words of python/tutti_worker/instance.py. */
 export interface ProcessTask {
   readonly task: string
   readonly [setting: string]: unknown
@@ -35,7 +35,7 @@ export interface InstanceProcessOptions {
   readonly receiver: FrameReceiver
 }
 
-/** What a process that closed its connection has to end by itself, and what may still be read of one that has ended. */
+/** Time that a process that closed its connection has to end by itself, and for which one that has ended may still be read. */
 const LINGER_MS = 500
 
 /** The process of an instance, from its fork to its end, which is that of the other instances in it too. */

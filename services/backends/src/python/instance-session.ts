@@ -326,7 +326,7 @@ export class InstanceSession implements FrameReceiver {
     if (found !== undefined && content?.error !== undefined && !isFinal) this.cancel(...found)
     found?.[0].stream(found[1], content, isFinal)
     if (isFinal) return
-    // The next response may come when the reader is ready for it. What is not read any more is dropped: the model goes on.
+    // The next response may come when the reader is ready for it. What is no longer read is dropped: the model goes on.
     const credit = (): void => this.process.send(plainFrame(OP.CREDIT, key))
     const ready = found?.[0].ready(found[1])
     if (ready === undefined) credit()

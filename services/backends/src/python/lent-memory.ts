@@ -2,11 +2,11 @@ import type { MemoryPart, TensorMemory } from '@tutti/tensor'
 import { Arena, SPAN_BYTES } from './arena.ts'
 import { openSharedMemory, type SharedMemoryLike } from './shared-memory.ts'
 
-/** What is kept while it is not in use, for the requests to come. */
+/** Bytes that are kept while they are not in use, for the requests to come. */
 const KEPT_BYTES = 64 * 1024 * 1024
-/** What is kept when nothing was in use for a while. */
+/** Bytes that are kept when nothing was in use for a while. */
 const IDLE_BYTES = 1024 * 1024
-/** What is claimed may be more than what comes, and leaves gaps. Places without bytes take no memory. */
+/** Factor of the memory over what may be in use: more may be claimed than comes, which leaves gaps. Places without bytes take no memory. */
 const SPARE = 4
 
 /**

@@ -9,7 +9,7 @@ import {
 import type { EngineRequest, ExecutionTimes } from '../engine.ts'
 import type { ArenaPart } from './arena.ts'
 
-/** What one request of an execution has had. */
+/** The state of one request of an execution: what it has had. */
 interface Part {
   sent: number
   /** Nanoseconds that the process spent on its inputs and on its outputs. */
@@ -29,7 +29,7 @@ export interface ResponseContent extends Pick<StepResponse, 'outputs' | 'paramet
   readonly error?: ServeError
 }
 
-/** What an execution reports. */
+/** The events that an execution reports. */
 export interface ExecutionEvents {
   /** The model has returned, but some requests still stream. */
   readonly returned: () => void
@@ -37,7 +37,7 @@ export interface ExecutionEvents {
   readonly ended: (times: ExecutionTimes) => void
 }
 
-/** What an execution is opened with. */
+/** The options with which an execution is opened. */
 export interface ExecutionOptions extends ExecutionEvents {
   /** Keys name requests between the server and the process; those of one execution follow each other. */
   readonly firstKey: number
@@ -135,7 +135,7 @@ export class OpenExecution {
     if (isFinal) this.#deliver(part, position, part.held ?? EMPTY, true)
   }
 
-  /** The model wants a request again: nothing of it comes here any more. */
+  /** Gives a request back that the model wants again: nothing more of it comes here. */
   again(position: number): void {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal) return

@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import { ProgramStopped, runProgram, whatFailed } from './run-program.ts'
 
-/** What models need of an interpreter: all of them NumPy, TorchScript ones PyTorch too. */
+/** A module that models need of an interpreter: all of them NumPy, TorchScript ones PyTorch too. */
 export type PythonModule = 'numpy' | 'torch'
 
-/** What an interpreter says of itself. */
+/** The report of an interpreter on itself. */
 export interface ProbedPython {
   /** As it was asked for: a name on PATH, or a path. */
   readonly interpreter: string

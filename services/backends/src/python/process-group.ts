@@ -8,7 +8,7 @@ interface Generation {
   readonly channels: Promise<ForkedProcess[]>
   /** Resolves when the instances that came before have started, or have failed to. */
   turn: Promise<void>
-  /** What the first one said that failed to start. */
+  /** Error of the first one that failed to start. */
   failure?: ServeError
 }
 

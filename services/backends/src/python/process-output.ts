@@ -8,12 +8,12 @@ export interface LineOrigin {
   readonly instance: string
 }
 
-/** What the program of a model writes must not fill the log: 200 lines a second, 1000 at once; the rest is counted. */
+/** Lines that the program of a model writes and that must not fill the log: 200 a second, 1000 at once; the rest is counted. */
 export const MODEL_LINES = { lines: 1000, everyMs: 5 }
 
 /** Longer lines of a model are cut. */
 const MOST_LINE_BYTES = 8192
-/** What an error may tell of a crash. */
+/** Bytes that an error may tell of a crash. */
 const LAST_WORDS_BYTES = 4096
 const LINGER_MS = 1000
 const FATAL = 'Fatal Python error:'
@@ -56,7 +56,7 @@ export class ProcessOutput {
 
   /** After the process has ended: resolves when everything has been read that it wrote. */
   async ended(): Promise<void> {
-    // What it has started may have inherited its outputs and outlive it, where the system cannot tell us.
+    // A process that it has started may have inherited its outputs and outlive it, where the system cannot tell us.
     const timer = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy()
     }, LINGER_MS)

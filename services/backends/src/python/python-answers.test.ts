@@ -66,7 +66,7 @@ const raised = (code: string): string => `try:
 except Exception as error:
     return failure(error)`
 
-// What a real Triton 2.51 answers, except where it never answers, or ends: there the request ends with an error.
+// Answers of a real Triton 2.51, except where it never answers, or ends: there the request ends with an error.
 const CASES: readonly Case[] = [
   { code: 'sender.send(response(1), FINAL)', want: [1] },
   { code: 'sender.send(response(1))\nsender.send(flags=FINAL)', want: [1] },
@@ -128,7 +128,7 @@ const CASES: readonly Case[] = [
     code: 'request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL)\nreturn response(1)',
     want: [1],
   },
-  // What cannot be sent is not sent: the model may send something else, and must not count as done.
+  // A response that cannot be sent is not sent: the model may send something else, and must not count as done.
   {
     code: `strange = np.array([b"a"], object)
 tensor = pb_utils.Tensor("y", strange)

@@ -20,7 +20,7 @@ export function findPythonBackend(name: string, directory: string | undefined): 
     .find((folder) => existsSync(join(folder, PYTHON_BACKEND_FILE)))
 }
 
-/** What the processes of a python-based backend run: the class of its own folder, whatever lies in the model's. */
+/** Makes the program that the processes of a python-based backend run: the class of its own folder, whatever lies in the model's. */
 export function pythonBackendProgram(backend: string, folder: string): PythonProgram {
   return {
     backend,

@@ -54,7 +54,7 @@ async function answerOf(model: LoadedModel, request = requestOf(1)): Promise<str
   return Buffer.from(response?.outputs[0]?.data ?? []).toString()
 }
 
-/** What stands before what the server refuses a model. */
+/** Text that stands before what the server refuses a model. */
 const REFUSED = "Failed to process the request for model 'm_0', message: "
 
 await t.test(

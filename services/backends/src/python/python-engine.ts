@@ -49,7 +49,7 @@ export interface PythonEngineOptions {
   readonly metrics?: ModelMetrics
   /** False: tensors travel over the socket, as where memory cannot be shared. */
   readonly sharesMemory?: boolean
-  /** What is shared with models. Default: memory of this machine. */
+  /** Memory that is shared with models. Default: memory of this machine. */
   readonly memory?: SharedMemoryLike
   /** CPUs of the processes of instances. Default: those of this process. */
   readonly hostPolicies?: HostPolicies
@@ -57,10 +57,10 @@ export interface PythonEngineOptions {
   readonly zygotes?: ZygotePool
 }
 
-/** What the processes of an engine run. */
+/** The program that the processes of an engine run. */
 export interface PythonProgram {
   readonly backend: string
-  /** Of programs that use no other devices. */
+  /** Statements about CUDA of programs that use no other devices. */
   readonly cuda?: EngineCuda
   /** Whether the class may have `auto_complete_config`. */
   readonly completesConfig: boolean
@@ -68,7 +68,7 @@ export interface PythonProgram {
   readonly sharesInterpreters: boolean
   /** Imported before instances are forked. */
   readonly modules: readonly string[]
-  /** Of a python-based backend, whose class is not the model's: what the configuration names as its runtime. */
+  /** Runtime that the configuration names, for a python-based backend, whose class is not the model's. */
   readonly runtime?: string
   /**
    * The file with the model's class.
@@ -249,7 +249,7 @@ function originOf(
   return { model: name, version: String(version), instance }
 }
 
-/** What the process of an instance is to do, but for the file that it runs. */
+/** Makes the task of an instance's process, but for the file that it runs. */
 function toTask(source: ModelVersionSource, placement: Placement): ProcessTask {
   const { config, modelDirectory } = source
   const version = String(source.version)

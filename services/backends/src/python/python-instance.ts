@@ -15,7 +15,7 @@ import type { PythonSettings } from './python-settings.ts'
 import type { SharedMemoryLike } from './shared-memory.ts'
 import type { ForkedProcess } from './zygote.ts'
 
-/** What a process of a model is started with. */
+/** The options with which a process of a model is started. */
 export interface SessionOptions {
   readonly origin: LineOrigin
   readonly task: ProcessTask
@@ -26,7 +26,7 @@ export interface SessionOptions {
   readonly log: Logger
   /** Where it gets its process from; another one after a crash. */
   readonly processes: ProcessGroup
-  /** What models may ask of the server; absent where they may ask nothing. */
+  /** Services that models may ask of the server; absent where they may ask nothing. */
   readonly host: ModelHost | undefined
   readonly metrics: ModelMetrics
   /** As EngineOptions'. */
@@ -78,7 +78,7 @@ export class PythonInstance {
     )
   }
 
-  /** What the model says; false while there is no process, and if it says nothing in time. Only if it reports that itself. */
+  /** Asks the model, only if it reports that itself; false while there is no process, and if it says nothing in time. */
   isReady(): Promise<boolean> {
     const { clock } = this.#o
     return new Promise((resolve) => {
@@ -173,7 +173,7 @@ type StartedSession = readonly [InstanceSession, Readonly<Record<string, unknown
 /**
  * Gets a process and waits until its model is initialized.
  *
- * @param signal - aborts when it is not wanted any more: a load may take long.
+ * @param signal - aborts when it is no longer wanted: a load may take long.
  * @returns what it answered, too.
  */
 export function startSession(o: SessionOptions, signal?: AbortSignal): Promise<StartedSession> {

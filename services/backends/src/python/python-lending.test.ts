@@ -69,7 +69,7 @@ const ways = {
 for (const [name, code] of Object.entries(ways)) {
   await t.test(`${name} is lent until all who retained it gave it back`, { skip }, async (t) => {
     const model = await loadPythonModel(t, pythonModel(code))
-    // What the next results take is learnt from the last.
+    // The memory that the next results take is learnt from the last.
     await executeSome(model)
     const free = await keepOne(model, large(0))
     free.giveBack()

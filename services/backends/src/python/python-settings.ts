@@ -5,7 +5,7 @@ import { findIneffective, refuseField } from '../config-fields.ts'
 export interface PythonSettings {
   /** How long a process may take from its fork until it has connected, before it imports anything of a model. As Triton's stub-timeout-seconds. */
   readonly startMs: number
-  /** What finalize may take before the process is killed. */
+  /** Time that finalize may take before the process is killed. */
   readonly finalizeMs: number
   /** How long an execution may go on after its last caller has left; 0 for ever. */
   readonly abandonedMs: number
@@ -22,14 +22,14 @@ export interface PythonSettings {
   readonly restartResetMs: number
   /** Greatest size of an instance's shared memory, in bytes: what the tensors of its open executions may take. */
   readonly arenaBytes: number
-  /** What an idle instance keeps of it. */
+  /** Bytes of it that an idle instance keeps. */
   readonly idleBytes: number
 }
 
-/** What a model's own parameters say of its instances. */
+/** The settings that a model's own parameters give its instances. */
 export interface ModelSettings {
   readonly settings: PythonSettings
-  /** What is set and does nothing here, and why. */
+  /** Parameters that are set and do nothing here, and why. */
   readonly ineffective: readonly string[]
 }
 

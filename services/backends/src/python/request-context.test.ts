@@ -4,7 +4,7 @@ import t from 'tap'
 import { contextJson } from './request-context.ts'
 
 const HALF_MEBIBYTE = 2 ** 19
-/** Of a control character in JSON, which is the longest: `\u0001`. */
+/** Length of a control character in JSON, which is the longest: `\u0001`. */
 const ESCAPED_CHARACTERS = 6
 
 function jsonOf(parameters: ReadonlyMap<string, Parameter>, id = ''): string {

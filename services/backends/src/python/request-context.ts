@@ -24,7 +24,7 @@ function correlationJson(id: bigint | string): string {
 }
 
 /**
- * What a model may ask about a request besides its tensors, as JSON; '' if there is nothing but defaults.
+ * Makes the JSON of what a model may ask about a request besides its tensors; '' if there is nothing but defaults.
  * Names are those that python/tutti_worker/frames.py reads. The JSON of the parameters, which a model gets as it is, follows a
  * line break, which JSON of ours has nowhere else: as a text within JSON it would be several times as long.
  */

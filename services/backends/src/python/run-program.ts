@@ -37,7 +37,7 @@ export async function runProgram(
   const stop = (why: string) => {
     stopped ??= why
     kill(child, detached)
-    // What has left the group may hold them open.
+    // A process that has left the group may hold them open.
     child.stdout.destroy()
     child.stderr.destroy()
   }
@@ -83,7 +83,7 @@ function kill(child: ChildProcess, isGroup: boolean): void {
 }
 
 /**
- * What a program wrote before it failed, in one line; else why it was stopped or could not be run.
+ * Finds what a program wrote before it failed, in one line; else why it was stopped or could not be run.
  *
  * @param mostLines - how many of the last lines that it wrote; all of them if absent.
  */

@@ -27,7 +27,7 @@ export interface SharedMapping {
   discard(offset: number, size: number): void
   /** As `discard`, off the event loop. Nothing may be unmapped before it has resolved. */
   discardLater(offset: number, size: number): Promise<void>
-  /** Nothing may be copied from or to it any more. */
+  /** Unmaps the memory. Nothing may be copied from or to it from then on. */
   unmap(): void
 }
 

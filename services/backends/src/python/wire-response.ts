@@ -8,7 +8,7 @@ import {
 } from '@tutti/tensor'
 import { badFrame, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
 
-/** What a response says besides its tensors. */
+/** The contents of a response besides its tensors. */
 export interface ResponseExtra {
   readonly parameters: Parameters
   readonly error?: ServeError

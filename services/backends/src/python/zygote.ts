@@ -25,13 +25,13 @@ export type EndStatus = number
 export interface ForkedProcess {
   /** The instance's own connection. */
   readonly frames: Socket
-  /** What the process prints. */
+  /** Output that the process prints. */
   readonly output: ProcessOutput
   /** Resolves once it has ended, with all that it left in its process group; undefined if it is not known how. */
   readonly ended: Promise<EndStatus | undefined>
   /** SIGKILL to the process and its group. @param problem - what all its instances tell their requests. */
   kill(problem: string): void
-  /** What the first `kill` said. */
+  /** Returns the problem that the first `kill` said. */
   problem(): string | undefined
 }
 

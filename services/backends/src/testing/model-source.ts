@@ -8,7 +8,7 @@ import {
 import { modelInput, modelOutput } from '@tutti/model-config/testing'
 import { type ConfigDatatype, EMPTY_CONTEXT, type StepRequest } from '@tutti/tensor'
 
-/** What a test says of a declared input or output. */
+/** The declaration of an input or output in a test. */
 export interface DeclaredTensor {
   readonly name: string
   readonly type: ConfigDatatype

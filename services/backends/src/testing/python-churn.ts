@@ -19,7 +19,7 @@ import {
 export const WITHOUT_CHURN =
   WITHOUT_PYTHON || (process.platform !== 'linux' && 'only Linux tells what a process holds')
 
-/** What this process holds for its Python models. */
+/** Counts of what this process holds for its Python models. */
 export interface Held {
   readonly files: number
   readonly arenas: number
@@ -84,7 +84,7 @@ const LARGE = stepRequest([
   { name: 'x', datatype: 'UINT8', shape: [100_000], data: new Uint8Array(100_000) },
 ])
 
-/** What this process holds now. */
+/** Counts what this process holds now. */
 export async function held(): Promise<Held> {
   // One after the other: files that are being read are held, too.
   const files = await readdir('/proc/self/fd')

@@ -13,7 +13,7 @@ export const TEST_PYTHON = env['TUTTI_TEST_PYTHON']
 export const WITHOUT_PYTHON =
   TEST_PYTHON === undefined && 'Python with NumPy is not installed (TUTTI_TEST_PYTHON is not set)'
 
-/** What registers an end: a test. */
+/** A test, which registers an end. */
 export interface Teardown {
   teardown(end: () => unknown): void
 }

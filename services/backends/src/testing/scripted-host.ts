@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { ResponseSink, StepResponse } from '@tutti/tensor'
 import type { HostCallOptions, HostRequest, ModelHost } from '../engine.ts'
 
-/** What a called model answers. */
+/** The answers of a called model. */
 export type ScriptedCall = (
   request: HostRequest,
   o: HostCallOptions,
@@ -13,7 +13,7 @@ export class ScriptedHost implements ModelHost {
   /** Called models, by name. */
   readonly models = new Map<string, ScriptedCall>()
   readonly calls: { readonly request: HostRequest; readonly options: HostCallOptions }[] = []
-  /** What was asked for besides calls, in words. */
+  /** Requests besides calls, in words. */
   readonly control: string[] = []
 
   infer(request: HostRequest, sink: ResponseSink, options: HostCallOptions): void {
@@ -65,7 +65,7 @@ export class ScriptedHost implements ModelHost {
     this.control.push(`unload ${model} ${unloadDependents}`)
     if (model === 'refused')
       return Promise.reject(new ServeError('MODEL_CONTROL_REFUSED', 'not here'))
-    // What waits for the model that asks would never end.
+    // An unload that waits for the model that asks would never end.
     return new Promise(() => {})
   }
 }

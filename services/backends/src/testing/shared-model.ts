@@ -121,7 +121,7 @@ export function loadShared(
   })
 }
 
-/** What an instance answers; with `!` before an error. */
+/** Asks an instance and returns its answer; with `!` before an error. */
 export async function answerOf(model: LoadedModel, text: string, instance = 0): Promise<string> {
   const [response] = await executeOnce(model, [order(text)], instance)
   if (response?.error !== undefined) return `!${response.error.message}`
@@ -132,7 +132,7 @@ export async function answerOf(model: LoadedModel, text: string, instance = 0): 
 export const answersOf = (model: LoadedModel, text: string) =>
   Promise.all(ALL.map((instance) => answerOf(model, text, instance)))
 
-/** What an instance says of itself. */
+/** The report of an instance on itself. */
 export interface Who {
   readonly pid: number
   readonly instance: string
@@ -144,7 +144,7 @@ export interface Who {
   readonly dir: string
 }
 
-/** What all say, after all have started. */
+/** Asks all instances who they are, after all have started. */
 export async function whoAnswers(model: LoadedModel): Promise<readonly Who[]> {
   // One that has started answers while others still start.
   await answersOf(model, 'who')

@@ -36,7 +36,7 @@ class Upper(nn.Module):
 
 
 class Segments(nn.Module):
-    """Of ragged requests: twice the flat `x`, and what the batcher made of its shapes."""
+    """Answers ragged requests: twice the flat `x`, and what the batcher made of its shapes."""
 
     def forward(self, x, made) -> Tuple[torch.Tensor, torch.Tensor]:
         assert x.dim() == 1

@@ -17,7 +17,7 @@ export interface TraceParent {
 }
 
 /**
- * What accompanies every piece of work for a request.
+ * The context that accompanies every piece of work for a request.
  *
  * `signal` aborts when the client goes away (reason: ServeError CANCELLED) or its time is over
  * (reason: ServeError DEADLINE_EXCEEDED). `deadlineAt` is the same limit on the local monotonic clock, absent if the

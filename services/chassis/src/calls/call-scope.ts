@@ -31,7 +31,7 @@ export interface CallScopeOptions {
   readonly clock: Clock
   /** Time that is left; absent for no deadline, 0 or less if it is over already. */
   readonly remainingMs?: number | undefined
-  /** What the error calls the limit; 'deadline' if absent. */
+  /** Name of the limit in the error; 'deadline' if absent. */
   readonly limitName?: string
   /** Its abort and its reason carry over; it may live for long. */
   readonly parent?: CancelSignal

@@ -12,7 +12,7 @@ export interface ProcessEnvironment extends ErrorOutput {
   readonly input?: AsyncIterable<Uint8Array | string>
   /** Where input and output are one. */
   readonly terminal?: Terminal
-  /** Of standard error, if that is a terminal. */
+  /** Status line of standard error, if that is a terminal. */
   readonly statusLine?: StatusLine
   readonly signals: SignalSource
   /** @param isBusy - threads are still running. */

@@ -47,7 +47,7 @@ export type ProcessFlags = FlagValues<typeof PROCESS_FLAGS>
 export type LogFlags = Omit<ProcessFlags, 'exit-timeout-secs' | 'version' | 'log-file'> &
   Partial<Pick<ProcessFlags, 'log-file'>>
 
-/** What is logged at first. */
+/** Reads from the flags what is logged at first. */
 export function toLogSettings(flags: LogFlags): LogSettings {
   return {
     file: flags['log-file'] ?? '',
@@ -59,7 +59,7 @@ export function toLogSettings(flags: LogFlags): LogSettings {
   }
 }
 
-/** Of the grace period, for requests in flight; the rest is for telling those that are left that the server stops. */
+/** Share of the grace period for requests in flight; the rest is for telling those that are left that the server stops. */
 const DRAIN_SHARE = 0.9
 
 /** How long requests in flight may take after the first signal, in milliseconds. */

@@ -12,14 +12,14 @@ import type { ProcessEnvironment } from './process-environment.ts'
 import { type ProcessFlags, toLogSettings } from './process-flags.ts'
 import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'
 
-/** What the start of an executable gets: everything is read and checked. */
+/** Options that the start of an executable gets: everything is read and checked. */
 export interface StartOptions<T extends FlagTable> {
   readonly flags: FlagValues<T>
   readonly settings: TracingSettings
   /** The process's environment, for executables with settings of their own; none if absent. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly log: Logger
-  /** What is under way may be shown there, as long as the start takes; absent if there is no terminal. */
+  /** Line that may show what is under way, as long as the start takes; absent if there is no terminal. */
   readonly statusLine?: StatusLine | undefined
   /** Held back by what keeps the process from being ready; for the probes. */
   readonly health: Health
@@ -31,7 +31,7 @@ export interface StartOptions<T extends FlagTable> {
 export interface Executable<T extends FlagTable> {
   /** The name of the log, and what `--version` begins with. */
   readonly name: string
-  /** Of its package. */
+  /** Version of its package. */
   readonly version: string
   /** First line of `--help`. */
   readonly usage: string

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { loadConfig } from '../flags/config.ts'
 
-/** What every executable reads from the environment: OpenTelemetry's standard variables. Their SDK reads OTEL_EXPORTER_OTLP_HEADERS and OTEL_RESOURCE_ATTRIBUTES itself. */
+/**
+ * Settings that every executable reads from the environment: OpenTelemetry's standard variables. Their SDK reads
+ * OTEL_EXPORTER_OTLP_HEADERS and OTEL_RESOURCE_ATTRIBUTES itself.
+ */
 export const TracingSettings = z.object({
   otlpEndpoint: z.string().optional().meta({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',

@@ -5,7 +5,7 @@ import type { Clock } from '../calls/call-context.ts'
 /** Text files that are read again when they change. */
 export interface FollowedFiles {
   readonly paths: readonly string[]
-  /** What is wrong with a file that cannot be read. */
+  /** Makes the error that says what is wrong with a file that cannot be read. */
   readonly refuse: (path: string, cause: Error) => ServeError
 }
 

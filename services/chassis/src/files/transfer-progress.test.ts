@@ -19,7 +19,7 @@ function rig(columns?: number) {
 }
 
 const CLEAR = '\r\u001b[K'
-/** What a drawing shows. */
+/** Finds the text that a drawing shows. */
 const shown = (text = ''): string =>
   text.replace(CLEAR, '').replace('\u001b[?7l', '').replace('\u001b[?7h', '')
 

@@ -34,7 +34,7 @@ export interface TransferProgressOptions {
 const DRAW_MS = 200
 const TELL_MS = 5000
 const BAR_LENGTH = 20
-/** Of many transfers at a time, as a repository has, these are named. */
+/** Transfers that are named where many run at a time, as a repository has. */
 const NAMED = 4
 
 /** A transfer that is under way. */
@@ -50,9 +50,9 @@ interface Current {
 export class TransferProgress {
   readonly #o: TransferProgressOptions
   readonly #current = new Set<Current>()
-  /** Of transfers that ended while others went on. */
+  /** Bytes of transfers that ended while others went on. */
   #endedBytes = 0
-  /** Of all, for the rate: it never goes back, as their states do when an attempt fails. */
+  /** Bytes of all transfers, for the rate: it never goes back, as their states do when an attempt fails. */
   #received = 0
   #marks: { readonly at: number; readonly received: number }[] = []
   #stop: (() => void) | undefined
@@ -150,7 +150,7 @@ export class TransferProgress {
   }
 }
 
-/** Of an address: a line of a terminal has no place for all of it. */
+/** Finds the last part of an address: a line of a terminal has no place for all of it. */
 function lastPart(what: string): string {
   return /[^/]+(?=\/*$)/.exec(what)?.[0] ?? what
 }

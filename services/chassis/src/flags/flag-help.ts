@@ -22,7 +22,7 @@ export function describeFlags(table: FlagTable): readonly FlagRow[] {
   }))
 }
 
-/** What values a flag takes: `int, 0 to 65535`, `string, repeatable`. */
+/** Describes which values a flag takes: `int, 0 to 65535`, `string, repeatable`. */
 function describeType(flag: FlagSpec): string {
   if (flag.type === 'bool') return 'boolean'
   if (flag.type === 'enum') return flag.values.join(', ')

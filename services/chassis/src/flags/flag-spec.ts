@@ -1,4 +1,4 @@
-/** What every flag says of itself. */
+/** Fields that every flag has. */
 interface FlagBase {
   readonly description: string
   /** `s`, `bytes`, ...; absent if it has none. */
@@ -25,7 +25,7 @@ export type FlagSpec = FlagBase &
         readonly default?: number
         readonly min?: number
         readonly max?: number
-        /** What it takes in place of a number. */
+        /** Words that it takes in place of a number. */
         readonly words?: Readonly<Record<string, number>>
       }
     | {
@@ -52,7 +52,7 @@ type ScalarOf<F extends FlagSpec> = F extends { type: 'int' }
       ? V
       : string
 
-/** What a flag parses to. A list for repeatable flags, empty if it never came. */
+/** The value that a flag parses to. A list for repeatable flags, empty if it never came. */
 export type FlagValue<F extends FlagSpec> = F extends { repeatable: true }
   ? readonly string[]
   : F extends { default: string | number | boolean }

@@ -4,7 +4,7 @@ import { type FlagSpec, type FlagTable, type FlagValues, withDashes } from './fl
 /** A command line, read. */
 export interface ParsedFlags<T extends FlagTable> {
   readonly values: FlagValues<T>
-  /** What is no flag, in order; everything after `--`. */
+  /** Arguments that are no flags, in order; everything after `--`. */
   readonly positionals: readonly string[]
   /** True if `--help` or `-h` came: nothing else was read, all values are defaults. */
   readonly help: boolean

@@ -30,7 +30,7 @@ export function limitLog(log: Logger, limit: LogLimit, keyOf: BudgetKey = (text)
   return limited(log, { limit, keyOf, budgets: new Map() })
 }
 
-/** What a logger shares with its children. */
+/** Limits that a logger shares with its children. */
 interface Budgets {
   readonly limit: LogLimit
   readonly keyOf: BudgetKey

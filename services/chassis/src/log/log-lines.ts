@@ -1,11 +1,11 @@
 import { describeError } from '../text/describe-error.ts'
 import type { LogFields, LogFormat, LogLevel } from './log-settings.ts'
 
-/** What one line says. */
+/** The content of one line. */
 export interface LogLine {
   readonly level: LogLevel
   readonly time: Date
-  /** Of the executable. */
+  /** Name of the executable. */
   readonly service: string
   readonly message: string
   readonly fields: LogFields

@@ -2,13 +2,13 @@ import type { Clock } from '../calls/call-context.ts'
 import type { LogFields, Logger } from './log.ts'
 import { SERVING_EVENTS as EVENTS } from './log-events.ts'
 
-/** What is logged about a server that listens. */
+/** Options of the log of a server that listens. */
 export interface ServingOptions {
   readonly log: Logger
   readonly clock: Pick<Clock, 'setTimer'>
   /** The ports, and whatever names the process. */
   readonly fields: LogFields
-  /** What holds the process back from being ready right now; none if it is ready. */
+  /** Finds what holds the process back from being ready right now; none if it is ready. */
   readonly causes: () => readonly string[]
 }
 
@@ -16,7 +16,7 @@ export interface ServingOptions {
 const LOOK_EVERY_MS = 100
 
 /**
- * Writes that the server is ready: at once, or when nothing holds it back any more. Before that it says that it listens
+ * Writes that the server is ready: at once, or as soon as nothing holds it back. Before that it says that it listens
  * only, and why.
  *
  * @returns ends the wait.

@@ -1,13 +1,13 @@
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug'
 
-/** What a line says beside its message. Errors are described with their causes, a Secret prints `[redacted]`. */
+/** Fields of a line beside its message. Errors are described with their causes, a Secret prints `[redacted]`. */
 export type LogFields = Readonly<Record<string, unknown>>
 
 /** JSON lines, or the two line forms of tritonserver. */
 export const LOG_FORMATS = ['json', 'default', 'ISO8601'] as const
 export type LogFormat = (typeof LOG_FORMATS)[number]
 
-/** What a logger and all its children write. It may change while they are used. */
+/** Settings of what a logger and all its children write. They may change while the loggers are used. */
 export interface LogSettings {
   /** Where lines go; '' for standard output. Read once, when the logger is made. */
   readonly file: string

@@ -25,7 +25,7 @@ export interface Logger {
   child(fields: LogFields): Logger
   /** True if debug lines are written, so that a hot path need not build fields for nothing. */
   readonly isDebug: boolean
-  /** What is written; of one executable's loggers all have the same. */
+  /** Settings of what is written; all loggers of one executable have the same. */
   readonly settings: LogSettings
 }
 
@@ -37,7 +37,7 @@ export interface LoggerOptions {
   readonly name: string
   /** Takes whole lines with their line end. Absent: the file of the settings or stdout, written synchronously. */
   readonly destination?: { write(line: string): unknown }
-  /** Of the same terminal: it makes way for each line. */
+  /** Status line of the same terminal: it makes way for each line. */
   readonly statusLine?: Pick<StatusLine, 'clear'> | undefined
 }
 

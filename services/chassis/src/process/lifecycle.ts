@@ -8,7 +8,7 @@ import { type Health, STARTING } from './health.ts'
 
 export type StopSignal = 'SIGTERM' | 'SIGINT'
 
-/** What `start` leaves behind: how to end it, in this order. Each is called at most once. */
+/** Ways to end what `start` leaves behind, in this order. Each is called at most once. */
 export interface Running {
   /** New work is refused from now on; what is in flight goes on. */
   stopAccepting(): Promise<void> | void

@@ -3,9 +3,9 @@ import { repeat } from '../calls/repeat.ts'
 import type { StatusLine } from './status-line.ts'
 
 export interface ElapsedOptions {
-  /** What is under way. */
+  /** Name of the work that is under way. */
   readonly what: string
-  /** What it does just now, '' if that is not known. */
+  /** Finds what it does just now, '' if that is not known. */
   readonly detail: () => string
   readonly statusLine?: Pick<StatusLine, 'show' | 'hide'> | undefined
   /** Called every 10 s where there is no terminal. */

@@ -12,13 +12,13 @@ const CLEAR = '\r\u001b[K'
 /** A character may be two columns wide: what does not fit is cut instead of wrapped, so that one line is to be cleared. */
 const CUT = '\u001b[?7l'
 const WRAP = '\u001b[?7h'
-/** Of a terminal that does not say it. */
+/** Columns of a terminal that does not say how many it has. */
 const COLUMNS = 80
 
 /** The last line of a terminal, which shows what is under way now. Other lines go where it stood, and it is drawn again below them. */
 export class StatusLine {
   readonly #terminal: ErrorStream
-  /** What is shown, by its owner. */
+  /** Texts that are shown, by their owners. */
   readonly #texts = new Map<object, string>()
   #isDrawn = false
 
@@ -44,7 +44,7 @@ export class StatusLine {
     this.#terminal.write(`${CLEAR}${CUT}${line.slice(0, columns - 1)}${WRAP}`)
   }
 
-  /** The owner has nothing to show any more. */
+  /** Forgets the text of an owner, which has nothing more to show. */
   hide(owner: object): void {
     if (this.#texts.delete(owner)) this.clear()
   }

@@ -15,7 +15,7 @@ export async function startFaultProxy(target: FaultProxyOptions): Promise<FaultP
   return new FaultProxy(target, server)
 }
 
-/** A socket that was ended cannot be reset any more: Node would then leave its handle open, and the process with it. */
+/** Resets a socket. One that was ended is destroyed instead: a reset would leave its handle open, and the process with it. */
 export function resetSocket(socket: Socket): void {
   if (socket.destroyed) return
   if (socket.writableEnded) socket.destroy()

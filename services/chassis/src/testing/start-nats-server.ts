@@ -17,7 +17,7 @@ export interface NatsServerOptions {
   readonly config?: string
   /** Files beside it, by name, which these lines may include. */
   readonly files?: Readonly<Record<string, string>>
-  /** What the environment has beside this process's. */
+  /** Variables that its environment has beside this process's. */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -65,7 +65,7 @@ export class NatsServer {
     return this.#running().pid
   }
 
-  /** What it logged since it was last started. */
+  /** Lines that it logged since it was last started. */
   get lines(): readonly string[] {
     return this.#running().lines
   }

@@ -91,7 +91,7 @@ export class StartedProcess {
       if (stream !== null) createInterface({ input: stream }).on('line', (line) => this.#take(line))
     }
     const dismiss = guard(this.pid)
-    // What the process leaves behind would hold its output open, and 'close' would never come.
+    // Processes that it leaves behind would hold its output open, and 'close' would never come.
     child.once('exit', () => killGroup(this.pid))
     this.exited = new Promise((resolve) => {
       // 'close' comes after the last line, 'exit' may come before it.

@@ -1,6 +1,6 @@
 const LINE_END = 10
 
-/** What happens to the lines. */
+/** Functions that take the lines. */
 export interface LineTaker {
   /** Asked before each line. While it says no, lines are only counted: nothing is made of them. Default: always yes. */
   readonly isWanted?: () => boolean

@@ -30,7 +30,7 @@ export function parseTraceParent(text: string): TraceParentParts | undefined {
 export const LOGGED_ID_CHARACTERS = 256
 
 /**
- * What a line of a log says of the request that it is about: `request`, the id that its client gave it, and `traceId`.
+ * Makes the fields that name in a line of a log the request that it is about: `request`, the id that its client gave it, and `traceId`.
  * Only made for a line that is written.
  */
 export function requestFields(id: string, trace: TraceParent | undefined) {
@@ -43,7 +43,7 @@ export function requestFields(id: string, trace: TraceParent | undefined) {
 
 const SAMPLED = 1
 
-/** Of a trace that its caller has sampled; undefined of others. */
+/** Finds the id of a trace that its caller has sampled; undefined for others. */
 export function sampledTraceId(trace: TraceParent | undefined): string | undefined {
   const parts = trace && parseTraceParent(trace.traceparent)
   return parts !== undefined && (parts.traceFlags & SAMPLED) === SAMPLED ? parts.traceId : undefined

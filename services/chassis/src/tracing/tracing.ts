@@ -14,7 +14,7 @@ export interface SpanOptions {
 
 /** A span that was started. After `end()` it takes nothing more. */
 export interface Span {
-  /** What goes to whom this span calls. Without tracing the parent's, undefined if there was none. */
+  /** Trace parent that goes to whom this span calls. Without tracing the parent's, undefined if there was none. */
   readonly traceParent: TraceParent | undefined
   /** 32 hexadecimal digits, if the trace is sampled and this span goes to a collector: what an exemplar may name. */
   readonly sampledTraceId: string | undefined

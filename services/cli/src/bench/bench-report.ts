@@ -40,7 +40,7 @@ const TargetReport = z.object({
   notes: listOf(z.string()).meta({ description: 'What a reader of the figures has to know.' }),
 })
 
-/** What `tutti bench` prints as JSON. */
+/** The result that `tutti bench` prints as JSON. */
 export const BenchReport = z
   .object({
     model: z.string(),

@@ -6,7 +6,7 @@ export const QUANTILES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999, max: 1 } 
 export type QuantileName = keyof typeof QUANTILES
 export const QUANTILE_NAMES = ['p50', 'p90', 'p99', 'p999', 'max'] as const
 
-/** What one target did under one load. */
+/** The result of one target under one load. */
 export interface BenchResult {
   /** A, B and so on, in the order of the command line. */
   readonly target: string
@@ -26,7 +26,7 @@ export interface BenchResult {
   readonly latencyMs:
     | (Readonly<Record<QuantileName, number>> & { readonly mean: number })
     | undefined
-  /** What a reader of the figures has to know. */
+  /** The notes that a reader of the figures has to know. */
   readonly notes: readonly string[]
 }
 

@@ -15,7 +15,7 @@ const NAMES: Readonly<Record<QuantileName, string>> = {
 }
 const COLUMNS = ['requests/s', 'failed', 'mean', ...QUANTILE_NAMES.map((name) => NAMES[name])]
 
-/** What is measured, and the head of the table. @param urls - in their order. */
+/** Writes what is measured, and the head of the table. @param urls - in their order. */
 export function renderHead(o: {
   readonly model: string
   readonly seconds: number

@@ -163,7 +163,7 @@ await t.test('the end of a run cancels the requests in flight', async (t) => {
   }
 })
 
-/** Of a server that never answers. */
+/** The calls to a server that never answers. */
 const silent: Turn['send'] = (signal) =>
   new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })

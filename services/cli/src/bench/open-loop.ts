@@ -4,7 +4,7 @@ import { attempt, type Turn } from './turn.ts'
 
 /** Node's timers are up to a millisecond late; the rest is waited for in turns of the event loop. */
 const TIMER_MS = 2
-/** What was due shortly before the end is sent all the same. */
+/** Milliseconds after the end: in them the requests that were due shortly before it are sent all the same. */
 const GRACE_MS = 10
 /** Requests that are due at the same time and sent before answers are read. */
 const BURST = 16
@@ -74,7 +74,7 @@ class OpenLoop {
       tally.isFull = true
       await this.#waitForAnswer()
     }
-    // Of a run that the user ended the rest was not due.
+    // The rest of a run that the user ended was not due.
     if (clock.now() >= this.#endAt) tally.unsent += this.#dueUntilTheEnd()
     while (this.#inFlight > 0) await this.#waitForAnswer()
   }

@@ -44,7 +44,7 @@ export async function runLoad(
     const turn = { send, tally: new Tally(), durationMs: o.warmUpMs, clock, signal }
     await runBounded(turn, run, lastAnswersMs)
   }
-  // One that does not answer any more has no further turns: each would take as long.
+  // A target that no longer answers has no further turns: each would take as long.
   const silent = new Set<number>()
   for (const [index, durationMs] of planTurns(targets.length, o.durationMs)) {
     const [runner, tally] = [runners[index], tallies[index]]

@@ -5,7 +5,7 @@ import { LatencyHistogram } from './latency-histogram.ts'
 export interface Failures {
   readonly reason: string
   readonly count: number
-  /** Of the first one. */
+  /** Message of the first failure. */
   readonly message: string
 }
 

@@ -49,7 +49,7 @@ function sortedLines(text: string): readonly string[] {
   return text.split('\n').filter(Boolean).toSorted()
 }
 
-/** What is offered at the end of each line, asked of bash as Readline asks. @param lines - in bash's words. */
+/** Asks bash, as Readline does, what it offers at the end of each line. @param lines - in bash's words. */
 async function askBash(
   lines: readonly (readonly string[])[],
   { folder, o }: Awaited<ReturnType<typeof install>>,
@@ -162,7 +162,7 @@ await t.test('zsh completes what is typed', { skip: missing('zsh') }, async (t) 
   await typeAll(t, `${env['TUTTI_ZSH']} -f -i`, setup, installed)
 })
 
-/** What fish offers at the end of each line. */
+/** Asks fish what it offers at the end of each line. */
 async function askFish(
   lines: readonly string[],
   { o }: Awaited<ReturnType<typeof install>>,

@@ -10,7 +10,7 @@ import { renderZsh } from './zsh-script.ts'
 
 const SCRIPTS = { bash: renderBash, zsh: renderZsh, fish: renderFish }
 const SHELLS = Object.keys(SCRIPTS)
-/** What the scripts call, with the words of `tutti infer` that stand before the cursor. */
+/** The word that the scripts call, with the words of `tutti infer` that stand before the cursor. */
 const MODELS = 'models'
 
 const COMPLETION_FLAGS = {} as const satisfies FlagTable

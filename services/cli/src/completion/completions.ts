@@ -7,7 +7,7 @@ export interface CompletedFlag {
   readonly name: string
   /** A sentence, without its full stop. */
   readonly description: string
-  /** What the value may be; no words if there is nothing to offer. */
+  /** Choices of the value; no words if there is nothing to offer. */
   readonly choices: Choices
   /** It may stand without a value. */
   readonly isSwitch: boolean
@@ -22,7 +22,7 @@ export interface CompletedCommand {
   readonly operands: readonly Choices[]
 }
 
-/** What there is to complete. Flags without effect are not offered. */
+/** Lists what there is to complete. Flags without effect are not offered. */
 export function describeCompletions(commands: readonly Command[]): readonly CompletedCommand[] {
   return commands.map(({ name, description, flags, operands = [] }) => ({
     name,

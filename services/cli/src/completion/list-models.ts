@@ -5,7 +5,7 @@ import { BENCH_FLAGS } from '../bench/bench-flags.ts'
 /** Milliseconds that a user who presses Tab waits at most for a server, unless TUTTI_COMPLETION_MS says otherwise. */
 const TIMEOUT_MS = 2000
 
-/** Of all commands that name a model of a running server. */
+/** Flags of all commands that name a model of a running server. */
 const FLAGS = { ...BENCH_FLAGS, ...INFER_FLAGS }
 
 /**

@@ -51,7 +51,7 @@ const MODULES: Readonly<Record<'python' | 'pytorch', readonly PythonModule[]>> =
   pytorch: ['numpy', 'torch'],
 }
 
-/** Of TorchScript models, whose interpreter needs PyTorch too, or of Python models. */
+/** Checks the interpreter of TorchScript models, which needs PyTorch too, or of Python models. */
 export async function checkPython(check: 'python' | 'pytorch', o: PythonCheck): Promise<Finding> {
   const failed: ProbedPython[] = []
   for (const candidate of new Set(o.candidates)) {
@@ -79,7 +79,7 @@ function describe({ interpreter, version, executable, modules }: ProbedPython): 
   return [`'${interpreter}' is Python ${version} (${executable})`, ...parts].join(', ')
 }
 
-/** What tensors travel in, to processes of models and from clients of this machine. */
+/** Checks the shared memory that tensors travel in, to processes of models and from clients of this machine. */
 export async function checkSharedMemory(models: readonly string[]): Promise<readonly Finding[]> {
   const check = 'shared memory'
   const problem = probeSharedMemory()

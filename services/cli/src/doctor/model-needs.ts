@@ -11,13 +11,13 @@ import {
 } from '@tutti/model-config'
 import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti/repository'
 
-/** What models need of a machine. */
+/** A thing that models need of a machine. */
 export type Need = 'onnxruntime' | 'python' | 'pytorch' | 'gpu'
 
 /** Who needs what, by model names. */
 export interface ModelNeeds {
   readonly models: Readonly<Record<Need, readonly string[]>>
-  /** What is wrong with a model itself, by its name. */
+  /** The problem of a model itself, by its name. */
   readonly problems: ReadonlyMap<string, string>
 }
 

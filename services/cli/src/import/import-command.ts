@@ -24,7 +24,7 @@ export const IMPORT_FLAGS = {
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
-/** What `tutti import` prints as JSON. */
+/** The result that `tutti import` prints as JSON. */
 const ImportResult = z
   .object({
     manifests: listOf(

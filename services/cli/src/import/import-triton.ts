@@ -16,7 +16,7 @@ import { listVersionNames, type RepositoryModel, scanRepositories } from '@tutti
 export interface ImportedRepository {
   /** In the order of the repository. */
   readonly manifests: readonly Manifest[]
-  /** What could not be written as a manifest, a line each. */
+  /** The parts that could not be written as a manifest, a line each. */
   readonly problems: readonly string[]
 }
 
@@ -78,7 +78,7 @@ function parseConfig(model: RepositoryModel): ModelConfig {
     : parseModelConfig(model.configText, model.configPath)
 }
 
-/** Of a model's own folder each version would be taken for a model. */
+/** Refuses a model's own folder: each version would be taken for a model. */
 async function checkRepository(directory: string): Promise<void> {
   const config = await stat(join(directory, 'config.pbtxt')).catch(() => undefined)
   if (config === undefined) return

@@ -9,7 +9,7 @@ const manifest = {
   metadata: { name: 'a' },
 }
 
-/** What comes of a spec that is written and read again, if it is another one. */
+/** Writes a spec and reads it again. @returns what comes of it, if it is another one. */
 function problemOf(spec: unknown): string | undefined {
   const wanted = { ...manifest, spec }
   const { documents, problems } = readYaml(renderManifest(wanted))
@@ -20,7 +20,7 @@ function problemOf(spec: unknown): string | undefined {
 await t.test('what is written is read again, whatever tensors and labels are called', async (t) => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), (spec) => {
-      // What no resource has as a key: `<<` merges mappings in YAML 1.1.
+      // No resource has these as a key: `<<` merges mappings in YAML 1.1.
       fc.pre(!/__proto__|"<<"/.test(JSON.stringify(spec)))
       const problem = problemOf(spec)
       if (problem !== undefined) throw new Error(problem)

@@ -12,7 +12,7 @@ const InferOutput = z.object({
   file: z.string().exactOptional().meta({ description: 'Where the output was written.' }),
 })
 
-/** What `tutti infer` prints as JSON for each response, a line each. */
+/** The result that `tutti infer` prints as JSON for each response, a line each. */
 export const InferResult = z
   .object({
     model: z.string(),

@@ -10,7 +10,7 @@ const infer = (argv: readonly string[], o: Parameters<typeof runCommand>[1] = {}
   runCommand(['infer', ...argv], o)
 
 /*
- * What `tutti infer` makes of answers that are not as the server declared them.
+ * These tests show what `tutti infer` makes of answers that are not as the server declared them.
  */
 
 const outputsOf = (out: string) => JSON.parse(out).outputs

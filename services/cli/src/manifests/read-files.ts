@@ -10,7 +10,7 @@ export interface ManifestFile {
   readonly text: string
 }
 
-/** Of thousands of manifests. */
+/** Bytes of thousands of manifests. */
 const MOST_BYTES = 64 * 2 ** 20
 const EXTENSIONS = /\.(yaml|yml|json)$/
 

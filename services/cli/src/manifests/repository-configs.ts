@@ -14,11 +14,11 @@ import type { LocatedManifest } from './parse-manifests.ts'
 
 /** How the models will be read when they are served: what completes a configuration depends on it. */
 export interface RepositoryReading extends ScanOptions {
-  /** Of `--disable-auto-complete-config`; true if absent. */
+  /** Auto-completion, which `--disable-auto-complete-config` turns off; true if absent. */
   readonly autoComplete?: boolean
   /** The defaults if absent. */
   readonly backends?: BackendConfig
-  /** Of `--backend-directory`. */
+  /** The folder that `--backend-directory` names. */
   readonly backendDirectory?: string
   /** The served names of Models with `maxBatchSize: 0`. */
   readonly unbatched?: ReadonlySet<string>
@@ -33,13 +33,13 @@ export function readingFor(manifests: readonly LocatedManifest[]): RepositoryRea
   return { overrides: toConfigOverrides(said), unbatched: new Set(names) }
 }
 
-/** What model repositories hold, by directory name. */
+/** The models that model repositories hold, by directory name. */
 export interface ReadRepository {
   /** Completed. */
   readonly configs: ReadonlyMap<string, ModelConfig>
   /** All that are there. */
   readonly versions: ReadonlyMap<string, readonly number[]>
-  /** What could not be read, with its model's name. */
+  /** The reason why a model could not be read, by the model's name. */
   readonly problems: ReadonlyMap<string, string>
 }
 

@@ -15,7 +15,7 @@ export interface YamlDocument {
   readonly positionOf: (path: readonly PropertyKey[]) => Position
 }
 
-/** What keeps a file from being read. */
+/** A problem that keeps a file from being read. */
 export interface YamlProblem extends Position {
   readonly message: string
 }

@@ -44,7 +44,7 @@ async function choose(t: Test, ...argv: readonly string[]) {
   return await choosePython(parse(...argv), { ...common, signal: new AbortController().signal })
 }
 
-/** What the interpreter of a backend comes to. */
+/** Finds the interpreter that the setting of a backend comes to. */
 async function found(given: string | (() => Promise<string>) | undefined) {
   return typeof given === 'function' ? await given() : given
 }

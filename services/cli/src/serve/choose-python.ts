@@ -42,7 +42,7 @@ export interface ChoosePythonOptions {
   readonly signal: AbortSignal
 }
 
-/** Of `--python`: find one. */
+/** The value of `--python` that means: find one. */
 export const AUTO = 'auto'
 const DEFAULT_PYTHON = 'python3'
 

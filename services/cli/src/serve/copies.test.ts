@@ -17,7 +17,7 @@ const PYTHON = env['TUTTI_TEST_PYTHON']
 const skip = PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set'
 const SIZE = 300_000
 const MAX_BYTES = 2 ** 26
-/** What a model does that finds it in its first input. */
+/** Numbers that tell a model, in its first input, what to do. */
 const [WRITE, KILL] = [201, 202]
 
 /** Adds 1 to each input, whose numbers are below 200: others are none that a client sent. */
@@ -148,7 +148,7 @@ await t.test(
           try {
             const { outputs } = await client.infer(asked, signal)
             answered += 1
-            // What the model wrote into its own input is all that it saw.
+            // A model that wrote into its own input saw only what it wrote.
             return first === WRITE || isRight(outputs, asked, model === 'plus' ? 1 : 2)
           } catch (error) {
             return !String(error).includes('poisoned')

@@ -17,12 +17,12 @@ export const IGNORED_MODEL_FIELDS = [
   'paused',
 ] as const satisfies readonly (keyof ModelManifest['spec'])[]
 
-/** Of an Ensemble. */
+/** Fields of an Ensemble that have no effect in one process. */
 export const IGNORED_ENSEMBLE_FIELDS = ['expose', 'paused'] as const
 
 type Step = EnsembleManifest['spec']['steps'][number]
 
-/** Of a step of an Ensemble: one process has one replica of each model. */
+/** Fields of a step of an Ensemble that have no effect: one process has one replica of each model. */
 export const IGNORED_STEP_FIELDS = ['hedge'] as const satisfies readonly (keyof Step)[]
 
 /** The fields that a manifest sets and that have no effect in one process. */

@@ -48,7 +48,7 @@ class AdderEngine implements Engine {
     const model: LoadedModel = {
       execute: async (batch) => {
         await turns(added % 4)
-        // What the model was loaded from must be there as long as it is.
+        // The files that the model was loaded from must be there as long as it is.
         await access(join(versionDirectory, 'f'))
         if (!open.has(model)) throw new Error('a closed model was executed')
         return answer(batch, added)
@@ -82,7 +82,7 @@ async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise(setImmediate)
 }
 
-/** What a name may stand for: numbers that are added, or undefined for "it is not there". */
+/** The answers that a name may give: numbers that are added, or undefined for "it is not there". */
 type Answers = ReadonlySet<number | undefined>
 
 /** A load that was begun: what it may find, and whether an unload overtook it. */
@@ -93,7 +93,7 @@ interface OpenLoad {
   isDead: boolean
 }
 
-/** What may be served, from what was asked for so far. */
+/** The expectation of what may be served, from what was asked for so far. */
 class Expectation {
   #base: Answers = new Set([undefined])
   readonly #open = new Set<OpenLoad>()
@@ -269,7 +269,7 @@ class Run {
     )
   }
 
-  /** What is added, or undefined if the model is not there. */
+  /** Finds the number that is added, or undefined if the model is not there. */
   async #answerOf(name: string): Promise<number | undefined> {
     const data = new Uint8Array(Float32Array.of(0).buffer)
     const inputs = [{ name: 'x', datatype: 'FP32' as const, shape: [1], data }]

@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 
-/** What `tutti serve` takes beside or instead of model repositories. */
+/** Flags that `tutti serve` takes beside or instead of model repositories. */
 export const MANIFEST_FLAGS = {
   filename: {
     type: 'string',

@@ -29,7 +29,7 @@ interface Named {
   readonly state?: string
 }
 
-/** What the engine of these tests executes. */
+/** The request that the engine of these tests executes. */
 type StepRequest = NonNullable<Parameters<ModelHost['infer']>[2]['caller']>
 
 const LOOPBACK = ['grpc', 'http', 'metrics'].flatMap((server) => [
@@ -148,7 +148,7 @@ const stored = () => ({
 
 const repository = (t: Test): string => t.testdir(stored())
 
-/** What every start takes, and the ports that it opened. */
+/** Makes what every start takes, and finds the ports that it opened. */
 function environment() {
   const lines: string[] = []
   const destination = { write: (line: string) => lines.push(line) }

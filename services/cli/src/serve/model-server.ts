@@ -39,7 +39,7 @@ type ServeFlags = FlagValues<typeof SERVE_FLAGS>
 export interface ModelServer {
   readonly step: Step
   readonly router: Router
-  /** What clients see of the router. */
+  /** The router as clients see it. */
   readonly backend: InferenceBackend & ConsoleSource
   readonly metrics: ServerMetrics
   /** How many models of the start could not be loaded. */
@@ -162,7 +162,7 @@ async function openServer(
   return { step, router, backend, metrics, failedModels, stop, close: () => opened.disposeAsync() }
 }
 
-/** What the step serves, the router learns at once: in one process nothing comes between. @returns ends it. */
+/** Tells the router at once what the step serves: in one process nothing comes between. @returns ends it. */
 function followStep(step: Step, router: Router, replica: string): () => void {
   const learn = (): void => {
     router.view.describe({ replica, models: step.served() }, step.control, step.retired())

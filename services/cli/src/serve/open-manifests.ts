@@ -40,7 +40,7 @@ export interface OpenedManifests {
   readonly directories: readonly ModelDirectory[]
   readonly overrides: ConfigOverrides
   readonly beyond: BeyondConfig
-  /** What Ensembles say beyond their configurations, by served name. */
+  /** Rules that Ensembles have beyond their configurations, by served name. */
   readonly rules: ReadonlyMap<string, EnsembleRules>
   /** Deletes what was written for them. */
   close(): Promise<void>

@@ -82,7 +82,7 @@ export function checkServeFlags(flags: ServeFlags): void {
   readStorageMaps(flags)
 }
 
-/** What a deprecated name says counts under the name of today. */
+/** Takes what a deprecated name says under the name of today. */
 export function settleDeprecated(flags: ServeFlags): ServeFlags {
   const isStrict = flags['strict-model-config'] ?? flags['disable-auto-complete-config']
   return { ...flags, 'disable-auto-complete-config': isStrict }

@@ -26,7 +26,7 @@ import { SERVE_FLAGS } from './serve-flags.ts'
 
 t.setTimeout(120_000)
 
-/** What `missing` means to a test: the message or reason has this. */
+/** A line or configuration that others published; if a test expects a refusal, its message or reason has the text `refused`. */
 interface Published {
   readonly source: string
   readonly refused?: string
@@ -34,7 +34,7 @@ interface Published {
 
 interface PublishedLine extends Published {
   readonly flags: string
-  /** What it needs is not on the machine of a test. */
+  /** The line is only parsed: what it needs is not on the machine of a test. */
   readonly isParsedOnly?: true
 }
 
@@ -166,7 +166,7 @@ await t.test('published start lines start and serve, or say what is missing', as
   }
 })
 
-/** What a request gets that only a server with the extension answers so; by name, in the order of tritonserver 2.51. */
+/** Checks that a request gets what only a server with the extension answers; by name, in the order of tritonserver 2.51. */
 const EXTENSIONS: Readonly<Record<string, (port: number) => Promise<boolean>>> = {
   classification: (port) =>
     infers(port, { outputs: [{ name: 'Y', parameters: { classification: 1 } }] }, /BYTES/),

@@ -6,7 +6,7 @@ import { type Manifest, tensor, WHOLE } from './whole-manifests.ts'
  * of CEL, because chance alone would break few of them.
  */
 
-/** What a value may become. The texts are such as only some fields take. */
+/** Values that may replace another one. The texts are such as only some fields take. */
 const VALUES: readonly unknown[] = [
   null,
   true,

@@ -23,7 +23,7 @@ export function openResultSchemas() {
     return found
   }
   return {
-    /** What is wrong in a result. @param name - of a file, without `cli-`. */
+    /** Finds what is wrong in a result. @param name - of a file, without `cli-`. */
     problemsOf(name: string, result: unknown): readonly string[] {
       const validate = find(name)
       if (validate(result)) return []

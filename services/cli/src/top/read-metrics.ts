@@ -3,7 +3,7 @@ import { callHttp, type HttpConnection, reasonOfStatus } from '@tutti/command-li
 import { ServeError } from '@tutti/errors'
 import { parseReading, type Reading } from './reading.ts'
 
-/** Of tens of thousands of models. */
+/** Bytes of the metrics of tens of thousands of models. */
 const MOST_BYTES = 128 * 1024 * 1024
 
 /** The address of a server's metrics. @throws ServeError FLAG_INVALID */

@@ -1,7 +1,7 @@
 import type { Counts } from '@tutti/console'
 import { parseMetrics, type Sample } from './parse-metrics.ts'
 
-/** What the metrics of a server say of a version of a model. */
+/** The figures that the metrics of a server give for a version of a model. */
 export interface ModelReading {
   readonly model: string
   /** The repository, of a name that several have. */
@@ -22,7 +22,7 @@ export interface Reading {
   readonly atMs: number
   /** By labels. */
   readonly models: ReadonlyMap<string, ModelReading>
-  /** Of the whole process or host, by name of the metric. */
+  /** Gauges of the whole process or host, by name of the metric. */
   readonly gauges: ReadonlyMap<string, number>
 }
 

@@ -9,7 +9,7 @@ export interface Size {
   readonly rows: number
 }
 
-/** What is shown: the models, or why there are none. */
+/** The content that is shown: the models, or why there are none. */
 export interface TopView {
   readonly url: string
   readonly reading: Reading | undefined
@@ -75,7 +75,7 @@ export function renderTop(view: TopView, size?: Size): readonly string[] {
     : all.slice(0, size.rows).map((text) => cutText(text, size.columns))
 }
 
-/** Of a stream the time to its first response stands in for that of the request. */
+/** Formats a quantile: for a stream the time to its first response stands in for that of the request. */
 function quantile(requestMs: number | undefined, firstResponseMs: number | undefined): string {
   const isStream = requestMs === undefined && firstResponseMs !== undefined
   return isStream ? formatMs(firstResponseMs) + MARK : formatMs(requestMs)
@@ -111,7 +111,7 @@ function formatCount(count: number | undefined, decimals: number): string {
   return count !== undefined && isKnown(count) ? count.toFixed(decimals) : UNKNOWN
 }
 
-/** What a server says of itself may be no number, or one that makes no sense. */
+/** Tells whether a figure is known: what a server says of itself may be no number, or one that makes no sense. */
 function isKnown(figure: number): boolean {
   return Number.isFinite(figure) && figure >= 0
 }

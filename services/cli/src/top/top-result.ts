@@ -25,7 +25,7 @@ const ModelFigures = z.object({
   ),
 })
 
-/** What `tutti top` prints as JSON. What is not known is null. */
+/** The result that `tutti top` prints as JSON. What is not known is null. */
 export const TopResult = z
   .object({
     url: z.string(),

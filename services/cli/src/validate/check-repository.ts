@@ -105,7 +105,7 @@ function readSyntaxError(text: string): Pick<CheckedModel, 'faults' | 'positionO
   }
 }
 
-/** What an ensemble says beside its graph. */
+/** Checks what an ensemble says beside its graph. */
 async function checkEnsemble(
   model: RepositoryModel,
   parsed: ModelConfig,
@@ -171,7 +171,7 @@ class RepositoryEnsembles {
     if (config === undefined) return 'faulty'
     const readyVersions = servedVersions(config, model)
     if (readyVersions.length === 0) return 'faulty'
-    // What contains itself is refused before anything is looked up, so this ends.
+    // An ensemble that contains itself is refused before anything is looked up, so this ends.
     if (kind === 'Ensemble') return { config: this.#check(name, config).config, readyVersions }
     if (config.input.length > 0 && config.output.length > 0) return { config, readyVersions }
     return found.faults.length === 0 ? { config, readyVersions, isPending: true } : 'faulty'

@@ -82,7 +82,7 @@ export class NamespaceManifests {
   #lookup(name: string): KnownModel | 'unknown' | 'pending' | 'absent' {
     const manifest = this.#byName.get(name)
     if (manifest?.kind === 'Ensemble') {
-      // What contains itself is refused before anything is looked up, so this ends.
+      // An ensemble that contains itself is refused before anything is looked up, so this ends.
       const result = this.check(manifest)
       return result.accepted ? { config: result.config, readyVersions: [1] } : 'pending'
     }
@@ -93,7 +93,7 @@ export class NamespaceManifests {
     return { config, ...(there !== undefined && { readyVersions: chosenVersions(config, there) }) }
   }
 
-  /** Of a Model, or of a model that only the repository has. */
+  /** Finds the configuration of a Model, or of a model that only the repository has. */
   #configOf(name: string, manifest: ModelManifest | undefined): ModelConfig | undefined {
     const found = this.#repository?.configs.get(name)
     if (manifest === undefined) return found

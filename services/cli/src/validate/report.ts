@@ -3,7 +3,7 @@ import { listOf } from '@tutti/command-line/results'
 import { z } from 'zod'
 import { Problem } from '../manifests/parse-manifests.ts'
 
-/** What `tutti validate` prints as JSON. */
+/** The result that `tutti validate` prints as JSON. */
 export const ValidateResult = z
   .object({
     valid: z.boolean().meta({ description: 'There are no problems.' }),
@@ -19,7 +19,7 @@ export const ValidateResult = z
   .meta({ title: 'Result of tutti validate' })
 type ValidateResult = z.infer<typeof ValidateResult>
 
-/** What `tutti validate` found. */
+/** The findings of `tutti validate`. */
 export type Report = Omit<ValidateResult, 'valid'>
 
 /** As text, a line each; as JSON, one object. Ends with a line end. */

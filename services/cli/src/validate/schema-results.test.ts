@@ -48,7 +48,7 @@ interface Results {
   readonly server: Answer
 }
 
-/** What the API server lets in, because its rules do not see it: the operator says it by the condition Accepted. */
+/** Problems that the API server lets in, because its rules do not see them: the operator tells them by the condition Accepted. */
 const TOLD =
   /^spec\.(resources\.(requests|limits): got the key|resources: got devices|scaling\.behavior: got it with the provider|podTemplate\.spec: got null|maxInFlightBytes: got)/
 
@@ -156,7 +156,7 @@ class Comparison {
   }
 }
 
-/** What only a change shows: names stay. */
+/** Checks what only a change shows: names stay. */
 async function checkChanges(t: Test, { plain }: ApiServer): Promise<void> {
   const models = '/apis/tutti.dev/v1alpha1/namespaces/default/models'
   await plain.create(models, modelManifest('kept'))

@@ -16,7 +16,7 @@ export interface HttpCall {
   readonly headers?: Readonly<Record<string, string>>
   /** Gives the call up. */
   readonly signal?: AbortSignal
-  /** Of the answer's body. */
+  /** Most bytes of the answer's body. */
   readonly mostBytes?: number
 }
 

@@ -1,7 +1,7 @@
 import { nearestName, ServeError } from '@tutti/errors'
 import type { TensorMetadata } from '@tutti/protocol'
 
-/** What a flag gives to tensors of the model. @throws ServeError FLAG_INVALID for one that comes twice. */
+/** Reads what a flag gives to tensors of the model. @throws ServeError FLAG_INVALID for one that comes twice. */
 export function readNamed(
   flag: 'input' | 'shape' | 'output',
   texts: readonly string[],

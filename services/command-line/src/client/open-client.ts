@@ -31,7 +31,7 @@ export async function openClient(
   })
 }
 
-/** Of certificates, keys and tokens. */
+/** Most bytes of a certificate, key or token. */
 const MOST_TEXT_BYTES = 2 ** 20
 
 /** @throws ServeError FLAG_INVALID that names the flag and the file. */
@@ -56,7 +56,7 @@ export async function namingFile<T>(
   }
 }
 
-/** What the flags, and TUTTI_TOKEN, give a client. @throws ServeError FLAG_INVALID */
+/** Reads what the flags, and TUTTI_TOKEN, give a client. @throws ServeError FLAG_INVALID */
 export async function readAccess(flags: Partial<AccessFlags>, environment: ProcessEnvironment) {
   return { tls: await readTls(flags), headers: await readToken(flags, environment) }
 }
@@ -86,7 +86,7 @@ async function readToken(
     file === undefined ? env['TUTTI_TOKEN'] : (await readGiven('token-file', file)).toString('utf8')
   const trimmed = token?.trim() ?? ''
   if (trimmed === '') return {}
-  // What a header cannot hold; the error of the client would show the token.
+  // A header cannot hold these characters; the error of the client would show the token.
   if (/[^\x21-\x7e]/.test(trimmed)) {
     const source = file === undefined ? 'TUTTI_TOKEN' : `--token-file ${file}`
     throw new ServeError(

@@ -54,7 +54,7 @@ function read(bytes: Uint8Array): ReturnType<typeof PNG.sync.read> {
   }
 }
 
-/** What would be lost is refused. */
+/** Refuses a picture of which something would be lost. */
 function checkColours(data: Uint8Array, channels: number): void {
   if (channels === RGBA) return
   for (let at = 0; at < data.length; at += RGBA) {

@@ -17,7 +17,7 @@ import {
 } from '@tutti/tensor'
 import { decodePicture, isPng } from './picture.ts'
 
-/** What `--input` gives to an input of a model. */
+/** The source of an input of a model, as `--input` gives it. */
 export type InputSource =
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'file'; readonly name: string; readonly bytes: Uint8Array }

@@ -10,7 +10,7 @@ import { parseShape } from './parse-shape.ts'
 import { collectBounded, readBounded } from './read-bounded.ts'
 import { type InputSource, readInput } from './read-input.ts'
 
-/** Of one tensor, which goes in one message. */
+/** Most bytes of one tensor, which goes in one message. */
 export const MOST_TENSOR_BYTES = 2 ** 31 - 1
 /** Bytes that a file may have for each element, more than JSON with spaces takes, and for its header. */
 const MOST_ELEMENT_BYTES = 128

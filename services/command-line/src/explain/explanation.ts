@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { listOf } from '../results/result-schema.ts'
 import { chainTo, longestChains, longestOf } from './longest-chains.ts'
 
-/** Of what explains: the outputs that a request asks for. */
+/** Flag of the commands that explain: the outputs that a request asks for. */
 export const REQUESTED_OUTPUT_FLAG = {
   type: 'string',
   repeatable: true,
@@ -51,7 +51,7 @@ const ExplainedStep = z.object({
 })
 export type ExplainedStep = z.infer<typeof ExplainedStep>
 
-/** What an accepted ensemble does with a request. */
+/** The explanation of what an accepted ensemble does with a request. */
 export const Explanation = z
   .object({
     ensemble: z.string(),

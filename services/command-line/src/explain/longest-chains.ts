@@ -16,7 +16,7 @@ export function longestChains(waitsFor: readonly (readonly number[])[]): readonl
   const missing = waitsFor.map((others) => others.length)
   const chains: Chain[] = []
   const ready = [...waitsFor.keys()].filter((index) => missing[index] === 0)
-  // What becomes ready on the way is appended, and visited too.
+  // A step that becomes ready on the way is appended, and visited too.
   for (const index of ready) {
     const before = longestOf(waitsFor[index] ?? [], chains)
     chains[index] = { length: 1 + (chains[before ?? -1]?.length ?? 0), before }

@@ -1,4 +1,4 @@
-/** What a shell says of a program that SIGPIPE (13) ended. */
+/** The exit code that a shell gives for a program that SIGPIPE (13) ended. */
 const BROKEN_PIPE = 128 + 13
 const FAILED = 1
 

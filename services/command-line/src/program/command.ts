@@ -1,7 +1,7 @@
 import type { FlagTable, ProcessEnvironment } from '@tutti/chassis'
 import type { z } from 'zod'
 
-/** What a shell offers for an operand: files, folders, the models of a running server, or certain words. */
+/** The choices that a shell offers for an operand: files, folders, the models of a running server, or certain words. */
 export type Choices = 'file' | 'folder' | 'model' | readonly string[]
 
 /** A command in the list of its program: what that says about it without loading it. */
@@ -13,15 +13,15 @@ export interface CommandEntry {
   load(): Promise<CommandBody>
 }
 
-/** What a command is and does: plain data, from which `--help` and completion come, and its run. */
+/** The body of a command: plain data, from which `--help` and completion come, and its run. */
 export interface CommandBody {
   /** First line of `--help`. */
   readonly usage: string
   readonly flags: FlagTable
-  /** What stands beside the flags, in order. */
+  /** Operands, which stand beside the flags, in order. */
   readonly operands?: readonly Choices[]
   /**
-   * What it prints as JSON: one value, or one in each line. `npm run gen` writes its schema to schemas/cli-NAME.json, and
+   * Schema of what it prints as JSON: one value, or one in each line. `npm run gen` writes it to schemas/cli-NAME.json, and
    * results.test.ts runs the command. Absent if it prints no results; it then has no flag `format`.
    */
   readonly result?: z.ZodType

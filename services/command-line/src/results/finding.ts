@@ -20,7 +20,7 @@ export function defineFindings<const T extends readonly string[]>(title: string,
   return z.object({ ok, findings: listOf(Finding) }).meta({ title })
 }
 
-/** What `tutti doctor` prints as JSON. */
+/** The result that `tutti doctor` prints as JSON. */
 export const DoctorResult = defineFindings('Result of tutti doctor', [
   'node',
   'onnxruntime',
@@ -31,7 +31,7 @@ export const DoctorResult = defineFindings('Result of tutti doctor', [
   'port',
   'model',
 ])
-/** What was looked at on this machine, and what came of it. */
+/** A thing that was looked at on this machine, and what came of it. */
 export type Finding = z.infer<typeof DoctorResult>['findings'][number]
 
 /** Something that is not there: missing if something needs it, else a note. @param neededBy - names. */

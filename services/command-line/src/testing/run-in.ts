@@ -1,6 +1,6 @@
 import type { ProcessEnvironment } from '@tutti/chassis'
 
-/** What a command gets. */
+/** The input, environment and signals that a command gets. */
 export interface CommandInput {
   readonly input?: Uint8Array | string
   readonly env?: Record<string, string>

@@ -11,7 +11,7 @@ export interface RequestTrace extends RecordedSteps {
 export interface TimePart {
   readonly name: string
   readonly ms: number
-  /** Of `clientMs`, from 0 to 1. */
+  /** Share of `clientMs`, from 0 to 1. */
   readonly share: number
 }
 
@@ -39,7 +39,7 @@ export function pathOf(trace: RequestTrace): RequestTimes['path'] {
   return requestTimes(trace)?.path ?? []
 }
 
-/** What is missing in the trace; undefined for nothing. */
+/** Tells what is missing in the trace; undefined for nothing. */
 export function cutOf({ leftOut }: RequestTrace): string | undefined {
   if (leftOut === 0) return undefined
   const steps = leftOut === 1 ? 'step' : 'steps'

@@ -28,7 +28,7 @@ const FINAL_RESPONSE: Parameters = new Map([
   ['triton_enable_empty_final_response', { kind: 'bool', value: true }],
 ])
 
-/** What is traced, and how it is shown. */
+/** The model that is traced, and how its trace is shown. */
 export interface TraceOptions {
   readonly model: string
   readonly flags: FlagValues<typeof TRACED_FLAGS>

@@ -26,7 +26,7 @@ const TracedStep = z.object({
   reason: z.string().meta({ description: 'Of the error that it ended with; empty for none.' }),
 })
 
-/** What `tutti trace` prints as JSON. */
+/** The result that `tutti trace` prints as JSON. */
 export const TraceResult = z
   .object({
     model: z.string(),

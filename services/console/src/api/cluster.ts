@@ -5,11 +5,11 @@ export const UnreadyResource = z.object({
   kind: z.enum(['Model', 'Ensemble']),
   /** In the cluster. */
   name: z.string(),
-  /** What clients call it. */
+  /** The name by which clients call it. */
   model: z.string(),
   /** `refused`: its newest generation was not accepted; an earlier one may be served. `degraded`: it answers, and something is wrong. */
   state: z.enum(['refused', 'not ready', 'degraded']),
-  /** Of the condition that says it. The message of a refusal begins with the field. */
+  /** Reason of the condition that says it. The message of a refusal begins with the field. */
   reason: z.string(),
   message: z.string(),
   /** Address of the page that explains the reason. */
@@ -17,7 +17,7 @@ export const UnreadyResource = z.object({
 })
 export type UnreadyResource = Readonly<z.infer<typeof UnreadyResource>>
 
-/** Of a router on Kubernetes. */
+/** The cluster of a router on Kubernetes: its resources that are not Ready. */
 export const Cluster = z.object({
   namespace: z.string(),
   unready: z.array(UnreadyResource).readonly(),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a model has done since it was loaded, over all its versions and replicas. Times are sums, in milliseconds. */
+/** Counts of a model's work since it was loaded, over all its versions and replicas. Times are sums, in milliseconds. */
 export const Counts = z.object({
   requests: z.number(),
   failures: z.number(),

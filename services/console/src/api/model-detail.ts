@@ -33,7 +33,7 @@ export const Step = z.object({
       computeMs: z.number(),
     })
     .optional(),
-  /** Of its model over all its callers; absent if the caller may not see the model, or without counts. */
+  /** Failures of its model over all its callers; absent if the caller may not see the model, or without counts. */
   failures: z.number().optional(),
 })
 export type Step = Readonly<z.infer<typeof Step>>
@@ -55,11 +55,11 @@ export const ModelDetail = z.object({
   isDecoupled: z.boolean(),
   inputs: z.array(Tensor).readonly(),
   outputs: z.array(Tensor).readonly(),
-  /** Of an ensemble. */
+  /** The graph of an ensemble. */
   graph: Graph.optional(),
   /** Where it runs, or the models of its steps; absent if the caller may not see that. */
   replicas: Replicas.optional(),
-  /** What of it is not ready there. Absent where no cluster is, and if the caller may not see it. */
+  /** Its resources there that are not ready. Absent where no cluster is, and if the caller may not see it. */
   cluster: Cluster.optional(),
   /** The ensembles that call it. */
   usedBy: z.array(z.string()).readonly(),
@@ -67,7 +67,7 @@ export const ModelDetail = z.object({
   mayInfer: z.boolean(),
   /** Whether it may show single requests of others. */
   mayCatch: z.boolean(),
-  /** Of the HTTP API, for other clients; port 0 if it is any free one. Absent if it is not served. */
+  /** The HTTP API, for other clients; port 0 if it is any free one. Absent if it is not served. */
   http: z.object({ port: z.number(), isSecure: z.boolean() }).optional(),
   atMs: z.number(),
   /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { RecordedSteps } from './step-span.ts'
 
-/** What a page asks `GET /console/api/models/NAME/next` for, in its query. Without `want` it waits no more. */
+/** The query with which a page asks `GET /console/api/models/NAME/next`. Without `want` it waits no more. */
 export const NextQuery = z.object({
   /** The page's own name. */
   page: z.string().min(1).max(64),

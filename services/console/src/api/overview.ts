@@ -24,13 +24,13 @@ export const ListedModel = z.object({
 })
 export type ListedModel = Readonly<z.infer<typeof ListedModel>>
 
-/** What the page shows first; the answer of `GET /console/api/overview`. */
+/** The data that the page shows first; the answer of `GET /console/api/overview`. */
 export const Overview = z.object({
   server: z.object({
     name: z.string(),
     version: z.string(),
     isReady: z.boolean(),
-    /** What this server sees: `one process`, or one router of several. */
+    /** The processes that this server sees: `one process`, or one router of several. */
     scope: z.string(),
     /** Where it runs; absent if the caller may not see it. */
     host: z.string().optional(),
@@ -40,7 +40,7 @@ export const Overview = z.object({
       .readonly()
       .optional(),
   }),
-  /** Of the server's monotonic clock, in milliseconds: rates are taken from two answers. */
+  /** Time of the server's monotonic clock, in milliseconds: rates are taken from two answers. */
   atMs: z.number(),
   /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
   nextMs: z.number().positive(),

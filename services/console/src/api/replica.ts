@@ -19,7 +19,7 @@ export const Replica = z.object({
       }),
     )
     .readonly(),
-  /** Of the calls that this router has made since the page looks: by step of an ensemble, or one of a model, whose step is ''. */
+  /** Totals of the calls that this router has made since the page looks: by step of an ensemble, or one of a model, whose step is ''. */
   totals: z
     .array(
       z.object({

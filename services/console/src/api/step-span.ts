@@ -3,7 +3,7 @@ import { z } from 'zod'
 /** Far more than servers allow; a text has an indent for each. */
 const MOST_DEPTH = 1000
 
-/** What one execution of a request took, in milliseconds; see `StepSpan` of the server. */
+/** One execution of a request, with the times that it took, in milliseconds; see `StepSpan` of the server. */
 export const StepSpan = z.object({
   step: z.string(),
   model: z.string(),

@@ -6,9 +6,9 @@ const TOKEN_KEY = 'tutti-token'
 export class CallFailure extends Error {
   /** 0 if there was no answer. */
   readonly status: number
-  /** Of the catalogue of errors; '' where the server names none. */
+  /** Reason of the catalogue of errors; '' where the server names none. */
   readonly reason: string
-  /** Of the answer; none if there was none. */
+  /** Headers of the answer; none if there was none. */
   readonly headers: Headers
 
   constructor(status: number, message: string, headers = new Headers()) {

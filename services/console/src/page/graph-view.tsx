@@ -115,7 +115,7 @@ function StepView(o: {
   readonly node: PlacedNode
   readonly step: Step
   readonly now: Rates | undefined
-  /** Of the compute time of the busiest step, 0 to 1. */
+  /** Its compute time as a part of that of the busiest step, 0 to 1. */
   readonly share: number
 }) {
   const { node, step, now, share } = o

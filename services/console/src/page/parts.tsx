@@ -55,7 +55,7 @@ export function Panel(o: { readonly title: string; readonly children: ComponentC
   )
 }
 
-/** What a view shows in place of its data, or above data that is out of date. */
+/** Shows a failure, or that a view loads, in place of the view's data, or above data that is out of date. */
 export function Trouble({
   failure,
   hasData,

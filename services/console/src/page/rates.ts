@@ -1,7 +1,7 @@
 import type { Counts } from '../api/counts.ts'
 import type { Step } from '../api/model-detail.ts'
 
-/** What happened between two readings. Milliseconds are those of an average request; NaN if there was none. */
+/** Rates and times between two readings. Milliseconds are those of an average request; NaN if there was none. */
 export interface Rates {
   readonly requestsPerSecond: number
   readonly failuresPerSecond: number

@@ -1,7 +1,7 @@
 import type { Replica, Replicas } from '../api/replica.ts'
 import { countRates, type Rates } from './rates.ts'
 
-/** What one answer says. */
+/** The replicas that one answer names, and its time. */
 export interface Reading {
   readonly atMs: number
   readonly replicas: Replicas
@@ -12,7 +12,7 @@ export interface ReplicaRow {
   /** '' for a model. */
   readonly step: string
   readonly replica: Replica
-  /** Of the step's model. */
+  /** Versions of the step's model. */
   readonly versions: Replica['versions']
   /** Undefined without two readings. */
   readonly rates: Rates | undefined
@@ -48,7 +48,7 @@ export function replicaRows(o: {
 }
 
 const MOST_PODS = 20
-/** Of pods: what steps say of themselves is not trusted in a line that people copy into a shell. */
+/** Form of the names of pods: what steps say of themselves is not trusted in a line that people copy into a shell. */
 const POD_NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
 
 /** The command that shows the nodes of pods, at most 20; undefined without pods. */

@@ -5,12 +5,12 @@ import { formatMs, formatRate } from './rates.ts'
 import { podsCommand, type Reading, type ReplicaRow, replicaRows } from './replica-rows.ts'
 
 interface ReplicasViewProps {
-  /** Of the ensemble; undefined for a model. */
+  /** Steps of the ensemble; undefined for a model. */
   readonly steps: readonly Step[] | undefined
   readonly model: string
   readonly now: Reading
   readonly before: Reading | undefined
-  /** Of the pods; undefined where no cluster is. */
+  /** Namespace of the pods; undefined where no cluster is. */
   readonly namespace: string | undefined
 }
 
@@ -139,7 +139,7 @@ function ReplicaState({
   return <span class={`state ${tone[state]}`}>{state}</span>
 }
 
-/** Of a digest, what tells revisions apart. */
+/** Characters of a digest that tell revisions apart. */
 const REVISION_LENGTH = 12
 
 function VersionList({ versions }: { readonly versions: Replica['versions'] }) {

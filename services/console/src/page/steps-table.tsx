@@ -8,7 +8,7 @@ interface StepsTableProps {
   readonly rates: readonly (Rates | undefined)[]
 }
 
-/** What each step does now: the figures of the graph, and some more, as text. */
+/** Shows what each step does now: the figures of the graph, and some more, as text. */
 export function StepsTable({ steps, rates }: StepsTableProps) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Steps">

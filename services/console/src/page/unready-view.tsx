@@ -6,7 +6,7 @@ import { Panel } from './parts.tsx'
 /** Models and Ensembles of the cluster that were refused, or accepted and cannot run, and why. */
 export function UnreadyView(o: {
   readonly cluster: Cluster | undefined
-  /** What has a view of its own. */
+  /** Models that have a view of their own. */
   readonly models: ReadonlySet<string>
 }) {
   const { cluster, models } = o

@@ -7,7 +7,7 @@ const WINDOW_MS = 5000
 /** After a failure. */
 const RETRY_MS = 2000
 
-/** What the page needs of an answer to ask again. */
+/** The fields of an answer that the page needs to ask again. */
 interface Sample {
   readonly atMs: number
   readonly nextMs: number

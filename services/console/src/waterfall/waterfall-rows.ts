@@ -9,7 +9,7 @@ export interface WaterfallRow {
   /** The request waited for it. */
   readonly isCritical: boolean
   readonly startMs: number
-  /** Of the error that it ended with; '' for none. */
+  /** Reason of the error that it ended with; '' for none. */
   readonly reason: string
   readonly times: StepTimes
   /** Shares of the time of all, from 0 to 1: where it begins, and how long its parts are. Which part came first is not known. */
@@ -30,16 +30,16 @@ export interface StepTimes {
   readonly allMs: number
 }
 
-/** What the spans of a request show: a row each, in their order. */
+/** Makes the rows that show the spans of a request: one each, in their order. */
 export function waterfallRows({ spans, leftOut }: RecordedSteps): readonly WaterfallRow[] {
-  // Of some steps alone it would be another one.
+  // The path of only some of the steps would be another one.
   const path = new Set(leftOut === 0 ? criticalPath(spans) : [])
   const wholeMs = Math.max(...spans.map(({ endMs }) => endMs)) || 1
   return spans.map((span) => {
     const { step, model, depth, startMs, reason } = span
     const times = timesOf(span)
     const { queueMs, computeMs, allMs } = times
-    // Of an ensemble, those of its steps, which have rows of their own.
+    // The times of an ensemble are those of its steps, which have rows of their own.
     const isWhole = depth === 0 && spans.length > 1
     const queue = isWhole ? 0 : Math.min(allMs, queueMs)
     const compute = isWhole ? 0 : Math.min(allMs - queue, computeMs)
@@ -64,7 +64,7 @@ export function waterfallRows({ spans, leftOut }: RecordedSteps): readonly Water
 export interface RequestTimes extends StepTimes {
   /** The steps that it waited for, the first one first; none of a model. */
   readonly path: readonly string[]
-  /** Of the server, before, between and after these steps; 0 of a model. */
+  /** Milliseconds of the server, before, between and after these steps; 0 of a model. */
   readonly betweenMs: number
 }
 

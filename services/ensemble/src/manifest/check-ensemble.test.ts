@@ -316,7 +316,7 @@ await t.test('the result for any config.pbtxt is that of planning', async (t) =>
       const config = configOf(maps, x)
       const planned = refusalOf(config, models)
       const manifest = importOf(config)
-      // What the graph alone shows is refused when it is written as a manifest.
+      // A fault that the graph alone shows is refused when it is written as a manifest.
       const result =
         manifest &&
         checkEnsemble(manifest, { lookup: (name) => lookupIn(models)(name) ?? 'unknown' })

@@ -26,7 +26,7 @@ import { modelOfStep } from './ensemble-graph.ts'
 import { stepPath } from './ensemble-references.ts'
 import { type EnsembleConversion, toEnsembleConfig } from './to-ensemble-config.ts'
 
-/** What is known of a served name. */
+/** The facts that are known of a served name. */
 export interface KnownModel {
   /** Completed; of a Model or an Ensemble. */
   readonly config: ModelConfig
@@ -34,7 +34,7 @@ export interface KnownModel {
   readonly readyVersions?: readonly number[]
 }
 
-/** What an Ensemble is checked against: the other resources of its namespace. */
+/** The world that an Ensemble is checked against: the other resources of its namespace. */
 export interface EnsembleWorld {
   /**
    * @returns 'pending' for what is there but not known yet, 'absent' for what may still come; 'unknown' for what is not there and
@@ -66,7 +66,7 @@ export type EnsembleCheck =
     }
   | ({
       readonly accepted: false
-      /** What else is wrong with it, if that was looked for. */
+      /** Further problems of it, if they were looked for. */
       readonly others?: readonly EnsembleProblem[]
     } & EnsembleProblem)
 
@@ -127,7 +127,7 @@ function check(
   return () => finish(conversion, models)
 }
 
-/** What the steps run, and what is wrong with that. What contains the Ensemble itself is not looked up, so that this ends. */
+/** Finds what the steps run, and what is wrong with that. What contains the Ensemble itself is not looked up, so that this ends. */
 function findModels(
   manifest: EnsembleManifest,
   world: EnsembleWorld,

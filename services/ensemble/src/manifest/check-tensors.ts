@@ -26,7 +26,7 @@ export function checkTensors(
   const output = config.output.filter((one) => one.data_type !== 'TYPE_INVALID')
   const { faults } = findMappingFaults({ ...config, output }, configByName(models))
   for (const fault of faults) {
-    // What was reported may feed the input that seems to be fed by nothing.
+    // A reference that was reported may feed the input that seems to be fed by nothing.
     if (fault.kind === 'unmapped' && graph.partial.has(fault.at.step)) continue
     report(toRefusal(conversion, fault))
   }
@@ -84,7 +84,7 @@ function pathOf({ graph }: EnsembleConversion, { step, side, name }: StepTensor)
   return reads.find((read) => read && keyOf(read.source) === key)?.path ?? stepAt
 }
 
-/** What a message calls the place that named a tensor first. */
+/** Finds the words by which a message calls the place that named a tensor first. */
 function labelOf(conversion: EnsembleConversion, tensor: string, { at }: TensorDefinition): string {
   const { config, graph } = conversion
   if (at?.side === 'input') return pathOf(conversion, at)

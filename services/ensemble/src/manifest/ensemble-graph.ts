@@ -26,7 +26,7 @@ export interface EnsembleGraph {
   readonly dependsOn: readonly (readonly number[])[]
   /** Steps whose reads lack some that were reported. */
   readonly partial: ReadonlySet<number>
-  /** What references that were reported may mean, so that it may well be read. */
+  /** Inputs and steps that references that were reported may mean, so that they may well be read. */
   readonly meant: EnsembleReferences['meant']
 }
 
@@ -134,7 +134,7 @@ function addShorthand(
   }
   for (const output of named === undefined ? outputs : [named]) {
     const other = all.get(output)
-    // What inputMap says is meant to differ from what the whole step would feed.
+    // An input that inputMap names is meant to differ from what the whole step would feed.
     if (named === undefined && mapped.has(output)) continue
     if (other === undefined) {
       all.set(output, { source: { kind: 'made', step: from, output }, path })

@@ -2,7 +2,7 @@ import type { EnsembleSpec } from '@tutti/api'
 import { nearestName } from '@tutti/errors'
 import { hintOf, type ReportFault, refused } from './ensemble-fault.ts'
 
-/** What a reference means: an input of the ensemble, or what a step makes. */
+/** The meaning of a reference: an input of the ensemble, or what a step makes. */
 export type TensorSource =
   | { readonly kind: 'input'; readonly name: string }
   | { readonly kind: 'made'; readonly step: number; readonly output: string }
@@ -92,7 +92,7 @@ export class EnsembleReferences {
   }
 
   /**
-   * What `reference` means; undefined if it was reported.
+   * Finds what `reference` means; undefined if it was reported.
    *
    * @param first - where a step writes onto the name of an input: a step reads the request's value, an output is what was written.
    */

@@ -23,14 +23,14 @@ import { fromConfigDatatype } from '@tutti/tensor'
 import { z } from 'zod'
 import { toEnsembleConfig } from './to-ensemble-config.ts'
 
-/** What a configuration does not say. */
+/** The parts of a manifest that a configuration does not say. */
 export interface ImportOptions {
   readonly resourceName: string
-  /** What clients call it. */
+  /** The name that clients use. */
   readonly servedName: string
-  /** Of a model: what selectBackend found. */
+  /** The backend of a model: what selectBackend found. */
   readonly backend?: string
-  /** Of a model: where its directory is. */
+  /** The place of a model: where its directory is. */
   readonly storageUri?: string
   /** True if a served name is an ensemble's. */
   readonly isEnsemble: (servedName: string) => boolean
@@ -64,7 +64,7 @@ function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
     ...(areTyped(outputs) && { outputs }),
   })
   const served = applyModelOverrides(config, toModelOverrides(manifest.spec))
-  // What the repository leaves to the files' names follows from the format.
+  // The backend, if the repository leaves it to the files' names, follows from the format.
   checkSame(o, config, { ...served, backend: config.backend })
   return manifest
 }

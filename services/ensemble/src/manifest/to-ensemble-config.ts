@@ -17,7 +17,7 @@ import { nameTensors, type TensorNames } from './tensor-names.ts'
 export interface EnsembleConversion {
   /** With `ensemble_scheduling`. An output without a type has TYPE_INVALID if its model is not known. */
   readonly config: ModelConfig
-  /** What config.pbtxt has no words for. */
+  /** The rules that config.pbtxt has no words for. */
   readonly rules: EnsembleRules
   readonly graph: EnsembleGraph
   readonly warnings: readonly string[]

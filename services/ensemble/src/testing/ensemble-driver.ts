@@ -99,7 +99,7 @@ export class EnsembleDriver {
     return [...this.inFlight.values()].map((i) => this.plan.steps[i.step]?.name ?? '')
   }
 
-  /** What the inputs of an invocation stand for. */
+  /** Reads the symbols that the inputs of an invocation stand for. */
   read(invoke: Invoke): Symbols {
     return Object.fromEntries(invoke.inputs.map(({ name, ref }) => [name, this.symbol(ref)]))
   }

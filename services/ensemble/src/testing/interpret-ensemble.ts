@@ -6,7 +6,7 @@ type Values = ReadonlyMap<number, string>
 
 export type Interpretation = ReturnType<typeof interpretEnsemble>
 
-/** What a request should bring, worked out without events: depth first and straight from the plan. */
+/** Works out what a request should bring, without events: depth first and straight from the plan. */
 export function interpretEnsemble(
   ensemble: RandomEnsemble,
   inputs: Symbols,

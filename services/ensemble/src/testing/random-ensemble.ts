@@ -66,7 +66,7 @@ export function randomEnsemble(
     config,
     plan,
     modelOf: (name: string) => draft.models.get(name),
-    /** What a step answers: one response, or any number if it is decoupled. Withheld outputs are absent. */
+    /** Makes the answer of a step: one response, or any number if it is decoupled. Withheld outputs are absent. */
     answer: (step: number, inputs: Symbols) => answer(plan, seed, step, inputs),
   }
 }

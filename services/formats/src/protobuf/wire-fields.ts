@@ -33,7 +33,7 @@ export function tooMany(): ServeError {
   )
 }
 
-/** Of a name, a version, an id or a key: one that fills a message would stand in errors and logs too. */
+/** Bytes of a name, a version, an id or a key: one that fills a message would stand in errors and logs too. */
 export const NAME_BYTES = 4096
 
 /** An error for a name, a version, an id or a key that is too long. */
@@ -42,7 +42,7 @@ export function tooLong(sizeBytes: number, maxBytes: number): ServeError {
   return new ServeError('MESSAGE_TOO_LARGE', text)
 }
 
-/** What skipping needs of a WireReader. */
+/** The part of a WireReader that skipping needs. */
 interface Reader {
   tag(): number
   varint(): void

@@ -191,7 +191,7 @@ export class WireWriter {
     this.#bytes = Buffer.allocUnsafe(sizeBytes)
   }
 
-  /** What was written, as a view. */
+  /** The bytes that were written, as a view. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#position)
   }

@@ -7,14 +7,14 @@ const STATUS = [':status', '200'] as const
 const CONTENT_TYPE = ['content-type', 'application/grpc+proto'] as const
 const ACCEPTED = ['grpc-accept-encoding', ACCEPTED_ENCODINGS] as const
 
-/** What an answer begins with. */
+/** The headers that an answer begins with. */
 export const ANSWER_HEADERS = encodeFields([STATUS, CONTENT_TYPE, ACCEPTED])
-/** What an answer that went well ends with. */
+/** The trailers of an answer that went well. */
 export const OK_TRAILERS = encodeFields([['grpc-status', '0']])
-/** To what is no gRPC. */
+/** The headers of an answer to what is no gRPC. */
 const NO_GRPC = encodeFields([[':status', '415']])
 
-/** What an answer begins with whose messages are compressed. */
+/** Encodes the headers of an answer whose messages are compressed. */
 export function toCompressedHeaders(encoding: string): FieldBlock {
   return encodeFields([STATUS, CONTENT_TYPE, ACCEPTED, ['grpc-encoding', encoding]])
 }

@@ -103,7 +103,7 @@ const LONG_TAG = [
   Uint8Array.from([0x3a, 0x80, 0x80, 0x04, ...Array<number>(APART_BYTES).fill(7)]),
 ]
 
-/** What it returns, or the reason of its error. */
+/** Returns what `act` returns, or the reason of its error. */
 function outcome(act: () => unknown): unknown {
   try {
     return act()

@@ -23,14 +23,14 @@ export class ArrivingMessage {
   #left: number
   /** Bytes until another field of the message begins. */
   #skipped: number
-  /** Of the field whose value or length comes. */
+  /** The tag of the field whose value or length comes. */
   #tag = 0
   #varint = 0
   #varintBits = 0
   /** The tensor that comes, and how much of it is there. */
   #tensor: Uint8Array | undefined
   #filled = 0
-  /** Of the message without tensors: what was read, and where the field of now began. */
+  /** Bytes of the message without tensors that were read, and where in them the current field began. */
   #headBytes = 0
   #fieldAt = 0
   #apart: ApartTensors | undefined

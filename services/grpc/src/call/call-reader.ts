@@ -14,7 +14,7 @@ const COMPRESSED = 1
 
 export interface CallReaderOptions {
   readonly call: {
-    /** What comes from now on is thrown away. */
+    /** True if all that comes from now on is thrown away. */
     readonly isOver: boolean
     /** It may have any number of messages. */
     readonly mayIdle: boolean
@@ -27,7 +27,7 @@ export interface CallReaderOptions {
   readonly receiver: MessageReceiver
   /** `grpc-encoding`. */
   readonly encoding: string
-  /** Of a message, compressed or not. */
+  /** Bytes of a message, compressed or not. */
   readonly maxMessageBytes: number
   /** As MessageReader's. */
   readonly memory: TensorMemory | undefined
@@ -37,7 +37,7 @@ export interface CallReaderOptions {
 export interface ReadProgress {
   /** Whole messages before it. */
   readonly messages: number
-  /** That have come of it. */
+  /** Bytes that have come of it. */
   readonly bytes: number
 }
 
@@ -49,8 +49,8 @@ export class CallReader {
   readonly #o: CallReaderOptions
   readonly #splitter: MessageReader
   /**
-   * Of the message that its receiver gets or got last. The call ends those of its one message, a receiver of several messages those
-   * that it took.
+   * The tensors apart of the message that its receiver gets or got last. The call ends those of its one message, a receiver of several
+   * messages those that it took.
    */
   apart: ApartTensors | undefined
   /** Bytes of compressed messages, as they inflate. */
@@ -59,9 +59,9 @@ export class CallReader {
   #isEnded = false
   #isPaused = false
   #isInflating = false
-  /** Of the window, counted while the client is to wait. */
+  /** Bytes of the window, counted while the client is to wait. */
   #heldBytes = 0
-  /** Of these, what has come. */
+  /** Bytes of these that have come. */
   #heldTaken = 0
 
   constructor(o: CallReaderOptions) {
@@ -96,7 +96,7 @@ export class CallReader {
     this.#deliver()
   }
 
-  /** The call is over, and nothing comes any more. */
+  /** Ends the reading: the call is over, and nothing more comes. */
   close(): void {
     this.#splitter.close()
   }

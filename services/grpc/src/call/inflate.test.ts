@@ -24,7 +24,7 @@ const SMALL_CALLS = [
 ].map((name) => `/inference.GRPCInferenceService/${name}`)
 const WAYS = { gzip: gzipSync, deflate: deflateSync } as const
 
-/** What charges take note of, with its largest value. */
+/** An admission that keeps the largest number of bytes that it has counted. */
 class WatchedAdmission extends Admission {
   mostBytes = 0
 
@@ -159,7 +159,7 @@ await t.test('a size that is a lie has little copied in one turn', async (t) => 
   const options = { encoding: 'gzip', maxBytes: 128 * MEBIBYTE, charge: () => {} }
   // The size that stands at the end is that of the last part.
   for (const message of [lie, Buffer.concat([packed, packed]), packed.subarray(0, -1)]) {
-    // What does not have the size that it tells fails, but only in the end.
+    // A message that does not have the size that it tells fails, but only in the end.
     const most = await mostCopied(t, () => inflateMessage(message, options).catch(() => {}))
     t.ok(most > 0)
     t.ok(most <= 5 * MEBIBYTE, `${most} bytes in one turn`)

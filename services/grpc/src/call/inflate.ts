@@ -16,13 +16,13 @@ const SIZE_BYTES = 4
 /** Bytes that one compressed byte becomes at most (deflate, https://zlib.net/zlib_tech.html). */
 const MOST_PER_BYTE = 1032
 
-/** What `grpc-accept-encoding` says. */
+/** The encodings that `grpc-accept-encoding` names. */
 export const ACCEPTED_ENCODINGS = ['identity', ...DECODERS.keys()].join(',')
 
 export interface InflateOptions {
   /** The call's `grpc-encoding`. */
   readonly encoding: string
-  /** Of the inflated message. */
+  /** Bytes of the inflated message. */
   readonly maxBytes: number
   /** Takes note of inflated bytes as they come; what it throws ends the work, and nothing is kept. */
   readonly charge: (bytes: number) => void
@@ -63,7 +63,7 @@ export async function inflateMessage(message: Buffer, o: InflateOptions): Promis
   return out.byteLength > 2 * got ? await grown(out, got, got) : out.subarray(0, got)
 }
 
-/** What the message says of itself, as far as it can be true. The result is right even where it is not. */
+/** Finds the size that the message says of itself, as far as it can be true. The inflated message is right even where it is not. */
 function likelySize(message: Buffer, encoding: string): number {
   const { byteLength } = message
   if (encoding !== 'gzip' || byteLength < SIZE_BYTES) return PIECE_BYTES

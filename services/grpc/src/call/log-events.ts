@@ -1,9 +1,9 @@
 import { type Logger, requestFields, type TraceParent } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
-/** What a line says of a request that failed. */
+/** The facts that a line says of a request that failed. */
 export interface FailedRequest {
-  /** That its client gave it; '' for none. */
+  /** The id that its client gave it; '' for none. */
   readonly id: string
   readonly trace?: TraceParent | undefined
 }

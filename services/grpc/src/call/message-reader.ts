@@ -4,7 +4,7 @@ import type { TensorMemory } from '@tutti/tensor'
 import type { ApartTensors } from './apart-tensors.ts'
 import { ArrivingMessage } from './arriving-message.ts'
 
-/** What a message begins with in gRPC: one byte of flags and its length in four. */
+/** Bytes that a message begins with in gRPC: one of flags and its length in four. */
 export const FRAME_HEADER_BYTES = 5
 const EMPTY = Buffer.alloc(0)
 
@@ -41,7 +41,7 @@ export class MessageReader {
   #headerBytes = 0
   /** The message that is coming, once its header is there. */
   #coming: ArrivingMessage | undefined
-  /** What has come, read up to `#at`: the last piece, or a copy of it and of all that came since. */
+  /** The bytes that have come, read up to `#at`: the last piece, or a copy of it and of all that came since. */
   #source: Buffer = EMPTY
   #at = 0
   #kept: ArrivingBytes | undefined
@@ -97,7 +97,7 @@ export class MessageReader {
     }
   }
 
-  /** Nothing is added or read any more: gives back what a message has that did not come as a whole. */
+  /** Gives back what a message has that did not come as a whole: nothing more is added or read. */
   close(): void {
     this.#coming?.apart?.end()
     this.#coming = undefined

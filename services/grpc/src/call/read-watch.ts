@@ -22,7 +22,7 @@ export interface ReadWatchOptions {
   readonly calls: Iterable<WatchedCall>
 }
 
-/** What a look at a call saw that had not sent its request whole. */
+/** The progress that a look saw of a call that had not sent its request whole. */
 interface Seen {
   readonly messages: number
   readonly begunAt: number

@@ -12,7 +12,7 @@ import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './messa
 
 export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBytes' | 'memory'> {
   readonly stream: ServerStream
-  /** Of the connection. */
+  /** The socket of the connection. */
   readonly socket: Socket
   readonly scope: CallScope
   /** Which models the call reaches. */
@@ -148,7 +148,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
 
   resume(): void {
     this.reader?.resume()
-    // What came meanwhile is read by now, or the call pauses again.
+    // All that came meanwhile is read by now, or the call pauses again.
     if (this.reading !== this.ticket && this.reader?.isPaused === false)
       this.reading.waitForClient(undefined)
   }
@@ -251,7 +251,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   /** Resets the stream: its client takes nothing, so it could not be told why. */
   cutOff(error: ServeError): void {
     this.#o.scope.cancel(error)
-    // What gRPC clients read as RESOURCE_EXHAUSTED.
+    // Clients of gRPC read this code as RESOURCE_EXHAUSTED.
     this.stream.reset(ErrorCode.enhanceYourCalm)
   }
 
@@ -291,7 +291,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     else respondOnlyTrailers(this.stream, error)
   }
 
-  /** What comes later is no cancellation any more, and the client has to take the answer. */
+  /** Notes that the call is answered: what comes later is no cancellation, and the client has to take the answer. */
   #answered(): void {
     this.#isAnswered = true
     this.ticket.leave()

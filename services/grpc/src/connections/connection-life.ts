@@ -78,7 +78,7 @@ function limitPings(o: ConnectionLife, { connection, clock }: LivingConnection):
   }
 }
 
-/** What a timer can wait at most: it ends at once if it is to wait longer. */
+/** The longest time that a timer can wait: it ends at once if it is to wait longer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Not all at once: clients that came together after a start do not come together again. */

@@ -91,7 +91,7 @@ await t.test('a client that reads no answer harms no other when the server drain
   reader.write(Buffer.from('0000040800000000007fff0000', 'hex'))
   reader.write(Buffer.from('000000040100000000', 'hex'))
   reader.write(Buffer.concat([frame(1, 4, headers()), frame(0, 1, REQUEST)]))
-  // What has come is the beginning of the answer; the kernel holds some MB more, and the server the rest.
+  // The bytes that have come are the beginning of the answer; the kernel holds some MB more, and the server the rest.
   while (reader.bytesRead < 1024 * 1024) await once(reader, 'data')
   reader.pause()
   await sleep(100)

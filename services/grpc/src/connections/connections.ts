@@ -14,7 +14,7 @@ import type { ServerCalls } from './server-calls.ts'
 export interface ConnectionsOptions extends ConnectionBounds, ConnectionLife {
   readonly clock: Clock
   readonly calls: Pick<ServerCalls, 'accept' | typeof Symbol.iterator>
-  /** Of each connection. */
+  /** The bounds of each connection. */
   readonly http2: Http2Bounds
   readonly log: GrpcLog
 }
@@ -50,7 +50,7 @@ export class Connections {
 
   /**
    * Takes no more connections, and tells the clients of those that there are to open no more calls on them. Resolves when
-   * no call is on its way any more.
+   * no call is left on its way.
    */
   stopAccepting(): Promise<unknown> {
     if (this.#stopped === undefined) {

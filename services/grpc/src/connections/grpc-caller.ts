@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ServerStream } from '@tutti/http2'
 
-/** Of one call, as gRPC's own servers take: calls that only wait keep them. */
+/** Bytes of the headers of one call, as gRPC's own servers take: calls that only wait keep them. */
 export const MAX_HEADER_BYTES = 8192
 
 /**

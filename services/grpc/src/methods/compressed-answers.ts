@@ -76,8 +76,8 @@ let compressions = 0
 const waiting: (() => void)[] = []
 
 /**
- * Compresses a frame as soon as a thread is free. Once its call has ended, the frame is not compressed: its bytes do not count as in
- * flight any more, so it must be dropped soon.
+ * Compresses a frame as soon as a thread is free. Once its call has ended, the frame is not compressed: its bytes no longer count as in
+ * flight, so it must be dropped soon.
  */
 async function whenFree(
   stream: ServerStream,

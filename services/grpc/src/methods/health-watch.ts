@@ -7,7 +7,7 @@ import { SentResponses } from './sent-responses.ts'
 
 /** How late a client hears of a change at most. */
 const LOOK_MS = 500
-/** Of one server. A further stream ends the oldest one: clients that only open streams must not keep others out. */
+/** Watches of one server. A further stream ends the oldest one: clients that only open streams must not keep others out. */
 export const MAX_WATCHES = 1024
 
 type State = 'SERVING' | 'NOT_SERVING'

@@ -183,7 +183,7 @@ export class InferStreamCall implements MessageReceiver {
     prepared: PreparedInfer | ServeError,
     turn: Promise<void>,
   ): Promise<void> {
-    // What waits for its turn is counted, so it is encoded by now and nothing else of it is kept.
+    // An answer that waits for its turn is counted, so it is encoded by now and nothing else of it is kept.
     const answer = prepared instanceof ServeError ? prepared : await this.#encodeOnly(prepared)
     await turn
     if (answer instanceof ServeError) await this.#sendError(message, answer)

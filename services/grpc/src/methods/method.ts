@@ -5,22 +5,22 @@ import type { TensorMemory } from '@tutti/tensor'
 import { FRAME_HEADER_BYTES } from '../call/message-reader.ts'
 import type { ServerCall } from '../call/server-call.ts'
 
-/** What a service definition of grpc-js says of a method, as far as a server needs it. */
+/** The definition of a method in a service definition of grpc-js, as far as a server needs it. */
 export interface MethodDefinition {
   readonly path: string
   requestDeserialize(bytes: Buffer): object
   responseSerialize(response: object): Buffer
 }
 
-/** What a server does with a call. */
+/** A function by which a server serves a call. */
 export type Handler = (call: ServerCall, definition: MethodDefinition) => void
 
-/** What is said of a method: the server and restrictions derive from it. */
+/** The record of a method: the server and restrictions derive from it. */
 export interface MethodRecord {
   /** With which calls it is restricted. */
   readonly group: ApiGroup
   readonly admission: AdmissionClass
-  /** Of the large tensors of its requests, if they are inference requests. */
+  /** Memory of the large tensors of its requests, if they are inference requests. */
   readonly memory?: TensorMemory | undefined
   readonly serve: Handler
 }

@@ -2,7 +2,7 @@ import { ConnectionError, ErrorCode } from '../error-code.ts'
 import { decodeHuffman } from './huffman.ts'
 import { type Field, STATIC_TABLE, sizeOf } from './static-table.ts'
 
-/** Of the dynamic table: what a client may use that was told nothing else. */
+/** Bytes of the dynamic table that a client may use that was told nothing else. */
 const TABLE_BYTES = 4096
 /** No length and no index of ours needs more. */
 const MAX_INTEGER = 2 ** 28
@@ -11,7 +11,7 @@ const MAX_INTEGER = 2 ** 28
 export interface DecodedBlock {
   /** Those within the bound. */
   readonly fields: readonly Field[]
-  /** Of all fields, as a header list counts. */
+  /** Bytes of all fields, as a header list counts. */
   readonly listBytes: number
 }
 

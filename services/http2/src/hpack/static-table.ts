@@ -4,7 +4,7 @@ export interface Field {
   readonly value: string
 }
 
-/** What a field counts beside its name and its value, in tables and in lists. @see RFC 7541, 4.1 and RFC 9113, 6.5.2 */
+/** Bytes that a field counts beside its name and its value, in tables and in lists. @see RFC 7541, 4.1 and RFC 9113, 6.5.2 */
 const FIELD_BYTES = 32
 
 export function sizeOf({ name, value }: Field): number {

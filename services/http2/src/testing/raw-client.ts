@@ -110,7 +110,7 @@ export class RawClient {
     read.fill(0xaa)
   }
 
-  /** What the server has sent since the last call, once it has nothing more to say. */
+  /** Takes what the server has sent since the last call, once it has nothing more to say. */
   async seen(): Promise<SeenFrame[]> {
     for (let turn = 0; turn < 8; turn += 1) await new Promise((resolve) => setImmediate(resolve))
     const bytes = this.#received

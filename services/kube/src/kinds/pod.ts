@@ -22,7 +22,7 @@ export interface Pod extends KubeObject {
 
 export const POD = defineResource<Pod>('v1', 'pods', 'Pod')
 
-/** Of a Deployment, say. */
+/** Template of pods, of a Deployment say. */
 export interface PodTemplate {
   readonly metadata?: Partial<ObjectMeta>
   readonly spec: PodSpec

@@ -8,7 +8,7 @@ const LogLine = z.object({
 })
 
 /**
- * Of the end of a container's log what says why it ended: what is no line of a log, else the errors in it, else all of it. Pure.
+ * Finds in the end of a container's log why it ended: what is no line of a log, else the errors in it, else all of it. Pure.
  *
  * @param text - as Kubernetes keeps it: the last 2 KiB or 80 lines, so the first line may be cut.
  */

@@ -3,8 +3,8 @@ import type { ContainerStatus } from '../kinds/pod.ts'
 import type { FailingPod, Failure } from './failing-pod.ts'
 
 /*
- * What kubelets, schedulers and controllers of volumes say in events alone. Their newest event tells how far they are: what they
- * warned of before is over once they go on.
+ * This file finds what kubelets, schedulers and controllers of volumes say in events alone. Their newest event tells how far they
+ * are: what they warned of before is over once they go on.
  */
 
 /** Reasons of events about which the status of the pod has more words. */
@@ -13,7 +13,7 @@ const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['BackOff', 'FailedSchedulin
 /** When an event was last seen. Those of kubelets have the time in a field of an older version of the kind. */
 function timeOfEvent(event: Event & { readonly deprecatedLastTimestamp?: string | null }): string {
   const { series, deprecatedLastTimestamp, eventTime, metadata } = event
-  // What a field lacks may be null.
+  // A field without a value may be null.
   const times = [series?.lastObservedTime, deprecatedLastTimestamp, eventTime]
   return times.find((time) => typeof time === 'string') ?? metadata.creationTimestamp ?? ''
 }

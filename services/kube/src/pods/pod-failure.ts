@@ -13,7 +13,7 @@ const COMING: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializi
 const RESTING = 'CrashLoopBackOff'
 
 /**
- * What Kubernetes says is wrong with a pod now, the deepest of it; undefined if nothing is. Pure.
+ * Finds what Kubernetes says is wrong with a pod now, the deepest of it; undefined if nothing is. Pure.
  *
  * @param events - about the pod and its claims, if they were read: they tell what no status does (volumes, networks, probes).
  */
@@ -78,8 +78,8 @@ function failedWithoutReason({ status, metadata }: FailingPod): Failure | undefi
 }
 
 /**
- * Its node does not answer any more: Kubernetes then takes the pod out of service by itself. All that makes a pod ready, which
- * the kubelet would have taken back first, is as it was.
+ * Finds out that the node of a pod no longer answers: Kubernetes then takes the pod out of service by itself. All that makes a pod
+ * ready, which the kubelet would have taken back first, is as it was.
  */
 function lost({ metadata, status, spec }: FailingPod): Failure | undefined {
   const { phase, conditions = [] } = status ?? {}

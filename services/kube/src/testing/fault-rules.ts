@@ -14,7 +14,7 @@ export interface ProxiedRequest {
   readonly body: string
 }
 
-/** What happens to a request instead of being passed on. */
+/** Fault that a request meets instead of being passed on. */
 export type Fault =
   /** It is passed on once the promise is fulfilled. */
   | { readonly type: 'wait'; readonly until: Promise<unknown> }
@@ -33,11 +33,11 @@ export type Fault =
       /** Seconds, as header `Retry-After`. */
       readonly retryAfter?: number
     }
-  /** Of a watch: it begins, and its first line is an ERROR event with that status. */
+  /** A watch begins, and its first line is an ERROR event with that status. */
   | { readonly type: 'watch-error'; readonly status: number; readonly reason?: string }
 
 export interface FaultRule {
-  /** What must fit, beside `when`; what is absent fits all. */
+  /** Conditions that must fit, beside `when`; what is absent fits all. */
   readonly method?: string
   readonly path?: RegExp
   readonly isWatch?: boolean

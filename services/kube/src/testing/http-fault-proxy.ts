@@ -159,7 +159,7 @@ export class HttpFaultProxy {
     this.#isRefusing = false
   }
 
-  /** What all watches that are open now would be given as a complete state now. */
+  /** Remembers what all watches that are open now would be given as a complete state now. */
   remember(): Promise<PastState> {
     return this.#past.remember()
   }

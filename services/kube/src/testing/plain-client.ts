@@ -164,7 +164,7 @@ function itemOf({ apiVersion, kind, items }: PlainObject): PlainObject | undefin
   return item && { apiVersion, kind: String(kind).replace(/List$/, ''), ...item }
 }
 
-/** What a watch of one object says, until it ends or cannot go on. */
+/** Yields what a watch of one object says, until it ends or cannot go on. */
 async function* changesOf(
   response: IncomingMessage,
 ): AsyncGenerator<PlainObject | undefined, void> {

@@ -50,7 +50,7 @@ export class ApiServer {
   /** The server's own, for a proxy in front of it. */
   readonly certFile: string
   readonly keyFile: string
-  /** Of a user in system:masters. */
+  /** Token of a user in system:masters. */
   readonly token = randomBytes(16).toString('hex')
   readonly #bin: string
   readonly #folder: string

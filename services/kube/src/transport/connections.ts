@@ -85,7 +85,7 @@ function makeAgents(
   return { requests: new HttpsAgent({ ...kept, ...tls }), streams: new HttpsAgent(tls) }
 }
 
-/** What is under way ends by itself, with the credentials that it began with. */
+/** Closes idle connections: what is under way ends by itself, with the credentials that it began with. */
 function dropIdle(agents: Agents): void {
   for (const sockets of Object.values(agents.requests.freeSockets)) {
     for (const socket of sockets ?? []) socket.destroy()

@@ -30,7 +30,7 @@ export interface TransportOptions {
   readonly userAgent: string
   /** From 0 up to 1, not 1; Math.random if absent. */
   readonly random?: () => number
-  /** Of requests that set no limit of their own; default 30000. */
+  /** Time limit of requests that set none of their own; default 30000. */
   readonly timeoutMs?: number
 }
 

@@ -11,7 +11,7 @@ export interface Exchange {
   abort(error: Error): void
   /** Sets the limit anew, from now on. `error` says what took too long. */
   limit(ms: number, error: () => Error): void
-  /** What to throw for an error that the answer's stream gave. */
+  /** Returns what to throw for an error that the answer's stream gave. */
   toError(error: unknown): Error
   /** Takes listeners and timers back. */
   finish(): void

@@ -7,7 +7,7 @@ const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount'
 /** The kubelet renews a token long before it ends; so often its file is read. */
 const REREAD_MS = 10_000
 
-/** What a pod finds in its environment. */
+/** Variables that a pod finds in its environment. */
 export interface InClusterEnv {
   readonly KUBERNETES_SERVICE_HOST?: string | undefined
   readonly KUBERNETES_SERVICE_PORT?: string | undefined

@@ -13,7 +13,7 @@ export interface RepeatOptions {
   readonly random?: () => number
   /** The credentials were refused. */
   readonly onRefused: () => void
-  /** True if nothing is to be sent any more. */
+  /** True if nothing more is to be sent. */
   readonly isClosed: () => boolean
 }
 

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import { KubeError, type KubeErrorCause } from '../kube-error.ts'
 import { isRecord } from '../parse-object.ts'
 
-/** What an API server's answer to a failed request says, if it is a metav1.Status as it should be. */
+/** Content of an API server's answer to a failed request, if it is a metav1.Status as it should be. */
 interface Status {
   readonly reason?: unknown
   readonly message?: unknown
@@ -10,7 +10,7 @@ interface Status {
   readonly details?: { readonly causes?: unknown; readonly retryAfterSeconds?: unknown } | null
 }
 
-/** What stands before an API server (a proxy, say) may answer with any text; so much of it is shown. */
+/** Characters that are shown of an answer: what stands before an API server (a proxy, say) may answer with any text. */
 const SHOWN_CHARS = 200
 
 /**

@@ -8,16 +8,16 @@ export interface TransportRequest {
   readonly method: Method
   /** Begins with a slash, percent-encoded. */
   readonly path: string
-  /** What is undefined is left out. */
+  /** Query of the path; members that are undefined are left out. */
   readonly query?: Query
   /** Sent as JSON. */
   readonly body?: unknown
-  /** Of the body; `application/json` if absent. */
+  /** Content type of the body; `application/json` if absent. */
   readonly contentType?: string
-  /** Of the answer, which is JSON in any case; `application/json` if absent. */
+  /** Content type of the answer, which is JSON in any case; `application/json` if absent. */
   readonly accept?: string
   readonly signal?: CancelSignal | undefined
-  /** Of each try: for a request until all has come, for a stream until its head has. Default: that of the transport. */
+  /** Time limit of each try: for a request until all has come, for a stream until its head has. Default: that of the transport. */
   readonly timeoutMs?: number | undefined
   /**
    * True if carrying it out twice does no harm: then, and only then, it is sent again after 429, 503 or a connection that

@@ -34,7 +34,7 @@ function failure(status: number, retryAfterMs?: number): { readonly fails: KubeE
 
 interface Bench {
   readonly log: ReflectorLog<ConfigMap>
-  /** What was asked: `list`, `initial` or the version from which a watch goes on. */
+  /** Questions that were asked: `list`, `initial` or the version from which a watch goes on. */
   readonly asked: readonly string[]
   /** Waits between tries; they are over at once. */
   readonly waits: readonly number[]

@@ -39,7 +39,7 @@ export interface ReflectorOptions<T extends KubeObject, K extends KubeObject = T
   readonly random?: () => number
   /** Longest time without a byte before a watch counts as dead, in milliseconds; default 150000. */
   readonly idleMs?: number
-  /** What is kept of an object as the server sent it, and no more; `withoutManagedFields` if absent. */
+  /** Reduces an object as the server sent it to what is kept of it, and no more; `withoutManagedFields` if absent. */
   readonly trim?: (object: Stored<T>) => Stored<K>
   /**
    * Called one after the other, without waiting; only enqueues. Not called before the first state is complete. What it throws
@@ -50,7 +50,7 @@ export interface ReflectorOptions<T extends KubeObject, K extends KubeObject = T
   readonly onSynced?: () => void
 }
 
-/** What a reflector did so far. */
+/** Counts of what a reflector did so far. */
 export interface ReflectorStats {
   /** Complete states read, by WatchList or by pages. */
   readonly lists: number

@@ -7,12 +7,12 @@ interface Right {
   readonly group: string
   readonly resource: string
   readonly subresource?: string
-  /** Of `kubectl tutti`. */
+  /** Commands of `kubectl tutti` that need the right. */
   readonly commands: string
 }
 
 const LISTS = 'status, explain, logs, restart, trace'
-/** What the commands of the plugin ask of the API server. */
+/** Rights that the commands of the plugin need from the API server. */
 const RIGHTS: readonly Right[] = [
   { verb: 'list', group: 'tutti.dev', resource: 'models', commands: LISTS },
   { verb: 'list', group: 'tutti.dev', resource: 'ensembles', commands: LISTS },

@@ -29,7 +29,7 @@ const namespaceOf = (...models: readonly Stored<ModelObject>[]) => ({
 const scaledBy = (...types: readonly string[]) => ({
   spec: { scaling: { provider: 'HPA', metrics: types.map((type) => ({ type })) } },
 })
-/** What is found of an operator of a version with so many pods. */
+/** Returns what is found of an operator of a version with so many pods. */
 const operatorOf = (text: string, availableReplicas: number) => {
   const { metadata } = model('tutti-operator')
   const labels = { 'app.kubernetes.io/version': text }

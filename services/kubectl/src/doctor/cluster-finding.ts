@@ -1,7 +1,7 @@
 import { defineFindings } from '@tutti/command-line/results'
 import type { z } from 'zod'
 
-/** What `kubectl tutti doctor` prints as JSON. */
+/** Result that `kubectl tutti doctor` prints as JSON. */
 export const ClusterDoctorResult = defineFindings('Result of kubectl tutti doctor', [
   'kubernetes',
   'custom resources',
@@ -13,11 +13,11 @@ export const ClusterDoctorResult = defineFindings('Result of kubectl tutti docto
   'exposure',
   'rights',
 ])
-/** What was looked at in a cluster, and what came of it. */
+/** Finding: what was looked at in a cluster, and what came of it. */
 export type ClusterFinding = z.infer<typeof ClusterDoctorResult>['findings'][number]
 type Check = ClusterFinding['check']
 
-/** What the user may not list. @param refusal - the words of the API server. */
+/** Notes what the user may not list. @param refusal - the words of the API server. */
 export function unseen(check: Check, refusal: string | undefined): ClusterFinding {
   const mending = 'ask an administrator for this right, or to run kubectl tutti doctor'
   return { check, status: 'note', found: `not looked at: ${refusal}`, mending }

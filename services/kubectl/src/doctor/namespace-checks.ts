@@ -31,7 +31,7 @@ const METRIC_APIS: Readonly<Record<string, readonly [group: string, offer: strin
 /** An operator looks at a new resource within this time, even if it has yet to start. `status`, which only hints at it, waits less. */
 const LOOK_MS = 60_000
 
-/** What there is in the namespace that is examined. */
+/** Resources that there are in the namespace that is examined. */
 export interface NamespaceResources {
   readonly namespace: string
   readonly models: readonly Stored<ModelObject>[]
@@ -115,7 +115,7 @@ export async function checkDevices(
   })
 }
 
-/** What takes requests from outside to routers. @param groups - of APIs that the cluster serves. */
+/** Checks what takes requests from outside to routers. @param groups - of APIs that the cluster serves. */
 export async function checkExposure(
   { ensembles }: NamespaceResources,
   reader: Reader,

@@ -20,7 +20,7 @@ function ensemble(condition?: object): Stored<EnsembleObject> {
     apiVersion: 'tutti.dev/v1alpha1',
     kind: 'Ensemble',
     metadata: meta('e', { generation: 3 }),
-    // Of whichever operator.
+    // The conditions are of whichever operator.
     status: { conditions } as unknown as NonNullable<EnsembleObject['status']>,
   }
 }

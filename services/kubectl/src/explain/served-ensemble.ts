@@ -4,7 +4,7 @@ import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../resources.ts'
 import type { Cause } from '../status/tree.ts'
 
-/** What routers serve of an Ensemble. */
+/** Revision of an Ensemble that routers serve. */
 export interface ServedEnsemble {
   /** Name of the ControllerRevision. */
   readonly revision: string
@@ -34,7 +34,7 @@ export function servedOf(
       const accepted = parseAcceptedJson(data)
       if (accepted.kind === 'Ensemble') return { revision: metadata.name, accepted }
     } catch (error) {
-      // Of an operator of another release. Routers leave it out, too.
+      // An operator of another release wrote it. Routers leave it out, too.
       unreadable ??= ServeError.from(error)
     }
   }

@@ -47,7 +47,7 @@ function lives({ metadata, status }: Stored<Pod>, isPrevious: boolean): readonly
     }))
 }
 
-/** Of a container that waits to start again, Kubernetes gives the lines of the life before. */
+/** Tells whether a container has lines. Of one that waits to start again, Kubernetes gives those of the life before. */
 function hasLines({ state, lastState }: ContainerStatus, isPrevious: boolean): boolean {
   const hasEnded = lastState?.terminated !== undefined
   if (isPrevious) return hasEnded

@@ -83,7 +83,7 @@ interface LogViewOptions {
   readonly environment: ProcessEnvironment
 }
 
-/** What one command shows. */
+/** Logs that one command shows. */
 class LogView implements FollowOptions {
   readonly #o: LogViewOptions
   /** By container, why it cannot be read. */

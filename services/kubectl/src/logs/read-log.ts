@@ -15,9 +15,9 @@ export interface ReadOptions {
   readonly tail?: number | undefined
 }
 
-/** Of a log that is followed: containers may be silent for days. */
+/** Longest silence of a log that is followed: containers may be silent for days. */
 const LONGEST_MS = 2 ** 31 - 1
-/** Of a log that is not. */
+/** Longest silence of a log that is not followed. */
 const IDLE_MS = 30_000
 /** A line without a time comes before all others. */
 const NO_TIME = { time: '', timeMs: 0 }

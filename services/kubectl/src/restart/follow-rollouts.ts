@@ -2,7 +2,7 @@ import { type Deployment, KubeError, type Stored } from '@tutti/kube'
 import { oneLine } from '../status/render-nodes.ts'
 import { type Rollout, rolloutOf, type SeenPods } from './rollout.ts'
 
-/** What there is at one moment. */
+/** Deployments and pods that there are at one moment. */
 export interface RolloutsSeen extends SeenPods {
   readonly deployments: readonly Stored<Deployment>[]
 }
@@ -16,7 +16,7 @@ export interface Restarted {
 
 /** How it ended. */
 export interface Ended extends Restarted {
-  /** `failed`: it was refused, cannot go on, or is not seen any more. `late`: there was no time left. */
+  /** `failed`: it was refused, cannot go on, or is no longer seen. `late`: there was no time left. */
   readonly state: 'done' | 'failed' | 'late'
   /** `restarted, 2 pods` say, what it waited for, or why it failed. */
   readonly message: string
@@ -69,7 +69,7 @@ export function toRefusal(error: unknown): KubeError {
   throw error
 }
 
-/** What went wrong, in a line; undefined if all is well. */
+/** Says what went wrong, in a line; undefined if all is well. */
 export function failureOf({ title, state, message }: Ended): string | undefined {
   if (state === 'done') return undefined
   return state === 'late' ? `not in time: ${title}: ${message}` : `${title}: ${message}`

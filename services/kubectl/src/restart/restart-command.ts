@@ -74,7 +74,7 @@ export const restartCommand = withFlags(
   },
 )
 
-/** What became of the patches; each Deployment is in `going` or `refused` too. */
+/** Results of the patches; each Deployment is in `going` or `refused` too. */
 interface Patched {
   readonly all: readonly RestartedPods[]
   readonly going: readonly RestartedPods[]

@@ -18,7 +18,7 @@ const RestartedDeployment = z.object({
     .meta({ description: 'How far it came, and why no further; empty if started.' }),
 })
 
-/** What `kubectl tutti restart` prints as JSON. */
+/** Result that `kubectl tutti restart` prints as JSON. */
 export const RestartResult = z
   .object({
     restarted: listOf(RestartedDeployment),
@@ -29,7 +29,7 @@ export const RestartResult = z
   .meta({ title: 'Result of kubectl tutti restart' })
 type RestartResult = z.infer<typeof RestartResult>
 
-/** What was restarted. */
+/** Pods that were restarted. */
 export interface RestartedPods extends Restarted {
   readonly deployment: string
   /** Absent for the router. */

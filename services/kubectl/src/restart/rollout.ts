@@ -3,7 +3,7 @@ import { isLeaving, toPodNode } from '../status/pod-node.ts'
 import { isPodReady } from '../status/read-state.ts'
 import type { Cause } from '../status/tree.ts'
 
-/** What `kubectl rollout restart` sets on the template of pods; the pods carry it too. */
+/** Annotation that `kubectl rollout restart` sets on the template of pods; the pods carry it too. */
 export const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt'
 
 /** How far the pods of a Deployment are replaced. */

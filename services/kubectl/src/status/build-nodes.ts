@@ -144,7 +144,7 @@ function podCount(ready: number | undefined, all: number | undefined): Pick<Stat
   return all === undefined ? {} : { detail: `${ready ?? 0}/${all} pod${all === 1 ? '' : 's'}` }
 }
 
-/** What a resource waits for is often in a pod, which says more than "not ready". */
+/** Takes the cause from a pod: what a resource waits for is often there, which says more than "not ready". */
 function withPodCause(own: ResourceState, pods: readonly StatusNode[]): ResourceState {
   if (own.cause === undefined || !WAITING_REASONS.has(own.cause.reason)) return own
   const broken = pods.find(({ cause }) => cause !== undefined && cause.reason !== 'Terminating')
@@ -153,7 +153,7 @@ function withPodCause(own: ResourceState, pods: readonly StatusNode[]): Resource
   return { ...own, cause: { reason, message: `pod "${broken.name}": ${message}` } }
 }
 
-/** What the status of an Ensemble says of a step, where its Model cannot be read. */
+/** Reads what the status of an Ensemble says of a step, where its Model cannot be read. */
 function toldByEnsemble(
   { status }: Stored<EnsembleObject>,
   name: string,

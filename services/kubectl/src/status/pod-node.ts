@@ -37,7 +37,7 @@ function causeOf(pod: Stored<Pod>, events: readonly Event[]): Cause {
   return waitOf(pod)
 }
 
-/** What it waits for, where nothing has gone wrong. */
+/** Finds what a pod waits for, where nothing has gone wrong. */
 function waitOf({ spec, status = {} }: Pod): Cause {
   if (spec.nodeName === undefined) return { reason: 'Pending', message: 'the pod waits for a node' }
   return (

@@ -10,13 +10,13 @@ import {
   type RouterObject,
 } from '../resources.ts'
 
-/** What there is of Tutti in a namespace. What the user may not list is undefined. */
+/** Resources of Tutti that there are in a namespace. Those that the user may not list are undefined. */
 export interface NamespaceState {
   readonly namespace: string
   readonly ensembles: readonly Stored<EnsembleObject>[] | undefined
   readonly models: readonly Stored<ModelObject>[] | undefined
   readonly routers: readonly Stored<RouterObject>[] | undefined
-  /** Of steps and routers. */
+  /** Pods of steps and routers. */
   readonly pods: readonly Stored<Pod>[] | undefined
   /** Warnings about pods. */
   readonly events: readonly Stored<Event>[] | undefined

@@ -48,7 +48,7 @@ function renderLine({ label, node, isTold }: Line, width: number): string {
   return [...columns, isTold ? reason : `${reason}: ${oneLine(message)}`].join('  ').trimEnd()
 }
 
-/** What a cluster says, short and as one line of a terminal. */
+/** Shortens what a cluster says, to one line of a terminal. */
 export function oneLine(message: string): string {
   const text = printable(message.trim().replaceAll(/\s*\n\s*/g, ' | '))
   return text.length <= LONGEST_CAUSE ? text : `${text.slice(0, LONGEST_CAUSE)}...`

@@ -20,7 +20,7 @@ export const STATUS_FLAGS = {
   format: KUBECTL_FORMAT_FLAG,
 } as const satisfies FlagTable
 
-/** What `status` found. */
+/** Report of what `status` found. */
 const StatusReport = z
   .object({
     namespaces: listOf(z.object({ namespace: z.string(), resources: listOf(StatusNode) })),

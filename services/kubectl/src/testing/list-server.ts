@@ -58,7 +58,7 @@ function nameIn(all: Readonly<Record<string, readonly object[]>>, name: string):
     .find((one) => named.safeParse(one).success)
 }
 
-/** What an operator has accepted of the Ensemble, before it was edited. */
+/** Builds what an operator has accepted of the Ensemble, before it was edited. */
 function acceptedRevision(): object {
   const ensemble = parsedEnsemble('ens', {
     maxBatchSize: 8,
@@ -110,7 +110,7 @@ const ITEMS: Readonly<Record<string, readonly object[]>> = {
 }
 
 const KINDS = ['models', 'ensembles', 'routers'].map((name) => ({ name }))
-/** What is asked for beside lists. */
+/** Answers to what is asked for beside lists. */
 const OTHER_ANSWERS: Readonly<Record<string, object>> = {
   '/version': { gitVersion: 'v1.33.2+k3s1' },
   '/apis': { groups: [{ name: 'tutti.dev' }] },

@@ -9,7 +9,7 @@ export interface RouterPlace {
   readonly port: number
 }
 
-/** Of routers whose pods do not name it. */
+/** Port of gRPC of routers whose pods do not name it. */
 const GRPC_PORT = 8001
 
 /** @throws ServeError SERVER_NOT_READY if there is none, KubeError in the words of the API server if the user may not list pods. */

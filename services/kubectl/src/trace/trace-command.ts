@@ -81,7 +81,7 @@ async function openForward(cluster: Cluster, { pod, port }: RouterPlace): Promis
   }
 }
 
-/** What the failure of a request has to do with the cluster. */
+/** Says what the failure of a request has to do with the cluster. */
 function namingPod(
   caught: unknown,
   o: {
@@ -93,7 +93,7 @@ function namingPod(
 ): ServeError {
   const error = ServeError.from(caught)
   const { reason, code, message } = error
-  // Of a version that was asked for, the server says itself whether it or the whole model is missing.
+  // If a version was asked for, the server says itself whether it or the whole model is missing.
   if (reason === 'MODEL_NOT_FOUND' && o.version === undefined) {
     const problem = `pod ${o.router.pod} does not serve ${o.target.title}: ${message}`
     return new ServeError(reason, `${problem}; kubectl tutti status says why`, {

@@ -8,7 +8,7 @@ import type { ModelSignature, TensorSpec } from './signature.ts'
 /** Triton's `--backend-config=default-max-batch-size`. */
 const DEFAULT_MAX_BATCH_SIZE = 4
 
-/** What an engine read from the model file. */
+/** The model, as an engine read it from the model file. */
 export interface InspectedModel extends ModelSignature {
   /** True if the first dimension of every input and output is -1. */
   readonly batchable: boolean
@@ -94,7 +94,7 @@ function completeTensors(config: ModelConfig, inspect: InspectedModel): ModelCon
   const isBatching = config.max_batch_size > 0
   const { control_input: controls = [], state = [] } = config.sequence_batching ?? {}
   const made = config.batch_input.flatMap((one) => one.target_name)
-  // What the scheduler gives and takes is not the client's.
+  // Tensors that the scheduler gives and takes are not the client's.
   const given = new Set([
     ...controls.map((c) => c.name),
     ...state.map((s) => s.input_name),

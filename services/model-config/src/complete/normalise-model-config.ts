@@ -9,12 +9,12 @@ import type {
 /** Backends for which Triton runs two instances on a CPU unless told otherwise. */
 const TWO_CPU_INSTANCES = new Set(['onnxruntime', 'tensorflow'])
 
-/** What the machine has, as far as defaults depend on it. */
+/** The devices of the machine, as far as defaults depend on them. */
 export interface NormaliseOptions {
   /** Visible GPUs; default 0. */
   readonly gpuCount?: number
   /**
-   * What KIND_AUTO means for a group that names no GPUs; one that names some means GPUs, because it would be refused on the
+   * The meaning of KIND_AUTO for a group that names no GPUs; one that names some means GPUs, because it would be refused on the
    * CPU for naming them. Default: KIND_CPU.
    */
   readonly autoKind?: 'KIND_CPU' | 'KIND_GPU'

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '../model/model-config.ts'
 
-/** What decides which engine serves a model. All three are '' where Triton leaves them empty. */
+/** The names that decide which engine serves a model. All three are '' where Triton leaves them empty. */
 export interface BackendChoice {
   readonly backend: string
   readonly platform: string

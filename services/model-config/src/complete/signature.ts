@@ -8,7 +8,7 @@ export interface TensorSpec {
   readonly dims: Shape
 }
 
-/** What an engine read from the model itself, before any configuration. */
+/** The tensors that an engine read from the model itself, before any configuration. */
 export interface ModelSignature {
   readonly inputs: readonly TensorSpec[]
   readonly outputs: readonly TensorSpec[]

@@ -2,7 +2,7 @@ import type { FieldDescriptor } from '../model/descriptor.ts'
 import { defaultOf, messageDescriptor } from '../model/message-draft.ts'
 import type { ModelConfig } from '../model/model-config.ts'
 
-/** What JSON.stringify prints as it stands. */
+/** A value that JSON.stringify prints as it stands. */
 export type Json = boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
 /** JSON has no infinity and no NaN; protobuf writes them as text. */

@@ -14,7 +14,7 @@ const SCALAR_TYPES = [
 ] as const
 export type ScalarType = (typeof SCALAR_TYPES)[number]
 
-/** What one value of a field is. */
+/** The type of one value of a field. */
 type FieldKind =
   | { readonly type: ScalarType }
   | { readonly type: 'enum'; readonly enum: string }
@@ -45,7 +45,7 @@ export interface Descriptor {
   readonly enums: ReadonlyMap<string, EnumDescriptor>
 }
 
-/** What the table of messages says, as the parser, the printer and the JSON conversion look it up. */
+/** The table of messages, as the parser, the printer and the JSON conversion look it up. */
 export const DESCRIPTOR: Descriptor = {
   messages: new Map(
     Object.entries(MESSAGES).map(([name, rows]) => [name, toMessageDescriptor(name, rows)]),

@@ -9,7 +9,7 @@ export interface QualifiedName {
 }
 
 /**
- * What a model is called where names are unique only within a repository.
+ * Makes the name of a model where names are unique only within a repository.
  *
  * @param namespace - holds a `/`, which no model's name does, and no `::`.
  */
@@ -25,13 +25,13 @@ export function splitName(name: string): QualifiedName | undefined {
   return { namespace, name: name.slice(end + SEPARATOR.length) }
 }
 
-/** What the model is called in its own repository, and by clients. */
+/** Finds the name of the model in its own repository, which clients use. */
 export function plainName(name: string): string {
   return splitName(name)?.name ?? name
 }
 
 /**
- * What a model means by the name of another one: that of its own repository, else the only one that there is.
+ * Finds what a model means by the name of another one: that of its own repository, else the only one that there is.
  *
  * @param qualified - all that are called `name`.
  * @returns `name` as it is, which no model is called, if there is none or several.

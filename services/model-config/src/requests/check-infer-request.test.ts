@@ -170,7 +170,7 @@ const REFUSED: readonly (readonly [
     BATCHING,
     replaceA(tensor('a', 'FP32', [2, 2, 5])),
   ],
-  // Of two inputs that are wrong the last.
+  // The last of two inputs that are wrong is told.
   [
     'SHAPE_MISMATCH',
     `[request id: r1] unexpected shape for input 'b' for model 'm'. Expected [-1,1], got [3,2]. ${NOTE}`,
@@ -319,7 +319,7 @@ await t.test(
       return (user + system) / 1000
     }
     const [few, many] = [cpuMs(250, 16), cpuMs(4000, 1)]
-    // What compares each with all others takes 16 times as long.
+    // A check that compares each with all others takes 16 times as long.
     t.ok(many < 6 * few + 50, `${few} and ${many} ms of processor time`)
     t.end()
   },

@@ -11,7 +11,7 @@ import { findBytesFault, MAX_TEXTS } from './bytes-check.ts'
 import type { InputRule, RequestRules } from './request-rules.ts'
 
 /*
- * What is wrong with a request that a check has refused, in Triton's words. Of several inputs that are wrong the last is told, because
+ * The faults of a request that a check has refused, in Triton's words. Of several inputs that are wrong the last is told, because
  * Triton's hash table gives them, as long as they are few, from the last to the first.
  */
 

@@ -1,7 +1,7 @@
 import { type Datatype, fromConfigDatatype, type Shape } from '@tutti/tensor'
 import type { ModelConfig } from '../model/model-config.ts'
 
-/** What a model declares about one input. */
+/** The declaration of one input by a model. */
 export interface InputRule {
   readonly name: string
   readonly datatype: Datatype | undefined
@@ -10,7 +10,7 @@ export interface InputRule {
   readonly reshape: Shape | undefined
 }
 
-/** What a model declares, ready to be looked up. */
+/** The declarations of a model, ready to be looked up. */
 export interface RequestRules {
   readonly config: ModelConfig
   readonly inputs: ReadonlyMap<string, InputRule>

@@ -24,7 +24,7 @@ export interface StringLiteral {
   readonly end: number
 }
 
-/** What is wrong with a literal, and where. */
+/** The fault in a literal, and where it is. */
 export interface StringFault {
   readonly offset: number
   readonly got: string

@@ -68,7 +68,7 @@ function ensembleFault(config: ModelConfig): string | undefined {
     : undefined
 }
 
-/** What a response cache cannot answer for, whether the server has one or not. */
+/** Finds the part of a model that a response cache cannot answer for, whether the server has one or not. */
 function cacheFault(config: ModelConfig): string | undefined {
   const { name, response_cache: cache, sequence_batching: sequences } = config
   if (cache?.enable !== true) return undefined

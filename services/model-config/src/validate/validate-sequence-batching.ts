@@ -113,7 +113,7 @@ function corridTypeFault({ control_input: inputs }: SequenceBatching, model: str
 }
 
 /**
- * What breaks the rules of `sequence_batching`, with Triton's texts where it has one: control inputs, strategy, states. What an
+ * Finds what breaks the rules of `sequence_batching`, with Triton's texts where it has one: control inputs, strategy, states. What an
  * initial state holds is read when the model is loaded.
  */
 export function sequenceFault(config: ModelConfig): string | undefined {

@@ -28,7 +28,7 @@ function runSizes(dims: readonly number[]): number[] {
   return sizes
 }
 
-/** What is wrong with a reshape, if anything. An empty one stands for a scalar per batch item. */
+/** Finds what is wrong with a reshape, if anything. An empty one stands for a scalar per batch item. */
 function reshapeFault(dims: readonly number[], shape: readonly number[]): string | undefined {
   const wanted = runSizes(dims)
   const given = runSizes(shape)

@@ -8,7 +8,7 @@ import type { WireParameters } from './infer-message.ts'
 import { decodeInferRequest, encodeInferResponseFrame } from './server-codec.ts'
 import { encodeStreamResponseFrame } from './stream-frame.ts'
 
-/** What stands behind the header of a frame that is not compressed. */
+/** Takes the message behind the header of a frame that is not compressed. */
 function messageOf(frame: Buffer): Buffer {
   if (frame[0] !== 0 || frame.readUInt32BE(1) !== frame.byteLength - 5) throw new Error('no frame')
   return frame.subarray(5)

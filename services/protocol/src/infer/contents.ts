@@ -32,7 +32,7 @@ type Member = (typeof MEMBERS)[number]
 const LENGTH_BYTES = 4
 const ANY_NUMBER = 2 ** 30 - 1
 
-/** What typed contents turned out to be: raw bytes, or the reason why they are not (triton-semantics 4.7). */
+/** The result of reading typed contents: raw bytes, or the reason why they are not (triton-semantics 4.7). */
 export type ReadContents =
   /** `elements` of it were read one by one, or took as long. */
   | { readonly kind: 'data'; readonly data: Uint8Array; readonly elements: number }
@@ -77,7 +77,7 @@ function eachElement(contents: Uint8Array, maxElements: number, visit: Visit): n
   return elements
 }
 
-/** What is left of a packed field. */
+/** Finds the rest of a packed field. */
 function rest({ bytes, position, limit }: WireReader): PackedVarints {
   return { bytes, from: position, to: limit }
 }
@@ -122,7 +122,7 @@ interface Output {
   readonly at: number
 }
 
-/** What `measure` has accepted. @returns up to where it is written then. */
+/** Writes elements that `measure` has accepted. @returns up to where it is written then. */
 function writeElements(
   reader: WireReader,
   isPacked: boolean,
@@ -154,7 +154,7 @@ function isMemberFor(member: Member, datatype: Datatype | undefined): datatype i
 }
 
 export interface ContentsBounds {
-  /** Of the result: one-byte varints become up to eight bytes each. */
+  /** Bytes of the result: one-byte varints become up to eight bytes each. */
   readonly maxBytes: number
   /** Most elements that are read one by one. Bytes of packed integers and of texts count as elements too. Absent: no bound. */
   readonly maxElements?: number

@@ -32,7 +32,7 @@ export interface InferRequestMessage {
   readonly madeBytes: number
 }
 
-/** What a client of ours sends: tensors whole, always encoded as raw_input_contents. */
+/** A request that a client of ours sends: tensors whole, always encoded as raw_input_contents. */
 export interface InferRequestParts {
   readonly modelName: string
   /** '' for the latest ready version. */
@@ -44,7 +44,7 @@ export interface InferRequestParts {
   readonly outputs?: readonly { readonly name: string; readonly parameters?: Parameters }[]
 }
 
-/** What our server sends, and what our clients make of an answer: tensors whole. */
+/** A response that our server sends, and that our clients make of an answer: tensors whole. */
 export interface InferResponseParts {
   readonly modelName: string
   readonly modelVersion: string

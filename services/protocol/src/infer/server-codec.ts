@@ -29,7 +29,7 @@ export const USUAL_HEAD_BYTES = 512
 const NOTHING = new Uint8Array(0)
 /** Bytes of a character: one beyond Latin-1 makes all characters of a text take as much. */
 const CHARACTER_BYTES = 2
-/** Of the contents of an input that come in several fields, as no writer of protobuf puts them: they are copied, for 4096 inputs. */
+/** Bytes of the contents of an input that come in several fields, as no writer of protobuf puts them: they are copied, for 4096 inputs. */
 const MAX_JOINED_BYTES = 2 ** 14
 /** Bytes of the objects that a field of two bytes can become: an input, an output, a view. */
 const FIELD_BYTES = 256
@@ -185,7 +185,7 @@ export function encodeInferResponseFrame(response: InferResponseParts): Buffer {
   return toFrame(NOTHING, encodeHead(response, response.outputs), response.outputs)
 }
 
-/** What requests and responses begin with. */
+/** Fields that requests and responses begin with. */
 type Fields = Omit<InferResponseParts, 'outputs'>
 
 /** A message but for its raw contents, and its size with them. */

@@ -16,7 +16,7 @@ export interface Chunk extends ChunkHeader {
   readonly bytes: Uint8Array
 }
 
-/** What stands before the payload of a chunk, and how long both are. */
+/** The head that stands before the payload of a chunk, and how long both are. */
 export interface ChunkHead extends ChunkHeader {
   readonly headBytes: number
   readonly payloadBytes: number
@@ -50,7 +50,7 @@ export function encodeChunk(header: ChunkHeader, bytes: Uint8Array): Uint8Array 
   return Buffer.concat([encodeChunkHead(header, bytes.byteLength), bytes])
 }
 
-/** What of offset, total and payload does not go together, or undefined. An empty chunk is the whole of an empty transfer. */
+/** Finds what of offset, total and payload does not go together, or undefined. An empty chunk is the whole of an empty transfer. */
 function rangeProblem({ offset, total }: ChunkHeader, size: number): string | undefined {
   if (offset + size > total) return `end is ${offset + size} of ${total}`
   return size === 0 && total > 0 ? `payload is empty in a transfer of ${total} bytes` : undefined

@@ -97,7 +97,7 @@ function readDirect(direct: unknown): Pick<Heartbeat, 'direct'> {
   return { direct: { address: text(direct, 'address'), key: text(direct, 'key') } }
 }
 
-/** What another version may say in another way. */
+/** Fields that another version may say in another way. */
 const UNREAD: Fields = {
   sequence: 0,
   description: '',

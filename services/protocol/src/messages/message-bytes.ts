@@ -18,7 +18,7 @@ import { malformedField, tooLarge, unsupportedField } from './malformed-field.ts
 export const MESSAGE_MAGIC = 0x54504d00 + MESSAGE_PROTOCOL_VERSION
 export const PREFIX_BYTES = 16
 
-/** What stays allocated between messages: a header with some long parameters fits. */
+/** Bytes that stay allocated between messages: a header with some long parameters fits. */
 const KEPT_BYTES = 16 * 1024
 /** Up to this length character codes one by one are faster than a call into native code (Node 24). */
 const SHORT_TEXT_LENGTH = 24
@@ -45,7 +45,7 @@ export class MessageWriter {
   #bytes = Buffer.allocUnsafeSlow(KEPT_BYTES)
   #position = PREFIX_BYTES
   #tensors: Uint8Array[] = []
-  /** Of inline tensors; with the zeros between them. */
+  /** Bytes of inline tensors; with the zeros between them. */
   #tensorBytes = 0
   #inlineBytes = 0
 

@@ -3,7 +3,7 @@ import type { Datatype, Parameters, Shape } from '@tutti/tensor'
 import type { Envelope } from '../envelope.ts'
 
 /*
- * What routers and steps (members) of one repository say to each other over a broker. A call is one attempt at one step:
+ * Messages that routers and steps (members) of one repository send each other over a broker. A call is one attempt at one step:
  * the caller offers it, the callee accepts or refuses, tensors that are too large to ride inline follow as transfers, the callee
  * answers with responses. The receiver of a transfer grants credits for it, or has said before how much it takes unasked; nothing is
  * sent beyond both.
@@ -82,7 +82,7 @@ export type Message = { readonly from: string; readonly call: number } & (
   | { readonly type: 'response-credit'; readonly responses: number; readonly received: number }
   /** To the sender of a transfer: send again from `offset`; said once per transfer. */
   | { readonly type: 'resend'; readonly transfer: number; readonly offset: number }
-  /** The caller wants no answer any more. */
+  /** The caller no longer wants an answer. */
   | { readonly type: 'cancel'; readonly error: WireError }
   /** To the callee: the final response and all its transfers have arrived; it may forget the call. */
   | { readonly type: 'done' }
@@ -106,7 +106,7 @@ export type SentHeartbeat = Omit<Heartbeat, 'revisions'> & {
   readonly revisions?: Heartbeat['revisions'] | undefined
 }
 
-/** What every member says of itself every 250 ms, and at once when it changes. JSON. */
+/** The report of every member on itself, every 250 ms, and at once when it changes. JSON. */
 export interface Heartbeat {
   readonly member: string
   readonly role: 'step' | 'router'

@@ -1,11 +1,11 @@
 import type { Heartbeat } from './message.ts'
 import { decodeToken, memberToken, settingToken } from './subject-tokens.ts'
 
-/** What subjects are made of, besides the members' ids. */
+/** Names that subjects are made of, besides the members' ids. */
 export interface SubjectNames {
-  /** Of the installation. */
+  /** Prefix of the installation. */
   readonly prefix: string
-  /** Of the tenant: a namespace on Kubernetes. */
+  /** Repository of the tenant: a namespace on Kubernetes. */
   readonly repository: string
 }
 

@@ -202,7 +202,7 @@ function partSize(part: TensorPart): number {
   return part.kind === 'inline' ? part.bytes.byteLength : part.size
 }
 
-/** What is wrong with `size` bytes for such a tensor, or undefined. Elements of BYTES are not looked at. */
+/** Finds what is wrong with `size` bytes for such a tensor, or undefined. Elements of BYTES are not looked at. */
 function sizeProblem(datatype: Datatype, shape: Shape, size: number): string | undefined {
   const count = elementCount(shape)
   const { itemSize } = DATATYPES[datatype]

@@ -24,7 +24,7 @@ export interface DeclaredInput {
   readonly shape: Shape
 }
 
-/** What a body of `generate` asks for; all outputs are wanted. */
+/** The request that a body of `generate` makes; all outputs are wanted. */
 export interface GenerateRequest {
   readonly context: RequestContext
   readonly inputs: readonly NamedTensor[]

@@ -19,7 +19,7 @@ export interface InputSource {
   /** The request's id, for messages. */
   readonly id: string
   readonly modelName: string
-  /** What follows the JSON part: the binary inputs in order. */
+  /** Bytes that follow the JSON part: the binary inputs in order. */
   readonly binary: Uint8Array
 }
 
@@ -30,7 +30,7 @@ export interface RestInput extends NamedTensor {
 
 const NOTHING = new Uint8Array(0)
 
-/** What the inputs of one request share while they are read. */
+/** The state that the inputs of one request share while they are read. */
 interface Progress {
   /** Bytes of the binary part that inputs have taken. */
   offset: number

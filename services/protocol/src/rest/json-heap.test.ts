@@ -4,7 +4,7 @@ import { jsonNeeds } from './json-heap.ts'
 
 t.setTimeout(600_000)
 
-/** Of a thread that has loaded the parser and nothing else. */
+/** Bytes of a thread that has loaded the parser and nothing else. */
 const REST_BYTES = 48 * 2 ** 20
 const BYTES = 6 * 2 ** 20
 

@@ -51,7 +51,7 @@ function endOfString(text: Buffer, start: number): number {
   return at
 }
 
-/** What JSON.parse made of such a text, with NaN in place of null; arrays and objects are changed as they stand. */
+/** Puts NaN in place of null in what JSON.parse made of such a text; arrays and objects are changed as they stand. */
 export function nullsToNaN(value: unknown): unknown {
   if (value === null) return Number.NaN
   if (Array.isArray(value)) for (let i = 0; i < value.length; i++) value[i] = nullsToNaN(value[i])

@@ -12,7 +12,7 @@ import { elementTexts, memberTexts } from './json-slice.ts'
 const MAX_CONTAINERS = 2 ** 22
 /** Objects and arrays within one another: more than `data` may nest, few enough for every reader that recurses. */
 const MAX_DEPTH = 128
-/** Of a document in which a member comes twice: they are read one by one. */
+/** Members of a document in which a member comes twice: they are read one by one. */
 const MAX_MEMBERS_WITH_TWINS = 2 ** 18
 /** Objects and arrays within one another that a request gives a meaning to: the document, its inputs, an input, its parameters. */
 const READ_DEPTH = 4
@@ -66,7 +66,7 @@ function parseText(text: string, bytes: Uint8Array): JsonDocument {
   }
 }
 
-/** Of all objects in a value, but for those that stand behind something else in an array: tensors have no objects. */
+/** Counts the members of all objects in a value, but for those that stand behind something else in an array: tensors have no objects. */
 function membersIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   if (Array.isArray(value) && typeof value[0] !== 'object') return 0

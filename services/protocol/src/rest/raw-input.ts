@@ -8,7 +8,7 @@ import {
   requestPrefix,
 } from '@tutti/tensor'
 
-/** Of a text that is copied behind its length at once. */
+/** Bytes of a text that is copied behind its length at once. */
 const MAX_TEXT_BYTES = 64 * 2 ** 20
 
 /**

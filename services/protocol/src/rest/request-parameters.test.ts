@@ -125,7 +125,7 @@ await t.test('parameters that nest without end are refused, not a crash', async 
   t.match(error, { reason: 'MALFORMED_MESSAGE', message: 'a JSON document is nested too deeply' })
 })
 
-/** What a decode computes that takes longer than its text: numbers of a parse with a reviver, digits of a BigInt, parses. */
+/** Counts the work of a decode that takes longer than its text: numbers of a parse with a reviver, digits of a BigInt, parses. */
 function workOf(text: string) {
   const { parse } = JSON
   const { BigInt: toBigInt } = globalThis

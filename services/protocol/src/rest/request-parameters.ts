@@ -20,7 +20,7 @@ const MAX_UINT64 = 2n ** 64n - 1n
 const MIN_INT64 = -(2n ** 63n)
 const MAX_INT64 = 2n ** 63n - 1n
 
-/** What the request-level `parameters` say. */
+/** The meaning of the request-level `parameters`. */
 export interface RestParameters {
   readonly context: RequestContext
   /** `binary_data_output`: outputs come as binary data unless they say otherwise. */

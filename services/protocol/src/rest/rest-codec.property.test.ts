@@ -51,7 +51,7 @@ const IN_JSON: readonly Datatype[] = ALL.filter(
   (datatype) => datatype !== 'FP16' && datatype !== 'BF16',
 )
 
-/** What a response says, said as a request: both have the same form but for the member's name. */
+/** Encodes a response and decodes it as a request: both have the same form but for the member's name. */
 function roundTrip(
   sent: readonly NamedTensor[],
   isBinary: (name: string) => boolean,

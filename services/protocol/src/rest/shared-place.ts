@@ -9,7 +9,7 @@ export interface SharedPlace {
 }
 
 /**
- * What the parameters of a tensor say of shared memory; undefined if they name no region. Without a size it is 0, as in Triton.
+ * Reads what the parameters of a tensor say of shared memory; undefined if they name no region. Without a size it is 0, as in Triton.
  *
  * @throws ServeError INTERNAL for an offset or a size that is no count, even without a region.
  */

@@ -190,7 +190,7 @@ function exactIntegers(
   if (integers.length !== leaves.length) throw notInteger(leaves, datatype, tensor)
   if (integers.every((integer) => Number.isSafeInteger(integer))) return integers
   const exact = readNumbers(tensor.dataText())
-  // What is still an unsafe number was written with a fraction or an exponent, such as 1e20.
+  // A number that is still unsafe was written with a fraction or an exponent, such as 1e20.
   if (exact.some((value) => typeof value === 'number' && !Number.isSafeInteger(value))) {
     throw integerTypeError(datatype)
   }

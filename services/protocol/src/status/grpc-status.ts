@@ -25,14 +25,14 @@ const MESSAGE_BYTES = 3072
 const DETAILS_MESSAGE_BYTES = 1024
 const DETAIL_BYTES = 256
 
-/** What grpc-js takes as the error of a call. */
+/** The status that grpc-js takes as the error of a call. */
 export interface GrpcStatus {
   readonly code: number
   readonly details: string
   readonly metadata: Metadata
 }
 
-/** What an error can say of where it happened, in every encoding of errors. */
+/** Details that an error can give of where it happened, in every encoding of errors. */
 export const DETAIL_KEYS = [
   'ensemble',
   'step',

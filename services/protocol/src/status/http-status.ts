@@ -33,7 +33,7 @@ function toHeaderValue(text: string): string {
     .trim()
 }
 
-/** What the details say in gRPC, as HTTP headers: the reason, what to do, and where the error happened as far as known. */
+/** Writes what the details say in gRPC as HTTP headers: the reason, what to do, and where the error happened as far as known. */
 export function errorHeaders(error: ServeError): Record<string, string> {
   const headers: Record<string, string> = {
     'tutti-error-reason': error.reason,

@@ -16,7 +16,7 @@ export interface StoredObject {
 /** A page of a list. */
 export interface BucketPage {
   readonly objects: readonly StoredObject[]
-  /** What keys begin with up to the next `/`, which is the last character. */
+  /** The beginnings of keys up to the next `/`, which is the last character. */
   readonly folders: readonly string[]
   /** Names the next page; '' after the last. */
   readonly next: string
@@ -45,7 +45,7 @@ export interface BucketApi {
   tagOf(headers: IncomingHttpHeaders): string
   /** The headers with which a request is sent. */
   sign(request: BucketRequest): Promise<HttpHeaders>
-  /** What an answer without what was asked for says, for people. */
+  /** Describes for people an answer that comes without what was asked for. */
   toRefusal(
     text: string,
     headers: IncomingHttpHeaders,

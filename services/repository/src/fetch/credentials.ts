@@ -4,7 +4,7 @@ import { Secret } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readBounded } from '../bounded-read.ts'
 
-/** What a fetch shows to servers, and whom it trusts. Nothing here is ever printed. */
+/** The credentials that a fetch shows to servers, and whom it trusts. Nothing here is ever printed. */
 export interface FetchCredentials {
   /** The value of the header `authorization`, for http(s). */
   readonly authorization?: Secret
@@ -116,7 +116,7 @@ function toEndpoint(text: string): URL {
 /** TLS leaves out certificates that it cannot read; the server would then seem not to be trusted. */
 function requireCertificates(text: string): string {
   try {
-    // Of several it parses the first.
+    // It parses the first of several.
     void new X509Certificate(text)
     return text
   } catch (error) {

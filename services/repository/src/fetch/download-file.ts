@@ -8,7 +8,7 @@ import { onDisk } from './work-folder.ts'
 export interface DownloadOptions {
   readonly context: FetchContext
   readonly client: HttpClient
-  /** Of the file that is written; its folder exists. */
+  /** Path of the file that is written; its folder exists. */
   readonly path: string
   /** Converts a response that is neither 200 nor 304. */
   refused?(answer: HttpAnswer): Promise<Error>

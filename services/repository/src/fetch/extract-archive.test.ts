@@ -169,7 +169,7 @@ await t.test('an archive that ends anywhere is refused, or all there', async (t)
   }
   for (let end = 0; end < whole.byteLength; end += 64) {
     const result = await extract(t, whole.subarray(0, end)).catch((error: unknown) => error)
-    // What ends between two files is an archive of those before, as for every tar.
+    // An archive that ends between two files is an archive of those before, as for every tar.
     const isWhole = !(result instanceof Error) && Object(result).files >= 1 && end % 512 === 0
     if (!isWhole) t.match(result, { reason: 'ARTIFACT_INVALID' }, `tar, ${end} bytes`)
   }

@@ -70,7 +70,7 @@ function admit(entry: ReadEntry, plan: TreePlan, links: Map<string, Link>): bool
   entry.linkpath = ''
   if (FILES.includes(type)) {
     plan.add('file', name, size)
-    // Of the mode only counts whether the owner may execute.
+    // Only one thing of the mode counts: whether the owner may execute.
     entry.mode = ((entry.mode ?? 0) & 0o100) === 0 ? 0o644 : 0o755
   } else if (type === 'Directory') {
     plan.add('directory', name)

@@ -23,7 +23,7 @@ async function prepare(t: Test, answer: Answer) {
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Of a model with so many files that its extraction takes a while. */
+/** Archive of a model with so many files that its extraction takes a while. */
 const MANY = tarArchive([
   { name: 'config.pbtxt', data: '' },
   ...Array.from({ length: 2000 }, (_, i) => ({ name: `1/${i}`, data: 'x' })),

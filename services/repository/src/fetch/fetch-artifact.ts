@@ -141,12 +141,12 @@ function toBucket(
   return { prefix, open: (attempt) => new Bucket(api, attempt) }
 }
 
-/** What the target holds: what came from the address and was not touched since, or what has the wanted digest. */
+/** Finds what the target holds: what came from the address and was not touched since, or what has the wanted digest. */
 async function findThere(o: Attempt): Promise<FetchRecord | undefined> {
   const { source, digest: wanted, uri, work, context } = o
   const record = await work.record()
   const isKnown = record?.uri === uri
-  // Of s3 the digest is that of the tree: then it does not matter who put it there.
+  // The digest of s3 is that of the tree: then it does not matter who put it there.
   const isComparable = source.kind === 's3' && wanted !== undefined
   if (!isKnown && !isComparable) return undefined
   try {
@@ -156,7 +156,7 @@ async function findThere(o: Attempt): Promise<FetchRecord | undefined> {
     }
     return isKnown && digest === record.tree ? record : undefined
   } catch {
-    // What cannot be read is fetched anew.
+    // A tree that cannot be read is fetched anew.
     return undefined
   }
 }

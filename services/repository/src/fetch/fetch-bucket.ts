@@ -38,7 +38,7 @@ export async function fetchBucket(
   const objects = await listModel(bucket, source.prefix, attempt)
   const validator = digestListing(objects)
   if (o.validator === validator) return undefined
-  // Of this state alone: the attempt before may have found another.
+  // Only files of this state count: the attempt before may have found another.
   const root = o.work.path(validator)
   for (const path of o.done) if (!path.startsWith(root)) o.done.delete(path)
   o.context.transfer?.begin({

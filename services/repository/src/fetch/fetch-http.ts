@@ -19,7 +19,7 @@ export async function fetchHttp(url: URL, o: FetchOptions): Promise<Fetched | un
   const path = work.path('archive')
   const condition: HttpHeaders = validator === '' ? {} : { 'if-none-match': validator }
   const answer = await follow(client, url, context, condition)
-  // Of any other answer nothing is kept.
+  // Nothing is kept of any other answer.
   if (answer.status === 200) {
     const totalBytes = Number(answer.headers['content-length'] ?? 0) || undefined
     context.transfer?.begin({ bytes: 0, totalBytes })

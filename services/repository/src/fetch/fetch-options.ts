@@ -21,7 +21,7 @@ export const FETCH_BOUNDS: FetchBounds = {
   stallMs: 30_000,
 }
 
-/** What every part of a fetch works with. */
+/** The context that every part of a fetch works with. */
 export interface FetchContext {
   readonly bounds: FetchBounds
   readonly credentials: FetchCredentials
@@ -47,11 +47,11 @@ export interface FetchOptions {
   readonly validator: string
 }
 
-/** What a fetch brought to the work folder. */
+/** The files that a fetch brought to the work folder. */
 export interface Fetched {
   /** The folder that holds the model's files. */
   readonly root: string
-  /** Of the archive; absent if there was none. */
+  /** Digest of the archive; absent if there was none. */
   readonly digest?: string
   /** The server's name of this state: an entity tag, or the digest of a listing; '' if there is none. */
   readonly validator: string

@@ -159,7 +159,7 @@ await t.test('it tells how far it is, and begins an attempt with what is whole',
   s3.onGet = (key) => {
     if (!key.endsWith('model.bin') || breaks === 0) return
     breaks -= 1
-    // Of another state: what comes is thrown away.
+    // The bucket has another state now: what comes is thrown away.
     s3.objects.set(key, 'x'.repeat(7000))
     s3.objects.set('models/yolo/config.pbtxt', 'backend: "c"')
   }

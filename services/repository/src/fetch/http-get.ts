@@ -148,7 +148,7 @@ const REASONS: Readonly<Record<number, Reason>> = {
   410: 'ARTIFACT_NOT_FOUND',
 }
 
-/** Converts a response without the artifact to an error. Its body is not read any more. @param detail - e.g. S3's code. */
+/** Converts a response without the artifact to an error. Its body is no longer read. @param detail - e.g. S3's code. */
 export function toStatusFailure({ status, url, body }: HttpAnswer, detail = ''): ServeError {
   body.destroy()
   const text = `'${showUri(url)}' answered ${status}${detail === '' ? '' : `, ${detail}`}`

@@ -7,7 +7,7 @@ import { isInside } from '../version-files.ts'
 import type { FetchBounds } from './fetch-options.ts'
 import { TreePlan } from './tree-plan.ts'
 
-/** What a tree holds. */
+/** The content of a tree, as a digest and in numbers. */
 export interface TreeDigest {
   /** `sha256:` and 64 hex digits. */
   readonly digest: string

@@ -11,7 +11,7 @@ const MAX_DEPTH = 32
  */
 export class TreePlan {
   readonly #bounds: Pick<FetchBounds, 'maxBytes' | 'maxFiles'>
-  /** Of files and links. */
+  /** Paths of files and links. */
   readonly #paths = new Set<string>()
   readonly #folders = new Set<string>()
   #entries = 0

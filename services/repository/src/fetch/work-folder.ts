@@ -12,12 +12,12 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
 
-/** What was fetched, as noted beside it, so that it is not fetched again. */
+/** The record of what was fetched, which stands beside it, so that it is not fetched again. */
 export interface FetchRecord {
   readonly uri: string
-  /** Of the archive, or of the tree if there was none. */
+  /** Digest of the archive, or of the tree if there was none. */
   readonly digest: string
-  /** Of the tree as it was published. */
+  /** Digest of the tree as it was published. */
   readonly tree: string
   readonly files: number
   readonly bytes: number
@@ -79,7 +79,7 @@ export class WorkFolder {
     await rmdir(this.#root).catch(() => {})
   }
 
-  /** What an earlier fetch put at the target; undefined if there is nothing, or no record of it. */
+  /** Reads the record of what an earlier fetch put at the target; undefined if there is nothing, or no record of it. */
   async record(): Promise<FetchRecord | undefined> {
     return (await exists(this.target)) ? await readRecord(this.#recordPath) : undefined
   }
@@ -123,14 +123,14 @@ export async function onDisk<T>(path: string, write: () => Promise<T>): Promise<
 }
 
 async function exists(path: string): Promise<boolean> {
-  // What cannot be read fails when it is written.
+  // A path that cannot be read fails when it is written.
   return await stat(path).then(
     () => true,
     () => false,
   )
 }
 
-/** What is no record of ours counts as none: then everything is fetched. */
+/** Reads a record. A file that is no record of ours counts as none: then everything is fetched. */
 async function readRecord(path: string): Promise<FetchRecord | undefined> {
   try {
     const value: FetchRecord = JSON.parse(await readFile(path, 'utf8'))

@@ -113,7 +113,7 @@ function toPage(xml: string): BucketPage | undefined {
 
 function toObject(xml: string) {
   const name = readTag(xml, 'Name')
-  // Of accounts with a hierarchical namespace: their folders are blobs.
+  // Accounts with a hierarchical namespace have blobs for their folders.
   const isFolder =
     readTag(xml, 'ResourceType') === 'directory' || readTag(xml, 'hdi_isfolder') === 'true'
   return {

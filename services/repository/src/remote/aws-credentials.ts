@@ -55,7 +55,7 @@ function toAws(keys: Keys | undefined): Pick<FetchCredentials, 'aws'> {
   return { aws: { accessKeyId, secretAccessKey: new Secret(secret), ...sessionToken } }
 }
 
-/** What AWS's files say of a profile; nothing where they are not there. */
+/** Reads what AWS's files say of a profile; nothing where they are not there. */
 async function readProfile(profile: string, env: Environment): Promise<Texts> {
   const home = join(env['HOME'] ?? '/root', '.aws')
   const config = await readIni(env['AWS_CONFIG_FILE'] ?? join(home, 'config'))

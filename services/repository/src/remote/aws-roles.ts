@@ -18,7 +18,7 @@ export type AwsKeys = NonNullable<FetchCredentials['aws']>
 type Http = ConstructorParameters<typeof HttpClient>[0]
 type Keys = Lasting<AwsKeys | undefined>
 
-/** Of ECS; that of EKS Pod Identity comes as a whole address. */
+/** Address of ECS; that of EKS Pod Identity comes as a whole address. */
 const CONTAINER_HOST = 'http://169.254.170.2'
 const INSTANCE_HOST = 'http://169.254.169.254'
 /** Milliseconds. It is a hop away, or not there. */
@@ -174,7 +174,7 @@ export class AwsRoles {
   }
 }
 
-/** What AWS refuses with any status of a client's fault, it refuses again. */
+/** Converts a refusal to an error: what AWS refuses with any status of a client's fault, it refuses again. */
 function refused(answer: HttpAnswer, detail = 'asked for keys of AWS'): ServeError {
   const { message } = toStatusFailure(answer, detail)
   const isDenied = answer.status >= 400 && answer.status < 500 && answer.status !== 429

@@ -46,7 +46,7 @@ export type AzureIdentity =
     }
   | {
       readonly kind: 'managed'
-      /** Of one that a user has made; that of the machine itself if absent. */
+      /** Client id of an identity that a user has made; that of the machine itself counts if absent. */
       readonly clientId: string | undefined
     }
 

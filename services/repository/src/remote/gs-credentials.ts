@@ -20,13 +20,13 @@ type Http = ConstructorParameters<typeof HttpClient>[0]
 type Token = Lasting<string | undefined>
 
 const VARIABLE = 'GOOGLE_APPLICATION_CREDENTIALS'
-/** Of a machine at Google: its metadata server. */
+/** Metadata server of a machine at Google. */
 const METADATA_HOST = 'metadata.google.internal'
 /** Milliseconds. It is a hop away, or not there. */
 const METADATA_STALL_MS = 3000
 interface CredentialFile {
   readonly path: string
-  /** What names it. */
+  /** The setting or the command that names it. */
   readonly by: string
   readonly text: string
 }

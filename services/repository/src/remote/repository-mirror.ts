@@ -21,7 +21,7 @@ import type { CloudIdentity } from './cloud-tokens.ts'
 import { bucketOpener, type OpenBucket } from './open-bucket.ts'
 
 export interface MirrorOptions {
-  /** Of the process: it has the credentials, which are read anew each time, so that new ones take effect. */
+  /** Environment of the process: it has the credentials, which are read anew each time, so that new ones take effect. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock?: Clock
   /** The clouds' libraries for credentials of gs:// and as://; what needs them is refused if absent. */
@@ -33,9 +33,9 @@ export interface MirrorOptions {
   readonly temporaryDirectory?: string
 }
 
-/** What a look at the bucket works with. */
+/** The context that a look at the bucket works with. */
 interface Look {
-  /** Of the copy. */
+  /** Folder of the copy. */
   readonly root: string
   readonly context: FetchContext
   readonly api: BucketApi
@@ -43,7 +43,7 @@ interface Look {
 
 /** A model's copy, as it was made. */
 interface Copy {
-  /** Of the listing. */
+  /** Validator of the listing. */
   readonly validator: string
   /** Its files' paths, relative to it. */
   readonly files: readonly string[]
@@ -115,7 +115,7 @@ export class RepositoryMirror {
     })
   }
 
-  /** Ends what is under way, however long the bucket takes to answer; nothing is read any more. */
+  /** Ends what is under way, however long the bucket takes to answer; nothing is read from then on. */
   abandon(): void {
     this.#stop.abort(new ServeError('CANCELLED', 'the repository is closed'))
   }
@@ -147,7 +147,7 @@ export class RepositoryMirror {
     const { openTransfer } = this.#o
     try {
       const copy = this.#copied.get(name)
-      // What cleans temporary folders takes a file here and one there.
+      // Programs that clean temporary folders take a file here and one there.
       const isTorn = copy !== undefined && !(await isWhole(work, copy))
       if (isTorn) await this.#remove(root, name)
       await work.open()

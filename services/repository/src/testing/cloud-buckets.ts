@@ -10,14 +10,14 @@ import { S3_CREDENTIALS, startScriptedS3 } from './scripted-s3.ts'
 
 /** A bucket with a model repository in its folder `repo`, and what a test scripts of the server that has it. */
 export interface CloudBucket extends Pick<ArtifactServer, 'heard' | 'close'> {
-  /** Of the repository. */
+  /** Address of the repository. */
   readonly uri: string
   /** The credentials, as variables. `GOOGLE_APPLICATION_CREDENTIALS` has the text of the file. */
   readonly env: Readonly<Record<string, string>>
   /** Writes an object below `repo/`. */
   put(key: string, text: string): Promise<void>
   remove(key: string): Promise<void>
-  /** What the next requests get instead. */
+  /** Answers that the next requests get instead. */
   faults: Answer[]
 }
 
@@ -28,7 +28,7 @@ export interface Cloud {
   bucket(): Promise<CloudBucket>
   /** A page of a list with folders; `next` names the one behind it. */
   page(o: { readonly folders: readonly string[]; readonly next: string }): string
-  /** What it answers to somebody without the right to read. */
+  /** The refusal that it gives to somebody without the right to read. */
   readonly refusal: { readonly answer: Answer; readonly text: RegExp }
   close(): Promise<void>
 }
@@ -166,7 +166,7 @@ function isSignedToken(
   )
 }
 
-/** Of azurite, the same everywhere. */
+/** The account of azurite, the same everywhere. */
 const AZURITE = {
   account: 'devstoreaccount1',
   key: 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==',

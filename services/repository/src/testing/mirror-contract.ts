@@ -79,7 +79,7 @@ async function writeCredentials(home: string, { env }: Pick<CloudBucket, 'env'>)
   return { ...env, [name]: path }
 }
 
-/** What a repository in a bucket does, whichever cloud has it. */
+/** Tests what a repository in a bucket does, whichever cloud has it. */
 export async function testMirror(t: Test, cloud: Cloud): Promise<void> {
   await t.test('a bucket may be a namespace', async (t) => {
     const { repository, bucket, gets } = await open(t, cloud, true)

@@ -18,7 +18,7 @@ export async function startScriptedS3(bucket: string, o: { readonly isPublic?: b
     objects,
     /** Keys of a page; S3 has 1000. */
     pageSize: 1000,
-    /** What the next requests get instead. */
+    /** Answers that the next requests get instead. */
     faults: [] as Answer[],
     /** Keys that may not be read. */
     denied: new Set<string>(),

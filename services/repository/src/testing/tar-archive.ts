@@ -6,7 +6,7 @@ export interface TarEntry {
   readonly data?: string | Uint8Array
   readonly link?: string
   readonly mode?: number
-  /** What the header claims; the length of `data` if absent. */
+  /** Size that the header claims; the length of `data` if absent. */
   readonly size?: number
 }
 

@@ -4,7 +4,7 @@ import type { CachedResponse, ResponseCache } from '../response-cache.ts'
 export class SharedCache implements ResponseCache {
   readonly isShared = true
   readonly counts = { hits: 0, misses: 0, lookupNs: 0, insertionNs: 0 }
-  /** What lookups wait for. */
+  /** The promise that lookups wait for. */
   held: Promise<void> = Promise.resolve()
   readonly #kept = new Map<string, CachedResponse>()
 

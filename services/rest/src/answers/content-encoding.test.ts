@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { chooseEncoding } from './content-encoding.ts'
 
-/** What a Triton 2.51 answers with, but for those with blanks around `;` and capital letters, which it does not read. */
+/** Encodings that a Triton 2.51 answers with, but for those with blanks around `;` and capital letters, which it does not read. */
 const CHOICES = [
   ['gzip', 'gzip'],
   ['gzip, deflate', 'gzip'],

@@ -42,7 +42,7 @@ export function createDecoder(encoding: ContentEncoding): Transform | undefined 
 }
 
 const ENCODERS = { gzip: createGzip, deflate: createDeflate }
-/** Of the parts of a compressed answer. */
+/** Bytes of the parts of a compressed answer. */
 const CHUNK_BYTES = 65_536
 
 /**

@@ -14,7 +14,7 @@ import { encodeReply } from './content-encoding.ts'
 
 t.setTimeout(120_000 * testFactor())
 
-/** What no input may make the loop take in one turn. Processor time of its thread alone: other load does not count. */
+/** Milliseconds that no input may make the loop take in one turn. Processor time of its thread alone: other load does not count. */
 const MAX_TURN_MS = 100
 const NUMBERS = 1_000_000
 const y: NamedTensor = {

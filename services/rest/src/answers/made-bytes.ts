@@ -15,7 +15,7 @@ export function madeBytes(request: RestInferRequest | GenerateRequest, body: Uin
   const { inputs, context } = request
   let bytes = 0
   for (const { name, data } of inputs) {
-    // What the thread has parsed views a body that came back; a tensor made of JSON is alone in its memory.
+    // A tensor that the thread has parsed views a body that came back; a tensor made of JSON is alone in its memory.
     const isMade = data.byteLength === data.buffer.byteLength && data.buffer !== body.buffer
     bytes += ENTRY_BYTES + CHARACTER_BYTES * name.length + (isMade ? data.byteLength : 0)
   }

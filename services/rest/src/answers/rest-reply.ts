@@ -13,7 +13,7 @@ export const ENCODING_HEADER = 'content-encoding'
 const ACCEPTED_ENCODINGS = 'gzip, deflate'
 
 const JSON_TYPE = 'application/json'
-/** What libevhtp sends where Triton names no content type: errors of a model that was executing (9.15). */
+/** The content type that libevhtp sends where Triton names none: errors of a model that was executing (9.15). */
 const PLAIN_TYPE = 'text/plain'
 
 /** An answer with a JSON body; bigint is written with all its digits. */

@@ -12,16 +12,16 @@ import { parseLoadBody, parseReadyOnly, parseUnloadBody } from './control-bodies
 /** A body as it came, with what is needed to read it. */
 export interface BodySource {
   readonly body: Uint8Array
-  /** Of an inference request, as the client wrote it. */
+  /** The header length of an inference request, as the client wrote it. */
   readonly headerLength?: string | undefined
   readonly modelName?: string
   /** Read for raw tensors only, which hold no JSON. */
   readonly config?: ModelConfig
-  /** Of the model that is to generate. */
+  /** The inputs of the model that is to generate. */
   readonly inputs?: readonly DeclaredInput[]
 }
 
-/** What the body of each kind of call says. */
+/** The contents of the body of each kind of call. */
 export interface ParsedBodies {
   readonly infer: RestInferRequest
   readonly generate: GenerateRequest
@@ -32,7 +32,7 @@ export interface ParsedBodies {
 
 export type BodyKind = keyof ParsedBodies
 
-/** What reads a body that holds JSON, on whichever thread. What they return can be sent from one to the other. */
+/** The parsers of bodies that hold JSON, on whichever thread. What they return can be sent from one to the other. */
 export const BODY_PARSERS: { readonly [K in BodyKind]: (source: BodySource) => ParsedBodies[K] } = {
   infer: ({ body, headerLength, modelName = '', config }) =>
     decodeRestRequest({

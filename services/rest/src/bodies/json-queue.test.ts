@@ -98,7 +98,7 @@ async function isFreed(held: ReadonlySet<WeakRef<object>>): Promise<boolean> {
   setFlagsFromString('--expose-gc')
   const collect: unknown = runInNewContext('gc')
   for (let i = 0; i < 10; i += 1) {
-    // What a turn has seen stays until its end.
+    // An object that a turn has seen stays until its end.
     await new Promise((resolve) => setImmediate(resolve))
     if (typeof collect === 'function') collect()
     if ([...held].every((one) => one.deref() === undefined)) return true

@@ -28,7 +28,7 @@ export interface JsonBounds {
 
 export const JSON_DEFAULTS: JsonBounds = { maxJsonValues: 2 ** 23, jsonTimeoutMs: 5000 }
 
-/** What the thread is sent. */
+/** A job that the thread is sent. */
 export interface BodyJob<K extends BodyKind = BodyKind> {
   readonly kind: K
   readonly source: Omit<BodySource, 'config'>

@@ -4,7 +4,7 @@ import { type AdmissionTicket, ArrivingBytes } from '@tutti/serving'
 import { type ContentEncoding, createDecoder } from '../answers/content-encoding.ts'
 
 export interface ReadBodyOptions {
-  /** Of one body, after decompression. */
+  /** Bytes of one body, after decompression. */
   readonly maxInputBytes: number
   /** Charged with every piece as it arrives, and takes a place with the last one; the caller closes it. */
   readonly ticket: AdmissionTicket
@@ -27,7 +27,7 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
   let body: ArrivingBytes | undefined = new ArrivingBytes(isAnnounced ? announced : undefined)
   let got = 0
   let isSettled = false
-  /** What comes later is thrown away. */
+  /** Rejects with an error. What comes later is thrown away. */
   const fail = (error: unknown): void => {
     isSettled = true
     body = undefined

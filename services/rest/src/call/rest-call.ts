@@ -21,7 +21,7 @@ import { readBody } from '../bodies/read-body.ts'
 /** The one header that sets a deadline: whole milliseconds from the arrival of the request's headers. */
 const TIMEOUT_HEADER = 'tutti-timeout-ms'
 
-/** Of an answer that is made at once; what is larger is made a part in a turn of the loop. */
+/** Bytes of an answer that is made at once; what is larger is made a part in a turn of the loop. */
 const MAX_TURN_BYTES = 64 * 1024
 
 export interface RestCallOptions {
@@ -33,7 +33,7 @@ export interface RestCallOptions {
   readonly backend: InferenceBackend
   readonly scope: CallScope
   readonly admission: Admission
-  /** Of the body, after decompression. */
+  /** Bytes of the body, after decompression. */
   readonly maxInputBytes: number
   readonly json: JsonThread
   readonly turns: LoopTurns
@@ -74,7 +74,7 @@ export class RestCall implements WaitingCall {
     return { headers, socket, backend: this.backend }
   }
 
-  /** What follows `?` in the address. */
+  /** The query, which follows `?` in the address. */
   get query(): URLSearchParams {
     const [, ...query] = (this.#o.request.url ?? '').split('?')
     return new URLSearchParams(query.join('?'))
@@ -149,7 +149,7 @@ export class RestCall implements WaitingCall {
     this.#ticket?.charge(bytes)
   }
 
-  /** What was made of an answer is out. */
+  /** Gives back the bytes of the answer: what was made of it is out. */
   releaseAnswer(): void {
     this.#ticket?.release(this.#answerBytes)
     this.#answerBytes = 0

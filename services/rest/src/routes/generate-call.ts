@@ -152,7 +152,7 @@ class Generation {
     const { name: modelName, version, isDecoupled } = this.#model
     const { outputs, parameters } = response
     const { id } = this.#request.context
-    // What a model that is not decoupled gives beyond its first response is dropped.
+    // The responses of a model that is not decoupled are dropped beyond its first.
     if (!isDecoupled) this.#queue.end()
     const answer = { modelName, modelVersion: String(version), id, parameters, outputs }
     return this.#call.encode(encodeGenerateResponse(answer), outputs)

@@ -135,7 +135,7 @@ export function parseTraceBody(body: Uint8Array): TraceChanges {
   return readTraceChanges(toTraceSettings(membersOf(body)))
 }
 
-/** What is no object has no members, as in Triton. */
+/** Reads the members of a body. One that is no object has none, as in Triton. */
 function membersOf(body: Uint8Array): readonly (readonly [string, unknown])[] {
   const { value } = parseJson(body)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []

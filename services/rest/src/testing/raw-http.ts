@@ -28,7 +28,7 @@ export async function openRaw(port: number) {
     /** Everything that came until the server closed the connection. */
     all,
     soFar: () => text,
-    /** What has come so far, once it holds `mark`. */
+    /** Resolves with what has come so far, once it holds `mark`. */
     until: (mark: string) =>
       new Promise<string>((resolve) => {
         if (text.includes(mark)) resolve(text)

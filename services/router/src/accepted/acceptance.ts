@@ -9,7 +9,7 @@ import { configDiffers } from '../log-events.ts'
 import { LoggedOnce } from '../log-once.ts'
 import { type AcceptedModelRevision, type AcceptedSet, NOTHING_ACCEPTED } from './accepted-set.ts'
 
-/** What was accepted of a Model before is remembered for requests in flight; bounds, because every rollout makes one. */
+/** Former revisions of a Model, and such Models, remembered for requests in flight; bounds, because every rollout makes one. */
 const MAX_FORMER = 4
 const MAX_FORMER_MODELS = 1024
 
@@ -47,7 +47,7 @@ export class Acceptance {
     this.#accepted = accepted
   }
 
-  /** What is left of a replica's models: none that was never accepted, and no READY version of another revision. */
+  /** Keeps those of a replica's models that may be used: none that was never accepted, and no READY version of another revision. */
   filter(replica: string, models: readonly ServedModel[]): readonly ServedModel[] {
     const accepted = this.#accepted.models
     return filterReady(

@@ -3,7 +3,7 @@ import { acceptedSynced } from '../log-events.ts'
 import { AcceptedRevisions, type RevisionObject } from './accepted-revisions.ts'
 import type { AcceptedSet } from './accepted-set.ts'
 
-/** What a watch tells of the ControllerRevisions; as `ReflectorEvent`. */
+/** A change of the ControllerRevisions that a watch tells; as `ReflectorEvent`. */
 export type RevisionEvent = {
   readonly type: 'added' | 'updated' | 'deleted'
   readonly object: RevisionObject

@@ -33,7 +33,7 @@ function ensembleOf(model: string, steps: number): string {
     ensemble_scheduling { ${all.join(' ')} }`
 }
 
-/** What the operator wrote and what replicas say, as a test reads it. */
+/** The world of a test: what the operator wrote and what replicas say. */
 class World {
   readonly objects = new Map<string, RevisionObject>()
   /** By ControllerRevision. */
@@ -148,14 +148,14 @@ async function ask(replicas: ScriptedReplicas, name: string): Promise<string> {
   }
 }
 
-/** What should be answered, and by whom. */
+/** Checks what is answered, and by whom. */
 async function check(world: World): Promise<void> {
   const replicas = world.scripted
   const { accepted } = replicas.router.view.served
   const wanted: string[] = []
   for (const n of [0, 1, 2]) {
     const named = [...world.models].filter(([, one]) => one.model === `m${n}`)
-    // Of two that say what a revision is, the newest is right.
+    // If two objects say what a revision is, the newest is right.
     const usable = [...world.replicas].filter(([, served]) => {
       const newest = named.findLast(([, one]) => one.revision === served.revision)
       return newest !== undefined && isSame(newest[1], served)

@@ -12,7 +12,7 @@ import {
   NOTHING_ACCEPTED,
 } from './accepted-set.ts'
 
-/** What is read of a ControllerRevision. */
+/** The parts of a ControllerRevision that are read. */
 export interface RevisionObject {
   readonly metadata: {
     readonly name: string

@@ -3,21 +3,21 @@ import type { EnsembleSource } from '../catalog/ensemble-source.ts'
 
 /** One accepted generation of a Model. */
 export interface AcceptedModelRevision {
-  /** Of the ControllerRevision. */
+  /** Name of the ControllerRevision. */
   readonly name: string
   readonly accepted: AcceptedModel
 }
 
 /** The accepted generation of an Ensemble that counts. */
 export interface AcceptedEnsembleRevision {
-  /** Of the ControllerRevision. */
+  /** Name of the ControllerRevision. */
   readonly name: string
   readonly accepted: AcceptedEnsemble
   /** The same object as long as the ControllerRevision is the same: plans are kept by that. */
   readonly source: EnsembleSource
 }
 
-/** What the operator has accepted, as a router is to serve it. Never changes. */
+/** The set that the operator has accepted, as a router is to serve it. Never changes. */
 export interface AcceptedSet {
   /** By served name, all that there are of the Model, the newest last. */
   readonly models: ReadonlyMap<string, readonly AcceptedModelRevision[]>

@@ -16,7 +16,7 @@ import type {
 /** Models and revisions that requests from inside reach. */
 export type ServedInside = Pick<ServedByRouter, 'models' | 'accepted'>
 
-/** What requests reach now, for the operator. Pure. */
+/** Finds what requests reach now, for the operator. Pure. */
 export function toServed(catalog: Catalog, accepted: AcceptedSet): ServedInside {
   const { models } = catalog
   const names: string[] = []
@@ -66,7 +66,7 @@ function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsemble
       model,
       version === -1 ? undefined : version,
     )
-    // What is within an ensemble is this check's for that ensemble.
+    // The models within that ensemble are checked when this check is made for it.
     if (found.kind === 'ensemble') return true
     const before = checkedWith.get(model)
     return before !== undefined && signatureKey(config) === signatureKey(before)

@@ -38,7 +38,7 @@ const TIMEOUT_MS = 10_000
 /** Characters of a message; a condition's has up to 32,768. */
 const LONGEST = 1000
 
-/** What needs a change by people stands first. */
+/** States in their order: those that need a change by people stand first. */
 const ORDER: readonly UnreadyResource['state'][] = ['refused', 'not ready', 'degraded']
 
 /** Reads which Models and Ensembles of a namespace are not Ready, for the console, as their conditions say it. */

@@ -80,7 +80,7 @@ const ENSEMBLE = `platform: "ensemble" ${IO.replace('backend: "onnxruntime"', ''
 const revisionsOf = (namespace: string): string =>
   `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`
 
-/** What the operator writes. */
+/** Makes the object as the operator writes it. */
 function stored({ metadata: { name }, revision, data }: RevisionObject, namespace = NAMESPACE) {
   return {
     apiVersion: 'apps/v1',

@@ -17,13 +17,13 @@ export function addEnsembles(
   const add = (name: string): void => {
     const source = byName.get(name)
     if (source === undefined || !open.delete(name)) return
-    // What cannot be read is not known to be an ensemble.
+    // A source that cannot be read is not known to be an ensemble.
     if (source.isUnreadable === true && entries.get(name)?.kind === 'model') return
     const before = o.previous.models.get(name)
     const known = before?.kind === 'ensemble' ? before : undefined
     const wanted = wantedOf(source, known, ordered)
     const composing = composingOf(wanted)
-    // What was served may contain ensembles that its successor does not.
+    // The source that was served may contain ensembles that its successor does not.
     composing.forEach(add)
     const { served, cycle } = wanted
     const former = served === source ? undefined : served

@@ -105,7 +105,7 @@ const CHANGE: fc.Arbitrary<Change> = fc.oneof(
   fc.constant('rebuild' as const),
 )
 
-/** What is in force of an ensemble whose sources differ in the type of their tensors. */
+/** The expectation which source is in force, for an ensemble whose sources differ in the type of their tensors. */
 class Expected {
   wanted: Type | 'unreadable' = 'TYPE_FP32'
   /** That fitted last. */

@@ -14,11 +14,11 @@ import { type DescribedStep, mergeReplicas } from './merge-replicas.ts'
 const MAX_LOST_MODELS = 1024
 
 export interface CatalogOptions {
-  /** Models of it that no step describes any more are kept as lost, until a step brings them back; unless `lost` is there. */
+  /** The catalog before: its models that no step still describes are kept as lost, until a step does; unless `lost` is there. */
   readonly previous?: Catalog
-  /** What is lost, of the models that no step describes. */
+  /** Finds the models that are lost, of those that no step describes. */
   readonly lost?: (isDescribed: (model: string) => boolean) => readonly CatalogModel[]
-  /** An ensemble that was valid and is not any more is listed as unloaded, with what it had (triton-semantics 1.11). */
+  /** An ensemble that is no longer valid is listed as unloaded, with what it had (triton-semantics 1.11). */
   readonly takesDown?: boolean
 }
 

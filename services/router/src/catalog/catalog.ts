@@ -25,7 +25,7 @@ export interface LiveRevision {
 export interface CatalogVersion extends ListedVersion {
   /** The one that requests pin; '' if none is known. */
   readonly revision: string
-  /** What is served under this version, the pinned revision first; several during a rollout. Empty for an ensemble. */
+  /** Revisions that are served under this version, the pinned one first; several during a rollout. Empty for an ensemble. */
   readonly revisions: readonly LiveRevision[]
   /** The model version without which this one cannot run: every replica of it is gone. */
   readonly lost?: { readonly model: string; readonly version: number }
@@ -88,7 +88,7 @@ export const EMPTY_CATALOG: Catalog = { models: new Map() }
 export interface ResolvedEntry {
   readonly catalog: Catalog
   readonly entry: CatalogModel | CatalogEnsemble
-  /** Of the pinned revision. */
+  /** Configuration of the pinned revision. */
   readonly config: ModelConfig
   readonly labels: Labels
   readonly version: CatalogVersion
@@ -97,9 +97,9 @@ export interface ResolvedEntry {
   readonly pinnedKey: string
   /** Names of all outputs. */
   readonly outputs: readonly string[]
-  /** Of an ensemble; undefined for a model of the steps. */
+  /** Plan of an ensemble; undefined for a model of the steps. */
   readonly plan: EnsemblePlan | undefined
-  /** What the steps of an ensemble use, from the same catalog; found by its first request. */
+  /** Entries that the steps of an ensemble use, from the same catalog; found by its first request. */
   steps?: readonly ResolvedEntry[]
 }
 

@@ -19,7 +19,7 @@ export interface EnsembleSource {
   readonly name: string
   /** Normalised; absent if it was refused. */
   readonly config?: ModelConfig
-  /** What its manifest adds to that; absent for one of a repository. */
+  /** Rules that its manifest adds to the configuration; absent for one of a repository. */
   readonly rules?: EnsembleRules
   readonly labels: Readonly<Record<string, readonly string[]>>
   readonly versions: readonly { readonly version: number; readonly revision: string }[]

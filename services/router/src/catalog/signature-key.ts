@@ -3,7 +3,7 @@ import type { ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
 const KEYS = new WeakMap<ModelConfig, string>()
 
 /**
- * What must be equal for a request to move from one revision of a model version to another: inputs, outputs,
+ * Makes a key of what must be equal for a request to move from one revision of a model version to another: inputs, outputs,
  * `max_batch_size`, and whether the model is decoupled, because ensembles are planned with it. The order does not count.
  */
 export function signatureKey(config: ModelConfig): string {

@@ -46,7 +46,7 @@ export class EnsembleSet {
     if (!isSame) this.#wanted.set(source.name, read)
   }
 
-  /** What is wanted under the name if its files are still these, with the configuration that a load request gave it. */
+  /** Finds what is wanted under the name if its files are still these, with the configuration that a load request gave it. */
   kept(name: string, filesDigest: string): ReadEnsemble | undefined {
     const known = this.#wanted.get(name)
     return known?.filesDigest === filesDigest ? known : undefined

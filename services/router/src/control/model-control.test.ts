@@ -49,7 +49,7 @@ function open(t: Test, configs: Readonly<Record<string, string>>) {
   const served = new Map<string, ScriptedVersion>()
   const asked: string[] = []
   const hosts = {
-    /** What loads do before they take effect. */
+    /** Work of a load before it takes effect. */
     before: async (_name: string): Promise<void> => {},
     config: PLAIN,
     /** By name, of those that differ from the others. */

@@ -17,7 +17,7 @@ import { dependenciesOf, EnsembleSet, type ReadEnsemble } from './ensemble-set.t
 import { Operations } from './operations.ts'
 import { type ReadModels, readModels } from './read-models.ts'
 
-/** What executes models that are no ensembles. */
+/** The hosts that execute models that are no ensembles. */
 export interface ModelHosts {
   /**
    * Resolves when the model is READY, at once if nothing changed.
@@ -32,7 +32,7 @@ export interface RepositoryControlOptions {
   readonly router: { readonly view: Pick<ServedView, 'setEnsembles' | 'find' | 'models'> }
   /** Where ensembles are read; what is none there, or not there at all, is the hosts'. */
   readonly repository: Pick<ModelRepository, 'take' | 'kindOf'>
-  /** What manifests add to the configurations of ensembles, by name. */
+  /** Rules that manifests add to the configurations of ensembles, by name. */
   readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
   /** Absent where others load the models. */
   readonly hosts?: ModelHosts
@@ -200,7 +200,7 @@ export class RepositoryControl implements ModelControl {
     }
     const cause = new ServeError('CONFIG_INVALID', reason)
     failures.set(name, lacksVersion === true ? loadFailed(name, reason) : pollFailed(name, cause))
-    // What is wanted stays as it was; what never was is listed with its reason.
+    // The wanted ensemble stays as it was; one that never was wanted is listed with its reason.
     const known = this.#ensembles.get(name)
     if (known === undefined || known.reason !== '') this.#ensembles.add(read)
     else ensembleStays(this.#o.log, name, reason)

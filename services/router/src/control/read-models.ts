@@ -6,7 +6,7 @@ import { type LoadParameters, pollFailed } from '@tutti/serving'
 import { readEnsemble } from '../catalog/ensemble-source.ts'
 import { dependenciesOf, type EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
 
-/** What a load of some names amounts to. */
+/** The ensembles and models that a load of some names amounts to. */
 export interface ReadModels {
   /** The ensembles among them and those that they contain. */
   readonly ensembles: ReadonlyMap<string, ReadEnsemble>
@@ -21,7 +21,7 @@ interface ReadOptions {
   readonly known: Pick<EnsembleSet, 'has' | 'kept'>
   /** No host would say what is wrong with a model. */
   readonly isAlone: boolean
-  /** Of ensembles whose configuration is that of a manifest. */
+  /** Rules of ensembles whose configuration is that of a manifest. */
   readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
 }
 

@@ -92,7 +92,7 @@ class EnsembleExecution {
   /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
   readonly #timeout: CallScope | undefined
   readonly #context: CallContext
-  /** Of all steps: it is cancelled when the run ends before they do. */
+  /** Scope of all steps: it is cancelled when the run ends before they do. */
   readonly #stepScope: CallScope
   readonly #stepContext: CallContext
   /** Undefined where `max_inflight_requests` bounds nothing. */
@@ -152,7 +152,7 @@ class EnsembleExecution {
     this.#drainEvents()
   }
 
-  /** What happens while actions are carried out waits until they all are: the run expects its actions in order. */
+  /** Handles an event. One that happens while actions are carried out waits until they all are: the run expects them in order. */
   #dispatch(event: RunEvent): void {
     this.#events.push(event)
     if (!this.#isApplying) this.#drainEvents()

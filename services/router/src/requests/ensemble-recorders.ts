@@ -79,7 +79,7 @@ export class EnsembleRecorders {
     if (this.#hasCache && config?.response_cache?.enable) recorder.cache = new CacheStatistics()
     const opened = { ensemble: name, recorder, steps: new Map() }
     this.#recorded.set(keyOf(name, version), opened)
-    // Of whatever version: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.
+    // The version does not count: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.
     this.#metrics.addModel(recorder, {
       name,
       version: '1',

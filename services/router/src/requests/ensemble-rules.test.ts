@@ -264,7 +264,7 @@ function tracesOf(events: readonly TraceEvent[]): readonly string[] {
   )
 }
 
-/** What one trace has. */
+/** Joins the words of the events that one trace has. */
 function wordsOf(events: readonly TraceEvent[], id: number): string {
   const own = events.filter((event) => event.id === id)
   return own.flatMap((e) => e.timestamps?.[0]?.name ?? e.activity ?? []).join(' ')

@@ -8,7 +8,7 @@ import { settle, toFloats } from '../testing/index.ts'
 
 const broken = (text: string) => new ServeError('ENGINE_FAILED', text)
 
-/** What a request was answered with: numbers, reasons. */
+/** Lists what a request was answered with: numbers, reasons. */
 function seen({ responses }: RecordedResponses): readonly (number | string | undefined)[] {
   return responses.map(({ outputs, error }) => error?.reason ?? toFloats(outputs[0]?.data)[0])
 }
@@ -197,7 +197,7 @@ await t.test(
           play(attempts[attempt], what)
           await settle()
         }
-        // What is tried for the third time waits a moment.
+        // A request that is tried for the third time waits a moment.
         for (let round = 0; round < 4; round += 1) {
           for (let i = 0; i < attempts.length; i += 1) play(attempts[i], 'fail')
           play(undefined, 'wait')

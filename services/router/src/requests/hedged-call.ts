@@ -7,7 +7,7 @@ import { callModel, type ModelCall, type RequestOwner } from './model-call.ts'
 import type { ChosenReplica, Pin } from './pin.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 
-/** Of a call, in percent: what a hedge takes from the budget. */
+/** Percent of a call that a hedge takes from the budget. */
 const COST = 100
 /** Most that is saved up: ten hedges, however many calls there were before. */
 const MOST = 10 * COST

@@ -13,7 +13,7 @@ import type { Pin } from './pin.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 
 /**
- * Takes a place at a replica of another revision, where none takes work for the pinned one any more and nothing ran under it.
+ * Takes a place at a replica of another revision, where none still takes work for the pinned one and nothing ran under it.
  *
  * @throws ServeError REVISION_GONE if the request may not move, STEP_UNAVAILABLE if there is no replica.
  */

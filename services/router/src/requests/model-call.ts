@@ -153,7 +153,7 @@ class Attempt implements ResponseSink {
     const parts = metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
     if (isAnswer && replicaCounts.isCounting)
       replicaCounts.answered(this.#call, this.#chosen, parts)
-    // Of a stream of responses the first.
+    // Only the first response of a stream counts.
     if (this.#span && !this.#hasResponded) addStepParts(this.#span, parts)
   }
 
@@ -204,7 +204,7 @@ export class RevisionPins {
     this.#avoid.add(replica.address.replica)
   }
 
-  /** What the next attempt would use. */
+  /** Finds the pin that the next attempt would use. */
   pinOf(resolved: ResolvedEntry): Pin {
     const { version, pinned: target, pinnedKey: key } = resolved
     const known = this.#pins.find((pin) => pin.version === version)

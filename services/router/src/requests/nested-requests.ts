@@ -12,7 +12,7 @@ import {
 } from '@tutti/tensor'
 import type { Requests, RoutedModel } from './requests.ts'
 
-/** What bounds the requests that models make to other models (BLS). */
+/** The bounds of the requests that models make to other models (BLS). */
 export interface NestingBounds {
   /** Models that may have called one another up to a request. */
   readonly maxDepth: number

@@ -10,7 +10,7 @@ export interface PinnedEntry {
 
 /**
  * The catalog entries under which requests in flight were admitted, so that a replaced version can be kept until none of them can
- * ask for it any more, be it in a later step of an ensemble.
+ * ask for it any longer, be it in a later step of an ensemble.
  */
 export class PinnedRequests {
   /** Those of which a request is in flight. Requests count themselves; `wake` follows if something waits. */

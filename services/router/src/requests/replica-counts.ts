@@ -18,8 +18,8 @@ type Called = Pick<ReplicaTotals, 'ensemble' | 'step'> & {
 }
 
 /**
- * What the calls of each step took at each replica, for people who look at a router: counted from the first time that they are read on, and
- * no more once they were not read for a minute. Without timers.
+ * The number and the times of the calls of each step at each replica, for people who look at a router: counted from the first time
+ * that they are read on, and no more once they were not read for a minute. Without timers.
  */
 export class ReplicaCounts {
   /** Whether calls are to be counted. */

@@ -26,7 +26,7 @@ export interface CachedEnsembleCall {
   readonly requestedOutputs: readonly string[]
   readonly context: Pick<CallContext, 'signal'>
   readonly owner: {
-    /** What executes, or has executed, the steps. */
+    /** The pins of the revisions that execute, or have executed, the steps. */
     readonly pins: { pinOf(resolved: ResolvedEntry): { readonly target: ModelTarget } }
   }
 }
@@ -44,20 +44,20 @@ export interface NestedCall {
   readonly context: CallContext
 }
 
-/** What all requests share: what they need from the router. */
+/** The parts of the router that all requests need, and share. */
 export interface RequestDependencies {
   /** @throws ServeError for a model or version that is not served. */
   readonly lookup: (name: string, version: string) => ResolvedEntry
   readonly recorderOf: (ensemble: ResolvedEntry) => StatisticsRecorder | undefined
   readonly pinned: PinnedRequests
-  /** What the runs of all requests hold: zero when none is in flight. */
+  /** The tensors that the runs of all requests hold, and their bytes: zero when none is in flight. */
   readonly memory: { count: number; bytesInUse: number }
   /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
   readonly inFlight: Map<string, number>
   readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
   /** Where the requests of sequences go. */
   readonly sequences: SequenceRoutes
-  /** What is served under a model version now, the best first. */
+  /** Lists the revisions that are served under a model version now, the best first. */
   readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
   readonly replicas: Replicas
   /** Counts a request to an ensemble that is a step of another one. @returns where its responses go, and what is called when it begins. */
@@ -69,7 +69,7 @@ export interface RequestDependencies {
   readonly revisionRefused: (replica: string) => void
   readonly clock: Clock
   readonly metrics: ServerMetrics
-  /** What calls took by replica, while a page looks. */
+  /** The counts of calls by replica, while a page looks. */
   readonly replicaCounts: ReplicaCounts
   /** Absent without a response cache. */
   readonly cache?: AnswerFromCache

@@ -31,7 +31,7 @@ export class Requests {
   /** Keys that no other process makes: a UUID for each request would cost more than the rest of its admission. */
   readonly #keyPrefix = randomUUID()
   #admitted = 0
-  /** What was resolved under the catalog of now: requests ask for the same again and again. */
+  /** Models that were resolved under the catalog of now: requests ask for the same again and again. */
   #resolved = new Map<string, RoutedModel>()
 
   constructor(o: RequestDependencies) {

@@ -48,7 +48,7 @@ function open(names: readonly string[] = ['a', 'b', 'c']) {
     router,
     serve,
     attempts,
-    /** What was sent where: `replica id`. */
+    /** The requests that were sent, and where: `replica id`. */
     get sent(): readonly string[] {
       return attempts.map(({ replica, context }) => `${replica} ${context.id}`)
     },

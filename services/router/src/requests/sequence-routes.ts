@@ -143,7 +143,7 @@ export class SequenceRoutes {
     const place = route.waiting.findIndex((one) => one.sink === sink)
     if (place < 0) return
     const [gone, ...others] = route.waiting.splice(place)
-    // What is in flight still ends where it is.
+    // Requests in flight still end where they are.
     route.isLost = true
     gone?.stopListening()
     sink.fail(signalError(signal), 'no')

@@ -139,7 +139,7 @@ await t.test('a step that has responded is not tried again', async (t) => {
   const ended = failure(ask())
   answer(attempts[0], { final: false })
   attempts[0]?.sink.fail(UNAVAILABLE, 'no')
-  // What its response gives comes before its failure.
+  // The result of its response comes before its failure.
   answer(attempts[1])
   t.match(await ended, { reason: 'STEP_UNAVAILABLE', details: { step: 'first', attempt: '1' } })
   t.same(numbers(attempts), ['first 1', 'second 1'])

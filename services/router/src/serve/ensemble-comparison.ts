@@ -13,7 +13,7 @@ const UNLIMITED = new AbortController().signal
 /** Routers that wait to be asked; a bound, because their names come from outside. */
 const MAX_WAITING = 1024
 
-/** Of a name in DNS. */
+/** Most characters of a name in DNS. */
 const LONGEST_HOST = 253
 
 /** Ensemble, version and the digest of its configuration and files. */
@@ -43,7 +43,7 @@ export class EnsembleComparison {
   constructor(o: {
     /** This router. */
     readonly self: string
-    /** Of its machine. */
+    /** Host name of its machine. */
     readonly host: string
     readonly ensembles: () => readonly EnsembleSource[]
     readonly members: Promise<Pick<MemberQuestions, 'ask'>>

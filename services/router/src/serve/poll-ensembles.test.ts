@@ -8,7 +8,7 @@ import { readEnsembles } from '../catalog/ensemble-source.ts'
 import { chain, oneToOne, ScriptedReplicas } from '../testing/index.ts'
 import { pollEnsembles } from './poll-ensembles.ts'
 
-/** What a line of a log has. */
+/** The fields that a line of a log has. */
 interface Line {
   readonly message: string
   readonly model?: string

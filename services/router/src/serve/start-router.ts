@@ -84,7 +84,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   let endpoint: RouterEndpoint | undefined
   let knowsSteps = false
   const causes = (): readonly string[] => {
-    // Of the steps that were there at the start. A later one that is slow must not take every router out of its Service.
+    // The steps that were there at the start count. A later one that is slow must not take every router out of its Service.
     knowsSteps ||= discovery.isOver && steps.isSettled
     return [...findCauses(endpoint, { knowsSteps, discovery, places }), ...watches.causes()]
   }
@@ -238,7 +238,7 @@ async function joinBroker(o: StartRouterOptions, parts: Parts): Promise<RouterEn
   const others = new EnsembleComparison({
     self: name,
     host: hostname(),
-    // What was accepted comes to every router, a moment apart.
+    // The accepted ensembles come to every router, a moment apart.
     ensembles: () => (o.flags.kubernetes ? [] : router.view.ensembles),
     members: join.promise,
     log: limitLog(o.log, { clock }),

@@ -60,7 +60,7 @@ export class StepLink {
     this.refresh(replica)
   }
 
-  /** What is known of the replica is out of date. */
+  /** Asks for the description of the replica anew: what is known of it is out of date. */
   refresh(replica: string): void {
     const known = this.#steps.get(replica)
     known?.stop()

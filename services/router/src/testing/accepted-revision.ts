@@ -3,7 +3,7 @@ import type { RevisionObject } from '../accepted/accepted-revisions.ts'
 import { toConfig } from './test-router.ts'
 
 interface RevisionDraft {
-  /** Of the ControllerRevision; its first part is the resource's name. */
+  /** Name of the ControllerRevision; its first part is the resource's name. */
   readonly name: string
   /** As clients call it. */
   readonly model: string
@@ -11,7 +11,7 @@ interface RevisionDraft {
   readonly config: string
   /** The number of the ControllerRevision; 1 if absent. */
   readonly revision?: number
-  /** Of the resource; its name if absent. */
+  /** UID of the resource; its name if absent. */
   readonly uid?: string
   readonly createdAt?: string
 }

@@ -13,7 +13,7 @@ export const oneToOne = `
   input { name: "X" data_type: TYPE_FP32 dims: -1 }
   output { name: "Y" data_type: TYPE_FP32 dims: -1 }`
 
-/** What an ensemble that takes IN and gives OUT declares, before its `ensemble_scheduling`. */
+/** The declarations of an ensemble that takes IN and gives OUT, before its `ensemble_scheduling`. */
 export const ensembleIo = `
   platform: "ensemble"
   input { name: "IN" data_type: TYPE_FP32 dims: -1 }

@@ -28,7 +28,7 @@ export class ScriptedRouterEndpoint implements RouterEndpoint {
   }
   foreign: readonly ForeignMember[] = []
   readonly events: string[] = []
-  /** What the steps execute. */
+  /** The executors of the steps. */
   readonly executors = new ReplicaExecutors()
   readonly executor = this.executors.executor
   readonly #answers = new Map<string, Answer>()

@@ -23,7 +23,7 @@ export interface Delivery {
   readonly envelope: Envelope
 }
 
-/** What a replica does with an envelope: answers with its inputs as outputs, or fails. */
+/** The script of a replica for an envelope: it answers with its inputs as outputs, or fails. */
 export type ReplicaScript = (delivery: Delivery) => Promise<void> | void
 
 /** A router over replicas that a test adds, changes and takes away. */
@@ -34,7 +34,7 @@ export class ScriptedReplicas {
   /** `replica model` -> whether the model itself is ready, from the next description on. */
   readonly readiness = new Map<string, boolean>()
   script: ReplicaScript = () => {}
-  /** What replicas call their output. */
+  /** Name of the output of replicas. */
   output = 'Y'
   readonly #executors: ReplicaExecutors
   readonly #served = new Map<string, readonly ScriptedVersion[]>()
@@ -58,13 +58,13 @@ export class ScriptedReplicas {
       this.router.view.describe(this.describe(replica), this.#control(replica))
   }
 
-  /** The replica does not respond any more; the router learns of it unless `quietly`. */
+  /** Makes the replica respond no longer; the router learns of it unless `quietly`. */
   kill(replica: string, o: { readonly quietly?: boolean } = {}): void {
     this.#executors.delete(replica)
     if (o.quietly !== true) this.router.view.remove(replica)
   }
 
-  /** What the transport does at a heartbeat. */
+  /** Does what the transport does at a heartbeat. */
   heartbeat(replica: string, revisions: Revisions, o: { readonly draining?: boolean } = {}): void {
     const served = revisions.map(([model, version, revision]) => ({ model, version, revision }))
     this.directory.announce({ replica }, served)

@@ -11,7 +11,7 @@ export function testRouter(
   o: Omit<Partial<RouterOptions>, 'ensembles' | 'replicas'> & {
     readonly replicas?: ReplicaExecutors
     readonly ensembles?: Readonly<Record<string, string>> | undefined
-    /** What manifests would add to the ensembles, by name. */
+    /** Rules that manifests would add to the ensembles, by name. */
     readonly rules?: Readonly<Record<string, NonNullable<EnsembleSource['rules']>>> | undefined
   },
 ) {

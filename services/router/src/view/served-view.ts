@@ -33,7 +33,7 @@ export interface ServedViewOptions {
   readonly hasHeardSteps?: () => boolean
   /** Steps that this router cannot call, because they share no protocol version with it. */
   readonly foreignSteps?: () => readonly ForeignMember[]
-  /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
+  /** An ensemble that is no longer valid is listed as unloaded: in the modes that change what is served. */
   readonly takesDown?: boolean
   /** Only what an operator has accepted is served: nothing before `setAccepted`. */
   readonly servesAccepted?: boolean
@@ -50,8 +50,8 @@ const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
 ])
 
 /**
- * What a router serves: joins what replicas describe and announce, which ensembles there are and what was accepted into one
- * catalog, anew whenever one of them changes.
+ * The view of what a router serves: joins what replicas describe and announce, which ensembles there are and what was accepted
+ * into one catalog, anew whenever one of them changes.
  */
 export class ServedView {
   readonly #o: ServedViewOptions
@@ -72,7 +72,7 @@ export class ServedView {
     if (o.awaitsSteps === true) this.#rebuild()
   }
 
-  /** What is known of a model or ensemble now. */
+  /** Finds what is known of a model or ensemble now. */
   find(name: string): CatalogModel | CatalogEnsemble | undefined {
     return this.#catalog.models.get(name)
   }
@@ -113,7 +113,7 @@ export class ServedView {
     return this.served.accepted.length === count
   }
 
-  /** What requests reach now, for the operator. */
+  /** The models and revisions that requests reach now, for the operator. */
   get served(): ServedInside {
     return toServed(this.#catalog, this.#acceptance?.accepted ?? NOTHING_ACCEPTED)
   }
@@ -160,7 +160,7 @@ export class ServedView {
     return this.#members.offers(replica, version)
   }
 
-  /** What is served under a model version now, the best first. */
+  /** Lists the revisions that are served under a model version now, the best first. */
   liveRevisions(model: string, version: number): readonly LiveRevision[] {
     const entry = this.#catalog.models.get(model)
     return entry?.versions.find((v) => v.version === version)?.revisions ?? []

@@ -9,7 +9,7 @@ import type { StepDirectory } from '@tutti/transport'
 import type { Acceptance } from '../accepted/acceptance.ts'
 import { type DescribedStep, filterReady } from '../catalog/merge-replicas.ts'
 
-/** What a step announces: [model, version, revision]. */
+/** The revisions that a step announces: [model, version, revision]. */
 export type Revisions = readonly (readonly [string, number, string])[]
 
 /** The questions to a step that it answers itself. */
@@ -71,7 +71,7 @@ export class StepMembers {
     )
   }
 
-  /** What new requests may use, and what is not READY, for the catalog. */
+  /** The steps with what new requests may use, and what is not READY, for the catalog. */
   get described(): readonly DescribedStep[] {
     return [...this.#members].flatMap(([replica, { described }]) =>
       described === undefined ? [] : [{ models: this.#models(replica), order: described.order }],

@@ -13,7 +13,7 @@ import { openServers } from '../servers.ts'
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 
-/** Of an identity with the token `token-of-NAME`, for the model `a`. */
+/** Makes the rule of an identity with the token `token-of-NAME`, for the model `a`. */
 export function rule(name: string, o: Partial<IdentityRule> = {}): IdentityRule {
   const tokenSha256 = [digest(`token of ${name}`.replaceAll(' ', '-'))]
   return { name, tokenSha256, certificates: [], models: ['a'], control: false, ...o }

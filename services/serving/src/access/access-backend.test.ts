@@ -5,7 +5,7 @@ import { AccessBackend } from './access-backend.ts'
 import { AccessCounts, AccessLog } from './access-log.ts'
 import type { Grant } from './credentials.ts'
 
-/** Of a caller with these models; undefined for all. */
+/** Finds the identity of a caller with these models; undefined for all. */
 function identityOf(...models: readonly (readonly string[] | undefined)[]) {
   const grants = models.map((names): Grant => {
     return { identity: 'ci', models: names && new Set(names), mayControl: true, meter: undefined }

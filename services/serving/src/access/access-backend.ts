@@ -17,9 +17,9 @@ import type { QuotaMeter } from './quota-meter.ts'
 export interface AccessBackendOptions {
   readonly backend: InferenceBackend
   /**
-   * What the caller may do now; the first one that has a model counts for it.
+   * Grants that the caller has now; the first one that has a model counts for it.
    *
-   * @throws ServeError UNAUTHENTICATED once it may do nothing any more.
+   * @throws ServeError UNAUTHENTICATED once it may no longer do anything.
    */
   readonly grants: () => readonly Grant[]
   readonly caller: Caller
@@ -150,7 +150,7 @@ export class AccessBackend implements InferenceBackend {
     return hasControl ? backend.regions : undefined
   }
 
-  /** Of the models that the caller reaches; undefined for all. */
+  /** Names of the models that the caller reaches; undefined for all. */
   get #names(): readonly string[] | undefined {
     const grants = this.#o.grants()
     if (grants.some(({ models }) => models === undefined)) return undefined

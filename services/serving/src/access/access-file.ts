@@ -29,7 +29,7 @@ const Identity = z
     name: z.string().regex(/^[A-Za-z0-9][-A-Za-z0-9_.]{0,62}$/, {
       error: 'want 1 to 63 letters, digits and -_., beginning with a letter or a digit',
     }),
-    /** Of a bearer token each, so that one can be replaced by another while both count. */
+    /** Digests of a bearer token each, so that one can be replaced by another while both count. */
     tokenSha256: z
       .array(z.string().regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' }))
       .max(16)
@@ -57,7 +57,7 @@ const Identity = z
     error: 'want tokenSha256, certificates or both',
   })
 
-/** What a person writes: who may call what. */
+/** The rules that a person writes: who may call what. */
 const AccessFileFields = z.strictObject({
   identities: z
     .array(Identity)

@@ -28,7 +28,7 @@ export class AccessCounts {
   #requests = new Map<string, number>()
 
   /**
-   * Series of these identities appear, at 0 unless they are there. Those of identities that no source has any more vanish, so that
+   * Shows series of these identities, at 0 unless they are there. Those of identities vanish that no source has now, so that
    * labels stay few.
    */
   follow(source: IdentitySource, identities: readonly string[]): void {

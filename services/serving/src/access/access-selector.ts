@@ -20,7 +20,7 @@ export interface IdentityRule {
   readonly quota?: Quota | undefined
 }
 
-/** What answers everybody: whether the server lives and is ready, of which probes ask. */
+/** Calls that everybody may make: whether the server lives and is ready, of which probes ask. */
 const HEALTH: ReadonlySet<string | undefined> = new Set([
   '/v2/health/live',
   '/v2/health/ready',
@@ -120,7 +120,7 @@ export function createAccessSelector(o: {
 }
 
 /**
- * What a caller may do, while its call is open.
+ * Follows what a caller may do, while its call is open.
  *
  * @param read - the rules as they are; the same object as long as they have not changed.
  * @param find - what they give the caller. @throws ServeError if that is nothing.

@@ -7,7 +7,7 @@ import { bearerTokenOf } from './bearer-token.ts'
 import type { QuotaMeter } from './quota-meter.ts'
 import type { ServiceAccountTokens } from './service-account-tokens.ts'
 
-/** What a caller may do who has proven an identity. */
+/** The rights of a caller who has proven an identity. */
 export interface Grant {
   /** Undefined: whoever calls, without any proof. */
   readonly identity: string | undefined

@@ -31,7 +31,7 @@ export interface EdgeIdentity {
 /** All that is reached from outside. */
 export interface EdgeAccess {
   readonly routes: readonly EdgeRoute[]
-  /** Of ServiceAccount tokens; absent: none is accepted. */
+  /** Issuer of ServiceAccount tokens; absent: none is accepted. */
   readonly issuer?: TokenIssuer | undefined
 }
 
@@ -42,9 +42,9 @@ export interface EdgeRulesOptions {
   readonly clock: Clock
 }
 
-/** What a host leads to. */
+/** The models that a host leads to, and who may call them. */
 interface HostRules {
-  /** What callers reach who prove nothing. */
+  /** Grants of callers who prove nothing. */
   readonly open: readonly Grant[]
   readonly credentials: Credentials
   readonly models: ReadonlySet<string>
@@ -52,7 +52,7 @@ interface HostRules {
 
 const LONGEST_HOST = 253
 
-/** What hosts lead to, and who may call it. One for all listeners, so that an identity has one quota. */
+/** The rules of all hosts: what they lead to, and who may call it. One for all listeners, so that an identity has one quota. */
 export class EdgeRules {
   readonly #o: EdgeRulesOptions
   readonly #meters: QuotaMeters

@@ -9,7 +9,7 @@ import { decorateModels } from '../backend/decorate.ts'
 import type { InferenceBackend, Protocol, SelectorDecorator } from '../backend/inference-backend.ts'
 import { compileHeaderPattern } from './header-pattern.ts'
 
-/** What headers of calls decide: tritonserver's flags. */
+/** Flags of tritonserver for what headers of calls decide. */
 export const HEADER_FLAGS = {
   'http-header-forward-pattern': {
     type: 'string',
@@ -85,7 +85,7 @@ function toPattern(flag: string, pattern: string | undefined): RegExp | undefine
 
 function refuseRestricted({ protocol, wanted }: HeaderRules, caller: Caller): void {
   const { group } = caller
-  // What the steps of a request take is a trace of it.
+  // The times that the steps of a request take are a trace of it.
   const groups = caller.headers[STEPS_HEADER] === undefined ? [group] : [group, 'trace' as const]
   const missing = groups.map((one) => one && wanted.get(one)).find((want) => lacks(caller, want))
   if (missing === undefined) return

@@ -17,7 +17,7 @@ const CONCURRENT_RETRY_MS = 1000
 /** A caller that waits as long as it was told must not miss its request by the last digit. */
 const ROUNDING = 1e-6
 
-/** What one identity has used of its quota: a bucket that fills with time, and the requests in work. */
+/** The meter of one identity's quota: a bucket that fills with time, and the requests in work. */
 export class QuotaMeter {
   /** May change while requests are in work. */
   quota: Quota

@@ -90,7 +90,7 @@ export class ServiceAccountTokens {
     if (said['crit'] !== undefined) return undefined
     const { hash } = key.algorithm
     const bytes = Buffer.from(`${header}.${payload}`)
-    // Of RSA the encoding says nothing.
+    // For RSA the encoding has no meaning.
     const options = { key: key.key, dsaEncoding: 'ieee-p1363' } as const
     return verify(hash, bytes, options, signed) ? this.#toClaims(toRecord(payload)) : undefined
   }

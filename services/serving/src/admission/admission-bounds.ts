@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 export const END_REASONS = ['pool', 'waiting', 'client', 'rate', 'calls'] as const
 export type EndReason = (typeof END_REASONS)[number]
 
-/** What the servers of one process accept at the same time, all servers together. */
+/** Bounds of what the servers of one process accept at the same time, all servers together. */
 export interface AdmissionBounds {
   /** Requests from their last byte to their answer; a request stream counts as one while it has a request. */
   readonly maxRequests: number
@@ -63,7 +63,7 @@ function toPart(bound: number, part: number): number {
   return Math.max(1, Math.floor(bound * part))
 }
 
-/** What is counted, and up to where. */
+/** The numbers that are counted, and their bounds. */
 interface Counted {
   readonly bounds: AdmissionBounds
   readonly requests: number

@@ -18,7 +18,7 @@ import { WaitingLine } from './waiting-line.ts'
 export class Admission implements TicketPool {
   readonly bounds: AdmissionBounds
   readonly whole: Admission | undefined
-  /** Of all tickets, those of shares of it too. */
+  /** Line of all tickets, those of shares of it too. */
   readonly line = new WaitingLine<AdmissionTicket>()
   readonly ended: EndedCalls
   /** By connection; undefined if each carries the calls of many clients. */

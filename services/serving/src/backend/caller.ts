@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ApiGroup } from './api-groups.ts'
 
-/** What is known of a caller before anything of its call is read. */
+/** The facts about a caller that are known before anything of its call is read. */
 export interface Caller {
   readonly headers: IncomingHttpHeaders
   /** Names of headers as the client wrote them, each with its value behind it; with HTTP/1 alone. */

@@ -66,7 +66,7 @@ export type Protocol = 'http' | 'grpc'
 /** Adds something to what selects the backends of the calls of a protocol. Returns it as it is where there is nothing to add. */
 export type SelectorDecorator = (protocol: Protocol, select: BackendSelector) => BackendSelector
 
-/** What the servers serve: a router or a step. All errors are ServeErrors with Triton's text. */
+/** The models that a server serves, of a router or a step. All errors are ServeErrors with Triton's text. */
 export interface InferenceBackend {
   /** False while the process shuts down. */
   isLive(): boolean
@@ -82,12 +82,12 @@ export interface InferenceBackend {
   repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]>
   /** Absent where clients may not load and unload: in the model control modes `none` and `poll`. */
   readonly control?: ModelControl | undefined
-  /** For calls that stay open. @throws ServeError once the caller may do nothing any more. */
+  /** Checks the caller, for calls that stay open. @throws ServeError once it may no longer do anything. */
   checkCaller?(): void
   /** Who calls, where callers have identities. */
   readonly identity?: CallerIdentity
   /** Where bytes count that wait for the caller, where callers have identities. */
   readonly share?: ClientShare | undefined
-  /** What clients share of their memory. The servers set it where their flags allow it. */
+  /** Regions of their memory that clients share. The servers set it where their flags allow it. */
   regions?: SharedRegions | undefined
 }

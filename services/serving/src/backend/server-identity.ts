@@ -1,6 +1,6 @@
 import manifest from '../../package.json' with { type: 'json' }
 
-/** What ServerMetadata says about a server. */
+/** The facts about a server that ServerMetadata says. */
 export interface ServerIdentity {
   readonly name: string
   readonly version: string
@@ -19,7 +19,7 @@ const SERVER_EXTENSIONS: readonly string[] = [
   'statistics',
 ]
 
-/** What this server says of itself. The name is Triton's, because clients and scripts compare it; `--id` changes it. */
+/** The identity that this server gives. The name is Triton's, because clients and scripts compare it; `--id` changes it. */
 export const SERVER_IDENTITY: ServerIdentity = {
   name: 'triton',
   version: manifest.version,

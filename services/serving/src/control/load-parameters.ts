@@ -28,7 +28,7 @@ export function readLoadParameters(parameters: Iterable<ControlParameter>): Load
   return { ...(config !== undefined && { config }), files }
 }
 
-/** What Triton does not know among the parameters of an unload it ignores. @throws ServeError INVALID_PARAMETER */
+/** Reads `unload_dependents` of an unload, and ignores parameters that Triton does not know. @throws ServeError INVALID_PARAMETER */
 export function readUnloadDependents(parameters: Iterable<ControlParameter>): boolean {
   let isWanted = false
   for (const { name, value } of parameters) {

@@ -16,7 +16,7 @@ export interface RegionStatus {
   /** These two of the memory of the machine. */
   readonly key?: string
   readonly offset?: number
-  /** Of the memory of a GPU. */
+  /** Id of the GPU, for memory of a GPU. */
   readonly device_id?: number
   readonly byte_size: number
 }

@@ -1,6 +1,6 @@
 import { TLSSocket } from 'node:tls'
 
-/** What a client has shown and proven. */
+/** The certificate that a client has shown and proven. */
 export interface ClientCertificate {
   readonly names: readonly string[]
   /** Since the epoch. From then on it proves nothing, although its connection may still be open. */

@@ -21,7 +21,7 @@ interface Connection {
   readonly name: string
   readonly address: string
   readonly socket: Socket
-  /** Of both directions, when it was looked at. */
+  /** Bytes of both directions, when it was looked at. */
   bytes: number
   /** When bytes had come or gone since the look before. */
   movedAt: number
@@ -67,7 +67,7 @@ export function boundConnections(server: Server, o: BoundConnectionsOptions): vo
     // There are more now: the look does not know them all.
     const isOld = connections.size > lookedAtCount || clock.now() - lookedAt >= LOOK_AGAIN_MS
     if (isOld) look()
-    // What has had bytes since the look may have a request by now.
+    // A connection that has had bytes since the look may have a request by now.
     const longest = idle.find((it) => connections.has(it.socket) && !hasMoved(it) && isWanted(it))
     const { socket } = longest ?? added
     forget(socket)

@@ -4,7 +4,7 @@ import type { Clock } from '@tutti/chassis'
 
 /** From the connection to the end of its handshake: two round trips and one signature. Node counts only silence. */
 const HANDSHAKE_MS = 10_000
-/** Of all connections, those that may be in their handshakes. */
+/** Share of all connections that may be in their handshakes. */
 const SHARE = 1 / 4
 
 /**

@@ -12,10 +12,10 @@ import {
 import { ServeError } from '@tutti/errors'
 import { type TlsFiles, type TlsFlagValues, toTlsFiles } from './tls-flags.ts'
 
-/** What a server over TLS is made with. */
+/** The files and the options with which a server over TLS is made. */
 export interface SecureOptions {
   readonly files: TlsFiles
-  /** Of the files. */
+  /** Texts of the files. */
   readonly texts: readonly string[]
   readonly options: TlsOptions
   /** When the certificate ends. */

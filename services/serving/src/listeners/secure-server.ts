@@ -5,7 +5,7 @@ import { boundHandshakes } from './handshakes.ts'
 import { followedFiles, type SecureOptions, toSecureOptions } from './secure-options.ts'
 
 export interface SecureServerOptions {
-  /** What the server was made with; undefined for one without TLS, which has nothing to keep. */
+  /** Options with which the server was made; undefined for one without TLS, which has nothing to keep. */
   readonly secure: SecureOptions | undefined
   readonly maxConnections: number
   readonly clock: Clock

@@ -1,6 +1,6 @@
 import { flagRefusal } from '@tutti/chassis'
 
-/** What can serve over TLS: the beginning of its flags. */
+/** Listeners that can serve over TLS, by the beginning of their flags. */
 export type TlsListener = 'grpc' | 'http' | 'metrics'
 
 type SwitchName<L extends TlsListener> = `${L}-use-ssl` | `${L}-use-ssl-mutual`

@@ -25,7 +25,7 @@ export class ArrivingBytes {
     return this.#filled === this.#sizeBytes
   }
 
-  /** What is there; not changed by what comes later. */
+  /** Bytes that are there; not changed by what comes later. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#filled)
   }

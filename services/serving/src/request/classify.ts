@@ -11,7 +11,7 @@ import { toDecimalText } from './decimal-text.ts'
 
 /** Triton's bound; a label list of that length is a mistake. */
 const MAX_ELEMENTS = 1_000_000
-/** Of one output: each is a text, which takes two microseconds. */
+/** Classes of one output: each is a text, which takes two microseconds. */
 const MAX_CLASSES = 16_384
 
 /** Descending; equal values keep their order and NaN comes last. */
@@ -32,7 +32,7 @@ function classText(
   return label === '' ? `${number}:${index}` : `${number}:${index}:${label}`
 }
 
-/** Of the datatypes that have an order, as Triton has it. */
+/** Arrays of the datatypes that have an order, as Triton has it. */
 const ARRAYS: Readonly<Partial<Record<Datatype, new (bytes: ArrayBuffer) => Numbers | Values>>> = {
   UINT8: Uint8Array,
   UINT16: Uint16Array,

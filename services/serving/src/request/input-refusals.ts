@@ -9,7 +9,7 @@ import { refuseRequest } from './refuse.ts'
 /** How Triton prints a datatype text that it does not know. */
 const INVALID_DATATYPE = '<invalid>'
 
-/** What the inputs of one request are read from and against. */
+/** The message, the model and the call that the inputs of one request are read from and against. */
 export interface InputSource {
   readonly message: InferRequestMessage
   readonly model: ResolvedModel
@@ -29,7 +29,7 @@ export interface InputSource {
  */
 const MAX_ELEMENTS = 2 ** 19 + 2 ** 12
 
-/** Of the requests that bring typed contents. */
+/** Elements that were read so far, of the requests that bring typed contents. */
 const elementsOf = new WeakMap<InputSource, number>()
 
 function refuse(source: InputSource, name: string, message: string): ServeError {

@@ -5,7 +5,7 @@ import { refuseParameter } from './refuse.ts'
 
 const EMPTY_FINAL = 'triton_enable_empty_final_response'
 
-/** What the parameters of a request say (triton-semantics 4.4). */
+/** The meaning of the parameters of a request (triton-semantics 4.4). */
 export interface RequestParameters {
   readonly context: RequestContext
   /** On a stream: an empty final response is delivered rather than swallowed. */

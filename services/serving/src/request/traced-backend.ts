@@ -51,7 +51,7 @@ export function traceRequests({ settings, file, clock }: TraceRequestsOptions): 
   }
 }
 
-/** What each protocol calls the arrival of a request and the end of its answer. */
+/** Names that each protocol has for the arrival of a request and the end of its answer. */
 const NAMES: Readonly<Record<Protocol, readonly [arrival: string, answer: string]>> = {
   http: ['HTTP_RECV', 'HTTP_SEND'],
   grpc: ['GRPC_WAITREAD', 'GRPC_SEND'],

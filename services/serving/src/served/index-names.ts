@@ -3,7 +3,7 @@ import { compareNames } from './listed-model.ts'
 
 /**
  * The index of repositories whose models may be loaded later: those that never were are listed by name, and those that were
- * not served and are not there any more are not.
+ * not served and are no longer there are not.
  *
  * @param listed - what is known of models that were to be served.
  * @param names - of all models that are there.

@@ -13,7 +13,7 @@ export function pollFailed(model: string, cause: ServeError): ServeError {
   )
 }
 
-/** What was read cannot be served. */
+/** Makes the error for a model that was read and cannot be served. */
 export function loadFailed(model: string, text: string, cause?: unknown): ServeError {
   return new ServeError('MODEL_LOAD_FAILED', `load failed for model '${model}': ${text}\n`, {
     code: 'INVALID_ARGUMENT',
@@ -22,7 +22,7 @@ export function loadFailed(model: string, text: string, cause?: unknown): ServeE
   })
 }
 
-/** What a load with failed versions says of them, one clause each. */
+/** Describes what failed in a load with failed versions, one clause each. */
 export function versionFailures(
   versions: readonly { readonly version: number; readonly reason: string }[],
 ): string {

@@ -4,7 +4,7 @@ import type { LoadParameters, ModelControl } from '../backend/inference-backend.
 export class RecordingControl implements ModelControl {
   readonly loads: (readonly [string, LoadParameters])[] = []
   readonly unloads: (readonly [string, boolean])[] = []
-  /** What loads and unloads wait for, or fail with. */
+  /** The outcome that loads and unloads wait for, or fail with. */
   outcome: () => Promise<void> = async () => {}
 
   load(name: string, parameters: LoadParameters): Promise<void> {

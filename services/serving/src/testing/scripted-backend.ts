@@ -18,7 +18,7 @@ import type {
 /** A response as a script writes it: its place in the sequence is counted. */
 export type ScriptedResponse = Omit<StepResponse, 'index'>
 
-/** What a scripted model does with a request. */
+/** The answer of a scripted model to a request. */
 export type ModelScript = (
   request: InferRequest,
   context: CallContext,

@@ -1,6 +1,6 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
 
-/** Tells the engine of a batch which callers have left it, and, as its signal, that no caller waits any more. */
+/** Tells the engine of a batch which callers have left it, and, as its signal, that no caller waits any longer. */
 export class Departures implements CancelSignal {
   aborted = false
   #onAbort: (() => void)[] = []
@@ -39,8 +39,8 @@ export class Departures implements CancelSignal {
   }
 
   /**
-   * A request was answered before the engine was done. The engine may stop once no caller waits any more, unless all have what
-   * they waited for.
+   * Notes that a request was answered before the engine was done. The engine may stop once no caller waits any longer, unless all
+   * have what they waited for.
    *
    * @param reason - why the caller left, if it did.
    */

@@ -6,7 +6,7 @@ import type { AutoDelay } from '../queue/auto-delay.ts'
 import type { DeclaredOutputs } from './declared-outputs.ts'
 import type { ResponseOrder } from './response-order.ts'
 
-/** What all executions of one model version share. */
+/** The parts that all executions of one model version share. */
 export interface ExecutionContext {
   readonly clock: Clock
   readonly statistics: StatisticsRecorder
@@ -20,6 +20,6 @@ export interface ExecutionContext {
   readonly order?: ResponseOrder
   /** Present with `maxQueueDelay: auto`: it learns how long executions take. */
   readonly autoDelay?: AutoDelay
-  /** What every error of this model version says about its origin. */
+  /** The origin that every error of this model version names. */
   readonly details: { readonly model: string; readonly version: string; readonly replica: string }
 }

@@ -114,7 +114,7 @@ await t.test(
     model.at(1).send(0, { index: 1, final: false, outputs: [floats('y', [1, 1])] })
     t.equal(a.sink.responses.length, 2)
     clock.advance(2)
-    // What its engine says of a request that it ends before the execution.
+    // The engine says this of a request that it ends before the execution.
     const said = { queueNs: 0, computeInferNs: 0, transferNs: 0 }
     const times = { ...said, computeInputNs: 300_000, computeOutputNs: 200_000 }
     model.at(1).send(0, { index: 2, outputs: [], times })

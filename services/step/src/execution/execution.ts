@@ -112,7 +112,7 @@ const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, compute
  */
 export class ScheduledRequest implements EngineRequest, ResponseSink {
   request: StepRequest
-  /** What came with it; what its model calls belongs to the same request. */
+  /** The options that came with the request; the calls that its model makes belong to the same request. */
   readonly options: ExecuteOptions
   /** When it began to wait: for its first execution, or for another one. */
   acceptedAt: number
@@ -132,11 +132,11 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   /** Set while the engine works on it: from the start of the execution to its end. */
   #execution: Execution | undefined
   #turn: Turn | undefined
-  /** What the engine sent last, as long as it is `held`. */
+  /** The last response or error that the engine sent, as long as it is `held`. */
   #held: StepResponse | ServeError | undefined
   /** Gives back what it retains: the outputs of `#held`, or the inputs of a request that was answered while the engine reads them. */
   #giveBack: (() => void) | undefined
-  /** Of a request with several responses. */
+  /** The lag of the reader of a request with several responses. */
   #lag: ReaderLag | undefined
   /** Calls that the model makes for the request; they end with it. */
   #calls: Set<() => void> | undefined

@@ -36,7 +36,7 @@ export interface InstanceChoice {
   end(instance: number, times: ExecutionTimes | undefined): void
 }
 
-/** What a request to a model version needs. */
+/** The check and the schedulers that a request to a model version needs. */
 export interface Checked<T extends { readonly execute: unknown }> {
   /** Checks a request against the config and computes what the engine gets; throws ServeError. */
   readonly check: (request: InferRequest) => StepRequest
@@ -45,7 +45,7 @@ export interface Checked<T extends { readonly execute: unknown }> {
   readonly cached?: (Pick<T, 'execute'> & { settled(): Promise<unknown> }) | undefined
 }
 
-/** What knows the model versions of the process. */
+/** A table that knows the model versions of the process. */
 export interface VersionTable<T> {
   readonly byName: ReadonlyMap<string, { readonly versions: ReadonlyMap<number, Version<T>> }>
   getPinned(target: ModelTarget): T
@@ -56,7 +56,7 @@ interface Version<T> {
   readonly serving: T | undefined
 }
 
-/** What a scheduler is put together from. */
+/** The parts from which a scheduler is put together. */
 export interface SchedulerParts<T> {
   readonly model: LoadedModel
   readonly context: ExecutionContext

@@ -75,7 +75,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     if (refusal !== undefined) scheduled.refuse(refusal)
     else if (this.#inFlight === 1 || this.context.config.dynamic_batching === undefined) this.pump()
     else if (!this.#isGathering) {
-      // What comes in one turn of the event loop shares a batch, although an instance is free.
+      // Requests that come in one turn of the event loop share a batch, although an instance is free.
       this.#isGathering = true
       setImmediate(() => {
         this.#isGathering = false
@@ -106,7 +106,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   /** Starts all that can start now. */
   pump(): void {
-    // What is refused at once comes back here: thousands of such calls, one within the other, would be too many.
+    // A request that is refused at once comes back here: thousands of such calls, one within the other, would be too many.
     if (this.#isPumping) return
     this.#isPumping = true
     try {
@@ -226,7 +226,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   }
 }
 
-/** How much work an instance may have before it, which can neither be cancelled nor overtaken any more. */
+/** How much work an instance may have before it, which can no longer be cancelled or overtaken. */
 const INFLIGHT_NS = 500_000
 
 /** Part of each new execution in the mean: eight executions are remembered, more or less. */

@@ -28,7 +28,7 @@ function open(o: { readonly deadlineAt?: number } = {}) {
   return { ...rig, stream, cancel, execution, onSent, sent: () => sent }
 }
 
-/** What comes, and the failure at its end. */
+/** Collects the responses that come, and the failure at their end. */
 async function collect(stream: AsyncIterable<StepResponse>) {
   const responses: StepResponse[] = []
   try {

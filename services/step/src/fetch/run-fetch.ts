@@ -41,7 +41,7 @@ export const FETCH_EXIT_CODES = {
   ARTIFACT_NOT_STORED: 17,
 } as const satisfies Partial<Record<Reason, number>>
 
-/** What `fetch` prints as JSON. */
+/** The result that `fetch` prints as JSON. */
 export const FetchResult = z
   .object({
     uri: z.string().exactOptional().meta({

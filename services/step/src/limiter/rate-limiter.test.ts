@@ -215,7 +215,7 @@ await t.test('what there is not enough of is refused', async (t) => {
   limiter.register('m', [wants({ r1: 6 }, { device: 1 }), { ...wants({}), resources: twice }])
 })
 
-/** What random histories are made of. */
+/** The counts of resources that instances in random histories want. */
 const COUNTS = fc.record({ a: fc.nat(3), b: fc.nat(3), c: fc.nat(2) })
 const INSTANCE = fc
   .record({ counts: COUNTS, priority: fc.nat(4), device: fc.nat(1), isGlobal: fc.boolean() })
@@ -231,7 +231,7 @@ const OPERATION = fc.record({
   count: fc.integer({ min: 1, max: 4 }),
 })
 
-/** What executes of each resource, counted from the models. */
+/** Counts, from the models, how much of each resource the running executions use. */
 function used(models: readonly Model[]): ReadonlyMap<string, number> {
   const sums = new Map<string, number>()
   for (const { running, wanted } of models) {
@@ -297,7 +297,7 @@ await t.test('in random histories nothing is exceeded, and everything ends', asy
         const model = models[i]
         if (model === undefined) continue
         await operate(model, operation)
-        // What was unloaded is loaded again.
+        // A model that was unloaded is loaded again.
         if (operation.what === 'unload') models[i] = new Model(limiter, `m${i}`, model.wanted)
         check(models)
       }

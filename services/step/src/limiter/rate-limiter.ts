@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 
-/** What an instance wants while it executes. */
+/** A resource that an instance wants while it executes. */
 export interface WantedResource {
   readonly name: string
   /** One count for all devices; else each device has its own. */
@@ -63,7 +63,7 @@ export interface InstanceLimits {
   mayBegin(instance: number): boolean
   begin(instance: number): void
   end(instance: number): void
-  /** Gives everything back; nothing of the model executes any more. */
+  /** Gives everything back; nothing of the model executes any longer. */
   close(): void
 }
 
@@ -120,7 +120,7 @@ export class RateLimiter {
     }
   }
 
-  /** What is taken of each resource, and of how much. */
+  /** The amount taken of each resource, and of how much. */
   get usage(): readonly { readonly name: string; readonly used: number; readonly count: number }[] {
     return [...this.#pools.values()].map((pool) => ({
       name: pool.name,
@@ -228,7 +228,7 @@ export class RateLimiter {
     })
   }
 
-  /** Wakes those whose turn it is. One that has nothing to execute any more lets the next one go. */
+  /** Wakes those whose turn it is. One that no longer has anything to execute lets the next one go. */
   #serve(): void {
     const blocked = new Set<Pool>()
     for (const turn of [...this.#waiting].toSorted((a, b) => a.tag - b.tag)) {
@@ -243,7 +243,7 @@ export class RateLimiter {
     }
   }
 
-  /** Nobody wants it any more, so that it may come back with another reach. */
+  /** Forgets the resources that nobody wants any longer, so that they may come back with another reach. */
   #forget(): void {
     for (const [key, pool] of this.#pools) if (pool.wanted.size === 0) this.#pools.delete(key)
     this.#serveSoon()
@@ -274,7 +274,7 @@ function isBefore(a: Turn, b: Turn): boolean {
   return a.tag < b.tag || (a.tag === b.tag && a.isWaiting && !b.isWaiting)
 }
 
-/** Of a resource that comes twice the larger count is wanted, as in Triton. */
+/** Finds how much is wanted of each pool: of a resource that comes twice the larger count, as in Triton. */
 function mostByPool(needs: readonly (readonly [Pool, number])[]): ReadonlyMap<Pool, number> {
   const most = new Map<Pool, number>()
   for (const [pool, count] of needs) most.set(pool, Math.max(count, most.get(pool) ?? 0))

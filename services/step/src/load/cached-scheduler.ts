@@ -6,7 +6,7 @@ import type { Scheduler } from '../execution/scheduler.ts'
 import type { StepSettings } from '../step-options.ts'
 
 export interface CachedScheduler extends Pick<Scheduler, 'execute'> {
-  /** Resolves when no request waits for the cache any more: all that came were answered, or are the scheduler's. */
+  /** Resolves when no request waits for the cache any longer: all that came were answered, or are the scheduler's. */
   settled(): Promise<unknown>
 }
 

@@ -17,7 +17,7 @@ import {
 import { completeVersion, type PreparedModel, readConfig } from './prepare-model.ts'
 import { requireSupported } from './supported-settings.ts'
 
-/** What the files of a model show, without a load. */
+/** The configuration and the faults that the files of a model show, without a load. */
 export interface ModelFaults {
   /** Completed and normalised; absent if it cannot be read. Without inputs or outputs where only code says them. */
   readonly config?: ModelConfig

@@ -47,9 +47,12 @@ export interface HostedModel {
   readonly versions: ReadonlyMap<number, HostedVersion>
   /** Why there is no version; '' if there is one. */
   readonly reason: string
-  /** Of the files that it was loaded from; '' exactly while none of its versions is served. */
+  /** Digest of the files that it was loaded from; '' exactly while none of its versions is served. */
   readonly digest: string
-  /** Of these files alone, without a configuration that a load request gave; absent if there are none on disk, or none is served. */
+  /**
+   * Digest of these files alone, without a configuration that a load request gave; absent if there are none on disk, or none is
+   * served.
+   */
   readonly filesDigest?: string
   /** Gives back the files that it was loaded from, once no version of it is in memory. */
   readonly release: () => Promise<void>

@@ -13,7 +13,7 @@ import {
  * the CPU.
  */
 
-/** What the machine says about the defaults of instance groups. Looks for devices only where a group may want some. */
+/** Finds the defaults of instance groups on this machine. Looks for devices only where a group may want some. */
 export async function toNormaliseOptions(
   config: ModelConfig,
   engine: Engine | undefined,

@@ -9,7 +9,7 @@ interface LimitedLoad {
   readonly loadLimits?: ReadonlyMap<string, number>
   /** Name of the model. */
   readonly name: string
-  /** Aborts when the model is not wanted any more. */
+  /** Aborts when the model is no longer wanted. */
   readonly signal: AbortSignal
 }
 

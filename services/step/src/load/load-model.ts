@@ -23,7 +23,7 @@ export interface LoadOutcome {
 }
 
 export interface ModelLoadOptions {
-  /** Aborts when the model is not wanted any more, or its time is over. */
+  /** Aborts when the model is no longer wanted, or its time is over. */
   readonly signal: AbortSignal
   readonly settings: VersionLoadOptions
   readonly events: StepEvents

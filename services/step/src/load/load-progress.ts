@@ -4,7 +4,7 @@ import type { StepEvents } from '../log-events.ts'
 /** A load that was requested. */
 export interface Load {
   readonly model: string
-  /** It waits for no other model any more. */
+  /** Tells that the load no longer waits for another model. */
   begin(): void
   end(): void
 }

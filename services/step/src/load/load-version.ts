@@ -37,7 +37,7 @@ import {
 import { warmUp } from './warm-up.ts'
 
 export interface VersionLoadOptions extends StepSettings {
-  /** What the models may ask of the server. */
+  /** The calls that the models may make to the server. */
   readonly host: ModelHost
 }
 
@@ -101,7 +101,7 @@ export async function loadVersion(
     const serving = { loaded, check, statistics, scheduler, cached, limits, slots, loadSeconds }
     return { revision, serving }
   } catch (error) {
-    // What failed first is what is told.
+    // The first failure is the one that is told.
     await closeServing({ loaded, limits }).catch(() => {})
     throw error
   }
@@ -120,7 +120,7 @@ interface SchedulerOptions {
   readonly version: number
   readonly instances: number
   readonly statistics: StatisticsRecorder
-  /** Of a model with `sequence_batching`. */
+  /** Sequences of a model with `sequence_batching`. */
   readonly sequences?: Sequences | undefined
   /** With a rate limiter. */
   readonly limits?: InstanceLimits | undefined
@@ -147,7 +147,7 @@ function chooseParts(o: SchedulerOptions): SchedulerParts<ScheduledRequest> {
     const limited = { count: instances, limits, hasWork: () => queue.length > 0 }
     return { model: loaded, queue, instances: new LimitedInstances(limited), context }
   }
-  // What a dynamic batcher gives away early it cannot put into a larger batch.
+  // A dynamic batcher cannot put requests that it gives away early into a larger batch.
   const open = config.dynamic_batching === undefined ? (loaded.openExecutions ?? 1) : 1
   return { model: loaded, queue, instances: new Instances(instances, open), context }
 }

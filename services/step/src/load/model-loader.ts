@@ -20,7 +20,7 @@ export interface ModelLoaderOptions {
 class LoadQueue {
   /** Ends when the loads so far are over. */
   last: Promise<unknown> = Promise.resolve()
-  /** Of each load that is not over. An unload overtakes the loads that were requested before it, and aborts them. */
+  /** Controllers of the loads that are not over. An unload overtakes the loads that were requested before it, and aborts them. */
   readonly open = new Set<AbortController>()
 }
 
@@ -147,7 +147,7 @@ export class ModelLoader {
     // A configuration that came with a load and is refused says nothing of versions that could not be loaded.
     const isNothing = overrides !== undefined && model.versions.size === 0
     const stays = isServed(before) || (isNothing && before !== undefined)
-    // What is served stays if what should take its place cannot be served.
+    // The model that is served stays if the one that should take its place cannot be served.
     if (error === undefined || !stays) table.put(model)
     else if (model.versions.size > 0) table.listFailed(model.name, model.versions)
     if (error === undefined) return

@@ -7,7 +7,7 @@ import { closeServing, type HostedModel, type HostedVersion, type Serving } from
 
 export interface ModelTableOptions extends Pick<StepSettings, 'metrics' | 'unpinned'> {
   readonly events: StepEvents
-  /** What the table says has changed. */
+  /** Called when the content of the table has changed. */
   changed(): void
 }
 
@@ -38,7 +38,7 @@ export class ModelTable {
   }
 
   /**
-   * What serves requests that pinned a revision which was replaced or unloaded.
+   * Finds what serves requests that pinned a revision which was replaced or unloaded.
    *
    * @throws ServeError MODEL_NOT_FOUND, MODEL_NOT_READY or REVISION_GONE if nothing does.
    */
@@ -121,7 +121,7 @@ export class ModelTable {
     // Last among the unloaded, so that the longest unloaded ones are forgotten first.
     this.byName.delete(name)
     if (before.config === undefined) {
-      // It never came to loading: it is not listed any more.
+      // It never came to loading: it is no longer listed.
       this.#close(before.release())
     } else {
       const versions = new Map([...before.versions].map(([n, old]) => [n, toUnlisted(old)]))
@@ -213,7 +213,7 @@ export class ModelTable {
 async function drain({ cached, scheduler }: Serving): Promise<void> {
   await cached?.settled()
   await scheduler.drain()
-  // Nothing waits any more; what is kept for sequences is let go.
+  // Nothing waits any longer; what is kept for sequences is let go.
   scheduler.stop()
 }
 

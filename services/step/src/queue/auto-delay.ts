@@ -5,7 +5,7 @@ import type { QueueEntry } from './queue-entry.ts'
 const GAPS = 64
 /** Part of each new execution in what is known of executions. */
 const WEIGHT = 1 / 16
-/** Of the size of batches, below which sizes say nothing about what a further item costs. */
+/** Variance of the size of batches, below which sizes say nothing about what a further item costs. */
 const LEAST_VARIANCE = 0.25
 /** A timer of a process may be that late. */
 const TIMER_MS = 1
@@ -71,7 +71,7 @@ export class AutoDelay {
     if (this.#variance >= LEAST_VARIANCE) this.#itemMs = this.#covariance / this.#variance
   }
 
-  /** What an execution costs beside its items: each request that joins a batch saves it. 0 while it is not known. */
+  /** The cost of an execution beside its items: each request that joins a batch saves it. 0 while it is not known. */
   get savedMs(): number {
     if (this.#itemMs === undefined) return 0
     return Math.min(this.#ms, Math.max(0, this.#ms - this.#itemMs * this.#size))
@@ -98,8 +98,8 @@ export class AutoDelay {
   }
 
   /**
-   * Of all waits that end when one of the known gaps would have passed, the one with the largest gain: what is saved, if a request
-   * comes by then, less the mean wait.
+   * Finds, of all waits that end when one of the known gaps would have passed, the one with the largest gain: what is saved, if a
+   * request comes by then, less the mean wait.
    *
    * @param elapsed - since the last arrival: shorter gaps cannot be the present one.
    * @returns the length of that gap, `elapsed` if no wait pays.
@@ -132,7 +132,7 @@ export class AutoDelay {
   }
 }
 
-/** What decides how long the batches of a queue wait, in place of a fixed delay. */
+/** The rules that decide how long the batches of a queue wait, in place of a fixed delay. */
 export interface AutoDelayOptions<T> {
   readonly delay: AutoDelay
   /** When the client no longer waits for the request, by the clock; Infinity if it always does. */

@@ -1,7 +1,7 @@
 import type { StepRequest } from '@tutti/tensor'
 import type { LevelRules } from './queue-rules.ts'
 
-/** What a queue reads of a request. */
+/** The parts of a request that a queue reads. */
 export type QueuedRequest = Pick<StepRequest, 'batchSize' | 'inputs'> & {
   readonly context: Pick<StepRequest['context'], 'id' | 'priority' | 'timeoutUs'>
 }

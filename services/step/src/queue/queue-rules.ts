@@ -1,7 +1,7 @@
 import type { DynamicBatching, ModelConfig, QueuePolicy } from '@tutti/model-config'
 import type { StepRequest } from '@tutti/tensor'
 
-/** What a queue reads for every request: a model's `dynamic_batching`, compiled, with the defaults filled in. */
+/** The rules that a queue reads for every request: a model's `dynamic_batching`, compiled, with the defaults filled in. */
 export interface QueueRules {
   /** At least 1, also for a model without a batch dimension; 1 executes every request alone, also one that is a batch itself. */
   readonly maxBatchSize: number

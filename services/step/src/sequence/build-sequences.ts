@@ -10,7 +10,7 @@ import { compileNext, compileSequenceCheck, compileWarmUpCheck } from './sequenc
 import { compileSequenceRules } from './sequence-rules.ts'
 import { compileStates, StateMemory, type StateRule } from './sequence-states.ts'
 
-/** What a model with `sequence_batching` needs beside what every model does. */
+/** The parts that a model with `sequence_batching` needs beside those of every model. */
 export interface Sequences {
   readonly check: (request: InferRequest) => StepRequest
   readonly warmUpCheck: (request: InferRequest) => StepRequest

@@ -33,7 +33,7 @@ export class DirectSlots<T> implements InstanceSlots<T> {
     this.#used -= 1
   }
 
-  // What may execute is seen in the slots.
+  // The slots show which requests may execute.
   offer(): void {}
   withdraw(): void {}
 

@@ -42,7 +42,7 @@ await t.test('a new sequence has zeros, or what a file says', async (t) => {
     [{}, 0, '[1] 0,0,0,0'],
     [{ dims: [-1, 2], data_type: 'TYPE_UINT8' }, 0, '[1,2] 0,0'],
     [{ dims: [-1], initial_state: [initial({ dims: [2] })] }, 0, '[2] 0,0,0,0,0,0,0,0'],
-    // What a file has beyond the state is not read.
+    // The bytes of a file beyond the state are not read.
     [
       { dims: [2], initial_state: [fromFile(initial({ dims: [2] }), 'two')] },
       0,

@@ -62,7 +62,7 @@ async function readInitialState(
   return { name, datatype, shape, data: datatype === 'BYTES' ? data : data.subarray(0, size) }
 }
 
-/** What Triton refuses of a state, in its words. */
+/** Finds what Triton refuses of a state, in its words. */
 function stateFault(state: SequenceState, config: ModelConfig): string | undefined {
   const { input_name: name, initial_state: all } = state
   // On a GPU it saves Triton copies; states grow here without it.

@@ -16,9 +16,9 @@ type Id = RequestContext['correlationId']
 
 /** The control inputs of one model, ready to be put into requests. */
 export interface ControlTensors {
-  /** Of a request, in the order of the config. */
+  /** Returns the control inputs of a request, in the order of the config. */
   of(context: RequestContext): readonly NamedTensor[]
-  /** Of a place in a batch without a request: not ready. */
+  /** Control inputs of a place in a batch without a request: not ready. */
   readonly notReady: readonly NamedTensor[]
   /** The input of the correlation id, if the model has one. */
   readonly correlation: { readonly name: string; readonly datatype: Datatype } | undefined

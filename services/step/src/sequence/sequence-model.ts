@@ -13,10 +13,10 @@ import type { Sequence, SequenceEntry } from './sequence.ts'
 import { SequenceRequest } from './sequence-request.ts'
 import { SequenceStates, type StateMemory, type StateRule } from './sequence-states.ts'
 
-/** What a model of sequences asks its queue. */
+/** The calls that a model of sequences makes to its queue. */
 interface SequencePlaces {
   execute(item: EngineRequest): SequenceEntry<unknown> | undefined
-  /** What an instance held of its sequences is gone. */
+  /** Notes that all that an instance held of its sequences is gone. */
   lose(instance: number): void
   /** Ends a sequence; what waits of it fails with the error. */
   endEarly(sequence: Sequence<unknown>, error: ServeError): void
@@ -28,7 +28,7 @@ export interface SequenceModelOptions {
   readonly memory: StateMemory
   /** The control inputs of a place in the batch that no request has; undefined where places do not count. */
   readonly padding: readonly NamedTensor[] | undefined
-  /** Of iterative sequences: a request as its model gets it in its next execution. */
+  /** For iterative sequences: makes of a request the one that its model gets in its next execution. */
   readonly toNext?: ((request: SequenceRequest) => StepRequest) | undefined
 }
 
@@ -142,7 +142,7 @@ function statesOf(
   return states
 }
 
-/** What is done with the responses of a model that has states. */
+/** The way in which the responses of a model that has states are treated. */
 interface StateKeeping {
   /** Keeps the states. @returns what the client gets. @throws ServeError */
   keep(response: StepResponse): StepResponse

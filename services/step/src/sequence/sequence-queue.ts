@@ -45,7 +45,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
   readonly #running = new Map<T, SequenceEntry<T>>()
   /** Requests whose execution is over, until the next look. */
   readonly #executed: SequenceEntry<T>[] = []
-  /** What waits no longer and is not answered yet. */
+  /** Requests that no longer wait and are not answered yet, each with its error. */
   readonly #refused: [T, ServeError][] = []
   #picked: readonly SequenceEntry<T>[] = []
   #length = 0
@@ -107,7 +107,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     this.#length += 1
     this.#idle.delete(sequence)
     sequence.waiting.push(entry)
-    // What comes after END begins another sequence.
+    // A request that comes after END begins another sequence.
     if (sequenceEnd) this.#byId.delete(id)
     else if (!isIterative) this.#byId.set(id, sequence)
     if (sequence.place !== undefined) this.#offerFirst(sequence, now)
@@ -193,7 +193,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     return entry
   }
 
-  /** What an instance held of its sequences is gone. */
+  /** Ends the sequences that an instance had begun: all that it held of them is gone. */
   lose(index: number): void {
     for (const sequence of this.#at(index).slots.sequences) {
       if (!sequence.hasBegun) continue

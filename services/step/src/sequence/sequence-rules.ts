@@ -78,6 +78,6 @@ function compileOldest(config: ModelConfig): QueueRules {
     default_priority_level: 0,
     priority_queue_policy: {},
   }
-  // What waits was counted when it came.
+  // Requests that wait were counted when they came.
   return compileQueueRules({ ...config, dynamic_batching: dynamic }, Number.POSITIVE_INFINITY)
 }

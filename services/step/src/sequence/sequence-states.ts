@@ -2,13 +2,13 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { fromConfigDatatype, type NamedTensor } from '@tutti/tensor'
 
-/** What all sequences of a model version may keep together: states grow with every model that says so. */
+/** Bytes that all sequences of a model version may keep together: states grow with every model that says so. */
 const MAX_STATE_BYTES = 2 ** 30
 
 /** A state that the scheduler keeps for the sequences of a model (`sequence_batching.state`). */
 export interface StateRule {
   readonly output: string
-  /** What a new sequence has: a tensor with the name of the input. */
+  /** The value that a new sequence has: a tensor with the name of the input. */
   readonly initial: NamedTensor
   /** The client may ask for it: it is an output of the model too. */
   readonly isOutput: boolean
@@ -54,13 +54,13 @@ export class StateMemory {
   }
 }
 
-/** What one sequence keeps for its model between two requests. */
+/** The states that one sequence keeps for its model between two requests. */
 export class SequenceStates {
   readonly #memory: StateMemory
   /** By name of the output that brings the next. */
   readonly #current: Map<string, NamedTensor>
   readonly #initial: ReadonlyMap<string, NamedTensor>
-  /** Of its own: initial states are shared. */
+  /** Bytes of its own states: initial states are shared. */
   #bytes = 0
   #isClosed = false
 

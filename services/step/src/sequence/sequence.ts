@@ -36,7 +36,7 @@ export interface Sequence<T> {
   idleSince: number
   /** When what waits for a slot is given up; Infinity if never. */
   expiresAt: number
-  /** What the scheduler keeps for the model between two requests. */
+  /** The states that the scheduler keeps for the model between two requests. */
   states: SequenceStates | undefined
 }
 

@@ -21,7 +21,7 @@ interface OnnxNumbers {
 /** A setting of Python processes that is a number. */
 interface NumberSetting {
   readonly field: keyof PythonSettings
-  /** What one of it is in the engine's settings. */
+  /** The factor that turns the number of the setting into that of the engine's settings. */
   readonly unit: number
   readonly least: number
   readonly most: number

@@ -17,7 +17,7 @@ const DECOUPLED = `backend: "scripted" model_transaction_policy { decoupled: tru
     metric_identifier { family: "nv_inference_first_response_histogram_ms" }
     histogram_options { buckets: 7 } } }`
 
-/** What a promise was rejected with. */
+/** Returns the error that a promise was rejected with. */
 const rejection = async (promise: Promise<unknown>): Promise<unknown> => {
   try {
     await promise

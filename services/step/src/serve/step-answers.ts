@@ -3,7 +3,7 @@ import type { JsonAnswers } from '@tutti/server'
 import type { Step } from '../step.ts'
 
 /**
- * What a step answers on its metrics port, to the operator and to people. It answers already while models load.
+ * Makes the answers of a step on its metrics port, to the operator and to people. It answers already while models load.
  *
  * @param own - what it says of itself.
  * @param getStep - undefined until there is one.

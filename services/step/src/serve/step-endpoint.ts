@@ -4,7 +4,7 @@ import type { Json } from '@tutti/model-config'
 import type { Question, StepEndpointOptions } from '@tutti/transport'
 import type { Step } from '../step.ts'
 
-/** What a step says of itself and answers over the broker. */
+/** Makes what a step says of itself and answers over the broker. */
 export function toEndpointOptions(
   step: Step,
   own: { readonly replica: string; readonly host?: string },
@@ -25,7 +25,7 @@ export function toEndpointOptions(
       }
       throw new ServeError('UNSUPPORTED', `question '${question}' is not for this step`)
     },
-    // What was replaced still takes what pinned it: routers with such requests have to find it.
+    // A replaced version still takes the requests that pinned it: routers with such requests have to find it.
     revisions: () => [...readyRevisions(step), ...step.retired()],
     load: () => {
       const { inFlight, freeSlots, models } = step.load()

@@ -6,7 +6,7 @@ import type { StepEndpoint } from '@tutti/transport'
 /** Between two questions: a replaced version costs memory, not work. */
 const ASK_EVERY_MS = 200
 
-/** Of a router that is gone and has no requests, or of one that does not know the question and counts none. */
+/** Failures of a router that is gone and has no requests, or of one that does not know the question and counts none. */
 const HAS_NO_PINS: ReadonlySet<Reason> = new Set<Reason>([
   'STEP_UNAVAILABLE',
   'STEP_LOST',

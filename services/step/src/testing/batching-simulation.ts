@@ -11,7 +11,7 @@ export type Arrivals =
 export interface BatchingScenario {
   readonly arrivals: Arrivals
   readonly requests: number
-  /** Of an execution, by its items. */
+  /** Duration of an execution, by its items. */
   readonly executionMs: (size: number) => number
   readonly instances?: number
   readonly rules?: RuleChoice
@@ -23,7 +23,7 @@ export interface BatchingScenario {
   readonly timerMs?: number
 }
 
-/** What came of it, in milliseconds. */
+/** The results of a simulation, with times in milliseconds. */
 export interface BatchingResult {
   readonly perSecond: number
   readonly meanMs: number

@@ -31,8 +31,8 @@ interface NaiveRun {
 }
 
 /**
- * What the sequence scheduler should do, said with plain lists and searches: after each event it looks at everything. It knows
- * neither preferred sizes nor delays of the oldest strategy, which are the ordinary queue's.
+ * The behaviour that the sequence scheduler should have, said with plain lists and searches: after each event it looks at
+ * everything. It knows neither preferred sizes nor delays of the oldest strategy, which are the ordinary queue's.
  */
 export class NaiveSequences {
   readonly #rules: SequenceRules
@@ -133,7 +133,7 @@ export class NaiveSequences {
     return this.#running[instance] !== undefined
   }
 
-  /** What an instance executes. */
+  /** Lists the requests that an instance executes. */
   running(instance: number): readonly NaiveRequest[] {
     return (this.#running[instance] ?? []).map(({ request }) => request)
   }

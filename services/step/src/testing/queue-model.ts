@@ -11,7 +11,7 @@ const NO_POLICY: LevelRules = {
   maxQueueSize: 0,
 }
 
-/** What a test says of a model's batching; the rest has no effect. */
+/** The rules of a model's batching that a test sets; the rest has no effect. */
 export interface RuleChoice {
   readonly max?: number
   readonly preferred?: readonly number[]

@@ -39,13 +39,13 @@ export class ScriptedStepEndpoint implements StepEndpoint {
     return Promise.resolve(this)
   }
 
-  /** What the step joined with. */
+  /** The options that the step joined with. */
   get options(): OpenStepEndpointOptions {
     if (this.#options === undefined) throw new Error('the step has not joined')
     return this.#options
   }
 
-  /** What routers answer; there are none unless a test says so. */
+  /** The answers of routers; there are none unless a test says so. */
   askRouters: StepEndpoint['askRouters'] = async () => []
 
   async drain(): Promise<void> {

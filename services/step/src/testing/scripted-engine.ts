@@ -10,7 +10,7 @@ import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ModelSignature, ModelVersionSource } from '@tutti/model-config'
 import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
 
-/** What every scripted execution reports to have taken. */
+/** The times that every scripted execution reports. */
 export const SCRIPTED_TIMES: ExecutionTimes = {
   computeInputNs: 10,
   computeInferNs: 100,
@@ -178,7 +178,7 @@ export class ScriptedEngine implements Engine {
   readonly failures = new Map<string, ServeError>()
   /** Models finish executions by themselves, for tests that do not steer them. */
   isImmediate = false
-  /** What `load` prepares on each model before it is returned. */
+  /** The preparation that `load` makes on each model before it is returned. */
   onLoad: (model: ScriptedModel) => void = () => {}
   /** Holds loads back until it resolves; by `name/version`. */
   beforeLoad: (key: string, source: ModelVersionSource, o: EngineOptions) => Promise<void> =
@@ -191,7 +191,7 @@ export class ScriptedEngine implements Engine {
     this.backend = backend
   }
 
-  /** What models say of themselves, by their files: none does unless a test has it so. */
+  /** The signature that models tell, by their files: none does unless a test has it so. */
   inspect = (modelFile: string): Promise<ModelSignature & { readonly batchable: boolean }> =>
     Promise.reject(new ServeError('MODEL_LOAD_FAILED', `no model in ${modelFile}`))
 

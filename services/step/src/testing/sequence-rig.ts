@@ -5,7 +5,7 @@ import { createSchedulerRig } from './scheduler-rig.ts'
 import { controlInput, sequenceConfig } from './sequence-builders.ts'
 import { floats } from './step-builders.ts'
 
-/** Of all kinds, with values of all datatypes. */
+/** Control inputs of all kinds, with values of all datatypes. */
 export const CONTROLS = [
   controlInput('START', 'START'),
   controlInput('READY', 'READY', { fp32_false_true: [0, 1] }),
@@ -28,7 +28,7 @@ export function openSequenceRig(
     check: sequences.check,
     submit: (name: string, request: InferRequest, options: Partial<ExecuteOptions> = {}) =>
       rig.submit(name, sequences.check(request), options),
-    /** Of each execution, the control values of its places: `start ready end id`. */
+    /** Lists, for each execution, the control values of its places: `start ready end id`. */
     controls: () =>
       rig.model.executions.map(({ requests }) =>
         requests.map(({ inputs }) => inputs.flatMap(toValue).join(' ')),

@@ -6,7 +6,7 @@ const FAMILIES = [
   ['won', 'tutti_step_hedges_won_total', 'Step requests that the second replica answered first'],
 ] as const
 
-/** What is counted of a step request that a second replica was asked for. */
+/** The events that are counted of a step request that a second replica was asked for. */
 export type HedgeCount = (typeof FAMILIES)[number][0]
 
 interface Counted {

@@ -1,7 +1,7 @@
 import { cpus, freemem, totalmem } from 'node:os'
 import type { MetricFamily } from '../metrics-text.ts'
 
-/** What the host looks like; times since its start, over all CPUs. */
+/** The state of the host; times since its start, over all CPUs. */
 export interface HostReading {
   readonly busyMs: number
   readonly totalMs: number

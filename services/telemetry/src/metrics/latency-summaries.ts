@@ -44,7 +44,7 @@ const CACHE_HELP = {
 interface ModelSummaries {
   readonly labels: MetricSeries['labels']
   readonly of: Readonly<Record<What, SlidingSamples>>
-  /** Of a model whose responses are cached. */
+  /** The cache summaries of a model whose responses are cached. */
   cache?: Readonly<Record<keyof typeof CACHE_HELP, SlidingSamples>>
 }
 

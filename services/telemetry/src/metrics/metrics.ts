@@ -133,7 +133,7 @@ export class ServerMetrics {
     this.#hedges.remove(labels)
   }
 
-  /** What was counted of each step of an ensemble so far. */
+  /** Finds what was counted of each step of an ensemble so far. */
   stepTotals(ensemble: string): readonly StepTotals[] {
     return stepTotals(this.#steps, ensemble)
   }

@@ -1,4 +1,4 @@
-/** What cache summaries observe, in nanoseconds. */
+/** The observer of cache summaries; times in nanoseconds. */
 export interface CacheObserver {
   hit(o: { readonly requestNs: number; readonly lookupNs: number }): void
   /** @param ns - of the lookup and the insertion. */
@@ -12,7 +12,7 @@ export interface CacheObserver {
 export class CacheStatistics {
   readonly hits = { count: 0, ns: 0 }
   readonly misses = { count: 0, ns: 0 }
-  /** Of the requests that were hits, from arrival to response, in nanoseconds. */
+  /** The time of the requests that were hits, from arrival to response, in nanoseconds. */
   hitRequestsNs = 0
   observer: CacheObserver | undefined
 

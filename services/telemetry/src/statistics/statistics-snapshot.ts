@@ -48,7 +48,7 @@ interface Named extends Pick<ModelStatistics, 'name' | 'version'> {
 
 const NO_CACHE = { hits: { count: 0, ns: 0 }, misses: { count: 0, ns: 0 }, hitRequestsNs: 0 }
 
-/** What was recorded of a model version, as statistics. A hit in the response cache is a success that waited for nothing. */
+/** Writes what was recorded of a model version as statistics. A hit in the response cache is a success that waited for nothing. */
 export function toModelStatistics(
   { name, version, cache }: Named,
   recorded: RecordedStatistics,

@@ -30,7 +30,7 @@ export class StatisticsRecorder {
   pending = 0
   /** Counts each success too, for summaries. */
   observe: ((request: SuccessfulRequest) => void) | undefined
-  /** Of a model whose responses are cached. */
+  /** The hits and misses of a model whose responses are cached. */
   cache: CacheStatistics | undefined
   /** Watches what a request is answered, for histograms. */
   watch: ((sink: ResponseSink, trace?: TraceParent) => ResponseSink) | undefined
@@ -127,7 +127,7 @@ export class StepHistograms {
     return { queueNs, transferNs, computeNs }
   }
 
-  /** What was counted so far. */
+  /** The steps that were counted so far. */
   get steps(): readonly Step[] {
     return [...this.#steps.values()]
   }

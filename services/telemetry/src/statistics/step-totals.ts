@@ -9,7 +9,7 @@ export interface StepTotals {
   readonly computeSeconds: number
 }
 
-/** What was counted of each step of an ensemble so far. */
+/** Sums up what was counted of each step of an ensemble so far. */
 export function stepTotals({ steps }: StepHistograms, ensemble: string): readonly StepTotals[] {
   return steps
     .filter(({ labels }) => labels.ensemble === ensemble)

@@ -15,7 +15,7 @@ export class ChildTraces {
     this.#o = o
   }
 
-  /** Of all of them so far, the newest first, as tritonserver writes them. */
+  /** The events of all child traces so far, the newest first, as tritonserver writes them. */
   get events(): readonly string[] {
     return this.#traces.toReversed().flatMap(({ events }) => events)
   }

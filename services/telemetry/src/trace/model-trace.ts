@@ -6,7 +6,7 @@ import { tracedTensor } from './traced-tensor.ts'
 /** Characters of the events of a request, and as many for those of all its steps together: what comes later is left out. */
 const MAX_CHARACTERS = 4 * 1024 * 1024
 
-/** What the traces that share it may still take: a stream without end must not fill the memory. */
+/** The characters that the traces that share it may still take: a stream without end must not fill the memory. */
 export class TraceBudget {
   #left = MAX_CHARACTERS
 
@@ -32,7 +32,7 @@ export interface ModelTraceOptions {
   readonly budget: TraceBudget
 }
 
-/** What happens to one request to one model, as JSON texts in tritonserver's form and order. */
+/** The events of one request to one model, as JSON texts in tritonserver's form and order. */
 export class ModelTrace {
   readonly events: string[] = []
   /** By the clock, in milliseconds. */

@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 import type { ExecuteOptions, Executor, InferRequest } from '@tutti/tensor'
 import { type RecordedSteps, SpanBudget, StepSpans } from './step-spans.ts'
 
-/** Of all pages. */
+/** Captures of all pages together. */
 const MAX_CAPTURES = 16
 /** After the last question of its page, which may be in the background meanwhile. */
 const KEPT_MS = 5 * 60_000
@@ -16,20 +16,20 @@ export interface WantedRequest {
   readonly isFailed?: boolean
   /** In milliseconds. */
   readonly slowerThanMs?: number
-  /** That its client gave it, or its trace id. */
+  /** The id that its client gave it, or its trace id. */
   readonly id?: string
 }
 
-/** What a request did. Nothing of what it has sent or got, nor the text of its error, which may quote that. */
+/** A caught request and its steps. Nothing of what it has sent or got, nor the text of its error, which may quote that. */
 export interface CaughtRequest extends RecordedSteps {
   readonly id: string
-  /** Of the trace that its client began; '' if it began none, also where the server began one. */
+  /** The id of the trace that its client began; '' if it began none, also where the server began one. */
   readonly traceId: string
   readonly version: number
   /** Milliseconds since the epoch. */
   readonly startedAt: number
   readonly elapsedMs: number
-  /** Of its failure; '' if it was answered. */
+  /** The reason of its failure; '' if it was answered. */
   readonly reason: string
 }
 
@@ -39,7 +39,7 @@ export interface CaptureState {
   readonly caught: CaughtRequest | undefined
 }
 
-/** What is known of a model whose requests are recorded. */
+/** A model whose requests are recorded. */
 export interface CapturedModel extends Executor {
   readonly name: string
   readonly version: number
@@ -77,7 +77,7 @@ export class RequestCaptures {
   }
 
   /**
-   * What a page waits for; another request in place of the one before.
+   * Notes what a page waits for; another request takes the place of the one before.
    *
    * @param page - its own name.
    * @param turn - names what it waits for: with another one it waits anew.

@@ -3,14 +3,14 @@ import { plainName } from '@tutti/model-config'
 import type { Executor, ResponseSink, StepTimes, StepTraces } from '@tutti/tensor'
 import { joinTraces } from './join-traces.ts'
 
-/** Of one request. */
+/** Spans of one request. */
 const MAX_SPANS = 500
-/** Of all requests that are recorded at the same time: some megabytes. */
+/** Spans of all requests that are recorded at the same time: some megabytes. */
 const MAX_OPEN_SPANS = 20_000
 
 /** Where the time of one execution went, in milliseconds. What is neither queue nor compute is transfer. */
 export interface StepSpan {
-  /** Of the ensemble; '' for the request itself, and for what a model calls. */
+  /** The step of the ensemble; '' for the request itself, and for what a model calls. */
   readonly step: string
   readonly model: string
   /** 0 for the request itself, 1 for its steps, and so on. */
@@ -22,11 +22,11 @@ export interface StepSpan {
   readonly endMs: number
   readonly queueMs: number
   readonly computeMs: number
-  /** Of the error that it ended with, in words of the catalogue; '' if it answered, or has not ended. */
+  /** The reason of the error that it ended with, in words of the catalogue; '' if it answered, or has not ended. */
   readonly reason: string
 }
 
-/** What can be said of a request. */
+/** The steps of a request, as far as they are recorded. */
 export interface RecordedSteps {
   /** In the order in which they began. */
   readonly spans: readonly StepSpan[]
@@ -49,7 +49,7 @@ export class SpanBudget {
   }
 }
 
-/** Of all requests of this process, but for those that a page waits for. */
+/** The budget of all requests of this process, but for those that a page waits for. */
 const ALL_REQUESTS = new SpanBudget()
 
 type OpenSpan = { -readonly [K in keyof StepSpan]: StepSpan[K] } & { isOpen: boolean }
@@ -90,7 +90,7 @@ export class StepSpans {
     model.execute(request, to, { ...o, stepTraces: joinTraces(o.stepTraces, this.#under(1)) })
   }
 
-  /** What has not ended lasts until now. */
+  /** Reads the spans so far. One that has not ended lasts until now. */
   read(): RecordedSteps {
     const nowMs = this.#elapsedMs()
     const spans = this.#spans.map(({ isOpen, ...span }) =>
@@ -104,7 +104,7 @@ export class StepSpans {
       begin: (model, _request, to) => {
         const traces = this.#under(depth + 1)
         const { name, step = '', waitsFor: before = [] } = model
-        // What a request that has failed left behind.
+        // A request that has failed left this execution behind.
         if (this.#isOver) return [to, traces]
         if (this.#spans.length === MAX_SPANS || !this.#budget.take()) {
           this.#leftOut += 1
@@ -158,7 +158,7 @@ export class StepSpans {
   }
 }
 
-/** What one who may not know what models call inside sees: the graph of its own ensemble. */
+/** Picks what one sees who may not know what models call inside: the graph of its own ensemble. */
 export function withoutInner({ spans, leftOut }: RecordedSteps): RecordedSteps {
   return { spans: spans.filter(isOfGraph), leftOut }
 }

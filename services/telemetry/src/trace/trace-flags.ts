@@ -108,7 +108,7 @@ function toCollector(written: Written, { level, rate, count }: TraceValues): Tra
   }
 }
 
-/** What came for each name, deprecated flags first. */
+/** Reads what came for each name, deprecated flags first. */
 function readNames(flags: TraceFlags): Written {
   const given: (readonly [string, string])[] = []
   const add = (name: Name, value: string | number | undefined): void => {

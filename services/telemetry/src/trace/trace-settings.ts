@@ -2,7 +2,7 @@ import { bug, ServeError } from '@tutti/errors'
 
 export type TraceLevel = 'TIMESTAMPS' | 'TENSORS'
 
-/** What is traced, under one name of the protocol each. */
+/** The values that say what is traced, under one name of the protocol each. */
 export interface TraceValues {
   /** Empty is OFF. */
   readonly level: readonly TraceLevel[]
@@ -17,7 +17,7 @@ export interface TraceValues {
 /** Values to set; undefined returns to what is inherited. */
 export type TraceChanges = { readonly [K in keyof TraceValues]?: TraceValues[K] | undefined }
 
-/** What models share who have no value of their own, and what they have. */
+/** The values that one model has, or that models share which have no value of their own. */
 class Values {
   readonly #parent: Values | undefined
   readonly #own: { -readonly [K in keyof TraceValues]?: TraceValues[K] | undefined }
@@ -81,13 +81,13 @@ function pick(values: TraceValues, changes: TraceChanges): Partial<TraceValues> 
 }
 
 export interface TraceSettingsOptions {
-  /** Of the command line. */
+  /** The values of the command line. */
   readonly values: TraceValues
   /** Where traces go; '' for nowhere. Only the command line names it. */
   readonly file: string
 }
 
-/** What is traced: for all models, and for single ones. */
+/** The settings of what is traced: for all models, and for single ones. */
 export class TraceSettings {
   readonly file: string
   readonly #first: TraceValues

@@ -2,7 +2,7 @@ import { bytesElements, ELEMENT_READERS, elementCount, type NamedTensor } from '
 
 /** Elements of a tensor in a trace: more would stall the server, and nobody reads them. */
 const MAX_ELEMENTS = 4096
-/** Of one text among them, in bytes. */
+/** Bytes of one text among the elements. */
 const MAX_TEXT_BYTES = 256
 
 /** A tensor as a trace has it. Data is cut after `MAX_ELEMENTS`, with `...` at the end. */

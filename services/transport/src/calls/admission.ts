@@ -15,7 +15,7 @@ export interface AdmissionOptions {
   readonly heldBytes: () => number
 }
 
-/** What the calls that a member answers may take of it: slots, and bytes of inputs. */
+/** Bounds of what the calls that a member answers may take of it: slots, and bytes of inputs. */
 export class Admission {
   readonly #o: AdmissionOptions
   readonly #budget: ByteBudget
@@ -63,7 +63,7 @@ export class Admission {
     return problem
   }
 
-  /** The inputs of the call are not needed any more. */
+  /** Gives the bytes of the call's inputs back: they are no longer needed. */
   giveBytes({ from, reserved }: TakenCall): void {
     if (reserved > 0) this.#budget.give(from, reserved)
   }

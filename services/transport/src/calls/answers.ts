@@ -5,7 +5,7 @@ import { splitTensors, unaskedBytes } from '../transfers/split-tensors.ts'
 import type { CallOptions, HeldTransfer, QueuedResponse, TakenCall, WireResponse } from './call.ts'
 import { callDetails, callError, errorResponse, readsTooSlowly } from './call-errors.ts'
 
-/** What the answers need of the answering side. */
+/** Options that the answers need of the answering side. */
 export interface AnswerOptions extends Omit<CallOptions, 'incoming'> {
   readonly self: string
 }
@@ -124,7 +124,7 @@ export class Answers {
     return readsTooSlowly(self, call, bytes, settings)
   }
 
-  /** What waits is dropped; the error is the next response, and the last. */
+  /** Drops the responses that wait; the error is the next response, and the last. */
   #endWith(now: number, call: TakenCall, error: ServeError): void {
     for (const waiting of call.queue.splice(0)) {
       this.#hold(call, -outputBytes(waiting))

@@ -4,7 +4,7 @@ import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { OutgoingMessage } from '../send-message.ts'
 import type { OpenCall, TakenCall, WireResponse } from './call.ts'
 
-/** What errors about a call say of where it went. A question is about no model. */
+/** Tells where a call went, for errors about it. A question is about no model. */
 export function callDetails(replica: string, envelope: Envelope): ErrorDetails {
   if (envelope.model === '') return { replica }
   return {
@@ -107,7 +107,10 @@ export function lostMessage(call: number, error: ServeError): OutgoingMessage {
   return { type: 'response', call, ...response, error: toWireError(error) }
 }
 
-/** What ends a call on its way says that the replica cannot have executed, but for these: given up, lost after it had all, and faults of ours. */
+/**
+ * Reasons by which a call ends although the replica may have executed: given up, lost after it had all, and faults of ours. Every
+ * other error that ends a call on its way says that the replica cannot have executed.
+ */
 export const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>([
   'CANCELLED',
   'DEADLINE_EXCEEDED',

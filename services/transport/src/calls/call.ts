@@ -11,7 +11,7 @@ import type { InlineLimits } from '../transfers/split-tensors.ts'
 export type Offer = Extract<Message, { type: 'offer' }>
 export type ResponseMessage = Extract<Message, { type: 'response' }>
 
-/** What the calls of one member share, in both directions. */
+/** Options that the calls of one member share, in both directions. */
 export interface CallOptions {
   readonly settings: EndpointSettings
   readonly send: SendMessage
@@ -51,7 +51,7 @@ export interface ArrivingResponse {
   reserved: number
 }
 
-/** What all calls of ours to one replica share. */
+/** The state that all calls of ours to one replica share. */
 export interface CalledReplica {
   /** Bytes that it takes unasked, as it announced. */
   takes: number
@@ -105,7 +105,7 @@ export interface OpenCall {
   hasEnded: boolean
 }
 
-/** What the owner of the callee executes: one accepted call whose inputs are all there. */
+/** The work that the owner of the callee executes: one accepted call whose inputs are all there. */
 export interface CallJob {
   /** Names the call for `respond` and `ended`. */
   readonly key: string
@@ -171,7 +171,7 @@ export interface QueuedResponse extends WireResponse {
   readonly giveBack: (() => void) | undefined
 }
 
-/** What is kept of a response until the caller has read it. */
+/** The parts of a response that are kept until the caller has read it. */
 export interface HeldResponse {
   readonly transfers: readonly HeldTransfer[]
   readonly giveBack: (() => void) | undefined

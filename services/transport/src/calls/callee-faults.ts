@@ -93,7 +93,7 @@ export class CalleeFaults {
       throwAway(this.#o.incoming, offer)
       this.#sayLost(from, call, maybeExecuted(self, envelope, 'has ended this call'))
     } else {
-      // Who cancelled it does not listen any more; if a stranger did, the caller can go elsewhere.
+      // Who cancelled it no longer listens; if a stranger did, the caller can go elsewhere.
       this.reject(offer, notExecuted(self, envelope, 'was told to cancel the call'))
     }
   }

@@ -9,7 +9,7 @@ import type { CallJob, CallOptions, Offer, TakenCall, WireResponse } from './cal
 import { errorResponse } from './call-errors.ts'
 import { CalleeFaults } from './callee-faults.ts'
 
-/** What the calls that one member answers share. */
+/** Options that the calls that one member answers share. */
 export interface CalleeOptions extends CallOptions {
   readonly self: string
   /** Starts an execution; its responses come by `respond`, its end by `ended`. */
@@ -21,7 +21,7 @@ export interface CalleeOptions extends CallOptions {
  * credits. Without clock and I/O: time comes as `now`, messages go through `send`.
  */
 export class Callee {
-  /** What happens to calls beside their execution. */
+  /** Events of calls beside their execution. */
   readonly faults: CalleeFaults
   readonly #o: CalleeOptions
   readonly admission: Admission
@@ -119,7 +119,7 @@ export class Callee {
     if (call !== undefined && !call.hasFinal) this.faults.unanswered(now, call, error)
   }
 
-  /** What rides in an offer of the calls before it. */
+  /** Ends the earlier calls that an offer names as done. */
   #done(now: number, { from, done = [] }: Offer): void {
     for (const number of done) {
       const call = this.#calls.get(callKey(from, number))

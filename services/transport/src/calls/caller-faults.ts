@@ -98,8 +98,8 @@ export class CallerFaults {
   }
 
   /**
-   * What was sent to the member last may be lost. Open offers are made once more; so it is known of them, too, that they may have
-   * arrived. All else comes to light by itself.
+   * Makes open offers once more, as what was sent to the member last may be lost; so it is known of them, too, that they may
+   * have arrived. All else comes to light by itself.
    */
   pathBroken(now: number, member: string): void {
     for (const call of this.#o.calls.values()) {
@@ -181,7 +181,7 @@ export class CallerFaults {
       const why = `sent response ${nextToOpen}, for which there was no free memory in ${receiveWaitMs} ms`
       return maybeExecuted(to, envelope, why)
     }
-    // What is sent in order arrives in order, so what lies before a response that is here has been lost.
+    // Messages arrive in the order in which they were sent, so those before a response that is here have been lost.
     if (gapSince !== undefined && now - gapSince >= 2 * stallMs) {
       return maybeExecuted(to, envelope, `sent response ${nextToOpen}, which was lost`)
     }
@@ -194,7 +194,7 @@ export class CallerFaults {
     this.fail(now, call, error)
   }
 
-  /** What the replica has answered cannot be taken: an error of its own, because it has executed. */
+  /** Ends a call whose answer cannot be taken, with an error of its own, because the replica has executed. */
   reject(now: number, call: OpenCall, error: ServeError): void {
     if (call.hasEnded) return
     this.#o.send(call.to, { type: 'cancel', call: call.call, error: toWireError(error) })

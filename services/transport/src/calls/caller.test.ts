@@ -28,7 +28,7 @@ class Reader implements CallListener, ResponseSink {
   readonly responses: StepResponse[] = []
   readonly errors: ServeError[] = []
   readonly executed: Executed[] = []
-  /** Of each response but the last, in order. */
+  /** Functions that take each response but the last, in order. */
   readonly takes: (() => void)[] = []
   ends = 0
 

@@ -15,7 +15,7 @@ type CreditMessage = Extract<Message, { type: 'accepted' | 'credit' }>
  * clock and I/O: time comes as `now`, messages go through `send`. Every call ends once, at its sink.
  */
 export class Caller {
-  /** What happens to calls beside their answers. */
+  /** Events of calls beside their answers. */
   readonly faults: CallerFaults
   readonly #o: CallOptions
   readonly #budget: ByteBudget

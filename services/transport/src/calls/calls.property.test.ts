@@ -13,7 +13,7 @@ import {
   UNHARMED,
 } from '../testing/faulty-network.ts'
 
-/** What a call is. */
+/** One call of a simulation. */
 interface Script {
   readonly inputBytes: number
   /** Sizes of the responses, the last one final. */
@@ -27,7 +27,7 @@ interface Script {
   readonly isHeedful: boolean
 }
 
-/** What came of it. */
+/** The outcome of one call. */
 interface Outcome {
   readonly responses: StepResponse[]
   readonly failures: string[]
@@ -118,7 +118,7 @@ class Simulation {
     this.network.onEvent = () => this.#check()
   }
 
-  /** Makes all calls and lets time pass until nothing can come any more. */
+  /** Makes all calls and lets time pass until nothing more can come. */
   async run(): Promise<void> {
     this.#scripts.forEach((script, i) => this.#call(script, i + 1))
     while (this.outcomes.some(({ ends }) => ends === 0) && this.network.now < LONGEST_MS) {
@@ -179,7 +179,7 @@ class Simulation {
     })
   }
 
-  /** What must hold at all times. */
+  /** Checks what must hold at all times. */
   #check(): void {
     for (const { incoming, caller, callee } of this.network.members.values()) {
       // The window, and as much again unasked.
@@ -190,7 +190,7 @@ class Simulation {
     }
   }
 
-  /** What is left of anything once all calls have ended. */
+  /** Counts what is left of anything once all calls have ended. */
   leftovers(): Record<string, number> {
     const left: Record<string, number> = {}
     for (const { id, incoming, outgoing, caller, callee } of this.network.members.values()) {
@@ -264,7 +264,7 @@ await t.test('whatever is lost, every call ends once and nothing is kept', async
         await simulation.run()
         holds(simulation, scripts)
         for (const { failures, isUnexecuted, executions } of simulation.outcomes) {
-          // What cannot have run says so: another attempt is safe.
+          // A call that cannot have run says so: another attempt is safe.
           if (isUnexecuted && executions > 0) throw new Error(`it did run: ${String(failures)}`)
           if (failures.includes('STEP_UNAVAILABLE') && !isUnexecuted) throw new Error('it may run')
         }

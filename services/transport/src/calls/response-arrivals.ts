@@ -7,7 +7,7 @@ import { arrivedBytes, transferBytes } from '../transfers/split-tensors.ts'
 import type { ArrivingResponse, CallOptions, OpenCall, ResponseMessage } from './call.ts'
 import { outOfTurn, stalled, tooLargeResponse } from './call-errors.ts'
 
-/** What the arrivals need of the calling side. */
+/** Options that the arrivals need of the calling side. */
 export interface ArrivalOptions extends CallOptions {
   readonly budget: ByteBudget
   /** The final response is with the reader. */
@@ -131,13 +131,13 @@ export class ResponseArrivals {
       call.responses.delete(call.nextToDeliver)
       call.nextToDeliver += 1
       const { reserved, message } = response
-      // What the reader holds stays reserved until it takes it, so that slow readers bound what comes.
+      // A response that the reader holds stays reserved until it takes it, so that slow readers bound what comes.
       if (message.final) this.#o.finish(now, call)
       this.#hand(now, call, response, reserved)
     }
   }
 
-  /** What the reader is not ready to go beyond stays reserved. */
+  /** Hands a response to the reader; its bytes stay reserved until the reader is ready to go beyond it. */
   #hand(now: number, call: OpenCall, response: ArrivingResponse, reserved: number): void {
     const { sink } = call.listener
     const { error, times } = response.message

@@ -11,7 +11,7 @@ export interface DirectTimes {
   readonly dataDeadMs: number
 }
 
-/** What comes over a connection, from the member that has proven who it is. Nothing here may throw. */
+/** The receiver of what comes over a connection, from the member that has proven who it is. Nothing here may throw. */
 export interface DirectListener {
   opened(connection: DirectConnection, member: string): void
   message(member: string, bytes: Uint8Array): void
@@ -21,7 +21,7 @@ export interface DirectListener {
   ended(connection: DirectConnection, why: unknown): void
 }
 
-/** What a connection is made from. */
+/** The options of a connection. */
 export interface DirectConnectionOptions {
   readonly open: (onread: ReadInto) => Socket
   readonly handshake: Handshake
@@ -46,7 +46,7 @@ export class DirectConnection {
   #isEnding = false
   /** The other end has said its last. */
   #hasLeft = false
-  /** Of the first tick. */
+  /** Time of the first tick. */
   #since: number | undefined
   #sent = { bytes: -1, at: 0 }
   #taken = { bytes: -1, at: 0 }
@@ -92,7 +92,7 @@ export class DirectConnection {
     return this.#socket.queuedBytes
   }
 
-  /** @param bytes - not changed any more. */
+  /** @param bytes - not changed from now on. */
   sendMessage(bytes: Uint8Array): void {
     this.#write('message', [bytes])
   }

@@ -19,7 +19,7 @@ const MAX_ID_BYTES = 255
 /** The longest that one end says. */
 export const HANDSHAKE_BYTES: number = RANDOM_BYTES + PROOF_BYTES + MAX_ID_BYTES
 
-/** What one end answers. `member` is there once the other end has proven who it is. */
+/** The answer of one end. `member` is there once the other end has proven who it is. */
 export interface HandshakeTurn {
   readonly reply?: Uint8Array
   readonly member?: string
@@ -27,7 +27,7 @@ export interface HandshakeTurn {
 
 /** One end of a handshake. */
 export interface Handshake {
-  /** What this end says unasked. */
+  /** Bytes that this end says unasked. */
   readonly first: Uint8Array | undefined
   /** @throws ServeError MALFORMED_MESSAGE, ACCESS_DENIED; then the connection is of no use. */
   take(bytes: Uint8Array): HandshakeTurn

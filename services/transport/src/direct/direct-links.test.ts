@@ -24,7 +24,7 @@ import { openHandshake } from './direct-handshake.ts'
 import { DirectLinks, type DirectTraffic } from './direct-links.ts'
 import { type DirectOptions, parseDirectAddress } from './direct-sockets.ts'
 
-/** What a test closes in its teardown. */
+/** A test, whose teardown closes what it opened. */
 interface Teardown {
   teardown(close: () => Promise<void>): void
 }
@@ -176,7 +176,7 @@ for (const kind of KINDS) {
   })
 }
 
-/** Of a router that is to reach the address. */
+/** Makes the options of a router that is to reach the address. */
 function directOptionsOf(address: string, kind: (typeof KINDS)[number]): DirectOptions {
   if (kind !== 'unix') return { kind }
   return { kind, directory: join(address.slice('unix:'.length), '..') }

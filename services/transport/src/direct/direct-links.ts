@@ -17,14 +17,17 @@ import {
   parseDirectAddress,
 } from './direct-sockets.ts'
 
-/** What comes over direct connections. */
+/** The receiver of what comes over direct connections. */
 export interface DirectTraffic {
   message(member: string, bytes: Uint8Array): void
   /** As PlaceMessage, for a chunk of that member. */
   place(member: string, head: Uint8Array, size: number): Arrival | undefined
   /** Something of it has come since the last tick. */
   alive(member: string): void
-  /** What follows goes over the broker. What was sent to the member last may be lost; so may what it said, if it did not end it in order. */
+  /**
+   * Tells that what follows goes over the broker. What was sent to the member last may be lost; so may what it said, if it did
+   * not end it in order.
+   */
   ended(member: string, isInOrder: boolean): void
 }
 
@@ -37,7 +40,7 @@ export interface DirectCounts {
   readonly fallbacks: ReadonlyMap<FallbackReason, number>
 }
 
-/** What the direct connections of a member are made from. */
+/** The options of the direct connections of a member. */
 export interface DirectLinksOptions {
   readonly self: string
   readonly role: Heartbeat['role']
@@ -72,7 +75,7 @@ const RETRY_GROWTH = 4
 
 /**
  * The connections of a member to others without the broker between them: a router connects to each step that announces the same kind
- * of transport, and both send all that they have for one another over that. Where there is no connection, or none any more, the broker
+ * of transport, and both send all that they have for one another over that. Where there is no connection, or no longer one, the broker
  * carries it, and the router tries again: soon, then after pauses that grow up to `directRetryMs`.
  */
 export class DirectLinks {
@@ -100,7 +103,7 @@ export class DirectLinks {
     this.listening.catch(() => {})
   }
 
-  /** What heartbeats say of it; undefined while no other can connect. */
+  /** Address and key that heartbeats say; undefined while no other can connect. */
   get announced(): DirectAddress | undefined {
     const { address } = this.#server ?? {}
     return address === undefined ? undefined : { address, key: this.#key }
@@ -297,7 +300,7 @@ export class DirectLinks {
     if (!this.#isClosed) this.#fallbacks.set(reason, (this.#fallbacks.get(reason) ?? 0) + 1)
   }
 
-  /** What goes wrong there is no fault of the connection. */
+  /** Calls code of the receiver: an error there is no fault of the connection. */
   #guard<T>(act: () => T): T | undefined {
     try {
       return act()

@@ -62,7 +62,7 @@ function listen(server: Server, at: { path: string } | HostPort, where: string):
   })
 }
 
-/** Of the name of a socket in its directory. */
+/** Bytes of the name of a socket in its directory. */
 export const SOCKET_NAME_BYTES = '0123456789abcdef.sock'.length
 
 /** A path has at most 107 bytes, so it is not the member's id. */

@@ -18,7 +18,7 @@ export interface HostPort {
 export type DirectOptions =
   | {
       readonly kind: 'unix'
-      /** Of the sockets of all members on this host; only their user may use it. */
+      /** Directory of the sockets of all members on this host; only their user may use it. */
       readonly directory: string
     }
   | {
@@ -26,7 +26,7 @@ export type DirectOptions =
       readonly kind: 'tls' | 'tcp'
       /** Where a step listens and others reach it; port 0 is a free one. Undefined for a router. */
       readonly listen?: HostPort | undefined
-      /** What heartbeats say instead, if others reach it through a relay. */
+      /** Address that heartbeats say instead, if others reach it through a relay. */
       readonly announce?: HostPort
     }
 

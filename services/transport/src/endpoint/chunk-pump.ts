@@ -4,7 +4,7 @@ import type { DirectLinks } from '../direct/direct-links.ts'
 import type { BrokerConnection } from '../nats/nats-connection.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 
-/** What the pump moves from where to where. */
+/** The options of a pump: what it moves, from where to where. */
 export interface ChunkPumpOptions {
   readonly self: string
   readonly subjects: Subjects
@@ -49,7 +49,7 @@ export class ChunkPump {
       const written = retain?.()
       const connection = direct?.of(to)
       if (connection !== undefined) {
-        // What may wait in its socket is within the receiver's credits.
+        // As much as may wait in its socket is within the receiver's credits.
         connection.sendChunk(head, bytes, written)
         continue
       }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * What a heartbeat calls the answer to `describe`: a router can tell a newer answer, and one that the step never gave, from the
- * one that is meant.
+ * Computes how a heartbeat calls the answer to `describe`: a router can tell a newer answer, and one that the step never gave,
+ * from the one that is meant.
  *
  * @param description - JSON, made or parsed: the same either way.
  */

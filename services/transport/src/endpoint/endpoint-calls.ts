@@ -13,7 +13,7 @@ import type { Endpoint } from './endpoint.ts'
 import { type AnswerOptions, answerQuestion, askMember } from './questions.ts'
 import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
 
-/** What the calls of one member are made from. */
+/** The options of the calls of one member. */
 export interface EndpointCallsOptions extends AnswerOptions {
   readonly self: string
   readonly endpoint: Endpoint

@@ -15,7 +15,7 @@ import type { OutgoingMessage } from '../send-message.ts'
 import type { InlineLimits } from '../transfers/split-tensors.ts'
 import type { ChunkPump } from './chunk-pump.ts'
 
-/** What member messages are sent and received with. */
+/** The parts with which member messages are sent and received. */
 export interface EndpointMessagesOptions {
   readonly self: string
   readonly link: BrokerLink
@@ -56,7 +56,7 @@ export class EndpointMessages {
     pump.wake()
   }
 
-  /** What may ride in a message to any member now. */
+  /** Finds how much may ride in a message to any member now. */
   inlineLimits(): InlineLimits {
     const { inlineLimitBytes, inlineTotalBytes } = this.#o.settings
     // A broker that takes less than ours by default must have space for names and parameters too.

@@ -34,10 +34,10 @@ import { EndpointMessages } from './endpoint-messages.ts'
 import { Inbox } from './inbox.ts'
 import { OwnAnnouncements, type OwnState } from './own-announcements.ts'
 
-/** What a heartbeat says that only the role knows. */
+/** The part of a heartbeat that only the role knows. */
 export type EndpointState = Omit<OwnState, 'transports' | 'unaskedBytes' | 'direct'>
 
-/** What a role does with what it hears of other members. */
+/** The part of a member that its role decides: what it does with what it hears of other members. */
 export interface EndpointRole {
   readonly role: Heartbeat['role']
   state(): EndpointState
@@ -53,7 +53,7 @@ export interface EndpointCalls {
   on(now: number, message: Message): void
 }
 
-/** What every member is made from. */
+/** The options of every member. */
 export interface EndpointOptions {
   readonly broker: BrokerOptions
   readonly direct?: DirectOptions | undefined
@@ -64,7 +64,7 @@ export interface EndpointOptions {
 }
 
 /**
- * What routers and steps have in common on the broker: connections, heartbeats, membership, transfers, and the clockwork that
+ * The part that routers and steps have in common on the broker: connections, heartbeats, membership, transfers, and the clockwork that
  * drives the parts without a clock.
  */
 export class Endpoint {
@@ -164,7 +164,7 @@ export class Endpoint {
     return this.link.isUp ? 0 : this.#o.clock.now() - this.#downSince
   }
 
-  /** What keeps others from reaching this member now; none if they can. */
+  /** Reasons why others cannot reach this member now; none if they can. */
   get obstacles(): readonly string[] {
     const { isUp, failure } = this.link
     const away = `the broker is not connected${failure === '' ? '' : `: ${failure}`}`
@@ -205,7 +205,10 @@ export class Endpoint {
     this.#announcements.send({ ...state, transports: ['nats'] })
   }
 
-  /** What each caller may send before it is asked: together they stay within what may be under way. Routers and steps call each other. */
+  /**
+   * Computes how much each caller may send before it is asked: together they stay within what may be under way. Routers and steps
+   * call each other.
+   */
   #unaskedBytes(): number {
     const callers = this.membership.members(this.#role.role === 'step' ? 'router' : 'step').length
     const each = Math.floor(mostUnaskedBytes(this.#o.settings) / Math.max(1, callers))
@@ -324,7 +327,7 @@ export class Endpoint {
     if (reply?.startsWith(`${prefix}inbox.`) === true) this.link.publish(reply, EMPTY)
   }
 
-  /** What cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
+  /** Decodes a message. One that cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
   #decode<T>({ subject, bytes }: CameBytes, decode: (bytes: Uint8Array) => T): T | undefined {
     try {
       return decode(bytes)
@@ -440,7 +443,7 @@ export class Endpoint {
     again()
   }
 
-  /** What goes wrong in one turn of the clockwork, in what the role says of itself say, must not stop the process. */
+  /** Runs a part of the clockwork: what goes wrong in one turn, in what the role says of itself say, must not stop the process. */
   #guard(act: () => void): void {
     try {
       act()

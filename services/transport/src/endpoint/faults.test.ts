@@ -40,7 +40,7 @@ async function retried(router: TestRouter, replica: string, size = 0): Promise<S
   }
 }
 
-// What direct connections change of these is in direct-outage.test.ts.
+// The changes that direct connections make to these are in direct-outage.test.ts.
 await t.test(
   'a broker that restarts fails what is in flight, and all is well again',
   WITH_NATS,

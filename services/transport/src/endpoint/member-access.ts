@@ -9,7 +9,7 @@ import { EndpointCalls, type EndpointCallsOptions } from './endpoint-calls.ts'
 export interface MemberListener {
   heard(heartbeat: Heartbeat, what: Novelty): void
   suspected(member: string, isSuspect: boolean): void
-  /** @param endCalls - fails what is in flight there; to be called once, when nothing new goes there any more. */
+  /** @param endCalls - fails what is in flight there; to be called once, when nothing new goes there from then on. */
   gone(member: string, error: ServeError, endCalls: () => void): void
 }
 

@@ -14,10 +14,10 @@ import type { BrokerLink } from '../nats/broker-link.ts'
 const LOG_EVERY_MS = 30_000
 /** So many revisions are in every heartbeat: the rest of it is as long. */
 const FEW_REVISIONS = 8
-/** Of so many heartbeats one has them all. A member that missed a change, or a member, knows it after two seconds. */
+/** Number of heartbeats of which one has all revisions. A member that missed a change, or a member, knows it after two seconds. */
 const FULL_EVERY = 8
 
-/** What announcements are sent with. */
+/** The parts with which announcements are sent. */
 export interface OwnAnnouncementsOptions {
   readonly self: string
   readonly role: Heartbeat['role']
@@ -27,7 +27,7 @@ export interface OwnAnnouncementsOptions {
   readonly link: Pick<BrokerLink, 'publish' | 'maxPayload'>
 }
 
-/** What a member says of itself in one heartbeat. */
+/** The statements of a member about itself in one heartbeat. */
 export type OwnState = Omit<Heartbeat, 'member' | 'role' | 'sequence' | 'protocol'>
 
 /** Sends the heartbeats of this member to those who hear its role. Knows whether this member can say what others know it by. */
@@ -36,7 +36,7 @@ export class OwnAnnouncements {
   #failure: ServeError | undefined
   #loggedAt = 0
   #sequence = 0
-  /** What the last full heartbeat said, and how many have been sent without it. */
+  /** Revisions that the last full heartbeat said, and how many heartbeats have been sent without them. */
   #revisions: Heartbeat['revisions'] = []
   #withoutThem = FULL_EVERY
 

@@ -17,7 +17,7 @@ import type { SendEnvelope } from './remote-executor.ts'
 
 const ARGUMENT = 'argument'
 const ANSWER = 'answer'
-/** Of a question or an answer, as parseBoundedJson counts: 256 for each model version that a heartbeat announces at most. */
+/** Values of a question or an answer, as parseBoundedJson counts: 256 for each model version that a heartbeat announces at most. */
 const MAX_VALUES = 2 ** 20
 
 /** A question as the asked member reads it. */
@@ -52,7 +52,7 @@ export async function askMember(
   }
 }
 
-/** What a member answers questions with. */
+/** The parts with which a member answers questions. */
 export interface AnswerOptions {
   readonly clock: Clock
   readonly settings: EndpointSettings

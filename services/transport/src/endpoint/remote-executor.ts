@@ -66,7 +66,7 @@ export function toEnvelope(
   }
 }
 
-/** What comes with an envelope, for the executor that it is for. */
+/** Makes the options that come with an envelope, for the executor that it is for. */
 export function toExecuteOptions(
   envelope: Envelope,
   o: { readonly signal: CancelSignal; readonly clock: Clock },

@@ -20,13 +20,13 @@ import { type FailedAttempt, retryOrFail } from '../retries.ts'
 import { StepDirectory } from '../step-directory.ts'
 import type { MemberListener } from './member-access.ts'
 
-/** What every router serves: all of them look alike to a step. */
+/** The revision that every router serves: all of them look alike to a step. */
 const EVERYTHING = { model: '', version: 0, revision: '' }
 
 /** As many as an ensemble makes at a step. */
 const MAX_ATTEMPTS = 3
 
-/** What goes to a router that was chosen. */
+/** The calls and questions that go to a router that was chosen. */
 export interface ChosenCalls extends MemberQuestions {
   readonly executor: FindReplicaExecutor
 }
@@ -117,7 +117,7 @@ function noRouter(): ServeError {
   return new ServeError('STEP_UNAVAILABLE', 'no router of the repository is there')
 }
 
-/** What was not executed may go better elsewhere, for some reasons. */
+/** Decides whether to try again at once: a call that was not executed may go better elsewhere, for some reasons. */
 function retryAtOnce({ error, executed, hasResponded, tries }: FailedAttempt): number | undefined {
   const { reason } = error
   const isElsewherePossible =

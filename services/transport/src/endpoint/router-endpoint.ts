@@ -18,7 +18,7 @@ import type { EndpointState } from './endpoint.ts'
 import type { EndpointCalls } from './endpoint-calls.ts'
 import { type MemberAccess, openAccess } from './member-access.ts'
 
-/** What a router's member is opened with. */
+/** The options with which a router's member is opened. */
 export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
   readonly clock: Clock
   readonly log: Logger
@@ -49,7 +49,7 @@ class CallingEndpoint implements RouterEndpoint {
   readonly #o: OpenRouterEndpointOptions
   readonly #access: MemberAccess
   #isDraining = false
-  /** What was described last, and its digest. */
+  /** The object that was described last, and its digest. */
   #described: { readonly as: object; readonly digest: string } | undefined
 
   constructor(o: OpenRouterEndpointOptions, settings: EndpointSettings) {

@@ -14,7 +14,7 @@ import type { EndpointCalls } from './endpoint-calls.ts'
 import { type MemberAccess, openAccess } from './member-access.ts'
 import { RouterChoice } from './router-choice.ts'
 
-/** What a step's member is opened with. */
+/** The options with which a step's member is opened. */
 export interface OpenStepEndpointOptions extends StepEndpointOptions {
   readonly clock: Clock
   readonly log: Logger

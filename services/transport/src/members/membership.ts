@@ -12,10 +12,10 @@ export interface MembershipSettings {
   readonly maxRevisions: number
 }
 
-/** How a member went: in order, after everything that it had to say, or it is not heard any more. */
+/** How a member went: in order, after everything that it had to say, or it is no longer heard. */
 export type Departure = 'left' | 'dead'
 
-/** What a heartbeat says that the last one did not. */
+/** The news of a heartbeat: what it says that the last one did not. */
 export type Novelty = 'new' | 'changed' | 'load'
 
 /** Events of members as their state changes. */
@@ -50,7 +50,7 @@ export class Membership {
   /** That all of them announce. */
   #revisions = 0
   #isFrozen = false
-  /** Of the last tick. */
+  /** Time of the last tick. */
   #now = 0
   /** No member is suspected before. */
   #suspectFrom = 0
@@ -215,7 +215,10 @@ export function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): Nove
   return isSame ? 'load' : 'changed'
 }
 
-/** What a member describes names its revisions, but one who forges its heartbeats may name others under the same digest. */
+/**
+ * Compares revisions one by one: a member's description names them, but one who forges its heartbeats may name others under the
+ * same digest.
+ */
 export function isSameRevisions(
   one: Heartbeat['revisions'],
   other: Heartbeat['revisions'],

@@ -75,7 +75,7 @@ async function staysOutside(t: Teardown, broker: BrokerOptions): Promise<string>
   return lines.join('')
 }
 
-/** What each tenant's user is permitted, and nothing else. */
+/** Subjects that each tenant's user is permitted, and nothing else. */
 const OWN = ['tutti.default.>']
 
 await t.test('user and password, with no more than its own subjects', WITH_NATS, async (t) => {

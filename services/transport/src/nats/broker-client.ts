@@ -10,7 +10,7 @@ export interface OutgoingBytes {
   readonly head?: Uint8Array
   /** Where an answer is expected. */
   readonly reply?: string
-  /** Called once, when `bytes` are not read any more: they were sent, copied, or the connection is gone. */
+  /** Called once, when `bytes` are no longer read: they were sent, copied, or the connection is gone. */
   readonly written?: () => void
 }
 
@@ -40,14 +40,14 @@ export interface ConnectionSettings {
   readonly connectMs: number
 }
 
-/** What a client is connected from. */
+/** The options with which a client is connected. */
 export interface ClientOptions {
   readonly server: string
   readonly broker: BrokerOptions
   /** Shown by the broker's tools. */
   readonly name: string
   readonly settings: ConnectionSettings
-  /** What is read at once where no message is on its way to its place. */
+  /** Bytes that are read at once where no message is on its way to its place. */
   readonly readBytes: number
   /** The broker refused something that it names, a subject say, or is about to stop. */
   readonly complained: (what: string) => void

@@ -5,7 +5,7 @@ import type { BrokerOptions } from '../endpoints.ts'
 import { type BrokerField, type BrokerNaming, SETTING_NAMES } from './broker-naming.ts'
 import { isUserSeed, type SignInKeys } from './nats-keys.ts'
 
-/** What the files of the options hold. */
+/** The contents of the files of the options. */
 export interface BrokerFiles extends SignInKeys {
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string }
 }

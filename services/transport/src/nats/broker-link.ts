@@ -10,7 +10,7 @@ import {
   openDataConnection,
 } from './nats-connection.ts'
 
-/** What a link is made from. */
+/** The options of a link. */
 export interface BrokerLinkOptions {
   readonly broker: BrokerOptions
   readonly member: string
@@ -51,7 +51,7 @@ export class BrokerLink {
     return this.#isUp
   }
 
-  /** What went over it so far. */
+  /** Counts of what went over it so far. */
   get counts(): BrokerCounts {
     const { control, data } = this
     const sentBytes = { control: control.sentBytes, data: data.sentBytes }
@@ -147,5 +147,5 @@ export class BrokerLink {
   }
 }
 
-/** What a nats-server takes by default. */
+/** Bytes of a message that a nats-server takes by default. */
 const MAX_PAYLOAD = 1024 * 1024

@@ -45,7 +45,7 @@ function checkServers(servers: readonly string[], { refusal }: BrokerNaming): vo
 
 const WAYS_TO_SAY = 'a user and a file with its password, or another file'
 
-/** What stands before an `@` may be a secret. */
+/** Hides what stands before an `@`: it may be a secret. */
 function withoutSecret(server: string): string {
   return server.replace(/^([a-z]*:\/\/)?.*@/, '$1[redacted]@')
 }

@@ -6,7 +6,7 @@ export interface LinkWatchSettings {
   readonly deadMs: number
 }
 
-/** What is asked of a connection. */
+/** The part of a connection that the watch uses. */
 export type WatchedConnection = Pick<BrokerConnection, 'isConnected' | 'flush' | 'abandon'>
 
 /**
@@ -19,7 +19,7 @@ export class LinkWatch {
   readonly #onSilent: (silentMs: number) => void
   #askedAt: number | undefined
   #answeredAt = 0
-  /** Of the last tick. */
+  /** Time of the last tick. */
   #now = 0
   /** The answer was due at the last tick. */
   #isOverdue = false

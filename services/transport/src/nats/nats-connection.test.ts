@@ -56,7 +56,7 @@ await t.test('a flush fails when the connection is given up or closed', WITH_NAT
   } as const satisfies Record<string, (connection: BrokerConnection) => void>
   for (const [way, end] of Object.entries(ends)) {
     const connection = await open(t, await openServer(t))
-    // What the broker does not answer before the connection ends.
+    // Flushes that the broker does not answer before the connection ends.
     const flushed = Promise.all([connection.flush(), connection.flush()])
     end(connection)
     await t.rejects(flushed, lost, way)

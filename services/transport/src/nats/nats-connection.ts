@@ -10,7 +10,7 @@ import { type BrokerMessage, placeWhole } from './whole-messages.ts'
 import { openWireClient } from './wire-client.ts'
 import type { PlaceMessage } from './wire-parser.ts'
 
-/** What happens to a connection. Nothing here may throw. */
+/** The receiver of what happens to a connection. Nothing here may throw. */
 export interface ConnectionListener {
   /** All subscriptions are with the broker. */
   connected(server: string): void
@@ -23,7 +23,7 @@ export interface ConnectionListener {
   handlerFailed(error: ServeError): void
 }
 
-/** What a connection is made from. */
+/** The options of a connection. */
 export interface ConnectOptions {
   readonly broker: BrokerOptions
   /** Shown by the broker's tools. */
@@ -69,7 +69,7 @@ export class BrokerConnection {
   #attempt: Promise<void> = Promise.resolve()
   #unflushed = 0
   #sentBytes = 0
-  /** Of flushes that are not answered: each ends the wait for it. A client that is lost ends them all. */
+  /** Functions for flushes that are not answered: each ends the wait for one. A client that is lost ends them all. */
   readonly #unanswered = new Set<() => void>()
   #lastFailure = ''
 

@@ -1,6 +1,6 @@
 import { type Authenticator, jwtAuthenticator, nkeyAuthenticator, nkeys } from 'nats'
 
-/** What a client signs the broker's nonce with. */
+/** The keys with which a client signs the broker's nonce. */
 export interface SignInKeys {
   readonly nkeySeed?: string
   readonly credentials?: { readonly jwt: string; readonly seed: string }

@@ -1,6 +1,6 @@
 import type { PlaceMessage } from './wire-parser.ts'
 
-/** What came, and where; `bytes` are the receiver's. */
+/** Bytes that came, and where; `bytes` are the receiver's. */
 export interface CameBytes {
   readonly subject: string
   readonly bytes: Uint8Array

@@ -14,7 +14,7 @@ const CRLF = Buffer.from('\r\n')
 /** A smaller message is one write: copying it costs less than the pieces would. */
 const COPIED_BYTES = 8192
 
-/** What a server says of itself, as far as it concerns us. */
+/** The statements of a server about itself, as far as they concern us. */
 interface ServerInfo {
   readonly maxPayload: number
   readonly nonce: string | undefined
@@ -60,11 +60,11 @@ class WireClient implements BrokerClient {
   readonly #settle: ReturnType<typeof settlers>
   readonly #places = new Map<number, PlaceMessage>()
   #lastSid = 0
-  /** Of flushes that are not answered, the oldest first. */
+  /** Functions for flushes that are not answered, the oldest first. */
   readonly #pongs: (() => void)[] = []
   #hasInfo = false
   #isSignedIn = false
-  /** What the server said before it closed the connection. */
+  /** Error that the server said before it closed the connection. */
   #refusal: Error | undefined
 
   constructor(o: ClientOptions, files: BrokerFiles) {
@@ -169,7 +169,7 @@ class WireClient implements BrokerClient {
       this.#signIn(info)
       return
     }
-    // What came in the clear must not be taken for what comes encrypted.
+    // Bytes that came in the clear must not be taken for bytes that come encrypted.
     if (!this.#parser.reader.isEmpty) throw protocolError('bytes follow its INFO before TLS')
     const host = this.#host
     const servername = isIP(host) === 0 ? { servername: host } : {}
@@ -215,7 +215,7 @@ class WireClient implements BrokerClient {
 
   #ended(why: unknown): void {
     this.isClosed = true
-    // What the server said explains more than a reset that follows it.
+    // The server's own error explains more than a reset that follows it.
     const error = this.#refusal ?? why ?? codedError('CONNECTION_CLOSED', 'the broker closed it')
     this.#settle.signedIn.reject(error)
     this.#settle.closed.resolve(messageOf(error))
@@ -260,7 +260,7 @@ function parseInfo(json: string): ServerInfo {
 
 const DROPPED: PlaceMessage = () => undefined
 
-/** What the server refuses without closing the connection. */
+/** Errors that the server says without closing the connection. */
 const KEPT_OPEN = /^(permissions violation|maximum subscriptions|invalid (publish )?subject)/i
 
 /** Codes for `describeConnectFailure`. */

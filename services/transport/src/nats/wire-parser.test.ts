@@ -4,7 +4,7 @@ import { HEAD_BYTES, OWN_BYTES, READ_BYTES } from '../sockets/placed-reader.ts'
 import { type PlaceMessage, WireParser } from './wire-parser.ts'
 
 const MAX_PAYLOAD = 64 * 1024
-/** Of a message that may have headers beside it. */
+/** Most bytes of a message that may have headers beside it. */
 const MOST_BYTES = MAX_PAYLOAD - 2 * HEAD_BYTES
 
 /** A parser whose subscription 1 reads messages behind their first bytes, and 2 drops them. @returns with all that it heard. */
@@ -37,7 +37,7 @@ function open(headBytes = 0, readBytes = READ_BYTES) {
   return { parser, heard }
 }
 
-/** What a server says, and what of it is heard. */
+/** Bytes that a server says, and what of them is heard. */
 interface Said {
   readonly bytes: Buffer
   readonly heard: string | undefined

@@ -1,12 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import { type Arrival, OWN_BYTES, PlacedReader } from '../sockets/placed-reader.ts'
 
-/** What a broker says of a message before its bytes come. */
+/** The announcement of a message by the broker, before its bytes come. */
 export interface ComingMessage {
   readonly subject: string
   /** Where an answer is expected. */
   readonly reply: string | undefined
-  /** Of the whole message, without the headers that it may have. */
+  /** Bytes of the whole message, without the headers that it may have. */
   readonly size: number
   /** The broker says that there is no responder where we published with this subject as the reply. */
   readonly isNoResponder: boolean
@@ -20,7 +20,7 @@ export interface ComingMessage {
  */
 export type PlaceMessage = (head: Uint8Array, message: ComingMessage) => Arrival | undefined
 
-/** What a broker says. */
+/** The receiver of what a broker says. */
 export interface ParserListener {
   /** @param json - an object that the server wrote. */
   info(json: string): void

@@ -2,13 +2,13 @@ import { Socket, type SocketConstructorOpts } from 'node:net'
 import { bug } from '@tutti/errors'
 import type { PlacedReader } from './placed-reader.ts'
 
-/** What a socket reads into, as `node:net` takes it: see `onread` of its `connect`. */
+/** The memory that a socket reads into, as `node:net` takes it: see `onread` of its `connect`. */
 export interface ReadInto {
   readonly buffer: () => Uint8Array
   readonly callback: (size: number) => boolean
 }
 
-/** What a socket is made from. */
+/** The options of a socket. */
 export interface MessageSocketOptions {
   /** Opens it; what it reads goes to `onread`, or if it cannot, comes as its data. */
   readonly open: (onread: ReadInto) => Socket

@@ -16,7 +16,7 @@ export interface Arrival {
  */
 export type Place = (head: Uint8Array) => Arrival | undefined
 
-/** What stands between messages. */
+/** The rules for what stands between messages. */
 export interface Grammar {
   /**
    * Takes by `skip` what it understands.
@@ -32,7 +32,10 @@ export interface Grammar {
 export const HEAD_BYTES = 512
 /** The longest that stands between messages, that is INFO with the addresses of a large cluster. */
 export const OWN_BYTES = 64 * 1024
-/** What is read at once where a line or a head is expected and tensors may follow: every byte of a payload beyond it is not copied. */
+/**
+ * Bytes that are read at once where a line or a head is expected and tensors may follow: every byte of a payload beyond them is
+ * not copied.
+ */
 export const READ_BYTES = 4096
 /** A rest of a message that is shorter is read together with what follows it. */
 const DIRECT_BYTES = 4096
@@ -45,7 +48,7 @@ export class PlacedReader {
   readonly #grammar: Grammar
   readonly #readBytes: number
   readonly #own = Buffer.allocUnsafeSlow(OWN_BYTES)
-  /** What of `#own` has been read and not understood. */
+  /** Start of the part of `#own` that has been read and not understood. */
   #start = 0
   #end = 0
   /** A message whose head is not there. */

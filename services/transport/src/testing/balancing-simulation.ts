@@ -12,7 +12,7 @@ export interface BalancingScenario {
   readonly routers: number
   /** Share of requests, milliseconds of execution, bytes. */
   readonly mix: readonly (readonly [share: number, ms: number, bytes: number])[]
-  /** Of what all replicas can do. */
+  /** Share of what all replicas can do. */
   readonly load: number
   readonly requests: number
   /** By outstanding work, else by requests in flight alone. */
@@ -61,7 +61,7 @@ export class BalancingSimulation {
     return { meanMs, p99Ms: settled[Math.floor(settled.length * 0.99)] ?? 0 }
   }
 
-  /** What is in flight at all replicas, as the routers count it. */
+  /** Sum of what is in flight at all replicas, as the routers count it. */
   get inFlight(): number {
     const all = this.#routers.flatMap(({ places }) => places.byRevision.get(revisionKey(SERVED)))
     return all.reduce((sum, one) => sum + (one?.inFlight ?? 0) + Math.abs(one?.workUs ?? 0), 0)

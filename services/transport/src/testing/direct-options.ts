@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DirectOptions } from '../direct/direct-sockets.ts'
 
-/** Of both ends; a router does not listen. */
+/** Makes the options of both ends; a router does not listen. */
 export function directOptions(kind: DirectOptions['kind']): DirectOptions {
   if (kind !== 'unix') return { kind, listen: { host: '127.0.0.1', port: 0 } }
   const directory = mkdtempSync(join(tmpdir(), 'tutti-direct-'))

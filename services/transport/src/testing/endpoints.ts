@@ -37,7 +37,7 @@ export const echo: TestHandler = async (_envelope, tensors, sink) => {
   sink.send(answer(tensors[0]?.bytes ?? new Uint8Array()))
 }
 
-/** What the promise rejects with. */
+/** Resolves with the error that the promise rejects with. */
 export function failureOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => {
@@ -82,7 +82,7 @@ export async function openBroker(t: Teardown, o: NatsServerOptions = {}): Promis
   return brokerAt(server.url)
 }
 
-/** What a test closes in its teardown. */
+/** A test, whose teardown closes what it opened. */
 export interface Teardown {
   teardown(close: () => Promise<void>): void
 }

@@ -56,7 +56,7 @@ export interface TestTensor {
   readonly bytes: Uint8Array
 }
 
-/** What a test does with a request, which it sees as an envelope. A throw fails the request: nothing was executed. */
+/** The handler of a test for a request, which it sees as an envelope. A throw fails the request: nothing was executed. */
 export type TestHandler = (
   envelope: Envelope,
   tensors: readonly TestTensor[],

@@ -8,7 +8,7 @@ import type { OutgoingMessage } from '../send-message.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 
-/** What happens to one message. `delayMs` also reorders. */
+/** The fate of one message. `delayMs` also reorders. */
 export interface Fate {
   readonly copies: number
   readonly delayMs: number

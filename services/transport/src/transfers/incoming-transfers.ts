@@ -45,7 +45,7 @@ interface Incoming {
   granted: number
   /** Bytes that it has of those for what comes unasked; the others count in the window of their sender. */
   readonly pooled: number
-  /** What came of it was thrown away, and is to be sent again once it is granted. */
+  /** Whether what came of it was thrown away, and is to be sent again once it is granted. */
   isThrown: boolean
   hasAskedAgain: boolean
   progressAt: number
@@ -59,7 +59,7 @@ interface Sender {
   outstanding: number
 }
 
-/** Early transfers, and those whose chunks are not wanted any more, that are remembered: as long as a chunk may be late. */
+/** Early transfers, and those whose chunks are no longer wanted, that are remembered: as long as a chunk may be late. */
 const MOST_EARLY = 1024
 
 /**
@@ -74,7 +74,7 @@ export class IncomingTransfers {
   /** By sender and number, in the order in which they came. */
   readonly #early = new Map<string, Incoming>()
   readonly #unasked: ByteBudget
-  /** Of the last event. */
+  /** Time of the last event. */
   #now = 0
 
   constructor(settings: IncomingSettings, send: SendMessage) {
@@ -126,7 +126,7 @@ export class IncomingTransfers {
     const grown = this.#grant(now, sender)
     this.#sayCredits(grown.filter((one) => !opened.includes(one)))
     for (const incoming of opened) {
-      // What was early may be all there; what one brings about may end the call, and so drop the next.
+      // A transfer that was early may be all there; what one brings about may end the call, and so drop the next.
       const isOpen = sender.transfers.get(incoming.transfer) === incoming
       if (isOpen && isComplete(incoming)) this.#deliver(now, sender, incoming)
     }
@@ -187,7 +187,7 @@ export class IncomingTransfers {
     this.#early.set(key, { ...this.#place(from, transfer, 0, 0), isThrown: true })
   }
 
-  /** What is granted for transfers of a call now, to say it again. */
+  /** Lists what is granted for transfers of a call now, to say it again. */
   credits(from: string, call: number): TransferCredit[] {
     const transfers = [...(this.#senders.get(from)?.transfers.values() ?? [])]
     const ours = transfers.filter((one) => one.announced?.call === call && one.granted > 0)
@@ -263,7 +263,7 @@ export class IncomingTransfers {
     this.#now = now
     for (const sender of this.#senders.values()) {
       for (const incoming of sender.transfers.values()) {
-        // What has all that it was granted waits for its turn, not for its sender.
+        // A transfer that has all that it was granted waits for its turn, not for its sender.
         if (incoming.granted === incoming.ranges.count) continue
         if (now - incoming.progressAt < this.#settings.stallMs) continue
         if (incoming.hasAskedAgain) incoming.announced?.onStalled(now)
@@ -298,7 +298,7 @@ export class IncomingTransfers {
     if (incoming.pooled === 0) sender.outstanding -= incoming.granted - incoming.ranges.count
     sender.transfers.delete(incoming.transfer)
     sender.waiting.delete(incoming)
-    // What was asked for again may come twice.
+    // Chunks that were asked for again may come twice.
     if (incoming.hasAskedAgain) this.throwAway(incoming.from, incoming.transfer)
     if (sender.transfers.size === 0) this.#senders.delete(incoming.from)
   }
@@ -339,7 +339,7 @@ export class IncomingTransfers {
   }
 }
 
-/** What all senders together may have under way unasked: half of all that may be under way. */
+/** Computes how much all senders together may have under way unasked: half of all that may be under way. */
 export function mostUnaskedBytes({ creditTotalBytes }: IncomingSettings): number {
   return Math.floor(creditTotalBytes / 2)
 }

@@ -15,7 +15,7 @@ export interface Piece {
   readonly offset: number
   readonly total: number
   readonly bytes: Uint8Array
-  /** Of the tensor, for who reads the piece after the transfer was dropped. */
+  /** Retains the tensor, for who reads the piece after the transfer was dropped. */
   readonly retain: Lent['retain']
 }
 
@@ -35,16 +35,16 @@ interface Outgoing extends OutgoingTensor {
   readonly transfer: number
   sent: number
   upTo: number
-  /** Of `upTo`, what the receiver has granted. */
+  /** Part of `upTo` that the receiver has granted. */
   granted: number
   hasResent: boolean
   isReady: boolean
 }
 
 /**
- * What this process sends as transfers: never beyond what the receiver grants or takes unasked, all receivers in turn, a piece at a time, so that
- * a cancelled transfer stops between two pieces. Keeps the bytes until the transfer is dropped, because the receiver may ask
- * once for what got lost.
+ * The tensors that this process sends as transfers: never beyond what the receiver grants or takes unasked, all receivers in
+ * turn, a piece at a time, so that a cancelled transfer stops between two pieces. Keeps the bytes until the transfer is dropped,
+ * because the receiver may ask once for what got lost.
  */
 export class OutgoingTransfers {
   readonly #limits: () => PieceLimits

@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import { loadLibrary } from '../native-library.ts'
 import { compileLibrary } from './compile-library.ts'
 
-/** Of each allocation of the pretended GPUs. */
+/** Bytes of each allocation of the pretended GPUs. */
 export const PRETEND_BYTES = 3 * 1024 * 1024
 
 /**
@@ -94,7 +94,7 @@ export async function pretendCuda(t: Test) {
     lose: library.func('void pretend_lose()') as () => void,
     /** How many openings of allocations are not closed. */
     opened: library.func('int pretend_opened()') as () => number,
-    /** What an allocation has at this moment. */
+    /** Reads what an allocation has at this moment. */
     look: (allocation: number): Buffer => {
       const bytes = Buffer.alloc(PRETEND_BYTES)
       look(allocation, bytes)

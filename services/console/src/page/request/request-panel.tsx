@@ -7,7 +7,7 @@ import { usePoll } from '../use-poll.ts'
 import { type Caught, CaughtView } from './caught-view.tsx'
 import { type Wanted, WantedForm } from './wanted-form.tsx'
 
-/** Of this tab, as long as it is not loaded anew. */
+/** Name of this tab, as long as it is not loaded anew. */
 const PAGE = crypto.getRandomValues(new Uint32Array(4)).join('-')
 let turns = 0
 

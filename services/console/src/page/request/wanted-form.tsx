@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { NextQuery } from '../../api/next-request.ts'
 
-/** What a user waits for. */
+/** The request that a user waits for. */
 export type Wanted = Pick<NextQuery, 'want' | 'slowerThanMs' | 'id'>
 
 /** Four ways to choose the next request. */

@@ -14,7 +14,7 @@ interface InputFieldProps {
   readonly change: (edit: (draft: Draft) => Draft) => void
 }
 
-/** What one input of a request is. */
+/** Shows the fields in which a user fills one input of a request. */
 export function InputField({ tensor, draft, problem, change }: InputFieldProps) {
   const id = useId()
   const { file } = draft

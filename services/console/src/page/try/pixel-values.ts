@@ -6,7 +6,7 @@ export type Rgba = Uint8ClampedArray
 /** A picture in the size that is wanted. */
 export type DrawPixels = (width: number, height: number) => Rgba
 
-/** What floating-point numbers of a picture go from and to. */
+/** Ranges of the floating-point numbers of a picture. */
 export const SCALES = ['0 to 255', '0 to 1', '-1 to 1'] as const
 export type Scale = (typeof SCALES)[number]
 

@@ -14,12 +14,12 @@ import type { Tensor } from '../../api/model-detail.ts'
 import { encodeNumbers } from './encode-numbers.ts'
 import { type DrawPixels, pixelValues, type Scale } from './pixel-values.ts'
 
-/** What the form holds for one input. */
+/** The content of the form for one input. */
 export interface Draft {
   readonly text: string
   /** Counts in place of the text. */
   readonly file?: DraftFile | undefined
-  /** Of a picture that becomes floating-point numbers. */
+  /** Scale of a picture that becomes floating-point numbers. */
   readonly scale: Scale
   readonly isTouched: boolean
 }
@@ -204,7 +204,7 @@ function quote(text: string): string {
 /** Most elements that a form begins with: more would be no help. */
 const MOST_ZEROS = 64
 
-/** What the form begins with: zeros, if they are few, so that a first request can be sent at once. */
+/** Makes the draft that the form begins with: zeros, if they are few, so that a first request can be sent at once. */
 export function firstDraft({ datatype, shape, isOptional }: Tensor): Draft {
   const extents = shape.map((extent) => (extent === -1 ? 1 : extent))
   const count = extents.reduce((product, extent) => product * extent, 1)

@@ -31,7 +31,7 @@ function fileInput(file: string, data: Uint8Array, skip = 0, isElement = false):
   return { name: 'x', datatype: isElement ? 'BYTES' : 'UINT8', shape: [1], content }
 }
 
-/** What the shell gives to curl: its arguments, and what stands on its input. */
+/** Runs lines in a shell, and reads what it gives to curl: its arguments, and what stands on its input. */
 function runShell(lines: string, cwd: string) {
   const curl = 'curl() { for one; do printf "%s\\0" "$one"; done >args; cat >body; }'
   const script = join(mkdtempSync(join(tmpdir(), 'tutti-script-')), 'lines.sh')

@@ -8,7 +8,7 @@ import { readBytes, toText } from './tensor-elements.ts'
 export const MOST_ANSWERS = 20
 const MOST_CHARACTERS = 20_000
 
-/** What has come of a stream of responses. */
+/** The part of a stream of responses that has come. */
 export interface StreamedAnswers {
   readonly count: number
   /** The last ones. */

@@ -18,7 +18,7 @@ export function formatElement(value: number | bigint, datatype: string): string 
   return String(datatype === 'FP64' ? value : Number(value.toPrecision(7)))
 }
 
-/** What an element of a BYTES tensor is to people. */
+/** Kinds of an element of a BYTES tensor, as people see it. */
 export type BytesKind = 'png' | 'jpeg' | 'text' | 'bytes'
 
 const MAGICS = [

@@ -31,7 +31,7 @@ export function TryPanel({ detail }: { readonly detail: ModelDetail }) {
   )
 }
 
-/** What a draft is; drafts are never changed, so each is made once. */
+/** The input that a draft gives, or its problem; drafts are never changed, so each is made once. */
 type Made = { readonly input: RequestInput | undefined } | { readonly problem: string }
 
 function TryForm({ detail }: { readonly detail: ModelDetail }) {

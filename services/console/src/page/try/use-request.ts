@@ -121,7 +121,7 @@ async function readStream(
   return outcome(true)
 }
 
-/** What each step took; none without the header. */
+/** Reads how long each step took; none without the header. */
 function readSteps(headers: Headers): RecordedSteps {
   const spans = z.array(StepSpan).parse(JSON.parse(headers.get('tutti-steps') ?? '[]'))
   return { spans, leftOut: Number(headers.get('tutti-steps-left-out') ?? 0) }
