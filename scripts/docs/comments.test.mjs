@@ -29,7 +29,9 @@ await t.test('no comment begins with "Of" or "What", and none says "any more"', 
     .filter((file) => !file.includes('/gen/') && existsSync(join(ROOT, file)))
   t.ok(files.length > 1500, `${files.length} files`)
   const found = files.flatMap((file) =>
-    unclear(readFileSync(join(ROOT, file), 'utf8')).map(([line, text]) => `${file}:${line}: ${text}`),
+    unclear(readFileSync(join(ROOT, file), 'utf8')).map(
+      ([line, text]) => `${file}:${line}: ${text}`,
+    ),
   )
   t.same(found, [])
 })
