@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import t from 'tap'
+import { test } from 'tap'
 
 const ROOT = resolve(import.meta.dirname, '..', '..')
 /** The begin of a block or of a line, after code too; `https://` begins none. */
@@ -18,7 +18,7 @@ function unclear(text) {
   ])
 }
 
-await t.test('no comment begins with "Of" or "What", and none says "any more"', async (t) => {
+await test('no comment begins with "Of" or "What", and none says "any more"', async (t) => {
   const listed = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.cts', '*.mjs'], {
     cwd: ROOT,
     encoding: 'utf8',
@@ -36,7 +36,7 @@ await t.test('no comment begins with "Of" or "What", and none says "any more"', 
   t.same(found, [])
 })
 
-await t.test('such comments are found', async (t) => {
+await test('such comments are found', async (t) => {
   const [of, what, more] = ['Of', 'What', 'any'].map((word) => word)
   const text = `/** ${of} a b. */\nx // ${what} is it\n/**\n * ${what} it does.\n */\n// Not here ${more} more.\n`
   t.same(

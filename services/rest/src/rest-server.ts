@@ -76,7 +76,8 @@ function toListener(o: CompiledRestOptions, runner: RequestRunner): RequestListe
     try {
       const found = table.find(request)
       if (found.route !== undefined) {
-        return void runner.run(found.route, found.parameters, request, response)
+        void runner.run(found.route, found.parameters, request, response)
+        return
       }
       const { allowed } = found
       runner.reply(request, response, allowed ? methodNotAllowed(allowed) : notFound())
