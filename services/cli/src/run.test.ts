@@ -33,7 +33,7 @@ await t.test('without a command, or with an unknown one, the commands are listed
 
 await t.test('output that cannot be written is told', async (t) => {
   const script = '"$0" "$1" --help > /dev/full'
-  const programs = { 'main.ts': 'tutti', 'kubectl/main.ts': 'kubectl tutti' }
+  const programs = { 'main.ts': 'tutti', '../../kubectl/src/main.ts': 'kubectl tutti' }
   for (const [file, name] of Object.entries(programs)) {
     const main = fileURLToPath(new URL(file, import.meta.url))
     const ended = promisify(execFile)('sh', ['-c', script, process.execPath, main])

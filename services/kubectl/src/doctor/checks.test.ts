@@ -7,7 +7,7 @@ import type { ModelObject } from '../resources.ts'
 import { checkKubernetes, OLDEST_KUBERNETES, toOperatorFinding } from './installation-checks.ts'
 import { checkMetrics, checkWatched } from './namespace-checks.ts'
 
-const CHART = new URL('../../../../../charts/tutti/Chart.yaml', import.meta.url)
+const CHART = new URL('../../../../charts/tutti/Chart.yaml', import.meta.url)
 const CREATED = '2026-11-27T09:00:00Z'
 
 const model = (name: string, more: Pick<ModelObject, 'spec' | 'status'> = {}) => {
