@@ -32,7 +32,7 @@ export interface ControllerContext {
 export interface ControllerParts
   extends Pick<ControllerContext, 'client' | 'events' | 'metrics' | 'clock' | 'log'> {
   readonly caches: Caches
-  /** Views of what the ready routers serve. */
+  /** The revisions that each ready router serves. */
   readonly views: Pick<RouterViews, 'look'>
 }
 

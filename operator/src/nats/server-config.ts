@@ -12,7 +12,7 @@ export function clusterFile(servers: number): string {
   return `cluster-${servers}.conf`
 }
 
-/** Limits of what one namespace may use of the servers, all of them together. */
+/** The most that one namespace may use, of all servers together. */
 export interface AccountLimits {
   readonly connections: number
   readonly subscriptions: number

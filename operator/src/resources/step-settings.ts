@@ -30,7 +30,7 @@ export interface StepSettings extends StepImages {
   readonly transport?: StepTransport | undefined
 }
 
-/** The transport of what travels between routers and steps without NATS; undefined if nothing does. */
+/** How tensors and messages travel between routers and steps without NATS. Where all of it goes over NATS, settings have none. */
 export type StepTransport = 'TLS' | 'TCP'
 
 /** Where steps then take connections of routers. */

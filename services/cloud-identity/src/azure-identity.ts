@@ -1,8 +1,7 @@
 import type { PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline'
 import type * as Library from '@azure/identity'
 import type { AzureIdentity, TokenSource } from '@tutti/repository'
-import { toMethod } from './google-identity.ts'
-import { TokenRequests } from './token-requests.ts'
+import { TokenRequests, toMethod } from './token-requests.ts'
 
 const SCOPE = 'https://storage.azure.com/.default'
 

@@ -1,6 +1,6 @@
 import type { TokenSource } from '@tutti/repository'
 import type * as Library from 'google-auth-library'
-import { TokenRequests } from './token-requests.ts'
+import { TokenRequests, toMethod } from './token-requests.ts'
 
 type Key = Readonly<Record<string, unknown>>
 interface ClientOptions {
@@ -90,10 +90,4 @@ export async function openGoogle(key: Key): Promise<TokenSource> {
       const headers = await client.getRequestHeaders(STORAGE)
       return headers.get('authorization')?.replace(/^Bearer /, '')
     })
-}
-
-/** @throws Error for a method that no request for a token has. */
-export function toMethod(method: string): 'GET' | 'POST' | 'PUT' {
-  if (method === 'GET' || method === 'POST' || method === 'PUT') return method
-  throw new Error(`bug: the method ${method}`)
 }

@@ -65,6 +65,12 @@ export class TokenRequests {
   }
 }
 
+/** @throws Error for a method that no request for a token has. */
+export function toMethod(method: string): 'GET' | 'POST' | 'PUT' {
+  if (method === 'GET' || method === 'POST' || method === 'PUT') return method
+  throw new Error(`bug: the method ${method}`)
+}
+
 /** Finds what a server says of a refusal: as OAuth has it, or as Google's APIs do. */
 function detailOf(text: string): string {
   const members = parse(text)

@@ -98,8 +98,8 @@ export class RequestRunner {
         ? this.#o.maxInputBytes
         : Math.min(MAX_CONTROL_BYTES, this.#o.maxInputBytes)
     const { headers, rawHeaders, url: path, socket } = request
-    const caller = { headers, rawHeaders, path, route, socket }
-    const selected = select(group === 'page' ? caller : { ...caller, group })
+    const restricted = group === 'page' ? undefined : group
+    const selected = select({ headers, rawHeaders, path, route, group: restricted, socket })
     const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
     const scope = openCallScope({
       clock,

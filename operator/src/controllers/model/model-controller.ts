@@ -58,7 +58,7 @@ async function reconcile(
   return await untilOwnerMoves(() => new ModelPass(o, { model, key, signal, withoutSlot }).run())
 }
 
-/** Returns true for a change of what steps are told of the Router, or of what Models repeat of its status. */
+/** Returns true if a change of the Router changes the settings of steps, or a condition that Models copy from its status. */
 function isModelsBusiness(now: RouterObject, before: RouterObject): boolean {
   return hasOtherTrouble(now, before) || readTransport(now) !== readTransport(before)
 }

@@ -443,7 +443,7 @@ export class Endpoint {
     again()
   }
 
-  /** Runs a part of the clockwork: what goes wrong in one turn, in what the role says of itself say, must not stop the process. */
+  /** Runs a part of the clockwork. An error in one turn, of the role's own code too, must not stop the process. */
   #guard(act: () => void): void {
     try {
       act()
