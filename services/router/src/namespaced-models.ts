@@ -41,7 +41,6 @@ export interface NamespacedModelsOptions {
  * that models of several repositories have is refused, with Triton's text. Loads and unloads are of all that have the name.
  */
 export class NamespacedModels implements InferenceBackend, ConsoleSource {
-  regions: InferenceBackend['regions']
   readonly #router: Router
   readonly #repository: NamespacedModelsOptions['repository']
   readonly #control: ModelControl = {
@@ -72,6 +71,10 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
 
   get control(): ModelControl | undefined {
     return this.#router.control && this.#control
+  }
+
+  get regions(): InferenceBackend['regions'] {
+    return this.#router.regions
   }
 
   isLive(): boolean {

@@ -59,6 +59,10 @@ export interface RouterOptions extends ServedViewOptions {
   readonly listNames?: () => Promise<readonly string[] | undefined>
   /** A replica refused a revision that it was thought to serve: what is known of it is out of date. */
   readonly revisionRefused?: (replica: string) => void
+  /** The control that clients load and unload with; undefined, or absent, where they may not. */
+  readonly control?: () => ModelControl | undefined
+  /** Regions of their memory that clients share; absent where they may not. */
+  readonly regions?: InferenceBackend['regions']
   /** For the console: how a replica is reached; absent where all are in this process. */
   readonly reachedOver?: (replica: string) => string
   /** For the console: the routers of the repository beside this one. */
@@ -79,20 +83,19 @@ export class Router implements InferenceBackend, ConsoleSource {
   readonly sequences: SequenceRoutes
   /** The view of what is served; it takes the changes of steps, ensembles and accepted resources. */
   readonly view: ServedView
-  /** The way of all requests; another one while pages wait for some of them. */
-  resolve: (name: string, version: string) => ResolvedModel
   /** Executes the requests that models in steps make to other models. */
   readonly nested: FindExecutor
   /** Answers the other questions of steps. */
   readonly answer: AnswerQuestion
-  regions: InferenceBackend['regions']
   readonly #o: RouterOptions
   readonly #recorders: EnsembleRecorders
   readonly #pinned = new PinnedRequests()
   readonly #replicaCounts: ReplicaCounts
+  readonly #requests: Requests
   readonly #captures: RequestCaptures
   #isLive = true
-  #control: ModelControl | undefined
+  /** Pages wait for requests. */
+  #isWatched = false
 
   constructor(o: RouterOptions) {
     this.#o = o
@@ -100,14 +103,9 @@ export class Router implements InferenceBackend, ConsoleSource {
     this.sequences = new SequenceRoutes(o)
     this.#recorders = new EnsembleRecorders(o)
     const requests = this.#openRequests()
-    this.resolve = requests.resolve
-    const watched: Router['resolve'] = (name, version) => {
-      const model = requests.resolve(name, version)
-      const execute = this.#captures.watch(model, name)
-      return execute === undefined ? model : decorateModel(model, execute)
-    }
+    this.#requests = requests
     this.#captures = new RequestCaptures(o.clock, (isWaiting) => {
-      this.resolve = isWaiting ? watched : requests.resolve
+      this.#isWatched = isWaiting
     })
     this.view = new ServedView(o, (catalog) => {
       requests.forget()
@@ -147,13 +145,19 @@ export class Router implements InferenceBackend, ConsoleSource {
     return new Requests(shared)
   }
 
-  /** The control that clients load and unload with; undefined where they may not. */
-  get control(): ModelControl | undefined {
-    return this.#control
+  /** The way of all requests. @throws ServeError with Triton's look-up texts. */
+  resolve(name: string, version: string): ResolvedModel {
+    const model = this.#requests.resolve(name, version)
+    const execute = this.#isWatched ? this.#captures.watch(model, name) : undefined
+    return execute === undefined ? model : decorateModel(model, execute)
   }
 
-  allowControl(control: ModelControl): void {
-    this.#control = control
+  get control(): ModelControl | undefined {
+    return this.#o.control?.()
+  }
+
+  get regions(): InferenceBackend['regions'] {
+    return this.#o.regions
   }
 
   /** Resolves once no request in flight uses the version, in whichever step of an ensemble. */

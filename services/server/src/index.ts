@@ -1,6 +1,7 @@
 export { checkPorts } from './check-ports.ts'
 export type { JsonAnswers } from './metrics-server.ts'
 export { openMetricsServer } from './open-metrics-server.ts'
+export { openRegions } from './open-regions.ts'
 export type { PageServerOptions } from './page-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
 export { REFUSED_OVER_BROKERS, SERVER_FLAGS } from './server-flags.ts'

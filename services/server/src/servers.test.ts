@@ -6,6 +6,7 @@ import { FLAGS_RULE, type ModelControl } from '@tutti/serving'
 import { failsWith, type ModelScript, response, ScriptedBackend } from '@tutti/serving/testing'
 import { ServerMetrics } from '@tutti/telemetry'
 import t from 'tap'
+import { openRegions } from './open-regions.ts'
 import { SERVER_FLAGS } from './server-flags.ts'
 import { openServers } from './servers.ts'
 
@@ -165,8 +166,12 @@ await t.test('clients share memory by default where only this machine calls', as
     const backend = new ScriptedBackend({})
     if (control !== undefined) backend.control = control
     const ports = ['grpc', 'http', 'metrics'].map((name) => `--${name}-port=0`)
+    const opened = new AsyncDisposableStack()
+    const { values } = parseFlags(SERVER_FLAGS, [...flags, ...ports])
+    const isOneProcess = control === undefined
+    backend.regions = openRegions({ flags: values, isOneProcess, opened })
     const servers = await openServers({
-      flags: parseFlags(SERVER_FLAGS, [...flags, ...ports]).values,
+      flags: values,
       backend,
       metrics: new ServerMetrics(),
       edge: { access: () => ({ routes: EDGE }), address: '127.0.0.1', grpcPort: 0, httpPort: 0 },
@@ -176,6 +181,7 @@ await t.test('clients share memory by default where only this machine calls', as
     t.equal(await listsMemory(servers.ports.httpPort), isShared, flags.join(' '))
     t.equal(await listsMemory(servers.ports.edgeHttpPort), false, 'never to the outside')
     await servers.close()
+    await opened.disposeAsync()
   }
 })
 

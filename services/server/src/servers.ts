@@ -17,7 +17,6 @@ import {
   extensionsOf,
   type IdentityRule,
   type InferenceBackend,
-  isLoopback,
   outsideShare,
   type Protocol,
   type RunningServer,
@@ -26,7 +25,6 @@ import {
   toTlsFiles,
   watchRates,
 } from '@tutti/serving'
-import { type OpenCudaMemory, SharedRegions } from '@tutti/shared-memory'
 import type { TraceSettings } from '@tutti/telemetry'
 import type { TensorMemory } from '@tutti/tensor'
 import type { MetricsServer } from './metrics-server.ts'
@@ -63,8 +61,6 @@ export interface ServersOptions extends MetricsServerParts {
   readonly traceSettings?: TraceSettings | undefined
   /** Memory of large tensors of requests; ordinary memory if absent. */
   readonly memory?: TensorMemory | undefined
-  /** Absent where memory of GPUs is not offered to clients. */
-  readonly openCudaMemory?: OpenCudaMemory
   /** The metrics server if it runs already; closed with the others. */
   readonly metricsServer?: MetricsServer | undefined
   readonly clock: Clock
@@ -104,8 +100,6 @@ type StartServer = () => Promise<RunningServer>
 /** Starts the servers that the flags allow. @throws ServeError SETTING_INVALID if an address cannot be listened on. */
 export async function openServers(o: ServersOptions): Promise<Servers> {
   const { flags, edge, backend, page } = o
-  const regions = allowsRegions(o) ? new SharedRegions(o.openCudaMemory) : undefined
-  if (regions !== undefined) backend.regions = regions
   const { admission, outside } = createAdmissions(o)
   const { counts, inside, fromOutside } = prepareAccess(o)
   const json = openJsonThread(o)
@@ -135,7 +129,6 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   const close = async (): Promise<void> => {
     endRateWatch()
     await Promise.all(servers.map((server) => server.close()))
-    regions?.close()
     // Last: probes and scrapes are answered while the others close.
     await metrics?.close()
   }
@@ -273,16 +266,6 @@ function openGrpc(
     maxConcurrentStreamsPerConnection: flags['grpc-max-concurrent-streams'],
     ...toGrpcOptions(flags),
   })
-}
-
-/** Whether clients may register shared memory: by default only those on the machine of a server that is one process. */
-function allowsRegions({ flags, backend }: ServersOptions): boolean {
-  const addresses = [
-    ...(flags['allow-http'] ? [flags['http-address']] : []),
-    ...(flags['allow-grpc'] ? [flags['grpc-address']] : []),
-  ]
-  const isLocal = addresses.every((address) => address === 'localhost' || isLoopback(address))
-  return flags['allow-client-shm'] ?? (isOneProcess(backend) && isLocal)
 }
 
 /** Not a router or a step, where clients load and unload nothing. */

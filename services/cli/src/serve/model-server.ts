@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Engine, Engines } from '@tutti/backends'
+import { CudaImports, type Engine, type Engines } from '@tutti/backends'
 import {
   type Clock,
   type FlagValues,
@@ -13,6 +13,7 @@ import type { ConsoleSource } from '@tutti/console'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { openCache } from '@tutti/response-cache'
 import { NamespacedModels, RepositoryControl, Router } from '@tutti/router'
+import { openRegions } from '@tutti/server'
 import { type InferenceBackend, refuseFailures } from '@tutti/serving'
 import {
   type BackendConfig,
@@ -115,7 +116,15 @@ async function openServer(
   const repository = openRepository(flags, { ...places, log, statusLine, identity: cloudIdentity })
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
+  const cuda = new CudaImports()
+  const regions = openRegions({
+    flags,
+    isOneProcess: true,
+    openCudaMemory: (handle, deviceId) => cuda.open(handle, deviceId),
+    opened,
+  })
   let routers: RouterCalls | undefined
+  let isControlled = false
   const step = openStep({
     replica,
     repository,
@@ -137,6 +146,9 @@ async function openServer(
     strictReadiness: flags['strict-readiness'],
     nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
     takesDown: true,
+    // Not before the models of the start are loaded.
+    control: () => (isControlled ? control : undefined),
+    regions,
     // If it cannot be read now, what is known already is listed.
     listNames: () => repository.names(INDEX_MAX_AGE_MS).catch(() => undefined),
     cache,
@@ -154,7 +166,7 @@ async function openServer(
   opened.defer(followStep(step, router, replica))
   const polling = new AbortController()
   const { watch, failedModels } = await loadStartModels(o, { control, repository })
-  if (flags['model-control-mode'] === 'explicit') router.allowControl(control)
+  isControlled = flags['model-control-mode'] === 'explicit'
   const ended = watch && followRepository(watch, o, { control, signal: polling.signal })
   opened.defer(() => repository.abandon(ended))
   opened.defer(() => polling.abort())

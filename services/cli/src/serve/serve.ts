@@ -1,4 +1,4 @@
-import { CudaImports, type Engine, type Engines, LentMemory } from '@tutti/backends'
+import { type Engine, type Engines, LentMemory } from '@tutti/backends'
 import {
   type Clock,
   logServing,
@@ -46,7 +46,6 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const traces = openTraces(trace, { clock, log })
   const access = await AccessFile.open({ flags, clock, log })
   const server = await openModelServer({ ...o, clock })
-  const cuda = new CudaImports()
   const memory = LentMemory.open(flags['max-inflight-bytes'])
   const { router, backend, step, metrics } = server
   try {
@@ -59,7 +58,6 @@ export async function startServe(o: ServeOptions): Promise<Running> {
       identities: access?.identities,
       page: consoleOf(flags, server, clock),
       memory,
-      openCudaMemory: (handle, deviceId) => cuda.open(handle, deviceId),
       metrics,
       health,
       clock,

@@ -16,7 +16,7 @@ import { assert } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import { scanRepositories } from '@tutti/repository'
 import { openCache } from '@tutti/response-cache'
-import { checkAnswered, openMetricsServer } from '@tutti/server'
+import { checkAnswered, openMetricsServer, openRegions } from '@tutti/server'
 import { FLAGS_RULE, MODEL_RESOURCE_RULES } from '@tutti/serving'
 import { readMetricsFlags, ServerMetrics, withTraceFlags } from '@tutti/telemetry'
 import {
@@ -188,6 +188,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
   const cache = await openCache(flags, { clock, metrics, log: o.log, env, opened })
   const directory = new StepDirectory()
+  const regions = openRegions({ flags, opened })
   const name = `router-${randomBytes(5).toString('hex')}`
   const join = Promise.withResolvers<RouterEndpoint>()
   const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
@@ -206,12 +207,13 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
     otherRouters: () => replicas.otherRouters(),
     hasHeardSteps: () => discovery.isOver && accepted?.hasSynced !== false,
     revisionRefused: (replica) => steps.refresh(replica),
+    control: () => (flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE),
+    regions,
     strictReadiness: flags['strict-readiness'],
     awaitsSteps: true,
     servesAccepted: flags.kubernetes,
     nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
   })
-  router.allowControl(flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE)
   const { view } = router
   const watches = openWatches({ ...o, env, view, clock, log, opened })
   const { accepted } = watches

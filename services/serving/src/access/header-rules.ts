@@ -5,7 +5,7 @@ import { STEPS_HEADER } from '@tutti/protocol'
 import type { Parameter } from '@tutti/tensor'
 import { API_GROUPS, type ApiGroup } from '../backend/api-groups.ts'
 import type { Caller } from '../backend/caller.ts'
-import { decorateModels } from '../backend/decorate.ts'
+import { DecoratedBackend } from '../backend/decorated-backend.ts'
 import type { InferenceBackend, Protocol, SelectorDecorator } from '../backend/inference-backend.ts'
 import { compileHeaderPattern } from './header-pattern.ts'
 
@@ -124,7 +124,7 @@ function forwarding(
   added: ReadonlyMap<string, Parameter>,
 ): InferenceBackend {
   if (added.size === 0) return backend
-  return decorateModels(backend, (model) => (request, sink, o) => {
+  return new DecoratedBackend(backend, (model) => (request, sink, o) => {
     const parameters = new Map([...request.context.parameters, ...added])
     model.execute({ ...request, context: { ...request.context, parameters } }, sink, o)
   })

@@ -85,9 +85,9 @@ export interface InferenceBackend {
   /** Checks the caller, for calls that stay open. @throws ServeError once it may no longer do anything. */
   checkCaller?(): void
   /** Who calls, where callers have identities. */
-  readonly identity?: CallerIdentity
+  readonly identity?: CallerIdentity | undefined
   /** Where bytes count that wait for the caller, where callers have identities. */
   readonly share?: ClientShare | undefined
-  /** Regions of their memory that clients share. The servers set it where their flags allow it. */
-  regions?: SharedRegions | undefined
+  /** Regions of their memory that clients share, where the server lets them. */
+  readonly regions?: SharedRegions | undefined
 }

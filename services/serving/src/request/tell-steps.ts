@@ -2,7 +2,7 @@ import { systemClock } from '@tutti/chassis'
 import { STEPS_PARAMETER } from '@tutti/protocol'
 import { StepSpans, withoutInner } from '@tutti/telemetry'
 import type { StepResponse } from '@tutti/tensor'
-import { decorateModels } from '../backend/decorate.ts'
+import { DecoratedBackend } from '../backend/decorated-backend.ts'
 import type { InferenceBackend } from '../backend/inference-backend.ts'
 
 export { STEPS_HEADER } from '@tutti/protocol'
@@ -11,7 +11,7 @@ export { STEPS_HEADER } from '@tutti/protocol'
 export function tellSteps(backend: InferenceBackend): InferenceBackend {
   // Such a caller may not know what models call inside, but sees the graph of its ensemble.
   const isHidden = backend.identity !== undefined
-  return decorateModels(backend, (model) => (request, sink, o) => {
+  return new DecoratedBackend(backend, (model) => (request, sink, o) => {
     const spans = new StepSpans(systemClock)
     const withSteps = (response: StepResponse): StepResponse => {
       const recorded = spans.read()

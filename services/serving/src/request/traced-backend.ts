@@ -10,7 +10,7 @@ import {
   type TraceSettings,
 } from '@tutti/telemetry'
 import type { Executed, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
-import { decorateModels } from '../backend/decorate.ts'
+import { DecoratedBackend } from '../backend/decorated-backend.ts'
 import type { Protocol, SelectorDecorator } from '../backend/inference-backend.ts'
 
 export interface TraceRequestsOptions {
@@ -28,7 +28,7 @@ export function traceRequests({ settings, file, clock }: TraceRequestsOptions): 
   const nextId = (): number => (last += 1)
   return (protocol, select) => (caller) => {
     const receivedAt = clock.now()
-    return decorateModels(select(caller), (model) => (request, sink, o) => {
+    return new DecoratedBackend(select(caller), (model) => (request, sink, o) => {
       const levels = settings.sample(model.name)
       if (levels === undefined) return model.execute(request, sink, o)
       const { name, version, config } = model

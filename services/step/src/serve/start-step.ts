@@ -16,6 +16,7 @@ import { openCache } from '@tutti/response-cache'
 import {
   checkAnswered,
   openMetricsServer,
+  openRegions,
   openServers,
   type Servers,
   type ServersOptions,
@@ -106,7 +107,9 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   hosted = step
   opened.defer(() => step.close())
   const follow = await loadStartModels(flags, { ...o, step, repository, others, clock })
-  const backend = new StepBackend({ step, strictReadiness: flags['strict-readiness'], tracing })
+  const regions = openRegions({ flags, opened })
+  const strictReadiness = flags['strict-readiness']
+  const backend = new StepBackend({ step, strictReadiness, tracing, regions })
   const joined = await (o.openEndpoint ?? openStepEndpoint)({
     ...readBrokerFlags(flags),
     member: own.replica,

@@ -33,12 +33,13 @@ export interface StepBackendOptions {
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
   readonly tracing: Tracing
+  /** See `openRegions`. */
+  readonly regions?: InferenceBackend['regions']
 }
 
 /** Shows clients that talk to a step directly its models as one Triton server. */
 export class StepBackend implements InferenceBackend {
   readonly control = FLAGS_RULE
-  regions: InferenceBackend['regions']
   readonly #o: StepBackendOptions
   #models: ReadonlyMap<string, ServedModel> = new Map()
   #isLive = true
@@ -47,6 +48,10 @@ export class StepBackend implements InferenceBackend {
     this.#o = o
     this.#learn()
     o.step.onChange(() => this.#learn())
+  }
+
+  get regions(): InferenceBackend['regions'] {
+    return this.#o.regions
   }
 
   /** From now on the server is neither live nor ready, and refuses new requests. */
