@@ -25,7 +25,7 @@ import {
   toStepSettings,
 } from '@tutti/step'
 import { readMetricsFlags, ServerMetrics } from '@tutti/telemetry'
-import { type RouterCalls, StepDirectory } from '@tutti/transport'
+import { StepDirectory } from '@tutti/transport'
 import { repositoryUnreadable } from '../log-events.ts'
 import { chooseStartModels } from './control-flags.ts'
 import type { OpenedManifests } from './open-manifests.ts'
@@ -89,6 +89,16 @@ function openMetrics(flags: ServeFlags): ServerMetrics {
   return new ServerMetrics({ latencies: readMetricsFlags(flags), pinnedPoolBytes })
 }
 
+function openClientMemory(flags: ServeFlags, opened: AsyncDisposableStack) {
+  const cuda = new CudaImports()
+  return openRegions({
+    flags,
+    isOneProcess: true,
+    openCudaMemory: (handle, deviceId) => cuda.open(handle, deviceId),
+    opened,
+  })
+}
+
 /** The engines, and what else the flags say of a step. */
 function openBackends(given: ModelServerOptions, metrics: ServerMetrics) {
   const { flags, env, log, engines } = given
@@ -109,21 +119,12 @@ async function openServer(
   const isNamespaced = flags['model-namespacing']
   opened.defer(async () => manifests?.close())
   const metrics = openMetrics(flags)
-  const tracing = await openTracing({ ...settings, log })
-  opened.defer(() => tracing.shutdown())
+  const tracing = opened.adopt(await openTracing({ ...settings, log }), (one) => one.shutdown())
   const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
   const places = { ...manifests, env: o.env ?? {}, isNamespaced }
   const repository = openRepository(flags, { ...places, log, statusLine, identity: cloudIdentity })
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
-  const cuda = new CudaImports()
-  const regions = openRegions({
-    flags,
-    isOneProcess: true,
-    openCudaMemory: (handle, deviceId) => cuda.open(handle, deviceId),
-    opened,
-  })
-  let routers: RouterCalls | undefined
   let isControlled = false
   const step = openStep({
     replica,
@@ -131,7 +132,7 @@ async function openServer(
     unpinned: (pin) => router.whenUnpinned(pin),
     ...openBackends(o, metrics),
     ...manifests?.beyond,
-    routers: () => routers,
+    routers: () => ({ executor: router.nested, ask: router.answer }),
     control: () => backend.control,
     resolveFrom: isNamespaced ? (from, name) => namespaced.resolveFrom(from, name) : undefined,
     cache,
@@ -148,7 +149,7 @@ async function openServer(
     takesDown: true,
     // Not before the models of the start are loaded.
     control: () => (isControlled ? control : undefined),
-    regions,
+    regions: openClientMemory(flags, opened),
     // If it cannot be read now, what is known already is listed.
     listNames: () => repository.names(INDEX_MAX_AGE_MS).catch(() => undefined),
     cache,
@@ -161,7 +162,6 @@ async function openServer(
   const backend = isNamespaced ? namespaced : router
   const { rules } = manifests ?? {}
   const control = new RepositoryControl({ router, repository, rules, hosts: step.models, log })
-  routers = { executor: router.nested, ask: router.answer }
   opened.defer(() => step.close())
   opened.defer(followStep(step, router, replica))
   const polling = new AbortController()
