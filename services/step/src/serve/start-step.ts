@@ -35,7 +35,7 @@ import { readOtherModels } from './model-directories.ts'
 import { openEngines, openRepository, toStepSettings } from './model-flags.ts'
 import { loadStartModels } from './start-models.ts'
 import { createStepAnswers } from './step-answers.ts'
-import { StepBackend } from './step-backend.ts'
+import { StepBackend, type StepBackendOptions } from './step-backend.ts'
 import { toEndpointOptions } from './step-endpoint.ts'
 import type { STEP_FLAGS, StepFlags } from './step-flags.ts'
 import { untilUnpinned } from './until-unpinned.ts'
@@ -74,7 +74,8 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => repository.close())
   const tracing = opened.adopt(await openTracing({ ...o.settings, log }), (one) => one.shutdown())
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
-  const cache = await openCache(flags, { clock, metrics, log, env: o.env, opened })
+  const shared = { metrics, log }
+  const cache = await openCache(flags, { clock, ...shared, env: o.env, opened })
   const own = { replica: `step-${randomBytes(5).toString('hex')}`, host: hostname() }
 
   let member: StepEndpoint | undefined
@@ -94,22 +95,19 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
     replica: own.replica,
     repository,
     unpinned: (pin) => untilUnpinned(pin, pins),
-    engines:
-      o.engines ?? openEngines({ log, metrics, backendDirectory, hostPolicies, ...backends }),
+    engines: o.engines ?? openEngines({ ...shared, backendDirectory, hostPolicies, ...backends }),
     defaultMaxBatchSize,
     routers: () => member?.routers,
     control: () => FLAGS_RULE,
     cache,
     clock,
-    log,
-    metrics,
+    ...shared,
   })
   hosted = step
   opened.defer(() => step.close())
   const follow = await loadStartModels(flags, { ...o, step, repository, others, clock })
   const regions = openRegions({ flags, opened })
-  const strictReadiness = flags['strict-readiness']
-  const backend = new StepBackend({ step, strictReadiness, tracing, regions })
+  const backend = toBackend(flags, { step, tracing, regions })
   const joined = await (o.openEndpoint ?? openStepEndpoint)({
     ...readBrokerFlags(flags),
     member: own.replica,
@@ -127,6 +125,10 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const servers = await open({ flags, backend, metrics, metricsServer, clock, log }, opened)
   opened.defer(logServing({ log, clock, fields: { ...servers.ports, ...own }, causes }))
   return toRunning(flags, { closing, servers, backend, member: joined, step, opened })
+}
+
+function toBackend(flags: StepFlags, o: Omit<StepBackendOptions, 'strictReadiness'>): StepBackend {
+  return new StepBackend({ ...o, strictReadiness: flags['strict-readiness'] })
 }
 
 /** The servers, with memory for the large tensors of their requests. */
