@@ -1,6 +1,5 @@
 // needs: python
 import { silentLogger } from '@tutti/chassis'
-import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import { executeOnce } from '../testing/execute.ts'
@@ -12,7 +11,7 @@ import {
   pythonModel,
   WITHOUT_PYTHON,
 } from '../testing/python-model.ts'
-import { ScriptedHost } from '../testing/scripted-host.ts'
+import { type ScriptedCall, ScriptedHost } from '../testing/scripted-host.ts'
 
 const HELPERS = `
 def call(model, array, **more):
@@ -25,16 +24,17 @@ def told(what):
 `
 
 /** Doubles every byte of its input. */
-async function* double({ inputs }: { readonly inputs: readonly NamedTensor[] }) {
+const double: ScriptedCall = async function* ({ inputs }) {
   const data = inputs[0]?.data.map((value) => (value * 2) % 256) ?? new Uint8Array(0)
   yield await Promise.resolve({
     outputs: [{ name: 'b', datatype: 'UINT8' as const, shape: [data.length], data }],
   })
 }
 
-async function load(t: Test, methods: string, o: PythonTestOptions = {}) {
+/** @param called - the model `double`. It is there before the load, during which a thread of the model may call it. */
+async function load(t: Test, methods: string, o: PythonTestOptions = {}, called = double) {
   const host = new ScriptedHost()
-  host.models.set('double', double)
+  host.models.set('double', called)
   const model = await loadPythonModel(t, pythonModel(methods, HELPERS), {
     ...o,
     load: { host, ...o.load },
@@ -57,6 +57,7 @@ await t.test(
   'a thread of the model calls others while nothing executes, and for no request that happens to',
   { skip: WITHOUT_PYTHON },
   async (t) => {
+    const first = Promise.withResolvers<void>()
     const { host, model } = await load(
       t,
       `def initialize(self, args):
@@ -97,12 +98,11 @@ def finalize(self):
         settings: { backgroundMs: 700 },
         log: { ...silentLogger, info: (_, fields) => void lines.push(fields) },
       },
+      (...call) => {
+        first.resolve()
+        return double(...call)
+      },
     )
-    const first = Promise.withResolvers<void>()
-    host.models.set('double', (request) => {
-      first.resolve()
-      return double(request)
-    })
     // Nothing executes.
     await first.promise
     const early = "BLS is only supported during the 'execute' function."
