@@ -1,11 +1,15 @@
 import { ROUTER_CONSOLES } from '@tutti/api'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import { modelsOf } from '@tutti/engines'
 
 const PULL_POLICY = {
   type: 'enum',
   values: ['Always', 'IfNotPresent', 'Never'],
   default: 'IfNotPresent',
 } as const
+
+const PLAIN_MODELS = modelsOf(({ image }) => image === 'step')
+const PYTHON_MODELS = modelsOf(({ image }) => image === 'python')
 
 /** Share of the requests. */
 const ALL = '1'
@@ -21,22 +25,20 @@ export const SERVING_FLAGS = {
   'step-image': {
     type: 'string',
     default: 'tutti/step:0.1.0',
-    description: 'Image of steps with ONNX models, and of the init containers that fetch models.',
+    description: `Image of steps with ${PLAIN_MODELS}, and of the init containers that fetch models.`,
   },
   'step-python-image': {
     type: 'string',
     default: 'tutti/step-python:0.1.0',
-    description: 'Image of steps with Python and TorchScript models.',
+    description: `Image of steps with ${PYTHON_MODELS}.`,
   },
   'step-cuda-image': {
     type: 'string',
-    description:
-      'In place of --step-image for ONNX models with devices of nvidia.com. Default: none, they have that image.',
+    description: `In place of --step-image for ${PLAIN_MODELS} with devices of nvidia.com. Default: none, they have that image.`,
   },
   'step-python-cuda-image': {
     type: 'string',
-    description:
-      'In place of --step-python-image for Python and TorchScript models with devices of nvidia.com. Default: none.',
+    description: `In place of --step-python-image for ${PYTHON_MODELS} with devices of nvidia.com. Default: none.`,
   },
   'step-image-pull-policy': {
     ...PULL_POLICY,

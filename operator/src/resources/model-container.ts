@@ -1,4 +1,5 @@
 import { type ModelOverrides, type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/api'
+import { engineOfFormat } from '@tutti/engines'
 import type { Container, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { MODEL_DIRECTORY } from './model-artifacts.ts'
@@ -149,7 +150,7 @@ function overridesOf(spec: ModelSpec): ModelOverrides {
 
 /** Whose code may use it beside the server: loaders of data, processes of their own. */
 function usesSharedMemory({ modelFormat }: ModelSpec): boolean {
-  return modelFormat.name !== 'onnx'
+  return engineOfFormat(modelFormat.name).modules !== undefined
 }
 
 /** It counts as memory of the container, so that its limit is the most that can be used; without one, a bound for the node. */

@@ -4,13 +4,13 @@ import type { TelemetrySettings } from './telemetry-env.ts'
 
 /** The images of steps. */
 export interface StepImages {
-  /** For ONNX models, and for the init containers of all. */
+  /** For engines that need none else, and for the init containers of all. */
   readonly image: string
-  /** For Python and TorchScript models. */
+  /** For engines whose descriptor names it. */
   readonly pythonImage: string
-  /** For ONNX models with NVIDIA's devices; undefined for `image`. */
+  /** In place of `image` with NVIDIA's devices; undefined for none. */
   readonly cudaImage?: string | undefined
-  /** For Python and TorchScript models with them; undefined for `pythonImage`. */
+  /** In place of `pythonImage` with them; undefined for none. */
   readonly pythonCudaImage?: string | undefined
 }
 

@@ -12,7 +12,6 @@ export {
 export {
   applyModelOverrides,
   type BeyondConfig,
-  formatOfBackend,
   ModelOverrides,
   toBeyondConfig,
   toConfigOverrides,

@@ -1,10 +1,11 @@
+import { ENGINES } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import type { EnsemblePlan } from './ensemble-plan.ts'
 import type { RunAction } from './ensemble-run.ts'
 import type { Iteration, StepExecution } from './run-state.ts'
 
 /** How texts of engines begin that say nothing of the model. Those of Python models name it, or are their author's own. */
-const ENGINE_TEXTS = ['onnx runtime error ', 'PyTorch execute failure: ']
+const ENGINE_TEXTS = ENGINES.flatMap(({ errorPrefix }) => errorPrefix ?? [])
 
 /**
  * The error that ends a run: a prefix once per level of nesting, and where it was; what the innermost level knows is kept.

@@ -1,3 +1,4 @@
+import { engineOfFormat, findEngine } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import {
   backendOfPlatform,
@@ -43,14 +44,6 @@ export function toModelOverrides(spec: ModelSpec): ModelOverrides {
     ...(batching !== undefined && { batching }),
     ...(warmup !== undefined && { warmup }),
   }
-}
-
-const BACKENDS = { onnx: 'onnxruntime', pytorch: 'pytorch', python: 'python' } as const
-const FORMATS = ['onnx', 'pytorch', 'python'] as const
-
-/** The format whose backend this is; undefined for a backend that no format stands for. */
-export function formatOfBackend(backend: string): (typeof FORMATS)[number] | undefined {
-  return FORMATS.find((name) => BACKENDS[name] === backend)
 }
 
 /**
@@ -116,17 +109,17 @@ export function toBeyondConfig(said: ByModel): BeyondConfig {
 
 function backendOf(config: ModelConfig, { modelFormat }: ModelOverrides): Partial<ModelConfig> {
   if (modelFormat === undefined) return {}
-  const backend = BACKENDS[modelFormat.name]
+  const { backend, servesOthers } = engineOfFormat(modelFormat.name)
   const known = config.backend === '' ? backendOfPlatform(config.platform) : config.backend
-  // A configuration that names the same backend already stays as it is written, and so does a backend that itself is Python code.
-  const isPythonBased = backend === 'python' && isCustom(known)
-  return known === backend || isPythonBased ? {} : { backend, platform: '' }
+  // A configuration that names the same backend already stays as it is written, and so does a backend that itself is code for the engine.
+  const isServed = servesOthers === true && isCustom(known)
+  return known === backend || isServed ? {} : { backend, platform: '' }
 }
 
 /** Whether a configuration names a backend that neither a format nor a platform of Triton stands for. */
 function isCustom(backend: string | undefined): boolean {
   const isNamed = backend !== undefined && backend !== ''
-  return isNamed && formatOfBackend(backend) === undefined && !hasOwnPlatforms(backend)
+  return isNamed && findEngine(backend) === undefined && !hasOwnPlatforms(backend)
 }
 
 type JsonObject = Readonly<Record<string, unknown>>

@@ -1,3 +1,4 @@
+import { ENGINES, listWords } from '@tutti/engines'
 import { z } from 'zod'
 import { cel, celPattern, listAtomic, listMap, listSet, text } from '../schema/cel.ts'
 import {
@@ -15,11 +16,13 @@ import {
 
 const INT32_MAX = 2_147_483_647
 
+const FORMATS = ENGINES.map(({ format, formatMeaning }) =>
+  formatMeaning === undefined ? format : `${format} (${formatMeaning})`,
+)
+
 export const ModelFormat = z
   .strictObject({
-    name: z
-      .enum(['onnx', 'pytorch', 'python'])
-      .describe('onnx, pytorch (TorchScript) or python (a model.py for the Python backend).'),
+    name: z.enum(ENGINES.map(({ format }) => format)).describe(`${listWords(FORMATS, 'or')}.`),
   })
   .describe('Format of the model.')
 

@@ -1,3 +1,4 @@
+import { ENGINES, type EngineDescriptor, listWords, modelsOf } from '@tutti/engines'
 import { z } from 'zod'
 import { cel, listMap, told } from '../schema/cel.ts'
 import { duration, servedName } from '../schema/fields.ts'
@@ -79,6 +80,10 @@ const WithoutDevices = told<typeof ModelSpecFields>(ModelSpecFields, {
   },
 })
 
+const sharesInterpreters = ({ sharesInterpreters: shares }: EngineDescriptor) => shares === true
+const SHARING = ENGINES.filter(sharesInterpreters).map(({ format }) => format)
+const IS_SHARING = SHARING.map((format) => `self.modelFormat.name == '${format}'`).join(' || ')
+
 const waitsForOthers =
   '(has(self.batching.maxQueueDelay) || has(self.batching.preferredBatchSizes))'
 
@@ -86,8 +91,8 @@ const waitsForOthers =
 export const ModelSpec = cel(
   WithoutDevices,
   {
-    rule: "!has(self.instances) || !has(self.instances.sharedInterpreter) || !self.instances.sharedInterpreter || self.modelFormat.name == 'python'",
-    message: 'got true for another format than python, want it for Python models alone',
+    rule: `!has(self.instances) || !has(self.instances.sharedInterpreter) || !self.instances.sharedInterpreter || ${IS_SHARING}`,
+    message: `got true for another format than ${listWords(SHARING, 'or')}, want it for ${modelsOf(sharesInterpreters)} alone`,
     field: 'instances.sharedInterpreter',
   },
   {

@@ -1,4 +1,5 @@
 import { printable, renderJson } from '@tutti/chassis'
+import { ENGINES } from '@tutti/engines'
 import { z } from 'zod'
 import { listOf } from './result-schema.ts'
 
@@ -23,9 +24,7 @@ export function defineFindings<const T extends readonly string[]>(title: string,
 /** The result that `tutti doctor` prints as JSON. */
 export const DoctorResult = defineFindings('Result of tutti doctor', [
   'node',
-  'onnxruntime',
-  'python',
-  'pytorch',
+  ...ENGINES.map(({ backend }) => backend).toSorted(),
   'shared memory',
   'gpu',
   'port',

@@ -3,13 +3,13 @@ import {
   applyModelOverrides,
   describeIssue,
   EnsembleManifest,
-  formatOfBackend,
   type Manifest,
   ModelManifest,
   resourceNames,
   toModelOverrides,
   toSchemaProblems,
 } from '@tutti/api'
+import { ENGINES, findEngine, listWords } from '@tutti/engines'
 import { assert, ServeError } from '@tutti/errors'
 import {
   type ModelInput as ConfigInput,
@@ -49,10 +49,14 @@ export function fromModelConfig(config: ModelConfig, o: ImportOptions): Manifest
 
 function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
   const backend = o.backend ?? config.backend
-  const format = formatOfBackend(backend)
+  const format = findEngine(backend)?.format
   if (format === undefined) {
     const got = backend === '' ? `the platform '${config.platform}'` : `'${backend}'`
-    throw unsupported(o, 'backend', `got ${got}, want onnxruntime, pytorch or python`)
+    const want = listWords(
+      ENGINES.map((engine) => engine.backend),
+      'or',
+    )
+    throw unsupported(o, 'backend', `got ${got}, want ${want}`)
   }
   const [inputs, outputs] = [config.input.map(toInput), config.output.map(toOutput)]
   const manifest = toManifest(ModelManifest, o, {

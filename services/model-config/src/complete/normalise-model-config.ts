@@ -1,3 +1,4 @@
+import { findBackend } from '@tutti/engines'
 import type {
   DynamicBatching,
   InstanceGroup,
@@ -5,9 +6,6 @@ import type {
   ModelOptimization,
   SequenceBatching,
 } from '../model/model-config.ts'
-
-/** Backends for which Triton runs two instances on a CPU unless told otherwise. */
-const TWO_CPU_INSTANCES = new Set(['onnxruntime', 'tensorflow'])
 
 /** The devices of the machine, as far as defaults depend on them. */
 export interface NormaliseOptions {
@@ -62,7 +60,8 @@ function normaliseGroup(
 ): InstanceGroup {
   const { gpuCount = 0 } = o
   const kind = normaliseKind(group, o)
-  const defaultCount = kind === 'KIND_CPU' && TWO_CPU_INSTANCES.has(backend) ? 2 : 1
+  const { cpuInstances = 1 } = findBackend(backend) ?? {}
+  const defaultCount = kind === 'KIND_CPU' ? cpuInstances : 1
   const isOnEveryGpu = kind === 'KIND_GPU' && group.gpus.length === 0
   return {
     ...group,
@@ -74,11 +73,10 @@ function normaliseGroup(
 }
 
 function normaliseGroups(config: ModelConfig, o: NormaliseOptions): readonly InstanceGroup[] {
-  // Triton's Python backend asks for the CPU where the configuration says nothing.
   const only: InstanceGroup = {
     ...NO_GROUP,
     name: config.name,
-    kind: config.backend === 'python' ? 'KIND_CPU' : 'KIND_AUTO',
+    kind: findBackend(config.backend)?.instanceKind ?? 'KIND_AUTO',
   }
   const groups = config.instance_group.length === 0 ? [only] : config.instance_group
   return groups.map((group, i) => normaliseGroup(group, `${config.name}_${i}`, config.backend, o))

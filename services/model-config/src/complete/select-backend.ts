@@ -1,3 +1,4 @@
+import { BACKENDS } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '../model/model-config.ts'
 
@@ -10,20 +11,9 @@ export interface BackendChoice {
 }
 
 /** In the order in which Triton looks for them. */
-const KNOWN: readonly BackendChoice[] = [
-  {
-    backend: 'tensorflow',
-    platform: 'tensorflow_savedmodel',
-    modelFilename: 'model.savedmodel',
-  },
-  { backend: 'tensorflow', platform: 'tensorflow_graphdef', modelFilename: 'model.graphdef' },
-  { backend: 'tensorrt', platform: 'tensorrt_plan', modelFilename: 'model.plan' },
-  { backend: 'onnxruntime', platform: 'onnxruntime_onnx', modelFilename: 'model.onnx' },
-  { backend: 'openvino', platform: '', modelFilename: 'model.xml' },
-  { backend: 'pytorch', platform: 'pytorch_libtorch', modelFilename: 'model.pt' },
-  { backend: 'pytorch', platform: 'torch_aoti', modelFilename: 'model.pt2' },
-  { backend: 'python', platform: '', modelFilename: 'model.py' },
-]
+const KNOWN: readonly BackendChoice[] = BACKENDS.flatMap(({ backend, files }) =>
+  files.map(({ platform, filename }) => ({ backend, platform, modelFilename: filename })),
+)
 
 /** The platform that means an ensemble. */
 export const ENSEMBLE_PLATFORM = 'ensemble'

@@ -1,4 +1,5 @@
 import { type Engines, NO_DEVICES, selectEngine } from '@tutti/backends'
+import { findEngine } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import {
   chooseVersions,
@@ -23,9 +24,6 @@ export interface ModelFaults {
   readonly config?: ModelConfig
   readonly faults: readonly ServeError[]
 }
-
-/** Backends whose version directories hold one file that the configuration names. */
-const WITH_FILE = new Set(['onnxruntime', 'pytorch', 'python'])
 
 /**
  * Finds what would keep a model from being loaded, as far as its configuration and the names of its files show it. No model is loaded and
@@ -66,7 +64,8 @@ export async function findModelFaults(
   const engine = engines.get(config.backend)
   for (const [version, one] of completed) {
     await attempt(async () => {
-      if (WITH_FILE.has(one.backend)) {
+      // The models of a backend that is Python code itself may have no file of their own.
+      if (findEngine(one.backend) !== undefined) {
         await resolveModelFile(model, version, one.default_model_filename)
       }
       engine?.check?.(sourceOf(model, version, one))
