@@ -75,7 +75,7 @@ await t.test(
         request: { ...plain, retain },
         cache,
         sink: { send: () => {}, fail: () => {} },
-        statistics: undefined,
+        observer: undefined,
         clock: { now: () => 0 },
         signal: abort.signal,
         execute: () => void log.push('executed'),

@@ -1,6 +1,6 @@
 import { type Clock, raceSignal } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { CacheStatistics } from '@tutti/telemetry'
+import type { CacheObserver } from '@tutti/telemetry'
 import {
   type Executed,
   type InferRequest,
@@ -21,7 +21,7 @@ export interface CachedCall {
   /** Names of all outputs: those of a request that names none. */
   readonly outputs: readonly string[]
   readonly sink: ResponseSink
-  readonly statistics: CacheStatistics | undefined
+  readonly observer: CacheObserver | undefined
   readonly clock: Pick<Clock, 'now'>
   /** Ends the wait for a cache elsewhere; the request is executed then, which refuses it. */
   readonly signal: CancelSignal
@@ -67,7 +67,7 @@ function answerOrExecute(
   const proceed = (response: CachedResponse | undefined): void => {
     const lookupNs = sinceNs(call, startedAt)
     if (response === undefined) return miss(call, key, lookupNs)
-    call.statistics?.recordHit({ requestNs: lookupNs, lookupNs })
+    call.observer?.hit({ requestNs: lookupNs, lookupNs })
     call.sink.send({ ...response, index: 0, final: true, times: NO_TIMES })
   }
   if (found instanceof Promise) {
@@ -114,10 +114,10 @@ class KeepingSink implements ResponseSink {
   }
 
   #keep({ outputs, parameters }: StepResponse): void {
-    const { cache, statistics, mayKeep } = this.#call
+    const { cache, observer, mayKeep } = this.#call
     const startedAt = this.#call.clock.now()
     if (mayKeep?.() !== false) cache.insert(this.#key, { outputs, parameters })
-    statistics?.recordMiss(this.#lookupNs + sinceNs(this.#call, startedAt))
+    observer?.missed(this.#lookupNs + sinceNs(this.#call, startedAt))
   }
 }
 

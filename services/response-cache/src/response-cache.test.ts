@@ -128,7 +128,14 @@ function rig(cache: ResponseCache = new LocalCache({ maxBytes: 10_000, clock }))
       executions.push('')
       model(to as RecordedResponses)
     }
-    const call = { cache, identity: 'm', request: request(), outputs: ['x'], statistics, clock }
+    const call = {
+      cache,
+      identity: 'm',
+      request: request(),
+      outputs: ['x'],
+      observer: statistics,
+      clock,
+    }
     void executeCached({ ...call, sink, execute, signal: cancelled.signal, ...o })
     return sink.all
   }
@@ -200,14 +207,14 @@ await t.test('a hit is a success that is neither an inference nor an execution',
   const latencies = { hasCounters: true, hasHistograms: false, quantiles: [0.5] }
   const metrics = new ServerMetrics({ latencies })
   const plain = new StatisticsRecorder({ name: 'plain', version: '1' })
-  const recorder = new StatisticsRecorder({ name: 'm', version: '1' })
+  const recorder = new StatisticsRecorder({ name: 'm', version: '1', hasCache: true })
+  const observer = metrics.cacheObserverOf(recorder)
   metrics.addModel(plain, { name: 'plain', version: '1' })
   t.notMatch(await metrics.render(), 'nv_cache')
-  recorder.cache = new CacheStatistics()
   metrics.addModel(recorder, { name: 'm', version: '1' })
-  recorder.cache.recordHit({ requestNs: 9000, lookupNs: 4000 })
-  recorder.cache.recordHit({ requestNs: 9000, lookupNs: 4000 })
-  recorder.cache.recordMiss(7000)
+  observer?.hit({ requestNs: 9000, lookupNs: 4000 })
+  observer?.hit({ requestNs: 9000, lookupNs: 4000 })
+  observer?.missed(7000)
   t.match(recorder.snapshot(), {
     success: { count: 2n, ns: 18_000n },
     queue: { count: 2n, ns: 0n },

@@ -29,6 +29,7 @@ import {
 } from '@tutti/telemetry'
 import type { FindExecutor } from '@tutti/tensor'
 import type { AnswerQuestion } from '@tutti/transport'
+import type { ResolvedEntry } from './catalog/catalog.ts'
 import { countNested } from './requests/count-nested.ts'
 import { createEnsembleCache } from './requests/ensemble-cache.ts'
 import { EnsembleRecorders } from './requests/ensemble-recorders.ts'
@@ -124,12 +125,17 @@ export class Router implements InferenceBackend, ConsoleSource {
 
   #openRequests(): Requests {
     const { tracing, revisionRefused = () => {}, cache, ...o } = this.#o
-    const recorderOf: RequestDependencies['recorderOf'] = ({ entry, version }) =>
-      this.#recorders.get(entry.name, version.version)
+    const observersOf = ({ entry, version }: ResolvedEntry) =>
+      this.#recorders.find(entry.name, version.version)
     const { clock } = o
     const shared: RequestDependencies = {
       ...o,
-      ...(cache && { cache: createEnsembleCache(cache, { recorderOf, clock }) }),
+      ...(cache && {
+        cache: createEnsembleCache(cache, {
+          cacheObserverOf: (ensemble) => observersOf(ensemble)?.cacheObserver,
+          clock,
+        }),
+      }),
       memory: this.memory,
       inFlight: new Map(),
       pinned: this.#pinned,
@@ -138,7 +144,7 @@ export class Router implements InferenceBackend, ConsoleSource {
       tracing: tracing.isEnabled ? tracing : undefined,
       lookup: (name, version) => this.view.lookup(name, version),
       liveRevisions: (model, version) => this.view.liveRevisions(model, version),
-      recorderOf,
+      observerOf: (ensemble) => observersOf(ensemble)?.observer,
       revisionRefused,
       countNested: (call, sink) => countNested(shared, call, sink),
     }

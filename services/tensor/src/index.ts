@@ -32,6 +32,12 @@ export { NUMBER_READERS, toBrain, toHalf } from './half.ts'
 export { inputRefusal } from './input-refusal.ts'
 export { Loan } from './loan.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
+export type {
+  ObservedModel,
+  RequestEnd,
+  RequestObserver,
+  RequestWatch,
+} from './request-observer.ts'
 export {
   type ConfigDatatype,
   DATATYPE_BY_NAME,

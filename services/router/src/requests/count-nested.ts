@@ -9,23 +9,22 @@ import { EnsembleRecord } from './requests.ts'
  * @returns where its responses are to go, and what is to be called when it begins.
  */
 export function countNested(
-  { clock, recorderOf }: Pick<RequestDependencies, 'clock' | 'recorderOf'>,
-  { target, context }: NestedCall,
+  { clock, observerOf }: Pick<RequestDependencies, 'clock' | 'observerOf'>,
+  call: NestedCall,
   sink: ResponseSink,
 ): readonly [ResponseSink, (batchSize: number) => void] {
-  const recorder = recorderOf(target)
-  const record = new EnsembleRecord({ clock, tracing: undefined }, target, recorder, context)
-  const to = recorder?.watch?.(sink, context.trace) ?? sink
+  const observer = observerOf(call.target)
+  const record = new EnsembleRecord({ clock, observer, tracing: undefined }, call)
   const counting: ResponseSink = {
     send: (response) => {
-      if (response.final) record.succeeded(response.times)
-      to.send(response)
+      record.responded(response)
+      sink.send(response)
     },
     fail: (error, executed, times) => {
       record.failed(error)
-      to.fail(error, executed, times)
+      sink.fail(error, executed, times)
     },
-    ready: () => to.ready?.(),
+    ready: () => sink.ready?.(),
   }
   return [counting, (batchSize) => record.begin(batchSize)]
 }

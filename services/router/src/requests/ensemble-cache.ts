@@ -3,18 +3,18 @@ import type { Clock } from '@tutti/chassis'
 import type { EnsemblePlan } from '@tutti/ensemble'
 import { printModelConfig } from '@tutti/model-config'
 import { executeCached, type ResponseCache } from '@tutti/response-cache'
+import type { CacheObserver } from '@tutti/telemetry'
 import type { RequestContext } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from '../catalog/catalog.ts'
-import type {
-  AnswerFromCache,
-  CachedEnsembleCall,
-  RequestDependencies,
-} from './request-dependencies.ts'
+import type { AnswerFromCache, CachedEnsembleCall } from './request-dependencies.ts'
 
 /** The cache of ensembles whose configuration enables it. Requests of sequences are always executed. */
 export function createEnsembleCache(
   cache: ResponseCache,
-  o: Pick<RequestDependencies, 'recorderOf'> & { readonly clock: Clock },
+  o: {
+    readonly cacheObserverOf: (ensemble: ResolvedEntry) => CacheObserver | undefined
+    readonly clock: Clock
+  },
 ): AnswerFromCache {
   const identities = new WeakMap<ResolvedEntry, string>()
   return ({ target, request, owner, context, requestedOutputs }, sink, begin) => {
@@ -28,7 +28,7 @@ export function createEnsembleCache(
       request: { ...request, requestedOutputs },
       outputs: target.outputs,
       sink,
-      statistics: o.recorderOf(target)?.cache,
+      observer: o.cacheObserverOf(target),
       clock: o.clock,
       signal: context.signal,
       execute: begin,

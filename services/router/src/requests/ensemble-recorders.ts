@@ -1,20 +1,21 @@
 import type { Clock } from '@tutti/chassis'
-import type { ServeError } from '@tutti/errors'
 import { type ResponseCache } from '@tutti/response-cache'
 import { isUnloadedReason } from '@tutti/serving'
 import {
-  CacheStatistics,
+  type CacheObserver,
   firstResponseBuckets,
   type ServerMetrics,
   StatisticsRecorder,
   type StepLabels,
-  toFailureReason,
 } from '@tutti/telemetry'
+import type { RequestObserver } from '@tutti/tensor'
 import { type Catalog, type CatalogEnsemble, EMPTY_CATALOG } from '../catalog/catalog.ts'
 
 interface RecordedVersion {
   readonly ensemble: string
   readonly recorder: StatisticsRecorder
+  readonly observer: RequestObserver
+  readonly cacheObserver: CacheObserver | undefined
   /** Whose series go with it. */
   steps: ReadonlyMap<string, StepLabels>
 }
@@ -44,8 +45,12 @@ export class EnsembleRecorders {
     return [...this.#recorded.values()].map(({ recorder }) => recorder)
   }
 
-  get(ensemble: string, version: number): StatisticsRecorder | undefined {
-    return this.#recorded.get(keyOf(ensemble, version))?.recorder
+  /** Finds what observes the requests to a version of an ensemble, and its cache. */
+  find(
+    ensemble: string,
+    version: number,
+  ): Pick<RecordedVersion, 'observer' | 'cacheObserver'> | undefined {
+    return this.#recorded.get(keyOf(ensemble, version))
   }
 
   /** Makes the recorders that the catalog needs, and drops those of ensembles that were unloaded. */
@@ -75,9 +80,20 @@ export class EnsembleRecorders {
 
   #open({ name, config }: CatalogEnsemble, version: number): RecordedVersion {
     const clock = this.#clock
-    const recorder = new StatisticsRecorder({ name, version: String(version), clock })
-    if (this.#hasCache && config?.response_cache?.enable) recorder.cache = new CacheStatistics()
-    const opened = { ensemble: name, recorder, steps: new Map() }
+    const recorder = new StatisticsRecorder({
+      name,
+      version: String(version),
+      isEnsemble: true,
+      hasCache: this.#hasCache && config?.response_cache?.enable === true,
+      clock,
+    })
+    const opened = {
+      ensemble: name,
+      recorder,
+      observer: this.#metrics.observerOf(recorder),
+      cacheObserver: this.#metrics.cacheObserverOf(recorder),
+      steps: new Map(),
+    }
     this.#recorded.set(keyOf(name, version), opened)
     // The version does not count: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.
     this.#metrics.addModel(recorder, {
@@ -96,22 +112,6 @@ export class EnsembleRecorders {
     this.#metrics.removeModel(known.recorder)
     for (const step of known.steps.values()) this.#metrics.removeStep(step)
   }
-}
-
-/**
- * Counts a failed request to an ensemble: twice and as OTHER, which is what Triton 2.51 does (triton-semantics 9.6). One that its
- * client cancelled, or whose time is over, is one request and no failure of anything; Triton executes it to its end.
- */
-export function recordFailure(
-  recorder: StatisticsRecorder,
-  requestNs: number,
-  error: ServeError,
-): void {
-  recorder.pending -= 1
-  if (toFailureReason(error) === 'CANCELED') {
-    return recorder.recordFailure({ requestNs, reason: 'CANCELED' })
-  }
-  for (let i = 0; i < 2; i++) recorder.recordFailure({ requestNs, reason: 'OTHER' })
 }
 
 function isUnloaded({ reason }: { readonly reason: string }): boolean {

@@ -1,6 +1,12 @@
 import type { CallContext, Clock, Tracing } from '@tutti/chassis'
-import type { ServerMetrics, StatisticsRecorder } from '@tutti/telemetry'
-import type { InferRequest, ModelTarget, ResponseSink, StepTraces } from '@tutti/tensor'
+import type { ServerMetrics } from '@tutti/telemetry'
+import type {
+  InferRequest,
+  ModelTarget,
+  RequestObserver,
+  ResponseSink,
+  StepTraces,
+} from '@tutti/tensor'
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
 import type { LiveRevision, ResolvedEntry } from '../catalog/catalog.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
@@ -41,6 +47,7 @@ export type AnswerFromCache = (
 /** A call of a nested ensemble. */
 export interface NestedCall {
   readonly target: ResolvedEntry
+  readonly request: InferRequest
   readonly context: CallContext
 }
 
@@ -48,7 +55,8 @@ export interface NestedCall {
 export interface RequestDependencies {
   /** @throws ServeError for a model or version that is not served. */
   readonly lookup: (name: string, version: string) => ResolvedEntry
-  readonly recorderOf: (ensemble: ResolvedEntry) => StatisticsRecorder | undefined
+  /** Observes the requests to an ensemble, nested ones too. */
+  readonly observerOf: (ensemble: ResolvedEntry) => RequestObserver | undefined
   readonly pinned: PinnedRequests
   /** The tensors that the runs of all requests hold, and their bytes: zero when none is in flight. */
   readonly memory: { count: number; bytesInUse: number }

@@ -3,16 +3,22 @@ import type { Clock, Span } from '@tutti/chassis'
 import { bug, type ServeError } from '@tutti/errors'
 import { isDecoupled } from '@tutti/model-config'
 import type { ResolvedModel } from '@tutti/serving'
-import type { StatisticsRecorder } from '@tutti/telemetry'
-import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import type {
+  Executed,
+  InferRequest,
+  RequestObserver,
+  RequestWatch,
+  ResponseSink,
+  StepResponse,
+  StepTimes,
+} from '@tutti/tensor'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
 import { startEnsembleSpan } from './call-spans.ts'
 import { callDirectly } from './direct-call.ts'
 import { executeEnsemble } from './ensemble-execution.ts'
-import { recordFailure } from './ensemble-recorders.ts'
 import { type RequestOwner, RevisionPins } from './model-call.ts'
 import type { PinnedEntry, PinnedRequests } from './pinned-requests.ts'
-import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
+import type { NestedCall, RequestCallContext, RequestDependencies } from './request-dependencies.ts'
 
 /** A model version that a request was resolved to, be it a model of the steps or an ensemble. */
 export interface RoutedModel extends ResolvedModel {
@@ -55,7 +61,8 @@ export class Requests {
 
   #toModel(name: string, resolved: ResolvedEntry): RoutedModel {
     const { config, labels, version, plan } = resolved
-    const recorder = this.#o.recorderOf(resolved)
+    const observer = this.#o.observerOf(resolved)
+    const { clock, tracing, pinned } = this.#o
     const pin: PinnedEntry = { resolved, requests: 0 }
     return {
       name,
@@ -65,10 +72,9 @@ export class Requests {
       labels: (output) => labels[output],
       execute: (request, sink, context, callers) => {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
-        const record = plan && new EnsembleRecord(this.#o, resolved, recorder, context)
-        const { pinned } = this.#o
-        const to = recorder?.watch?.(sink, record?.context.trace) ?? sink
-        const owner = new AdmittedRequest({ key, pin, callers, sink: to, record, pinned })
+        const called = { target: resolved, request, context }
+        const record = plan && new EnsembleRecord({ clock, tracing, observer }, called)
+        const owner = new AdmittedRequest({ key, pin, callers, sink, record, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
         if (record === undefined) callDirectly(this.#o, call, owner)
         else executeEnsemble(this.#o, call, owner, (batchSize) => record.begin(batchSize))
@@ -99,10 +105,8 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
   }
 
   send(response: StepResponse): void {
-    if (response.final) {
-      this.#o.record?.succeeded(response.times)
-      this.#release()
-    }
+    this.#o.record?.responded(response)
+    if (response.final) this.#release()
     this.#o.sink.send(response)
   }
 
@@ -125,56 +129,66 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
   }
 }
 
-/** The statistics and the span of a request to an ensemble. */
+/** Publishes the events of a request to an ensemble, and has its span. */
 export class EnsembleRecord {
   /** In which the steps are called: under the span. */
   readonly context: RequestCallContext
   readonly #clock: Clock
-  readonly #recorder: StatisticsRecorder | undefined
+  readonly #watch: RequestWatch | undefined
   readonly #span: Span | undefined
   readonly #startedAt: number
   /** 0 until it begins: what is refused before is counted nowhere, as in Triton. */
   #batchSize = 0
 
   constructor(
-    { clock, tracing }: Pick<RequestDependencies, 'clock' | 'tracing'>,
-    target: ResolvedEntry,
-    recorder: StatisticsRecorder | undefined,
-    context: RequestCallContext,
+    {
+      clock,
+      tracing,
+      observer,
+    }: Pick<RequestDependencies, 'clock' | 'tracing'> & {
+      readonly observer: RequestObserver | undefined
+    },
+    { target, request, context }: NestedCall,
   ) {
     this.#span = tracing && startEnsembleSpan(tracing, target, context.trace)
     const trace = this.#span?.traceParent
     this.context = trace === undefined ? context : { ...context, trace }
     this.#clock = clock
-    this.#recorder = recorder
     this.#startedAt = clock.now()
+    const { entry, version } = target
+    const model = { name: entry.name, version: version.version, isEnsemble: true }
+    this.#watch = observer?.began(model, request, this.context)
   }
 
   begin(batchSize: number): void {
     this.#batchSize = Math.max(1, batchSize)
-    if (this.#recorder !== undefined) this.#recorder.pending += 1
+    this.#watch?.queued?.()
   }
 
-  succeeded(times: StepTimes | undefined): void {
-    // A cache answered, and has counted it.
-    if (this.#batchSize === 0) return this.#span?.end()
-    if (times === undefined) throw bug('an ensemble answered without times')
-    const recorded = { requestNs: this.#elapsedNs(), batchSize: this.#batchSize, ...times }
-    if (this.#recorder !== undefined) this.#recorder.pending -= 1
-    this.#recorder?.recordSuccess(recorded)
-    this.#recorder?.recordExecution(recorded)
-    this.#span?.end()
+  responded(response: StepResponse): void {
+    if (response.final) this.#succeeded(response.times)
+    this.#watch?.responded?.(response)
   }
 
   failed(error: ServeError): void {
-    if (this.#recorder !== undefined && this.#batchSize > 0) {
-      recordFailure(this.#recorder, this.#elapsedNs(), error)
-    }
+    if (this.#batchSize > 0) this.#ended(undefined, error)
     this.#span?.recordError(error)
     this.#span?.end()
   }
 
-  #elapsedNs(): number {
-    return (this.#clock.now() - this.#startedAt) * 1e6
+  #succeeded(times: StepTimes | undefined): void {
+    // A batch size of 0: a cache answered, and has counted it.
+    if (this.#batchSize > 0) {
+      if (times === undefined) throw bug('an ensemble answered without times')
+      this.#ended(times)
+    }
+    this.#span?.end()
+  }
+
+  #ended(times: StepTimes | undefined, error?: ServeError): void {
+    const elapsedNs = (this.#clock.now() - this.#startedAt) * 1e6
+    const end = { times, elapsedNs, batchSize: this.#batchSize }
+    this.#watch?.dequeued?.()
+    this.#watch?.ended?.(error === undefined ? end : { ...end, error })
   }
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/telemetry'
+import type { ObservedModel, RequestObserver } from '@tutti/tensor'
 import type { SchedulerEvents } from '../log-events.ts'
 import type { AutoDelay } from '../queue/auto-delay.ts'
 import type { DeclaredOutputs } from './declared-outputs.ts'
@@ -9,7 +10,11 @@ import type { ResponseOrder } from './response-order.ts'
 /** The parts that all executions of one model version share. */
 export interface ExecutionContext {
   readonly clock: Clock
-  readonly statistics: StatisticsRecorder
+  /** Counts executions. */
+  readonly statistics: Pick<StatisticsRecorder, 'recordExecution'>
+  /** Gets the events of all requests, the statistics among others. */
+  readonly observer: RequestObserver
+  readonly model: ObservedModel
   readonly events: SchedulerEvents
   readonly config: ModelConfig
   readonly outputs: DeclaredOutputs

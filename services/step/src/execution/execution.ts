@@ -1,11 +1,11 @@
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import { applyOutputReshape } from '@tutti/model-config'
-import { toFailureReason } from '@tutti/telemetry'
 import {
   type ExecuteOptions,
   executedBefore,
   type NamedTensor,
+  type RequestWatch,
   type ResponseSink,
   type StepRequest,
   type StepResponse,
@@ -120,6 +120,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   isAgain = false
   /** Infinity without a deadline. */
   readonly deadlineAt: number
+  /** Gets its events. */
+  readonly watch: RequestWatch | undefined
   /** Set while the request waits. */
   entry: Waiting<ScheduledRequest> | undefined
   readonly #caller: ResponseSink
@@ -150,6 +152,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     this.#caller = caller
     this.#owner = owner
     this.#context = context
+    this.watch = context.observer.began(context.model, request, options)
     this.#onAbort = () => owner.abandon(this, cancelError(options.signal.reason))
     options.signal.addEventListener('abort', this.#onAbort)
     this.deadlineAt = options.deadlineAt ?? Number.POSITIVE_INFINITY
@@ -214,8 +217,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   again(next: StepRequest): void {
     if (this.#state !== 'running') return
     const times = this.#stepTimes({ ...NO_TIMES, computeInferNs: this.#sinceNs(this.#startedAt) })
-    const requestNs = this.#sinceNs(this.acceptedAt)
-    this.#context.statistics.recordSuccess({ ...times, batchSize: next.batchSize, requestNs })
+    const elapsedNs = this.#sinceNs(this.acceptedAt)
+    this.watch?.ended?.({ times, batchSize: next.batchSize, elapsedNs })
     this.#execution = undefined
     this.#state = 'waiting'
     this.isAgain = true
@@ -235,8 +238,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     if (before === 'running') execution?.signal.left(execution.requests.indexOf(this))
     execution?.signal.answered(error)
     if (before !== 'recorded') {
-      const failure = { requestNs: this.#sinceNs(this.acceptedAt), reason: toFailureReason(error) }
-      this.#context.statistics.recordFailure(failure)
+      const elapsedNs = this.#sinceNs(this.acceptedAt)
+      this.watch?.ended?.({ error, elapsedNs, batchSize: this.request.batchSize })
     }
     this.#finish(error, undefined)
   }
@@ -291,10 +294,10 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     const stepTimes = this.#stepTimes(times)
     const answer = outcome instanceof ServeError ? outcome : this.#toClient(outcome, stepTimes)
     this.#state = 'recorded'
-    const { statistics } = this.#context
-    const requestNs = this.#sinceNs(this.acceptedAt)
-    if (answer instanceof ServeError) statistics.recordFailure({ requestNs, reason: 'BACKEND' })
-    else statistics.recordSuccess({ ...stepTimes, batchSize: this.request.batchSize, requestNs })
+    const { batchSize } = this.request
+    const end = { times: stepTimes, batchSize, elapsedNs: this.#sinceNs(this.acceptedAt) }
+    const isFailure = answer instanceof ServeError
+    this.watch?.ended?.(isFailure ? { ...end, error: answer, isOfEngine: true } : end)
     this.#deliver(answer, stepTimes)
   }
 
@@ -325,7 +328,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   /** After the final response nothing has an effect. */
   #pass(outcome: StepResponse | ServeError, times: StepTimes | undefined): void {
     if (this.isAnswered) return
-    if (!(outcome instanceof ServeError) && !outcome.final) return this.#caller.send(outcome)
+    if (!(outcome instanceof ServeError) && !outcome.final) return this.#send(outcome)
     this.#state = 'answered'
     this.#execution?.signal.answered()
     this.#finish(outcome, times)
@@ -340,9 +343,14 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     if (outcome instanceof ServeError) {
       const error = outcome.withDetails(this.#context.details)
       this.#caller.fail(error, executedBefore(outcome), times)
-    } else this.#caller.send(outcome)
+    } else this.#send(outcome)
     if (this.#calls !== undefined) for (const end of this.#calls) end()
     this.#owner.settled()
+  }
+
+  #send(response: StepResponse): void {
+    this.watch?.responded?.(response)
+    this.#caller.send(response)
   }
 
   #stepTimes(times: ExecutionTimes): StepTimes {

@@ -69,8 +69,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   /** Executes a request that was checked; as an Executor. */
   execute(request: StepRequest, sink: ResponseSink, o: ExecuteOptions): void {
     this.#inFlight += 1
-    const { watch } = this.context.statistics
-    const scheduled = new ScheduledRequest(request, watch?.(sink, o.trace) ?? sink, o, this)
+    const scheduled = new ScheduledRequest(request, sink, o, this)
     const refusal = this.#enqueue(scheduled)
     if (refusal !== undefined) scheduled.refuse(refusal)
     else if (this.#inFlight === 1 || this.context.config.dynamic_batching === undefined) this.pump()
@@ -100,7 +99,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     } catch (error) {
       return ServeError.from(error)
     }
-    this.context.statistics.pending += 1
+    scheduled.watch?.queued?.()
     return undefined
   }
 
@@ -178,7 +177,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   /** Notes that a request is out of the queue, whichever way it went. */
   #dequeued(scheduled: ScheduledRequest): void {
     scheduled.entry = undefined
-    this.context.statistics.pending -= 1
+    scheduled.watch?.dequeued?.()
   }
 
   #expire(now: number): void {

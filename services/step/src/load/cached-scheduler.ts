@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { ModelConfig } from '@tutti/model-config'
 import { executeCached, isKeyedByTurns, type ResponseCache } from '@tutti/response-cache'
-import { CacheStatistics, type StatisticsRecorder } from '@tutti/telemetry'
+import type { StatisticsRecorder } from '@tutti/telemetry'
 import type { Scheduler } from '../execution/scheduler.ts'
 import type { StepSettings } from '../step-options.ts'
 
 export interface CachedScheduler extends Pick<Scheduler, 'execute'> {
   /** Resolves when no request waits for the cache any longer: all that came were answered, or are the scheduler's. */
   settled(): Promise<unknown>
+}
+
+/** Whether the responses of a model are cached. @param cache - absent if the process has none. */
+export function isCached({ response_cache: own }: ModelConfig, cache: object | undefined): boolean {
+  return cache !== undefined && own?.enable === true
 }
 
 /**
@@ -22,13 +27,13 @@ export function cacheResponses(
     readonly version: number
     readonly revision: string
     readonly statistics: StatisticsRecorder
-    readonly settings: Pick<StepSettings, 'cache' | 'clock'>
+    readonly settings: Pick<StepSettings, 'cache' | 'clock' | 'metrics'>
   },
 ): CachedScheduler | undefined {
   const { config, statistics, settings } = o
-  const { cache, clock } = settings
-  if (cache === undefined || config.response_cache?.enable !== true) return undefined
-  statistics.cache = new CacheStatistics()
+  const { cache, clock, metrics } = settings
+  if (cache === undefined || !isCached(config, cache)) return undefined
+  const observer = metrics?.cacheObserverOf(statistics) ?? statistics.cache
   const identity = JSON.stringify([
     config.name,
     o.version,
@@ -39,7 +44,7 @@ export function cacheResponses(
   ])
   const outputs = config.output.map(({ name }) => name)
   const mustExecute = executesInOrder(config, cache, scheduler)
-  const common = { cache, identity, outputs, statistics: statistics.cache, clock }
+  const common = { cache, identity, outputs, observer, clock }
   const waiting = new Set<Promise<void>>()
   return {
     execute: (request, sink, options) => {

@@ -24,7 +24,7 @@ import { compileQueueRules } from '../queue/queue-rules.ts'
 import { RequestQueue } from '../queue/request-queue.ts'
 import { buildSequences, openSequences, type Sequences } from '../sequence/build-sequences.ts'
 import type { StepSettings } from '../step-options.ts'
-import { cacheResponses } from './cached-scheduler.ts'
+import { cacheResponses, isCached } from './cached-scheduler.ts'
 import { closeServing, type Serving } from './hosted-model.ts'
 import { requireDevices } from './instance-devices.ts'
 import type { PreparedVersion } from './prepare-model.ts'
@@ -92,7 +92,9 @@ export async function loadVersion(
       random: Math.random,
       warnOfInputs: (sample, inputs) => events.warmUpInputsUnknown(name, sample, inputs),
     })
-    const statistics = new StatisticsRecorder({ name, version: String(version), clock: o.clock })
+    const hasCache = isCached(config, o.cache)
+    const recorded = { name, version: String(version), hasCache, clock: o.clock }
+    const statistics = new StatisticsRecorder(recorded)
     const parts = { loaded, config, version, instances, statistics, settings: o, sequences, limits }
     const scheduler = buildScheduler(parts)
     const cached = cacheResponses(scheduler, { ...parts, revision })
@@ -126,7 +128,7 @@ interface SchedulerOptions {
   readonly limits?: InstanceLimits | undefined
   readonly settings: Pick<
     StepSettings,
-    'replica' | 'maxQueuedRequests' | 'autoDelays' | 'clock' | 'log'
+    'replica' | 'maxQueuedRequests' | 'autoDelays' | 'clock' | 'log' | 'metrics'
   >
 }
 
@@ -154,13 +156,15 @@ function chooseParts(o: SchedulerOptions): SchedulerParts<ScheduledRequest> {
 
 function buildContext(o: Omit<SchedulerOptions, 'sequences' | 'limits'>): ExecutionContext {
   const { config, version, statistics } = o
-  const { clock, log, replica } = o.settings
+  const { clock, log, replica, metrics } = o.settings
   const { dynamic_batching: dynamic, sequence_batching: sequence } = config
   const events = new StepEvents(log).forVersion(statistics.name, version)
   const isOrdered = dynamic?.preserve_ordering ?? sequence?.oldest?.preserve_ordering ?? false
   return {
     clock,
     statistics,
+    observer: metrics?.observerOf(statistics) ?? statistics,
+    model: { name: statistics.name, version, isEnsemble: false },
     events,
     config,
     outputs: new DeclaredOutputs(config, events.outputDiffers),

@@ -1,35 +1,35 @@
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { parseModelConfig } from '@tutti/model-config'
-import { RecordedResponses } from '@tutti/tensor/testing'
+import { EMPTY_CONTEXT } from '@tutti/tensor'
 import t from 'tap'
 import { StatisticsRecorder } from '../statistics/statistics.ts'
 import { FIRST_RESPONSE_FAMILY, FirstResponses, firstResponseBuckets } from './first-responses.ts'
 import { ServerMetrics } from './metrics.ts'
 import { readMetricsFlags } from './metrics-flags.ts'
 
+const MODEL = { name: 'm', version: 1, isEnsemble: false }
+const REQUEST = { context: EMPTY_CONTEXT, inputs: [], requestedOutputs: [] }
 const RESPONSE = { index: 0, final: false, parameters: new Map(), outputs: [] }
 
 await t.test('a request counts once, at its first response', async (t) => {
   const clock = createManualClock()
   const responses = new FirstResponses(clock)
-  const watch = responses.add([['model', 'm']], [-1, 0, 2.5])
+  const observer = responses.add([['model', 'm']], [-1, 0, 2.5])
   const answer = (...delaysMs: readonly number[]) => {
-    const recorded = new RecordedResponses()
-    const sink = watch(recorded)
+    const watch = observer.began(MODEL, REQUEST, {})
     for (const ms of delaysMs) {
       clock.advance(ms)
-      sink.send(RESPONSE)
+      watch?.responded?.(RESPONSE)
     }
-    return { sink, recorded }
+    return watch
   }
-  t.equal(answer(0, 5, 5).recorded.responses.length, 3)
+  answer(0, 5, 5)
   answer(2.5)
   answer(9)
   // One that only fails has no first response.
-  const { sink, recorded } = answer()
-  sink.fail(new ServeError('INTERNAL', 'x'), 'maybe')
-  t.match(recorded.responses, [{ error: { message: 'x' } }])
+  const error = new ServeError('INTERNAL', 'x')
+  answer()?.ended?.({ error, elapsedNs: 1, batchSize: 1 })
   t.match(responses.family(), { name: FIRST_RESPONSE_FAMILY, type: 'histogram' })
   t.same(
     responses.family().series.map(({ suffix, labels, value }) => [suffix, ...labels.flat(), value]),
@@ -47,7 +47,7 @@ await t.test('a request counts once, at its first response', async (t) => {
 await t.test('a bucket names the last sampled request', (t) => {
   const clock = createManualClock()
   const responses = new FirstResponses(clock)
-  const watch = responses.add([['model', 'm']], [5])
+  const observer = responses.add([['model', 'm']], [5])
   const [first, last] = ['a'.repeat(32), 'b'.repeat(32)]
   const traces = [
     { traceparent: `00-${first}-${'c'.repeat(16)}-01` },
@@ -57,9 +57,9 @@ await t.test('a bucket names the last sampled request', (t) => {
     undefined,
   ]
   for (const trace of traces) {
-    const sink = watch(new RecordedResponses(), trace)
+    const watch = observer.began(MODEL, REQUEST, trace === undefined ? {} : { trace })
     clock.advance(7)
-    sink.send(RESPONSE)
+    watch?.responded?.(RESPONSE)
   }
   const exemplars = responses.family().series.map(({ exemplar }) => exemplar)
   const atMs = clock.epochMs() - 21
@@ -93,7 +93,8 @@ await t.test(
       const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
       const recorders = ['1', '2'].map((version) => new StatisticsRecorder({ name: 'm', version }))
       for (const recorder of recorders) metrics.addModel(recorder, model)
-      recorders[1]?.watch?.(new RecordedResponses()).send(RESPONSE)
+      const observers = recorders.map((recorder) => metrics.observerOf(recorder))
+      observers[1]?.began(MODEL, REQUEST, {})?.responded?.(RESPONSE)
       const series = `${FIRST_RESPONSE_FAMILY}_count{model="m",version="1"} 1`
       t.equal(metrics.hasHistograms, flag === 'true')
       t.equal((await metrics.render()).includes(series), flag === 'true')

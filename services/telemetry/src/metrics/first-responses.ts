@@ -1,6 +1,6 @@
 import { type Clock, sampledTraceId, systemClock, type TraceParent } from '@tutti/chassis'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
-import type { ResponseSink } from '@tutti/tensor'
+import type { RequestObserver, RequestWatch } from '@tutti/tensor'
 import type { Exemplar, MetricFamily, MetricSeries } from '../metrics-text.ts'
 import { SeriesOfModels } from './series-of-models.ts'
 
@@ -39,16 +39,13 @@ export class FirstResponses {
     this.#clock = clock
   }
 
-  /** Series appear, unless they are there. @returns watches a request of a model with these labels from now on. */
-  add(
-    labels: MetricSeries['labels'],
-    buckets: readonly number[],
-  ): (sink: ResponseSink, trace?: TraceParent) => ResponseSink {
+  /** Series appear, unless they are there. @returns observes the requests of a model with these labels from now on. */
+  add(labels: MetricSeries['labels'], buckets: readonly number[]): RequestObserver {
     const times = this.#models.add(labels, () => {
       const counts = [...buckets, Number.POSITIVE_INFINITY].map(() => 0)
       return { labels, buckets, counts, exemplars: [], sum: 0 }
     })
-    return (sink, trace) => this.#watch(sink, times, trace)
+    return { began: (_model, _request, { trace }) => this.#watch(times, trace) }
   }
 
   /** Takes back one `add`; series vanish with the last one. */
@@ -65,17 +62,14 @@ export class FirstResponses {
     }
   }
 
-  #watch(sink: ResponseSink, times: ModelTimes, trace: TraceParent | undefined): ResponseSink {
+  #watch(times: ModelTimes, trace: TraceParent | undefined): RequestWatch {
     const startedAt = this.#clock.now()
     let isFirst = true
     return {
-      send: (response) => {
+      responded: () => {
         if (isFirst) this.#observe(times, Math.floor(this.#clock.now() - startedAt), trace)
         isFirst = false
-        sink.send(response)
       },
-      fail: (error, executed, stepTimes) => sink.fail(error, executed, stepTimes),
-      ready: () => sink.ready?.(),
     }
   }
 

@@ -1,12 +1,15 @@
 import { parseFlags } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
+import { EMPTY_CONTEXT, NO_TIMES } from '@tutti/tensor'
 import t from 'tap'
 import { StatisticsRecorder } from '../statistics/statistics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
 import { ServerMetrics } from './metrics.ts'
 import { METRICS_FLAGS, readMetricsFlags } from './metrics-flags.ts'
 
-const NONE = { queueNs: 0, computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0, batchSize: 1 }
+const END = { times: NO_TIMES, batchSize: 1 }
+const MODEL = { name: 'm', version: 1, isEnsemble: false }
+const REQUEST = { context: EMPTY_CONTEXT, inputs: [], requestedOutputs: [] }
 
 function read(...configs: string[]) {
   const words = configs.map((text) => `--metrics-config=${text}`)
@@ -35,7 +38,8 @@ await t.test('summaries appear at 0, count requests, and vanish with their model
   t.notMatch(empty, '_duration_us')
   t.match(empty, 'nv_pinned_memory_pool_total_bytes 268435456')
   for (const [i, recorder] of versions.entries()) {
-    recorder.recordSuccess({ ...NONE, requestNs: (i + 1) * 1e6, queueNs: 5000 })
+    const watch = metrics.observerOf(recorder).began(MODEL, REQUEST, {})
+    watch?.ended?.({ ...END, elapsedNs: (i + 1) * 1e6, times: { ...NO_TIMES, queueNs: 5000 } })
   }
   const counted = await metrics.render()
   t.match(counted, 'nv_inference_request_summary_us_count{model="m",version="1"} 2')
@@ -51,18 +55,18 @@ await t.test('summaries appear at 0, count requests, and vanish with their model
 await t.test('quantiles are those of the last minute, of a sample of bounded size', (t) => {
   const clock = createManualClock()
   const summaries = new LatencySummaries({ quantiles: [0, 0.5, 1], clock, random: () => 0.5 })
-  const observe = summaries.add([['model', 'm']])
+  const watch = summaries.add([['model', 'm']])
   const valuesOf = () => summaries.families()[0]?.series.map(({ value }) => value)
-  for (let i = 1; i <= 100; i++) observe({ ...NONE, requestNs: i * 1000 })
+  for (let i = 1; i <= 100; i++) watch.ended?.({ ...END, elapsedNs: i * 1000 })
   t.same(valuesOf(), [100, 5050, 1, 51, 100])
   clock.advance(30_000)
-  observe({ ...NONE, requestNs: 7_000_000 })
+  watch.ended?.({ ...END, elapsedNs: 7_000_000 })
   t.same(valuesOf(), [101, 12_050, 1, 51, 7000])
   clock.advance(40_000)
   t.same(valuesOf(), [101, 12_050, 7000, 7000, 7000])
   clock.advance(40_000)
   t.same(valuesOf()?.slice(2), [Number.NaN, Number.NaN, Number.NaN])
-  for (let i = 0; i < 5000; i++) observe({ ...NONE, requestNs: 1000 })
+  for (let i = 0; i < 5000; i++) watch.ended?.({ ...END, elapsedNs: 1000 })
   t.same(valuesOf(), [5101, 17_050, 1, 1, 1])
   t.end()
 })

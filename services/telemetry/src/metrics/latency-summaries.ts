@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from '@tutti/chassis'
 import { bug } from '@tutti/errors'
+import type { RequestEnd, RequestWatch, StepTimes } from '@tutti/tensor'
 import type { MetricFamily, MetricSeries } from '../metrics-text.ts'
 import type { CacheObserver } from '../statistics/cache-statistics.ts'
-import type { SuccessfulRequest } from '../statistics/statistics-snapshot.ts'
 import { SeriesOfModels } from './series-of-models.ts'
 
 /** As Triton: quantiles are those of the last minute, which goes in parts of 12 s. */
@@ -11,28 +11,30 @@ const PART_MS = 12_000
 /** Values that are kept of one part, a fair sample if there are more. */
 const MAX_SAMPLES = 1024
 
+type ReadNs = (end: RequestEnd, times: StepTimes) => number
+
 const READERS = {
   request: [
     'Summary of inference request duration in microseconds (includes cached requests)',
-    ({ requestNs }) => requestNs,
+    ({ elapsedNs }) => elapsedNs,
   ],
   queue: [
     'Summary of inference queuing duration in microseconds (includes cached requests)',
-    ({ queueNs }) => queueNs,
+    (_, { queueNs }) => queueNs,
   ],
   compute_input: [
     'Cumulative compute input duration in microseconds (does not include cached requests)',
-    ({ computeInputNs }) => computeInputNs,
+    (_, { computeInputNs }) => computeInputNs,
   ],
   compute_infer: [
     'Cumulative compute inference duration in microseconds (does not include cached requests)',
-    ({ computeInferNs }) => computeInferNs,
+    (_, { computeInferNs }) => computeInferNs,
   ],
   compute_output: [
     'Cumulative inference compute output duration in microseconds (does not include cached requests)',
-    ({ computeOutputNs }) => computeOutputNs,
+    (_, { computeOutputNs }) => computeOutputNs,
   ],
-} as const satisfies Record<string, readonly [help: string, (r: SuccessfulRequest) => number]>
+} as const satisfies Record<string, readonly [help: string, read: ReadNs]>
 
 type What = keyof typeof READERS
 
@@ -64,14 +66,18 @@ export class LatencySummaries {
     this.#o = o
   }
 
-  /** Series appear, unless they are there. @returns counts a request of a model with these labels. */
-  add(labels: MetricSeries['labels']): (request: SuccessfulRequest) => void {
+  /** Series appear, unless they are there. @returns counts the successes of a model with these labels. */
+  add(labels: MetricSeries['labels']): RequestWatch {
     const known = this.#models.add(labels, () => ({
       labels,
       of: this.#newSamples(),
     }))
-    return (request) => {
-      for (const what of WHATS) known.of[what].observe(READERS[what][1](request) / 1000)
+    return {
+      ended: (end) => {
+        const { error, times } = end
+        if (error !== undefined || times === undefined) return
+        for (const what of WHATS) known.of[what].observe(READERS[what][1](end, times) / 1000)
+      },
     }
   }
 
@@ -87,7 +93,7 @@ export class LatencySummaries {
         of.queue.observe(0)
         cache.hit.observe(lookupNs / 1000)
       },
-      miss: (ns) => cache.miss.observe(ns / 1000),
+      missed: (ns) => cache.miss.observe(ns / 1000),
     }
   }
 

@@ -1,11 +1,14 @@
 import { createMetrics, type Metrics } from '@tutti/chassis'
 import { type ModelStatistics, splitName } from '@tutti/model-config'
+import type { RequestObserver, RequestWatch } from '@tutti/tensor'
 import {
   formatMetrics,
   type MetricFamily,
   type MetricSeries,
   toLabelName,
 } from '../metrics-text.ts'
+import { joinWatches } from '../requests/join-observers.ts'
+import type { CacheObserver } from '../statistics/cache-statistics.ts'
 import { FAILURE_REASONS } from '../statistics/failure-reasons.ts'
 import { type StatisticsRecorder, StepHistograms } from '../statistics/statistics.ts'
 import type { StepLabels } from '../statistics/step-measures.ts'
@@ -49,6 +52,9 @@ interface ModelEntry {
   readonly labels: MetricSeries['labels']
   readonly recorder: StatisticsRecorder
   readonly loadSeconds: number
+  readonly summaries: RequestWatch | undefined
+  readonly cacheSummaries: CacheObserver | undefined
+  readonly firstResponses: RequestObserver | undefined
 }
 
 /** The metrics of a server: Triton's `nv_*` read from the recorders at each scrape, and `tutti_step_*` of each step. */
@@ -96,16 +102,14 @@ export class ServerMetrics {
       ['version', model.version],
       ...tags,
     ] as const
-    if (this.#summaries !== undefined) {
-      recorder.observe = this.#summaries.add(labels)
-      if (recorder.cache) recorder.cache.observer = this.#summaries.addCache(labels)
-    }
-    const { buckets } = model
-    recorder.watch = buckets && this.#firstResponses?.add(labels, buckets)
+    const { buckets, loadSeconds = 0 } = model
     this.#models.set(recorder, {
       labels,
       recorder,
-      loadSeconds: model.loadSeconds ?? 0,
+      loadSeconds,
+      summaries: this.#summaries?.add(labels),
+      cacheSummaries: recorder.cache && this.#summaries?.addCache(labels),
+      firstResponses: buckets && this.#firstResponses?.add(labels, buckets),
     })
   }
 
@@ -113,12 +117,36 @@ export class ServerMetrics {
   removeModel(recorder: StatisticsRecorder): void {
     const entry = this.#models.get(recorder)
     if (entry === undefined) return
-    recorder.observe = undefined
-    if (recorder.cache) recorder.cache.observer = undefined
-    this.#summaries?.remove(entry.labels)
-    if (recorder.watch !== undefined) this.#firstResponses?.remove(entry.labels)
-    recorder.watch = undefined
     this.#models.delete(recorder)
+    this.#summaries?.remove(entry.labels)
+    if (entry.firstResponses !== undefined) this.#firstResponses?.remove(entry.labels)
+  }
+
+  /** Observes the requests to a model version: for its statistics, and for what else is shown of it between `addModel` and `removeModel`. */
+  observerOf(recorder: StatisticsRecorder): RequestObserver {
+    if (this.#summaries === undefined && this.#firstResponses === undefined) return recorder
+    const began: RequestObserver['began'] = (...begun) => {
+      const { summaries, firstResponses } = this.#models.get(recorder) ?? {}
+      return joinWatches([recorder, summaries, firstResponses?.began(...begun)])
+    }
+    return { began }
+  }
+
+  /** Observes the cache of a model version; undefined for one that has none. */
+  cacheObserverOf(recorder: StatisticsRecorder): CacheObserver | undefined {
+    const { cache } = recorder
+    if (cache === undefined || this.#summaries === undefined) return cache
+    const summaries = (): CacheObserver | undefined => this.#models.get(recorder)?.cacheSummaries
+    return {
+      hit: (times) => {
+        cache.hit(times)
+        summaries()?.hit(times)
+      },
+      missed: (ns) => {
+        cache.missed(ns)
+        summaries()?.missed(ns)
+      },
+    }
   }
 
   /** The step's series appear, at 0. */

@@ -1,19 +1,31 @@
-import { systemClock, type TraceParent } from '@tutti/chassis'
+import { systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
-import type { ResponseSink } from '@tutti/tensor'
+import { NO_TIMES, type RequestEnd, type RequestObserver, type RequestWatch } from '@tutti/tensor'
 import type { Exemplar } from '../metrics-text.ts'
-import type { CacheStatistics } from './cache-statistics.ts'
-import type { FailureReason } from './failure-reasons.ts'
+import { CacheStatistics } from './cache-statistics.ts'
+import { type FailureReason, toFailureReason } from './failure-reasons.ts'
 import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
 import { BUCKETS_S, type ObserveStep, type StepLabels } from './step-measures.ts'
 
-/**
- * Counts what happens to one model version, with Triton's meaning: each successful request adds its batch size to
- * `inferenceCount`, each execution adds one to `executionCount`. Recording costs additions only.
- */
-export class StatisticsRecorder {
+export interface StatisticsRecorderOptions {
   readonly name: string
   readonly version: string
+  readonly isEnsemble?: boolean
+  /** Its responses are cached. */
+  readonly hasCache?: boolean
+  readonly clock?: { epochMs(): number }
+}
+
+/**
+ * Counts what happens to one model version, with Triton's meaning: each successful request adds its batch size to
+ * `inferenceCount`, each execution adds one to `executionCount`. Recording costs additions only: it watches all requests itself.
+ */
+export class StatisticsRecorder implements RequestObserver, RequestWatch {
+  readonly name: string
+  readonly version: string
+  /** The hits and misses of a model whose responses are cached. */
+  readonly cache: CacheStatistics | undefined
+  readonly #isEnsemble: boolean
   readonly #clock: { epochMs(): number }
   readonly #recorded = {
     lastInferenceMs: 0,
@@ -28,26 +40,57 @@ export class StatisticsRecorder {
   readonly #failures = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 }
   /** Requests that wait for their execution. */
   pending = 0
-  /** Counts each success too, for summaries. */
-  observe: ((request: SuccessfulRequest) => void) | undefined
-  /** The hits and misses of a model whose responses are cached. */
-  cache: CacheStatistics | undefined
-  /** Watches what a request is answered, for histograms. */
-  watch: ((sink: ResponseSink, trace?: TraceParent) => ResponseSink) | undefined
 
-  constructor(o: { name: string; version: string; clock?: { epochMs(): number } }) {
+  constructor(o: StatisticsRecorderOptions) {
     this.name = o.name
     this.version = o.version
+    this.cache = o.hasCache === true ? new CacheStatistics() : undefined
+    this.#isEnsemble = o.isEnsemble ?? false
     this.#clock = o.clock ?? systemClock
   }
 
+  began(): this {
+    return this
+  }
+
+  queued(): void {
+    this.pending += 1
+  }
+
+  dequeued(): void {
+    this.pending -= 1
+  }
+
+  ended(end: RequestEnd): void {
+    const { error, elapsedNs: requestNs, batchSize, times = NO_TIMES } = end
+    if (error === undefined) {
+      this.#succeeded(requestNs, batchSize, times)
+      if (this.#isEnsemble) this.recordExecution({ ...times, batchSize })
+      return
+    }
+    const reason = end.isOfEngine === true ? 'BACKEND' : toFailureReason(error)
+    if (!this.#isEnsemble || reason === 'CANCELED') {
+      return this.recordFailure({ requestNs, reason })
+    }
+    // Twice and as OTHER is what Triton 2.51 does (triton-semantics 9.6). A request that its client cancelled, or whose time is over, is one
+    // request and no failure of anything; Triton executes it to its end.
+    for (let i = 0; i < 2; i++) this.recordFailure({ requestNs, reason: 'OTHER' })
+  }
+
   recordSuccess(request: SuccessfulRequest): void {
+    this.#succeeded(request.requestNs, request.batchSize, request)
+  }
+
+  #succeeded(
+    requestNs: number,
+    batchSize: number,
+    times: Omit<SuccessfulRequest, 'requestNs' | 'batchSize'>,
+  ): void {
     this.#recorded.lastInferenceMs = this.#clock.epochMs()
-    this.#recorded.inferenceCount += Math.max(1, request.batchSize)
-    this.#recorded.success.add(request.requestNs)
-    this.#recorded.queue.add(request.queueNs)
-    this.#recorded.compute.add(request)
-    this.observe?.(request)
+    this.#recorded.inferenceCount += Math.max(1, batchSize)
+    this.#recorded.success.add(requestNs)
+    this.#recorded.queue.add(times.queueNs)
+    this.#recorded.compute.add(times)
   }
 
   recordExecution(execution: Execution): void {
@@ -59,7 +102,6 @@ export class StatisticsRecorder {
     batch.add(execution)
   }
 
-  /** A failed ensemble request is recorded twice by the router, as in Triton (triton-semantics 9.6). */
   recordFailure(failure: { readonly requestNs: number; readonly reason: FailureReason }): void {
     this.#failures[failure.reason] += 1
     this.#recorded.fail.add(failure.requestNs)

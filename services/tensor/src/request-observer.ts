@@ -1,0 +1,58 @@
+import type { ServeError } from '@tutti/errors'
+import type { ExecuteOptions, InferRequest, StepResponse, StepTimes } from './execution.ts'
+
+/** A model version whose request is observed. */
+export interface ObservedModel {
+  readonly name: string
+  readonly version: number
+  readonly isEnsemble: boolean
+  /** The step of an ensemble that it is; absent for a request of a client, and for a model that another one calls. */
+  readonly step?: string
+  /** Names of the steps of its ensemble that it waits for. */
+  readonly waitsFor?: readonly string[]
+}
+
+/** How a request ended. */
+export interface RequestEnd {
+  /** From `began` to here, in nanoseconds. */
+  readonly elapsedNs: number
+  /** Items in the batch dimension; 0 for a model without one, and where the request was refused before they were counted. */
+  readonly batchSize: number
+  /** Absent where nothing was executed, or the executor did not say. */
+  readonly times?: StepTimes | undefined
+  /** Absent if the request got its final response. */
+  readonly error?: ServeError
+  /** The engine failed, or answered with what its model's configuration does not have. */
+  readonly isOfEngine?: boolean
+}
+
+/**
+ * Takes the events of one request, as they happen: it waits for its execution (`queued`, `dequeued`), it ends, and its responses go to
+ * its caller. The last response may go later than the end, if it has to wait for those of other requests. A request that executes
+ * several times in one step waits and ends as often. No method throws, waits, or keeps bytes of tensors: they are lent until it
+ * returns.
+ */
+export interface RequestWatch {
+  /** Observes the steps of the request, if it is one to an ensemble, and what its model calls; absent if nothing does. */
+  readonly steps?: RequestObserver | undefined
+  queued?(): void
+  /** It waits no more: it executes, or was refused. */
+  dequeued?(): void
+  /** A response goes to the caller. */
+  responded?(response: StepResponse): void
+  ended?(end: RequestEnd): void
+}
+
+/** Takes note of requests; one that nobody observes pays nothing. */
+export interface RequestObserver {
+  /**
+   * A request begins: its model is known, and nothing of it was executed.
+   *
+   * @returns takes what follows; undefined if this request is of no interest.
+   */
+  began(
+    model: ObservedModel,
+    request: InferRequest,
+    o: Pick<ExecuteOptions, 'trace'>,
+  ): RequestWatch | undefined
+}
