@@ -7,12 +7,13 @@ import {
   Membership,
   OwnAnnouncements,
   type OwnState,
+  TICK_MS,
   TransportEvents,
 } from '@tutti/transport/testing'
 import { printTable } from './figures.ts'
 import { growCatalog } from './growth-catalog.ts'
 
-const { heartbeatMs, tickMs } = ENDPOINT_DEFAULTS
+const { heartbeatMs } = ENDPOINT_DEFAULTS
 const SUBJECTS = buildSubjects({ prefix: 'tutti', repository: 'default' })
 const VIRTUAL_MS = 5000
 /** When one step in fifty stops without a word. */
@@ -84,7 +85,7 @@ function simulate(o: Case): string[] {
   const tick = (): void => {
     router.membership.tick(clock.now())
     step.tick(clock.now())
-    clock.setTimer(tickMs, tick)
+    clock.setTimer(TICK_MS, tick)
   }
   round()
   tick()

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { INLINE_LIMIT_BYTES } from '@tutti/protocol'
 import t from 'tap'
 import { completeSettings, ENDPOINT_DEFAULTS } from './endpoint-settings.ts'
 
@@ -20,8 +21,7 @@ await t.test('settings that cannot be are refused', async (t) => {
     { heartbeatMs: 0 },
     { stallMs: 1.5 },
     { maxCalls: Number.NaN },
-    { inlineLimitBytes: ENDPOINT_DEFAULTS.inlineLimitBytes + 1 },
-    { inlineTotalBytes: ENDPOINT_DEFAULTS.inlineTotalBytes + 1 },
+    { responseBytes: INLINE_LIMIT_BYTES - 1 },
   ]
   for (const given of cases) {
     const [field] = Object.keys(given)

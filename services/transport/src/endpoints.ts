@@ -44,7 +44,7 @@ export type Question = (typeof QUESTIONS)[number]
 
 export interface AskOptions {
   readonly signal: CancelSignal
-  /** For the answer; `askMs` if absent. */
+  /** For the answer; 5 s if absent. */
   readonly timeoutMs?: number
 }
 

@@ -25,8 +25,8 @@ export class Admission {
 
   constructor(o: AdmissionOptions) {
     this.#o = o
-    const { receiveBytes, receiveBytesPerSender } = o.settings
-    this.#budget = new ByteBudget(receiveBytes, receiveBytesPerSender)
+    const { tensorBytes, tensorBytesPerMember } = o.settings
+    this.#budget = new ByteBudget(tensorBytes, tensorBytesPerMember)
   }
 
   get reservedBytes(): number {
@@ -74,7 +74,7 @@ export class Admission {
 
   #announcementProblem(offer: Offer, bytes: number): ServeError | undefined {
     const { from, parts, envelope } = offer
-    const { self, settings, isExpected } = this.#o
+    const { self, isExpected } = this.#o
     const transfers = parts.flatMap((part) => (part.kind === 'transfer' ? [part.transfer] : []))
     const isTwice =
       new Set(transfers).size < transfers.length || transfers.some((one) => isExpected(from, one))
@@ -85,7 +85,7 @@ export class Admission {
     }
     if (bytes === 0) return undefined
     // All inputs of one call, and so each of them.
-    const most = Math.min(settings.maxTensorBytes, this.#budget.largest)
+    const most = this.#budget.largest
     if (bytes <= most) return undefined
     const text = `inputs of ${bytes} bytes on the way to replica '${self}', want at most ${most}`
     return callError('MESSAGE_TOO_LARGE', self, envelope, text)
@@ -113,13 +113,13 @@ export class Admission {
   #reserve({ from, envelope }: Offer, bytes: number): ServeError | undefined {
     const { self, settings } = this.#o
     const heldBytes = this.#o.heldBytes()
-    if (heldBytes >= settings.heldBytes) {
-      const text = `replica '${self}' holds ${heldBytes} bytes of unread answers, want less than ${settings.heldBytes}`
+    if (heldBytes >= settings.tensorBytes) {
+      const text = `replica '${self}' holds ${heldBytes} bytes of unread answers, want less than ${settings.tensorBytes}`
       return callError('OVERLOADED', self, envelope, text)
     }
     if (bytes === 0 || this.#budget.take(from, bytes)) return undefined
     const { inUse, largest } = this.#budget
-    const text = `replica '${self}' has no memory for ${bytes} bytes of inputs: ${inUse} are in use, want at most ${settings.receiveBytes}, ${largest} of one caller`
+    const text = `replica '${self}' has no memory for ${bytes} bytes of inputs: ${inUse} are in use, want at most ${settings.tensorBytes}, ${largest} of one caller`
     return callError('OVERLOADED', self, envelope, text)
   }
 }
@@ -131,42 +131,4 @@ export function isQuestion(envelope: Envelope): boolean {
 
 function slotKind(envelope: Envelope): 'calls' | 'questions' {
   return isQuestion(envelope) ? 'questions' : 'calls'
-}
-
-/** Remembers keys for a while, a bounded number of them: the oldest go first. */
-export class RecentKeys {
-  readonly #most: number
-  readonly #ageMs: number
-  /** In the order in which they were added, so the oldest is the first. */
-  readonly #addedAt = new Map<string, number>()
-
-  constructor(most: number, ageMs: number) {
-    this.#most = most
-    this.#ageMs = ageMs
-  }
-
-  get size(): number {
-    return this.#addedAt.size
-  }
-
-  add(now: number, key: string): void {
-    this.#addedAt.delete(key)
-    this.#addedAt.set(key, now)
-    for (const oldest of this.#addedAt.keys()) {
-      if (this.#addedAt.size <= this.#most) break
-      this.#addedAt.delete(oldest)
-    }
-  }
-
-  has(key: string): boolean {
-    return this.#addedAt.has(key)
-  }
-
-  /** Forgets what is too old. */
-  tick(now: number): void {
-    for (const [key, addedAt] of this.#addedAt) {
-      if (now - addedAt < this.#ageMs) break
-      this.#addedAt.delete(key)
-    }
-  }
 }

@@ -111,16 +111,16 @@ export class Answers {
 
   #problem(call: TakenCall, response: WireResponse): ServeError | undefined {
     const { self, settings } = this.#o
-    const { maxTensorBytes, heldBytes, heldResponses } = settings
+    const { tensorBytes, tensorBytesPerMember, heldResponses } = settings
     for (const { name, data } of response.outputs) {
-      if (data.byteLength <= maxTensorBytes) continue
-      const text = `output "${name}": ${data.byteLength} bytes on the way to '${call.from}', want at most ${maxTensorBytes}`
+      if (data.byteLength <= tensorBytesPerMember) continue
+      const text = `output "${name}": ${data.byteLength} bytes on the way to '${call.from}', want at most ${tensorBytesPerMember}`
       return callError('MESSAGE_TOO_LARGE', self, call.envelope, text)
     }
     // One response passes whatever it weighs, else a large answer could never be given.
     const isFirst = call.queue.length === 0 && call.held.size === 0
     const bytes = this.#heldBytes + outputBytes(response)
-    if (isFirst || (bytes <= heldBytes && call.queue.length < heldResponses)) return undefined
+    if (isFirst || (bytes <= tensorBytes && call.queue.length < heldResponses)) return undefined
     return readsTooSlowly(self, call, bytes, settings)
   }
 

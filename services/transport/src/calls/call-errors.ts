@@ -80,9 +80,9 @@ export function readsTooSlowly(
   replica: string,
   { from, envelope, queue }: TakenCall,
   bytes: number,
-  { heldResponses, heldBytes }: EndpointSettings,
+  { heldResponses, tensorBytes }: EndpointSettings,
 ): ServeError {
-  const text = `'${from}' reads too slowly: ${queue.length} responses wait, ${bytes} bytes are held, want at most ${heldResponses} and ${heldBytes}`
+  const text = `'${from}' reads too slowly: ${queue.length} responses wait, ${bytes} bytes are held, want at most ${heldResponses} and ${tensorBytes}`
   return callError('OVERLOADED', replica, envelope, text)
 }
 

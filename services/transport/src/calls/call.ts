@@ -100,8 +100,6 @@ export interface OpenCall {
   granted: number
   /** Since when the next response waits for memory. */
   waitingSince: number | undefined
-  /** Since when a later response is here and the next one is not. */
-  gapSince: number | undefined
   hasEnded: boolean
 }
 

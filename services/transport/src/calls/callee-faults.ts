@@ -1,7 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { fromWireError, type Message, type TransferCredit, toWireError } from '@tutti/protocol'
 import type { OutgoingMessage } from '../send-message.ts'
-import type { RecentKeys } from './admission.ts'
 import type { Answers } from './answers.ts'
 import type { CallOptions, Offer, TakenCall } from './call.ts'
 import {
@@ -12,6 +11,7 @@ import {
   maybeExecuted,
   notExecuted,
 } from './call-errors.ts'
+import { type RecentKeys, TOMBSTONES } from './recent-keys.ts'
 import { throwAway } from './throw-away.ts'
 
 /** The answering side, as its faults see it. */
@@ -31,7 +31,9 @@ export interface CalleeFaultsOptions extends CallOptions {
  * A caller asks after each of its calls that it hears nothing of. One that does not ask so many times has forgotten the call:
  * its `done` or cancel was lost with a connection. Three are well within the grace of a drain, which waits for such calls.
  */
-const FORGOTTEN_PROBES = 3
+export const FORGOTTEN_SILENCES = 3
+/** For so long an answer is held for a caller that asks after it and takes nothing of it. */
+export const HELD_SILENCES = 12
 
 const LOST_BROKER = 'lost its connection to the broker'
 
@@ -158,10 +160,10 @@ export class CalleeFaults {
 
   /** The broker is away: what was in flight over it has failed. @param isReached - the members that no broker is needed for. */
   disconnected(now: number, isReached?: (member: string) => boolean): void {
-    const { calls, settings, self, end } = this.#o
+    const { calls, self, end } = this.#o
     for (const call of calls.values()) {
       if (isReached?.(call.from) === true) continue
-      if (this.#untold.length < settings.tombstones) {
+      if (this.#untold.length < TOMBSTONES) {
         this.#untold.push({ to: call.from, message: this.#lastWord(call) })
       }
       end(now, call, maybeExecuted(self, call.envelope, LOST_BROKER))
@@ -185,8 +187,9 @@ export class CalleeFaults {
     this.#o.finished.tick(now)
     this.#o.unwanted.tick(now)
     this.sayTaken()
-    const { answerHoldMs, probeMs } = this.#o.settings
-    const forgottenMs = FORGOTTEN_PROBES * probeMs
+    const { silenceMs } = this.#o.settings
+    const forgottenMs = FORGOTTEN_SILENCES * silenceMs
+    const holdMs = HELD_SILENCES * silenceMs
     for (const call of this.#o.calls.values()) {
       const { remainingMs } = call.envelope
       if (remainingMs !== undefined && now - call.arrivedAt >= remainingMs) this.expire(now, call)
@@ -196,8 +199,8 @@ export class CalleeFaults {
       const untakenMs = now - Math.max(call.takenAt, call.sentAt)
       if (call.missing === 0 && unheardMs >= forgottenMs) {
         this.#giveUp(now, call, `said nothing for ${forgottenMs} ms`)
-      } else if (isCallersTurn && untakenMs >= answerHoldMs) {
-        this.#giveUp(now, call, `took nothing for ${answerHoldMs} ms`)
+      } else if (isCallersTurn && untakenMs >= holdMs) {
+        this.#giveUp(now, call, `took nothing for ${holdMs} ms`)
       }
     }
   }
@@ -217,9 +220,9 @@ export class CalleeFaults {
   #checkLost(now: number, call: TakenCall, received: number): void {
     // Until the final response it may just be slow, and has all that was sent.
     if (!call.isFinalSent && received >= call.sent) return
-    const { stallMs, receiveWaitMs } = this.#o.settings
+    const { stallMs, waitMs } = this.#o.settings
     // A caller that has no memory for a transfer lets nothing come for a while, and then gives up by itself.
-    const quietMs = call.unsent.size > 0 ? receiveWaitMs + stallMs : 2 * stallMs
+    const quietMs = call.unsent.size > 0 ? waitMs + stallMs : 2 * stallMs
     if (now - Math.max(call.sentAt, call.takenAt) < quietMs) return
     this.#sayLost(call.from, call.call, maybeExecuted(this.#o.self, call.envelope, 'has answered'))
     this.#o.end(now, call, new ServeError('CANCELLED', 'the answer was lost'))

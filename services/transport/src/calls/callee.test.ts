@@ -4,6 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { Message } from '@tutti/protocol'
 import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
+import { TICK_MS } from '../members/listened-time.ts'
 import type { OutgoingMessage } from '../send-message.ts'
 import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import { SMALL } from '../testing/faulty-network.ts'
@@ -11,6 +12,8 @@ import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { CallJob } from './call.ts'
 import { Callee } from './callee.ts'
+import { FORGOTTEN_SILENCES, HELD_SILENCES } from './callee-faults.ts'
+import { TOMBSTONE_MS } from './recent-keys.ts'
 
 type Offer = Extract<Message, { type: 'offer' }>
 
@@ -74,7 +77,7 @@ await t.test('an offer that comes again is executed once', async (t) => {
   callee.on(3, inline(1))
   t.same(heard(), ['response', 'response STEP_LOST'])
   t.equal(jobs.length, 1)
-  callee.faults.tick(3 + SMALL.tombstoneMs)
+  callee.faults.tick(3 + TOMBSTONE_MS)
   t.equal(callee.size + callee.running, 0)
 })
 
@@ -87,9 +90,9 @@ await t.test('a call is said to be taken at once, by its response, or soon', asy
   incoming.chunk(0, chunk(2, 8))
   callee.respond(0, jobs[0]?.key ?? '', answer(tensorBytes(1)))
   callee.on(0, unasked(3, 8))
-  callee.faults.tick(SMALL.tickMs)
+  callee.faults.tick(TICK_MS)
   t.same(heard(), ['response', 'accepted'])
-  callee.on(SMALL.tickMs, inline(4))
+  callee.on(TICK_MS, inline(4))
   callee.drain()
   t.same(heard(), ['accepted'], 'a farewell may follow')
   callee.drain()
@@ -154,8 +157,8 @@ await t.test('a cancel that overtakes its offer is remembered', async (t) => {
   t.same(heard(), ['refused STEP_UNAVAILABLE'], 'it was not executed')
   callee.on(0, { ...inline(1), from: 'other' })
   t.equal(jobs.length, 1, 'another caller’s call of that number is its own')
-  callee.faults.tick(SMALL.tombstoneMs)
-  callee.on(SMALL.tombstoneMs, inline(1))
+  callee.faults.tick(TOMBSTONE_MS)
+  callee.on(TOMBSTONE_MS, inline(1))
   t.equal(jobs.length, 2, 'for a while')
 })
 
@@ -168,7 +171,7 @@ await t.test('what is refused, and why', async (t) => {
   const cases: readonly (readonly [string, Offer])[] = [
     ['MALFORMED_MESSAGE', inline(1, { responseCredits: 0 })],
     ['MALFORMED_MESSAGE', inline(1, { parts: twice })],
-    ['MESSAGE_TOO_LARGE', transferred(1, SMALL.maxTensorBytes + 1)],
+    ['MESSAGE_TOO_LARGE', transferred(1, SMALL.tensorBytesPerMember + 1)],
     ['DEADLINE_EXCEEDED', inline(1, { envelope: late })],
   ]
   for (const [reason, offer] of cases) {
@@ -269,8 +272,8 @@ await t.test('a caller that takes nothing loses its answer in the end', async (t
     responses: 2,
     received: 2,
   } as const
-  const end = 1000 + SMALL.answerHoldMs
-  for (let now = 1000; now < end; now += SMALL.probeMs) {
+  const end = 1000 + HELD_SILENCES * SMALL.silenceMs
+  for (let now = 1000; now < end; now += SMALL.silenceMs) {
     callee.on(now, asks)
     callee.faults.tick(now)
   }
@@ -286,7 +289,7 @@ await t.test('a caller that asks no more has forgotten its calls', async (t) => 
   callee.on(0, inline(2))
   callee.respond(1000, jobs[0]?.key ?? '', answer(tensorBytes(1)))
   callee.ended(1000, jobs[0]?.key ?? '')
-  const forgotten = 3 * SMALL.probeMs
+  const forgotten = FORGOTTEN_SILENCES * SMALL.silenceMs
   callee.on(500, { from: 'router', call: 2, type: 'response-credit', responses: 2, received: 0 })
   callee.faults.tick(499 + forgotten)
   t.notOk(jobs[1]?.signal.aborted)
@@ -347,15 +350,15 @@ await t.test(
       responses: 2,
       received: 2,
     } as const
-    callee.on(SMALL.answerHoldMs, asks)
-    callee.faults.tick(SMALL.answerHoldMs + 1)
+    callee.on(HELD_SILENCES * SMALL.silenceMs, asks)
+    callee.faults.tick(HELD_SILENCES * SMALL.silenceMs + 1)
     t.notOk(signal?.aborted, 'a slow caller is heard of')
     heard()
-    callee.faults.tick(2 * SMALL.answerHoldMs)
+    callee.faults.tick(2 * HELD_SILENCES * SMALL.silenceMs)
     await ready
     t.match(signal?.reason, { reason: 'CANCELLED' })
     t.same(heard(), ['response STEP_LOST'])
-    callee.ended(2 * SMALL.answerHoldMs, key)
+    callee.ended(2 * HELD_SILENCES * SMALL.silenceMs, key)
     t.equal(callee.size + callee.running + callee.answers.heldBytes, 0)
   },
 )

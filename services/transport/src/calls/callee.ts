@@ -3,11 +3,12 @@ import type { Message } from '@tutti/protocol'
 import type { StepTimes } from '@tutti/tensor'
 import type { AnnouncedTransfer } from '../transfers/incoming-transfers.ts'
 import { arrivedBytes, transferBytes, unaskedBytes } from '../transfers/split-tensors.ts'
-import { Admission, RecentKeys } from './admission.ts'
+import { Admission } from './admission.ts'
 import { Answers } from './answers.ts'
 import type { CallJob, CallOptions, Offer, TakenCall, WireResponse } from './call.ts'
 import { errorResponse } from './call-errors.ts'
 import { CalleeFaults } from './callee-faults.ts'
+import { RecentKeys } from './recent-keys.ts'
 
 /** Options that the calls that one member answers share. */
 export interface CalleeOptions extends CallOptions {
@@ -30,22 +31,19 @@ export class Callee {
   /** Executions that go on, and the bytes that their inputs have reserved; also of calls that are gone. */
   readonly #running = new Map<string, TakenCall>()
   /** Calls that were answered or cancelled. */
-  readonly #finished: RecentKeys
+  readonly #finished = new RecentKeys()
   /** Calls that were cancelled before they were offered: nothing of them was executed. */
-  readonly #unwanted: RecentKeys
+  readonly #unwanted = new RecentKeys()
 
   constructor(o: CalleeOptions) {
     this.#o = o
-    const { settings, incoming } = o
-    const { tombstones, tombstoneMs } = settings
+    const { incoming } = o
     this.answers = new Answers(o)
     this.admission = new Admission({
       ...o,
       isExpected: (from, transfer) => incoming.has(from, transfer),
       heldBytes: () => this.answers.heldBytes,
     })
-    this.#finished = new RecentKeys(tombstones, tombstoneMs)
-    this.#unwanted = new RecentKeys(tombstones, tombstoneMs)
     this.faults = new CalleeFaults({
       ...o,
       calls: this.#calls,

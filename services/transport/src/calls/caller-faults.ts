@@ -4,6 +4,7 @@ import { executedBefore } from '@tutti/tensor'
 import type { Departure } from '../members/membership.ts'
 import type { CalledReplica, CallOptions, OpenCall } from './call.ts'
 import { MAYBE_EXECUTED, maybeExecuted, notExecuted } from './call-errors.ts'
+import { TOMBSTONES } from './recent-keys.ts'
 import type { ResponseArrivals } from './response-arrivals.ts'
 import { throwAway } from './throw-away.ts'
 
@@ -111,7 +112,7 @@ export class CallerFaults {
   disconnected(now: number, isReached?: (member: string) => boolean): void {
     for (const call of this.#o.calls.values()) {
       if (isReached?.(call.to) === true) continue
-      if (this.#untold.size < this.#o.settings.tombstones) this.#untold.set(call.call, call.to)
+      if (this.#untold.size < TOMBSTONES) this.#untold.set(call.call, call.to)
       this.fail(now, call, lost(call, 'cannot be reached: the broker is away'))
     }
   }
@@ -134,17 +135,14 @@ export class CallerFaults {
 
   /** Looks after calls that do not move. */
   tick(now: number): void {
-    const { calls, arrivals, offer, settings } = this.#o
+    const { calls, arrivals, settings } = this.#o
     const progress = this.#progress()
     for (const call of calls.values()) {
       const problem = this.#problem(now, call, progress.get(call.to) ?? now)
       const arrival = this.#arrivalProblem(now, call)
       if (problem !== undefined) this.#giveUp(now, call, problem)
       else if (arrival !== undefined) this.reject(now, call, arrival)
-      else if (!call.isAccepted) {
-        // An offer or its answer may have been lost; the replica knows a repeated one.
-        if (now - call.offeredAt >= settings.acceptMs) offer(now, call)
-      } else if (now - call.heardAt >= settings.probeMs) {
+      else if (call.isAccepted && now - call.heardAt >= settings.silenceMs) {
         // Says again what the replica should know; one that has forgotten the call answers so.
         call.heardAt = now
         arrivals.grant(call)
@@ -162,28 +160,24 @@ export class CallerFaults {
   }
 
   #problem(now: number, call: OpenCall, progressAt: number): ServeError | undefined {
-    const { creditWaitMs, acceptMs } = this.#o.settings
-    if (!call.isAccepted && call.offers > 1 && now - call.offeredAt >= acceptMs) {
-      return lost(call, `did not answer an offer, made twice, for ${acceptMs} ms`)
+    const { waitMs, silenceMs } = this.#o.settings
+    if (!call.isAccepted && now - call.offeredAt >= silenceMs) {
+      return lost(call, `did not answer an offer for ${silenceMs} ms`)
     }
-    if (call.isAccepted && call.unsent.size > 0 && now - progressAt >= creditWaitMs) {
-      const why = `let nothing more be sent for ${creditWaitMs} ms`
+    if (call.isAccepted && call.unsent.size > 0 && now - progressAt >= waitMs) {
+      const why = `let nothing more be sent for ${waitMs} ms`
       return notExecuted(call.to, call.envelope, why)
     }
     return undefined
   }
 
-  /** Why a call cannot go on that waits too long for a response, or for memory for it. */
+  /** Why a call cannot go on that waits too long for memory for a response. */
   #arrivalProblem(now: number, call: OpenCall): ServeError | undefined {
-    const { receiveWaitMs, stallMs } = this.#o.settings
-    const { to, envelope, nextToOpen, waitingSince, gapSince } = call
-    if (waitingSince !== undefined && now - waitingSince >= receiveWaitMs) {
-      const why = `sent response ${nextToOpen}, for which there was no free memory in ${receiveWaitMs} ms`
+    const { waitMs } = this.#o.settings
+    const { to, envelope, nextToOpen, waitingSince } = call
+    if (waitingSince !== undefined && now - waitingSince >= waitMs) {
+      const why = `sent response ${nextToOpen}, for which there was no free memory in ${waitMs} ms`
       return maybeExecuted(to, envelope, why)
-    }
-    // Messages arrive in the order in which they were sent, so those before a response that is here have been lost.
-    if (gapSince !== undefined && now - gapSince >= 2 * stallMs) {
-      return maybeExecuted(to, envelope, `sent response ${nextToOpen}, which was lost`)
     }
     return undefined
   }

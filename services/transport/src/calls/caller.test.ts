@@ -5,6 +5,7 @@ import t from 'tap'
 import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import { FaultyNetwork, type SimulatedMember, SMALL, UNHARMED } from '../testing/faulty-network.ts'
 import type { CallJob, CallListener } from './call.ts'
+import { MAX_OPEN_CALLS } from './caller.ts'
 
 /** A router, and a replica that executes with `execute`, or none. */
 function open(
@@ -56,7 +57,7 @@ class Reader implements CallListener, ResponseSink {
   }
 }
 
-await t.test('an offer without an answer is made twice, then given up', async (t) => {
+await t.test('an offer without an answer fails', async (t) => {
   for (const [size, reason, executed] of [
     [2, 'STEP_LOST', 'maybe'],
     [100, 'STEP_UNAVAILABLE', 'no'],
@@ -64,7 +65,7 @@ await t.test('an offer without an answer is made twice, then given up', async (t
     const { network, router } = open()
     const reader = new Reader()
     router.caller.open(0, 'step', envelope(size), [tensorBytes(size)], reader)
-    network.run(2 * SMALL.acceptMs - 20)
+    network.run(SMALL.silenceMs - 20)
     t.same(reader.errors, [])
     network.run(40)
     t.match(reader.errors, [{ reason, details: { replica: 'step', model: 'm', attempt: '1' } }])
@@ -78,7 +79,7 @@ await t.test('a replica that accepts and lets nothing be sent cannot have run', 
   const reader = new Reader()
   const call = router.caller.open(0, 'step', envelope(100), [tensorBytes(100)], reader)
   network.inject('step', 'router', { type: 'accepted', call, credits: [] })
-  network.run(SMALL.creditWaitMs + 40)
+  network.run(SMALL.waitMs + 40)
   t.match(reader.errors, [{ reason: 'STEP_UNAVAILABLE' }])
 })
 
@@ -134,8 +135,8 @@ await t.test('an offer that met a leaving replica too late goes elsewhere', asyn
   ])
   t.match(taken.errors, [{ reason: 'STEP_LOST' }], 'what it took may have executed')
   router.caller.open(30, 'else', envelope(1), [tensorBytes(1)], twice)
-  router.caller.faults.tick(30 + SMALL.acceptMs)
-  router.caller.faults.memberGone(30 + SMALL.acceptMs, 'else', 'left')
+  router.caller.faults.pathBroken(30, 'else')
+  router.caller.faults.memberGone(30, 'else', 'left')
   t.match(twice.errors, [{ reason: 'STEP_LOST' }], 'of two offers it may have taken the first')
 })
 
@@ -214,7 +215,7 @@ await t.test('a response waits for memory, and not for ever', async (t) => {
   t.equal(readers[2]?.responses.length, 1, 'one that was read frees memory')
   const last = new Reader()
   router.caller.open(network.now, 'step', envelope(0), [tensorBytes(0)], last)
-  network.run(SMALL.receiveWaitMs + 100)
+  network.run(SMALL.waitMs + 100)
   t.match(last.errors, [{ reason: 'STEP_LOST' }])
   keys.forEach(end)
   for (const { takes } of readers) takes.at(-1)?.()
@@ -282,7 +283,7 @@ await t.test(
 
 await t.test('more calls than the bound are OVERLOADED', async (t) => {
   const { router } = open()
-  for (let i = 0; i < SMALL.maxOpenCalls; i++) {
+  for (let i = 0; i < MAX_OPEN_CALLS; i++) {
     router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], new Reader())
   }
   t.throws(() => router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], new Reader()), {

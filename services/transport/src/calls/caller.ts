@@ -8,6 +8,9 @@ import { callDetails, callError, tooLargeInput } from './call-errors.ts'
 import { CallerFaults } from './caller-faults.ts'
 import { ResponseArrivals } from './response-arrivals.ts'
 
+/** Calls that a member makes at the same time. */
+export const MAX_OPEN_CALLS = 8192
+
 type CreditMessage = Extract<Message, { type: 'accepted' | 'credit' }>
 
 /**
@@ -28,8 +31,8 @@ export class Caller {
 
   constructor(o: CallOptions) {
     this.#o = o
-    const { receiveBytes, receiveBytesPerSender } = o.settings
-    this.#budget = new ByteBudget(receiveBytes, receiveBytesPerSender)
+    const { tensorBytes, tensorBytesPerMember } = o.settings
+    this.#budget = new ByteBudget(tensorBytes, tensorBytesPerMember)
     this.#arrivals = new ResponseArrivals({
       ...o,
       budget: this.#budget,
@@ -114,7 +117,6 @@ export class Caller {
       taken: 0,
       takenBytes: 0,
       waitingSince: undefined,
-      gapSince: undefined,
       hasEnded: false,
     }
     this.#count(call, 1)
@@ -144,13 +146,12 @@ export class Caller {
   }
 
   #admit(to: string, envelope: Envelope, tensors: readonly Uint8Array[]): void {
-    const { maxOpenCalls, maxTensorBytes } = this.#o.settings
-    if (this.#calls.size >= maxOpenCalls) {
-      throw callError('OVERLOADED', to, envelope, `${maxOpenCalls} calls to replicas are open`)
+    const most = this.#o.settings.tensorBytesPerMember
+    if (this.#calls.size >= MAX_OPEN_CALLS) {
+      throw callError('OVERLOADED', to, envelope, `${MAX_OPEN_CALLS} calls to replicas are open`)
     }
     for (const [i, { byteLength: bytes }] of tensors.entries()) {
-      if (bytes > maxTensorBytes)
-        throw tooLargeInput(to, envelope, i, { bytes, most: maxTensorBytes })
+      if (bytes > most) throw tooLargeInput(to, envelope, i, { bytes, most })
     }
   }
 

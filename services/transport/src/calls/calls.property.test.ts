@@ -1,4 +1,5 @@
 // needs: nats
+
 import { ServeError } from '@tutti/errors'
 import type { StepResponse } from '@tutti/tensor'
 import * as fc from 'fast-check'
@@ -12,6 +13,7 @@ import {
   SMALL,
   UNHARMED,
 } from '../testing/faulty-network.ts'
+import { HELD_SILENCES } from './callee-faults.ts'
 
 /** One call of a simulation. */
 interface Script {
@@ -124,8 +126,8 @@ class Simulation {
     while (this.outcomes.some(({ ends }) => ends === 0) && this.network.now < LONGEST_MS) {
       await this.#step()
     }
-    // The longest wait of all settings is answerHoldMs; after it nothing has a reason to be kept.
-    const end = this.network.now + 2 * SMALL.answerHoldMs
+    // The longest wait of all is that for a caller that takes nothing; after it nothing has a reason to be kept.
+    const end = this.network.now + 2 * HELD_SILENCES * SMALL.silenceMs
     while (this.network.now < end) await this.#step()
   }
 
@@ -184,8 +186,8 @@ class Simulation {
     for (const { incoming, caller, callee } of this.network.members.values()) {
       // The window, and as much again unasked.
       if (incoming.outstanding > SMALL.creditTotalBytes) throw new Error('too much is under way')
-      if (caller.reservedBytes > SMALL.receiveBytesPerSender) throw new Error('over the budget')
-      if (callee.admission.reservedBytes > SMALL.receiveBytesPerSender)
+      if (caller.reservedBytes > SMALL.tensorBytesPerMember) throw new Error('over the budget')
+      if (callee.admission.reservedBytes > SMALL.tensorBytesPerMember)
         throw new Error('over the budget')
     }
   }

@@ -1,10 +1,18 @@
 // needs: nats
+
 import type { TensorPart } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { OutgoingMessage } from '../send-message.ts'
 import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
-import { FaultyNetwork, type SimulatedMember, SMALL, UNHARMED } from '../testing/faulty-network.ts'
+import {
+  FaultyNetwork,
+  type SimulatedMember,
+  SMALL,
+  SMALL_INLINE,
+  UNHARMED,
+} from '../testing/faulty-network.ts'
+import { HELD_SILENCES } from './callee-faults.ts'
 
 const CALL = fc.nat({ max: 4 })
 const TRANSFER = fc.nat({ max: 6 })
@@ -23,7 +31,7 @@ const UNASKED = { isUnasked: true } as const
 /** Tensors of these sizes, small ones inline; the numbers of transfers repeat as they like. */
 function toParts(sizes: readonly number[], transfer: number): TensorPart[] {
   return sizes.map((size, i) =>
-    size <= SMALL.inlineLimitBytes
+    size <= SMALL_INLINE.each
       ? { kind: 'inline', bytes: tensorBytes(size) }
       : { kind: 'transfer', transfer: transfer + (i % 2), size, ...(size % 2 && UNASKED) },
   )
@@ -117,8 +125,8 @@ function runBeside(from: string, sent: readonly Sent[]) {
       // With two senders each has a part of the window, and always one piece.
       const most = SMALL.creditTotalBytes + SMALL.wholeLimitBytes
       if (incoming.outstanding > most) throw new Error('too much is under way')
-      if (caller.reservedBytes > SMALL.receiveBytes) throw new Error('over the budget')
-      if (callee.admission.reservedBytes > SMALL.receiveBytes) throw new Error('over the budget')
+      if (caller.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
+      if (callee.admission.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
     }
   }
   const ends = [0, 0, 0]
@@ -145,7 +153,7 @@ function runBeside(from: string, sent: readonly Sent[]) {
     network.injectChunk(to, { from, transfer, offset, total, bytes: tensorBytes(size) })
     network.run(afterMs)
   }
-  network.run(4 * SMALL.answerHoldMs)
+  network.run(4 * HELD_SILENCES * SMALL.silenceMs)
   return { ends, intact, router, step }
 }
 

@@ -53,7 +53,6 @@ export class ResponseArrivals {
   }
 
   #advance(now: number, call: OpenCall): void {
-    const before = call.nextToOpen
     for (;;) {
       const next = call.responses.get(call.nextToOpen)
       if (next === undefined) break
@@ -62,9 +61,6 @@ export class ResponseArrivals {
       call.waitingSince = undefined
       this.#waiting.delete(call)
     }
-    const hasGap = call.responses.size > call.nextToOpen - call.nextToDeliver
-    const since = call.nextToOpen > before ? now : (call.gapSince ?? now)
-    call.gapSince = hasGap ? since : undefined
     this.#deliver(now, call)
   }
 
@@ -75,9 +71,14 @@ export class ResponseArrivals {
     const { budget, incoming, settings } = this.#o
     const size = transferBytes(message.parts)
     const most = budget.largest
-    const isTooLarge = (one: TensorPart): boolean => transferBytes([one]) > settings.maxTensorBytes
+    const isTooLarge = (one: TensorPart): boolean =>
+      transferBytes([one]) > settings.tensorBytesPerMember
     if (size > most || message.parts.some(isTooLarge)) {
-      this.#o.fail(now, call, tooLargeResponse(call, size, Math.min(settings.maxTensorBytes, most)))
+      this.#o.fail(
+        now,
+        call,
+        tooLargeResponse(call, size, Math.min(settings.tensorBytesPerMember, most)),
+      )
       return false
     }
     if (!budget.take(call.to, size)) {

@@ -1,15 +1,9 @@
 import type { Socket } from 'node:net'
+import type { LinkSettings } from '../endpoint-settings.ts'
 import { MessageSocket, type ReadInto } from '../sockets/message-socket.ts'
 import type { Arrival, Place } from '../sockets/placed-reader.ts'
 import { encodeFrameHead, type FrameKind, FrameParser, frameError } from './direct-frames.ts'
 import { HANDSHAKE_BYTES, type Handshake } from './direct-handshake.ts'
-
-/** When a direct connection is given up, in milliseconds. */
-export interface DirectTimes {
-  readonly heartbeatMs: number
-  readonly deadAfterMs: number
-  readonly dataDeadMs: number
-}
 
 /** The receiver of what comes over a connection, from the member that has proven who it is. Nothing here may throw. */
 export interface DirectListener {
@@ -27,7 +21,7 @@ export interface DirectConnectionOptions {
   readonly handshake: Handshake
   /** For the handshake, in milliseconds. */
   readonly handshakeMs: number
-  readonly times: DirectTimes
+  readonly times: LinkSettings
   /** Bytes of the largest message or chunk that may come. */
   readonly maxPayload: () => number
   readonly listener: DirectListener

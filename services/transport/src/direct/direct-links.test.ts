@@ -21,7 +21,7 @@ import { directOptions } from '../testing/direct-options.ts'
 import { tensorBytes, until } from '../testing/envelopes.ts'
 import { encodeFrameHead } from './direct-frames.ts'
 import { openHandshake } from './direct-handshake.ts'
-import { DirectLinks, type DirectTraffic } from './direct-links.ts'
+import { DirectLinks, type DirectTraffic, MOST_PENDING } from './direct-links.ts'
 import { type DirectOptions, parseDirectAddress } from './direct-sockets.ts'
 
 /** A test, whose teardown closes what it opened. */
@@ -227,10 +227,10 @@ await t.test('an attempt that fails is followed by others, after pauses that gro
 })
 
 await t.test('strangers are let go in a bounded time and number', async (t) => {
-  const settings = { connectMs: 1000, directPending: 3 }
+  const settings = { connectMs: 1000 }
   const { step } = await openConnected(t, directOptions('tcp'), settings)
   const { address = '' } = step.links.announced ?? {}
-  const silent = [1, 2, 3].map(() => openStranger(t, address))
+  const silent = Array.from({ length: MOST_PENDING }, () => openStranger(t, address))
   await until(() => silent.every(({ state }) => state.received.byteLength > 0))
   const more = openStranger(t, address)
   await until(() => more.state.isOver)

@@ -69,6 +69,8 @@ interface Known {
   failures: number
 }
 
+/** Connections that have not proven who they are; each has `connectMs` for it. */
+export const MOST_PENDING = 64
 /** Until the second attempt; each further pause is four times as long, up to `directRetryMs`: a start on a busy machine soon passes. */
 const FIRST_RETRY_MS = 1000
 const RETRY_GROWTH = 4
@@ -218,9 +220,9 @@ export class DirectLinks {
 
   #accept(socket: Socket): void {
     const { direct, self, settings, events } = this.#o
-    const { directPending, connectMs, maxMembers } = settings
+    const { connectMs, maxMembers } = settings
     const pending = this.#all.size - this.#open.size
-    if (this.#isClosed || pending >= directPending || this.#open.size >= maxMembers) {
+    if (this.#isClosed || pending >= MOST_PENDING || this.#open.size >= maxMembers) {
       socket.destroy()
       this.#ignore('there are too many connections')
       return

@@ -1,6 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import { encodeChunkHead, type Subjects } from '@tutti/protocol'
 import type { DirectLinks } from '../direct/direct-links.ts'
+import { FLUSH_BYTES } from '../nats/broker-link.ts'
 import type { BrokerConnection } from '../nats/nats-connection.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 
@@ -12,8 +13,6 @@ export interface ChunkPumpOptions {
   readonly data: BrokerConnection
   readonly direct: DirectLinks | undefined
   readonly clock: Clock
-  /** Bytes that may wait for the broker; the client itself would take any number. */
-  readonly flushBytes: number
 }
 
 /** Sends what transfers may send, and waits for the broker when too much is on its way to it. */
@@ -41,7 +40,7 @@ export class ChunkPump {
   }
 
   async #sendAll(): Promise<void> {
-    const { outgoing, data, direct, clock, subjects, self, flushBytes } = this.#o
+    const { outgoing, data, direct, clock, subjects, self } = this.#o
     for (let piece = outgoing.next(clock.now()); piece; piece = outgoing.next(clock.now())) {
       const { to, transfer, offset, total, bytes, retain } = piece
       const head = encodeChunkHead({ from: self, transfer, offset, total }, bytes.byteLength)
@@ -55,7 +54,7 @@ export class ChunkPump {
       }
       const message = { subject: subjects.data(to), head, bytes, ...(written && { written }) }
       if (!data.send(message)) written?.()
-      if (data.unflushedBytes < flushBytes) continue
+      if (data.unflushedBytes < FLUSH_BYTES) continue
       try {
         await data.flush()
       } catch {

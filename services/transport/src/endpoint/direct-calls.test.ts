@@ -80,7 +80,7 @@ async function openRelayed(t: Teardown, broker: BrokerOptions, handle: TestHandl
   const announce = { host: '127.0.0.1', port: proxy.port }
   const direct: DirectOptions = { kind: 'tls', listen: { host: '127.0.0.1', port }, announce }
   const executed = new Map<string, number>()
-  const settings = { stallMs: 300, acceptMs: 500, probeMs: 500, directConnectMs: 5000 }
+  const settings = { stallMs: 300, silenceMs: 500, directConnectMs: 5000 }
   const counting: TestHandler = (offered, ...args) => {
     const { requestKey } = offered
     executed.set(requestKey, (executed.get(requestKey) ?? 0) + 1)

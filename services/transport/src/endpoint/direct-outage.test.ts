@@ -32,7 +32,7 @@ async function call(router: TestRouter, size = 0): Promise<boolean> {
 }
 
 /** So that a member soon counts as dead, and a broker as away. */
-const SETTINGS = { heartbeatMs: 100, deadAfterMs: 1000, controlDeadMs: 1000, connectMs: 300 }
+const SETTINGS = { heartbeatMs: 100, deadAfterMs: 1000, connectMs: 300 }
 const LONG_MS = 2000
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -13,6 +13,11 @@ import type { Endpoint } from './endpoint.ts'
 import { type AnswerOptions, answerQuestion, askMember } from './questions.ts'
 import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
 
+/** For the answer to a question. */
+const ASK_MS = 5000
+/** Bytes that the broker has not taken, before calls are refused. */
+const CONTROL_QUEUE_BYTES = 64 * 1024 * 1024
+
 /** The options of the calls of one member. */
 export interface EndpointCallsOptions extends AnswerOptions {
   readonly self: string
@@ -110,7 +115,7 @@ export class EndpointCalls implements MemberQuestions {
     new RemoteExecutor(this.#send, replica, target, this.#o.clock)
 
   ask(member: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
-    const { signal, timeoutMs = this.#o.settings.askMs } = o
+    const { signal, timeoutMs = ASK_MS } = o
     return askMember(this.#send, { member, question, argument, signal, timeoutMs }, this.#o)
   }
 
@@ -134,7 +139,7 @@ export class EndpointCalls implements MemberQuestions {
     const isAway = !link.isUp && direct?.of(to) === undefined
     if (isAway) throw notExecuted(to, envelope, 'cannot be reached: the broker is away')
     const bytes = direct?.of(to)?.queuedBytes ?? link.control.unflushedBytes
-    const most = this.#o.settings.controlQueueBytes
+    const most = CONTROL_QUEUE_BYTES
     if (bytes > most) throw queueFull(to, envelope, { bytes, most })
   }
 

@@ -4,11 +4,12 @@ import {
   decodeMessage,
   encodeMessage,
   encodeToken,
+  INLINE_LIMIT_BYTES,
+  INLINE_TOTAL_LIMIT_BYTES,
   type Message,
   type Subjects,
 } from '@tutti/protocol'
 import type { DirectLinks } from '../direct/direct-links.ts'
-import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerLink } from '../nats/broker-link.ts'
 import type { CameBytes } from '../nats/whole-messages.ts'
 import type { OutgoingMessage } from '../send-message.ts'
@@ -22,7 +23,6 @@ export interface EndpointMessagesOptions {
   readonly direct: DirectLinks | undefined
   readonly subjects: Subjects
   readonly clock: Clock
-  readonly settings: EndpointSettings
   /** Undefined for what it throws at. */
   readonly read: <T>(came: CameBytes, decode: (bytes: Uint8Array) => T) => T | undefined
   /** Woken by every message. */
@@ -58,10 +58,12 @@ export class EndpointMessages {
 
   /** Finds how much may ride in a message to any member now. */
   inlineLimits(): InlineLimits {
-    const { inlineLimitBytes, inlineTotalBytes } = this.#o.settings
     // A broker that takes less than ours by default must have space for names and parameters too.
     const most = Math.floor(this.#o.link.maxPayload / 2)
-    return { each: Math.min(inlineLimitBytes, most), total: Math.min(inlineTotalBytes, most) }
+    return {
+      each: Math.min(INLINE_LIMIT_BYTES, most),
+      total: Math.min(INLINE_TOTAL_LIMIT_BYTES, most),
+    }
   }
 
   /**

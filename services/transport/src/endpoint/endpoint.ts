@@ -21,7 +21,7 @@ import type { BrokerOptions, TransportCounts } from '../endpoints.ts'
 import { IgnoredMessages } from '../ignored-messages.ts'
 import { TransportEvents } from '../log-events.ts'
 import { ForeignMembers } from '../members/foreign-members.ts'
-import { ListenedTime } from '../members/listened-time.ts'
+import { ListenedTime, TICK_MS } from '../members/listened-time.ts'
 import { type Departure, Membership, type Novelty } from '../members/membership.ts'
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
@@ -102,7 +102,7 @@ export class Endpoint {
     this.subjects.control(member)
     this.events = TransportEvents.ofMember(o)
     this.#ignored = new IgnoredMessages(this.events)
-    this.#listened = new ListenedTime(settings.tickMs)
+    this.#listened = new ListenedTime()
     this.incoming = new IncomingTransfers(settings, (to, message) =>
       this.messages.send(to, message),
     )
@@ -129,13 +129,11 @@ export class Endpoint {
     this.direct = o.direct && this.#openDirect(o.direct)
     const { link, direct, subjects, outgoing, events } = this
     const shared = { self: member, link, direct, subjects, clock }
-    const { flushBytes } = settings
     this.#announcements = new OwnAnnouncements({ ...shared, role: role.role, events })
-    const pump = new ChunkPump({ ...shared, outgoing, data: link.data, flushBytes })
+    const pump = new ChunkPump({ ...shared, outgoing, data: link.data })
     this.#pump = pump
     this.messages = new EndpointMessages({
       ...shared,
-      settings,
       read: this.#decode.bind(this),
       pump,
     })
@@ -149,7 +147,7 @@ export class Endpoint {
       },
     })
     this.#listen()
-    this.#every('tick', settings.tickMs, () => this.#tick())
+    this.#every('tick', TICK_MS, () => this.#tick())
     this.#every('heartbeat', settings.heartbeatMs, () => this.announce())
   }
 

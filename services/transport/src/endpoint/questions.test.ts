@@ -34,7 +34,7 @@ async function open(
   const broker = brokerAt(server.url)
   const router = await openTestRouter(t, broker, 'router')
   const step = await openTestStep(t, broker, 'step', echo, { answer, ...settings })
-  await until(() => router.changed.length > 0)
+  await until(() => router.changed.length > 0 && step.transport.members.get('router') === 1)
   return { server, broker, router, step }
 }
 

@@ -100,7 +100,7 @@ await t.test('without a replica a call is STEP_UNAVAILABLE at once', WITH_NATS, 
 
 await t.test('a tensor over the bound is refused before anything is sent', WITH_NATS, async (t) => {
   const broker = await openBroker(t)
-  const settings = { maxTensorBytes: 1000 }
+  const settings = { tensorBytesPerMember: 1000 }
   const router = await openTestRouter(t, broker, 'router', { settings })
   await openTestStep(t, broker, 'step', tooLarge, { settings })
   await until(() => router.directory.isServed(SERVED))

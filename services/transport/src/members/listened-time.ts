@@ -1,3 +1,5 @@
+/** After which a tick follows the last, if the machine is not busy: the precision of all longer times here. */
+export const TICK_MS = 100
 /** A time between two ticks counts up to so many of them. One that takes longer says that the process did not run meanwhile. */
 const LATE_TICKS = 2
 
@@ -6,18 +8,12 @@ const LATE_TICKS = 2
  * what others said may lie unread, and those on the same busy machine ran no better.
  */
 export class ListenedTime {
-  readonly #tickMs: number
   #listenedMs = 0
   #tickedAt: number | undefined
 
-  /** @param tickMs - after which a tick follows the last, if the machine is not busy. */
-  constructor(tickMs: number) {
-    this.#tickMs = tickMs
-  }
-
   /** @returns milliseconds listened since the first tick. */
   tick(now: number): number {
-    this.#listenedMs += Math.min(now - (this.#tickedAt ?? now), LATE_TICKS * this.#tickMs)
+    this.#listenedMs += Math.min(now - (this.#tickedAt ?? now), LATE_TICKS * TICK_MS)
     this.#tickedAt = now
     return this.#listenedMs
   }

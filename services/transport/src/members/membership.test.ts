@@ -2,6 +2,7 @@ import type { Heartbeat, SentHeartbeat } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
+import { TICK_MS } from './listened-time.ts'
 import { Membership } from './membership.ts'
 
 function heartbeat(member: string, sequence: number, o: Partial<Heartbeat> = {}): Heartbeat {
@@ -48,7 +49,7 @@ function open(settings = ENDPOINT_DEFAULTS) {
   })
   /** Lets time pass with ticks as the real clockwork has them. */
   const pass = (from: number, to: number): void => {
-    for (let now = from; now <= to; now += settings.tickMs) members.tick(now)
+    for (let now = from; now <= to; now += TICK_MS) members.tick(now)
   }
   return { members, said, pass }
 }

@@ -1,16 +1,17 @@
 import { ServeError } from '@tutti/errors'
 import type { Heartbeat, SentHeartbeat } from '@tutti/protocol'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+
+/** Heartbeats; one or two are lost to a long collection. */
+export const SUSPECT_AFTER_MISSED = 3
+/** After a reconnect, for everybody's heartbeats to come. */
+const GRACE_MS = 1000
 
 /** The settings that membership needs. */
-export interface MembershipSettings {
-  readonly heartbeatMs: number
-  readonly suspectAfterMissed: number
-  readonly deadAfterMs: number
-  readonly graceMs: number
-  readonly tickMs: number
-  readonly maxMembers: number
-  readonly maxRevisions: number
-}
+export type MembershipSettings = Pick<
+  EndpointSettings,
+  'heartbeatMs' | 'deadAfterMs' | 'maxMembers' | 'maxRevisions'
+>
 
 /** How a member went: in order, after everything that it had to say, or it is no longer heard. */
 export type Departure = 'left' | 'dead'
@@ -127,16 +128,16 @@ export class Membership {
   thaw(): void {
     if (!this.#isFrozen) return
     this.#isFrozen = false
-    this.#suspectFrom = this.#now + this.#settings.graceMs
+    this.#suspectFrom = this.#now + GRACE_MS
     for (const presence of this.#members.values()) presence.heardAt = this.#now
   }
 
   /** @param now - the time that this process has listened, in milliseconds. */
   tick(now: number): void {
-    const { heartbeatMs, suspectAfterMissed, deadAfterMs } = this.#settings
+    const { heartbeatMs, deadAfterMs } = this.#settings
     this.#now = now
     if (this.#isFrozen || now < this.#suspectFrom) return
-    const suspectAfterMs = (suspectAfterMissed + 0.5) * heartbeatMs
+    const suspectAfterMs = (SUSPECT_AFTER_MISSED + 0.5) * heartbeatMs
     for (const presence of this.#members.values()) {
       const silentMs = now - presence.heardAt
       if (silentMs >= deadAfterMs) {

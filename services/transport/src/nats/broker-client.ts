@@ -1,3 +1,4 @@
+import type { LinkSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
 import type { PlaceMessage } from './wire-parser.ts'
 
@@ -34,19 +35,13 @@ export interface BrokerClient {
   destroy(): void
 }
 
-/** How one connection is made. */
-export interface ConnectionSettings {
-  readonly reconnectMs: number
-  readonly connectMs: number
-}
-
 /** The options with which a client is connected. */
 export interface ClientOptions {
   readonly server: string
   readonly broker: BrokerOptions
   /** Shown by the broker's tools. */
   readonly name: string
-  readonly settings: ConnectionSettings
+  readonly settings: Pick<LinkSettings, 'connectMs'>
   /** Bytes that are read at once where no message is on its way to its place. */
   readonly readBytes: number
   /** The broker refused something that it names, a subject say, or is about to stop. */

@@ -2,6 +2,7 @@ import type { Clock } from '@tutti/chassis'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerCounts, BrokerOptions } from '../endpoints.ts'
 import type { TransportEvents } from '../log-events.ts'
+import { SUSPECT_AFTER_MISSED } from '../members/membership.ts'
 import { LinkWatch, type WatchedConnection } from './link-watch.ts'
 import {
   type BrokerConnection,
@@ -42,7 +43,7 @@ export class BrokerLink {
     this.control = openBrokerConnection(this.#connectOptions('control'))
     this.data = openDataConnection(this.#connectOptions('data'))
     this.#watches = [
-      this.#watch('control', this.control, settings.controlDeadMs),
+      this.#watch('control', this.control, settings.deadAfterMs),
       this.#watch('data', this.data, settings.dataDeadMs),
     ]
   }
@@ -72,15 +73,15 @@ export class BrokerLink {
   /** Publishes on the control connection. What is published while the broker is away is lost. */
   publish(subject: string, bytes: Uint8Array, reply?: string): boolean {
     const isSent = this.control.publish(subject, bytes, reply)
-    if (isSent && this.control.unflushedBytes > this.#o.settings.flushBytes) this.#flush()
+    if (isSent && this.control.unflushedBytes > FLUSH_BYTES) this.#flush()
     return isSent
   }
 
   /** True if the broker owes an answer for so long that silence of others says nothing. */
   get isLate(): boolean {
-    const { heartbeatMs, suspectAfterMissed } = this.#o.settings
+    const { heartbeatMs } = this.#o.settings
     const [control] = this.#watches
-    return (control?.silentMs ?? 0) > heartbeatMs * (suspectAfterMissed - 1)
+    return (control?.silentMs ?? 0) > heartbeatMs * (SUSPECT_AFTER_MISSED - 1)
   }
 
   /** @param now - the time that this process has listened, in milliseconds. */
@@ -147,5 +148,7 @@ export class BrokerLink {
   }
 }
 
+/** Bytes that are sent before the broker is asked whether it has them; the client takes any number without a word. */
+export const FLUSH_BYTES = 4 * 1024 * 1024
 /** Bytes of a message that a nats-server takes by default. */
 const MAX_PAYLOAD = 1024 * 1024

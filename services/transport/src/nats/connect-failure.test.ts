@@ -64,7 +64,7 @@ await t.test('attempts that fail leave no socket behind', async (t) => {
     attempts += 1
     open.add(socket.on('close', () => open.delete(socket)).resume())
   })
-  await openOutside(t, brokerAt(silent), { connectMs: 50, reconnectMs: 1 })
+  await openOutside(t, brokerAt(silent), { connectMs: 50 })
   await until(() => attempts > 10)
   // Those of the two connections that are under way.
   await until(() => open.size <= 2)

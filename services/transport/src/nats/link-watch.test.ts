@@ -1,14 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
-import { ListenedTime } from '../members/listened-time.ts'
+import { ListenedTime, TICK_MS } from '../members/listened-time.ts'
 import { LinkWatch } from './link-watch.ts'
 
 const SETTINGS = { askEveryMs: 250, deadMs: 3000 }
-const TICK_MS = 100
 
 /** A watch of a broker that answers when it is told to. */
 function watchBroker() {
-  const time = new ListenedTime(TICK_MS)
+  const time = new ListenedTime()
   let now = 0
   time.tick(now)
   const asked: (() => void)[] = []

@@ -21,7 +21,7 @@ async function open(t: Test, url: string): Promise<BrokerConnection> {
     broker: brokerAt(url),
     name: 'test',
     clock: systemClock,
-    settings: { reconnectMs: 100, connectMs: 5000 },
+    settings: { connectMs: 5000 },
     listener: {
       connected: () => connected.resolve(),
       disconnected: () => {},

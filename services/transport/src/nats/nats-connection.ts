@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { LinkSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
 import { messageOf } from '../foreign-error.ts'
 import { OWN_BYTES, READ_BYTES } from '../sockets/placed-reader.ts'
-import type { BrokerClient, ConnectionSettings, OutgoingBytes } from './broker-client.ts'
+import type { BrokerClient, OutgoingBytes } from './broker-client.ts'
 import { describeConnectFailure } from './connect-failure.ts'
 import { type BrokerMessage, placeWhole } from './whole-messages.ts'
 import { openWireClient } from './wire-client.ts'
@@ -29,7 +30,7 @@ export interface ConnectOptions {
   /** Shown by the broker's tools. */
   readonly name: string
   readonly clock: Clock
-  readonly settings: ConnectionSettings
+  readonly settings: Pick<LinkSettings, 'connectMs'>
   readonly listener: ConnectionListener
 }
 
@@ -48,6 +49,9 @@ function open(o: ConnectOptions, readBytes: number): BrokerConnection {
   connection.start()
   return connection
 }
+
+/** Between two attempts: with the 2 s of the library `nats` every outage costs 2 s of service. */
+const RECONNECT_MS = 100
 
 interface Subscribed {
   readonly subject: string
@@ -260,7 +264,7 @@ export class BrokerConnection {
 
   #pause(): Promise<void> {
     return new Promise((resolve) => {
-      const stop = this.#o.clock.setTimer(this.#o.settings.reconnectMs, resolve)
+      const stop = this.#o.clock.setTimer(RECONNECT_MS, resolve)
       this.#stopWaiting = () => {
         stop()
         resolve()

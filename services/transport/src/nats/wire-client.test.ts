@@ -35,7 +35,7 @@ async function openFake(t: Test, greeting = INFO, answer = 'PONG\r\n') {
       server: `nats://127.0.0.1:${port}`,
       broker: BROKER,
       name: 'test',
-      settings: { reconnectMs: 10, connectMs: 300 },
+      settings: { connectMs: 300 },
       readBytes: 4096,
       complained: (what) => complaints.push(what),
       guard: (act) => act(),

@@ -7,6 +7,7 @@ import { completeSettings, type EndpointSettings } from '../endpoint-settings.ts
 import type { OutgoingMessage } from '../send-message.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
+import type { InlineLimits } from '../transfers/split-tensors.ts'
 
 /** The fate of one message. `delayMs` also reorders. */
 export interface Fate {
@@ -18,26 +19,21 @@ export const UNHARMED: Fate = { copies: 1, delayMs: 0 }
 
 /** Small bounds, so that small tensors meet all of them. */
 export const SMALL: EndpointSettings = completeSettings({
-  inlineLimitBytes: 4,
-  inlineTotalBytes: 8,
   chunkBytes: 8,
   wholeLimitBytes: 16,
   creditBytes: 24,
   creditTotalBytes: 48,
-  receiveBytes: 4096,
-  receiveBytesPerSender: 2048,
-  maxTensorBytes: 1024,
-  heldBytes: 4096,
+  tensorBytes: 4096,
+  tensorBytesPerMember: 2048,
   heldResponses: 16,
   responseCredits: 3,
   stallMs: 200,
-  acceptMs: 300,
-  creditWaitMs: 1000,
-  receiveWaitMs: 2000,
-  probeMs: 300,
-  answerHoldMs: 3000,
-  tombstoneMs: 5000,
+  silenceMs: 300,
+  waitMs: 2000,
 })
+
+/** The bytes of them that ride in messages. */
+export const SMALL_INLINE: InlineLimits = { each: 4, total: 8 }
 
 /** One side of a call with its parts that have neither clock nor I/O. */
 export interface SimulatedMember {
@@ -75,18 +71,12 @@ export class FaultyNetwork {
 
   add(id: string, execute: (job: CallJob) => void): SimulatedMember {
     const settings = this.#settings
-    const {
-      inlineLimitBytes: each,
-      inlineTotalBytes: total,
-      wholeLimitBytes,
-      chunkBytes,
-    } = settings
+    const { wholeLimitBytes, chunkBytes } = settings
     const send = (to: string, message: OutgoingMessage): void => this.#send(id, to, message)
     const incoming = new IncomingTransfers(settings, send)
     const outgoing = new OutgoingTransfers(() => ({ wholeBytes: wholeLimitBytes, chunkBytes }))
-    const inlineLimits = (): { each: number; total: number } => ({ each, total })
     const unaskedBytes = (): number => this.#unasked
-    const transfers = { incoming, outgoing, inlineLimits, unaskedBytes }
+    const transfers = { incoming, outgoing, inlineLimits: () => SMALL_INLINE, unaskedBytes }
     const common = { settings, send, ...transfers, clock: this.#clock }
     const member = {
       id,

@@ -1,5 +1,6 @@
 export { OwnAnnouncements, type OwnState } from '../endpoint/own-announcements.ts'
 export { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
 export { TransportEvents } from '../log-events.ts'
+export { TICK_MS } from '../members/listened-time.ts'
 export { Membership } from '../members/membership.ts'
 export { executing, sendEnvelope, type TestHandler } from './envelopes.ts'

@@ -1,16 +1,8 @@
 import type { Chunk, ChunkHeader, TransferCredit } from '@tutti/protocol'
+import type { FlowSettings } from '../endpoint-settings.ts'
 import type { SendMessage } from '../send-message.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { ByteRanges } from './byte-ranges.ts'
-
-/** The settings that incoming transfers need. */
-export interface IncomingSettings {
-  readonly chunkBytes: number
-  readonly wholeLimitBytes: number
-  readonly creditBytes: number
-  readonly creditTotalBytes: number
-  readonly stallMs: number
-}
 
 /** A transfer that a message has announced. Its bytes are reserved already. */
 export interface AnnouncedTransfer {
@@ -68,7 +60,7 @@ const MOST_EARLY = 1024
  * What comes unasked has a part of both bounds, and memory within it also before its message is here.
  */
 export class IncomingTransfers {
-  readonly #settings: IncomingSettings
+  readonly #settings: FlowSettings
   readonly #send: SendMessage
   readonly #senders = new Map<string, Sender>()
   /** By sender and number, in the order in which they came. */
@@ -77,7 +69,7 @@ export class IncomingTransfers {
   /** Time of the last event. */
   #now = 0
 
-  constructor(settings: IncomingSettings, send: SendMessage) {
+  constructor(settings: FlowSettings, send: SendMessage) {
     this.#settings = settings
     this.#send = send
     this.#unasked = new ByteBudget(mostUnaskedBytes(settings), settings.creditBytes)
@@ -340,7 +332,7 @@ export class IncomingTransfers {
 }
 
 /** Computes how much all senders together may have under way unasked: half of all that may be under way. */
-export function mostUnaskedBytes({ creditTotalBytes }: IncomingSettings): number {
+export function mostUnaskedBytes({ creditTotalBytes }: FlowSettings): number {
   return Math.floor(creditTotalBytes / 2)
 }
 

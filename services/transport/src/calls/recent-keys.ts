@@ -1,0 +1,35 @@
+/** Calls that are remembered when they have ended, and those that are told of a broken connection. */
+export const TOMBSTONES = 65_536
+/** For how long; no message is late by that much. */
+export const TOMBSTONE_MS = 60_000
+
+/** Remembers keys for a while, a bounded number of them: the oldest go first. */
+export class RecentKeys {
+  /** In the order in which they were added, so the oldest is the first. */
+  readonly #addedAt = new Map<string, number>()
+
+  get size(): number {
+    return this.#addedAt.size
+  }
+
+  add(now: number, key: string): void {
+    this.#addedAt.delete(key)
+    this.#addedAt.set(key, now)
+    for (const oldest of this.#addedAt.keys()) {
+      if (this.#addedAt.size <= TOMBSTONES) break
+      this.#addedAt.delete(oldest)
+    }
+  }
+
+  has(key: string): boolean {
+    return this.#addedAt.has(key)
+  }
+
+  /** Forgets what is too old. */
+  tick(now: number): void {
+    for (const [key, addedAt] of this.#addedAt) {
+      if (now - addedAt < TOMBSTONE_MS) break
+      this.#addedAt.delete(key)
+    }
+  }
+}
