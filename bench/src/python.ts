@@ -4,8 +4,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createPythonEngine } from '@tutti/backends'
-import { modelConfig, modelSource, openSharedMemory, stepRequest } from '@tutti/backends/testing'
+import {
+  createPythonEngine,
+  modelConfig,
+  modelSource,
+  openSharedMemory,
+  stepRequest,
+} from '@tutti/backends/testing'
 import { benchPython } from './bench-python.ts'
 import { median, printTable, quantile } from './figures.ts'
 import { ROOT } from './servers.ts'

@@ -1,70 +1,77 @@
-import type { Clock, Logger } from '@tutti/chassis'
+import { ENGINES, findEngine } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import type { Engine } from './engine.ts'
-import type { HostPolicies } from './host-policies.ts'
-import type { ModelMetrics } from './model-metrics.ts'
-import { createOnnxEngine, type OnnxEngineOptions } from './onnxruntime/onnx-engine.ts'
+import type {
+  EngineCheck,
+  EngineCheckOptions,
+  EngineCode,
+  EngineOpenOptions,
+  EngineSettings,
+} from './engine-code.ts'
 import { findPythonBackend, pythonBackendProgram } from './python/python-backends.ts'
-import { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
 import { ZygotePool } from './python/zygote-pool.ts'
-import { createPytorchEngine } from './pytorch/pytorch-engine.ts'
 
 /** The engines that there are, by Triton's backend name. */
-export type Engines = Pick<ReadonlyMap<string, Engine>, 'get' | 'keys'>
-
-/** Options of engines whose instances are processes. */
-export type ProcessOptions = Pick<
-  PythonEngineOptions,
-  'interpreter' | 'settings' | 'environmentCache'
->
-
-export interface EnginesOptions {
-  /** Default: no log. */
-  readonly log?: Logger
-  readonly clock?: Clock
-  /** Where metrics of models go. Default: nowhere. */
-  readonly metrics?: ModelMetrics
-  readonly python?: ProcessOptions
-  /** Folder of python-based backends, `NAME/model.py`, which need not exist. Default: only those of this package. */
-  readonly backendDirectory?: string | undefined
-  /** CPUs of the processes of instances. Default: those of this process. */
-  readonly hostPolicies?: HostPolicies
-  /** Default interpreter: that of Python models. */
-  readonly pytorch?: ProcessOptions
-  readonly onnxruntime?: Pick<OnnxEngineOptions, 'maxStrings'>
+export interface Engines {
+  get(backend: string): Engine | undefined | Promise<Engine | undefined>
+  /** Names of those that have one of their own. */
+  keys(): Iterable<string>
 }
 
-/** Makes every engine that this build has, and those of python-based backends when a model asks for them. */
+export interface EnginesOptions
+  extends Pick<EngineOpenOptions, 'log' | 'clock' | 'metrics' | 'hostPolicies'> {
+  /** By backend. Default: none. */
+  readonly settings?: ReadonlyMap<string, EngineSettings>
+  /** Folder of python-based backends, `NAME/model.py`, which need not exist. Default: only those of this package. */
+  readonly backendDirectory?: string | undefined
+}
+
+const NO_SETTINGS: EngineSettings = { settings: {} }
+/** The engine of backends that are Python code themselves. Its interpreter is that of all others that name none. */
+const PYTHON = 'python'
+
+/** Has every engine of the list, opened with its first model, and those of python-based backends. */
 export function createEngines(o: EnginesOptions = {}): Engines {
-  const { python, pytorch, onnxruntime, metrics, backendDirectory, ...common } = o
-  const processes = { ...common, ...(metrics && { metrics }), zygotes: new ZygotePool() }
-  const interpreter = pytorch?.interpreter ?? python?.interpreter
-  const engines = [
-    createOnnxEngine({ ...common, ...onnxruntime }),
-    createPythonEngine({ ...processes, ...python }),
-    createPytorchEngine({
-      ...processes,
-      ...pytorch,
-      ...(interpreter !== undefined && { interpreter }),
-    }),
-  ]
-  const builtIn = new Map(engines.map((engine) => [engine.backend, engine]))
-  /** By folder. A backend that comes into the directory later is found by the next load. */
-  const pythonBased = new Map<string, Engine>()
-  const findPythonBased = (backend: string): Engine | undefined => {
-    const folder = findPythonBackend(backend, backendDirectory)
-    if (folder === undefined) return undefined
-    const known = pythonBased.get(folder)
-    if (known !== undefined) return known
-    const program = pythonBackendProgram(backend, folder)
-    const engine = createPythonEngine({ ...processes, ...python }, program)
-    pythonBased.set(folder, engine)
+  const { settings, backendDirectory, ...common } = o
+  const shared = { ...common, zygotes: new ZygotePool() }
+  const { interpreter } = settings?.get(PYTHON) ?? NO_SETTINGS
+  const optionsOf = (backend: string): EngineOpenOptions => ({
+    ...shared,
+    ...(interpreter !== undefined && { interpreter }),
+    ...(settings?.get(backend) ?? NO_SETTINGS),
+  })
+  /** By backend, or by the folder of one that is Python code: another one may take its place. */
+  const opened = new Map<string, Promise<Engine>>()
+  const once = (key: string, open: () => Promise<Engine>): Promise<Engine> => {
+    const engine = opened.get(key) ?? open()
+    opened.set(key, engine)
     return engine
   }
   return {
-    get: (backend) => builtIn.get(backend) ?? findPythonBased(backend),
-    keys: () => builtIn.keys(),
+    get: (backend) => {
+      if (findEngine(backend) !== undefined) {
+        return once(backend, async () => (await loadCode(backend)).open(optionsOf(backend)))
+      }
+      // A backend that comes into the directory later is found by the next load.
+      const folder = findPythonBackend(backend, backendDirectory)
+      if (folder === undefined) return undefined
+      return once(folder, async () => {
+        const { createPythonEngine } = await import('./python/python-engine.ts')
+        return createPythonEngine(optionsOf(PYTHON), pythonBackendProgram(backend, folder))
+      })
+    },
+    keys: () => ENGINES.map(({ backend }) => backend).toSorted(),
   }
+}
+
+/** Looks whether this machine has what an engine of the list needs. */
+export async function checkEngine(backend: string, o: EngineCheckOptions): Promise<EngineCheck> {
+  return await (await loadCode(backend)).check(o)
+}
+
+/** Loads the code of an engine of the list: by its name, so that the list is the only one. */
+async function loadCode(backend: string): Promise<EngineCode> {
+  return await import(`./${backend}/open.ts`)
 }
 
 /**
@@ -73,8 +80,12 @@ export function createEngines(o: EnginesOptions = {}): Engines {
  * @param model - its name, for the message.
  * @throws ServeError BACKEND_UNSUPPORTED naming what exists.
  */
-export function selectEngine(engines: Engines, backend: string, model: string): Engine {
-  const engine = engines.get(backend)
+export async function selectEngine(
+  engines: Engines,
+  backend: string,
+  model: string,
+): Promise<Engine> {
+  const engine = await engines.get(backend)
   if (engine !== undefined) return engine
   const offered = [...engines.keys()].map((name) => `'${name}'`).join(', ')
   const text = `unable to find backend library for backend '${backend}', try specifying runtime on the model configuration. Backends here: ${offered}, and those with a model.py in the backend directory; none that are native libraries`

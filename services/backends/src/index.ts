@@ -12,25 +12,19 @@ export type {
   LoadedModel,
   ModelHost,
 } from './engine.ts'
+export type { EngineCheck, EngineCheckOptions, EngineSettings } from './engine-code.ts'
 export {
+  checkEngine,
   createEngines,
   type Engines,
   type EnginesOptions,
-  type ProcessOptions,
   selectEngine,
 } from './engines.ts'
 export type { HostPolicies } from './host-policies.ts'
 export { loadTimeout } from './load-timeout.ts'
 export { ModelMetrics } from './model-metrics.ts'
-export { probeOnnxRuntime, probeSharedMemory } from './probe-machine.ts'
-export {
-  type FindPythonOptions,
-  findPython,
-  isBasePython,
-  PYTHON_MENDING,
-} from './python/find-python.ts'
+export { probeSharedMemory } from './probe-machine.ts'
+export { type FindPythonOptions, findPython } from './python/find-python.ts'
 export { LentMemory } from './python/lent-memory.ts'
-export { type ProbedPython, type PythonModule, probePython } from './python/probe-python.ts'
-export { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
-export type { PythonSettings } from './python/python-settings.ts'
+export { probePython } from './python/probe-python.ts'
 export { pythonsOnPath } from './python/pythons-on-path.ts'

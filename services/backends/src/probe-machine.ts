@@ -1,11 +1,4 @@
-import { loadOrtLibrary, ortFolder } from './onnxruntime/ort-library.ts'
 import { openSharedMemory } from './python/shared-memory.ts'
-
-/** Loads ONNX Runtime. @returns the folder of its library. @throws ServeError MODEL_LOAD_FAILED with what is missing. */
-export function probeOnnxRuntime(): string {
-  loadOrtLibrary()
-  return ortFolder()
-}
 
 const ONE_PAGE = 4096
 

@@ -3,9 +3,10 @@ import { readFile, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Clock, type Logger, type StatusLine, showElapsed } from '@tutti/chassis'
+import type { PythonModule } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import { makeCached } from './cached-folder.ts'
-import { isNewEnough, type ProbedPython, type PythonModule, probePython } from './probe-python.ts'
+import { isNewEnough, type ProbedPython, probePython } from './probe-python.ts'
 import { type RunProgramOptions, runProgram, whatFailed } from './run-program.ts'
 
 export interface FindPythonOptions {

@@ -1,8 +1,6 @@
 import { fileURLToPath } from 'node:url'
+import type { PythonModule } from '@tutti/engines'
 import { ProgramStopped, runProgram, whatFailed } from './run-program.ts'
-
-/** A module that models need of an interpreter: all of them NumPy, TorchScript ones PyTorch too. */
-export type PythonModule = 'numpy' | 'torch'
 
 /** The report of an interpreter on itself. */
 export interface ProbedPython {

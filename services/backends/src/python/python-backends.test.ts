@@ -12,7 +12,8 @@ import { executeOnce } from '../testing/execute.ts'
 import { stepRequest } from '../testing/model-source.ts'
 import { bytesRequestInput, TEST_PYTHON, WITHOUT_PYTHON } from '../testing/python-model.ts'
 
-const python = { interpreter: TEST_PYTHON ?? 'python3' }
+const interpreter = TEST_PYTHON ?? 'python3'
+const settings = new Map([['python', { settings: {}, interpreter }]])
 
 const ADD_ONE = `import os
 import numpy as np
@@ -72,9 +73,9 @@ await t.test(
   { skip: WITHOUT_PYTHON },
   async (t) => {
     const { backends, source } = await makeFolders(t)
-    const engines = createEngines({ python, backendDirectory: backends })
-    const engine = selectEngine(engines, 'addone', 'm')
-    t.equal(selectEngine(engines, 'addone', 'other'), engine, 'one for all its models')
+    const engines = createEngines({ settings, backendDirectory: backends })
+    const engine = await selectEngine(engines, 'addone', 'm')
+    t.equal(await selectEngine(engines, 'addone', 'other'), engine, 'one for all its models')
     const config = await engine.complete?.(source('backend: "addone"'))
     t.same(
       [config?.runtime, config?.input[0]?.name, config?.output[0]?.name],
@@ -90,9 +91,9 @@ await t.test(
 
 await t.test('what no folder serves is refused in the words of Triton', async (t) => {
   const { backends, source } = await makeFolders(t)
-  const engines = createEngines({ python, backendDirectory: backends })
+  const engines = createEngines({ settings, backendDirectory: backends })
   for (const backend of ['native', 'nosuch', '../addone', '.', '..', 'a/b']) {
-    t.throws(() => selectEngine(engines, backend, 'm'), {
+    await t.rejects(selectEngine(engines, backend, 'm'), {
       reason: 'BACKEND_UNSUPPORTED',
       message: new RegExp(
         `^unable to find backend library for backend '${backend}', try specifying runtime on the model configuration\\.`,
@@ -111,7 +112,7 @@ await t.test('what no folder serves is refused in the words of Triton', async (t
     ],
   ] as const) {
     const config = source(text)
-    const engine = selectEngine(engines, config.config.backend, 'm')
+    const engine = await selectEngine(engines, config.config.backend, 'm')
     const want = { message, code: 'INVALID_ARGUMENT', details: { field: 'runtime' } }
     await t.rejects(engine.load(config, { instances: 1 }), want)
   }
@@ -123,7 +124,7 @@ const DECOUPLED = 'model_transaction_policy { decoupled: true }'
 async function loadStock(t: Test, text: string) {
   const { source } = await makeFolders(t)
   const version = source(text)
-  const engine = selectEngine(createEngines({ python }), version.config.backend, 'm')
+  const engine = await selectEngine(createEngines({ settings }), version.config.backend, 'm')
   const completed = await engine.complete?.(version)
   const model = await engine.load(
     { ...version, config: completed ?? version.config },

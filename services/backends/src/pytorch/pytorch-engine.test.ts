@@ -274,8 +274,9 @@ await t.test(
 
 await t.test('the engine is there by its name', async (t) => {
   const engines = createEngines()
-  t.equal(selectEngine(engines, 'pytorch', 'm').backend, 'pytorch')
-  t.strictSame(await selectEngine(engines, 'pytorch', 'm').inspect(''), {
+  const engine = await selectEngine(engines, 'pytorch', 'm')
+  t.equal(engine.backend, 'pytorch')
+  t.strictSame(await engine.inspect(''), {
     inputs: [],
     outputs: [],
     batchable: false,

@@ -1,5 +1,6 @@
 export { withoutCompiler } from '../devices/testing/compile-library.ts'
 export { pretendCuda, pretendHandle } from '../devices/testing/pretend-cuda.ts'
+export { createPythonEngine, type PythonEngineOptions } from '../python/python-engine.ts'
 export { openSharedMemory } from '../python/shared-memory.ts'
 export {
   ADD_CONFIG,

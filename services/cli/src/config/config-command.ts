@@ -85,11 +85,11 @@ async function completeConfig(
     readonly backendDirectory: string
   } & ReturnType<typeof readBackendConfig>,
 ): Promise<ModelConfig> {
-  const { python, pytorch, backendDirectory } = o
-  const engines = createEngines({ log: silentLogger, python, pytorch, backendDirectory })
+  const { settings, backendDirectory } = o
+  const engines = createEngines({ log: silentLogger, settings, backendDirectory })
   const config = await completeConfigOf(model, { ...o, engines })
   if (config !== undefined) {
-    await requireDevices(config, engines.get(config.backend), o.devices)
+    await requireDevices(config, await engines.get(config.backend), o.devices)
     return config
   }
   const [ensemble] = await readEnsembles([model])

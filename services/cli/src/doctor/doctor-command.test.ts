@@ -5,10 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { env } from 'node:process'
 import type { Finding } from '@tutti/command-line/results'
-import { ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { runCommand } from '../testing/run-command.ts'
-import { checkGpu, checkNode, checkOnnxRuntime, checkPython } from './machine-checks.ts'
+import { checkEngineFor, checkGpu, checkNode } from './machine-checks.ts'
 
 t.setTimeout(120_000)
 const PYTHON = env['TUTTI_TEST_PYTHON'] ?? ''
@@ -32,10 +31,6 @@ async function writeModels(t: Test, models: Readonly<Record<string, readonly [st
     if (file !== undefined) await writeFile(join(repository, name, '1', file), '')
   }
   return repository
-}
-
-const broken = () => {
-  throw new ServeError('MODEL_LOAD_FAILED', 'libstdc++.so.6: cannot open')
 }
 
 const devices = (count: number) => ({
@@ -62,7 +57,7 @@ async function bare(t: Test): Promise<string> {
 
 /** As with `--python auto`, which finds nothing else. */
 const checkForAuto = (candidate: string) =>
-  checkPython('python', { candidates: [candidate], models: ['py'], makesOne: true })
+  checkEngineFor('python', ['py'], { interpreters: [candidate], makesEnvironment: true })
 
 await t.test(
   'what no model needs is a note, and nothing is missing',
@@ -165,10 +160,8 @@ await t.test('a port that is taken is a note, one of no address here is missing'
   t.match((await examine(...argv)).of('port'), [{ status: 'ok' }])
 })
 
-await t.test('Node, the library and the driver are told as they are', async (t) => {
+await t.test('Node and the driver are told as they are', async (t) => {
   t.match(checkNode('22.1.0'), { status: 'missing', mending: /Node 24/ })
-  t.match(checkOnnxRuntime([], broken), { status: 'note', found: /libstdc/ })
-  t.match(checkOnnxRuntime(['net'], broken), { status: 'missing', neededBy: ['net'] })
   t.match(await checkGpu(['net'], {}, devices(2)), { status: 'ok', found: 'CUDA devices: 2' })
   t.match(await checkGpu(['net'], {}, devices(0)), { status: 'missing', mending: /--gpus all/ })
   t.match(await checkGpu([], {}, devices(0)), { status: 'note' })

@@ -1,19 +1,19 @@
 import type { FlagTable, FlagValues, ProcessEnvironment } from '@tutti/chassis'
 import { RESULT_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
 import { DoctorResult, type Finding, renderFindings } from '@tutti/command-line/results'
+import { ENGINES, type EngineName } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
-import { AUTO, checkPythonFlags, pythonCandidates } from '../serve/choose-python.ts'
+import { AUTO, checkPythonFlags, IN_PYTHON, pythonCandidates } from '../serve/choose-python.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 import {
+  checkEngineFor,
   checkGpu,
   checkNode,
-  checkOnnxRuntime,
   checkPort,
-  checkPython,
   checkSharedMemory,
 } from './machine-checks.ts'
-import { readModelNeeds } from './model-needs.ts'
+import { GPU, readModelNeeds } from './model-needs.ts'
 
 /** Those of `tutti serve` that decide what it needs of the machine. */
 export const DOCTOR_FLAGS = {
@@ -64,23 +64,26 @@ async function examine(flags: Flags, { env }: ProcessEnvironment): Promise<reado
       ...(configName !== undefined && { configName }),
     }),
   )
-  const candidates = pythonCandidates(flags, env['PATH'])
-  const checkOf = (kind: 'python' | 'pytorch') =>
-    checkPython(kind, {
-      candidates: [...candidates[kind].named, ...candidates[kind].candidates],
-      models: models[kind],
-      makesOne: flags.python === AUTO,
+  const checkOf = (backend: EngineName) => {
+    const { named, candidates } = pythonCandidates(flags, backend, env['PATH'])
+    return checkEngineFor(backend, models.get(backend) ?? [], {
+      interpreters: [...named, ...candidates],
+      makesEnvironment: flags.python === AUTO,
     })
+  }
   const ports = (['grpc', 'http', 'metrics'] as const).map((name) =>
     checkPort(name, flags[`${name}-address`], flags[`${name}-port`]),
   )
+  const engines: Finding[] = []
+  // One after the other: an interpreter that imports PyTorch takes all of a small machine.
+  for (const backend of ENGINES.map((engine) => engine.backend).toSorted()) {
+    engines.push(await checkOf(backend))
+  }
   const findings = [
     checkNode(process.versions.node),
-    checkOnnxRuntime(models.onnxruntime),
-    await checkOf('python'),
-    await checkOf('pytorch'),
-    ...(await checkSharedMemory([...models.python, ...models.pytorch])),
-    await checkGpu(models.gpu, env),
+    ...engines,
+    ...(await checkSharedMemory(IN_PYTHON.flatMap(({ backend }) => models.get(backend) ?? []))),
+    await checkGpu(models.get(GPU) ?? [], env),
     ...(await Promise.all(ports)),
     ...[...problems].map(([name, problem]) => brokenModel(name, problem)),
   ]

@@ -2,17 +2,13 @@ import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import {
+  checkEngine,
   createDevices,
-  isBasePython,
-  type ProbedPython,
-  PYTHON_MENDING,
-  type PythonModule,
-  probeOnnxRuntime,
-  probePython,
+  type EngineCheckOptions,
   probeSharedMemory,
 } from '@tutti/backends'
 import { absent, type Finding } from '@tutti/command-line/results'
-import { ServeError } from '@tutti/errors'
+import type { ListedDescriptor } from '@tutti/engines'
 
 const OLDEST_NODE = 24
 const CLIENT_MEMORY = '/dev/shm'
@@ -25,58 +21,14 @@ export function checkNode(version: string): Finding {
   return { check: 'node', status: 'missing', found, mending }
 }
 
-/** @param probe - another one, for tests. */
-export function checkOnnxRuntime(models: readonly string[], probe = probeOnnxRuntime): Finding {
-  const check = 'onnxruntime'
-  try {
-    return { check, status: 'ok', found: `its library loads from ${probe()}` }
-  } catch (error) {
-    const { message } = ServeError.from(error)
-    const mending =
-      'install Tutti again: npm leaves out packages for other platforms, and the library needs glibc and libstdc++ (Debian: apt-get install libstdc++6)'
-    return absent({ check, found: message, mending }, models)
-  }
-}
-
-export interface PythonCheck {
-  /** As --python names them; the first that can run the models is taken. */
-  readonly candidates: readonly string[]
-  readonly models: readonly string[]
-  /** Whether the server makes an environment if none of them can. */
-  readonly makesOne: boolean
-}
-
-const MODULES: Readonly<Record<'python' | 'pytorch', readonly PythonModule[]>> = {
-  python: ['numpy'],
-  pytorch: ['numpy', 'torch'],
-}
-
-/** Checks the interpreter of TorchScript models, which needs PyTorch too, or of Python models. */
-export async function checkPython(check: 'python' | 'pytorch', o: PythonCheck): Promise<Finding> {
-  const failed: ProbedPython[] = []
-  for (const candidate of new Set(o.candidates)) {
-    const probed = await probePython(candidate, MODULES[check])
-    if (probed.problem === undefined) return { check, status: 'ok', found: describe(probed) }
-    failed.push(probed)
-  }
-  const found = failed.map(({ interpreter, problem }) => `'${interpreter}': ${problem}`).join('; ')
-  if (o.makesOne && failed.some(isBasePython)) {
-    const mending = 'nothing: --python auto makes an environment when the first model needs it'
-    return { check, status: 'note', found, mending }
-  }
-  const other = PYTHON_MENDING[check === 'pytorch' ? 'torch' : 'numpy']
-  const mending = o.makesOne
-    ? other
-    : `serve with --python auto, which finds or makes one, or ${other}`
-  return absent({ check, found, mending }, o.models)
-}
-
-function describe({ interpreter, version, executable, modules }: ProbedPython): string {
-  const names = { numpy: 'NumPy', torch: 'PyTorch' }
-  const parts = Object.entries(modules).map(([name, about]) => {
-    return `${name === 'torch' ? names.torch : names.numpy} ${about.version}`
-  })
-  return [`'${interpreter}' is Python ${version} (${executable})`, ...parts].join(', ')
+/** Checks what an engine of the list needs, as it says itself. @param models - those that need it. */
+export async function checkEngineFor(
+  backend: ListedDescriptor['backend'],
+  models: readonly string[],
+  o: EngineCheckOptions,
+): Promise<Finding> {
+  const finding = { check: backend, ...(await checkEngine(backend, o)) }
+  return finding.status === 'absent' ? absent(finding, models) : finding
 }
 
 /** Checks the shared memory that tensors travel in, to processes of models and from clients of this machine. */

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createEngines, type Engines, selectEngine } from '@tutti/backends'
+import { findEngine } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import {
   isEnsembleConfig,
@@ -11,18 +12,21 @@ import {
 } from '@tutti/model-config'
 import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti/repository'
 
-/** A thing that models need of a machine. */
-export type Need = 'onnxruntime' | 'python' | 'pytorch' | 'gpu'
+/** The need of a model that executes on a GPU. Others are names of engines. */
+export const GPU = 'gpu'
 
 /** Who needs what, by model names. */
 export interface ModelNeeds {
-  readonly models: Readonly<Record<Need, readonly string[]>>
+  /** The models that need an engine, by its backend, or a GPU. */
+  readonly models: ReadonlyMap<string, readonly string[]>
   /** The problem of a model itself, by its name. */
   readonly problems: ReadonlyMap<string, string>
 }
 
 /** A Python environment that a model brings. */
 const OWN_ENVIRONMENT = 'EXECUTION_ENV_PATH'
+/** The engine of backends that are Python code. */
+const PYTHON = 'python'
 
 /**
  * Reads what the models of repositories need, from their configurations and the names of their files. No model is loaded.
@@ -34,11 +38,13 @@ export async function readModelNeeds(
   o: ScanOptions & { readonly backendDirectory: string },
 ): Promise<ModelNeeds> {
   const engines = createEngines({ backendDirectory: o.backendDirectory })
-  const models: Record<Need, string[]> = { onnxruntime: [], python: [], pytorch: [], gpu: [] }
+  const models = new Map<string, string[]>()
   const problems = new Map<string, string>()
   for (const model of await scanRepositories(repositories, o)) {
     try {
-      for (const need of await needsOf(model, engines)) models[need].push(model.name)
+      for (const need of await needsOf(model, engines)) {
+        models.set(need, [...(models.get(need) ?? []), model.name])
+      }
     } catch (error) {
       problems.set(model.name, ServeError.from(error).message)
     }
@@ -47,22 +53,22 @@ export async function readModelNeeds(
 }
 
 /** @throws ServeError if the configuration cannot be read, or no engine serves the model. */
-async function needsOf(model: RepositoryModel, engines: Engines): Promise<readonly Need[]> {
+async function needsOf(model: RepositoryModel, engines: Engines): Promise<readonly string[]> {
   if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
   const { configText, configPath, name } = model
   const config = configText === undefined ? undefined : parseModelConfig(configText, configPath)
   if (config !== undefined && isEnsembleConfig(config)) return []
   const { backend } = selectBackend(config, plainName(name), await firstVersion(model))
-  selectEngine(engines, backend, name)
-  return [engineNeed(backend, config), ...(usesGpu(config) ? ['gpu' as const] : [])].filter(
+  await selectEngine(engines, backend, name)
+  return [engineNeed(backend, config), usesGpu(config) ? GPU : undefined].filter(
     (need) => need !== undefined,
   )
 }
 
-function engineNeed(backend: string, config: ModelConfig | undefined): Need | undefined {
-  if (backend === 'onnxruntime') return 'onnxruntime'
-  if (config?.parameters[OWN_ENVIRONMENT]?.string_value) return undefined
-  return backend === 'pytorch' ? 'pytorch' : 'python'
+function engineNeed(backend: string, config: ModelConfig | undefined): string | undefined {
+  const engine = findEngine(backend) ?? findEngine(PYTHON)
+  const hasOwn = config?.parameters[OWN_ENVIRONMENT]?.string_value
+  return engine?.modules !== undefined && hasOwn ? undefined : engine?.backend
 }
 
 function usesGpu(config: ModelConfig | undefined): boolean {

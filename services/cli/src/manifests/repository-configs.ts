@@ -109,10 +109,10 @@ async function readConfig(model: RepositoryModel, o: RepositoryReading): Promise
 
 function toCompletion(o: RepositoryReading) {
   const { autoComplete = true, backends = readBackendConfig([]), backendDirectory, unbatched } = o
-  const { python, pytorch, ...rest } = backends
+  const { settings, ...rest } = backends
   return {
     ...rest,
-    engines: createEngines({ log: silentLogger, python, pytorch, backendDirectory }),
+    engines: createEngines({ log: silentLogger, settings, backendDirectory }),
     autoComplete,
     devices: NO_DEVICES,
     ...(unbatched && { unbatched }),

@@ -91,14 +91,20 @@ await t.test(
   { skip: WITHOUT_PYTHON },
   async (t) => {
     const named = await choose(t, `--python=${PYTHON}`)
-    t.match(named, { python: { interpreter: PYTHON }, pytorch: { interpreter: PYTHON } })
+    t.equal(named.settings.get('python')?.interpreter, PYTHON)
+    t.equal(named.settings.get('pytorch')?.interpreter, PYTHON)
     const other = '--backend-config=pytorch,interpreter=/other'
-    t.match(await choose(t, `--python=${PYTHON}`, other), { pytorch: { interpreter: '/other' } })
-    t.match(await choose(t), { python: { settings: {} }, defaultMaxBatchSize: 4 })
-    t.notOk('interpreter' in (await choose(t)).python)
+    const { settings } = await choose(t, `--python=${PYTHON}`, other)
+    t.equal(settings.get('pytorch')?.interpreter, '/other')
+    const none = await choose(t)
+    t.equal(none.defaultMaxBatchSize, 4)
+    t.same(none.settings.get('python')?.settings, {})
+    t.notOk('interpreter' in (none.settings.get('python') ?? {}))
     const cached = { environmentCache: /^\S+tutti-choose-\S+\/environments$/ }
     for (const argv of [[], [`--python=${PYTHON}`], ['--python=auto']]) {
-      t.match(await choose(t, ...argv), { python: cached, pytorch: cached })
+      const { settings: given } = await choose(t, ...argv)
+      t.match(given.get('python'), cached)
+      t.match(given.get('pytorch'), cached)
     }
   },
 )
@@ -108,8 +114,8 @@ await t.test(
   { skip: WITHOUT_PYTHON },
   async (t) => {
     const interpreter = `--backend-config=python,interpreter=${PYTHON}`
-    const { python } = await choose(t, '--python=auto', interpreter)
-    t.equal(await found(python.interpreter), PYTHON)
+    const { settings } = await choose(t, '--python=auto', interpreter)
+    t.equal(await found(settings.get('python')?.interpreter), PYTHON)
   },
 )
 

@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path'
 import {
+  type EngineSettings,
   type FindPythonOptions,
   findPython,
-  type PythonModule,
   probePython,
   pythonsOnPath,
 } from '@tutti/backends'
@@ -14,15 +14,20 @@ import {
   type Logger,
   type StatusLine,
 } from '@tutti/chassis'
+import { ENGINES, type EngineDescriptor, modelsOf } from '@tutti/engines'
 import { type BackendConfig, readBackendConfig } from '@tutti/step'
+
+/** The engines whose instances are Python processes. */
+export const IN_PYTHON = ENGINES.filter(({ modules }) => modules !== undefined)
+/** The one whose interpreter all of them have, unless they name another. */
+const PYTHON = 'python'
 
 /** Which Python runs the models. */
 export const PYTHON_FLAGS = {
   python: {
     type: 'string',
     path: 'file',
-    description:
-      'Interpreter of Python and TorchScript models: a path, a program on PATH, or auto, which takes the first Python on PATH that can run them and else makes an environment with NumPy, or PyTorch for the CPU, in tutti/environments in XDG_CACHE_HOME or ~/.cache. Default: python3.',
+    description: `Interpreter of ${modelsOf(({ modules }) => modules !== undefined)}: a path, a program on PATH, or auto, which takes the first Python on PATH that can run them and else makes an environment with NumPy, or PyTorch for the CPU, in tutti/environments in XDG_CACHE_HOME or ~/.cache. Default: python3.`,
   },
 } as const satisfies FlagTable
 
@@ -49,9 +54,9 @@ const DEFAULT_PYTHON = 'python3'
 /** @throws ServeError FLAG_INVALID if two flags name an interpreter. */
 export function checkPythonFlags(flags: PythonFlags): void {
   const { python } = flags
-  const given = readBackendConfig(flags['backend-config']).python.interpreter
+  const given = interpreterOf(flags, PYTHON)
   if (python === '') throw flagRefusal('--python', 'got an empty text, want auto or a path')
-  if (python === undefined || python === AUTO || typeof given !== 'string') return
+  if (python === undefined || python === AUTO || given === undefined) return
   const problem = `got "${python}" with --backend-config=python,interpreter=${given}, want one of them`
   throw flagRefusal('--python', problem)
 }
@@ -68,10 +73,15 @@ export async function choosePython(
 ): Promise<BackendConfig> {
   const environmentCache = join(o.cache, 'environments')
   const given = readBackendConfig(flags['backend-config'])
-  const python = { ...given.python, environmentCache }
-  const pytorch = { ...given.pytorch, environmentCache }
-  const config = { ...given, python, pytorch }
-  if (flags.python === undefined) return config
+  const withPython = (change: (engine: EngineDescriptor) => Partial<EngineSettings>) => {
+    const settings = new Map(given.settings)
+    for (const engine of IN_PYTHON) {
+      const before = settings.get(engine.backend) ?? { settings: {} }
+      settings.set(engine.backend, { ...before, environmentCache, ...change(engine) })
+    }
+    return { ...given, settings }
+  }
+  if (flags.python === undefined) return withPython(() => ({}))
   if (flags.python !== AUTO) {
     const interpreter = asProgram(flags.python)
     const { problem } = await probePython(interpreter, ['numpy'], o.signal)
@@ -79,42 +89,38 @@ export async function choosePython(
       const want = 'want Python 3.9 or newer with NumPy, or auto'
       throw flagRefusal('--python', `'${interpreter}' cannot run models: ${problem}; ${want}`)
     }
-    return { ...config, python: { ...python, interpreter }, pytorch: { interpreter, ...pytorch } }
+    return withPython(({ backend }) => ({ interpreter, ...given.settings.get(backend) }))
   }
-  const candidates = pythonCandidates(flags, o.path)
-  const find = (modules: readonly PythonModule[], among: PythonCandidates) =>
-    sharedWhilePending({ ...o, ...among, cache: environmentCache, modules })
-  return {
-    ...config,
-    python: { ...python, interpreter: find(['numpy'], candidates.python) },
-    pytorch: { ...pytorch, interpreter: find(['numpy', 'torch'], candidates.pytorch) },
-  }
+  return withPython(({ backend, modules = [] }) => {
+    const candidates = pythonCandidates(flags, backend, o.path)
+    const finding = { ...o, ...candidates, cache: environmentCache, modules }
+    return { interpreter: sharedWhilePending(finding) }
+  })
 }
 
 type PythonCandidates = Required<Pick<FindPythonOptions, 'named' | 'candidates'>>
 
 /**
- * The interpreters of Python and of TorchScript models, of which the first that can run them is taken. Without `auto` it is one.
+ * The interpreters of an engine, of which the first that can run its models is taken. Without `auto` it is one.
  *
  * @param path - value of PATH, where `auto` looks behind what flags name.
  */
-export function pythonCandidates(
-  flags: PythonFlags,
-  path = '',
-): Record<'python' | 'pytorch', PythonCandidates> {
-  const { python, pytorch } = readBackendConfig(flags['backend-config'])
+export function pythonCandidates(flags: PythonFlags, backend: string, path = ''): PythonCandidates {
   const isAuto = flags.python === AUTO
   const given = isAuto || flags.python === undefined ? undefined : asProgram(flags.python)
-  const named = [given, python.interpreter].filter((name) => typeof name === 'string')
-  const namedForTorch = [pytorch.interpreter, ...named].filter((name) => typeof name === 'string')
+  const own = backend === PYTHON ? undefined : interpreterOf(flags, backend)
+  const named = [own, given, interpreterOf(flags, PYTHON)].filter((name) => name !== undefined)
   const onPath = isAuto ? pythonsOnPath(path) : []
   // Without any the error says that the default does not run.
   const candidates = onPath.length === 0 ? [DEFAULT_PYTHON] : onPath
-  const complete = (names: readonly string[]): PythonCandidates =>
-    isAuto
-      ? { named: names, candidates }
-      : { named: names.slice(0, 1), candidates: names.length === 0 ? [DEFAULT_PYTHON] : [] }
-  return { python: complete(named), pytorch: complete(namedForTorch) }
+  if (isAuto) return { named, candidates }
+  return { named: named.slice(0, 1), candidates: named.length === 0 ? [DEFAULT_PYTHON] : [] }
+}
+
+/** The interpreter that `--backend-config` names for an engine. */
+function interpreterOf(flags: PythonFlags, backend: string): string | undefined {
+  const given = readBackendConfig(flags['backend-config']).settings.get(backend)?.interpreter
+  return typeof given === 'string' ? given : undefined
 }
 
 /** A path counts from the working folder; a name is looked up in PATH. */

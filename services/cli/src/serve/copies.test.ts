@@ -1,8 +1,8 @@
 // needs: python
 import { readFile } from 'node:fs/promises'
 import { env } from 'node:process'
-import { createPythonEngine, LentMemory } from '@tutti/backends'
-import { countingMemory } from '@tutti/backends/testing'
+import { LentMemory } from '@tutti/backends'
+import { countingMemory, createPythonEngine } from '@tutti/backends/testing'
 import { loadTracingSettings, parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import { until } from '@tutti/chassis/testing'
 import { openTestServer } from '@tutti/grpc/testing'

@@ -61,7 +61,7 @@ export async function findModelFaults(
   if (config.backend !== '') await attempt(() => selectEngine(engines, config.backend, model.name))
   await attempt(() => selectVersions(config, model.versions))
   if (!isWhole) return { config, faults: eachOnce(faults) }
-  const engine = engines.get(config.backend)
+  const engine = await engines.get(config.backend)
   for (const [version, one] of completed) {
     await attempt(async () => {
       // The models of a backend that is Python code itself may have no file of their own.
@@ -106,8 +106,8 @@ async function completedOf(
 /** Those that complete configurations from model files, and none that runs code for it. */
 function withoutCode(engines: Engines): Engines {
   return {
-    get: (backend) => {
-      const engine = engines.get(backend)
+    get: async (backend) => {
+      const engine = await engines.get(backend)
       return engine?.complete === undefined ? engine : undefined
     },
     keys: () => engines.keys(),

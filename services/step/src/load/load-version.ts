@@ -56,9 +56,9 @@ export async function loadVersion(
   const { backend } = config
   const host = namespacedHost(o.host, name, o.resolveFrom)
   const startedAt = o.clock.now()
-  await requireDevices(config, o.engines.get(backend), o.devices)
+  await requireDevices(config, await o.engines.get(backend), o.devices)
   requireSupported(config)
-  const engine = selectEngine(o.engines, backend, name)
+  const engine = await selectEngine(o.engines, backend, name)
   const sharesInterpreter = o.sharedInterpreters?.has(plainName(name)) === true
   if (sharesInterpreter) requireShareable(config, engine)
   const revision = await digestVersion(model, version, printModelConfig(config))

@@ -1,3 +1,4 @@
+import type { Engine } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import {
   type CompletionInput,
@@ -63,7 +64,8 @@ export async function prepareModel(
   if (prepared === undefined) return undefined
   const { config } = prepared
   // The engine may say a batch size where none is written; each version is validated with its own.
-  const isOpen = config.max_batch_size === 0 && mayComplete(config, o)
+  const engine = await o.engines.get(config.backend)
+  const isOpen = config.max_batch_size === 0 && mayComplete(config, engine, o)
   const known = isOpen ? { ...config, max_batch_size: LARGEST_BATCH } : config
   validateWhenRead(known, plainName(model.name))
   const labels = await readLabels(model, config.output).catch((error: unknown) =>
@@ -151,7 +153,7 @@ export async function completeConfigOf(
 }
 
 async function normalise(config: ModelConfig, o: PrepareOptions): Promise<ModelConfig> {
-  const options = await toNormaliseOptions(config, o.engines.get(config.backend), o.devices)
+  const options = await toNormaliseOptions(config, await o.engines.get(config.backend), o.devices)
   return normaliseModelConfig(config, options)
 }
 
@@ -162,8 +164,11 @@ function refuseBatches({ name, max_batch_size: size }: ModelConfig): void {
   throw new ServeError('CONFIG_INVALID', text, { details: { model: name, field: 'maxBatchSize' } })
 }
 
-function mayComplete(config: ModelConfig, { autoComplete, engines }: PrepareOptions): boolean {
-  const engine = engines.get(config.backend)
+function mayComplete(
+  config: ModelConfig,
+  engine: Engine | undefined,
+  { autoComplete }: PrepareOptions,
+): engine is Engine {
   if (!autoComplete || engine === undefined) return false
   // Else only where the answer could be used: a model file may be large or broken.
   return engine.complete !== undefined || config.input.length === 0 || config.output.length === 0
@@ -175,8 +180,8 @@ async function completeByEngine(
   o: PrepareOptions,
 ): Promise<ModelConfig> {
   const { name, directory: modelDirectory } = model
-  const engine = o.engines.get(config.backend)
-  if (engine === undefined || !mayComplete(config, o)) return config
+  const engine = await o.engines.get(config.backend)
+  if (!mayComplete(config, engine, o)) return config
   if (engine.complete !== undefined) {
     const directory = versionDirectory(model, version)
     const source = { name, version, modelDirectory, versionDirectory: directory, config }

@@ -1,0 +1,50 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import type { Engine } from './engine.ts'
+import type { HostPolicies } from './host-policies.ts'
+import type { ModelMetrics } from './model-metrics.ts'
+import type { ZygotePool } from './python/zygote-pool.ts'
+
+/** Settings of one engine, as flags give them. */
+export interface EngineSettings {
+  /** By the fields that its descriptor names. */
+  readonly settings: Readonly<Record<string, number>>
+  /** For an engine in Python processes: a name on PATH, or a path, or what finds one when a model needs it. */
+  readonly interpreter?: string | (() => Promise<string>)
+  /** Where unpacked environments of models are kept. */
+  readonly environmentCache?: string
+}
+
+/** The settings of an engine, and what all engines of a process have in common. */
+export interface EngineOpenOptions extends EngineSettings {
+  /** Default: no log. */
+  readonly log?: Logger
+  readonly clock?: Clock
+  /** Where metrics of models go. Default: nowhere. */
+  readonly metrics?: ModelMetrics
+  /** CPUs of instances. Default: those of this process. */
+  readonly hostPolicies?: HostPolicies
+  /** Processes that fork instances. */
+  readonly zygotes: ZygotePool
+}
+
+/** How this machine is looked at. */
+export interface EngineCheckOptions {
+  /** For an engine in Python processes: the first of these that can run the models is taken. */
+  readonly interpreters: readonly string[]
+  /** Whether the server makes an environment if none of them can. */
+  readonly makesEnvironment: boolean
+}
+
+/** What an engine needs of a machine: it is there, or absent, or it is no fault that it is not there. */
+export type EngineCheck =
+  | { readonly status: 'ok'; readonly found: string }
+  | { readonly status: 'note'; readonly found: string; readonly mending: string }
+  | { readonly status: 'absent'; readonly found: string; readonly mending: string }
+
+/** The exports of `open.ts` in the folder of an engine. They are loaded with its first model, or when a machine is checked. */
+export interface EngineCode {
+  /** Makes the engine. What it needs of the machine it loads with its first model. */
+  open(o: EngineOpenOptions): Engine
+  /** Looks whether this machine has what the engine needs: a row of `tutti doctor`. */
+  check(o: EngineCheckOptions): Promise<EngineCheck>
+}

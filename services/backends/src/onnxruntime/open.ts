@@ -1,0 +1,26 @@
+import { ServeError } from '@tutti/errors'
+import type { EngineCheck, EngineOpenOptions } from '../engine-code.ts'
+import { createOnnxEngine } from './onnx-engine.ts'
+import { loadOrtLibrary, ortFolder } from './ort-library.ts'
+
+/** As EngineCode's. */
+export function open({ settings, ...common }: EngineOpenOptions) {
+  return createOnnxEngine({ ...common, maxStrings: settings['maxStrings'] })
+}
+
+/** As EngineCode's. */
+export async function check(): Promise<EngineCheck> {
+  return checkLibrary(loadOrtLibrary)
+}
+
+/** Checks that ONNX Runtime loads. @param load - throws what keeps it from that. */
+export function checkLibrary(load: () => unknown): EngineCheck {
+  try {
+    load()
+    return { status: 'ok', found: `its library loads from ${ortFolder()}` }
+  } catch (error) {
+    const mending =
+      'install Tutti again: npm leaves out packages for other platforms, and the library needs glibc and libstdc++ (Debian: apt-get install libstdc++6)'
+    return { status: 'absent', found: ServeError.from(error).message, mending }
+  }
+}
