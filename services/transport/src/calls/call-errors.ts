@@ -2,7 +2,13 @@ import { type ErrorDetails, type Reason, ServeError } from '@tutti/errors'
 import { type Envelope, toWireError } from '@tutti/protocol'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { OutgoingMessage } from '../send-message.ts'
-import type { OpenCall, TakenCall, WireResponse } from './call.ts'
+import type { Offer, WireResponse } from './call.ts'
+
+/** A call of ours, as errors about it name it. */
+interface MadeCall {
+  readonly to: string
+  readonly envelope: Envelope
+}
 
 /** Tells where a call went, for errors about it. A question is about no model. */
 export function callDetails(replica: string, envelope: Envelope): ErrorDetails {
@@ -38,13 +44,13 @@ export function maybeExecuted(replica: string, envelope: Envelope, why: string):
 }
 
 /** A response that the caller does not expect. */
-export function outOfTurn({ to, envelope, granted }: OpenCall, index: number): ServeError {
+export function outOfTurn({ to, envelope }: MadeCall, index: number, granted: number): ServeError {
   const text = `replica '${to}' sent response ${index} out of turn, ${granted} are granted`
   return callError('RESPONSE_INVALID', to, envelope, text)
 }
 
 /** A response whose tensors do not come. */
-export function stalled({ to, envelope }: OpenCall, index: number): ServeError {
+export function stalled({ to, envelope }: MadeCall, index: number): ServeError {
   return maybeExecuted(to, envelope, `stopped sending response ${index}`)
 }
 
@@ -78,17 +84,17 @@ export function tooLargeInput(
 /** Responses that the caller does not read. */
 export function readsTooSlowly(
   replica: string,
-  { from, envelope, queue }: TakenCall,
-  bytes: number,
+  { from, envelope }: Offer,
+  { waiting, bytes }: { readonly waiting: number; readonly bytes: number },
   { heldResponses, tensorBytes }: EndpointSettings,
 ): ServeError {
-  const text = `'${from}' reads too slowly: ${queue.length} responses wait, ${bytes} bytes are held, want at most ${heldResponses} and ${tensorBytes}`
+  const text = `'${from}' reads too slowly: ${waiting} responses wait, ${bytes} bytes are held, want at most ${heldResponses} and ${tensorBytes}`
   return callError('OVERLOADED', replica, envelope, text)
 }
 
 /** A response that the caller never has memory for. */
 export function tooLargeResponse(
-  { to, envelope }: OpenCall,
+  { to, envelope }: MadeCall,
   size: number,
   most: number,
 ): ServeError {

@@ -13,7 +13,7 @@ import {
   SMALL,
   UNHARMED,
 } from '../testing/faulty-network.ts'
-import { HELD_SILENCES } from './callee-faults.ts'
+import { HELD_SILENCES } from './taken-call.ts'
 
 /** One call of a simulation. */
 interface Script {
@@ -173,7 +173,7 @@ class Simulation {
     })
     this.#acts.push((elapsedMs) => {
       if (script.cancelAfterMs !== undefined && elapsedMs >= script.cancelAfterMs) {
-        router.caller.faults.cancel(network.now, call, new ServeError('CANCELLED', 'enough'))
+        router.caller.cancel(network.now, call, new ServeError('CANCELLED', 'enough'))
       }
       if (elapsedMs < script.takesAfterMs) return
       if (script.takesEveryMs === 0) for (const take of waiting.splice(0)) take()
@@ -187,7 +187,7 @@ class Simulation {
       // The window, and as much again unasked.
       if (incoming.outstanding > SMALL.creditTotalBytes) throw new Error('too much is under way')
       if (caller.reservedBytes > SMALL.tensorBytesPerMember) throw new Error('over the budget')
-      if (callee.admission.reservedBytes > SMALL.tensorBytesPerMember)
+      if (callee.slots.reservedBytes > SMALL.tensorBytesPerMember)
         throw new Error('over the budget')
     }
   }
@@ -199,8 +199,7 @@ class Simulation {
       left[`${id} incoming`] = incoming.size + incoming.earlySize + incoming.outstanding
       left[`${id} outgoing`] = outgoing.size
       left[`${id} calls`] = caller.size + callee.size + callee.running
-      left[`${id} bytes`] =
-        caller.reservedBytes + callee.admission.reservedBytes + callee.answers.heldBytes
+      left[`${id} bytes`] = caller.reservedBytes + callee.slots.reservedBytes + callee.heldBytes
     }
     return left
   }

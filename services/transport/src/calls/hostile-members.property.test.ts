@@ -12,7 +12,7 @@ import {
   SMALL_INLINE,
   UNHARMED,
 } from '../testing/faulty-network.ts'
-import { HELD_SILENCES } from './callee-faults.ts'
+import { HELD_SILENCES } from './taken-call.ts'
 
 const CALL = fc.nat({ max: 4 })
 const TRANSFER = fc.nat({ max: 6 })
@@ -126,7 +126,7 @@ function runBeside(from: string, sent: readonly Sent[]) {
       const most = SMALL.creditTotalBytes + SMALL.wholeLimitBytes
       if (incoming.outstanding > most) throw new Error('too much is under way')
       if (caller.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
-      if (callee.admission.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
+      if (callee.slots.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
     }
   }
   const ends = [0, 0, 0]
@@ -165,10 +165,7 @@ await t.test('a stranger harms no call of others, and leaves nothing behind', as
       for (const { incoming, outgoing, caller, callee } of [router, step]) {
         const inPart = incoming.size + incoming.earlySize + incoming.outstanding
         const kept = inPart + outgoing.size + caller.size + callee.size + callee.running
-        if (
-          kept + caller.reservedBytes + callee.admission.reservedBytes + callee.answers.heldBytes >
-          0
-        )
+        if (kept + caller.reservedBytes + callee.slots.reservedBytes + callee.heldBytes > 0)
           return false
       }
       return true

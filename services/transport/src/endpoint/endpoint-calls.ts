@@ -2,11 +2,11 @@ import { signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope, Heartbeat, Message } from '@tutti/protocol'
 import type { FindExecutor, NamedTensor, ResponseSink } from '@tutti/tensor'
-import { isQuestion } from '../calls/admission.ts'
 import type { CallJob, Offer } from '../calls/call.ts'
 import { knowsTooMany, notExecuted, queueFull } from '../calls/call-errors.ts'
-import { Callee } from '../calls/callee.ts'
-import { Caller } from '../calls/caller.ts'
+import { isQuestion } from '../calls/call-slots.ts'
+import { IncomingCalls } from '../calls/incoming-calls.ts'
+import { OutgoingCalls } from '../calls/outgoing-calls.ts'
 import type { AskOptions, FindReplicaExecutor, MemberQuestions, Question } from '../endpoints.ts'
 import type { Departure } from '../members/membership.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -31,8 +31,8 @@ export interface EndpointCallsOptions extends AnswerOptions {
  * steps, and is called by them for their models.
  */
 export class EndpointCalls implements MemberQuestions {
-  readonly caller: Caller
-  readonly callee: Callee
+  readonly caller: OutgoingCalls
+  readonly callee: IncomingCalls
   readonly #o: EndpointCallsOptions
   /** Bytes that members take unasked. */
   readonly #unaskedBytes = new Map<string, number>()
@@ -51,8 +51,8 @@ export class EndpointCalls implements MemberQuestions {
       unaskedBytes: (member: string) => this.#unaskedBytes.get(member) ?? 0,
       clock: o.clock,
     }
-    this.caller = new Caller(shared)
-    this.callee = new Callee({ ...shared, self, execute: (job) => this.#execute(job) })
+    this.caller = new OutgoingCalls(shared)
+    this.callee = new IncomingCalls({ ...shared, self, execute: (job) => this.#execute(job) })
     endpoint.attach(this)
   }
 
@@ -90,16 +90,16 @@ export class EndpointCalls implements MemberQuestions {
     if (this.#watched.has(from)) return true
     const { endpoint, self, settings } = this.#o
     if (endpoint.membership.expect(from)) this.#watched.add(from)
-    else this.callee.faults.reject(offer, knowsTooMany(self, settings.maxMembers))
+    else this.callee.reject(offer, knowsTooMany(self, settings.maxMembers))
     return this.#watched.has(from)
   }
 
   gone(now: number, member: string, error: ServeError, how: Departure): void {
     this.#watched.delete(member)
     this.#unaskedBytes.delete(member)
-    const undecided = this.caller.faults.memberGone(now, member, how)
+    const undecided = this.caller.memberGone(now, member, how)
     if (undecided.length > 0) void this.#decide(undecided)
-    this.callee.faults.callerGone(now, member, error.message)
+    this.callee.callerGone(now, member, error.message)
   }
 
   /** By the time that the broker answers, it has reported every offer that had no responder. */
@@ -107,7 +107,7 @@ export class EndpointCalls implements MemberQuestions {
     const { clock, endpoint } = this.#o
     // Without the broker the calls have failed by themselves.
     await endpoint.link.control.flush().catch(() => {})
-    this.caller.faults.lost(clock.now(), undecided)
+    this.caller.lost(clock.now(), undecided)
   }
 
   /** A model version of another member. */
@@ -122,7 +122,7 @@ export class EndpointCalls implements MemberQuestions {
   readonly #send: SendEnvelope = (to, envelope, { tensors, ...lent }, sink, signal) => {
     const { clock } = this.#o
     let number = 0
-    const onAbort = (): void => this.caller.faults.cancel(clock.now(), number, signalError(signal))
+    const onAbort = (): void => this.caller.cancel(clock.now(), number, signalError(signal))
     try {
       this.#checkCanCall(to, envelope, signal)
       const ended = (): void => signal.removeEventListener('abort', onAbort)

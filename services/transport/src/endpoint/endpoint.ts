@@ -12,8 +12,8 @@ import {
   type Subjects,
   sharesProtocol,
 } from '@tutti/protocol'
-import type { Callee } from '../calls/callee.ts'
-import type { Caller } from '../calls/caller.ts'
+import type { IncomingCalls } from '../calls/incoming-calls.ts'
+import type { OutgoingCalls } from '../calls/outgoing-calls.ts'
 import { DirectLinks } from '../direct/direct-links.ts'
 import type { DirectOptions } from '../direct/direct-sockets.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
@@ -48,8 +48,8 @@ export interface EndpointRole {
 
 /** The calls that go over an endpoint. */
 export interface EndpointCalls {
-  readonly caller: Caller
-  readonly callee: Callee
+  readonly caller: OutgoingCalls
+  readonly callee: IncomingCalls
   on(now: number, message: Message): void
 }
 
@@ -141,7 +141,7 @@ export class Endpoint {
       ...shared,
       listener: {
         noResponderForCall: (call) =>
-          this.#absent(this.#calls?.caller.faults.noResponder(clock.now(), call)),
+          this.#absent(this.#calls?.caller.noResponder(clock.now(), call)),
         noResponderAt: (absent) => this.#absent(absent),
         answered: (present) => this.membership.answered(present),
       },
@@ -239,10 +239,10 @@ export class Endpoint {
     const { caller, callee } = this.#calls ?? {}
     callee?.drain()
     // Before the calls from here: who called learns from the farewell that its call is lost, not what failed below it.
-    callee?.faults.disconnected(clock.now())
+    callee?.disconnected(clock.now())
     const why = `the ${this.#role.role} closes`
-    caller?.faults.cancelAll(clock.now(), new ServeError('CANCELLED', why))
-    caller?.faults.sayDone()
+    caller?.cancelAll(clock.now(), new ServeError('CANCELLED', why))
+    caller?.sayDone()
     // Nothing that was said directly may come after the farewell: an offer that was taken before it is not offered elsewhere.
     await this.direct?.close(settings.connectMs)
     this.#announcements.send({
@@ -311,7 +311,7 @@ export class Endpoint {
         ended: (member, isInOrder) => {
           if (!link.isUp) this.#failUnreached()
           // A member that leaves ends it so, and has said before what it took: its farewell, which follows, decides the rest.
-          else if (!isInOrder) this.#calls?.caller.faults.pathBroken(clock.now(), member)
+          else if (!isInOrder) this.#calls?.caller.pathBroken(clock.now(), member)
           // The broker knows sooner than a silence says whether it is the member that is gone.
           this.#inbox.ping(member)
         },
@@ -389,8 +389,8 @@ export class Endpoint {
   #up(): void {
     if (this.#isClosed) return
     this.membership.thaw()
-    this.#calls?.caller.faults.reconnected()
-    this.#calls?.callee.faults.reconnected()
+    this.#calls?.caller.reconnected()
+    this.#calls?.callee.reconnected()
     this.#announcements.sayAll()
     this.announce()
     for (const wake of this.#whenUp.splice(0)) wake()
@@ -408,8 +408,8 @@ export class Endpoint {
   /** Ends the calls that only the broker could carry, which is away. */
   #failUnreached(): void {
     const now = this.#o.clock.now()
-    this.#calls?.caller.faults.disconnected(now, this.#isDirect)
-    this.#calls?.callee.faults.disconnected(now, this.#isDirect)
+    this.#calls?.caller.disconnected(now, this.#isDirect)
+    this.#calls?.callee.disconnected(now, this.#isDirect)
   }
 
   #tick(): void {
@@ -422,9 +422,9 @@ export class Endpoint {
     this.membership.tick(listenedMs)
     this.foreign.tick(now)
     this.incoming.tick(now)
-    this.#calls?.caller.faults.sayDone(this.link.isUp ? undefined : this.#isDirect)
-    this.#calls?.caller.faults.tick(now)
-    this.#calls?.callee.faults.tick(now)
+    this.#calls?.caller.sayDone(this.link.isUp ? undefined : this.#isDirect)
+    this.#calls?.caller.tick(now)
+    this.#calls?.callee.tick(now)
     this.#pump.wake()
   }
 

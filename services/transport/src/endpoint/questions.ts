@@ -4,7 +4,7 @@ import { parseBoundedJson } from '@tutti/formats'
 import type { Envelope } from '@tutti/protocol'
 import { EMPTY_CONTEXT, type NamedTensor, type StepResponse } from '@tutti/tensor'
 import type { CallJob } from '../calls/call.ts'
-import type { Callee } from '../calls/callee.ts'
+import type { IncomingCalls } from '../calls/incoming-calls.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import { type AnswerQuestion, type AskOptions, QUESTIONS, type Question } from '../endpoints.ts'
 import type { SendEnvelope } from './remote-executor.ts'
@@ -64,7 +64,7 @@ export interface AnswerOptions {
 
 /** Answers the call that is a question. */
 export async function answerQuestion(
-  callee: Callee,
+  callee: IncomingCalls,
   { key, envelope, inputs }: CallJob,
   { clock, settings, describe, answer }: AnswerOptions,
 ): Promise<void> {

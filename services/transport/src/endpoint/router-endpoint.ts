@@ -132,8 +132,8 @@ class CallingEndpoint implements RouterEndpoint {
       description: this.#digest(),
       inFlight: caller.size,
       queued: 0,
-      freeSlots: callee.admission.freeSlots,
-      freeBytes: callee.admission.freeBytes,
+      freeSlots: callee.slots.freeSlots,
+      freeBytes: callee.slots.freeBytes,
       draining: this.#isDraining,
       revisions: [],
     }

@@ -114,8 +114,8 @@ class ServingEndpoint implements StepEndpoint {
       description: this.#description,
       inFlight,
       queued,
-      freeSlots: Math.min(freeSlots, callee.admission.freeSlots),
-      freeBytes: callee.admission.freeBytes,
+      freeSlots: Math.min(freeSlots, callee.slots.freeSlots),
+      freeBytes: callee.slots.freeBytes,
       draining: this.#isDraining,
       revisions: this.#o.revisions(),
     }

@@ -1,8 +1,8 @@
 import type { Clock } from '@tutti/chassis'
 import { type Chunk, decodeMessage, encodeMessage } from '@tutti/protocol'
 import type { CallJob } from '../calls/call.ts'
-import { Callee } from '../calls/callee.ts'
-import { Caller } from '../calls/caller.ts'
+import { IncomingCalls } from '../calls/incoming-calls.ts'
+import { OutgoingCalls } from '../calls/outgoing-calls.ts'
 import { completeSettings, type EndpointSettings } from '../endpoint-settings.ts'
 import type { OutgoingMessage } from '../send-message.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
@@ -40,8 +40,8 @@ export interface SimulatedMember {
   readonly id: string
   readonly incoming: IncomingTransfers
   readonly outgoing: OutgoingTransfers
-  readonly caller: Caller
-  readonly callee: Callee
+  readonly caller: OutgoingCalls
+  readonly callee: IncomingCalls
 }
 
 /** Members and the messages between them, in a time of their own: everything goes through the real codec. */
@@ -82,8 +82,8 @@ export class FaultyNetwork {
       id,
       incoming,
       outgoing,
-      caller: new Caller(common),
-      callee: new Callee({ ...common, self: id, execute }),
+      caller: new OutgoingCalls(common),
+      callee: new IncomingCalls({ ...common, self: id, execute }),
     }
     this.members.set(id, member)
     return member
@@ -97,9 +97,9 @@ export class FaultyNetwork {
       this.settle()
       for (const member of this.members.values()) {
         member.incoming.tick(this.now)
-        member.caller.faults.sayDone()
-        member.caller.faults.tick(this.now)
-        member.callee.faults.tick(this.now)
+        member.caller.sayDone()
+        member.caller.tick(this.now)
+        member.callee.tick(this.now)
       }
       this.settle()
     }

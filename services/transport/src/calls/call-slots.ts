@@ -3,10 +3,12 @@ import type { Envelope } from '@tutti/protocol'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import { ByteBudget } from '../transfers/byte-budget.ts'
 import { transferBytes } from '../transfers/split-tensors.ts'
-import type { Offer, TakenCall } from './call.ts'
+import type { Offer } from './call.ts'
 import { callError } from './call-errors.ts'
+import type { TakenCall } from './taken-call.ts'
 
-export interface AdmissionOptions {
+/** The parts of a member by which it decides what to take. */
+export interface CallSlotsContext {
   readonly self: string
   readonly settings: EndpointSettings
   /** True if a transfer of that number is on its way from the caller already. */
@@ -16,16 +18,16 @@ export interface AdmissionOptions {
 }
 
 /** Bounds of what the calls that a member answers may take of it: slots, and bytes of inputs. */
-export class Admission {
-  readonly #o: AdmissionOptions
+export class CallSlots {
+  readonly #context: CallSlotsContext
   readonly #budget: ByteBudget
   /** Questions have a bound of their own, so that work does not keep a member from answering them. */
   readonly #taken = { calls: 0, questions: 0 }
   #isDraining = false
 
-  constructor(o: AdmissionOptions) {
-    this.#o = o
-    const { tensorBytes, tensorBytesPerMember } = o.settings
+  constructor(context: CallSlotsContext) {
+    this.#context = context
+    const { tensorBytes, tensorBytesPerMember } = context.settings
     this.#budget = new ByteBudget(tensorBytes, tensorBytesPerMember)
   }
 
@@ -38,7 +40,7 @@ export class Admission {
   }
 
   get freeSlots(): number {
-    return Math.max(0, this.#o.settings.maxCalls - this.#taken.calls)
+    return Math.max(0, this.#context.settings.maxCalls - this.#taken.calls)
   }
 
   /** Takes no new work from now on; questions are answered. */
@@ -64,17 +66,17 @@ export class Admission {
   }
 
   /** Gives the bytes of the call's inputs back: they are no longer needed. */
-  giveBytes({ from, reserved }: TakenCall): void {
+  giveBytes({ from, reserved }: Pick<TakenCall, 'from' | 'reserved'>): void {
     if (reserved > 0) this.#budget.give(from, reserved)
   }
 
-  giveSlot({ envelope }: TakenCall): void {
+  giveSlot({ envelope }: Pick<TakenCall, 'envelope'>): void {
     this.#taken[slotKind(envelope)] -= 1
   }
 
   #announcementProblem(offer: Offer, bytes: number): ServeError | undefined {
     const { from, parts, envelope } = offer
-    const { self, isExpected } = this.#o
+    const { self, isExpected } = this.#context
     const transfers = parts.flatMap((part) => (part.kind === 'transfer' ? [part.transfer] : []))
     const isTwice =
       new Set(transfers).size < transfers.length || transfers.some((one) => isExpected(from, one))
@@ -96,7 +98,7 @@ export class Admission {
     kind: 'calls' | 'questions',
     isRunning: boolean,
   ): ServeError | undefined {
-    const { self, settings } = this.#o
+    const { self, settings } = this.#context
     if (this.#isDraining && kind === 'calls') {
       return callError('SERVER_STOPPING', self, envelope, `replica '${self}' is going away`)
     }
@@ -111,8 +113,8 @@ export class Admission {
   }
 
   #reserve({ from, envelope }: Offer, bytes: number): ServeError | undefined {
-    const { self, settings } = this.#o
-    const heldBytes = this.#o.heldBytes()
+    const { self, settings } = this.#context
+    const heldBytes = this.#context.heldBytes()
     if (heldBytes >= settings.tensorBytes) {
       const text = `replica '${self}' holds ${heldBytes} bytes of unread answers, want less than ${settings.tensorBytes}`
       return callError('OVERLOADED', self, envelope, text)

@@ -11,9 +11,9 @@ import { SMALL } from '../testing/faulty-network.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { CallJob } from './call.ts'
-import { Callee } from './callee.ts'
-import { FORGOTTEN_SILENCES, HELD_SILENCES } from './callee-faults.ts'
+import { IncomingCalls } from './incoming-calls.ts'
 import { TOMBSTONE_MS } from './recent-keys.ts'
+import { FORGOTTEN_SILENCES, HELD_SILENCES } from './taken-call.ts'
 
 type Offer = Extract<Message, { type: 'offer' }>
 
@@ -45,7 +45,7 @@ function open() {
   const send = (_to: string, message: OutgoingMessage): void => void said.push(message)
   const incoming = new IncomingTransfers(SMALL, send)
   const outgoing = new OutgoingTransfers(() => ({ wholeBytes: 16, chunkBytes: 8 }))
-  const callee = new Callee({
+  const callee = new IncomingCalls({
     self: 'step',
     settings: SMALL,
     send,
@@ -77,7 +77,7 @@ await t.test('an offer that comes again is executed once', async (t) => {
   callee.on(3, inline(1))
   t.same(heard(), ['response', 'response STEP_LOST'])
   t.equal(jobs.length, 1)
-  callee.faults.tick(3 + TOMBSTONE_MS)
+  callee.tick(3 + TOMBSTONE_MS)
   t.equal(callee.size + callee.running, 0)
 })
 
@@ -90,7 +90,7 @@ await t.test('a call is said to be taken at once, by its response, or soon', asy
   incoming.chunk(0, chunk(2, 8))
   callee.respond(0, jobs[0]?.key ?? '', answer(tensorBytes(1)))
   callee.on(0, unasked(3, 8))
-  callee.faults.tick(TICK_MS)
+  callee.tick(TICK_MS)
   t.same(heard(), ['response', 'accepted'])
   callee.on(TICK_MS, inline(4))
   callee.drain()
@@ -102,11 +102,11 @@ await t.test('a call is said to be taken at once, by its response, or soon', asy
 await t.test('inputs that come before their offer are there with it', async (t) => {
   const { callee, jobs, incoming, heard } = open()
   incoming.chunk(0, chunk(1, 8))
-  t.equal(callee.admission.reservedBytes, 0)
+  t.equal(callee.slots.reservedBytes, 0)
   callee.on(0, unasked(1, 8))
   t.same(jobs[0]?.inputs, [Buffer.from(tensorBytes(8))])
-  t.same([callee.admission.reservedBytes, incoming.outstanding, incoming.earlySize], [8, 0, 0])
-  callee.faults.callerGone(0, 'router', 'left')
+  t.same([callee.slots.reservedBytes, incoming.outstanding, incoming.earlySize], [8, 0, 0])
+  callee.callerGone(0, 'router', 'left')
   t.same(heard(), [])
 })
 
@@ -118,7 +118,7 @@ await t.test('of an offer that is refused nothing is kept, whenever it comes', a
   callee.on(0, unasked(2, 8))
   incoming.chunk(0, chunk(2, 8))
   t.same(heard(), ['refused SERVER_STOPPING', 'refused SERVER_STOPPING'])
-  t.same([callee.admission.reservedBytes, incoming.outstanding], [0, 0])
+  t.same([callee.slots.reservedBytes, incoming.outstanding], [0, 0])
   incoming.tick(SMALL.stallMs)
   t.equal(incoming.earlySize, 0)
 })
@@ -128,11 +128,11 @@ await t.test('an offer says which calls before it are done', async (t) => {
   callee.on(0, inline(1))
   callee.respond(0, jobs[0]?.key ?? '', answer(tensorBytes(8)))
   callee.ended(0, jobs[0]?.key ?? '')
-  t.equal(callee.answers.heldBytes, 8)
+  t.equal(callee.heldBytes, 8)
   callee.on(0, inline(2, { from: 'stranger', done: [1] }))
-  t.equal(callee.answers.heldBytes, 8, 'of the same caller')
+  t.equal(callee.heldBytes, 8, 'of the same caller')
   callee.on(0, inline(2, { done: [1, 99] }))
-  t.same([callee.answers.heldBytes, callee.size], [0, 2])
+  t.same([callee.heldBytes, callee.size], [0, 2])
   t.same(heard(), ['response'])
 })
 
@@ -146,7 +146,7 @@ await t.test('responses go unasked as far as the caller takes them so', async (t
   }
   t.match(outgoing.next(0), { total: 8 })
   t.equal(outgoing.next(0), undefined, 'the others wait for credit')
-  callee.faults.callerGone(0, 'router', 'left')
+  callee.callerGone(0, 'router', 'left')
 })
 
 await t.test('a cancel that overtakes its offer is remembered', async (t) => {
@@ -157,7 +157,7 @@ await t.test('a cancel that overtakes its offer is remembered', async (t) => {
   t.same(heard(), ['refused STEP_UNAVAILABLE'], 'it was not executed')
   callee.on(0, { ...inline(1), from: 'other' })
   t.equal(jobs.length, 1, 'another caller’s call of that number is its own')
-  callee.faults.tick(TOMBSTONE_MS)
+  callee.tick(TOMBSTONE_MS)
   callee.on(TOMBSTONE_MS, inline(1))
   t.equal(jobs.length, 2, 'for a while')
 })
@@ -178,7 +178,7 @@ await t.test('what is refused, and why', async (t) => {
     const { callee, jobs, heard } = open()
     callee.on(0, offer)
     t.same(heard(), [`refused ${reason}`])
-    t.equal(jobs.length + callee.size + callee.admission.reservedBytes, 0)
+    t.equal(jobs.length + callee.size + callee.slots.reservedBytes, 0)
   }
   const { callee, heard } = open()
   callee.drain()
@@ -192,8 +192,8 @@ await t.test('bytes that are taken refuse what does not fit, until they are free
   callee.on(0, transferred(2, 1000))
   callee.on(0, transferred(3, 1000))
   t.same(heard(), ['accepted', 'accepted', 'refused OVERLOADED'])
-  callee.faults.callerGone(1, 'router', 'is gone')
-  t.equal(callee.admission.reservedBytes + callee.size, 0)
+  callee.callerGone(1, 'router', 'is gone')
+  t.equal(callee.slots.reservedBytes + callee.size, 0)
   heard()
   callee.on(2, transferred(4, 1000))
   t.same(heard(), ['accepted'])
@@ -207,9 +207,9 @@ await t.test('inputs that stop coming, or come too late, are never executed', as
   t.same(heard(), ['accepted', 'credit', 'resend', 'refused STEP_UNAVAILABLE'])
   const timed = { ...envelope(20), remainingMs: 50 }
   callee.on(1000, transferred(2, 20, { envelope: timed }))
-  callee.faults.tick(1050)
+  callee.tick(1050)
   t.same(heard(), ['accepted', 'refused DEADLINE_EXCEEDED'])
-  t.equal(jobs.length + callee.admission.reservedBytes + incoming.size, 0)
+  t.equal(jobs.length + callee.slots.reservedBytes + incoming.size, 0)
 })
 
 await t.test('what is left of the time counts from arrival', async (t) => {
@@ -218,7 +218,7 @@ await t.test('what is left of the time counts from arrival', async (t) => {
   callee.on(0, transferred(1, 10, { envelope: timed }))
   incoming.chunk(30, { from: 'router', transfer: 1, offset: 0, total: 10, bytes: tensorBytes(10) })
   t.equal(jobs[0]?.envelope.remainingMs, 70)
-  callee.faults.tick(100)
+  callee.tick(100)
   t.match(jobs[0]?.signal.reason, { reason: 'DEADLINE_EXCEEDED' })
 })
 
@@ -226,14 +226,14 @@ await t.test('an execution keeps its slot and its bytes until it ends', async (t
   const { callee, incoming, jobs } = open()
   callee.on(0, transferred(1, 10))
   incoming.chunk(0, { from: 'router', transfer: 1, offset: 0, total: 10, bytes: tensorBytes(10) })
-  callee.faults.callerGone(1, 'router', 'is gone')
+  callee.callerGone(1, 'router', 'is gone')
   t.match(jobs[0]?.signal.reason, { reason: 'CANCELLED', message: "caller 'router' is gone" })
   t.equal(callee.size, 0)
-  t.same([callee.running, callee.admission.reservedBytes], [1, 10])
-  t.equal(callee.admission.freeSlots, SMALL.maxCalls - 1)
+  t.same([callee.running, callee.slots.reservedBytes], [1, 10])
+  t.equal(callee.slots.freeSlots, SMALL.maxCalls - 1)
   callee.ended(2, jobs[0]?.key ?? '')
   t.same(
-    [callee.running, callee.admission.reservedBytes, callee.admission.freeSlots],
+    [callee.running, callee.slots.reservedBytes, callee.slots.freeSlots],
     [0, 0, SMALL.maxCalls],
   )
 })
@@ -275,12 +275,12 @@ await t.test('a caller that takes nothing loses its answer in the end', async (t
   const end = 1000 + HELD_SILENCES * SMALL.silenceMs
   for (let now = 1000; now < end; now += SMALL.silenceMs) {
     callee.on(now, asks)
-    callee.faults.tick(now)
+    callee.tick(now)
   }
   t.same(heard(), ['response', 'response'], 'one waits for credit')
-  callee.faults.tick(end)
+  callee.tick(end)
   t.same(heard(), ['response STEP_LOST'])
-  t.equal(callee.size + callee.answers.heldBytes + outgoing.size, 0)
+  t.equal(callee.size + callee.heldBytes + outgoing.size, 0)
 })
 
 await t.test('a caller that asks no more has forgotten its calls', async (t) => {
@@ -291,12 +291,12 @@ await t.test('a caller that asks no more has forgotten its calls', async (t) => 
   callee.ended(1000, jobs[0]?.key ?? '')
   const forgotten = FORGOTTEN_SILENCES * SMALL.silenceMs
   callee.on(500, { from: 'router', call: 2, type: 'response-credit', responses: 2, received: 0 })
-  callee.faults.tick(499 + forgotten)
+  callee.tick(499 + forgotten)
   t.notOk(jobs[1]?.signal.aborted)
-  callee.faults.tick(500 + forgotten)
+  callee.tick(500 + forgotten)
   t.match(jobs[1]?.signal.reason, { reason: 'CANCELLED' }, 'what it executes is given up')
   t.equal(callee.size, 1)
-  callee.faults.tick(1000 + forgotten)
+  callee.tick(1000 + forgotten)
   t.equal(callee.size, 0, 'an answer whose end is not confirmed does not hold up a drain')
   t.same(heard().slice(2), ['response STEP_LOST', 'response STEP_LOST'])
 })
@@ -305,11 +305,11 @@ await t.test('after a broken connection every caller hears what became of its ca
   const { callee, jobs, heard } = open()
   callee.on(0, inline(1))
   callee.on(0, transferred(2, 20))
-  callee.faults.disconnected(1)
+  callee.disconnected(1)
   t.match(jobs[0]?.signal.reason, { reason: 'STEP_LOST' })
   heard()
-  callee.faults.reconnected()
-  callee.faults.reconnected()
+  callee.reconnected()
+  callee.reconnected()
   t.same(heard(), ['response STEP_LOST', 'refused STEP_UNAVAILABLE'])
 })
 
@@ -351,15 +351,15 @@ await t.test(
       received: 2,
     } as const
     callee.on(HELD_SILENCES * SMALL.silenceMs, asks)
-    callee.faults.tick(HELD_SILENCES * SMALL.silenceMs + 1)
+    callee.tick(HELD_SILENCES * SMALL.silenceMs + 1)
     t.notOk(signal?.aborted, 'a slow caller is heard of')
     heard()
-    callee.faults.tick(2 * HELD_SILENCES * SMALL.silenceMs)
+    callee.tick(2 * HELD_SILENCES * SMALL.silenceMs)
     await ready
     t.match(signal?.reason, { reason: 'CANCELLED' })
     t.same(heard(), ['response STEP_LOST'])
     callee.ended(2 * HELD_SILENCES * SMALL.silenceMs, key)
-    t.equal(callee.size + callee.running + callee.answers.heldBytes, 0)
+    t.equal(callee.size + callee.running + callee.heldBytes, 0)
   },
 )
 

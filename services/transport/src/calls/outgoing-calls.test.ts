@@ -5,7 +5,7 @@ import t from 'tap'
 import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import { FaultyNetwork, type SimulatedMember, SMALL, UNHARMED } from '../testing/faulty-network.ts'
 import type { CallJob, CallListener } from './call.ts'
-import { MAX_OPEN_CALLS } from './caller.ts'
+import { MAX_OPEN_CALLS } from './outgoing-calls.ts'
 
 /** A router, and a replica that executes with `execute`, or none. */
 function open(
@@ -94,11 +94,11 @@ await t.test(
     network.run(20)
     router.caller.open(20, 'step', envelope(100), [tensorBytes(100)], unsent)
     router.caller.open(20, 'else', envelope(1), [tensorBytes(1)], other)
-    t.same(router.caller.faults.memberGone(20, 'step', 'dead'), [], 'what was accepted is decided')
+    t.same(router.caller.memberGone(20, 'step', 'dead'), [], 'what was accepted is decided')
     t.match(inline.errors, [{ reason: 'STEP_LOST' }])
     t.match(unsent.errors, [{ reason: 'STEP_UNAVAILABLE' }])
     t.same(other.errors, [])
-    router.caller.faults.disconnected(20)
+    router.caller.disconnected(20)
     t.match(other.errors, [{ reason: 'STEP_LOST' }])
   },
 )
@@ -111,12 +111,12 @@ await t.test(
     const first = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], unheard)
     const second = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], heard)
     network.run(20)
-    const undecided = router.caller.faults.memberGone(20, 'step', 'dead')
+    const undecided = router.caller.memberGone(20, 'step', 'dead')
     t.same(undecided, [first, second])
     t.same([...unheard.errors, ...heard.errors], [])
-    router.caller.faults.noResponder(30, first)
+    router.caller.noResponder(30, first)
     t.match(unheard.errors, [{ reason: 'STEP_UNAVAILABLE' }])
-    router.caller.faults.lost(40, undecided)
+    router.caller.lost(40, undecided)
     t.equal(unheard.errors.length, 1)
     t.match(heard.errors, [{ reason: 'STEP_LOST', message: /is gone/ }])
     t.equal(router.caller.size, 0)
@@ -129,14 +129,14 @@ await t.test('an offer that met a leaving replica too late goes elsewhere', asyn
   router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], taken)
   network.run(20)
   router.caller.open(20, 'step', envelope(1), [tensorBytes(1)], late)
-  t.same(router.caller.faults.memberGone(20, 'step', 'left'), [], 'all is decided')
+  t.same(router.caller.memberGone(20, 'step', 'left'), [], 'all is decided')
   t.match(late.errors, [
     { reason: 'STEP_UNAVAILABLE', message: "replica 'step' left before it took the call" },
   ])
   t.match(taken.errors, [{ reason: 'STEP_LOST' }], 'what it took may have executed')
   router.caller.open(30, 'else', envelope(1), [tensorBytes(1)], twice)
-  router.caller.faults.pathBroken(30, 'else')
-  router.caller.faults.memberGone(30, 'else', 'left')
+  router.caller.pathBroken(30, 'else')
+  router.caller.memberGone(30, 'else', 'left')
   t.match(twice.errors, [{ reason: 'STEP_LOST' }], 'of two offers it may have taken the first')
 })
 
@@ -271,8 +271,8 @@ await t.test(
     const call = router.caller.open(0, 'step', envelope(100), [tensorBytes(100)], reader)
     network.run(20)
     const reason = new ServeError('CANCELLED', 'enough')
-    router.caller.faults.cancel(network.now, call, reason)
-    router.caller.faults.cancel(network.now, call, new ServeError('CANCELLED', 'again'))
+    router.caller.cancel(network.now, call, reason)
+    router.caller.cancel(network.now, call, new ServeError('CANCELLED', 'again'))
     t.same(reader.errors, [reason])
     replica?.callee.respond(network.now, keys[0] ?? '', answer(tensorBytes(500)))
     network.run(1000)

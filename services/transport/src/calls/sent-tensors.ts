@@ -1,0 +1,68 @@
+import type { TensorPart, TransferCredit } from '@tutti/protocol'
+import type { Lent } from '@tutti/tensor'
+import { splitTensors } from '../transfers/split-tensors.ts'
+import type { CallContext } from './call.ts'
+
+/** Tensors that go to a member with one message. */
+export interface TensorsToSend {
+  readonly to: string
+  readonly retain: Lent['retain']
+  readonly tensors: readonly Uint8Array[]
+  /** Bytes of transfers that it takes before it grants credit. */
+  readonly unasked: number
+  /** Called whenever a piece of a transfer is handed out. */
+  readonly progressed: (now: number) => void
+}
+
+/** The tensors that go with one message: small ones in it, the others as transfers, which are kept until they are dropped. */
+export class SentTensors {
+  /** As the message says them. */
+  readonly parts: readonly TensorPart[]
+  readonly #to: string
+  readonly #outgoing: CallContext['outgoing']
+  readonly #transfers: number[] = []
+  /** Transfers that are not wholly sent. */
+  readonly #unsent = new Set<number>()
+
+  constructor(
+    { outgoing, inlineLimits }: Pick<CallContext, 'outgoing' | 'inlineLimits'>,
+    { to, tensors, unasked, retain, progressed }: TensorsToSend,
+  ) {
+    this.#to = to
+    this.#outgoing = outgoing
+    this.parts = splitTensors(tensors, inlineLimits(), unasked, (bytes, isUnasked) => {
+      const onProgress = (now: number, isWhollySent: boolean): void => {
+        if (isWhollySent) this.#unsent.delete(transfer)
+        progressed(now)
+      }
+      const transfer = outgoing.open({ to, bytes, retain, isUnasked, onProgress })
+      this.#transfers.push(transfer)
+      this.#unsent.add(transfer)
+      return transfer
+    })
+  }
+
+  get hasTransfers(): boolean {
+    return this.#transfers.length > 0
+  }
+
+  /** False as long as the receiver cannot have all of them. */
+  get areSent(): boolean {
+    return this.#unsent.size === 0
+  }
+
+  /** Takes credits for them; those of others change nothing. @returns true if more may be sent. */
+  credit(credits: readonly TransferCredit[]): boolean {
+    const ours = credits.filter(({ transfer }) => this.#transfers.includes(transfer))
+    return this.#outgoing.credit(this.#to, ours)
+  }
+
+  /** Sends one of them again from there, once; one of others changes nothing. */
+  resend(transfer: number, offset: number): void {
+    if (this.#transfers.includes(transfer)) this.#outgoing.resend(this.#to, transfer, offset)
+  }
+
+  drop(): void {
+    for (const transfer of this.#transfers) this.#outgoing.drop(transfer)
+  }
+}
