@@ -1,4 +1,4 @@
-export { AccessFile } from './access/access-file.ts'
+export { AccessFile, type AccessFileOptions } from './access/access-file.ts'
 export { ACCESS_FLAGS } from './access/access-flags.ts'
 export { AccessCounts, AccessLog, auditBudget } from './access/access-log.ts'
 export { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'

@@ -59,9 +59,13 @@ export class Step {
   #isBusy = false
   #closed: Promise<void> | undefined
 
+  /** Its name among all replicas. */
+  readonly replica: string
+
   constructor(given: StepSettings) {
     const { replica, clock } = given
     // Clients load models, and have engines fail.
+    this.replica = replica
     const settings = { ...given, log: limitLog(given.log, { clock }, ofEachModel) }
     this.#settings = settings
     this.#events = new StepEvents(settings.log)

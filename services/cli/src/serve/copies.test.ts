@@ -3,14 +3,14 @@ import { readFile } from 'node:fs/promises'
 import { env } from 'node:process'
 import { LentMemory } from '@tutti/backends'
 import { countingMemory, createPythonEngine } from '@tutti/backends/testing'
-import { loadTracingSettings, parseFlags, silentLogger, systemClock } from '@tutti/chassis'
+import { parseFlags } from '@tutti/chassis'
 import { until } from '@tutti/chassis/testing'
 import { openTestServer } from '@tutti/grpc/testing'
 import type { InferRequestParts } from '@tutti/protocol'
 import { PoisonedMemory } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { openModelServer } from './model-server.ts'
+import { openServedModels } from '../testing/open-served-models.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
 
 const PYTHON = env['TUTTI_TEST_PYTHON']
@@ -64,14 +64,7 @@ async function serve(t: Test) {
     settings: { restartFirstMs: 0, restartLongestMs: 0 },
     memory: counted.memory,
   })
-  const server = await openModelServer({
-    flags,
-    settings: loadTracingSettings({}),
-    env: {},
-    log: silentLogger,
-    clock: systemClock,
-    engines: [engine],
-  })
+  const server = await openServedModels({ flags, engines: [engine] })
   const lent = new LentMemory(counted.memory, MAX_BYTES)
   const memory = new PoisonedMemory((bytes) => lent.take(bytes))
   const { backend } = server

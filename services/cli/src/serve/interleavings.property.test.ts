@@ -1,14 +1,14 @@
 import { access, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Engine, EngineRequest, ExecutionTimes, LoadedModel } from '@tutti/backends'
-import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
+import { parseFlags } from '@tutti/chassis'
 import type { ModelVersionSource } from '@tutti/model-config'
 import type { ResolvedModel } from '@tutti/serving'
 import { EMPTY_CONTEXT } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { openModelServer } from './model-server.ts'
+import { openServedModels } from '../testing/open-served-models.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
 
 /*
@@ -165,19 +165,13 @@ async function open(t: Test, directory: string) {
     `--model-repository=${directory}`,
     '--model-control-mode=explicit',
   ])
-  const server = await openModelServer({
-    flags: values,
-    settings: { serviceName: 'test', sampleRatio: 1 },
-    log: silentLogger,
-    clock: systemClock,
-    engines: new Map([['adder', engine]]),
-  })
+  const server = await openServedModels({ flags: values, engines: new Map([['adder', engine]]) })
   t.teardown(() => server.close())
   return { engine, server, run: new Run(server, directory) }
 }
 
 class Run {
-  readonly #server: Awaited<ReturnType<typeof openModelServer>>
+  readonly #server: Awaited<ReturnType<typeof openServedModels>>
   readonly #file: string
   readonly #model = new Expectation()
   #isEnsembleWanted: 'yes' | 'no' | 'maybe' = 'no'
@@ -186,7 +180,7 @@ class Run {
   readonly #fromDisk = new Set<OpenLoad>()
   readonly #pending: Promise<void>[] = []
 
-  constructor(server: Awaited<ReturnType<typeof openModelServer>>, directory: string) {
+  constructor(server: Awaited<ReturnType<typeof openServedModels>>, directory: string) {
     this.#server = server
     this.#file = join(directory, 'm/1/f')
   }

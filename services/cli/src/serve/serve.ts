@@ -1,20 +1,12 @@
-import { type Engine, type Engines, LentMemory } from '@tutti/backends'
-import {
-  type Clock,
-  logServing,
-  type Running,
-  type StartOptions,
-  systemClock,
-  toDrainMs,
-} from '@tutti/chassis'
+import type { Engine, Engines } from '@tutti/backends'
+import type { Clock, Running, StartOptions } from '@tutti/chassis'
 import { openConsole } from '@tutti/console'
-import { checkAnswered, openServers } from '@tutti/server'
-import { AccessFile, openTraces, readHeaderRules } from '@tutti/serving'
-import type { BackendConfig } from '@tutti/step'
-import { readTraceFlags } from '@tutti/telemetry'
+import { openClientRules, type ServedParts, type SharedParts, serveProcess } from '@tutti/server'
+import { readHeaderRules } from '@tutti/serving'
+import { type BackendConfig, openRequestMemory } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import { readControlGuard } from './control-flags.ts'
-import { type ModelServer, openModelServer } from './model-server.ts'
+import { openModelServer } from './model-server.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
@@ -38,65 +30,28 @@ export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'si
  * @throws ServeError if the repositories cannot be read, a port is taken, or, with `--exit-on-error`, a model fails.
  */
 export async function startServe(o: ServeOptions): Promise<Running> {
-  const { flags, log, health } = o
-  const clock = o.clock ?? systemClock
-  const guardControl = readControlGuard(flags)
-  const headerRules = readHeaderRules(flags)
-  const trace = readTraceFlags(flags)
-  const traces = openTraces(trace, { clock, log })
-  const access = await AccessFile.open({ flags, clock, log })
-  const server = await openModelServer({ ...o, clock })
-  const memory = LentMemory.open(flags['max-inflight-bytes'])
-  const { router, backend, step, metrics } = server
-  try {
-    const servers = await openServers({
-      flags,
-      backend,
-      guardControl,
-      decorators: traces === undefined ? [headerRules] : [traces.decorate, headerRules],
-      traceSettings: trace.mode === 'triton' ? trace.settings : undefined,
-      identities: access?.identities,
-      page: consoleOf(flags, server, clock),
-      memory,
-      metrics,
-      health,
-      clock,
-      log,
-    })
-    const { failedModels } = server
-    const failed = failedModels > 0 ? { failedModels } : {}
-    logServing({ log, clock, fields: { ...servers.ports, ...failed }, causes: () => [] })
-    return {
-      stopAccepting: () => {
-        servers.stopAccepting()
-        router.stop()
-        server.stop()
-      },
-      drain: async () => {
-        const isAnswered = await servers.drain({ timeoutMs: toDrainMs(flags) })
-        await step.drain()
-        checkAnswered(isAnswered)
-      },
-      close: async () => {
-        o.onClose?.()
-        access?.close()
-        await servers.close()
-        await server.close()
-        // Not waited for: what is lent may have no end.
-        void memory?.close()
-        traces?.close()
-      },
-      isBusy: () => step.isBusy,
-    }
-  } catch (error) {
-    access?.close()
-    await server.close()
-    void memory?.close()
-    throw error
-  }
+  const pinnedPoolBytes = o.flags['pinned-memory-pool-byte-size']
+  const close = async (): Promise<void> => await o.manifests?.close()
+  return await serveProcess({ ...o, pinnedPoolBytes, close }, (shared) => composeServe(o, shared))
 }
 
-function consoleOf(flags: ServeOptions['flags'], { backend }: ModelServer, clock: Clock) {
+async function composeServe(o: ServeOptions, shared: SharedParts): Promise<ServedParts> {
+  const { flags, onClose } = o
+  const { clock, opened } = shared
+  const guardControl = readControlGuard(flags)
+  const headerRules = readHeaderRules(flags)
+  const rules = await openClientRules(flags, { ...shared, headerRules, offersTraces: true })
+  const { backend, router, step, failedModels } = await openModelServer(shared, o)
+  opened.defer(() => onClose?.())
   const { version } = manifest
-  return openConsole({ flags, source: backend, version, scope: 'one process', clock })
+  return {
+    backend,
+    stop: () => router.stop(),
+    models: step,
+    guardControl,
+    ...rules,
+    page: openConsole({ flags, source: backend, version, scope: 'one process', clock }),
+    memory: openRequestMemory(flags['max-inflight-bytes'], shared),
+    ...(failedModels > 0 && { fields: { failedModels } }),
+  }
 }

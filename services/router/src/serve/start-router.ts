@@ -1,32 +1,19 @@
-import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import {
-  type Clock,
-  limitLog,
-  logServing,
-  openTracing,
-  type Running,
-  type StartOptions,
-  systemClock,
-  toDrainMs,
-  withCauses,
-} from '@tutti/chassis'
-import { type OtherRouter, openConsole } from '@tutti/console'
-import { assert } from '@tutti/errors'
+import { type Clock, limitLog, type Running, type StartOptions } from '@tutti/chassis'
+import { openConsole } from '@tutti/console'
 import type { Json } from '@tutti/model-config'
 import { scanRepositories } from '@tutti/repository'
-import { openCache } from '@tutti/response-cache'
-import { checkAnswered, openMetricsServer, openRegions } from '@tutti/server'
-import { FLAGS_RULE, MODEL_RESOURCE_RULES } from '@tutti/serving'
-import { readMetricsFlags, ServerMetrics, withTraceFlags } from '@tutti/telemetry'
 import {
-  type FindReplicaExecutor,
-  openRouterEndpoint,
-  type RouterEndpoint,
-  readBrokerFlags,
-  StepDirectory,
-  transportFamilies,
-} from '@tutti/transport'
+  type OpenProbes,
+  openClientRules,
+  openRegions,
+  type ServedParts,
+  type SharedParts,
+  serveProcess,
+} from '@tutti/server'
+import { FLAGS_RULE, MODEL_RESOURCE_RULES } from '@tutti/serving'
+import { withTraceFlags } from '@tutti/telemetry'
+import type { openRouterEndpoint } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import type { WatchRevisions } from '../accepted/accepted-link.ts'
 import type { WatchSecret } from '../accepted/edge-secret.ts'
@@ -34,20 +21,12 @@ import { openWatches } from '../accepted/open-watches.ts'
 import { openUnreadyResources } from '../accepted/unready-resources.ts'
 import { clusterOf } from '../accepted/watch-objects.ts'
 import { type EnsembleSource, readEnsembles } from '../catalog/ensemble-source.ts'
-import { Router } from '../router.ts'
-import { EnsembleComparison } from './ensemble-comparison.ts'
+import type { Router } from '../router.ts'
+import { openEdge } from './open-edge.ts'
+import { openRouter } from './open-router.ts'
 import { pollEnsembles } from './poll-ensembles.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
-import { openRouterServers } from './router-servers.ts'
-import { StepDiscovery } from './step-discovery.ts'
-import { StepLink } from './step-link.ts'
-
-/**
- * So long a lost broker does not make the router unready. All routers lose it together, and a client is better told by them that
- * it may try again than by an ingress controller without a server; a router that lost it alone leaves its clients to the others then.
- * As long as direct connections carry all requests there is no need to.
- */
-const BROKER_GRACE_MS = 30_000
+import { RouterMember } from './router-member.ts'
 
 export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
   readonly clock?: Clock
@@ -66,83 +45,68 @@ export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
  * @throws ServeError if flags do not fit, a repository cannot be read or a port is taken.
  */
 export async function startRouter(o: StartRouterOptions): Promise<Running> {
-  const opened = new AsyncDisposableStack()
-  try {
-    return await serveRouter(o, opened)
-  } catch (error) {
-    await opened.disposeAsync()
-    throw error
-  }
+  const settings = withTraceFlags(o.settings, o.flags)
+  return await serveProcess({ ...o, settings }, (shared, openProbes) =>
+    composeRouter(o, shared, openProbes),
+  )
 }
 
-async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack): Promise<Running> {
-  const { flags, log } = o
-  const parts = await openParts(o, opened)
-  const { name, router, steps, discovery, watches, metrics, clock } = parts
-  const { accepted, edge } = watches
-  const { places } = parts.directory
-  let endpoint: RouterEndpoint | undefined
-  let knowsSteps = false
-  const causes = (): readonly string[] => {
-    // The steps that were there at the start count. A later one that is slow must not take every router out of its Service.
-    knowsSteps ||= discovery.isOver && steps.isSettled
-    return [...findCauses(endpoint, { knowsSteps, discovery, places }), ...watches.causes()]
-  }
-  const health = withCauses(o.health, causes)
-  const answers = new Map([['/tutti/v1/served', () => toServedAnswer(router, parts)]])
-  const metricsServer = await openMetricsServer({ flags, metrics, health, answers, log })
-  opened.defer(async () => metricsServer?.close())
-  const joined = await joinBroker(o, parts)
-  opened.defer(() => joined.close())
-  endpoint = joined
-  metrics.addFamilies(() => transportFamilies(joined.transport))
-  parts.replicas.executor = joined.executor
-  parts.replicas.foreign = () => joined.foreign
-  parts.join.resolve(joined)
+async function composeRouter(
+  o: StartRouterOptions,
+  shared: SharedParts,
+  openProbes: OpenProbes,
+): Promise<ServedParts> {
+  const { flags } = o
+  const { clock, env, opened, stopping } = shared
+  // Steps come and go, and their messages are not trusted.
+  const log = limitLog(shared.log, { clock })
+  const member = new RouterMember(shared, { flags, openEndpoint: o.openEndpoint })
+  const router = openRouter(shared, {
+    flags,
+    member,
+    ensembles: await scanEnsembles(flags),
+    hasHeardSteps: () => member.hasHeardSteps && accepted?.hasSynced !== false,
+    control: () => (flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE),
+    regions: openRegions({ flags, opened }),
+    awaitsSteps: true,
+    servesAccepted: flags.kubernetes,
+    log,
+  })
+  const { view } = router
+  const watches = openWatches({ ...o, env, view, clock, log, opened })
+  const { accepted, edge: secret } = watches
+  const answers = new Map([
+    ['/tutti/v1/served', () => toServedAnswer(router, member, secret?.revisions)],
+  ])
+  await openProbes({ members: [member], causes: watches.causes, answers })
   // The servers should not open on an empty catalog where steps are there.
   const hasAll = (): boolean =>
-    accepted === undefined || (accepted.hasSynced && router.view.isAcceptedServed)
-  await discovery.begin(joined, steps, { clock, signal: o.signal, hasAll })
+    accepted === undefined || (accepted.hasSynced && view.isAcceptedServed)
+  await member.join(router, { signal: o.signal, hasAll })
   const follow = await pollEnsembles(flags, { router, clock, log })
-  const closing = new AbortController()
-  const followed = follow(closing.signal)
+  const followed = follow(stopping)
   opened.defer(() => followed)
-  opened.defer(() => closing.abort())
-  const servers = await openRouterServers({
-    ...o,
-    backend: router,
-    page: consoleOf(o, parts, opened),
-    edgeAccess: edge && (() => edge.access),
-    metrics,
-    metricsServer,
-    clock,
-    opened,
-  })
-  opened.defer(logServing({ log, clock, fields: { ...servers.ports, router: name }, causes }))
   return {
-    stopAccepting: () => {
-      closing.abort()
-      servers.stopAccepting()
-      router.stop()
-    },
-    drain: async ({ signal }) => {
-      const drained = [
-        servers.drain({ timeoutMs: toDrainMs(flags) }),
-        joined.drain({ signal }),
-      ] as const
-      const [isAnswered] = await Promise.all(drained)
-      checkAnswered(isAnswered)
-    },
-    close: () => opened.disposeAsync(),
+    backend: router,
+    stop: () => router.stop(),
+    page: consoleOf(flags, { router, name: member.name, shared, log }),
+    edge: await openEdge(flags, { secret, clock, log: shared.log, opened }),
+    ...(await openClientRules(flags, shared)),
+    fields: { router: member.name },
   }
 }
 
 function consoleOf(
-  { flags, env = {} }: StartRouterOptions,
-  parts: Parts,
-  opened: AsyncDisposableStack,
+  flags: RouterFlags,
+  o: {
+    readonly router: Router
+    readonly name: string
+    readonly shared: SharedParts
+    readonly log: SharedParts['log']
+  },
 ) {
-  const { router, name, clock, log } = parts
+  const { router, name, log } = o
+  const { clock, env, opened } = o.shared
   const { version } = manifest
   const [scope, host] = [`router ${name}`, hostname()]
   const namespace = flags['repository-name']
@@ -154,116 +118,17 @@ function consoleOf(
 }
 
 /** Lists what requests reach, from outside too, and, for people, the steps that cannot be called, if there are any. */
-function toServedAnswer({ view }: Router, { replicas, watches: { edge } }: Parts): Json {
-  const foreign = replicas.foreign().map((one) => ({ ...one }))
+function toServedAnswer(
+  { view }: Router,
+  member: RouterMember,
+  exposed: Iterable<string> | undefined,
+): Json {
+  const foreign = member.foreign.map((one) => ({ ...one }))
   return {
     ...view.served,
-    ...(edge && { exposed: [...edge.revisions] }),
+    ...(exposed && { exposed: [...exposed] }),
     ...(foreign.length > 0 && { foreign }),
   }
-}
-
-/** How steps are called, and what is known of members: nothing before the broker was joined. */
-function openReplicas() {
-  return {
-    executor: notJoined as FindReplicaExecutor,
-    areRemote: true,
-    foreign: (): RouterEndpoint['foreign'] => [],
-    reachedOver: (_replica: string): string => '',
-    otherRouters: (): readonly OtherRouter[] => [],
-  }
-}
-
-type Parts = Awaited<ReturnType<typeof openParts>>
-
-/** The router and what tells it what to serve; the broker is joined later. */
-async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
-  const { flags, env = {} } = o
-  const clock = o.clock ?? systemClock
-  // Steps come and go, and their messages are not trusted.
-  const log = limitLog(o.log, { clock })
-  const ensembles = await scanEnsembles(flags)
-  const tracing = await openTracing({ ...withTraceFlags(o.settings, flags), log: o.log })
-  opened.defer(() => tracing.shutdown())
-  const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags) })
-  const cache = await openCache(flags, { clock, metrics, log: o.log, env, opened })
-  const directory = new StepDirectory()
-  const regions = openRegions({ flags, opened })
-  const name = `router-${randomBytes(5).toString('hex')}`
-  const join = Promise.withResolvers<RouterEndpoint>()
-  const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
-  const replicas = openReplicas()
-  const router = new Router({
-    replicas,
-    ensembles,
-    directory,
-    tracing,
-    metrics,
-    cache,
-    clock,
-    log,
-    foreignSteps: () => replicas.foreign(),
-    reachedOver: (replica) => replicas.reachedOver(replica),
-    otherRouters: () => replicas.otherRouters(),
-    hasHeardSteps: () => discovery.isOver && accepted?.hasSynced !== false,
-    revisionRefused: (replica) => steps.refresh(replica),
-    control: () => (flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE),
-    regions,
-    strictReadiness: flags['strict-readiness'],
-    awaitsSteps: true,
-    servesAccepted: flags.kubernetes,
-    nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
-  })
-  const { view } = router
-  const watches = openWatches({ ...o, env, view, clock, log, opened })
-  const { accepted } = watches
-  const steps = new StepLink({ view, members: join.promise, clock, log })
-  opened.defer(() => steps.close())
-  return {
-    name,
-    router,
-    directory,
-    replicas,
-    steps,
-    discovery,
-    watches,
-    join,
-    metrics,
-    clock,
-    log,
-  }
-}
-
-/** From here on steps are known, and their models may call others through the router. */
-async function joinBroker(o: StartRouterOptions, parts: Parts): Promise<RouterEndpoint> {
-  const { name, directory, router, steps, join, replicas, clock } = parts
-  const others = new EnsembleComparison({
-    self: name,
-    host: hostname(),
-    // The accepted ensembles come to every router, a moment apart.
-    ensembles: () => (o.flags.kubernetes ? [] : router.view.ensembles),
-    members: join.promise,
-    log: limitLog(o.log, { clock }),
-  })
-  const joined = await (o.openEndpoint ?? openRouterEndpoint)({
-    ...readBrokerFlags(o.flags),
-    member: name,
-    directory,
-    executor: router.nested,
-    answer: router.answer,
-    describe: others.describe,
-    routerChanged: others.routerChanged,
-    settings: { maxCalls: o.flags['max-bls-requests'] },
-    clock,
-    log: o.log,
-    stepChanged: (replica, revisions) => steps.changed(replica, revisions),
-    stepGone: (replica, error) => steps.gone(replica, error),
-  })
-  replicas.reachedOver = (replica) =>
-    joined.direct.includes(replica) ? (joined.transport.direct?.kind ?? '') : 'nats'
-  replicas.otherRouters = () =>
-    joined.routers.map((other) => ({ name: other, host: others.hostOf(other) }))
-  return joined
 }
 
 async function scanEnsembles(flags: RouterFlags): Promise<readonly EnsembleSource[]> {
@@ -271,38 +136,4 @@ async function scanEnsembles(flags: RouterFlags): Promise<readonly EnsembleSourc
   const configName = flags['model-config-name']
   const options = configName === undefined ? {} : { configName }
   return await readEnsembles(await scanRepositories(flags['model-repository'], options))
-}
-
-function notJoined(): never {
-  assert(false, 'a request came before the broker was joined')
-}
-
-/** Why the process is not ready, beside its lifecycle. */
-function findCauses(
-  endpoint: RouterEndpoint | undefined,
-  o: {
-    readonly knowsSteps: boolean
-    readonly discovery: StepDiscovery
-    readonly places: StepDirectory['places']
-  },
-): readonly string[] {
-  const { knowsSteps, discovery, places } = o
-  if (endpoint === undefined) return ['the broker is not connected']
-  const isForgiven =
-    !endpoint.isConnected &&
-    (endpoint.awayMs <= BROKER_GRACE_MS || reachesAll(endpoint.direct, places))
-  const causes = isForgiven ? [] : [...endpoint.obstacles]
-  if ((endpoint.isConnected || isForgiven) && !discovery.isOver) {
-    causes.push('the steps have not been heard yet')
-  }
-  if (discovery.isOver && !knowsSteps) causes.push('a step has not described itself yet')
-  return causes
-}
-
-/** Whether each model version that steps serve has a replica that is reached without the broker. */
-function reachesAll(direct: readonly string[], { byRevision }: StepDirectory['places']): boolean {
-  const reached = new Set(direct)
-  const served = [...byRevision.values()]
-  const isReached = served.every((all) => all.some(({ address }) => reached.has(address.replica)))
-  return served.length > 0 && isReached
 }

@@ -199,7 +199,7 @@ export function openEngines(
     readonly log: Logger
     readonly ineffective: BackendConfig['ineffective']
     /** Whether the metrics have those of GPUs; true if absent. */
-    readonly gpuMetrics?: boolean
+    readonly gpuMetrics?: boolean | undefined
   },
 ): Engines {
   const events = new StepEvents(o.log)

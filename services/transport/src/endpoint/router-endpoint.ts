@@ -24,6 +24,8 @@ export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
   readonly log: Logger
   /** Kept in step with what the steps announce. */
   readonly directory: StepDirectory
+  /** The step of the router's own process, which the router is not told of here: it knows it better. */
+  readonly ownStep?: string | undefined
   readonly settings?: Partial<EndpointSettings>
 }
 
@@ -59,8 +61,11 @@ class CallingEndpoint implements RouterEndpoint {
       state: (calls) => this.#state(calls),
       listener: {
         heard: (heartbeat, what) => this.#heard(heartbeat, what),
-        suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
+        suspected: (suspect, isSuspect) => {
+          if (suspect !== o.ownStep) o.directory.suspect(suspect, isSuspect)
+        },
         gone: (gone, error, endCalls) => {
+          if (gone === o.ownStep) return endCalls()
           o.directory.remove(gone)
           endCalls()
           o.stepGone(gone, error)
@@ -147,6 +152,7 @@ class CallingEndpoint implements RouterEndpoint {
 
   #heard(heartbeat: Heartbeat, what: Novelty): void {
     const { member, revisions } = heartbeat
+    if (member === this.#o.ownStep) return
     if (heartbeat.role !== 'step') {
       // Who drains may be gone before it answers, and a question without an answer would hold up a drain of this router.
       if (what !== 'load' && !heartbeat.draining) this.#o.routerChanged(member)

@@ -1,0 +1,18 @@
+import { loadTracingSettings, silentLogger, systemClock } from '@tutti/chassis'
+import { openShared } from '@tutti/server'
+import { type ModelServerOptions, openModelServer } from '../serve/model-server.ts'
+
+/** Opens what is behind the servers of `tutti serve`, without these. */
+export async function openServedModels(o: ModelServerOptions) {
+  const opened = new AsyncDisposableStack()
+  const stopping = new AbortController()
+  const settings = loadTracingSettings({})
+  const given = { flags: o.flags, settings, log: silentLogger, clock: systemClock }
+  const shared = await openShared(given, { opened, stopping: stopping.signal })
+  const server = await openModelServer(shared, o)
+  const close = async (): Promise<void> => {
+    stopping.abort()
+    await opened.disposeAsync()
+  }
+  return { ...server, close }
+}

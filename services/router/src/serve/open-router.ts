@@ -1,0 +1,88 @@
+import type { StepControl, StepDescription } from '@tutti/api'
+import type { FlagValues } from '@tutti/chassis'
+import { assert } from '@tutti/errors'
+import type { SharedParts } from '@tutti/server'
+import type { FindExecutor } from '@tutti/tensor'
+import { StepDirectory } from '@tutti/transport'
+import type { Replicas } from '../requests/request-dependencies.ts'
+import { Router, type RouterOptions } from '../router.ts'
+import type { Revisions } from '../view/step-members.ts'
+import type { NESTING_FLAGS } from './nesting-flags.ts'
+import type { RouterMember } from './router-member.ts'
+
+/** The models of the router's own process; a `Step` is one. */
+export interface LocalModels {
+  /** Its name among all replicas. */
+  readonly replica: string
+  readonly executor: FindExecutor
+  readonly control: Required<StepControl>
+  served(): StepDescription['models']
+  /** Versions that requests use which pinned them before they were replaced. */
+  retired(): Revisions
+  onChange(listener: () => void): () => void
+}
+
+export interface OpenRouterOptions
+  extends Omit<
+    RouterOptions,
+    | Exclude<keyof SharedParts, 'log'>
+    | 'replicas'
+    | 'directory'
+    | 'strictReadiness'
+    | 'nesting'
+    | 'foreignSteps'
+    | 'reachedOver'
+    | 'otherRouters'
+    | 'revisionRefused'
+  > {
+  readonly flags: FlagValues<typeof NESTING_FLAGS> & { readonly 'strict-readiness': boolean }
+  /** The models of this process, if it has some. */
+  readonly local?: LocalModels
+  /** The way to the models of other processes, if it calls some. */
+  readonly member?: RouterMember
+}
+
+/** Opens a router over the models of its process, over those of the steps on the broker, or over both. */
+export function openRouter(shared: SharedParts, o: OpenRouterOptions): Router {
+  const { flags, local, member, ...own } = o
+  const { cache, clock, tracing, metrics, opened } = shared
+  const router = new Router({
+    cache,
+    clock,
+    tracing,
+    metrics,
+    strictReadiness: flags['strict-readiness'],
+    nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
+    replicas: toReplicas(local, member),
+    directory: member?.directory ?? new StepDirectory(),
+    foreignSteps: () => member?.foreign ?? [],
+    reachedOver: (replica) =>
+      replica === local?.replica ? 'this process' : (member?.reachedOver(replica) ?? ''),
+    otherRouters: () => member?.otherRouters ?? [],
+    revisionRefused: (replica) => member?.refresh(replica),
+    ...own,
+  })
+  if (local !== undefined) opened.defer(followModels(local, router))
+  return router
+}
+
+function toReplicas(local: LocalModels | undefined, member: RouterMember | undefined): Replicas {
+  if (member === undefined) {
+    assert(local !== undefined, 'bug: a router without models')
+    return local
+  }
+  return {
+    executor: (target, replica) =>
+      local?.replica === replica ? local.executor(target) : member.executor(target, replica),
+    areRemote: true,
+  }
+}
+
+/** Tells the router at once what its process serves: nothing comes between. @returns ends it. */
+function followModels(local: LocalModels, { view }: Router): () => void {
+  const { replica, control } = local
+  const learn = (): void =>
+    view.describe({ replica, models: local.served() }, control, local.retired())
+  learn()
+  return local.onChange(learn)
+}

@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import { type Clock, type Logger, limitLog } from '@tutti/chassis'
+import type { OtherRouter } from '@tutti/console'
+import { assert } from '@tutti/errors'
+import type { BrokerMember, SharedParts } from '@tutti/server'
+import type { Executor, ModelTarget } from '@tutti/tensor'
+import {
+  type BrokerFlags,
+  openRouterEndpoint,
+  type RouterEndpoint,
+  readBrokerFlags,
+  StepDirectory,
+  transportFamilies,
+} from '@tutti/transport'
+import type { Router } from '../router.ts'
+import { EnsembleComparison } from './ensemble-comparison.ts'
+import { StepDiscovery } from './step-discovery.ts'
+import { StepLink } from './step-link.ts'
+
+/**
+ * So long a lost broker does not make the router unready. All routers lose it together, and a client is better told by them that
+ * it may try again than by an ingress controller without a server; a router that lost it alone leaves its clients to the others then.
+ * As long as direct connections carry all requests there is no need to.
+ */
+const BROKER_GRACE_MS = 30_000
+
+export interface RouterMemberOptions {
+  readonly flags: BrokerFlags & {
+    /** The ensembles come from the API server. */
+    readonly kubernetes?: boolean
+    readonly 'max-bls-requests': number
+  }
+  /** Name of the step of this process, if it is on the broker too: the router reaches it without. */
+  readonly ownStep?: string
+  /** Joins the broker; `openRouterEndpoint` unless a test has its own. */
+  readonly openEndpoint?: typeof openRouterEndpoint | undefined
+}
+
+/** A router's place on the broker, and the steps that it hears there: none until it has joined. */
+export class RouterMember implements BrokerMember {
+  readonly role = 'router'
+  readonly name = `router-${randomBytes(5).toString('hex')}`
+  readonly directory = new StepDirectory()
+  readonly #options: RouterMemberOptions
+  readonly #opened: AsyncDisposableStack
+  readonly #clock: Clock
+  readonly #log: Logger
+  /** Steps come and go, and their messages are not trusted. */
+  readonly #bounded: Logger
+  readonly #discovery: StepDiscovery
+  #steps: StepLink | undefined
+  #others: EnsembleComparison | undefined
+  #endpoint: RouterEndpoint | undefined
+  #knowsSteps = false
+
+  constructor({ opened, clock, log }: SharedParts, options: RouterMemberOptions) {
+    this.#options = options
+    this.#opened = opened
+    this.#clock = clock
+    this.#log = log
+    this.#bounded = limitLog(log, { clock })
+    this.#discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
+  }
+
+  /**
+   * Steps are known from then on, and their models may call others through the router. Resolves when those that are there have
+   * described themselves, or did not within some seconds.
+   *
+   * @param o.hasAll - see StepDiscovery.
+   */
+  async join(
+    router: Router,
+    o: { readonly signal: AbortSignal; readonly hasAll?: () => boolean },
+  ): Promise<void> {
+    const members = Promise.withResolvers<RouterEndpoint>()
+    const clock = this.#clock
+    const log = this.#bounded
+    const steps = new StepLink({ view: router.view, members: members.promise, clock, log })
+    this.#steps = steps
+    this.#opened.defer(() => steps.close())
+    const { flags } = this.#options
+    const others = new EnsembleComparison({
+      self: this.name,
+      host: hostname(),
+      // The accepted ensembles come to every router, a moment apart.
+      ensembles: () => (flags.kubernetes === true ? [] : router.view.ensembles),
+      members: members.promise,
+      log,
+    })
+    this.#others = others
+    const endpoint = await this.#open(router, steps, others)
+    this.#endpoint = endpoint
+    this.#opened.defer(() => endpoint.close())
+    members.resolve(endpoint)
+    const { signal, hasAll = () => true } = o
+    await this.#discovery.begin(endpoint, steps, { clock, signal, hasAll })
+  }
+
+  #open(router: Router, steps: StepLink, others: EnsembleComparison): Promise<RouterEndpoint> {
+    const { flags, ownStep, openEndpoint = openRouterEndpoint } = this.#options
+    return openEndpoint({
+      ...readBrokerFlags(flags),
+      member: this.name,
+      ownStep,
+      directory: this.directory,
+      executor: router.nested,
+      answer: router.answer,
+      describe: others.describe,
+      routerChanged: others.routerChanged,
+      settings: { maxCalls: flags['max-bls-requests'] },
+      clock: this.#clock,
+      log: this.#log,
+      stepChanged: (replica, revisions) => steps.changed(replica, revisions),
+      stepGone: (replica, error) => steps.gone(replica, error),
+    })
+  }
+
+  readonly executor = (target: ModelTarget, replica: string): Executor => {
+    assert(this.#endpoint !== undefined, 'a request came before the broker was joined')
+    return this.#endpoint.executor(target, replica)
+  }
+
+  /** Steps that cannot be called, because they share no protocol version with this router. */
+  get foreign(): RouterEndpoint['foreign'] {
+    return this.#endpoint?.foreign ?? []
+  }
+
+  /** False as long as there may be steps that this router does not know yet. */
+  get hasHeardSteps(): boolean {
+    return this.#discovery.isOver
+  }
+
+  /** For the console: how a replica is reached. */
+  reachedOver(replica: string): string {
+    if (this.#endpoint === undefined) return ''
+    const { direct, transport } = this.#endpoint
+    return direct.includes(replica) ? (transport.direct?.kind ?? '') : 'nats'
+  }
+
+  /** For the console: the routers of the repository beside this one. */
+  get otherRouters(): readonly OtherRouter[] {
+    const routers = this.#endpoint?.routers ?? []
+    return routers.map((name) => ({ name, host: this.#others?.hostOf(name) ?? '' }))
+  }
+
+  /** Asks a replica anew what it serves. */
+  refresh(replica: string): void {
+    this.#steps?.refresh(replica)
+  }
+
+  causes(): readonly string[] {
+    const endpoint = this.#endpoint
+    if (endpoint === undefined) return ['the broker is not connected']
+    const { isOver } = this.#discovery
+    // The steps that were there at the start count. A later one that is slow must not take every router out of its Service.
+    this.#knowsSteps ||= isOver && this.#steps?.isSettled === true
+    const isForgiven =
+      !endpoint.isConnected &&
+      (endpoint.awayMs <= BROKER_GRACE_MS || this.#reachesAll(endpoint.direct))
+    const causes = isForgiven ? [] : [...endpoint.obstacles]
+    if ((endpoint.isConnected || isForgiven) && !isOver) {
+      causes.push('the steps have not been heard yet')
+    }
+    if (isOver && !this.#knowsSteps) causes.push('a step has not described itself yet')
+    return causes
+  }
+
+  families(): ReturnType<typeof transportFamilies> {
+    return this.#endpoint === undefined ? [] : transportFamilies(this.#endpoint.transport)
+  }
+
+  async drain(o: { readonly signal: AbortSignal }): Promise<void> {
+    await this.#endpoint?.drain(o)
+  }
+
+  /** Whether each model version that steps serve has a replica that is reached without the broker. */
+  #reachesAll(direct: readonly string[]): boolean {
+    const reached = new Set(direct)
+    const served = [...this.directory.places.byRevision.values()]
+    const isReached = served.every((all) => all.some(({ address }) => reached.has(address.replica)))
+    return served.length > 0 && isReached
+  }
+}

@@ -1,0 +1,31 @@
+import type { MetricFamily } from '@tutti/telemetry'
+
+/** A router or a step on the broker, as its process sees it. */
+export interface BrokerMember {
+  readonly role: 'router' | 'step'
+  /** Why the process is not ready on its account; also before it has joined. */
+  causes(): readonly string[]
+  /** How it reaches others, for scrapes; none before it has joined. */
+  families(): readonly MetricFamily[]
+  /** Resolves when it has nothing in flight. */
+  drain(o: { readonly signal: AbortSignal }): Promise<void>
+}
+
+/** Makes one list of the members' families. Where there are several members, each series says whose it is. */
+export function memberFamilies(members: readonly BrokerMember[]): readonly MetricFamily[] {
+  if (members.length === 1) return members.flatMap((member) => member.families())
+  const families = members.flatMap((member) =>
+    member.families().map((family) => ({
+      ...family,
+      series: family.series.map((one) => ({
+        ...one,
+        labels: [['member', member.role] as const, ...one.labels],
+      })),
+    })),
+  )
+  return [...Map.groupBy(families, ({ name }) => name).values()].flatMap(([first, ...others]) =>
+    first === undefined
+      ? []
+      : [{ ...first, series: [first, ...others].flatMap(({ series }) => series) }],
+  )
+}

@@ -1,0 +1,41 @@
+import type { Clock, FlagValues, Logger } from '@tutti/chassis'
+import {
+  AccessFile,
+  type AccessFileOptions,
+  openTraces,
+  type SelectorDecorator,
+} from '@tutti/serving'
+import { readTraceFlags, type TRACE_FLAGS } from '@tutti/telemetry'
+import type { ServersOptions } from './servers.ts'
+
+/**
+ * Opens what the flags say of the calls of clients: who may make them, and which of them are traced into files.
+ *
+ * @param o.headerRules - decorates the calls last, if there is such a decorator.
+ * @param o.offersTraces - clients may ask for traces also where the flags name no file.
+ * @param o.opened - closes the files.
+ * @throws ServeError FLAG_INVALID if a file cannot be read or does not fit.
+ */
+export async function openClientRules(
+  flags: AccessFileOptions['flags'] & FlagValues<typeof TRACE_FLAGS>,
+  o: {
+    readonly headerRules?: SelectorDecorator
+    readonly offersTraces?: boolean
+    readonly clock: Clock
+    readonly log: Logger
+    readonly opened: AsyncDisposableStack
+  },
+): Promise<Pick<ServersOptions, 'identities' | 'decorators' | 'traceSettings'>> {
+  const { headerRules, offersTraces = false, clock, log, opened } = o
+  const trace = readTraceFlags(flags)
+  const traces = openTraces(trace, { clock, log })
+  opened.defer(async () => traces?.close())
+  const access = await AccessFile.open({ flags, clock, log })
+  opened.defer(async () => access?.close())
+  const hasTraces = trace.mode === 'triton' && (offersTraces || traces !== undefined)
+  return {
+    identities: access?.identities,
+    decorators: [traces?.decorate, headerRules].filter((one) => one !== undefined),
+    traceSettings: hasTraces ? trace.settings : undefined,
+  }
+}

@@ -1,0 +1,127 @@
+import { type Health, logServing, type Running, toDrainMs, withCauses } from '@tutti/chassis'
+import { type BrokerMember, memberFamilies } from './broker-members.ts'
+import type { JsonAnswers, MetricsServer } from './metrics-server.ts'
+import { openMetricsServer } from './open-metrics-server.ts'
+import { checkAnswered, openServers, type ServersOptions } from './servers.ts'
+import { openShared, type SharedOptions, type SharedParts } from './shared-parts.ts'
+
+export interface ProcessOptions extends SharedOptions {
+  readonly health: Health
+  /** Called last when the process closes, and when it cannot start. */
+  readonly close?: () => Promise<void>
+}
+
+/** The state of a process, for those who ask it from then on. */
+export interface ProcessState {
+  /** Members on the broker; they drain while the servers do. */
+  readonly members?: readonly BrokerMember[]
+  /** What else keeps the process from being ready. */
+  readonly causes?: () => readonly string[]
+  /** See MetricsServerOptions. */
+  readonly answers?: JsonAnswers
+}
+
+/** What a process serves. */
+export interface ServedParts
+  extends Pick<
+    ServersOptions,
+    | 'backend'
+    | 'edge'
+    | 'page'
+    | 'identities'
+    | 'guardControl'
+    | 'decorators'
+    | 'traceSettings'
+    | 'memory'
+  > {
+  /** Refuses new requests from now on; what is in flight goes on. */
+  readonly stop: () => void
+  /** Models of this process: drained last, when nothing asks for them any longer. */
+  readonly models?: { drain(): Promise<void>; readonly isBusy: boolean }
+  /** What names the process in the log, beside its ports. */
+  readonly fields?: Readonly<Record<string, string | number>>
+}
+
+/** Answers probes and scrapes from now on: for a process that takes long to have something to serve. */
+export type OpenProbes = (state: ProcessState) => Promise<void>
+
+/**
+ * Runs a process: opens what all its parts share, has the parts made, and opens the servers over them. Its lifecycle is the same
+ * whatever it serves.
+ *
+ * @param compose - makes the parts. What they open they leave to `shared.opened`.
+ * @throws ServeError what `compose` throws; SETTING_INVALID if a port is taken. Nothing is left open then.
+ */
+export async function serveProcess(
+  o: ProcessOptions,
+  compose: (shared: SharedParts, openProbes: OpenProbes) => Promise<ServedParts>,
+): Promise<Running> {
+  const opened = new AsyncDisposableStack()
+  opened.defer(() => o.close?.())
+  const stopping = new AbortController()
+  const close = async (): Promise<void> => {
+    stopping.abort()
+    await opened.disposeAsync()
+  }
+  try {
+    const shared = await openShared(o, { opened, stopping: stopping.signal })
+    return await serve(o, { shared, compose, stop: () => stopping.abort(), close })
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function serve(
+  { flags, log, health: own }: ProcessOptions,
+  o: {
+    readonly shared: SharedParts
+    readonly compose: Parameters<typeof serveProcess>[1]
+    readonly stop: () => void
+    readonly close: () => Promise<void>
+  },
+): Promise<Running> {
+  const { clock, metrics, opened } = o.shared
+  let state: ProcessState = {}
+  const causes = (): readonly string[] => [
+    ...(state.members ?? []).flatMap((member) => member.causes()),
+    ...(state.causes?.() ?? []),
+  ]
+  const health = withCauses(own, causes)
+  let metricsServer: MetricsServer | undefined
+  const openProbes = async (given: ProcessState): Promise<void> => {
+    state = given
+    const { members = [], answers } = given
+    if (members.length > 0) metrics.addFamilies(() => memberFamilies(members))
+    metricsServer = await openMetricsServer({
+      flags,
+      metrics,
+      health,
+      log,
+      ...(answers && { answers }),
+    })
+    opened.defer(async () => metricsServer?.close())
+  }
+  const { models, stop, fields, ...parts } = await o.compose(o.shared, openProbes)
+  const servers = await openServers({ ...parts, flags, metrics, metricsServer, health, clock, log })
+  opened.defer(() => servers.close())
+  opened.defer(logServing({ log, clock, fields: { ...servers.ports, ...fields }, causes }))
+  return {
+    stopAccepting: () => {
+      o.stop()
+      servers.stopAccepting()
+      stop()
+    },
+    // Other members learn first, so that they send nothing more while what they sent is finished.
+    drain: async ({ signal }) => {
+      const [isAnswered] = await Promise.all([
+        servers.drain({ timeoutMs: toDrainMs(flags) }),
+        ...(state.members ?? []).map((member) => member.drain({ signal })),
+      ])
+      await models?.drain()
+      checkAnswered(isAnswered)
+    },
+    close: o.close,
+    isBusy: () => models?.isBusy ?? false,
+  }
+}

@@ -1,0 +1,61 @@
+import type { BeyondConfig } from '@tutti/api'
+import type { Engine, Engines } from '@tutti/backends'
+import { type Logger, type StatusLine } from '@tutti/chassis'
+import type { ModelRepository } from '@tutti/repository'
+import type { SharedParts } from '@tutti/server'
+import { openStep, type Step } from '../step.ts'
+import type { StepOptions } from '../step-options.ts'
+import { type BackendConfig, readBackendConfig } from './backend-config.ts'
+import { type ModelFlags, openEngines, openRepository, toStepSettings } from './model-flags.ts'
+
+export interface OpenModelsOptions
+  extends Pick<StepOptions, 'replica' | 'unpinned' | 'routers' | 'control' | 'resolveFrom'> {
+  readonly flags: ModelFlags & { readonly 'allow-gpu-metrics'?: boolean }
+  readonly log: Logger
+  readonly statusLine?: StatusLine | undefined
+  /** Models beside the repositories, and how those of buckets are reached. */
+  readonly places?: Omit<Parameters<typeof openRepository>[1], 'env' | 'log' | 'statusLine'>
+  /** Settings of models beyond their configurations. */
+  readonly beyond?: BeyondConfig | undefined
+  /** Those of this build unless a test has its own. */
+  readonly engines?: Engines | readonly Engine[] | undefined
+  /** Those of `--backend-config` if absent. */
+  readonly backends?: BackendConfig | undefined
+}
+
+/** The models of a process, and where they come from. */
+export interface OpenedModels {
+  readonly step: Step
+  readonly repository: ModelRepository
+}
+
+/**
+ * Opens the repositories that the flags name, and a step over them that has loaded nothing yet. `shared.opened` closes them.
+ *
+ * @throws ServeError FLAG_INVALID for flags that do not fit.
+ */
+export function openModels(shared: SharedParts, o: OpenModelsOptions): OpenedModels {
+  const { flags, log, statusLine, places, beyond, engines: given, backends, ...links } = o
+  const { metrics, cache, clock, env, opened } = shared
+  const repository = openRepository(flags, { ...places, env, log, statusLine })
+  opened.defer(() => repository.close())
+  const { defaultMaxBatchSize, ...chosen } = backends ?? readBackendConfig(flags['backend-config'])
+  const { 'backend-directory': backendDirectory, 'allow-gpu-metrics': gpuMetrics } = flags
+  const settings = toStepSettings(flags, env)
+  const { hostPolicies } = settings
+  const engines = { log, metrics, backendDirectory, gpuMetrics, hostPolicies, ...chosen }
+  const step = openStep({
+    ...settings,
+    ...beyond,
+    ...links,
+    repository,
+    engines: given ?? openEngines(engines),
+    defaultMaxBatchSize,
+    cache,
+    clock,
+    log,
+    metrics,
+  })
+  opened.defer(() => step.close())
+  return { step, repository }
+}

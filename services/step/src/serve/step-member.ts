@@ -1,0 +1,77 @@
+import type { PinnedVersion } from '@tutti/api'
+import { ServeError } from '@tutti/errors'
+import type { BrokerMember, SharedParts } from '@tutti/server'
+import {
+  type BrokerFlags,
+  openStepEndpoint,
+  type RouterCalls,
+  readBrokerFlags,
+  type StepEndpoint,
+  transportFamilies,
+} from '@tutti/transport'
+import type { Step } from '../step.ts'
+import { toEndpointOptions } from './step-endpoint.ts'
+import { untilUnpinned } from './until-unpinned.ts'
+
+export interface StepMemberOptions {
+  readonly flags: BrokerFlags
+  /** What the step says of itself. */
+  readonly own: { readonly replica: string; readonly host: string }
+  /** Joins the broker; `openStepEndpoint` unless a test has its own. */
+  readonly openEndpoint?: typeof openStepEndpoint | undefined
+}
+
+/** A step's place on the broker. Until it has joined it knows no routers, and none know it. */
+export class StepMember implements BrokerMember {
+  readonly role = 'step'
+  readonly #shared: SharedParts
+  readonly #options: StepMemberOptions
+  readonly #closing = new AbortController()
+  #endpoint: StepEndpoint | undefined
+
+  constructor(shared: SharedParts, options: StepMemberOptions) {
+    this.#shared = shared
+    this.#options = options
+    shared.opened.defer(() =>
+      this.#closing.abort(new ServeError('SERVER_STOPPING', 'the step closes')),
+    )
+  }
+
+  /** Announces the step; routers call it from then on. */
+  async join(step: Step): Promise<void> {
+    const { clock, log, opened } = this.#shared
+    const { flags, own, openEndpoint = openStepEndpoint } = this.#options
+    const endpoint = await openEndpoint({
+      ...readBrokerFlags(flags),
+      member: own.replica,
+      clock,
+      log,
+      ...toEndpointOptions(step, own),
+    })
+    this.#endpoint = endpoint
+    opened.defer(() => endpoint.close())
+  }
+
+  /** The routers that the models call others through. */
+  readonly routers = (): RouterCalls | undefined => this.#endpoint?.routers
+
+  /** Resolves once no router has a request that pinned the version. */
+  readonly whenUnpinned = (pin: PinnedVersion): Promise<void> => {
+    const { replica } = this.#options.own
+    const { clock } = this.#shared
+    const { signal } = this.#closing
+    return untilUnpinned(pin, { replica, clock, member: () => this.#endpoint, signal })
+  }
+
+  causes(): readonly string[] {
+    return this.#endpoint?.obstacles ?? ['the broker is not connected']
+  }
+
+  families(): ReturnType<typeof transportFamilies> {
+    return this.#endpoint === undefined ? [] : transportFamilies(this.#endpoint.transport)
+  }
+
+  async drain(o: { readonly signal: AbortSignal }): Promise<void> {
+    await this.#endpoint?.drain(o)
+  }
+}
