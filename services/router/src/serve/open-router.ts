@@ -68,7 +68,7 @@ export function openRouter(shared: SharedParts, o: OpenRouterOptions): Router {
 
 function toReplicas(local: LocalModels | undefined, member: RouterMember | undefined): Replicas {
   if (member === undefined) {
-    assert(local !== undefined, 'bug: a router without models')
+    assert(local !== undefined, 'a router has models or a member')
     return local
   }
   return {

@@ -152,18 +152,17 @@ export class RouterMember implements BrokerMember {
   causes(): readonly string[] {
     const endpoint = this.#endpoint
     if (endpoint === undefined) return ['the broker is not connected']
-    const { isOver } = this.#discovery
+    const isForgiven = !endpoint.isConnected && this.#mayLackBroker(endpoint)
+    const causes = isForgiven ? [] : endpoint.obstacles
+    return [...causes, ...this.#stepCauses(endpoint.isConnected || isForgiven)]
+  }
+
+  /** @param mayHear - the broker is there, or need not be. */
+  #stepCauses(mayHear: boolean): readonly string[] {
+    if (!this.#discovery.isOver) return mayHear ? ['the steps have not been heard yet'] : []
     // The steps that were there at the start count. A later one that is slow must not take every router out of its Service.
-    this.#knowsSteps ||= isOver && this.#steps?.isSettled === true
-    const isForgiven =
-      !endpoint.isConnected &&
-      (endpoint.awayMs <= BROKER_GRACE_MS || this.#reachesAll(endpoint.direct))
-    const causes = isForgiven ? [] : [...endpoint.obstacles]
-    if ((endpoint.isConnected || isForgiven) && !isOver) {
-      causes.push('the steps have not been heard yet')
-    }
-    if (isOver && !this.#knowsSteps) causes.push('a step has not described itself yet')
-    return causes
+    this.#knowsSteps ||= this.#steps?.isSettled === true
+    return this.#knowsSteps ? [] : ['a step has not described itself yet']
   }
 
   families(): ReturnType<typeof transportFamilies> {
@@ -174,8 +173,9 @@ export class RouterMember implements BrokerMember {
     await this.#endpoint?.drain(o)
   }
 
-  /** Whether each model version that steps serve has a replica that is reached without the broker. */
-  #reachesAll(direct: readonly string[]): boolean {
+  /** For some time, and while each model version that steps serve has a replica that is reached without the broker. */
+  #mayLackBroker({ awayMs, direct }: RouterEndpoint): boolean {
+    if (awayMs <= BROKER_GRACE_MS) return true
     const reached = new Set(direct)
     const served = [...this.directory.places.byRevision.values()]
     const isReached = served.every((all) => all.some(({ address }) => reached.has(address.replica)))
