@@ -71,9 +71,10 @@ function toReplicas(local: LocalModels | undefined, member: RouterMember | undef
     assert(local !== undefined, 'a router has models or a member')
     return local
   }
+  if (local === undefined) return member
   return {
     executor: (target, replica) =>
-      local?.replica === replica ? local.executor(target) : member.executor(target, replica),
+      local.replica === replica ? local.executor(target) : member.executor(target, replica),
     areRemote: true,
   }
 }

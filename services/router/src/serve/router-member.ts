@@ -4,15 +4,16 @@ import { type Clock, type Logger, limitLog } from '@tutti/chassis'
 import type { OtherRouter } from '@tutti/console'
 import { assert } from '@tutti/errors'
 import type { BrokerMember, SharedParts } from '@tutti/server'
-import type { Executor, ModelTarget } from '@tutti/tensor'
 import {
   type BrokerFlags,
+  type FindReplicaExecutor,
   openRouterEndpoint,
   type RouterEndpoint,
   readBrokerFlags,
   StepDirectory,
   transportFamilies,
 } from '@tutti/transport'
+import type { Replicas } from '../requests/request-dependencies.ts'
 import type { Router } from '../router.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
 import { StepDiscovery } from './step-discovery.ts'
@@ -38,8 +39,9 @@ export interface RouterMemberOptions {
 }
 
 /** A router's place on the broker, and the steps that it hears there: none until it has joined. */
-export class RouterMember implements BrokerMember {
+export class RouterMember implements BrokerMember, Replicas {
   readonly role = 'router'
+  readonly areRemote = true
   readonly name = `router-${randomBytes(5).toString('hex')}`
   readonly directory = new StepDirectory()
   readonly #options: RouterMemberOptions
@@ -52,6 +54,7 @@ export class RouterMember implements BrokerMember {
   #steps: StepLink | undefined
   #others: EnsembleComparison | undefined
   #endpoint: RouterEndpoint | undefined
+  #executor: FindReplicaExecutor = notJoined
   #knowsSteps = false
 
   constructor({ opened, clock, log }: SharedParts, options: RouterMemberOptions) {
@@ -91,6 +94,7 @@ export class RouterMember implements BrokerMember {
     this.#others = others
     const endpoint = await this.#open(router, steps, others)
     this.#endpoint = endpoint
+    this.#executor = endpoint.executor
     this.#opened.defer(() => endpoint.close())
     members.resolve(endpoint)
     const { signal, hasAll = () => true } = o
@@ -116,9 +120,8 @@ export class RouterMember implements BrokerMember {
     })
   }
 
-  readonly executor = (target: ModelTarget, replica: string): Executor => {
-    assert(this.#endpoint !== undefined, 'a request came before the broker was joined')
-    return this.#endpoint.executor(target, replica)
+  get executor(): FindReplicaExecutor {
+    return this.#executor
   }
 
   /** Steps that cannot be called, because they share no protocol version with this router. */
@@ -181,4 +184,8 @@ export class RouterMember implements BrokerMember {
     const isReached = served.every((all) => all.some(({ address }) => reached.has(address.replica)))
     return served.length > 0 && isReached
   }
+}
+
+function notJoined(): never {
+  assert(false, 'a request came before the broker was joined')
 }
