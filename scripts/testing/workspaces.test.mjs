@@ -44,6 +44,9 @@ const namesOf = (folder) => Object.keys(read(`${folder}/package.json`).dependenc
 const referencesOf = (folder) =>
   (read(`${folder}/tsconfig.json`).references ?? []).map(({ path }) => join(folder, path))
 
+/** The folder of a package's sources: its own, unless the compiler takes them from another's. */
+const sourceOf = (folder) => read(`${folder}/tsconfig.json`).compilerOptions?.rootDir ?? 'src'
+
 /** The packages that the compiler builds before another. */
 function builtBefore(folder, found = new Set()) {
   for (const reference of referencesOf(folder)) {
@@ -86,7 +89,7 @@ for (const folder of folders.toSorted()) {
     await test(`${folder}: every export has a source behind it`, async (t) => {
       const exported = Object.values(read(`${folder}/package.json`).exports)
       const sources = exported.map(({ types }) =>
-        types.replace('./dist/', 'src/').replace(/\.d\.ts$/, '.ts'),
+        types.replace('./dist/', `${sourceOf(folder)}/`).replace(/\.d\.ts$/, '.ts'),
       )
       t.same(
         sources.filter((source) => !existsSync(join(root, folder, source))),

@@ -2,7 +2,6 @@ import type { Clock, Logger } from '@tutti/chassis'
 import type { Engine } from './engine.ts'
 import type { HostPolicies } from './host-policies.ts'
 import type { ModelMetrics } from './model-metrics.ts'
-import type { ZygotePool } from './python/zygote-pool.ts'
 
 /** Settings of one engine, as flags give them. */
 export interface EngineSettings {
@@ -23,8 +22,8 @@ export interface EngineOpenOptions extends EngineSettings {
   readonly metrics?: ModelMetrics
   /** CPUs of instances. Default: those of this process. */
   readonly hostPolicies?: HostPolicies
-  /** Processes that fork instances. */
-  readonly zygotes: ZygotePool
+  /** The same for engines that are opened together: what they share is found by it, such as processes that fork instances. */
+  readonly owner: object
 }
 
 /** How this machine is looked at. */
@@ -35,7 +34,7 @@ export interface EngineCheckOptions {
   readonly makesEnvironment: boolean
 }
 
-/** What an engine needs of a machine: it is there, or absent, or it is no fault that it is not there. */
+/** The state of what an engine needs on a machine. `absent` is a fault if a model needs it, `note` is none. */
 export type EngineCheck =
   | { readonly status: 'ok'; readonly found: string }
   | { readonly status: 'note'; readonly found: string; readonly mending: string }

@@ -8,8 +8,7 @@ import type {
   EngineOpenOptions,
   EngineSettings,
 } from './engine-code.ts'
-import { findPythonBackend, pythonBackendProgram } from './python/python-backends.ts'
-import { ZygotePool } from './python/zygote-pool.ts'
+import { findPythonBackend } from './python/python-backends.ts'
 
 /** The engines that there are, by Triton's backend name. */
 export interface Engines {
@@ -33,7 +32,7 @@ const PYTHON = 'python'
 /** Has every engine of the list, opened with its first model, and those of python-based backends. */
 export function createEngines(o: EnginesOptions = {}): Engines {
   const { settings, backendDirectory, ...common } = o
-  const shared = { ...common, zygotes: new ZygotePool() }
+  const shared = { ...common, owner: {} }
   const { interpreter } = settings?.get(PYTHON) ?? NO_SETTINGS
   const optionsOf = (backend: string): EngineOpenOptions => ({
     ...shared,
@@ -56,8 +55,8 @@ export function createEngines(o: EnginesOptions = {}): Engines {
       const folder = findPythonBackend(backend, backendDirectory)
       if (folder === undefined) return undefined
       return once(folder, async () => {
-        const { createPythonEngine } = await import('./python/python-engine.ts')
-        return createPythonEngine(optionsOf(PYTHON), pythonBackendProgram(backend, folder))
+        const { openBackend } = await import('./python/open.ts')
+        return openBackend(optionsOf(PYTHON), { backend, folder })
       })
     },
     keys: () => ENGINES.map(({ backend }) => backend).toSorted(),

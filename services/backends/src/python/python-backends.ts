@@ -21,7 +21,13 @@ export function findPythonBackend(name: string, directory: string | undefined): 
 }
 
 /** Makes the program that the processes of a python-based backend run: the class of its own folder, whatever lies in the model's. */
-export function pythonBackendProgram(backend: string, folder: string): PythonProgram {
+export function pythonBackendProgram({
+  backend,
+  folder,
+}: {
+  readonly backend: string
+  readonly folder: string
+}): PythonProgram {
   return {
     backend,
     completesConfig: true,

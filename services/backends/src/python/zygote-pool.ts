@@ -17,6 +17,15 @@ export interface ZygoteLease {
   release(): void
 }
 
+const pools = new WeakMap<object, ZygotePool>()
+
+/** The one pool of engines that are opened together. */
+export function zygotesOf(owner: object): ZygotePool {
+  const pool = pools.get(owner) ?? new ZygotePool()
+  pools.set(owner, pool)
+  return pool
+}
+
 /** Zygotes by what they are; shared by all models that need the same. */
 export class ZygotePool {
   readonly #entries = new Map<string, Entry>()
