@@ -7,6 +7,7 @@ export { type BackendConfig, readBackendConfig } from './serve/backend-config.ts
 export { checkModelFlags, MODEL_FLAGS, type ModelFlags, openDevices } from './serve/model-flags.ts'
 export { type OpenedModels, openModels } from './serve/open-models.ts'
 export { openRequestMemory } from './serve/request-memory.ts'
+export { loadStartModels } from './serve/start-models.ts'
 export { type StartStepOptions, startStep } from './serve/start-step.ts'
 export { toEndpointOptions } from './serve/step-endpoint.ts'
 export { stepExecutable } from './serve/step-executable.ts'
