@@ -6,7 +6,7 @@ import { TRITONSERVER_FLAGS } from '../../services/cli/src/serve/testing/tritons
 import { systemClock } from '../../services/chassis/src/index.ts'
 import { AccessCounts } from '../../services/serving/src/access/access-log.ts'
 import { cacheFamilies } from '../../services/response-cache/src/cache-families.ts'
-import { CacheStatistics } from '../../services/telemetry/src/statistics/cache-statistics.ts'
+import { RequestSeconds } from '../../services/telemetry/src/metrics/request-seconds.ts'
 import { LocalCache } from '../../services/response-cache/src/local-cache.ts'
 import { GPU_FAMILY_NAMES } from '../../services/backends/src/devices/gpu-metrics.ts'
 import { ServerMetrics } from '../../services/telemetry/src/metrics/metrics.ts'
@@ -62,14 +62,14 @@ async function metricFamilies() {
   const latencies = { hasCounters: true, hasHistograms: true, quantiles: [0.5] }
   const metrics = new ServerMetrics({ latencies })
   const version = '1'
-  const recorder = new StatisticsRecorder({ name: 'm', version })
-  recorder.cache = new CacheStatistics()
+  const recorder = new StatisticsRecorder({ name: 'm', version, hasCache: true })
   metrics.addModel(recorder, { name: 'm', version })
   const cache = new LocalCache({ maxBytes: 1, clock: systemClock })
   metrics.addFamilies(() => cacheFamilies(cache))
   metrics.addStep({ ensemble: 'e', step: 's', model: 'm' })
   const counts = new AccessCounts()
   metrics.addFamilies(() => counts.families())
+  metrics.addFamilies(() => [new RequestSeconds(() => true).family()])
   const text = await metrics.render()
   return [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name)
 }

@@ -1,3 +1,5 @@
+import { quantile } from './queries.mjs'
+
 const OF = '$in, pod=~"$router"'
 
 /** One router: whether it is ready, whom it reaches and how, and whom it refuses. */
@@ -29,6 +31,28 @@ export const ROUTER = {
       unit: 'reqps',
       hint: 'On one router only: compare the members that it hears with those of the others.',
       queries: [[`sum by (namespace, pod) (rate(nv_inference_request_failure{${OF}}[5m]))`, '{{pod}}']],
+    },
+    {
+      title: 'Time of a client\'s request, 99 %',
+      unit: 's',
+      hint: 'From end to end, answered ones. Of one model only: look at its steps. Of one router only: at the router.',
+      queries: [
+        [
+          quantile(0.99, 'tutti_request_seconds', ['namespace', 'pod', 'model'], `${OF}, code="OK"`),
+          '{{pod}} {{model}}',
+        ],
+      ],
+    },
+    {
+      title: 'Clients\' requests that got an error',
+      unit: 'reqps',
+      hint: 'UNAVAILABLE and INTERNAL are ours, RESOURCE_EXHAUSTED is a bound, INVALID_ARGUMENT the client\'s. No model: refused before it was known.',
+      queries: [
+        [
+          `sum by (namespace, model, code) (rate(tutti_request_seconds_count{${OF}, code!="OK"}[5m]))`,
+          '{{model}} {{code}}',
+        ],
+      ],
     },
     {
       title: 'Direct connections',

@@ -6,6 +6,7 @@ import type { ConnectionBounds as Http2Bounds } from '@tutti/http2'
 import { inferenceServices } from '@tutti/protocol'
 import {
   type AccessLog,
+  ClientRequests,
   type ConnectionBounds,
   ControlCalls,
   type ControlGuard,
@@ -70,7 +71,9 @@ export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
 
 export interface GrpcServerOptions
   extends Partial<GrpcServerBounds>,
-    Omit<ServerCallsOptions, 'log' | 'methods' | 'maxMessageBytes'> {
+    Omit<ServerCallsOptions, 'log' | 'methods' | 'maxMessageBytes' | 'requests'> {
+  /** Takes the events of clients' requests; nobody counts them if absent. */
+  readonly requests?: ClientRequests | undefined
   /** An IP address or name to listen on. */
   readonly address: string
   /** 0 for any free port. */
@@ -128,7 +131,8 @@ const LEAST_RESETS = 1024
 export async function startGrpcServer(options: GrpcServerOptions): Promise<RunningServer> {
   const o = { ...GRPC_SERVER_DEFAULTS, ...options }
   const log = new GrpcLog(o.log)
-  const calls = new ServerCalls({ ...o, methods: o.methods ?? servedMethods(o), log })
+  const requests = o.requests ?? new ClientRequests({ protocol: 'grpc', clock: o.clock })
+  const calls = new ServerCalls({ ...o, requests, methods: o.methods ?? servedMethods(o), log })
   const secure = readSecureOptions(o.tls, o.clock)
   const server = createSocketServer(secure)
   const connections = new Connections(server, { ...o, calls, log, http2: toHttp2Bounds(o) })

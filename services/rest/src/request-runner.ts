@@ -1,6 +1,12 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type CallScope, LoopTurns, openCallScope, requestFields } from '@tutti/chassis'
+import {
+  type CallScope,
+  LoopTurns,
+  openCallScope,
+  requestFields,
+  type TraceParent,
+} from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { MAX_CONTROL_BYTES, readTrace, STEPS_HEADER, tellSteps } from '@tutti/serving'
 import { errorReply, type RestReply } from './answers/rest-reply.ts'
@@ -75,20 +81,29 @@ export class RequestRunner {
     // Its 'close' is past, which everything below waits for.
     if (response.destroyed) return
     let call: RestCall | undefined
+    const { model } = parameters
+    const trace = readTrace(request.headers)
+    const observed = isInference(route) ? this.#o.requests.open(trace, model) : undefined
     try {
       if (this.#isStopping && route.admission !== 'none') throw serverStopping()
-      call = this.#open(route, parameters, request, response)
-      this.reply(request, response, await route.answer(call))
+      call = this.#open(route, { parameters, trace, observed }, request, response)
+      const reply = await route.answer(call)
+      this.reply(request, response, reply)
+      // The end of others is that of their last part, or the client's.
+      if (reply.more === undefined && !response.destroyed) observed?.ended()
     } catch (error) {
       const failure = ServeError.from(error)
       this.#logFailure(failure, request, call)
       this.reply(request, response, errorReply(failure))
+      observed?.ended(failure)
     }
   }
 
   #open(
     { path: route, group, admission: admissionClass }: RestRoute,
-    parameters: Parameters,
+    of: Pick<RestCallOptions, 'parameters' | 'observed'> & {
+      readonly trace: TraceParent | undefined
+    },
     request: IncomingMessage,
     response: ServerResponse,
   ): RestCall {
@@ -104,13 +119,13 @@ export class RequestRunner {
     const scope = openCallScope({
       clock,
       remainingMs: parseTimeout(request),
-      trace: readTrace(headers),
+      trace: of.trace,
     })
     const turns = this.#turns
     const call = new RestCall({
       request,
       response,
-      parameters,
+      ...of,
       backend,
       scope,
       admission,
@@ -126,8 +141,9 @@ export class RequestRunner {
 
   /** Tensors of the request and of the answer are held until here: the last byte is out, or the client has left. */
   #over({ scope, call, at }: InFlight, isAnswered: boolean): void {
-    call.close()
-    if (!isAnswered) scope.cancel(new ServeError('CANCELLED', 'the client went away'))
+    const error = isAnswered ? undefined : new ServeError('CANCELLED', 'the client went away')
+    call.close(error)
+    if (error !== undefined) scope.cancel(error)
     scope.close()
     const last = this.#inFlight.pop()
     if (last !== undefined && last.scope !== scope) {
@@ -196,4 +212,8 @@ function latin1Of({ buffer, byteOffset, byteLength }: Uint8Array): string {
 
 function serverStopping(): ServeError {
   return new ServeError('SERVER_STOPPING', 'Server exiting')
+}
+
+function isInference({ group, admission }: RestRoute): boolean {
+  return group === 'inference' || (group === 'page' && admission === 'request')
 }

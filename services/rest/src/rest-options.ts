@@ -9,6 +9,7 @@ import {
   type AccessLog,
   Admission,
   type BackendSelector,
+  ClientRequests,
   type ConnectionBounds,
   ControlCalls,
   type ControlGuard,
@@ -50,6 +51,8 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly admission?: Admission
   /** Shared by all servers of the process; one of its own if absent. */
   readonly json?: JsonThread
+  /** Takes the events of clients' requests; nobody counts them if absent. */
+  readonly requests?: ClientRequests
   readonly clock?: Clock
   readonly log?: Logger
 }
@@ -94,6 +97,7 @@ export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
     control: new ControlCalls(o),
     admission: o.admission ?? new Admission(),
     clock,
+    requests: o.requests ?? new ClientRequests({ protocol: 'http', clock }),
     json: o.json ?? new JsonThread({ ...JSON_DEFAULTS, ...o, clock }),
     log: silentLogger,
     select: () => o.backend,

@@ -9,6 +9,7 @@ import {
   Admission,
   auditBudget,
   type BackendSelector,
+  ClientRequests,
   type ControlGuard,
   createAccessSelector,
   createEdgeSelector,
@@ -25,7 +26,7 @@ import {
   toTlsFiles,
   watchRates,
 } from '@tutti/serving'
-import type { TraceSettings } from '@tutti/telemetry'
+import { RequestSeconds, type TraceSettings } from '@tutti/telemetry'
 import type { TensorMemory } from '@tutti/tensor'
 import type { MetricsServer } from './metrics-server.ts'
 import { type MetricsServerParts, openMetricsServer } from './open-metrics-server.ts'
@@ -99,24 +100,8 @@ type StartServer = () => Promise<RunningServer>
 
 /** Starts the servers that the flags allow. @throws ServeError SETTING_INVALID if an address cannot be listened on. */
 export async function openServers(o: ServersOptions): Promise<Servers> {
-  const { flags, edge, backend, page } = o
-  const { admission, outside } = createAdmissions(o)
-  const { counts, inside, fromOutside } = prepareAccess(o)
-  const json = openJsonThread(o)
-  const inner = (protocol: Protocol): ListenerParts => ({
-    admission,
-    json,
-    counts,
-    access: (log) => {
-      const { decorators = [] } = o
-      const select = inside(log)
-      const undecorated = select ?? (() => backend)
-      const decorated = decorators.reduce((one, decorate) => decorate(protocol, one), undecorated)
-      // Nothing to add: calls need no selection at all.
-      return decorated === undecorated ? select : decorated
-    },
-  })
-  const outer = { admission: outside, json, counts, access: fromOutside, isOutside: true }
+  const { flags, edge, page } = o
+  const { admission, inner, outer } = prepareListeners(o)
   const metrics = o.metricsServer ?? (await openMetricsServer(o))
   const endRateWatch = watchRates({ clock: o.clock, admission, ...toRate(flags) })
   const servers: RunningServer[] = []
@@ -136,8 +121,12 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     const ports = {
       httpPort: await start('http', flags['allow-http'], () => openRest(o, inner('http'))),
       grpcPort: await start('grpc', flags['allow-grpc'], () => openGrpc(o, inner('grpc'))),
-      edgeHttpPort: await start('edge-http', edge !== undefined, () => openRest(o, outer, edge)),
-      edgeGrpcPort: await start('edge-grpc', edge !== undefined, () => openGrpc(o, outer, edge)),
+      edgeHttpPort: await start('edge-http', edge !== undefined, () =>
+        openRest(o, outer('http'), edge),
+      ),
+      edgeGrpcPort: await start('edge-grpc', edge !== undefined, () =>
+        openGrpc(o, outer('grpc'), edge),
+      ),
       ...(page && {
         consolePort: await start('console', true, () => openPage(o, inner('http'), page)),
       }),
@@ -155,6 +144,35 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   } catch (error) {
     await close()
     throw error
+  }
+}
+
+type ListenerOf = (protocol: Protocol) => ListenerParts
+
+/** Makes what the listeners of a process share: those for calls from inside, and those for calls from outside. */
+function prepareListeners(o: ServersOptions): {
+  readonly admission: Admission
+  readonly inner: ListenerOf
+  readonly outer: ListenerOf
+} {
+  const { backend, decorators = [] } = o
+  const { admission, outside } = createAdmissions(o)
+  const { counts, inside, fromOutside } = prepareAccess(o)
+  const shared = { json: openJsonThread(o), seconds: countSeconds(o), counts }
+  const toAccess = (protocol: Protocol): ListenerAccess => {
+    return (log) => {
+      const select = inside(log)
+      const undecorated = select ?? (() => backend)
+      const decorated = decorators.reduce((one, decorate) => decorate(protocol, one), undecorated)
+      // Nothing to add: calls need no selection at all.
+      return decorated === undecorated ? select : decorated
+    }
+  }
+  const outer = { ...shared, admission: outside, access: fromOutside, isOutside: true }
+  return {
+    admission,
+    inner: (protocol) => ({ ...shared, protocol, admission, access: toAccess(protocol) }),
+    outer: (protocol) => ({ ...outer, protocol }),
   }
 }
 
@@ -177,13 +195,30 @@ function createAdmissions({ flags, metrics }: ServersOptions) {
   return { admission, outside: new Admission(outsideShare(admission.bounds), admission) }
 }
 
+/** Counts the requests of clients at all listeners. */
+function countSeconds({ backend, metrics }: ServersOptions): RequestSeconds {
+  const seconds = new RequestSeconds((model, version) => {
+    try {
+      backend.resolve(model, version)
+      return true
+    } catch {
+      // Whatever the reason: nobody is served by it now.
+      return false
+    }
+  })
+  metrics.addFamilies(() => [seconds.family()])
+  return seconds
+}
+
 /** A function that makes the selector that decides who may call the listeners of a kind. */
 type ListenerAccess = (log: AccessLog) => BackendSelector | undefined
 
 interface ListenerParts {
+  readonly protocol: Protocol
   readonly admission: Admission
   /** One for all listeners: their bodies together take no more than those of one. */
   readonly json: JsonThread
+  readonly seconds: RequestSeconds
   readonly counts: AccessCounts
   readonly access: ListenerAccess
   readonly isOutside?: boolean
@@ -275,7 +310,7 @@ function isOneProcess({ control }: InferenceBackend): boolean {
 
 /** Makes the options that both protocols take. @param log - of the listener. */
 function toCommon(o: ServersOptions, parts: ListenerParts, log: Logger) {
-  const { admission, counts, access, isOutside = false } = parts
+  const { protocol, admission, seconds, counts, access, isOutside = false } = parts
   const { flags, backend, guardControl, clock } = o
   const audit = flags['audit-log'] ? limitLog(log, { clock }, auditBudget) : undefined
   const accessLog = new AccessLog({ counts, log: audit })
@@ -290,6 +325,7 @@ function toCommon(o: ServersOptions, parts: ListenerParts, log: Logger) {
     ...(guardControl && { guardControl }),
     ...(select && { select }),
     accessLog,
+    requests: new ClientRequests({ protocol, clock, seconds }),
     maxConnections: flags['max-connections'],
     maxConnectionsPerAddress: flags['max-connections-per-address'],
     identity: { ...SERVER_IDENTITY, extensions, name: flags.id },

@@ -78,6 +78,7 @@ export { takenBytes, unsentBytes } from './listeners/taken-bytes.ts'
 export { type TlsFiles, type TlsListener, tlsFlags, toTlsFiles } from './listeners/tls-flags.ts'
 export { ArrivingBytes } from './request/arriving-bytes.ts'
 export { toClasses } from './request/classify.ts'
+export { ClientRequest, ClientRequests } from './request/client-requests.ts'
 export {
   decoupledModel,
   type InputSource,

@@ -2,6 +2,7 @@ export { FIRST_RESPONSE_FAMILY, firstResponseBuckets } from './metrics/first-res
 export { ServerMetrics } from './metrics/metrics.ts'
 export { METRICS_FLAGS, readMetricsFlags } from './metrics/metrics-flags.ts'
 export { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from './metrics/open-metrics.ts'
+export { type EndedRequest, RequestSeconds } from './metrics/request-seconds.ts'
 export { formatMetrics, type MetricFamily, type MetricSeries } from './metrics-text.ts'
 export { type CacheObserver, CacheStatistics } from './statistics/cache-statistics.ts'
 export { StatisticsRecorder } from './statistics/statistics.ts'

@@ -2,7 +2,14 @@ import type { Socket } from 'node:net'
 import type { CallContext, CallScope, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { ErrorCode, ownCopy, type ServerStream, type StreamHandler } from '@tutti/http2'
-import type { AdmissionTicket, InferenceBackend, WaitingCall } from '@tutti/serving'
+import type {
+  AdmissionTicket,
+  ClientRequest,
+  ClientRequests,
+  InferenceBackend,
+  ResolvedModel,
+  WaitingCall,
+} from '@tutti/serving'
 import type { Lent } from '@tutti/tensor'
 import { ANSWER_HEADERS, OK_TRAILERS, respondOnlyTrailers, toTrailers } from './answer-headers.ts'
 import { CallReader, type CallReaderOptions } from './call-reader.ts'
@@ -19,6 +26,7 @@ export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBy
   readonly backend: InferenceBackend
   readonly ticket: AdmissionTicket
   readonly clock: Pick<Clock, 'now' | 'setTimer'>
+  readonly requests: ClientRequests
   readonly log: GrpcLog
   readonly onClosed: (call: ServerCall) => void
 }
@@ -46,6 +54,8 @@ export class ServerCall implements StreamHandler, WaitingCall {
   /** Takes over from the first piece that is no whole message on. */
   reader: CallReader | undefined
   #receiver: MessageReceiver | undefined
+  /** The one request of the call; absent if it is none or has several. */
+  #request: ClientRequest | undefined
   /** The client may send nothing for as long as it likes. */
   mayIdle = false
   #offeredAt: number | undefined
@@ -97,6 +107,22 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.reading = ticket.another()
     this.unread = ticket.another().belongTo(taking)
     ticket.belongTo(taking)
+  }
+
+  /** Begins a request of a stream. */
+  openRequest(): ClientRequest {
+    return this.#o.requests.open(this.context.trace)
+  }
+
+  /** The call is one request, from here to its status. */
+  beOneRequest(): void {
+    this.#request = this.openRequest()
+  }
+
+  /** Finds the model of the one request. @throws ServeError as the backend does. */
+  resolve(name: string, version: string): ResolvedModel {
+    const { backend } = this
+    return this.#request?.resolve(backend, name, version) ?? backend.resolve(name, version)
   }
 
   /** Begins to read messages. */
@@ -226,6 +252,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.sendHeaders()
     for (const piece of pieces) this.answer.write(piece, undefined, retain?.())
     this.answer.end(OK_TRAILERS)
+    this.#request?.ended()
   }
 
   /** Ends a call with the error of its work. What was sent before it still arrives. @param id - of the request. */
@@ -271,7 +298,9 @@ export class ServerCall implements StreamHandler, WaitingCall {
   closed(): void {
     this.#isClosed = true
     if (!this.#isAnswered) {
-      this.#o.scope.cancel(new ServeError('CANCELLED', 'the client cancelled the request'))
+      const cancelled = new ServeError('CANCELLED', 'the client cancelled the request')
+      this.#o.scope.cancel(cancelled)
+      this.#request?.ended(cancelled)
     }
     this.#o.scope.close()
     this.#closeTickets()
@@ -289,6 +318,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   #sendError(error: ServeError): void {
     if (this.stream.hasResponded) this.answer.end(toTrailers(error))
     else respondOnlyTrailers(this.stream, error)
+    this.#request?.ended(error)
   }
 
   /** Notes that the call is answered: what comes later is no cancellation, and the client has to take the answer. */

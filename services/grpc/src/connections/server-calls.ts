@@ -7,6 +7,7 @@ import {
   type AdmissionBounds,
   type AdmissionClass,
   type BackendSelector,
+  type ClientRequests,
   compileBounds,
   type InferenceBackend,
   MAX_CONTROL_BYTES,
@@ -41,6 +42,7 @@ export interface ServerCallsOptions {
   readonly clock: Clock
   /** Bytes of one message, compressed or not; at most 2^31 - 1. */
   readonly maxMessageBytes: number
+  readonly requests: ClientRequests
   readonly log: GrpcLog
 }
 
@@ -68,12 +70,13 @@ export class ServerCalls implements Iterable<ServerCall> {
   /** Opens the call of a stream and has its method serve it, or refuses it at once. */
   readonly accept = (stream: ServerStream, socket: Socket): void => {
     const { headers } = stream
+    let method: Method | undefined
     const isGrpc = String(headers['content-type']).startsWith('application/grpc')
     if (!isGrpc) return respondNoGrpc(stream)
     try {
       if (stream.headerBytes > MAX_HEADER_BYTES) throw tooLargeHeaders(stream)
       const path = headers[':path']
-      const method = this.#methods.get(path)
+      method = this.#methods.get(path)
       const selected =
         this.#o.select?.({ headers, path, group: method?.group, socket }) ?? this.#o.backend
       const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
@@ -81,8 +84,10 @@ export class ServerCalls implements Iterable<ServerCall> {
       const call = this.#open({ stream, socket, backend }, method)
       method.serve(call, method.definition)
       if (this.#isStopping) call.stop()
-    } catch (error) {
-      respondOnlyTrailers(stream, ServeError.from(error))
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      respondOnlyTrailers(stream, error)
+      if (method?.group === 'inference') this.#o.requests.open(readTrace(headers)).ended(error)
     }
   };
 
@@ -104,7 +109,7 @@ export class ServerCalls implements Iterable<ServerCall> {
 
   #open(of: Pick<ServerCall, 'stream' | 'socket' | 'backend'>, method: Method): ServerCall {
     const { headers } = of.stream
-    const { clock, admission, maxMessageBytes, log } = this.#o
+    const { clock, admission, maxMessageBytes, requests, log } = this.#o
     const timeout = headers['grpc-timeout']
     const ticket = this.#pools[method.admission].open(of.socket, of.backend.share)
     const scope = openCallScope({
@@ -120,6 +125,7 @@ export class ServerCalls implements Iterable<ServerCall> {
       maxMessageBytes: method.admission === 'request' ? maxMessageBytes : MAX_CONTROL_BYTES,
       memory: method.memory,
       clock,
+      requests,
       log,
       onClosed: this.#closed,
     })

@@ -51,6 +51,7 @@ export interface PreparedInfer {
  * read.
  */
 export function serveInfer(call: ServerCall): void {
+  call.beOneRequest()
   call.readOne(inferOnce)
 }
 
@@ -61,7 +62,7 @@ function inferOnce(bytes: Buffer, call: ServerCall): void {
     const apart = call.reader?.apart
     message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
     if (message.madeBytes > USUAL_MADE_BYTES) call.charge(message.madeBytes)
-    const model = call.backend.resolve(message.modelName, message.modelVersion)
+    const model = call.resolve(message.modelName, message.modelVersion)
     if (model.isDecoupled) throw decoupledModel(model.name)
     prepared = prepareInfer(message, apart?.lendTo(model) ?? model, call)
   } catch (error) {

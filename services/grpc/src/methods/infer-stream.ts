@@ -8,7 +8,7 @@ import {
   NO_PARAMETERS,
   type StreamResponseParts,
 } from '@tutti/protocol'
-import { isRefusedBeforeWork, onlyResponse } from '@tutti/serving'
+import { type ClientRequest, isRefusedBeforeWork, onlyResponse } from '@tutti/serving'
 import type { Parameters, StepResponse } from '@tutti/tensor'
 import type { ApartTensors } from '../call/apart-tensors.ts'
 import type { MessageReceiver } from '../call/message-reader.ts'
@@ -20,11 +20,11 @@ import { SentResponses } from './sent-responses.ts'
 /** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
 const MAX_OUTSTANDING = 64
 
-/**
- * Bytes that count for a request until it is answered: its message, the objects made of it, and its typed contents once they are
- * raw.
- */
-interface Held {
+/** A request of the stream, until it is answered. */
+interface Asked {
+  readonly message: InferRequestMessage
+  readonly request: ClientRequest
+  /** Bytes that count for it: its message, the objects made of it, and its typed contents once they are raw. */
   bytes: number
   /** Its large tensors. */
   readonly apart: ApartTensors | undefined
@@ -86,6 +86,17 @@ export class InferStreamCall implements MessageReceiver {
    * access.
    */
   receive(bytes: Buffer): void {
+    const request = this.#o.call.openRequest()
+    try {
+      this.#take(bytes, request)
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      request.ended(error)
+      throw error
+    }
+  }
+
+  #take(bytes: Buffer, request: ClientRequest): void {
     this.#o.call.backend.checkCaller?.()
     const apart = this.#o.call.reader?.apart
     const message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
@@ -95,8 +106,8 @@ export class InferStreamCall implements MessageReceiver {
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
     const messageBytes = bytes.byteLength + (apart?.byteLength ?? 0)
     this.#o.call.reading.move(messageBytes, this.#o.call.ticket)
-    const held = { bytes: messageBytes + madeBytes, apart }
-    this.#received.push(() => void this.#work(message, held))
+    const asked = { message, request, bytes: messageBytes + madeBytes, apart }
+    this.#received.push(() => void this.#work(asked))
     this.#begin()
   }
 
@@ -118,15 +129,20 @@ export class InferStreamCall implements MessageReceiver {
     this.#begin()
   }
 
-  async #work(message: InferRequestMessage, held: Held): Promise<void> {
+  async #work(asked: Asked): Promise<void> {
     const { call } = this.#o
+    const { request } = asked
     try {
-      if (!call.isOver) await this.#answer(message, held)
-    } catch (error) {
-      call.fail(ServeError.from(error))
+      if (call.isOver) request.failed(new ServeError('CANCELLED', 'the stream is over'))
+      else await this.#answer(asked)
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      request.failed(error)
+      call.fail(error)
     }
-    held.apart?.end()
-    call.release(held.bytes)
+    request.ended()
+    asked.apart?.end()
+    call.release(asked.bytes)
     this.#outstanding -= 1
     // A stream may wait for its next request without limit: it holds no place meanwhile.
     if (this.#outstanding === 0) call.ticket.leave()
@@ -149,28 +165,29 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   /** Never rejects for an error of the request itself: that is an answer. */
-  #answer(message: InferRequestMessage, held: Held): Promise<void> {
-    const prepared = this.#prepare(message, held)
+  #answer(asked: Asked): Promise<void> {
+    const prepared = this.#prepare(asked)
     const isDecoupled = !(prepared instanceof ServeError) && prepared.model.isDecoupled
     const answer = isDecoupled
-      ? this.#stream(message, prepared)
-      : this.#one(message, prepared, this.#turn)
+      ? this.#stream(asked, prepared)
+      : this.#one(asked, prepared, this.#turn)
     if (!isDecoupled) this.#turn = answer
     if (!(prepared instanceof ServeError)) void this.#awaitBegin(prepared)
     return answer
   }
 
-  #prepare(message: InferRequestMessage, held: Held): PreparedInfer | ServeError {
+  #prepare(asked: Asked): PreparedInfer | ServeError {
     try {
       const { call } = this.#o
+      const { message, request } = asked
       requireLive(call.backend)
       call.ticket.enter()
-      const found = call.backend.resolve(message.modelName, message.modelVersion)
-      const model = held.apart?.lendTo(found) ?? found
       const { maxMessageBytes, backend } = call
+      const found = request.resolve(backend, message.modelName, message.modelVersion)
+      const model = asked.apart?.lendTo(found) ?? found
       const charge = (bytes: number): void => {
         call.charge(bytes)
-        held.bytes += bytes
+        asked.bytes += bytes
       }
       return prepareInfer(message, model, { maxMessageBytes, backend, charge })
     } catch (error) {
@@ -179,14 +196,14 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   async #one(
-    message: InferRequestMessage,
+    asked: Asked,
     prepared: PreparedInfer | ServeError,
     turn: Promise<void>,
   ): Promise<void> {
     // An answer that waits for its turn is counted, so it is encoded by now and nothing else of it is kept.
     const answer = prepared instanceof ServeError ? prepared : await this.#encodeOnly(prepared)
     await turn
-    if (answer instanceof ServeError) await this.#sendError(message, answer)
+    if (answer instanceof ServeError) await this.#sendError(asked, answer)
     else {
       this.#sent.send(answer)
       await this.#sent.ready()
@@ -206,7 +223,7 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   /** Executes a request of a decoupled model; its responses go out as they come, and no faster than the client takes them. */
-  #stream(message: InferRequestMessage, prepared: PreparedInfer): Promise<void> {
+  #stream(asked: Asked, prepared: PreparedInfer): Promise<void> {
     const { call, clock } = this.#o
     const scope = openCallScope({ clock, parent: call.context.signal })
     const context = { ...call.context, signal: scope.context.signal }
@@ -217,7 +234,7 @@ export class InferStreamCall implements MessageReceiver {
         resolve(last)
       }
       const fail = (error: ServeError): void => {
-        if (!isOver) end(this.#sendError(message, error))
+        if (!isOver) end(this.#sendError(asked, error))
       }
       const send = (response: StepResponse): void => {
         if (isOver) return
@@ -244,8 +261,9 @@ export class InferStreamCall implements MessageReceiver {
     this.#sent.send(this.#encode({ errorMessage: '', response: answer }))
   }
 
-  async #sendError(message: InferRequestMessage, error: ServeError): Promise<void> {
+  async #sendError({ message, request }: Asked, error: ServeError): Promise<void> {
     const { call, clock } = this.#o
+    request.failed(error)
     call.logFailure(error, message.id)
     const isModelError = !isRefusedBeforeWork(error)
     // The model's timer may fire before the call's. The time is over for the stream as a whole, not for this request alone.

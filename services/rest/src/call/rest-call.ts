@@ -5,9 +5,11 @@ import type { RestBody } from '@tutti/protocol'
 import {
   type Admission,
   type AdmissionTicket,
+  type ClientRequest,
   type ControlCall,
   connectionName,
   type InferenceBackend,
+  type ResolvedModel,
   takenBytes,
   type WaitingCall,
 } from '@tutti/serving'
@@ -32,6 +34,8 @@ export interface RestCallOptions {
   /** Which models the call reaches. */
   readonly backend: InferenceBackend
   readonly scope: CallScope
+  /** Absent for calls that are no inference. */
+  readonly observed: ClientRequest | undefined
   readonly admission: Admission
   /** Bytes of the body, after decompression. */
   readonly maxInputBytes: number
@@ -78,6 +82,17 @@ export class RestCall implements WaitingCall {
   get query(): URLSearchParams {
     const [, ...query] = (this.#o.request.url ?? '').split('?')
     return new URLSearchParams(query.join('?'))
+  }
+
+  /** Finds the model of an inference. @throws ServeError as the backend does. */
+  resolve(name: string, version: string): ResolvedModel {
+    const { backend } = this
+    return this.#o.observed?.resolve(backend, name, version) ?? backend.resolve(name, version)
+  }
+
+  /** Notes an error that the client gets within an answer. */
+  failed(error: ServeError): void {
+    this.#o.observed?.failed(error)
   }
 
   /** Sets a header of the answer, also of one that says an error. */
@@ -186,9 +201,10 @@ export class RestCall implements WaitingCall {
     this.#answerBytes += bytes
   }
 
-  /** The answer is out, or its client has left: gives back the place and the bytes of body and answer. */
-  close(): void {
+  /** The answer is out, or its client has left: gives back the place and the bytes of body and answer. @param error - why it is not out. */
+  close(error?: ServeError): void {
     this.#ticket?.close()
+    this.#o.observed?.ended(error)
   }
 }
 

@@ -22,11 +22,14 @@ export async function answerGenerate(call: RestCall): Promise<RestReply> {
   try {
     const body = await generation.next()
     const isOne = body !== undefined && !(await generation.hasNext())
+    if (!isOne) call.failed(new ServeError('UNSUPPORTED', NOT_ONE))
     const reply = isOne ? { status: 200, ...body } : jsonReply({ error: NOT_ONE })
     call.holdAnswer(reply.byteLength)
     return reply
   } catch (error) {
-    return modelErrorReply(ServeError.from(error))
+    const failure = ServeError.from(error)
+    call.failed(failure)
+    return modelErrorReply(failure)
   } finally {
     generation.close()
   }
@@ -38,10 +41,17 @@ export async function answerGenerateStream(call: RestCall): Promise<RestReply> {
   const headers = { 'content-type': EVENT_TYPE }
   try {
     const first = await generation.next()
-    return { status: 200, headers, parts: [], byteLength: 0, more: eventsOf(generation, first) }
+    return {
+      status: 200,
+      headers,
+      parts: [],
+      byteLength: 0,
+      more: eventsOf(call, generation, first),
+    }
   } catch (error) {
     generation.close()
     const failure = ServeError.from(error)
+    call.failed(failure)
     const reply = modelErrorReply(failure)
     if (isRefusedBeforeWork(failure)) return reply
     const parts = toEvent(reply.parts)
@@ -52,6 +62,7 @@ export async function answerGenerateStream(call: RestCall): Promise<RestReply> {
 
 /** Never throws: what fails in the middle is an event. */
 async function* eventsOf(
+  call: RestCall,
   generation: Generation,
   first: RestBody | undefined,
 ): AsyncGenerator<readonly Uint8Array[]> {
@@ -63,7 +74,9 @@ async function* eventsOf(
       generation.sent()
     }
   } catch (error) {
-    yield toEvent(modelErrorReply(ServeError.from(error)).parts)
+    const failure = ServeError.from(error)
+    call.failed(failure)
+    yield toEvent(modelErrorReply(failure).parts)
   } finally {
     generation.close()
   }
@@ -109,7 +122,7 @@ class Generation {
     const { model: name = '', version = '' } = call.parameters
     // The body first: a client that is refused while it still sends may never see the answer.
     const body = await call.body()
-    const model = call.backend.resolve(name, version)
+    const model = call.resolve(name, version)
     const { inputs } = modelMetadata(model.config, [])
     const request = await call.parse('generate', body, { inputs })
     call.charge(madeBytes(request, body))

@@ -14,7 +14,7 @@ export async function answerInfer(call: RestCall, place = placeTensors): Promise
   const { model: name = '', version = '' } = call.parameters
   // The body first: a client that is refused while it still sends may never see the answer.
   const body = await call.body()
-  const model = call.backend.resolve(name, version)
+  const model = call.resolve(name, version)
   if (model.isDecoupled) {
     throw new ServeError(
       'UNSUPPORTED',

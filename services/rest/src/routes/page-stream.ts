@@ -23,7 +23,7 @@ import type { RestCall } from '../call/rest-call.ts'
 export async function answerPageStream(call: RestCall): Promise<RestReply> {
   const { model: name = '', version = '' } = call.parameters
   const body = await call.body()
-  const model = call.backend.resolve(name, version)
+  const model = call.resolve(name, version)
   const request = await call.parse('infer', body, {
     headerLength: call.header(HEADER_LENGTH_HEADER),
     modelName: name,
@@ -69,7 +69,9 @@ async function* framesOf(
       call.releaseAnswer()
     }
   } catch (error) {
-    const { message, reason } = ServeError.from(error)
+    const failure = ServeError.from(error)
+    call.failed(failure)
+    const { message, reason } = failure
     yield jsonFrame({ error: message, reason })
   } finally {
     scope.cancel(new ServeError('CANCELLED', 'the page reads no further responses'))

@@ -1,7 +1,8 @@
 import { type Clock, sampledTraceId, systemClock, type TraceParent } from '@tutti/chassis'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import type { RequestObserver, RequestWatch } from '@tutti/tensor'
-import type { Exemplar, MetricFamily, MetricSeries } from '../metrics-text.ts'
+import { Histogram } from '../histogram.ts'
+import type { MetricFamily, MetricSeries } from '../metrics-text.ts'
 import { SeriesOfModels } from './series-of-models.ts'
 
 /** As a newer Triton calls it: 2.51 has none. */
@@ -22,12 +23,7 @@ export function firstResponseBuckets(
 
 interface ModelTimes {
   readonly labels: MetricSeries['labels']
-  readonly buckets: readonly number[]
-  /** By bucket, each value once; the last one is what is over all bounds. */
-  readonly counts: number[]
-  /** By bucket, the last sampled request. */
-  readonly exemplars: (Exemplar | undefined)[]
-  sum: number
+  readonly histogram: Histogram
 }
 
 /** The histogram of tritonserver's `--metrics-config histogram_latencies=true`: how long decoupled models and ensembles take to their first response. */
@@ -41,11 +37,9 @@ export class FirstResponses {
 
   /** Series appear, unless they are there. @returns observes the requests of a model with these labels from now on. */
   add(labels: MetricSeries['labels'], buckets: readonly number[]): RequestObserver {
-    const times = this.#models.add(labels, () => {
-      const counts = [...buckets, Number.POSITIVE_INFINITY].map(() => 0)
-      return { labels, buckets, counts, exemplars: [], sum: 0 }
-    })
-    return { began: (_model, _request, { trace }) => this.#watch(times, trace) }
+    const made = (): ModelTimes => ({ labels, histogram: new Histogram(buckets, this.#clock) })
+    const { histogram } = this.#models.add(labels, made)
+    return { began: (_model, _request, { trace }) => this.#watch(histogram, trace) }
   }
 
   /** Takes back one `add`; series vanish with the last one. */
@@ -62,41 +56,27 @@ export class FirstResponses {
     }
   }
 
-  #watch(times: ModelTimes, trace: TraceParent | undefined): RequestWatch {
+  #watch(histogram: Histogram, trace: TraceParent | undefined): RequestWatch {
     const startedAt = this.#clock.now()
     let isFirst = true
     return {
       responded: () => {
-        if (isFirst) this.#observe(times, Math.floor(this.#clock.now() - startedAt), trace)
+        if (!isFirst) return
         isFirst = false
+        // Whole milliseconds, as in Triton.
+        histogram.observe(Math.floor(this.#clock.now() - startedAt), sampledTraceId(trace))
       },
     }
   }
-
-  /** @param ms - whole, as in Triton. */
-  #observe(times: ModelTimes, ms: number, trace: TraceParent | undefined): void {
-    const found = times.buckets.findIndex((bound) => ms <= bound)
-    const bucket = found === -1 ? times.buckets.length : found
-    times.counts[bucket] = (times.counts[bucket] ?? 0) + 1
-    times.sum += ms
-    const traceId = sampledTraceId(trace)
-    if (traceId === undefined) return
-    times.exemplars[bucket] = { traceId, value: ms, atMs: this.#clock.epochMs() }
-  }
 }
 
-function toSeries({ labels, buckets, counts, exemplars, sum }: ModelTimes): MetricSeries[] {
-  let count = 0
-  const cumulated = counts.map((counted, i): MetricSeries => {
-    count += counted
-    const bound = buckets[i] ?? Number.POSITIVE_INFINITY
-    const le = ['le', bound === Number.POSITIVE_INFINITY ? '+Inf' : String(bound)] as const
-    const exemplar = exemplars[i]
-    return { suffix: '_bucket', labels: [...labels, le], value: count, exemplar }
-  })
+/** In Triton's order. */
+function toSeries({ labels, histogram }: ModelTimes): MetricSeries[] {
   return [
-    { suffix: '_count', labels, value: count },
-    { suffix: '_sum', labels, value: sum },
-    ...cumulated,
+    { suffix: '_count', labels, value: histogram.count },
+    { suffix: '_sum', labels, value: histogram.sum },
+    ...histogram.buckets.map(({ le, value, exemplar }): MetricSeries => {
+      return { suffix: '_bucket', labels: [...labels, le], value, exemplar }
+    }),
   ]
 }

@@ -1,5 +1,5 @@
 import { createMetrics, type Metrics } from '@tutti/chassis'
-import { type ModelStatistics, splitName } from '@tutti/model-config'
+import type { ModelStatistics } from '@tutti/model-config'
 import type { RequestObserver, RequestWatch } from '@tutti/tensor'
 import {
   formatMetrics,
@@ -19,6 +19,7 @@ import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
 import type { LatencyMetrics } from './metrics-flags.ts'
 import { MODEL_CACHE_FAMILIES, toMicroseconds } from './model-cache-families.ts'
+import { nameLabels } from './name-labels.ts'
 import { stepFamilies } from './step-families.ts'
 
 /** How a model's series are labelled. */
@@ -95,13 +96,7 @@ export class ServerMetrics {
       .map(([key, value]) => [`_${toLabelName(key)}`, value] as const)
       // Two keys may become one label name, which Prometheus would refuse: the first one stays.
       .filter(([name], i, all) => all.findIndex(([other]) => other === name) === i)
-    const { namespace, name } = splitName(model.name) ?? { name: model.name }
-    const labels = [
-      ['model', name],
-      ...(namespace === undefined ? [] : [['namespace', namespace] as const]),
-      ['version', model.version],
-      ...tags,
-    ] as const
+    const labels = [...nameLabels(model.name), ['version', model.version], ...tags] as const
     const { buckets, loadSeconds = 0 } = model
     this.#models.set(recorder, {
       labels,

@@ -1,7 +1,7 @@
 import { systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
 import { NO_TIMES, type RequestEnd, type RequestObserver, type RequestWatch } from '@tutti/tensor'
-import type { Exemplar } from '../metrics-text.ts'
+import { Histogram } from '../histogram.ts'
 import { CacheStatistics } from './cache-statistics.ts'
 import { type FailureReason, toFailureReason } from './failure-reasons.ts'
 import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
@@ -146,10 +146,7 @@ interface Step {
   readonly parts: Readonly<Record<'queue' | 'transfer' | 'compute', Histogram>>
 }
 
-/**
- * The histograms of `tutti_step_{queue,transfer,compute}_seconds`, counted here: prom-client takes several
- * microseconds for the three observations of a request, as it sorts and hashes their labels each time.
- */
+/** The histograms of `tutti_step_{queue,transfer,compute}_seconds`. */
 export class StepHistograms {
   readonly #steps = new Map<string, Step>()
 
@@ -179,7 +176,11 @@ export class StepHistograms {
     const key = stepKey(labels)
     const known = this.#steps.get(key)
     if (known !== undefined) return known
-    const parts = { queue: new Histogram(), transfer: new Histogram(), compute: new Histogram() }
+    const parts = {
+      queue: new Histogram(BUCKETS_S),
+      transfer: new Histogram(BUCKETS_S),
+      compute: new Histogram(BUCKETS_S),
+    }
     const made = { labels, parts }
     this.#steps.set(key, made)
     return made
@@ -189,25 +190,4 @@ export class StepHistograms {
 /** A line break occurs in no name, so that the parts cannot run into one another. */
 function stepKey({ ensemble, step, model }: StepLabels): string {
   return `${ensemble}\n${step}\n${model}`
-}
-
-class Histogram {
-  /** By bucket, each value once; the last one is what is over all bounds. */
-  readonly counts = [...BUCKETS_S, Number.POSITIVE_INFINITY].map(() => 0)
-  sum = 0
-  /** By bucket, the last sampled request. */
-  exemplars: (Exemplar | undefined)[] | undefined
-
-  observe(value: number, traceId: string | undefined): void {
-    let bucket = 0
-    for (const bound of BUCKETS_S) {
-      if (value <= bound) break
-      bucket += 1
-    }
-    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1
-    this.sum += value
-    if (traceId === undefined) return
-    this.exemplars ??= []
-    this.exemplars[bucket] = { traceId, value, atMs: systemClock.epochMs() }
-  }
 }

@@ -15,7 +15,7 @@ export function stepTotals({ steps }: StepHistograms, ensemble: string): readonl
     .filter(({ labels }) => labels.ensemble === ensemble)
     .map(({ labels: { step }, parts: { queue, transfer, compute } }) => ({
       step,
-      count: compute.counts.reduce((sum, count) => sum + count, 0),
+      count: compute.count,
       queueSeconds: queue.sum,
       transferSeconds: transfer.sum,
       computeSeconds: compute.sum,

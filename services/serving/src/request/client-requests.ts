@@ -1,0 +1,70 @@
+import { type Clock, sampledTraceId, type TraceParent } from '@tutti/chassis'
+import type { ServeError } from '@tutti/errors'
+import type { RequestSeconds } from '@tutti/telemetry'
+import type { InferenceBackend, Protocol, ResolvedModel } from '../backend/inference-backend.ts'
+
+export interface ClientRequestsOptions {
+  readonly protocol: Protocol
+  readonly clock: Pick<Clock, 'now'>
+  /** Absent where nobody counts. */
+  readonly seconds?: Pick<RequestSeconds, 'observe'> | undefined
+}
+
+/** The requests that clients make at one listener. Each is one: a call, or a request of a stream. */
+export class ClientRequests {
+  readonly #o: ClientRequestsOptions
+
+  constructor(o: ClientRequestsOptions) {
+    this.#o = o
+  }
+
+  /** A request comes. @param model - the name that it is for, where that is known before it is read. */
+  open(trace: TraceParent | undefined, model = ''): ClientRequest {
+    return new ClientRequest(this.#o, trace, model)
+  }
+}
+
+/** One request of a client, from its arrival until its last response is given to the connection, or it is refused. */
+export class ClientRequest {
+  readonly #o: ClientRequestsOptions
+  readonly #trace: TraceParent | undefined
+  readonly #startedAt: number
+  #name: string
+  #model: ResolvedModel | undefined
+  #error: ServeError | undefined
+  #isOver = false
+
+  constructor(o: ClientRequestsOptions, trace: TraceParent | undefined, name: string) {
+    this.#o = o
+    this.#trace = trace
+    this.#name = name
+    this.#startedAt = o.clock.now()
+  }
+
+  /** Finds its model. @throws ServeError as the backend does. */
+  resolve(backend: InferenceBackend, name: string, version: string): ResolvedModel {
+    this.#name = name
+    this.#model = backend.resolve(name, version)
+    return this.#model
+  }
+
+  /** Notes an error that the client gets within an answer. The first one counts. */
+  failed(error: ServeError): void {
+    this.#error ??= error
+  }
+
+  /** The first end counts: a client may leave after its answer, and a model answer one that has left. */
+  ended(error = this.#error): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const { protocol, clock, seconds } = this.#o
+    seconds?.observe({
+      protocol,
+      model: this.#model?.name ?? this.#name,
+      version: this.#model?.version,
+      code: error?.code ?? 'OK',
+      seconds: (clock.now() - this.#startedAt) / 1000,
+      traceId: this.#trace && sampledTraceId(this.#trace),
+    })
+  }
+}
