@@ -9,7 +9,7 @@ import { findTestFiles, needsOf, TESTS } from './testing/test-files.mjs'
 const root = resolve(import.meta.dirname, '..')
 const env = toolEnvironment(root)
 /** Those that take more than some seconds each. */
-const LONG = /^e2e\/src\/(cancel-and-deadline|drain|limits|model-churn)\.test/
+const LONG = /^e2e\/src\/(cancel-and-deadline|drain|limits|model-churn|one-engine)\.test/
 
 await runScript(async () => {
   // The types are right: with-setup.mjs has built everything.

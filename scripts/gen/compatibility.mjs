@@ -3,6 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { ENGINES, modelsOf } from '../../services/backends/src/descriptors.ts'
 
 const START_LINES = join('services', 'cli', 'src', 'serve', 'testing', 'start-lines.yaml')
 const FOLDER = join('scripts', 'gen', 'compatibility')
@@ -32,6 +33,13 @@ const KINDS = {
   pb_utils: 'pb_utils',
   backend: 'backends',
 }
+/** Words of the tables that stand for the engines of the list. */
+const LISTED = {
+  MODELS: modelsOf(() => true),
+  ENGINES: ENGINES.map(({ backend }) => backend)
+    .toSorted()
+    .join(' '),
+}
 /** The members that a row has beside its names, for each answer. */
 const MEMBERS = {
   same: { needs: [], may: ['notes'] },
@@ -60,7 +68,9 @@ export function writeCompatibility(root) {
 export function readCompatibility(root) {
   return GROUPS.map((group) => {
     const file = join(FOLDER, `${group}.yaml`)
-    const { title, rows } = parse(readFileSync(join(root, file), 'utf8'))
+    const text = readFileSync(join(root, file), 'utf8')
+    const listed = text.replace(/(?<=: )(MODELS|ENGINES)$/gm, (word) => LISTED[word])
+    const { title, rows } = parse(listed)
     return { title, rows: rows.map((row) => readRow(root, `${file}: ${row.what}`, row)) }
   })
 }

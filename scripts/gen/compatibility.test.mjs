@@ -8,6 +8,7 @@ import { AccessCounts } from '../../services/serving/src/access/access-log.ts'
 import { cacheFamilies } from '../../services/response-cache/src/cache-families.ts'
 import { RequestSeconds } from '../../services/telemetry/src/metrics/request-seconds.ts'
 import { LocalCache } from '../../services/response-cache/src/local-cache.ts'
+import { ENGINES } from '../../services/backends/src/descriptors.ts'
 import { GPU_FAMILY_NAMES } from '../../services/backends/src/devices/gpu-metrics.ts'
 import { ServerMetrics } from '../../services/telemetry/src/metrics/metrics.ts'
 import { restRoutes } from '../../services/rest/src/routes/routes.ts'
@@ -35,7 +36,7 @@ async function findNames() {
     metric: [...(await metricFamilies()), ...GPU_FAMILY_NAMES],
     flag: TRITONSERVER_FLAGS.map(([name]) => name),
     pb_utils: pbUtils(),
-    backend: ['onnxruntime', 'python', 'pytorch', ...stockBackends()],
+    backend: [...ENGINES.map(({ backend }) => backend), ...stockBackends()],
   }
 }
 
