@@ -15,13 +15,13 @@ export interface ProcessOptions extends SharedOptions {
 export interface ProcessState {
   /** Members on the broker; they drain while the servers do. */
   readonly members?: readonly BrokerMember[]
-  /** What else keeps the process from being ready. */
+  /** Further causes for which the process is not ready. */
   readonly causes?: () => readonly string[]
   /** See MetricsServerOptions. */
   readonly answers?: JsonAnswers
 }
 
-/** What a process serves. */
+/** The parts of a process that its program makes. */
 export interface ServedParts
   extends Pick<
     ServersOptions,
@@ -38,7 +38,7 @@ export interface ServedParts
   readonly stop: () => void
   /** Models of this process: drained last, when nothing asks for them any longer. */
   readonly models?: { drain(): Promise<void>; readonly isBusy: boolean }
-  /** What names the process in the log, beside its ports. */
+  /** Names of the process for the log, beside its ports. */
   readonly fields?: Readonly<Record<string, string | number>>
 }
 

@@ -17,7 +17,7 @@ export type ServingFlags = FlagValues<
   typeof SERVER_FLAGS & typeof METRICS_FLAGS & typeof CACHE_FLAGS & typeof PROCESS_FLAGS
 >
 
-/** What a process was started with, as far as all its parts need it. */
+/** The options of a process that all its parts need. */
 export interface SharedOptions {
   readonly flags: ServingFlags
   readonly settings: TracingSettings

@@ -15,7 +15,7 @@ import { untilUnpinned } from './until-unpinned.ts'
 
 export interface StepMemberOptions {
   readonly flags: BrokerFlags
-  /** What the step says of itself. */
+  /** The names that the step says of itself. */
   readonly own: { readonly replica: string; readonly host: string }
   /** Joins the broker; `openStepEndpoint` unless a test has its own. */
   readonly openEndpoint?: typeof openStepEndpoint | undefined

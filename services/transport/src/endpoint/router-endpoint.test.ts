@@ -44,6 +44,22 @@ await t.test('tensors of every size come back with the same bytes', WITH_NATS, a
   }
 })
 
+await t.test('a router hears nothing of the step of its own process', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const router = await openTestRouter(t, broker, 'router', { ownStep: 'own' })
+  const own = await openTestStep(t, broker, 'own', echo)
+  await until(() => router.member.transport.members.get('step') === 1)
+  const { directory } = router
+  directory.announce({ replica: 'own' }, [SERVED])
+  await own.close()
+  const other = await openTestStep(t, broker, 'other', echo)
+  await until(() => router.changed.includes('other'))
+  await other.close()
+  await until(() => router.gone.includes('other'))
+  t.same([router.changed, router.gone], [['other'], ['other']])
+  t.ok(directory.takesWork('own'), 'what it knows of the step is its own')
+})
+
 await t.test('small calls pass beside a 64 MB tensor', WITH_NATS, async (t) => {
   const broker = await openBroker(t)
   // A machine that is busy with other things lets a transfer stand still for seconds.
