@@ -58,6 +58,12 @@ export const BACKENDS: readonly BackendDescriptor[] = LIST
 /** The engines that there are, in that order. */
 export const ENGINES: readonly ListedDescriptor[] = LIST.filter((row) => 'format' in row)
 
+/** The engine of backends that are Python code themselves. Its interpreter is that of all engines in Python processes that name no other. */
+export const PYTHON_ENGINE: ListedDescriptor = python
+
+/** The engines whose instances are Python processes. */
+export const ENGINES_IN_PYTHON = ENGINES.filter(({ modules }) => modules !== undefined)
+
 /** Finds the descriptor of a backend; undefined for one that is not known by name. */
 export function findBackend(backend: string): BackendDescriptor | undefined {
   return BACKENDS.find((known) => known.backend === backend)

@@ -1,4 +1,4 @@
-import { ENGINES, findEngine } from '@tutti/engines'
+import { ENGINES, findEngine, PYTHON_ENGINE } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import type { Engine } from './engine.ts'
 import type {
@@ -26,14 +26,12 @@ export interface EnginesOptions
 }
 
 const NO_SETTINGS: EngineSettings = { settings: {} }
-/** The engine of backends that are Python code themselves. Its interpreter is that of all others that name none. */
-const PYTHON = 'python'
 
 /** Has every engine of the list, opened with its first model, and those of python-based backends. */
 export function createEngines(o: EnginesOptions = {}): Engines {
   const { settings, backendDirectory, ...common } = o
   const shared = { ...common, owner: {} }
-  const { interpreter } = settings?.get(PYTHON) ?? NO_SETTINGS
+  const { interpreter } = settings?.get(PYTHON_ENGINE.backend) ?? NO_SETTINGS
   const optionsOf = (backend: string): EngineOpenOptions => ({
     ...shared,
     ...(interpreter !== undefined && { interpreter }),
@@ -56,7 +54,7 @@ export function createEngines(o: EnginesOptions = {}): Engines {
       if (folder === undefined) return undefined
       return once(folder, async () => {
         const { openBackend } = await import('./python/open.ts')
-        return openBackend(optionsOf(PYTHON), { backend, folder })
+        return openBackend(optionsOf(PYTHON_ENGINE.backend), { backend, folder })
       })
     },
     keys: () => ENGINES.map(({ backend }) => backend).toSorted(),

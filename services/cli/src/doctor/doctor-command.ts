@@ -1,10 +1,10 @@
 import type { FlagTable, FlagValues, ProcessEnvironment } from '@tutti/chassis'
 import { RESULT_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
 import { DoctorResult, type Finding, renderFindings } from '@tutti/command-line/results'
-import { ENGINES, type EngineName } from '@tutti/engines'
+import { ENGINES, ENGINES_IN_PYTHON, type EngineName } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
-import { AUTO, checkPythonFlags, IN_PYTHON, pythonCandidates } from '../serve/choose-python.ts'
+import { AUTO, checkPythonFlags, pythonCandidates } from '../serve/choose-python.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 import {
   checkEngineFor,
@@ -82,7 +82,9 @@ async function examine(flags: Flags, { env }: ProcessEnvironment): Promise<reado
   const findings = [
     checkNode(process.versions.node),
     ...engines,
-    ...(await checkSharedMemory(IN_PYTHON.flatMap(({ backend }) => models.get(backend) ?? []))),
+    ...(await checkSharedMemory(
+      ENGINES_IN_PYTHON.flatMap(({ backend }) => models.get(backend) ?? []),
+    )),
     await checkGpu(models.get(GPU) ?? [], env),
     ...(await Promise.all(ports)),
     ...[...problems].map(([name, problem]) => brokenModel(name, problem)),

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createEngines, type Engines, selectEngine } from '@tutti/backends'
-import { findEngine } from '@tutti/engines'
+import { findEngine, PYTHON_ENGINE } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import {
   isEnsembleConfig,
@@ -25,8 +25,6 @@ export interface ModelNeeds {
 
 /** A Python environment that a model brings. */
 const OWN_ENVIRONMENT = 'EXECUTION_ENV_PATH'
-/** The engine of backends that are Python code. */
-const PYTHON = 'python'
 
 /**
  * Reads what the models of repositories need, from their configurations and the names of their files. No model is loaded.
@@ -66,9 +64,9 @@ async function needsOf(model: RepositoryModel, engines: Engines): Promise<readon
 }
 
 function engineNeed(backend: string, config: ModelConfig | undefined): string | undefined {
-  const engine = findEngine(backend) ?? findEngine(PYTHON)
+  const engine = findEngine(backend) ?? PYTHON_ENGINE
   const hasOwn = config?.parameters[OWN_ENVIRONMENT]?.string_value
-  return engine?.modules !== undefined && hasOwn ? undefined : engine?.backend
+  return engine.modules !== undefined && hasOwn ? undefined : engine.backend
 }
 
 function usesGpu(config: ModelConfig | undefined): boolean {

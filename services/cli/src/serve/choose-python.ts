@@ -14,13 +14,8 @@ import {
   type Logger,
   type StatusLine,
 } from '@tutti/chassis'
-import { ENGINES, type EngineDescriptor, modelsOf } from '@tutti/engines'
+import { ENGINES_IN_PYTHON, type EngineDescriptor, modelsOf, PYTHON_ENGINE } from '@tutti/engines'
 import { type BackendConfig, readBackendConfig } from '@tutti/step'
-
-/** The engines whose instances are Python processes. */
-export const IN_PYTHON = ENGINES.filter(({ modules }) => modules !== undefined)
-/** The one whose interpreter all of them have, unless they name another. */
-const PYTHON = 'python'
 
 /** Which Python runs the models. */
 export const PYTHON_FLAGS = {
@@ -54,7 +49,7 @@ const DEFAULT_PYTHON = 'python3'
 /** @throws ServeError FLAG_INVALID if two flags name an interpreter. */
 export function checkPythonFlags(flags: PythonFlags): void {
   const { python } = flags
-  const given = interpreterOf(flags, PYTHON)
+  const given = interpreterOf(flags, PYTHON_ENGINE.backend)
   if (python === '') throw flagRefusal('--python', 'got an empty text, want auto or a path')
   if (python === undefined || python === AUTO || given === undefined) return
   const problem = `got "${python}" with --backend-config=python,interpreter=${given}, want one of them`
@@ -75,7 +70,7 @@ export async function choosePython(
   const given = readBackendConfig(flags['backend-config'])
   const withPython = (change: (engine: EngineDescriptor) => Partial<EngineSettings>) => {
     const settings = new Map(given.settings)
-    for (const engine of IN_PYTHON) {
+    for (const engine of ENGINES_IN_PYTHON) {
       const before = settings.get(engine.backend) ?? { settings: {} }
       settings.set(engine.backend, { ...before, environmentCache, ...change(engine) })
     }
@@ -108,8 +103,10 @@ type PythonCandidates = Required<Pick<FindPythonOptions, 'named' | 'candidates'>
 export function pythonCandidates(flags: PythonFlags, backend: string, path = ''): PythonCandidates {
   const isAuto = flags.python === AUTO
   const given = isAuto || flags.python === undefined ? undefined : asProgram(flags.python)
-  const own = backend === PYTHON ? undefined : interpreterOf(flags, backend)
-  const named = [own, given, interpreterOf(flags, PYTHON)].filter((name) => name !== undefined)
+  const own = backend === PYTHON_ENGINE.backend ? undefined : interpreterOf(flags, backend)
+  const named = [own, given, interpreterOf(flags, PYTHON_ENGINE.backend)].filter(
+    (name) => name !== undefined,
+  )
   const onPath = isAuto ? pythonsOnPath(path) : []
   // Without any the error says that the default does not run.
   const candidates = onPath.length === 0 ? [DEFAULT_PYTHON] : onPath
