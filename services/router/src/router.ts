@@ -11,10 +11,10 @@ import type {
 import { type ModelMetadata, type ModelStatistics, modelMetadata } from '@tutti/model-config'
 import { type ResponseCache } from '@tutti/response-cache'
 import {
-  decorateModel,
   type IndexEntry,
   type InferenceBackend,
   type ModelControl,
+  observeModel,
   type ResolvedModel,
   readyVersions,
   selectStatistics,
@@ -154,8 +154,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   /** The way of all requests. @throws ServeError with Triton's look-up texts. */
   resolve(name: string, version: string): ResolvedModel {
     const model = this.#requests.resolve(name, version)
-    const execute = this.#isWatched ? this.#captures.watch(model, name) : undefined
-    return execute === undefined ? model : decorateModel(model, execute)
+    return this.#isWatched ? observeModel(model, this.#captures, this.#o) : model
   }
 
   get control(): ModelControl | undefined {

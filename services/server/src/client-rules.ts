@@ -1,11 +1,6 @@
 import type { Clock, FlagValues, Logger } from '@tutti/chassis'
-import {
-  AccessFile,
-  type AccessFileOptions,
-  openTraces,
-  type SelectorDecorator,
-} from '@tutti/serving'
-import { readTraceFlags, type TRACE_FLAGS } from '@tutti/telemetry'
+import { AccessFile, type AccessFileOptions, type SelectorDecorator } from '@tutti/serving'
+import { openTraces, readTraceFlags, type TRACE_FLAGS } from '@tutti/telemetry'
 import type { ServersOptions } from './servers.ts'
 
 /**
@@ -25,7 +20,7 @@ export async function openClientRules(
     readonly log: Logger
     readonly opened: AsyncDisposableStack
   },
-): Promise<Pick<ServersOptions, 'identities' | 'decorators' | 'traceSettings'>> {
+): Promise<Pick<ServersOptions, 'identities' | 'decorators' | 'observe' | 'traceSettings'>> {
   const { headerRules, offersTraces = false, clock, log, opened } = o
   const trace = readTraceFlags(flags)
   const traces = openTraces(trace, { clock, log })
@@ -35,7 +30,8 @@ export async function openClientRules(
   const hasTraces = trace.mode === 'triton' && (offersTraces || traces !== undefined)
   return {
     identities: access?.identities,
-    decorators: [traces?.decorate, headerRules].filter((one) => one !== undefined),
+    decorators: headerRules === undefined ? [] : [headerRules],
+    observe: traces?.observe,
     traceSettings: hasTraces ? trace.settings : undefined,
   }
 }

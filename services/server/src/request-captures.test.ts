@@ -1,10 +1,16 @@
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { toHeaders } from '@tutti/rest'
-import type { ResolvedModel } from '@tutti/serving'
+import { observeModel, type ResolvedModel } from '@tutti/serving'
 import { ScriptedBackend } from '@tutti/serving/testing'
-import { RequestCaptures, type StepSpan, type WantedRequest, withoutInner } from '@tutti/telemetry'
-import type { ExecuteOptions, ResponseSink, StepTraces } from '@tutti/tensor'
+import {
+  observeRequest,
+  RequestCaptures,
+  type StepSpan,
+  type WantedRequest,
+  withoutInner,
+} from '@tutti/telemetry'
+import type { ExecuteOptions, RequestObserver, ResponseSink } from '@tutti/tensor'
 import { RecordedResponses } from '@tutti/tensor/testing'
 import { array, assert, constant, double, nat, oneof, property, record, string } from 'fast-check'
 import t from 'tap'
@@ -24,7 +30,7 @@ const FAILURE = new ServeError('ENGINE_FAILED', 'the picture of Mr. X cannot be 
 interface Call {
   readonly id?: string
   readonly traceparent?: string
-  readonly outer?: StepTraces
+  readonly outer?: RequestObserver
 }
 
 /** Captures over models whose requests end when a test says so. */
@@ -41,22 +47,25 @@ function setup() {
         started = { sink, options }
       },
     }
-    const execute = captures.watch(model, name)
+    const observed = observeModel(model, captures, { clock })
     const answer = new RecordedResponses()
     const request = { context: { ...CONTEXT, id: o.id ?? '' }, inputs: [], requestedOutputs: [] }
-    const run = execute ?? model.execute.bind(model)
-    run(request, answer, {
+    observed.execute(request, answer, {
       signal: new AbortController().signal,
       ...(o.traceparent && { trace: { traceparent: o.traceparent } }),
-      ...(o.outer && { stepTraces: o.outer }),
+      ...(o.outer && { observer: o.outer }),
     })
     if (started === undefined) throw new Error('nothing was executed')
     const { sink, options } = started
-    const begin = (step: string, to: ResponseSink, traces = options.stepTraces) => {
-      const traced = { name: `model of ${step}`, version: 1, isEnsemble: false, step }
-      return traces?.begin(traced, request, to) ?? [to, undefined]
+    const begin = (step: string, to: ResponseSink, observer = options.observer) => {
+      const called = { name: `model of ${step}`, version: 1, isEnsemble: false, step }
+      const { signal } = options
+      const begins = { model: called, request, sink: to, options: { signal, observer: undefined } }
+      const nobody = { began: () => undefined }
+      const [observedSink, inner] = observeRequest(observer ?? nobody, clock, begins)
+      return [observedSink, inner.observer] as const
     }
-    return { sink, options, begin, answer, isRecorded: execute !== undefined }
+    return { sink, options, begin, answer, isRecorded: options.observer !== o.outer }
   }
   const wait = (wanted: Omit<WantedRequest, 'model'> = {}, page = 'p', turn = '1') =>
     captures.wait(page, turn, { model: 'm', ...wanted })
@@ -70,7 +79,7 @@ await t.test('nothing is recorded while no page waits for the model', async (t) 
   t.ok(captures.isWaiting)
   const other = call('other')
   t.notOk(other.isRecorded)
-  t.equal(other.options.stepTraces, undefined)
+  t.equal(other.options.observer, undefined)
   const own = call('m')
   t.ok(own.isRecorded)
   own.sink.send(FINAL)
@@ -152,10 +161,10 @@ await t.test('it says when the steps ran and which one failed', async (t) => {
 
 await t.test('a request that is traced into a file has both', async (t) => {
   const begun: string[] = []
-  const outer: StepTraces = {
-    begin: ({ name }, _request, sink) => {
+  const outer: RequestObserver = {
+    began: ({ name }) => {
       begun.push(name)
-      return [sink, outer]
+      return { steps: outer }
     },
   }
   const { call, wait } = setup()

@@ -31,6 +31,7 @@ export interface ServedParts
     | 'identities'
     | 'guardControl'
     | 'decorators'
+    | 'observe'
     | 'traceSettings'
     | 'memory'
   > {

@@ -27,7 +27,7 @@ import {
   watchRates,
 } from '@tutti/serving'
 import { RequestSeconds, type TraceSettings } from '@tutti/telemetry'
-import type { TensorMemory } from '@tutti/tensor'
+import type { RequestObserver, TensorMemory } from '@tutti/tensor'
 import type { MetricsServer } from './metrics-server.ts'
 import { type MetricsServerParts, openMetricsServer } from './open-metrics-server.ts'
 import { createPageSelector, type PageServerOptions, toPageOptions } from './page-server.ts'
@@ -58,6 +58,8 @@ export interface ServersOptions extends MetricsServerParts {
   readonly guardControl?: ControlGuard
   /** Decorators of calls that do not come from outside; each comes before those that precede it. */
   readonly decorators?: readonly SelectorDecorator[]
+  /** Makes the observer of the requests of such calls, by protocol. */
+  readonly observe?: ((protocol: Protocol) => RequestObserver) | undefined
   /** The settings of what is traced of these calls into files, where that is offered. */
   readonly traceSettings?: TraceSettings | undefined
   /** Memory of large tensors of requests; ordinary memory if absent. */
@@ -325,7 +327,12 @@ function toCommon(o: ServersOptions, parts: ListenerParts, log: Logger) {
     ...(guardControl && { guardControl }),
     ...(select && { select }),
     accessLog,
-    requests: new ClientRequests({ protocol, clock, seconds }),
+    requests: new ClientRequests({
+      protocol,
+      clock,
+      seconds,
+      observer: isOutside ? undefined : o.observe?.(protocol),
+    }),
     maxConnections: flags['max-connections'],
     maxConnectionsPerAddress: flags['max-connections-per-address'],
     identity: { ...SERVER_IDENTITY, extensions, name: flags.id },

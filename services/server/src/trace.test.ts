@@ -5,8 +5,14 @@ import { inferObject, openTestServer } from '@tutti/grpc/testing'
 import { fromGrpcStatus } from '@tutti/protocol'
 import { startRestServer } from '@tutti/rest'
 import { createRestBackend, response } from '@tutti/rest/testing'
-import { traceRequests } from '@tutti/serving'
-import { readTraceFlags, TRACE_FLAGS, TraceFile, type TraceSettings } from '@tutti/telemetry'
+import { ClientRequests } from '@tutti/serving'
+import {
+  readTraceFlags,
+  TRACE_FLAGS,
+  TraceFile,
+  type TraceSettings,
+  traceRequests,
+} from '@tutti/telemetry'
 import t, { type Test } from 'tap'
 
 function read(...words: string[]) {
@@ -32,14 +38,15 @@ async function start(t: Test, ...words: string[]) {
   const path = join(folder, 'trace.json')
   const traceSettings = settingsOf(`--trace-config=triton,file=${path}`, ...words)
   const file = new TraceFile({ path, log: silentLogger })
-  const decorate = traceRequests({ settings: traceSettings, file, clock: systemClock })
+  const clock = systemClock
+  const observer = traceRequests({ settings: traceSettings, file, clock })('http')
   const backend = createRestBackend({
     infer: async function* (request) {
       yield response(request.inputs, { times: TIMES })
     },
   })
-  const select = decorate('http', () => backend)
-  const o = { backend, select, traceSettings, address: '127.0.0.1', port: 0 }
+  const requests = new ClientRequests({ protocol: 'http', clock, observer })
+  const o = { backend, requests, traceSettings, address: '127.0.0.1', port: 0 }
   const server = await startRestServer(o)
   t.teardown(() => server.close())
   const url = `http://127.0.0.1:${server.port}/v2`
@@ -239,9 +246,10 @@ await t.test(
         throw new Error(`no ${request.context.id}`)
       },
     })
-    const decorate = traceRequests({ settings, file, clock: systemClock })
-    const select = decorate('grpc', () => backend)
-    const served = await openTestServer(t, {}, { select })
+    const clock = systemClock
+    const observer = traceRequests({ settings, file, clock })('grpc')
+    const requests = new ClientRequests({ protocol: 'grpc', clock, observer })
+    const served = await openTestServer(t, {}, { requests, select: () => backend })
     await t.rejects(inferObject(served, { model_name: 'echo', id: 'x' }), { message: 'no x' })
     t.equal(traces.length, 1)
     t.match(traces[0]?.join(''), /GRPC_WAITREAD_START.*REQUEST_END.*GRPC_SEND_END/)

@@ -23,7 +23,7 @@ export { EndedCalls } from './admission/ended-calls.ts'
 export { watchRates } from './admission/rate-watch.ts'
 export type { ApiGroup } from './backend/api-groups.ts'
 export type { Caller } from './backend/caller.ts'
-export { decorateModel } from './backend/decorate.ts'
+export { decorateModel, observeModel } from './backend/decorate.ts'
 export type {
   BackendSelector,
   IndexEntry,
@@ -87,7 +87,6 @@ export {
   typedData,
   unknownDatatype,
 } from './request/input-refusals.ts'
-export { openTraces } from './request/open-traces.ts'
 export { readRequestedOutputs } from './request/output-parameters.ts'
 export { PlacedInputs, placedData } from './request/placed-inputs.ts'
 export { findOutputPlace, placeOutputs } from './request/placed-outputs.ts'
@@ -96,7 +95,6 @@ export { isRefusedBeforeWork } from './request/refused-before-work.ts'
 export { readGivenParameters } from './request/request-parameters.ts'
 export { STEPS_HEADER, tellSteps } from './request/tell-steps.ts'
 export { readTrace } from './request/trace-headers.ts'
-export { traceRequests } from './request/traced-backend.ts'
 export { type FoundVersion, findModel, findVersion } from './served/find-model.ts'
 export { withNames } from './served/index-names.ts'
 export {

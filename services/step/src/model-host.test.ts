@@ -7,10 +7,10 @@ import type {
   Executor,
   InferRequest,
   ModelTarget,
+  RequestObserver,
   RequestOrigin,
   ResponseSink,
   StepRequest,
-  StepTraces,
 } from '@tutti/tensor'
 import { RecordedResponses } from '@tutti/tensor/testing'
 import type { AskOptions, RouterCalls } from '@tutti/transport'
@@ -162,14 +162,14 @@ await t.test('what a model says and what its request brings make the call', asyn
 await t.test(
   'a call that got the trace of its request is traced beneath it, no other',
   async (t) => {
-    const stepTraces: StepTraces = { begin: (_model, _request, sink) => [sink, stepTraces] }
-    const { infer, routers, request } = open({ stepTraces })
+    const observer: RequestObserver = { began: () => undefined }
+    const { infer, routers, request } = open({ observer })
     await infer()
     await infer({}, { traced: request })
     await infer({}, { traced: batchRequest() })
-    const given = routers.calls.map(({ options }) => options.stepTraces)
+    const given = routers.calls.map(({ options }) => options.observer)
     t.same(
-      given.map((one) => one === stepTraces),
+      given.map((one) => one === observer),
       [false, true, false],
     )
     t.equal(given[2], undefined, 'of a request that is over')

@@ -93,11 +93,11 @@ function inferAsCaller(
       ...(retain && { retain }),
     }
     const { signal } = scope.context
-    const stepTraces = options.traced && o.findCaller(options.traced)?.options.stepTraces
+    const observer = options.traced && o.findCaller(options.traced)?.options.observer
     const call = {
       signal,
       ...inherited(callers, options, o.clock),
-      ...(stepTraces && { stepTraces }),
+      ...(observer && { observer }),
     }
     connected(o).executor(target).execute(infer, ending, call)
   } catch (error) {

@@ -4,19 +4,19 @@ export { METRICS_FLAGS, readMetricsFlags } from './metrics/metrics-flags.ts'
 export { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from './metrics/open-metrics.ts'
 export { type EndedRequest, RequestSeconds } from './metrics/request-seconds.ts'
 export { formatMetrics, type MetricFamily, type MetricSeries } from './metrics-text.ts'
+export { observeRequest } from './requests/observe-request.ts'
 export { type CacheObserver, CacheStatistics } from './statistics/cache-statistics.ts'
 export { StatisticsRecorder } from './statistics/statistics.ts'
 export type { StepLabels, StepParts } from './statistics/step-measures.ts'
 export type { StepTotals } from './statistics/step-totals.ts'
-export { ChildTraces } from './trace/child-traces.ts'
-export { joinTraces } from './trace/join-traces.ts'
-export { ModelTrace, TraceBudget } from './trace/model-trace.ts'
+export { openTraces } from './trace/open-traces.ts'
 export {
   readTraceChanges,
   type WrittenTraceSettings,
   writtenTraceSettings,
 } from './trace/read-trace-changes.ts'
 export { type CaptureState, RequestCaptures, type WantedRequest } from './trace/request-captures.ts'
+export { traceRequests } from './trace/request-traces.ts'
 export { type RecordedSteps, type StepSpan, StepSpans, withoutInner } from './trace/step-spans.ts'
 export { TraceFile } from './trace/trace-file.ts'
 export {

@@ -1,4 +1,4 @@
-import type { ByteCount, CancelSignal, Reason, ServeError } from '@tutti/errors'
+import type { Reason, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters } from './tensor.ts'
 
 /** The data that travel unchanged from the client's request to every step that works on it (triton-semantics 1.7). */
@@ -133,61 +133,6 @@ export interface RequestOrigin {
   /** True if a model that calls a router takes any number of responses; absent if it takes exactly one. */
   readonly isDecoupled?: true
 }
-
-/** A model version as traces name it. */
-export interface TracedModel {
-  readonly name: string
-  readonly version: number
-  readonly isEnsemble: boolean
-  /** The step of an ensemble that it is; absent for a model that another one calls. */
-  readonly step?: string
-  /** Names of the steps of its ensemble that it waits for. */
-  readonly waitsFor?: readonly string[]
-}
-
-/** Traces the steps of one request to an ensemble, and what its model calls: for a file, or for the client itself. */
-export interface StepTraces {
-  /** Begins the trace of a step or call. @returns where its responses are to go, and what traces its own steps and calls. */
-  begin(
-    model: TracedModel,
-    request: InferRequest,
-    sink: ResponseSink,
-  ): readonly [ResponseSink, StepTraces]
-}
-
-/** The options that accompany an execution. */
-export interface ExecuteOptions {
-  /** Aborts when the caller is gone or the time is over; its reason is a ServeError. The executor then fails soon. */
-  readonly signal: CancelSignal
-  /** When the time is over, by the clock of this process; absent for no deadline. */
-  readonly deadlineAt?: number
-  readonly trace?: TraceContext
-  /** Counts what is made for the request beside itself and its answer; absent where nothing bounds it. */
-  readonly memory?: ByteCount
-  /** Absent for a client's request before it is admitted. */
-  readonly origin?: RequestOrigin
-  /** The traces of a request whose steps are traced; absent for all others. */
-  readonly stepTraces?: StepTraces
-}
-
-/**
- * Executes requests and sends their responses: a model version in this process, one in a replica behind a transport, an
- * ensemble, or a wrapper around one of these. Every caller sees only this.
- */
-export interface Executor {
-  /** Begins at once and does not throw: all comes to `sink`, possibly before this returns. */
-  execute(request: InferRequest, sink: ResponseSink, o: ExecuteOptions): void
-}
-
-/** Names a model version as a request pins it. To a router version 0 is the latest, and the revision is ''. */
-export interface ModelTarget {
-  readonly model: string
-  readonly version: number
-  readonly revision: string
-}
-
-/** Gives the executor of a model version; that of one that is not there fails. */
-export type FindExecutor = (target: ModelTarget) => Executor
 
 /** Reasons by which a model version says that it refused a request before it executed anything. */
 const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([

@@ -10,13 +10,9 @@ export { formatElementCount, formatShape, requestPrefix } from './error-texts.ts
 export {
   EMPTY_CONTEXT,
   type Executed,
-  type ExecuteOptions,
-  type Executor,
   executedBefore,
-  type FindExecutor,
   type InferRequest,
   type Lent,
-  type ModelTarget,
   NO_TIMES,
   type RequestContext,
   type RequestOrigin,
@@ -24,15 +20,15 @@ export {
   type StepRequest,
   type StepResponse,
   type StepTimes,
-  type StepTraces,
-  type TracedModel,
 } from './execution.ts'
+export type { ExecuteOptions, Executor, FindExecutor, ModelTarget } from './executor.ts'
 export { type Elements, fitShape, nestedElements, oneElement } from './fit-shape.ts'
 export { NUMBER_READERS, toBrain, toHalf } from './half.ts'
 export { inputRefusal } from './input-refusal.ts'
 export { Loan } from './loan.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
 export type {
+  ObservedCall,
   ObservedModel,
   RequestEnd,
   RequestObserver,

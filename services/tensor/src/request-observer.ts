@@ -1,5 +1,5 @@
 import type { ServeError } from '@tutti/errors'
-import type { ExecuteOptions, InferRequest, StepResponse, StepTimes } from './execution.ts'
+import type { Executed, InferRequest, StepResponse, StepTimes, TraceContext } from './execution.ts'
 
 /** A model version whose request is observed. */
 export interface ObservedModel {
@@ -12,6 +12,13 @@ export interface ObservedModel {
   readonly waitsFor?: readonly string[]
 }
 
+/** The call that an observed request came with. */
+export interface ObservedCall {
+  readonly trace?: TraceContext
+  /** When a request of a client arrived, by the clock of the process; absent for all others. */
+  readonly arrivedAt?: number
+}
+
 /** How a request ended. */
 export interface RequestEnd {
   /** From `began` to here, in nanoseconds. */
@@ -22,6 +29,8 @@ export interface RequestEnd {
   readonly times?: StepTimes | undefined
   /** Absent if the request got its final response. */
   readonly error?: ServeError
+  /** With an error. */
+  readonly executed?: Executed
   /** The engine failed, or answered with what its model's configuration does not have. */
   readonly isOfEngine?: boolean
 }
@@ -41,6 +50,8 @@ export interface RequestWatch {
   /** A response goes to the caller. */
   responded?(response: StepResponse): void
   ended?(end: RequestEnd): void
+  /** The caller has been given its final response or the error. */
+  answered?(): void
 }
 
 /** Takes note of requests; one that nobody observes pays nothing. */
@@ -50,9 +61,5 @@ export interface RequestObserver {
    *
    * @returns takes what follows; undefined if this request is of no interest.
    */
-  began(
-    model: ObservedModel,
-    request: InferRequest,
-    o: Pick<ExecuteOptions, 'trace'>,
-  ): RequestWatch | undefined
+  began(model: ObservedModel, request: InferRequest, call: ObservedCall): RequestWatch | undefined
 }

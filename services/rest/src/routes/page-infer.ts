@@ -1,6 +1,6 @@
 import { systemClock } from '@tutti/chassis'
 import { STEPS_HEADER } from '@tutti/protocol'
-import { decorateModel } from '@tutti/serving'
+import { observeModel } from '@tutti/serving'
 import { type RecordedSteps, StepSpans, withoutInner } from '@tutti/telemetry'
 import type { RestReply } from '../answers/rest-reply.ts'
 import { refusePlaces } from '../call/placed-request.ts'
@@ -21,7 +21,7 @@ export async function answerPageInfer(call: RestCall): Promise<RestReply> {
   const spans = new StepSpans(systemClock)
   try {
     return await answerInfer(call, (_call, model, request) => {
-      const recorded = decorateModel(model, (...execute) => spans.execute(model, execute))
+      const recorded = observeModel(model, spans, { clock: systemClock })
       return { ...refusePlaces(_call, model, request), model: recorded }
     })
   } finally {

@@ -6,7 +6,7 @@ import {
   type RestBody,
   type RestInferRequest,
 } from '@tutti/protocol'
-import { decorateModel } from '@tutti/serving'
+import { observeModel } from '@tutti/serving'
 import { StepSpans, withoutInner } from '@tutti/telemetry'
 import type { StepResponse } from '@tutti/tensor'
 import { ResponseQueue } from '../answers/response-queue.ts'
@@ -49,7 +49,7 @@ async function* framesOf(
   const scope = openCallScope({ clock: systemClock, parent: call.context.signal })
   const { signal } = scope.context
   const queue = new ResponseQueue({ signal, charge: (bytes) => call.charge(bytes) })
-  const recorded = decorateModel(model, (...execute) => spans.execute(model, execute))
+  const recorded = observeModel(model, spans, { clock: systemClock })
   const { context, inputs } = request
   const encode = async ({ outputs, parameters }: StepResponse): Promise<RestBody> => {
     const { name: modelName, version } = model

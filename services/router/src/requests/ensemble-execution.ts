@@ -24,8 +24,8 @@ import { callHedged } from './hedged-call.ts'
 import { HeldBytes, type Holding } from './held-bytes.ts'
 import { lendOn } from './lend-tensors.ts'
 import { callModel, type ModelCall } from './model-call.ts'
+import { observeStep } from './observe-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
-import { traceStep } from './trace-step.ts'
 
 /** A request to an ensemble: a client's, or that of a step of another ensemble. */
 export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
@@ -207,8 +207,11 @@ class EnsembleExecution {
       else if (hedge !== undefined) callHedged(this.#o, to, hedge, inner)
       else callModel(this.#o, to, inner)
     }
-    const { stepTraces: traces } = this.#call.context
-    const begin = traces ? traceStep({ traces, call, ensemble: this.#plan }, execute) : execute
+    const { observer } = this.#call.context
+    const { clock } = this.#o
+    const begin = observer
+      ? observeStep({ observer, clock, call, ensemble: this.#plan }, execute)
+      : execute
     const slots = this.#slots?.[step]
     if (slots === undefined) return begin(sink)
     // The model that called may have the slot that this would wait for.

@@ -2,8 +2,8 @@ import { deepStrictEqual } from 'node:assert/strict'
 import { type CallContext, openCallScope, parseFlags, systemClock } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import { traceRequests } from '@tutti/serving'
-import { readTraceFlags, TRACE_FLAGS } from '@tutti/telemetry'
+import { ClientRequests } from '@tutti/serving'
+import { readTraceFlags, TRACE_FLAGS, traceRequests } from '@tutti/telemetry'
 import type { InferRequest, StepResponse } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
@@ -248,10 +248,13 @@ async function tracedRouter(words: readonly string[], o: Parameters<typeof scrip
   const write = (events: readonly string[]): void => {
     files.push(events.map((event): TraceEvent => JSON.parse(event)))
   }
-  const decorate = traceRequests({ settings, file: { write }, clock: systemClock })
-  const backend = decorate('http', () => router)({ headers: {}, path: '/', socket: undefined })
+  const clock = systemClock
+  const observer = traceRequests({ settings, file: { write }, clock })('http')
+  const requests = new ClientRequests({ protocol: 'http', clock, observer })
   const infer = async (name: string, values = [1]): Promise<readonly TraceEvent[]> => {
-    await outcome(responsesTo(backend.resolve(name, ''), request('IN', values), quiet))
+    await outcome(
+      responsesTo(requests.open(undefined).resolve(router, name, ''), request('IN', values), quiet),
+    )
     return files.shift() ?? []
   }
   return { infer, settings, files }

@@ -1,16 +1,9 @@
-import { type CallContext, type Clock, openCallScope } from '@tutti/chassis'
+import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig } from '@tutti/model-config'
-import {
-  type Executor,
-  endingSink,
-  type FindExecutor,
-  type InferRequest,
-  type ModelTarget,
-  type ResponseSink,
-  type StepTraces,
-} from '@tutti/tensor'
-import type { Requests, RoutedModel } from './requests.ts'
+import { observeRequest } from '@tutti/telemetry'
+import { type Executor, endingSink, type FindExecutor, type ModelTarget } from '@tutti/tensor'
+import type { Requests } from './requests.ts'
 
 /** The bounds of the requests that models make to other models (BLS). */
 export interface NestingBounds {
@@ -43,7 +36,7 @@ export function createNestedExecutors({
 }: NestedRequestsOptions): FindExecutor {
   let open = 0
   const execute = (target: ModelTarget, ...[request, sink, options]: Execute): void => {
-    const { signal: parent, deadlineAt, trace, origin, stepTraces, memory } = options
+    const { signal: parent, deadlineAt, trace, origin, observer, memory } = options
     const remainingMs = deadlineAt === undefined ? undefined : deadlineAt - clock.now()
     const scope = openCallScope({ clock, parent, remainingMs, trace, memory })
     open += 1
@@ -59,31 +52,18 @@ export function createNestedExecutors({
       if (callers.length > bounds.maxDepth) throw tooDeep(model, callers, bounds.maxDepth)
       const found = resolve(model, version === 0 ? '' : String(version))
       if (found.isDecoupled && isDecoupled !== true) throw decoupled(model)
-      if (stepTraces === undefined) found.execute(request, ending, scope.context, callers)
-      else traceNested(stepTraces, { found, request, callers, context: scope.context }, ending)
+      const { context } = scope
+      if (observer === undefined) return found.execute(request, ending, context, callers)
+      const { name, config } = found
+      const observed = { name, version: found.version, isEnsemble: isEnsembleConfig(config) }
+      const begins = { model: observed, request, sink: ending, options: context }
+      const [to, o] = observeRequest(observer, clock, begins)
+      found.execute(request, to, o, callers)
     } catch (error) {
       ending.fail(ServeError.from(error), 'no')
     }
   }
   return (target) => ({ execute: (...nested) => execute(target, ...nested) })
-}
-
-/** The model gave its trace to the call: what it calls has one beneath it. */
-function traceNested(
-  traces: StepTraces,
-  call: {
-    readonly found: RoutedModel
-    readonly request: InferRequest
-    readonly callers: readonly string[]
-    readonly context: CallContext
-  },
-  sink: ResponseSink,
-): void {
-  const { found, request, callers, context } = call
-  const { name, version, config } = found
-  const model = { name, version, isEnsemble: isEnsembleConfig(config) }
-  const [traced, stepTraces] = traces.begin(model, request, sink)
-  found.execute(request, traced, { ...context, stepTraces }, callers)
 }
 
 function tooDeep(model: string, callers: readonly string[], maxDepth: number): ServeError {

@@ -1,11 +1,11 @@
 import type { CallContext, Clock, Tracing } from '@tutti/chassis'
 import type { ServerMetrics } from '@tutti/telemetry'
 import type {
+  ExecuteOptions,
   InferRequest,
   ModelTarget,
   RequestObserver,
   ResponseSink,
-  StepTraces,
 } from '@tutti/tensor'
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
 import type { LiveRevision, ResolvedEntry } from '../catalog/catalog.ts'
@@ -13,10 +13,8 @@ import type { PinnedRequests } from './pinned-requests.ts'
 import type { ReplicaCounts } from './replica-counts.ts'
 import type { SequenceRoutes } from './sequence-routes.ts'
 
-/** The context of a request, with what traces its steps and calls if it is a traced one. */
-export interface RequestCallContext extends CallContext {
-  readonly stepTraces?: StepTraces
-}
+/** The context of a request, with what observes its steps and calls. */
+export interface RequestCallContext extends CallContext, Pick<ExecuteOptions, 'observer'> {}
 
 /** How the model versions of replicas are called. */
 export interface Replicas {

@@ -1,3 +1,7 @@
+import type { Clock } from '@tutti/chassis'
+import { isEnsembleConfig } from '@tutti/model-config'
+import { observeRequest } from '@tutti/telemetry'
+import type { RequestObserver } from '@tutti/tensor'
 import type { ResolvedModel } from './inference-backend.ts'
 
 /** A model that is executed otherwise. */
@@ -7,4 +11,19 @@ export function decorateModel(
 ): ResolvedModel {
   const { name, version, config, isDecoupled } = model
   return { name, version, config, isDecoupled, labels: (output) => model.labels(output), execute }
+}
+
+/** A model whose requests are observed, from outside. @param arrivedAt - of a client's request. */
+export function observeModel(
+  model: ResolvedModel,
+  observer: RequestObserver,
+  o: { readonly clock: Pick<Clock, 'now'>; readonly arrivedAt?: number },
+): ResolvedModel {
+  const { name, version, config } = model
+  const observed = { name, version, isEnsemble: isEnsembleConfig(config) }
+  const { clock, ...arrival } = o
+  return decorateModel(model, (request, sink, options) => {
+    const begins = { model: observed, request, sink, options, ...arrival }
+    model.execute(request, ...observeRequest(observer, clock, begins))
+  })
 }

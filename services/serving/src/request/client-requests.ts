@@ -1,6 +1,8 @@
 import { type Clock, sampledTraceId, type TraceParent } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import type { RequestSeconds } from '@tutti/telemetry'
+import type { RequestObserver } from '@tutti/tensor'
+import { observeModel } from '../backend/decorate.ts'
 import type { InferenceBackend, Protocol, ResolvedModel } from '../backend/inference-backend.ts'
 
 export interface ClientRequestsOptions {
@@ -8,6 +10,8 @@ export interface ClientRequestsOptions {
   readonly clock: Pick<Clock, 'now'>
   /** Absent where nobody counts. */
   readonly seconds?: Pick<RequestSeconds, 'observe'> | undefined
+  /** Absent where nobody looks at single requests. */
+  readonly observer?: RequestObserver | undefined
 }
 
 /** The requests that clients make at one listener. Each is one: a call, or a request of a stream. */
@@ -44,8 +48,10 @@ export class ClientRequest {
   /** Finds its model. @throws ServeError as the backend does. */
   resolve(backend: InferenceBackend, name: string, version: string): ResolvedModel {
     this.#name = name
-    this.#model = backend.resolve(name, version)
-    return this.#model
+    const model = backend.resolve(name, version)
+    this.#model = model
+    const { observer, clock } = this.#o
+    return observer ? observeModel(model, observer, { clock, arrivedAt: this.#startedAt }) : model
   }
 
   /** Notes an error that the client gets within an answer. The first one counts. */

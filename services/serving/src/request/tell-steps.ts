@@ -2,6 +2,7 @@ import { systemClock } from '@tutti/chassis'
 import { STEPS_PARAMETER } from '@tutti/protocol'
 import { StepSpans, withoutInner } from '@tutti/telemetry'
 import type { StepResponse } from '@tutti/tensor'
+import { observeModel } from '../backend/decorate.ts'
 import { DecoratedBackend } from '../backend/decorated-backend.ts'
 import type { InferenceBackend } from '../backend/inference-backend.ts'
 
@@ -24,6 +25,6 @@ export function tellSteps(backend: InferenceBackend): InferenceBackend {
       fail: sink.fail.bind(sink),
       ready: () => sink.ready?.(),
     }
-    spans.execute(model, [request, to, o])
+    observeModel(model, spans, { clock: systemClock }).execute(request, to, o)
   })
 }

@@ -44,4 +44,8 @@ class JoinedWatch implements RequestWatch {
   ended(end: RequestEnd): void {
     for (const watch of this.#watches) watch.ended?.(end)
   }
+
+  answered(): void {
+    for (const watch of this.#watches) watch.answered?.()
+  }
 }

@@ -1,4 +1,4 @@
-import type { ResponseSink, StepTraces } from '@tutti/tensor'
+import type { RequestObserver } from '@tutti/tensor'
 import { ModelTrace, type ModelTraceOptions, TraceBudget } from './model-trace.ts'
 
 export interface ChildTracesOptions extends Pick<ModelTraceOptions, 'levels' | 'clock'> {
@@ -21,42 +21,22 @@ export class ChildTraces {
   }
 
   /** @param parentId - the trace of the ensemble whose steps they are. */
-  under(parentId: number): StepTraces {
+  under(parentId: number): RequestObserver {
     return {
-      begin: (model, request, sink) => {
-        if (this.#budget.isSpent) return [sink, this.under(parentId)]
+      began: (model, request) => {
+        if (this.#budget.isSpent) return { steps: this.under(parentId) }
         const { nextId, levels, clock } = this.#o
         const budget = this.#budget
-        const trace = new ModelTrace({
-          id: nextId(),
-          parentId,
-          model,
-          request,
-          levels,
-          clock,
-          budget,
-        })
+        const id = nextId()
+        const trace = new ModelTrace({ id, parentId, model, request, levels, clock, budget })
         this.#traces.push(trace)
         trace.begin()
-        return [this.#watch(trace, sink), this.under(trace.id)]
+        return {
+          steps: this.under(id),
+          responded: ({ outputs }) => trace.responded(outputs),
+          ended: ({ times }) => trace.end(times, clock.now()),
+        }
       },
-    }
-  }
-
-  /** Ends the trace before the response goes on: the request may end, and be written, with it. */
-  #watch(trace: ModelTrace, sink: ResponseSink): ResponseSink {
-    const { clock } = this.#o
-    return {
-      send: (response) => {
-        trace.responded(response.outputs)
-        if (response.final) trace.end(response.times, clock.now())
-        sink.send(response)
-      },
-      fail: (error, executed, times) => {
-        trace.end(times, clock.now())
-        sink.fail(error, executed, times)
-      },
-      ready: () => sink.ready?.(),
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '@tutti/chassis'
-import type { InferRequest, NamedTensor, StepTimes, TracedModel } from '@tutti/tensor'
+import type { InferRequest, NamedTensor, ObservedModel, StepTimes } from '@tutti/tensor'
 import type { TraceLevel } from './trace-settings.ts'
 import { tracedTensor } from './traced-tensor.ts'
 
@@ -25,7 +25,7 @@ export interface ModelTraceOptions {
   readonly id: number
   /** The trace of the ensemble that called the model; absent for a client's request. */
   readonly parentId?: number
-  readonly model: TracedModel
+  readonly model: ObservedModel
   readonly request: InferRequest
   readonly levels: readonly TraceLevel[]
   readonly clock: Clock

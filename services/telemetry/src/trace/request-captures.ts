@@ -1,6 +1,13 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { ExecuteOptions, Executor, InferRequest } from '@tutti/tensor'
+import type {
+  InferRequest,
+  ObservedCall,
+  ObservedModel,
+  RequestEnd,
+  RequestObserver,
+  RequestWatch,
+} from '@tutti/tensor'
 import { type RecordedSteps, SpanBudget, StepSpans } from './step-spans.ts'
 
 /** Captures of all pages together. */
@@ -39,12 +46,6 @@ export interface CaptureState {
   readonly caught: CaughtRequest | undefined
 }
 
-/** A model whose requests are recorded. */
-export interface CapturedModel extends Executor {
-  readonly name: string
-  readonly version: number
-}
-
 interface Capture {
   readonly turn: string
   readonly wanted: WantedRequest
@@ -57,7 +58,7 @@ interface Capture {
  * Catches requests for people who look at a server: while a page waits for one of a model, the steps of its requests are
  * recorded. A page never gets a request that began before it waited. Nothing is recorded, and no timer runs, while no page waits.
  */
-export class RequestCaptures {
+export class RequestCaptures implements RequestObserver {
   readonly #clock: Clock
   readonly #changed: (isWaiting: boolean) => void
   readonly #budget = new SpanBudget()
@@ -97,27 +98,26 @@ export class RequestCaptures {
     this.#update()
   }
 
-  /** @returns what executes requests of the model and records them; undefined if no page waits for one of it. */
-  watch(model: CapturedModel, name: string): Executor['execute'] | undefined {
+  /** @returns records the request; undefined if no page waits for one of its model. */
+  began(model: ObservedModel, request: InferRequest, call: ObservedCall): RequestWatch | undefined {
     const now = this.#clock.now()
     if (this.#waiting.some(({ askedAt }) => now - askedAt > KEPT_MS)) this.#dropIdle(KEPT_MS)
+    const { name, version } = model
     if (!this.#waiting.some(({ wanted }) => wanted.model === name)) return undefined
-    return (request, sink, o) => {
-      const startedAt = this.#clock.epochMs()
-      const waiting = this.#waiting
-      const spans = new StepSpans(this.#clock, this.#budget)
-      spans.execute(model, [request, sink, o], (reason) => {
-        const { id, traceId } = idsOf(request, o)
-        const recorded = (): CaughtRequest => {
-          const steps = spans.read()
-          const [whole] = steps.spans
-          const elapsedMs = whole?.endMs ?? 0
-          const { version } = model
-          return { ...steps, id, traceId, version, startedAt, elapsedMs, reason }
-        }
-        this.#ended(name, waiting, recorded)
+    const startedAt = this.#clock.epochMs()
+    const waiting = this.#waiting
+    const spans = new StepSpans(this.#clock, this.#budget)
+    const watch = spans.began(model)
+    const ended = (end: RequestEnd): void => {
+      watch.ended?.(end)
+      this.#ended(name, waiting, () => {
+        const steps = spans.read()
+        const elapsedMs = steps.spans[0]?.endMs ?? 0
+        const reason = end.error?.reason ?? ''
+        return { ...steps, ...idsOf(request, call), version, startedAt, elapsedMs, reason }
       })
     }
+    return { ...watch, ended }
   }
 
   /** @param before - what waited when the request began. */
@@ -160,7 +160,7 @@ export class RequestCaptures {
   }
 }
 
-function idsOf({ context }: InferRequest, { trace }: ExecuteOptions) {
+function idsOf({ context }: InferRequest, { trace }: ObservedCall) {
   // version-traceid-spanid-flags
   return { id: context.id, traceId: trace?.traceparent.split('-')[1] ?? '' }
 }

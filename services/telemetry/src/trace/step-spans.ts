@@ -1,7 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { plainName } from '@tutti/model-config'
-import type { Executor, ResponseSink, StepTimes, StepTraces } from '@tutti/tensor'
-import { joinTraces } from './join-traces.ts'
+import type { ObservedModel, RequestObserver, RequestWatch } from '@tutti/tensor'
 
 /** Spans of one request. */
 const MAX_SPANS = 500
@@ -54,10 +53,9 @@ const ALL_REQUESTS = new SpanBudget()
 
 type OpenSpan = { -readonly [K in keyof StepSpan]: StepSpan[K] } & { isOpen: boolean }
 type Begun = Pick<StepSpan, 'step' | 'model' | 'depth' | 'waitsFor'>
-type Execute = Parameters<Executor['execute']>
 
 /** Records what one request does, as its steps begin and end. */
-export class StepSpans {
+export class StepSpans implements RequestObserver {
   readonly #spans: OpenSpan[] = []
   readonly #clock: Pick<Clock, 'now'>
   readonly #budget: SpanBudget
@@ -71,23 +69,18 @@ export class StepSpans {
     this.#startedAt = clock.now()
   }
 
-  /**
-   * Executes the request; once.
-   *
-   * @param ended - called with the reason of its failure or '', before that or the final response goes on.
-   */
-  execute(
-    model: Executor & { readonly name: string },
-    [request, sink, o]: Execute,
-    ended: (reason: string) => void = () => {},
-  ): void {
-    const span = this.#open({ step: '', model: plainName(model.name), depth: 0, waitsFor: [] })
-    const to = this.#watch(span, sink, (reason) => {
-      this.#isOver = true
-      this.#budget.giveBack(this.#spans.length - 1)
-      ended(reason)
-    })
-    model.execute(request, to, { ...o, stepTraces: joinTraces(o.stepTraces, this.#under(1)) })
+  /** Observes the request; once. */
+  began({ name }: ObservedModel): RequestWatch {
+    const span = this.#open({ step: '', model: plainName(name), depth: 0, waitsFor: [] })
+    const watch = this.#watch(span, 1)
+    return {
+      ...watch,
+      ended: (end) => {
+        watch.ended?.(end)
+        this.#isOver = true
+        this.#budget.giveBack(this.#spans.length - 1)
+      },
+    }
   }
 
   /** Reads the spans so far. One that has not ended lasts until now. */
@@ -99,20 +92,20 @@ export class StepSpans {
     return { spans, leftOut: this.#leftOut }
   }
 
-  #under(depth: number): StepTraces {
+  #under(depth: number): RequestObserver {
     return {
-      begin: (model, _request, to) => {
-        const traces = this.#under(depth + 1)
+      began: (model) => {
         const { name, step = '', waitsFor: before = [] } = model
+        const unseen = { steps: this.#under(depth + 1) }
         // A request that has failed left this execution behind.
-        if (this.#isOver) return [to, traces]
+        if (this.#isOver) return unseen
         if (this.#spans.length === MAX_SPANS || !this.#budget.take()) {
           this.#leftOut += 1
-          return [to, traces]
+          return unseen
         }
         const waitsFor = before.map(plainName)
         const span = this.#open({ step: plainName(step), model: plainName(name), depth, waitsFor })
-        return [this.#watch(span, to), traces]
+        return this.#watch(span, depth + 1)
       },
     }
   }
@@ -125,31 +118,19 @@ export class StepSpans {
     return open
   }
 
-  #watch(
-    span: OpenSpan,
-    sink: ResponseSink,
-    ended: (reason: string) => void = () => {},
-  ): ResponseSink {
-    const end = (times: StepTimes | undefined, reason: string): void => {
-      span.isOpen = false
-      span.endMs = this.#elapsedMs()
-      span.reason = reason
-      if (times !== undefined) {
-        span.queueMs = times.queueNs / 1e6
-        span.computeMs = (times.computeInputNs + times.computeInferNs + times.computeOutputNs) / 1e6
-      }
-      ended(reason)
-    }
+  /** @param depth - of what the execution calls. */
+  #watch(span: OpenSpan, depth: number): RequestWatch {
     return {
-      send: (response) => {
-        if (response.final) end(response.times, '')
-        sink.send(response)
+      steps: this.#under(depth),
+      ended: ({ error, times }) => {
+        span.isOpen = false
+        span.endMs = this.#elapsedMs()
+        span.reason = error?.reason ?? ''
+        if (times === undefined) return
+        const { queueNs, computeInputNs, computeInferNs, computeOutputNs } = times
+        span.queueMs = queueNs / 1e6
+        span.computeMs = (computeInputNs + computeInferNs + computeOutputNs) / 1e6
       },
-      fail: (error, executed, times) => {
-        end(times, error.reason)
-        sink.fail(error, executed, times)
-      },
-      ready: () => sink.ready?.(),
     }
   }
 

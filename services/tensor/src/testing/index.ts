@@ -1,14 +1,13 @@
 import { ServeError } from '@tutti/errors'
 import {
   EMPTY_CONTEXT,
-  type ExecuteOptions,
-  type Executor,
   type InferRequest,
   type RequestContext,
   type ResponseSink,
   type StepResponse,
   type StepTimes,
 } from '../execution.ts'
+import type { ExecuteOptions, Executor } from '../executor.ts'
 import { RESPONSE_WINDOW, ReadyGate } from '../ready-gate.ts'
 import { type NamedTensor, outputBytes } from '../tensor.ts'
 

@@ -1,12 +1,11 @@
 import { type Clock, type Logger, limitLog } from '@tutti/chassis'
-import { type TraceConfig, TraceFile, type TraceSettings } from '@tutti/telemetry'
-import type { SelectorDecorator } from '../backend/inference-backend.ts'
-import { traceRequests } from './traced-backend.ts'
+import { traceRequests } from './request-traces.ts'
+import { TraceFile } from './trace-file.ts'
+import type { TraceConfig } from './trace-flags.ts'
 
 /** Traces of clients' requests in files. */
 export interface Traces {
-  readonly settings: TraceSettings
-  readonly decorate: SelectorDecorator
+  readonly observe: ReturnType<typeof traceRequests>
   /** Completes the file. */
   close(): void
 }
@@ -19,9 +18,5 @@ export function openTraces(
   if (trace.mode !== 'triton' || trace.settings.file === '') return undefined
   const { settings } = trace
   const file = new TraceFile({ path: settings.file, log: limitLog(log, { clock }) })
-  return {
-    settings,
-    decorate: traceRequests({ settings, file, clock }),
-    close: () => file.close(),
-  }
+  return { observe: traceRequests({ settings, file, clock }), close: () => file.close() }
 }

@@ -1,20 +1,25 @@
+import type { Clock } from '@tutti/chassis'
 import type { EnsemblePlan } from '@tutti/ensemble'
-import type { ResponseSink, StepTraces } from '@tutti/tensor'
+import { observeRequest } from '@tutti/telemetry'
+import type { RequestObserver, ResponseSink } from '@tutti/tensor'
 import type { ModelCall } from './model-call.ts'
 
-interface TracedStep {
-  readonly traces: StepTraces
+interface ObservedStep {
+  readonly observer: RequestObserver
+  readonly clock: Clock
   readonly call: ModelCall
   /** Whose step it is. */
   readonly ensemble: EnsemblePlan
 }
 
-/** How a step of a traced request is executed: its trace begins when it does. */
-export function traceStep(
-  { traces, call, ensemble }: TracedStep,
+/** How a step of an observed request is executed: it begins when it does, not while it waits for a place. */
+export function observeStep(
+  { observer, clock, call, ensemble }: ObservedStep,
   execute: (sink: ResponseSink, call: ModelCall) => void,
 ): (sink: ResponseSink) => void {
-  const { target, request, context, step } = call
+  const { target, request, step } = call
+  // Its observer is that of the steps beside it; what the step calls is observed beneath it.
+  const options = { ...call.context, observer: undefined }
   const { config, version, plan } = target
   const model = {
     name: config.name,
@@ -24,8 +29,8 @@ export function traceStep(
     waitsFor: stepsBefore(ensemble, step),
   }
   return (sink) => {
-    const [traced, stepTraces] = traces.begin(model, request, sink)
-    execute(traced, { ...call, context: { ...context, stepTraces } })
+    const [to, context] = observeRequest(observer, clock, { model, request, sink, options })
+    execute(to, { ...call, context })
   }
 }
 
