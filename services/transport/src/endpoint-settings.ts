@@ -8,53 +8,12 @@ import {
 } from '@tutti/protocol'
 import { RESPONSE_WINDOW } from '@tutti/tensor'
 
-/** Times of the connections, and of the members at their other ends. */
-export interface LinkSettings {
-  readonly heartbeatMs: number
-  readonly deadAfterMs: number
-  readonly dataDeadMs: number
-  readonly connectMs: number
-  readonly firstConnectMs: number
-  readonly directConnectMs: number
-  readonly directRetryMs: number
-}
-
-/** Sizes of pieces of tensors, and bytes of them that are under way. */
-export interface FlowSettings {
-  readonly chunkBytes: number
-  readonly wholeLimitBytes: number
-  readonly creditBytes: number
-  readonly creditTotalBytes: number
-  readonly stallMs: number
-}
-
-/** Bounds of what one call may take, and times after which it fails. */
-export interface CallSettings {
-  readonly tensorBytes: number
-  readonly tensorBytesPerMember: number
-  readonly responseCredits: number
-  readonly responseBytes: number
-  readonly heldResponses: number
-  readonly silenceMs: number
-  readonly waitMs: number
-}
-
-/** Numbers of what a member takes of others. */
-export interface CountSettings {
-  readonly maxCalls: number
-  readonly maxAsks: number
-  readonly answerBytes: number
-  readonly maxMembers: number
-  readonly maxRevisions: number
-}
-
-/** The times and bounds of a member on a broker. Times in milliseconds, sizes in bytes. README.md says why each has its default. */
-export interface EndpointSettings extends LinkSettings, FlowSettings, CallSettings, CountSettings {}
+type Numbers<T> = Readonly<Record<keyof T, number>>
 
 const MIB = 1024 * 1024
 
-/** The settings of a member that is given none. */
-export const ENDPOINT_DEFAULTS: EndpointSettings = {
+/** Times of the connections, and of the members at their other ends. */
+const LINK = {
   heartbeatMs: 250,
   deadAfterMs: 3000,
   dataDeadMs: 10_000,
@@ -62,11 +21,21 @@ export const ENDPOINT_DEFAULTS: EndpointSettings = {
   firstConnectMs: 5000,
   directConnectMs: 250,
   directRetryMs: 30_000,
+} as const
+export type LinkSettings = Numbers<typeof LINK>
+
+/** Sizes of pieces of tensors, and bytes of them that are under way. */
+const FLOW = {
   chunkBytes: CHUNK_BYTES,
   wholeLimitBytes: WHOLE_CHUNK_BYTES,
   creditBytes: SENDER_CREDIT_BYTES,
   creditTotalBytes: RECEIVER_CREDIT_BYTES,
   stallMs: 2000,
+} as const
+export type FlowSettings = Numbers<typeof FLOW>
+
+/** Bounds of what one call may take, and times after which it fails. */
+const CALLS = {
   tensorBytes: 1024 * MIB,
   tensorBytesPerMember: 512 * MIB,
   responseCredits: RESPONSE_WINDOW.responses,
@@ -74,12 +43,25 @@ export const ENDPOINT_DEFAULTS: EndpointSettings = {
   heldResponses: 1024,
   silenceMs: 5000,
   waitMs: 10_000,
+} as const
+
+/** Numbers of what a member takes of others. */
+const COUNTS = {
   maxCalls: 1024,
   maxAsks: 64,
   answerBytes: 16 * MIB,
   maxMembers: 1024,
   maxRevisions: 65_536,
-}
+} as const
+
+/** The times and bounds of a member on a broker. Times in milliseconds, sizes in bytes. README.md says why each has its default. */
+export type EndpointSettings = LinkSettings &
+  FlowSettings &
+  Numbers<typeof CALLS> &
+  Numbers<typeof COUNTS>
+
+/** The settings of a member that is given none. */
+export const ENDPOINT_DEFAULTS: EndpointSettings = { ...LINK, ...FLOW, ...CALLS, ...COUNTS }
 
 /**
  * Fills what is not given.

@@ -1,6 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import type { TransportEvents } from './log-events.ts'
 
+/** Bytes that came, and where; `bytes` are the receiver's. */
+export interface CameBytes {
+  readonly subject: string
+  readonly bytes: Uint8Array
+}
+
 /** A hostile member must not fill the log: one line in that time tells of all. */
 const LOG_EVERY_MS = 10_000
 
@@ -12,6 +18,20 @@ export class IgnoredMessages {
 
   constructor(events: TransportEvents) {
     this.#events = events
+  }
+
+  /** Decodes a message. One that cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
+  decode<T>(
+    now: number,
+    { subject, bytes }: CameBytes,
+    decode: (bytes: Uint8Array) => T,
+  ): T | undefined {
+    try {
+      return decode(bytes)
+    } catch (error) {
+      this.add(now, subject, error)
+      return undefined
+    }
   }
 
   add(now: number, subject: string, error: unknown): void {

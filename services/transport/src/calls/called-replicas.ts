@@ -4,9 +4,9 @@ import type { CallContext } from './call.ts'
 
 /** Bytes that may go before their receiver asks. */
 export interface UnaskedBytes {
-  /** Of inputs, to the replica. */
+  /** Bytes of inputs, to the replica. */
   readonly inputs: number
-  /** Of responses, from it. */
+  /** Bytes of responses, from it. */
   readonly responses: number
 }
 

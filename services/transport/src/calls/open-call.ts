@@ -18,7 +18,7 @@ export interface OutgoingContext extends CallContext {
   readonly ended: (call: OpenCall) => void
 }
 
-/** What is to be called, by whom. */
+/** A call to be made, and who makes it. */
 export interface RequestedCall extends Pick<LentTensors, 'tensors'> {
   readonly call: number
   readonly to: string

@@ -16,7 +16,7 @@ export interface DirectListener {
 }
 
 /** The options of a connection. */
-export interface DirectConnectionOptions {
+export interface DirectConnectionContext {
   readonly open: (onread: ReadInto) => Socket
   readonly handshake: Handshake
   /** For the handshake, in milliseconds. */
@@ -32,7 +32,7 @@ export interface DirectConnectionOptions {
  * time. Without a clock: time comes with `tick`.
  */
 export class DirectConnection {
-  readonly #o: DirectConnectionOptions
+  readonly #context: DirectConnectionContext
   readonly #socket: MessageSocket
   /** Who the other end has proven to be. */
   #member: string | undefined
@@ -47,8 +47,8 @@ export class DirectConnection {
   #read = { bytes: -1, at: -1 }
   #wasSilent = false
 
-  constructor(o: DirectConnectionOptions) {
-    this.#o = o
+  constructor(o: DirectConnectionContext) {
+    this.#context = o
     const parser = new FrameParser((kind, size) => this.#placeOf(kind, size))
     this.#socket = new MessageSocket({
       open: o.open,
@@ -105,12 +105,12 @@ export class DirectConnection {
   }
 
   #awaitHandshake(waitedMs: number): void {
-    const { handshakeMs } = this.#o
+    const { handshakeMs } = this.#context
     if (waitedMs >= handshakeMs) this.destroy(`no handshake within ${handshakeMs} ms`)
   }
 
   #look(now: number): void {
-    const { heartbeatMs, deadAfterMs, dataDeadMs } = this.#o.times
+    const { heartbeatMs, deadAfterMs, dataDeadMs } = this.#context.times
     const { bytesRead, sentBytes, queuedBytes } = this.#socket
     if (this.#read.bytes !== bytesRead) this.#read = { bytes: bytesRead, at: now }
     const takenBytes = sentBytes - queuedBytes
@@ -147,7 +147,7 @@ export class DirectConnection {
 
   #placeOf(kind: FrameKind, size: number): Place {
     const member = this.#member
-    const { listener, maxPayload } = this.#o
+    const { listener, maxPayload } = this.#context
     if (kind === 'handshake') {
       if (member !== undefined) throw frameError('of the handshake after it')
       if (size > HANDSHAKE_BYTES) throw frameError(`of ${size} bytes in the handshake`)
@@ -165,11 +165,11 @@ export class DirectConnection {
   }
 
   #shake(bytes: Uint8Array): void {
-    const { reply, member } = this.#o.handshake.take(bytes)
+    const { reply, member } = this.#context.handshake.take(bytes)
     if (reply !== undefined) this.#write('handshake', [reply])
     if (member === undefined) return
     this.#member = member
-    this.#o.listener.opened(this, member)
+    this.#context.listener.opened(this, member)
   }
 }
 

@@ -41,7 +41,7 @@ export interface DirectCounts {
 }
 
 /** The options of the direct connections of a member. */
-export interface DirectLinksOptions {
+export interface DirectLinksContext {
   readonly self: string
   readonly role: Heartbeat['role']
   readonly direct: DirectOptions
@@ -83,7 +83,7 @@ const RETRY_GROWTH = 4
 export class DirectLinks {
   /** Resolves when the step listens. Rejects if it cannot. */
   readonly listening: Promise<void>
-  readonly #o: DirectLinksOptions
+  readonly #context: DirectLinksContext
   readonly #key = randomBytes(32).toString('base64url')
   #server: DirectServer | undefined
   /** All that are not over, and those among them whose other end is known. */
@@ -97,8 +97,8 @@ export class DirectLinks {
   #isClosed = false
   #whenEmpty: (() => void) | undefined
 
-  constructor(o: DirectLinksOptions) {
-    this.#o = o
+  constructor(o: DirectLinksContext) {
+    this.#context = o
     this.#strangers = new IgnoredMessages(o.events)
     this.listening = o.role === 'step' ? this.#listen() : Promise.resolve()
     // Who opens the member waits for it; a rejection before that is no unhandled one.
@@ -118,7 +118,7 @@ export class DirectLinks {
 
   /** Connections now, and how often the broker had to do since the start. */
   get counts(): DirectCounts {
-    const { kind } = this.#o.direct
+    const { kind } = this.#context.direct
     const open = this.#open.size
     return { kind, open, opening: this.#all.size - open, fallbacks: this.#fallbacks }
   }
@@ -131,7 +131,7 @@ export class DirectLinks {
 
   /** Connects to a step that announces where, if it is time. */
   heard({ member, role, direct }: Heartbeat): void {
-    if (this.#isClosed || this.#o.role !== 'router' || role !== 'step') return
+    if (this.#isClosed || this.#context.role !== 'router' || role !== 'step') return
     if (direct === undefined) {
       this.#known.delete(member)
       return
@@ -155,7 +155,7 @@ export class DirectLinks {
     this.#now = now
     for (const connection of this.#all) connection.tick(now)
     for (const [member, connection] of this.#open) {
-      if (connection.isOpen && connection.readAt === now) this.#o.traffic.alive(member)
+      if (connection.isOpen && connection.readAt === now) this.#context.traffic.alive(member)
     }
   }
 
@@ -179,7 +179,7 @@ export class DirectLinks {
   }
 
   async #listen(): Promise<void> {
-    const { direct, self, events } = this.#o
+    const { direct, self, events } = this.#context
     const server = await listenDirect({
       direct,
       member: self,
@@ -192,7 +192,7 @@ export class DirectLinks {
   }
 
   #dial(member: string, known: Known): void {
-    const { direct, self, settings, events } = this.#o
+    const { direct, self, settings, events } = this.#context
     const { address, key } = known.direct
     const target = parseDirectAddress(address, direct)
     known.isDialed = true
@@ -219,7 +219,7 @@ export class DirectLinks {
   }
 
   #accept(socket: Socket): void {
-    const { direct, self, settings, events } = this.#o
+    const { direct, self, settings, events } = this.#context
     const { connectMs, maxMembers } = settings
     const pending = this.#all.size - this.#open.size
     if (this.#isClosed || pending >= MOST_PENDING || this.#open.size >= maxMembers) {
@@ -252,7 +252,7 @@ export class DirectLinks {
     >,
     ended: (why: string, member: string | undefined) => void,
   ): void {
-    const { settings, maxPayload, traffic } = this.#o
+    const { settings, maxPayload, traffic } = this.#context
     const listener = {
       opened: (connection: DirectConnection, member: string) => this.#opened(connection, member),
       message: (member: string, bytes: Uint8Array) =>
@@ -274,14 +274,14 @@ export class DirectLinks {
   }
 
   #place(member: string, head: Uint8Array, size: number): Arrival | undefined {
-    const arrival = this.#o.traffic.place(member, head, size)
+    const arrival = this.#context.traffic.place(member, head, size)
     return arrival && { into: arrival.into, arrived: () => this.#guard(arrival.arrived) }
   }
 
   #opened(connection: DirectConnection, member: string): void {
     const former = this.#open.get(member)
     this.#open.set(member, connection)
-    this.#o.events.directConnected(member, this.#o.direct.kind)
+    this.#context.events.directConnected(member, this.#context.direct.kind)
     // Its other end has given it up.
     former?.destroy('the member has connected anew')
   }
@@ -293,7 +293,7 @@ export class DirectLinks {
     this.#all.delete(connection)
     if (member !== undefined) {
       if (this.#open.get(member) === connection) this.#open.delete(member)
-      if (!this.#isClosed) this.#guard(() => this.#o.traffic.ended(member, hasLeft))
+      if (!this.#isClosed) this.#guard(() => this.#context.traffic.ended(member, hasLeft))
     }
     if (this.#all.size === 0) this.#whenEmpty?.()
   }
@@ -307,7 +307,7 @@ export class DirectLinks {
     try {
       return act()
     } catch (error) {
-      this.#o.events.handlerFailed(ServeError.from(error))
+      this.#context.events.handlerFailed(ServeError.from(error))
       return undefined
     }
   }

@@ -7,7 +7,7 @@ import { messageOf, propertyOf } from '../foreign-error.ts'
 import type { DirectOptions, HostPort } from './direct-sockets.ts'
 
 /** Where a step takes connections. */
-export interface DirectListenerOptions {
+export interface DirectListenerContext {
   readonly direct: DirectOptions
   readonly member: string
   readonly accept: (socket: Socket) => void
@@ -26,7 +26,7 @@ export interface DirectServer {
  * @returns undefined if the options say no place.
  * @throws ServeError SETTING_INVALID if it cannot listen there.
  */
-export async function listenDirect(o: DirectListenerOptions): Promise<DirectServer | undefined> {
+export async function listenDirect(o: DirectListenerContext): Promise<DirectServer | undefined> {
   const { direct, accept, failed, member } = o
   if (direct.kind !== 'unix' && direct.listen === undefined) return undefined
   const server = createServer({ pauseOnConnect: true, noDelay: true }, accept)

@@ -1,32 +1,19 @@
-import type { Clock } from '@tutti/chassis'
-import { encodeChunkHead, type Subjects } from '@tutti/protocol'
-import type { DirectLinks } from '../direct/direct-links.ts'
+import { encodeChunkHead } from '@tutti/protocol'
 import { FLUSH_BYTES } from '../nats/broker-link.ts'
-import type { BrokerConnection } from '../nats/nats-connection.ts'
-import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
-
-/** The options of a pump: what it moves, from where to where. */
-export interface ChunkPumpOptions {
-  readonly self: string
-  readonly subjects: Subjects
-  readonly outgoing: OutgoingTransfers
-  readonly data: BrokerConnection
-  readonly direct: DirectLinks | undefined
-  readonly clock: Clock
-}
+import type { MemberContext } from './member-context.ts'
 
 /** Sends what transfers may send, and waits for the broker when too much is on its way to it. */
 export class ChunkPump {
-  readonly #o: ChunkPumpOptions
+  readonly #context: MemberContext
   #isRunning = false
 
-  constructor(o: ChunkPumpOptions) {
-    this.#o = o
+  constructor(o: MemberContext) {
+    this.#context = o
   }
 
   /** Begins if there is something to send. */
   wake(): void {
-    if (this.#isRunning || !this.#o.outgoing.hasNext) return
+    if (this.#isRunning || !this.#context.outgoing.hasNext) return
     this.#isRunning = true
     void this.#run()
   }
@@ -40,7 +27,8 @@ export class ChunkPump {
   }
 
   async #sendAll(): Promise<void> {
-    const { outgoing, data, direct, clock, subjects, self } = this.#o
+    const { outgoing, link, direct, clock, subjects, self } = this.#context
+    const { data } = link
     for (let piece = outgoing.next(clock.now()); piece; piece = outgoing.next(clock.now())) {
       const { to, transfer, offset, total, bytes, retain } = piece
       const head = encodeChunkHead({ from: self, transfer, offset, total }, bytes.byteLength)

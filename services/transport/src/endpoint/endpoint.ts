@@ -1,56 +1,44 @@
 import { type Clock, type Logger, sleep } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
-import {
-  buildSubjects,
-  CHUNK_HEAD_BYTES,
-  decodeChunkHead,
-  decodeHeartbeat,
-  decodeMessage,
-  type Heartbeat,
-  type Message,
-  type SentHeartbeat,
-  type Subjects,
-  sharesProtocol,
-} from '@tutti/protocol'
-import type { IncomingCalls } from '../calls/incoming-calls.ts'
-import type { OutgoingCalls } from '../calls/outgoing-calls.ts'
-import { DirectLinks } from '../direct/direct-links.ts'
+import type { ServeError } from '@tutti/errors'
+import { buildSubjects, type Heartbeat } from '@tutti/protocol'
+import type { FindExecutor } from '@tutti/tensor'
+import { DirectLinks, type DirectTraffic } from '../direct/direct-links.ts'
 import type { DirectOptions } from '../direct/direct-sockets.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
-import type { BrokerOptions, TransportCounts } from '../endpoints.ts'
+import type { AnswerQuestion, BrokerOptions, TransportCounts } from '../endpoints.ts'
 import { IgnoredMessages } from '../ignored-messages.ts'
 import { TransportEvents } from '../log-events.ts'
-import { ForeignMembers } from '../members/foreign-members.ts'
 import { ListenedTime, TICK_MS } from '../members/listened-time.ts'
-import { type Departure, Membership, type Novelty } from '../members/membership.ts'
+import type { Novelty } from '../members/membership.ts'
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
-import type { BrokerMessage, CameBytes } from '../nats/whole-messages.ts'
-import type { Arrival } from '../sockets/placed-reader.ts'
 import { IncomingTransfers, mostUnaskedBytes } from '../transfers/incoming-transfers.ts'
-import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-transfers.ts'
+import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import { ChunkPump } from './chunk-pump.ts'
+import { Clockwork } from './clockwork.ts'
 import { EndpointMessages } from './endpoint-messages.ts'
+import { type HeardListener, HeardMembers } from './heard-members.ts'
 import { Inbox } from './inbox.ts'
+import { MemberCalls } from './member-calls.ts'
+import type { MemberContext } from './member-context.ts'
 import { OwnAnnouncements, type OwnState } from './own-announcements.ts'
 
 /** The part of a heartbeat that only the role knows. */
 export type EndpointState = Omit<OwnState, 'transports' | 'unaskedBytes' | 'direct'>
 
-/** The part of a member that its role decides: what it does with what it hears of other members. */
-export interface EndpointRole {
-  readonly role: Heartbeat['role']
-  state(): EndpointState
+/** Does what a role has to do when something is heard of other members. */
+export interface MemberListener {
   heard(heartbeat: Heartbeat, what: Novelty): void
   suspected(member: string, isSuspect: boolean): void
-  gone(now: number, member: string, error: ServeError, how: Departure): void
+  /** @param endCalls - fails what is in flight there; to be called once, when nothing new goes there from then on. */
+  gone(member: string, error: ServeError, endCalls: () => void): void
 }
 
-/** The calls that go over an endpoint. */
-export interface EndpointCalls {
-  readonly caller: OutgoingCalls
-  readonly callee: IncomingCalls
-  on(now: number, message: Message): void
+/** The part of a member that its role decides. */
+export interface EndpointRole {
+  readonly role: Heartbeat['role']
+  readonly state: () => EndpointState
+  readonly listener: MemberListener
 }
 
 /** The options of every member. */
@@ -60,32 +48,37 @@ export interface EndpointOptions {
   readonly member: string
   readonly clock: Clock
   readonly log: Logger
-  readonly settings: EndpointSettings
+  /** Executes what other members call here. */
+  readonly executor: FindExecutor
+  /** Answers `describe`. */
+  describe(): unknown
+  /** Answers every other question. */
+  readonly answer: AnswerQuestion
 }
 
+/** A drain ends when the last call is done; how late that is noticed. */
+const IDLE_CHECK_MS = 10
+
 /**
- * The part that routers and steps have in common on the broker: connections, heartbeats, membership, transfers, and the clockwork that
- * drives the parts without a clock.
+ * A member on the broker, whatever its role: puts its parts together, drives those without a clock, and tells the calls what becomes
+ * of connections and of other members.
  */
 export class Endpoint {
   readonly link: BrokerLink
   readonly direct: DirectLinks | undefined
-  readonly subjects: Subjects
-  readonly membership: Membership
-  readonly foreign: ForeignMembers
-  readonly incoming: IncomingTransfers
-  readonly outgoing: OutgoingTransfers
-  readonly messages: EndpointMessages
-  readonly #inbox: Inbox
-  readonly events: TransportEvents
-  readonly #o: EndpointOptions
+  readonly members: HeardMembers
+  readonly calls: MemberCalls
+  readonly #options: EndpointOptions
+  readonly #settings: EndpointSettings
   readonly #role: EndpointRole
-  #calls: EndpointCalls | undefined
+  readonly #events: TransportEvents
+  readonly #incoming: IncomingTransfers
+  readonly #messages: EndpointMessages
   readonly #pump: ChunkPump
-  readonly #ignored: IgnoredMessages
+  readonly #inbox: Inbox
   readonly #announcements: OwnAnnouncements
-  readonly #listened: ListenedTime
-  readonly #stopTimers = new Map<string, () => void>()
+  readonly #listened = new ListenedTime()
+  readonly #clockwork: Clockwork
   /** When the broker was lost last, by the clock. */
   #downSince = -Infinity
   #isClosing = false
@@ -93,73 +86,59 @@ export class Endpoint {
   #whenUp: (() => void)[] = []
 
   /** Begins to connect. @throws ServeError SETTING_INVALID, INVALID_PARAMETER for options that cannot be. */
-  constructor(o: EndpointOptions, role: EndpointRole) {
-    const { broker, member, clock, settings } = o
+  constructor(options: EndpointOptions, settings: EndpointSettings, role: EndpointRole) {
+    const { broker, member: self, clock, executor, answer } = options
     checkBrokerOptions(broker)
-    this.#o = o
+    const subjects = buildSubjects(broker)
+    subjects.control(self)
+    const events = TransportEvents.ofMember(options)
+    this.#options = options
+    this.#settings = settings
     this.#role = role
-    this.subjects = buildSubjects(broker)
-    this.subjects.control(member)
-    this.events = TransportEvents.ofMember(o)
-    this.#ignored = new IgnoredMessages(this.events)
-    this.#listened = new ListenedTime()
-    this.incoming = new IncomingTransfers(settings, (to, message) =>
-      this.messages.send(to, message),
+    this.#events = events
+    this.#clockwork = new Clockwork(clock, (error) => events.handlerFailed(error))
+    this.#incoming = new IncomingTransfers(settings, (to, message) =>
+      this.#messages.send(to, message),
     )
-    this.foreign = new ForeignMembers(settings.deadAfterMs)
-    this.outgoing = new OutgoingTransfers(() => this.#pieceLimits())
-    this.membership = new Membership(settings, {
-      heard: (heartbeat, what) => this.#heard(heartbeat, what),
-      suspected: (suspect) => this.#suspected(suspect),
-      recovered: (suspect) => {
-        this.events.memberRecovered(suspect)
-        role.suspected(suspect, false)
-      },
-      gone: (gone, error, how) => this.#gone(gone, error, how),
-    })
-    this.link = new BrokerLink({
-      broker,
-      member,
+    const outgoing = new OutgoingTransfers(() => this.#messages.pieceLimits())
+    const up = (): void => this.#up()
+    const down = (): void => this.#down()
+    this.link = new BrokerLink({ broker, member: self, clock, settings, events, up, down })
+    this.direct = options.direct && this.#openDirect(options.direct)
+    const context: MemberContext = {
+      self,
+      role: role.role,
+      subjects,
+      link: this.link,
+      direct: this.direct,
+      incoming: this.#incoming,
+      outgoing,
       clock,
       settings,
-      events: this.events,
-      up: () => this.#up(),
-      down: () => this.#down(),
+      events,
+      ignored: new IgnoredMessages(events),
+    }
+    this.members = new HeardMembers(context, this.#heardListener())
+    this.#announcements = new OwnAnnouncements(context)
+    this.#pump = new ChunkPump(context)
+    this.#messages = new EndpointMessages(context, this.#pump, (now, message) =>
+      this.calls.on(now, message),
+    )
+    const { membership } = this.members
+    const own = { executor, answer, describe: () => options.describe() }
+    this.calls = new MemberCalls({ ...context, ...own, membership, messages: this.#messages })
+    this.#inbox = new Inbox(context, {
+      noResponderForCall: (call) => this.#absent(this.calls.caller.noResponder(clock.now(), call)),
+      noResponderAt: (absent) => this.#absent(absent),
+      answered: (present) => membership.answered(present),
     })
-    this.direct = o.direct && this.#openDirect(o.direct)
-    const { link, direct, subjects, outgoing, events } = this
-    const shared = { self: member, link, direct, subjects, clock }
-    this.#announcements = new OwnAnnouncements({ ...shared, role: role.role, events })
-    const pump = new ChunkPump({ ...shared, outgoing, data: link.data })
-    this.#pump = pump
-    this.messages = new EndpointMessages({
-      ...shared,
-      read: this.#decode.bind(this),
-      pump,
-    })
-    this.#inbox = new Inbox({
-      ...shared,
-      listener: {
-        noResponderForCall: (call) =>
-          this.#absent(this.#calls?.caller.noResponder(clock.now(), call)),
-        noResponderAt: (absent) => this.#absent(absent),
-        answered: (present) => this.membership.answered(present),
-      },
-    })
-    this.#listen()
-    this.#every('tick', TICK_MS, () => this.#tick())
-    this.#every('heartbeat', settings.heartbeatMs, () => this.announce())
-  }
-
-  /** Passes messages about calls to them, from now on. */
-  attach(calls: EndpointCalls): void {
-    this.#calls = calls
-    this.messages.receive(calls.on.bind(calls))
+    this.#clockwork.every('tick', TICK_MS, () => this.#tick())
+    this.#clockwork.every('heartbeat', settings.heartbeatMs, () => this.announce())
   }
 
   /** Milliseconds since the broker was lost: 0 while it is there, `Infinity` before it is there for the first time. */
   get awayMs(): number {
-    return this.link.isUp ? 0 : this.#o.clock.now() - this.#downSince
+    return this.link.isUp ? 0 : this.#options.clock.now() - this.#downSince
   }
 
   /** Reasons why others cannot reach this member now; none if they can. */
@@ -172,21 +151,28 @@ export class Endpoint {
 
   /** Counts of the connections, and of the members that are heard. */
   get counts(): TransportCounts {
-    const heard = HEARS[this.#role.role]
     return {
       broker: this.link.counts,
-      members: new Map(heard.map((role) => [role, this.membership.members(role).length])),
-      foreign: this.foreign.all.length,
+      members: this.members.counts,
+      foreign: this.members.foreign.all.length,
       direct: this.direct?.counts,
     }
   }
 
-  /** Resolves when both connections are there, or the time is over. @throws ServeError SETTING_INVALID if it cannot listen. */
-  async untilUp(timeoutMs: number): Promise<void> {
-    await this.direct?.listening
+  /**
+   * Waits for both connections, but no longer than `firstConnectMs`: then it goes on trying.
+   * @throws ServeError SETTING_INVALID if it cannot listen; then it is closed.
+   */
+  async opened(): Promise<void> {
+    try {
+      await this.direct?.listening
+    } catch (error) {
+      await this.close()
+      throw error
+    }
     if (this.link.isUp) return
     await new Promise<void>((resolve) => {
-      const stop = this.#o.clock.setTimer(timeoutMs, resolve)
+      const stop = this.#options.clock.setTimer(this.#settings.firstConnectMs, resolve)
       this.#whenUp.push(() => {
         stop()
         resolve()
@@ -203,194 +189,106 @@ export class Endpoint {
     this.#announcements.send({ ...state, transports: ['nats'] })
   }
 
-  /**
-   * Computes how much each caller may send before it is asked: together they stay within what may be under way. Routers and steps
-   * call each other.
-   */
-  #unaskedBytes(): number {
-    const callers = this.membership.members(this.#role.role === 'step' ? 'router' : 'step').length
-    const each = Math.floor(mostUnaskedBytes(this.#o.settings) / Math.max(1, callers))
-    return Math.min(this.#o.settings.creditBytes, each)
-  }
-
   /** Sends a heartbeat soon: several changes at once make one. */
   announceSoon(): void {
-    if (this.#isClosed || this.#stopTimers.has('soon')) return
-    const stop = this.#o.clock.setTimer(SOON_MS, () => {
-      this.#stopTimers.delete('soon')
-      this.#guard(() => this.announce())
-    })
-    this.#stopTimers.set('soon', stop)
+    this.#clockwork.soon('announce', () => this.announce())
   }
 
   /** Says that no new work is wanted, by the role's state, and waits until `open` calls are 0. @throws the signal's reason. */
   async drain(open: () => number, signal: AbortSignal): Promise<void> {
-    this.events.draining(open())
+    this.#events.draining(open())
     this.announce()
-    while (open() > 0) await sleep(IDLE_CHECK_MS, { clock: this.#o.clock, signal })
-    this.events.drained()
+    while (open() > 0) await sleep(IDLE_CHECK_MS, { clock: this.#options.clock, signal })
+    this.#events.drained()
   }
 
   /** Cancels what runs, says farewell, flushes and closes both connections. What is not answered is lost. */
   async close(): Promise<void> {
     if (this.#isClosing) return
     this.#isClosing = true
-    const { clock, settings } = this.#o
-    const { caller, callee } = this.#calls ?? {}
-    callee?.drain()
-    // Before the calls from here: who called learns from the farewell that its call is lost, not what failed below it.
-    callee?.disconnected(clock.now())
-    const why = `the ${this.#role.role} closes`
-    caller?.cancelAll(clock.now(), new ServeError('CANCELLED', why))
-    caller?.sayDone()
+    const { connectMs } = this.#settings
+    this.calls.close(`the ${this.#role.role} closes`)
     // Nothing that was said directly may come after the farewell: an offer that was taken before it is not offered elsewhere.
-    await this.direct?.close(settings.connectMs)
-    this.#announcements.send({
-      description: '',
-      inFlight: 0,
-      queued: 0,
-      freeSlots: 0,
-      freeBytes: 0,
-      unaskedBytes: 0,
-      draining: true,
-      revisions: [],
-      transports: [],
-    })
+    await this.direct?.close(connectMs)
+    this.#announcements.sayFarewell()
     this.#isClosed = true
-    for (const stop of this.#stopTimers.values()) stop()
-    this.#stopTimers.clear()
+    this.#clockwork.stop()
     for (const wake of this.#whenUp.splice(0)) wake()
-    await this.link.close(settings.connectMs)
+    await this.link.close(connectMs)
   }
 
-  #listen(): void {
-    const { link, subjects } = this
-    const { member } = this.#o
-    for (const role of HEARS[this.#role.role]) {
-      const take = (message: BrokerMessage): void => this.#onHeartbeat(message)
-      link.control.subscribe(subjects.heartbeats(role), take)
-    }
-    link.control.subscribe(subjects.ping(member), ({ reply }) => this.#answerPing(reply))
-    link.data.place(subjects.data(member), (head, { size, subject }) =>
-      this.#place(subject, head, size, undefined),
-    )
-  }
-
-  /** @param sender - undefined if any member may be it. */
-  #place(
-    subject: string,
-    head: Uint8Array,
-    size: number,
-    sender: string | undefined,
-  ): Arrival | undefined {
-    const { clock } = this.#o
-    const chunk = this.#decode({ subject, bytes: head }, (bytes) =>
-      ofSender(decodeChunkHead(bytes, size), sender),
-    )
-    const place = chunk && this.incoming.place(chunk, chunk.payloadBytes)
-    return place && { into: place.into, arrived: () => place.arrived(clock.now()) }
+  /**
+   * Computes how much each caller may send before it is asked: together they stay within what may be under way. Routers and steps
+   * call each other.
+   */
+  #unaskedBytes(): number {
+    const callers = this.members.membership.members(this.#role.role === 'step' ? 'router' : 'step')
+    const each = Math.floor(mostUnaskedBytes(this.#settings) / Math.max(1, callers.length))
+    return Math.min(this.#settings.creditBytes, each)
   }
 
   #openDirect(direct: DirectOptions): DirectLinks {
-    const { member: self, clock, settings } = this.#o
-    const { events, link } = this
+    const traffic: DirectTraffic = {
+      message: (member, bytes) => this.#messages.takeFrom(member, bytes),
+      place: (member, head, size) => this.#messages.placeFrom(member, head, size),
+      alive: (member) => this.members.membership.answered(member),
+      ended: (member, isInOrder) => this.#directEnded(member, isInOrder),
+    }
     return new DirectLinks({
-      self,
+      self: this.#options.member,
       role: this.#role.role,
       direct,
-      settings,
-      events,
-      maxPayload: () => link.maxPayload,
-      traffic: {
-        message: (member, bytes) =>
-          this.messages.take({ subject: `direct ${member}`, bytes }, (said) =>
-            ofSender(decodeMessage(said), member),
-          ),
-        place: (member, head, size) => this.#place(`direct ${member}`, head, size, member),
-        alive: (member) => this.membership.answered(member),
-        ended: (member, isInOrder) => {
-          if (!link.isUp) this.#failUnreached()
-          // A member that leaves ends it so, and has said before what it took: its farewell, which follows, decides the rest.
-          else if (!isInOrder) this.#calls?.caller.pathBroken(clock.now(), member)
-          // The broker knows sooner than a silence says whether it is the member that is gone.
-          this.#inbox.ping(member)
-        },
-      },
+      settings: this.#settings,
+      events: this.#events,
+      maxPayload: () => this.link.maxPayload,
+      traffic,
     })
   }
 
-  /** A reply that is no member's inbox is a stranger's: it would make us speak where we do not mean to. */
-  #answerPing(reply: string | undefined): void {
-    const [prefix] = this.subjects.all.split('>')
-    if (reply?.startsWith(`${prefix}inbox.`) === true) this.link.publish(reply, EMPTY)
+  #directEnded(member: string, isInOrder: boolean): void {
+    if (!this.link.isUp) this.calls.disconnected(this.#isDirect)
+    // A member that leaves ends it so, and has said before what it took: its farewell, which follows, decides the rest.
+    else if (!isInOrder) this.calls.caller.pathBroken(this.#options.clock.now(), member)
+    // The broker knows sooner than a silence says whether it is the member that is gone.
+    this.#inbox.ping(member)
   }
 
-  /** Decodes a message. One that cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
-  #decode<T>({ subject, bytes }: CameBytes, decode: (bytes: Uint8Array) => T): T | undefined {
-    try {
-      return decode(bytes)
-    } catch (error) {
-      this.#ignored.add(this.#o.clock.now(), subject, error)
-      return undefined
-    }
-  }
-
-  #onHeartbeat(message: BrokerMessage): void {
-    const sender = this.subjects.memberOfHeartbeat(message.subject)
-    if (sender === this.#o.member) return
-    const heartbeat = this.#decode(message, decodeHeartbeat)
-    if (heartbeat !== undefined) this.#takeHeartbeat(message.subject, sender, heartbeat)
-  }
-
-  #takeHeartbeat(subject: string, sender: string | undefined, heartbeat: SentHeartbeat): void {
-    const now = this.#o.clock.now()
-    const { member } = heartbeat
-    if (member !== sender) {
-      this.#ignored.add(now, subject, `heartbeat of '${member}'`)
-    } else if (!sharesProtocol(heartbeat)) {
-      const foreign = this.foreign.heard(now, heartbeat)
-      if (foreign !== undefined) this.events.memberForeign(foreign)
-    } else if (!this.membership.heartbeat(heartbeat)) {
-      const { maxMembers, maxRevisions } = this.#o.settings
-      const why = `more than ${maxMembers} members that announce ${maxRevisions} revisions`
-      this.#ignored.add(now, subject, why)
+  #heardListener(): HeardListener {
+    return {
+      heard: (heartbeat, what) => this.#heard(heartbeat, what),
+      suspected: (member, isSuspect) => {
+        this.#role.listener.suspected(member, isSuspect)
+        if (isSuspect) this.#inbox.ping(member)
+      },
+      gone: (member, error, how) => {
+        const now = this.#options.clock.now()
+        this.direct?.gone(member)
+        this.#role.listener.gone(member, error, () => this.calls.gone(now, member, error, how))
+      },
     }
   }
 
   #heard(heartbeat: Heartbeat, what: Novelty): void {
     if (what === 'new') {
-      this.events.memberAppeared(heartbeat.member, heartbeat.role)
       // The newcomer should not wait for our next heartbeat to know us, and what we serve.
       this.#announcements.sayAll()
       this.announceSoon()
     }
     this.direct?.heard(heartbeat)
-    this.#role.heard(heartbeat, what)
-  }
-
-  #suspected(member: string): void {
-    this.events.memberSuspected(member)
-    this.#role.suspected(member, true)
-    this.#inbox.ping(member)
-  }
-
-  #gone(member: string, error: ServeError, how: Departure): void {
-    this.events.memberGone(member, error)
-    this.direct?.gone(member)
-    this.#role.gone(this.#o.clock.now(), member, error, how)
+    this.calls.heard(heartbeat)
+    this.#role.listener.heard(heartbeat, what)
   }
 
   /** The broker does not know it. One with a direct connection may be cut off from the broker only. */
   #absent(member: string | undefined): void {
     if (member === undefined || this.#isDirect(member)) return
-    this.membership.unreachable(member)
+    this.members.membership.unreachable(member)
   }
 
   #up(): void {
     if (this.#isClosed) return
-    this.membership.thaw()
-    this.#calls?.caller.reconnected()
-    this.#calls?.callee.reconnected()
+    this.members.membership.thaw()
+    this.calls.reconnected()
     this.#announcements.sayAll()
     this.announce()
     for (const wake of this.#whenUp.splice(0)) wake()
@@ -398,76 +296,25 @@ export class Endpoint {
 
   #down(): void {
     if (this.#isClosed) return
-    this.#downSince = this.#o.clock.now()
-    this.membership.freeze()
-    this.#failUnreached()
+    this.#downSince = this.#options.clock.now()
+    this.members.membership.freeze()
+    this.calls.disconnected(this.#isDirect)
   }
 
   readonly #isDirect = (member: string): boolean => this.direct?.of(member) !== undefined
 
-  /** Ends the calls that only the broker could carry, which is away. */
-  #failUnreached(): void {
-    const now = this.#o.clock.now()
-    this.#calls?.caller.disconnected(now, this.#isDirect)
-    this.#calls?.callee.disconnected(now, this.#isDirect)
-  }
-
   #tick(): void {
-    const now = this.#o.clock.now()
+    const now = this.#options.clock.now()
+    const { membership, foreign } = this.members
     const listenedMs = this.#listened.tick(now)
     this.link.tick(listenedMs)
     this.direct?.tick(listenedMs)
-    if (!this.link.isUp || this.link.isLate) this.membership.freeze()
-    else this.membership.thaw()
-    this.membership.tick(listenedMs)
-    this.foreign.tick(now)
-    this.incoming.tick(now)
-    this.#calls?.caller.sayDone(this.link.isUp ? undefined : this.#isDirect)
-    this.#calls?.caller.tick(now)
-    this.#calls?.callee.tick(now)
+    if (!this.link.isUp || this.link.isLate) membership.freeze()
+    else membership.thaw()
+    membership.tick(listenedMs)
+    foreign.tick(now)
+    this.#incoming.tick(now)
+    this.calls.tick(now, this.link.isUp ? undefined : this.#isDirect)
     this.#pump.wake()
   }
-
-  #every(name: string, everyMs: number, act: () => void): void {
-    const again = (): void => {
-      this.#stopTimers.set(
-        name,
-        this.#o.clock.setTimer(everyMs, () => {
-          again()
-          this.#guard(act)
-        }),
-      )
-    }
-    again()
-  }
-
-  /** Runs a part of the clockwork. An error in one turn, of the role's own code too, must not stop the process. */
-  #guard(act: () => void): void {
-    try {
-      act()
-    } catch (error) {
-      this.events.handlerFailed(ServeError.from(error))
-    }
-  }
-
-  #pieceLimits(): PieceLimits {
-    const { wholeLimitBytes, chunkBytes } = this.#o.settings
-    const most = Math.max(1, this.link.maxPayload - CHUNK_HEAD_BYTES)
-    return { wholeBytes: Math.min(wholeLimitBytes, most), chunkBytes: Math.min(chunkBytes, most) }
-  }
 }
-
-/** Whose heartbeats a role hears: steps call only routers. */
-const HEARS = { step: ['router'], router: ['router', 'step'] } as const
-
-/** @param sender - undefined if any member may be it. @throws ServeError MALFORMED_MESSAGE */
-function ofSender<T extends { readonly from: string }>(said: T, sender: string | undefined): T {
-  if (sender === undefined || said.from === sender) return said
-  throw new ServeError('MALFORMED_MESSAGE', `it names '${said.from}' as its sender`)
-}
-
-/** A drain ends when the last call is done; how late that is noticed. */
-const IDLE_CHECK_MS = 10
-/** Long enough to gather the changes of one turn, short against a heartbeat. */
-const SOON_MS = 10
-const EMPTY = new Uint8Array()

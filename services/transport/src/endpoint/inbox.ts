@@ -1,6 +1,6 @@
-import { decodeToken, encodeToken, type Subjects } from '@tutti/protocol'
-import type { BrokerLink } from '../nats/broker-link.ts'
+import { decodeToken, encodeToken } from '@tutti/protocol'
 import type { BrokerMessage } from '../nats/whole-messages.ts'
+import type { MemberContext } from './member-context.ts'
 
 /** Told by the broker that there is no responder where we published, and by members that they are there. */
 export interface InboxListener {
@@ -18,30 +18,29 @@ export interface InboxListener {
  */
 export class Inbox {
   readonly #root: string
-  readonly #link: BrokerLink
-  readonly #subjects: Subjects
+  readonly #context: Pick<MemberContext, 'self' | 'link' | 'subjects'>
   readonly #listener: InboxListener
 
-  constructor(o: {
-    readonly self: string
-    readonly link: BrokerLink
-    readonly subjects: Subjects
-    readonly listener: InboxListener
-  }) {
-    this.#root = o.subjects.inbox(o.self)
-    this.#link = o.link
-    this.#subjects = o.subjects
-    this.#listener = o.listener
-    o.link.control.subscribe(`${this.#root}.>`, (message) => this.#take(message))
+  constructor(context: Pick<MemberContext, 'self' | 'link' | 'subjects'>, listener: InboxListener) {
+    const { link, subjects, self } = context
+    this.#context = context
+    this.#root = subjects.inbox(self)
+    this.#listener = listener
+    link.control.subscribe(`${this.#root}.>`, (message) => this.#take(message))
+    link.control.subscribe(subjects.ping(self), ({ reply }) => this.#answerPing(reply))
   }
 
   /** Asks a member whether it is there. The listener is told of an answer, or that there is no responder; neither may come. */
   ping(member: string): void {
-    this.#link.publish(
-      this.#subjects.ping(member),
-      EMPTY,
-      `${this.#root}.peer.${encodeToken(member)}`,
-    )
+    const { link, subjects } = this.#context
+    link.publish(subjects.ping(member), EMPTY, `${this.#root}.peer.${encodeToken(member)}`)
+  }
+
+  /** A reply that is no member's inbox is a stranger's: it would make us speak where we do not mean to. */
+  #answerPing(reply: string | undefined): void {
+    const { link, subjects } = this.#context
+    const [prefix] = subjects.all.split('>')
+    if (reply?.startsWith(`${prefix}inbox.`) === true) link.publish(reply, EMPTY)
   }
 
   #take({ subject, isNoResponder }: BrokerMessage): void {

@@ -1,14 +1,7 @@
-import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import {
-  encodeHeartbeat,
-  type Heartbeat,
-  MESSAGE_PROTOCOL_VERSION,
-  type Subjects,
-} from '@tutti/protocol'
-import type { TransportEvents } from '../log-events.ts'
+import { encodeHeartbeat, type Heartbeat, MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import { isSameRevisions } from '../members/membership.ts'
-import type { BrokerLink } from '../nats/broker-link.ts'
+import type { MemberContext } from './member-context.ts'
 
 /** Heartbeats are tried four times a second; one line in that time says that none fits. */
 const LOG_EVERY_MS = 30_000
@@ -18,21 +11,29 @@ const FEW_REVISIONS = 8
 const FULL_EVERY = 8
 
 /** The parts with which announcements are sent. */
-export interface OwnAnnouncementsOptions {
-  readonly self: string
-  readonly role: Heartbeat['role']
-  readonly subjects: Subjects
-  readonly clock: Clock
-  readonly events: TransportEvents
-  readonly link: Pick<BrokerLink, 'publish' | 'maxPayload'>
+export interface AnnouncementsContext
+  extends Pick<MemberContext, 'self' | 'role' | 'subjects' | 'clock' | 'events'> {
+  readonly link: Pick<MemberContext['link'], 'publish' | 'maxPayload'>
 }
 
 /** The statements of a member about itself in one heartbeat. */
 export type OwnState = Omit<Heartbeat, 'member' | 'role' | 'sequence' | 'protocol'>
 
+const FAREWELL: OwnState = {
+  description: '',
+  inFlight: 0,
+  queued: 0,
+  freeSlots: 0,
+  freeBytes: 0,
+  unaskedBytes: 0,
+  draining: true,
+  revisions: [],
+  transports: [],
+}
+
 /** Sends the heartbeats of this member to those who hear its role. Knows whether this member can say what others know it by. */
 export class OwnAnnouncements {
-  readonly #o: OwnAnnouncementsOptions
+  readonly #context: AnnouncementsContext
   #failure: ServeError | undefined
   #loggedAt = 0
   #sequence = 0
@@ -40,8 +41,8 @@ export class OwnAnnouncements {
   #revisions: Heartbeat['revisions'] = []
   #withoutThem = FULL_EVERY
 
-  constructor(o: OwnAnnouncementsOptions) {
-    this.#o = o
+  constructor(o: AnnouncementsContext) {
+    this.#context = o
   }
 
   /** Why the last one could not be sent; undefined if it could. */
@@ -54,8 +55,13 @@ export class OwnAnnouncements {
     this.#withoutThem = FULL_EVERY
   }
 
+  /** Says that this member is gone: nothing follows. */
+  sayFarewell(): void {
+    this.send(FAREWELL)
+  }
+
   send(state: OwnState): void {
-    const { self, role, subjects, clock, link } = this.#o
+    const { self, role, subjects, clock, link } = this.#context
     this.#sequence += 1
     const own = { member: self, role, sequence: this.#sequence }
     const all = { ...own, ...state, protocol: MESSAGE_PROTOCOL_VERSION }
@@ -85,12 +91,12 @@ export class OwnAnnouncements {
     this.#failure = error
     if (!isNew && now - this.#loggedAt < LOG_EVERY_MS) return
     this.#loggedAt = now
-    this.#o.events.announceFailed(error)
+    this.#context.events.announceFailed(error)
   }
 
   #succeeded(): void {
     if (this.#failure === undefined) return
     this.#failure = undefined
-    this.#o.events.announcedAgain()
+    this.#context.events.announcedAgain()
   }
 }

@@ -53,7 +53,7 @@ export async function askMember(
 }
 
 /** The parts with which a member answers questions. */
-export interface AnswerOptions {
+export interface AnswerContext {
   readonly clock: Clock
   readonly settings: EndpointSettings
   /** Answers `describe`. */
@@ -66,7 +66,7 @@ export interface AnswerOptions {
 export async function answerQuestion(
   callee: IncomingCalls,
   { key, envelope, inputs }: CallJob,
-  { clock, settings, describe, answer }: AnswerOptions,
+  { clock, settings, describe, answer }: AnswerContext,
 ): Promise<void> {
   try {
     const { question, argument } = readQuestion(envelope, inputs, settings.answerBytes)

@@ -18,7 +18,7 @@ import type {
 import type { Novelty } from '../members/membership.ts'
 import { type FailedAttempt, retryOrFail } from '../retries.ts'
 import { StepDirectory } from '../step-directory.ts'
-import type { MemberListener } from './member-access.ts'
+import type { MemberListener } from './endpoint.ts'
 
 /** The revision that every router serves: all of them look alike to a step. */
 const EVERYTHING = { model: '', version: 0, revision: '' }

@@ -14,9 +14,7 @@ import type { ForeignMember } from '../members/foreign-members.ts'
 import type { Novelty } from '../members/membership.ts'
 import type { StepDirectory } from '../step-directory.ts'
 import { descriptionDigest } from './description-digest.ts'
-import type { EndpointState } from './endpoint.ts'
-import type { EndpointCalls } from './endpoint-calls.ts'
-import { type MemberAccess, openAccess } from './member-access.ts'
+import { Endpoint, type EndpointState } from './endpoint.ts'
 
 /** The options with which a router's member is opened. */
 export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
@@ -38,27 +36,22 @@ export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
 export async function openRouterEndpoint(o: OpenRouterEndpointOptions): Promise<RouterEndpoint> {
   const settings = completeSettings(o.settings)
   const member = new CallingEndpoint(o, settings)
-  try {
-    await member.untilUp(settings.firstConnectMs)
-  } catch (error) {
-    await member.close()
-    throw error
-  }
+  await member.opened()
   return member
 }
 
 class CallingEndpoint implements RouterEndpoint {
-  readonly #o: OpenRouterEndpointOptions
-  readonly #access: MemberAccess
+  readonly #options: OpenRouterEndpointOptions
+  readonly #endpoint: Endpoint
   #isDraining = false
   /** The object that was described last, and its digest. */
   #described: { readonly as: object; readonly digest: string } | undefined
 
   constructor(o: OpenRouterEndpointOptions, settings: EndpointSettings) {
-    this.#o = o
-    this.#access = openAccess(o, settings, {
+    this.#options = o
+    this.#endpoint = new Endpoint(o, settings, {
       role: 'router',
-      state: (calls) => this.#state(calls),
+      state: () => this.#state(),
       listener: {
         heard: (heartbeat, what) => this.#heard(heartbeat, what),
         suspected: (suspect, isSuspect) => {
@@ -75,39 +68,39 @@ class CallingEndpoint implements RouterEndpoint {
   }
 
   get executor(): FindReplicaExecutor {
-    return this.#access.calls.executor
+    return this.#endpoint.calls.executor
   }
 
   get isConnected(): boolean {
-    return this.#access.endpoint.link.isUp
+    return this.#endpoint.link.isUp
   }
 
   get awayMs(): number {
-    return this.#access.endpoint.awayMs
+    return this.#endpoint.awayMs
   }
 
   get transport(): TransportCounts {
-    return this.#access.endpoint.counts
+    return this.#endpoint.counts
   }
 
   get obstacles(): readonly string[] {
-    return this.#access.endpoint.obstacles
+    return this.#endpoint.obstacles
   }
 
   get direct(): readonly string[] {
-    return this.#access.endpoint.direct?.members ?? []
+    return this.#endpoint.direct?.members ?? []
   }
 
   get routers(): readonly string[] {
-    return this.#access.endpoint.membership.members('router')
+    return this.#endpoint.members.membership.members('router')
   }
 
   get foreign(): readonly ForeignMember[] {
-    return this.#access.endpoint.foreign.all
+    return this.#endpoint.members.foreign.all
   }
 
-  untilUp(timeoutMs: number): Promise<void> {
-    return this.#access.endpoint.untilUp(timeoutMs)
+  opened(): Promise<void> {
+    return this.#endpoint.opened()
   }
 
   async ask(
@@ -116,23 +109,24 @@ class CallingEndpoint implements RouterEndpoint {
     argument: unknown,
     o: AskOptions,
   ): Promise<unknown> {
-    const answer = await this.#access.calls.ask(member, question, argument, o)
-    if (question === 'describe') checkDescription(this.#access, member, answer)
+    const answer = await this.#endpoint.calls.ask(member, question, argument, o)
+    if (question === 'describe') checkDescription(this.#endpoint, member, answer)
     return answer
   }
 
   /** Calls of steps go on being taken: they belong to requests that were admitted, here or at another router. */
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
     this.#isDraining = true
-    const { endpoint, calls } = this.#access
-    await endpoint.drain(() => calls.caller.size + calls.callee.size, o.signal)
+    const { caller, callee } = this.#endpoint.calls
+    await this.#endpoint.drain(() => caller.size + callee.size, o.signal)
   }
 
   close(): Promise<void> {
-    return this.#access.endpoint.close()
+    return this.#endpoint.close()
   }
 
-  #state({ caller, callee }: EndpointCalls): EndpointState {
+  #state(): EndpointState {
+    const { caller, callee } = this.#endpoint.calls
     return {
       description: this.#digest(),
       inFlight: caller.size,
@@ -145,20 +139,20 @@ class CallingEndpoint implements RouterEndpoint {
   }
 
   #digest(): string {
-    const as = this.#o.describe()
+    const as = this.#options.describe()
     if (this.#described?.as !== as) this.#described = { as, digest: descriptionDigest(as) }
     return this.#described.digest
   }
 
   #heard(heartbeat: Heartbeat, what: Novelty): void {
     const { member, revisions } = heartbeat
-    if (member === this.#o.ownStep) return
+    if (member === this.#options.ownStep) return
     if (heartbeat.role !== 'step') {
       // Who drains may be gone before it answers, and a question without an answer would hold up a drain of this router.
-      if (what !== 'load' && !heartbeat.draining) this.#o.routerChanged(member)
+      if (what !== 'load' && !heartbeat.draining) this.#options.routerChanged(member)
       return
     }
-    const { directory } = this.#o
+    const { directory } = this.#options
     if (what === 'load') {
       directory.report(member, heartbeat)
       return
@@ -167,13 +161,13 @@ class CallingEndpoint implements RouterEndpoint {
     directory.announce({ replica: member }, served, heartbeat)
     // Only a stranger's heartbeat can be the one that is taken back, and it must not cost the member its place.
     directory.drain(member, heartbeat.draining)
-    this.#o.stepChanged(member, revisions)
+    this.#options.stepChanged(member, revisions)
   }
 }
 
 /** An answer can come from anybody who may publish here; the next heartbeat names the member's own. */
-function checkDescription({ endpoint }: MemberAccess, member: string, description: unknown): void {
-  const named = endpoint.membership.latest(member)?.description
+function checkDescription(endpoint: Endpoint, member: string, description: unknown): void {
+  const named = endpoint.members.membership.latest(member)?.description
   if (named === descriptionDigest(description)) return
   const why =
     named === undefined

@@ -9,9 +9,7 @@ import type {
   TransportCounts,
 } from '../endpoints.ts'
 import { descriptionDigest } from './description-digest.ts'
-import type { EndpointState } from './endpoint.ts'
-import type { EndpointCalls } from './endpoint-calls.ts'
-import { type MemberAccess, openAccess } from './member-access.ts'
+import { Endpoint, type EndpointState } from './endpoint.ts'
 import { RouterChoice } from './router-choice.ts'
 
 /** The options with which a step's member is opened. */
@@ -30,59 +28,60 @@ export interface OpenStepEndpointOptions extends StepEndpointOptions {
 export async function openStepEndpoint(o: OpenStepEndpointOptions): Promise<StepEndpoint> {
   const settings = completeSettings(o.settings)
   const member = new ServingEndpoint(o, settings)
-  try {
-    await member.untilUp(settings.firstConnectMs)
-  } catch (error) {
-    await member.close()
-    throw error
-  }
+  await member.opened()
   return member
 }
 
 class ServingEndpoint implements StepEndpoint {
   readonly routers: RouterCalls
-  readonly #o: OpenStepEndpointOptions
-  readonly #access: MemberAccess
+  readonly #options: OpenStepEndpointOptions
+  readonly #endpoint: Endpoint
   readonly #stopListening: () => void
   /** Digest of the answer to `describe`; computed when it is needed after a change. */
   #description: string | undefined
   #isDraining = false
 
   constructor(o: OpenStepEndpointOptions, settings: EndpointSettings) {
-    this.#o = o
+    this.#options = o
     const routers = new RouterChoice(
       {
-        executor: (target, router) => this.#access.calls.executor(target, router),
-        ask: (router, ...asked) => this.#access.calls.ask(router, ...asked),
+        executor: (target, router) => this.#endpoint.calls.executor(target, router),
+        ask: (router, ...asked) => this.#endpoint.calls.ask(router, ...asked),
       },
       o.clock,
     )
     this.routers = routers
-    this.#access = openAccess(o, settings, {
+    this.#endpoint = new Endpoint(o, settings, {
       role: 'step',
-      state: (calls) => this.#state(calls),
+      state: () => this.#state(),
       listener: routers,
     })
     this.#stopListening = o.onChange(() => {
       this.#description = undefined
-      this.#access.endpoint.announceSoon()
+      this.#endpoint.announceSoon()
     })
   }
 
   get isConnected(): boolean {
-    return this.#access.endpoint.link.isUp
+    return this.#endpoint.link.isUp
   }
 
   get transport(): TransportCounts {
-    return this.#access.endpoint.counts
+    return this.#endpoint.counts
   }
 
   get obstacles(): readonly string[] {
-    return this.#access.endpoint.obstacles
+    return this.#endpoint.obstacles
   }
 
-  untilUp(timeoutMs: number): Promise<void> {
-    return this.#access.endpoint.untilUp(timeoutMs)
+  /** As Endpoint; closes the rest too. */
+  async opened(): Promise<void> {
+    try {
+      await this.#endpoint.opened()
+    } catch (error) {
+      this.#stopListening()
+      throw error
+    }
   }
 
   askRouters(
@@ -90,26 +89,27 @@ class ServingEndpoint implements StepEndpoint {
     argument: unknown,
     o: AskOptions,
   ): Promise<readonly PromiseSettledResult<unknown>[]> {
-    const { endpoint, calls } = this.#access
-    const routers = endpoint.membership.members('router')
+    const { members, calls } = this.#endpoint
+    const routers = members.membership.members('router')
     return Promise.allSettled(routers.map((router) => calls.ask(router, question, argument, o)))
   }
 
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
     this.#isDraining = true
-    const { endpoint, calls } = this.#access
-    calls.callee.drain()
-    await endpoint.drain(() => calls.callee.size, o.signal)
+    const { callee } = this.#endpoint.calls
+    callee.drain()
+    await this.#endpoint.drain(() => callee.size, o.signal)
   }
 
   async close(): Promise<void> {
     this.#stopListening()
-    await this.#access.endpoint.close()
+    await this.#endpoint.close()
   }
 
-  #state({ callee }: EndpointCalls): EndpointState {
-    const { inFlight, queued, freeSlots } = this.#o.load()
-    this.#description ??= descriptionDigest(this.#o.describe())
+  #state(): EndpointState {
+    const { callee } = this.#endpoint.calls
+    const { inFlight, queued, freeSlots } = this.#options.load()
+    this.#description ??= descriptionDigest(this.#options.describe())
     return {
       description: this.#description,
       inFlight,
@@ -117,7 +117,7 @@ class ServingEndpoint implements StepEndpoint {
       freeSlots: Math.min(freeSlots, callee.slots.freeSlots),
       freeBytes: callee.slots.freeBytes,
       draining: this.#isDraining,
-      revisions: this.#o.revisions(),
+      revisions: this.#options.revisions(),
     }
   }
 }

@@ -6,13 +6,13 @@ import { SUSPECT_AFTER_MISSED } from '../members/membership.ts'
 import { LinkWatch, type WatchedConnection } from './link-watch.ts'
 import {
   type BrokerConnection,
-  type ConnectOptions,
+  type ConnectionContext,
   openBrokerConnection,
   openDataConnection,
 } from './nats-connection.ts'
 
 /** The options of a link. */
-export interface BrokerLinkOptions {
+export interface BrokerLinkContext {
   readonly broker: BrokerOptions
   readonly member: string
   readonly clock: Clock
@@ -31,14 +31,14 @@ export interface BrokerLinkOptions {
 export class BrokerLink {
   readonly control: BrokerConnection
   readonly data: BrokerConnection
-  readonly #o: BrokerLinkOptions
+  readonly #context: BrokerLinkContext
   readonly #watches: readonly LinkWatch[]
   #isUp = false
   #connects = 0
   #isFlushing = false
 
-  constructor(o: BrokerLinkOptions) {
-    this.#o = o
+  constructor(o: BrokerLinkContext) {
+    this.#context = o
     const { settings } = o
     this.control = openBrokerConnection(this.#connectOptions('control'))
     this.data = openDataConnection(this.#connectOptions('data'))
@@ -79,7 +79,7 @@ export class BrokerLink {
 
   /** True if the broker owes an answer for so long that silence of others says nothing. */
   get isLate(): boolean {
-    const { heartbeatMs } = this.#o.settings
+    const { heartbeatMs } = this.#context.settings
     const [control] = this.#watches
     return (control?.silentMs ?? 0) > heartbeatMs * (SUSPECT_AFTER_MISSED - 1)
   }
@@ -94,8 +94,8 @@ export class BrokerLink {
     await Promise.all([this.control.close(graceMs), this.data.close(graceMs)])
   }
 
-  #connectOptions(role: 'control' | 'data'): ConnectOptions {
-    const { broker, member, clock, settings, events } = this.#o
+  #connectOptions(role: 'control' | 'data'): ConnectionContext {
+    const { broker, member, clock, settings, events } = this.#context
     return {
       broker,
       name: `tutti ${member} ${role}`,
@@ -118,7 +118,7 @@ export class BrokerLink {
   }
 
   #watch(role: 'control' | 'data', connection: WatchedConnection, deadMs: number): LinkWatch {
-    const { settings, events } = this.#o
+    const { settings, events } = this.#context
     const watchSettings = { askEveryMs: settings.heartbeatMs, deadMs }
     return new LinkWatch(connection, watchSettings, (silentMs) =>
       events.brokerSilent(role, silentMs),
@@ -132,8 +132,8 @@ export class BrokerLink {
     this.#isUp = isUp
     if (isUp) {
       this.#connects += 1
-      this.#o.up()
-    } else this.#o.down()
+      this.#context.up()
+    } else this.#context.down()
   }
 
   /** Learns how much the broker has taken, one question at a time. */

@@ -5,10 +5,9 @@ import type { LinkSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
 import { messageOf } from '../foreign-error.ts'
 import { OWN_BYTES, READ_BYTES } from '../sockets/placed-reader.ts'
-import type { BrokerClient, OutgoingBytes } from './broker-client.ts'
 import { describeConnectFailure } from './connect-failure.ts'
 import { type BrokerMessage, placeWhole } from './whole-messages.ts'
-import { openWireClient } from './wire-client.ts'
+import { type OutgoingBytes, openWireClient, type WireClient } from './wire-client.ts'
 import type { PlaceMessage } from './wire-parser.ts'
 
 /** The receiver of what happens to a connection. Nothing here may throw. */
@@ -25,7 +24,7 @@ export interface ConnectionListener {
 }
 
 /** The options of a connection. */
-export interface ConnectOptions {
+export interface ConnectionContext {
   readonly broker: BrokerOptions
   /** Shown by the broker's tools. */
   readonly name: string
@@ -35,16 +34,16 @@ export interface ConnectOptions {
 }
 
 /** Begins to connect, and goes on until it succeeds or is closed. For small messages, many of which may be read at once. */
-export function openBrokerConnection(o: ConnectOptions): BrokerConnection {
+export function openBrokerConnection(o: ConnectionContext): BrokerConnection {
   return open(o, OWN_BYTES)
 }
 
 /** The same for large messages, each of which is read to its place. */
-export function openDataConnection(o: ConnectOptions): BrokerConnection {
+export function openDataConnection(o: ConnectionContext): BrokerConnection {
   return open(o, READ_BYTES)
 }
 
-function open(o: ConnectOptions, readBytes: number): BrokerConnection {
+function open(o: ConnectionContext, readBytes: number): BrokerConnection {
   const connection = new BrokerConnection(o, readBytes)
   connection.start()
   return connection
@@ -64,10 +63,10 @@ interface Subscribed {
  * credentials anew. What is published while it is away is lost, and the publisher is told.
  */
 export class BrokerConnection {
-  readonly #o: ConnectOptions
+  readonly #context: ConnectionContext
   readonly #readBytes: number
   readonly #subscriptions = new Set<Subscribed>()
-  #client: BrokerClient | undefined
+  #client: WireClient | undefined
   #isClosed = false
   #stopWaiting: (() => void) | undefined
   #attempt: Promise<void> = Promise.resolve()
@@ -77,8 +76,8 @@ export class BrokerConnection {
   readonly #unanswered = new Set<() => void>()
   #lastFailure = ''
 
-  constructor(o: ConnectOptions, readBytes: number) {
-    this.#o = o
+  constructor(o: ConnectionContext, readBytes: number) {
+    this.#context = o
     this.#readBytes = readBytes
   }
 
@@ -169,7 +168,7 @@ export class BrokerConnection {
     if (client === undefined) return
     this.#endFlushes()
     const { promise: graceIsOver, resolve } = Promise.withResolvers<void>()
-    const stopTimer = this.#o.clock.setTimer(graceMs, resolve)
+    const stopTimer = this.#context.clock.setTimer(graceMs, resolve)
     await Promise.race([endInOrder(client), graceIsOver])
     stopTimer()
     client.destroy()
@@ -180,7 +179,7 @@ export class BrokerConnection {
    * Until the client has flushed or is lost: no client settles a flush on a connection that ends. A race with one promise of
    * the connection would remember every flush for as long as the connection lasts.
    */
-  #untilFlushed(client: BrokerClient): Promise<void> {
+  #untilFlushed(client: WireClient): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#unanswered.add(resolve)
     client.flush().then(resolve, reject)
@@ -206,8 +205,8 @@ export class BrokerConnection {
   }
 
   /** Tries the servers one by one, each time from another one on, so that each has its say in the failure. */
-  async #connectToAny(): Promise<BrokerClient> {
-    const { broker, name, settings, listener } = this.#o
+  async #connectToAny(): Promise<WireClient> {
+    const { broker, name, settings, listener } = this.#context
     const { servers } = broker
     const shared = {
       broker,
@@ -232,7 +231,7 @@ export class BrokerConnection {
     throw away(failures.filter((failure) => failure !== undefined).join('; '))
   }
 
-  async #take(client: BrokerClient): Promise<void> {
+  async #take(client: WireClient): Promise<void> {
     for (const subscribed of this.#subscriptions) begin(client, subscribed)
     // Only when the broker has our subscriptions may others hear that we are here.
     await Promise.race([client.flush(), client.closed])
@@ -241,16 +240,16 @@ export class BrokerConnection {
     this.#unflushed = 0
     this.#lastFailure = ''
     void client.closed.then((why) => this.#lost(client, why))
-    this.#guard(() => this.#o.listener.connected(client.server))
+    this.#guard(() => this.#context.listener.connected(client.server))
   }
 
-  #lost(client: BrokerClient, why: string): void {
+  #lost(client: WireClient, why: string): void {
     if (this.#client !== client) return
     this.#client = undefined
     this.#endFlushes()
     for (const subscribed of this.#subscriptions) subscribed.end = undefined
     client.destroy()
-    this.#guard(() => this.#o.listener.disconnected(why))
+    this.#guard(() => this.#context.listener.disconnected(why))
     if (!this.#isClosed) this.start()
   }
 
@@ -259,12 +258,12 @@ export class BrokerConnection {
     const text = messageOf(error)
     if (text === this.#lastFailure || this.#isClosed) return
     this.#lastFailure = text
-    this.#guard(() => this.#o.listener.connectFailed(text))
+    this.#guard(() => this.#context.listener.connectFailed(text))
   }
 
   #pause(): Promise<void> {
     return new Promise((resolve) => {
-      const stop = this.#o.clock.setTimer(RECONNECT_MS, resolve)
+      const stop = this.#context.clock.setTimer(RECONNECT_MS, resolve)
       this.#stopWaiting = () => {
         stop()
         resolve()
@@ -277,17 +276,17 @@ export class BrokerConnection {
     try {
       return act()
     } catch (error) {
-      this.#o.listener.handlerFailed(ServeError.from(error))
+      this.#context.listener.handlerFailed(ServeError.from(error))
       return undefined
     }
   }
 }
 
-function begin(client: BrokerClient, subscribed: Subscribed): void {
+function begin(client: WireClient, subscribed: Subscribed): void {
   subscribed.end = client.subscribe(subscribed.subject, subscribed.place)
 }
 
-async function endInOrder(client: BrokerClient): Promise<void> {
+async function endInOrder(client: WireClient): Promise<void> {
   try {
     await client.close()
   } catch {

@@ -1,10 +1,5 @@
+import type { CameBytes } from '../ignored-messages.ts'
 import type { PlaceMessage } from './wire-parser.ts'
-
-/** Bytes that came, and where; `bytes` are the receiver's. */
-export interface CameBytes {
-  readonly subject: string
-  readonly bytes: Uint8Array
-}
 
 /** A message of the broker as it came. */
 export interface BrokerMessage extends CameBytes {

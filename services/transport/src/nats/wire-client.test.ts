@@ -3,8 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import type { BrokerOptions } from '../endpoints.ts'
-import type { BrokerClient } from './broker-client.ts'
-import { openWireClient } from './wire-client.ts'
+import { openWireClient, type WireClient } from './wire-client.ts'
 
 /** Signs in without anything. */
 const BROKER: BrokerOptions = { servers: [], prefix: 'tutti', repository: 'default' }
@@ -30,7 +29,7 @@ async function openFake(t: Test, greeting = INFO, answer = 'PONG\r\n') {
   })
   const { port } = server.address() as AddressInfo
   const complaints: string[] = []
-  const open = (): Promise<BrokerClient> =>
+  const open = (): Promise<WireClient> =>
     openWireClient({
       server: `nats://127.0.0.1:${port}`,
       broker: BROKER,

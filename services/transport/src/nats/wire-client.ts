@@ -1,9 +1,10 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { bug } from '@tutti/errors'
+import type { LinkSettings } from '../endpoint-settings.ts'
+import type { BrokerOptions } from '../endpoints.ts'
 import { messageOf } from '../foreign-error.ts'
 import { MessageSocket } from '../sockets/message-socket.ts'
-import type { BrokerClient, ClientOptions, OutgoingBytes } from './broker-client.ts'
 import { type BrokerFiles, readBrokerFiles } from './broker-files.ts'
 import { wantsTls } from './broker-options.ts'
 import { toAuthenticator } from './nats-keys.ts'
@@ -13,6 +14,34 @@ const DEFAULT_PORT = 4222
 const CRLF = Buffer.from('\r\n')
 /** A smaller message is one write: copying it costs less than the pieces would. */
 const COPIED_BYTES = 8192
+
+/** A message to the broker. */
+export interface OutgoingBytes {
+  readonly subject: string
+  /** Viewed until `written`. */
+  readonly bytes: Uint8Array
+  /** Goes before `bytes`, as part of the message. */
+  readonly head?: Uint8Array
+  /** Where an answer is expected. */
+  readonly reply?: string
+  /** Called once, when `bytes` are no longer read: they were sent, copied, or the connection is gone. */
+  readonly written?: () => void
+}
+
+/** The options with which a client is connected. */
+export interface ClientContext {
+  readonly server: string
+  readonly broker: BrokerOptions
+  /** Shown by the broker's tools. */
+  readonly name: string
+  readonly settings: Pick<LinkSettings, 'connectMs'>
+  /** Bytes that are read at once where no message is on its way to its place. */
+  readonly readBytes: number
+  /** The broker refused something that it names, a subject say, or is about to stop. */
+  readonly complained: (what: string) => void
+  /** Calls what is not the client's own. Does not throw: undefined if that did. */
+  readonly guard: <T>(act: () => T) => T | undefined
+}
 
 /** The statements of a server about itself, as far as they concern us. */
 interface ServerInfo {
@@ -29,7 +58,7 @@ interface ServerInfo {
  *
  * @throws an error that `describeConnectFailure` knows.
  */
-export async function openWireClient(o: ClientOptions): Promise<BrokerClient> {
+export async function openWireClient(o: ClientContext): Promise<WireClient> {
   const files = readBrokerFiles(o.broker)
   const client = new WireClient(o, files)
   const { promise: timeIsOver, reject } = Promise.withResolvers<never>()
@@ -46,13 +75,16 @@ export async function openWireClient(o: ClientOptions): Promise<BrokerClient> {
   return client
 }
 
-class WireClient implements BrokerClient {
+/** One connection to the broker, from the moment when it is signed in; it does not come back. */
+export class WireClient {
+  /** Its address, as HOST:PORT. */
   readonly server: string
   /** Rejects if the connection ends before it can be used. */
   readonly signedIn: Promise<void>
+  /** Resolves with the reason when the connection is gone. */
   readonly closed: Promise<string>
   isClosed = false
-  readonly #o: ClientOptions
+  readonly #context: ClientContext
   readonly #files: BrokerFiles
   readonly #parser: WireParser
   readonly #socket: MessageSocket
@@ -67,9 +99,9 @@ class WireClient implements BrokerClient {
   /** Error that the server said before it closed the connection. */
   #refusal: Error | undefined
 
-  constructor(o: ClientOptions, files: BrokerFiles) {
+  constructor(o: ClientContext, files: BrokerFiles) {
     const address = toAddress(o.server)
-    this.#o = o
+    this.#context = o
     this.#files = files
     this.#host = address.host
     this.server = `${address.host}:${address.port}`
@@ -96,6 +128,7 @@ class WireClient implements BrokerClient {
     })
   }
 
+  /** Bytes that one message may have, as the broker says. */
   get maxPayload(): number {
     return this.#parser.maxPayload
   }
@@ -117,8 +150,9 @@ class WireClient implements BrokerClient {
     socket.write(CRLF, written)
   }
 
+  /** @returns ends it. */
   subscribe(subject: string, place: PlaceMessage): () => void {
-    const { guard } = this.#o
+    const { guard } = this.#context
     this.#lastSid += 1
     const sid = this.#lastSid
     this.#places.set(sid, (head, message) => {
@@ -132,6 +166,7 @@ class WireClient implements BrokerClient {
     }
   }
 
+  /** Resolves when the broker has had all that was published; never, if the connection ends before. */
   flush(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#pongs.push(resolve)
@@ -139,11 +174,13 @@ class WireClient implements BrokerClient {
     return promise
   }
 
+  /** Sends what is published, then closes. */
   async close(): Promise<void> {
     await Promise.race([this.flush(), this.closed])
     this.destroy()
   }
 
+  /** Gives the connection up at once. */
   destroy(): void {
     this.#socket.destroy()
   }
@@ -159,10 +196,10 @@ class WireClient implements BrokerClient {
   #informed(json: string): void {
     const info = parseInfo(json)
     this.#parser.maxPayload = info.maxPayload
-    if (info.isLame) this.#o.complained('ldm')
+    if (info.isLame) this.#context.complained('ldm')
     if (this.#hasInfo) return
     this.#hasInfo = true
-    const { broker } = this.#o
+    const { broker } = this.#context
     const mustEncrypt = wantsTls(broker)
     if (mustEncrypt && !info.offersTls) throw codedError('SERVER_OPT_NA', 'no TLS')
     if (!info.offersTls) {
@@ -184,7 +221,7 @@ class WireClient implements BrokerClient {
   }
 
   #signIn({ nonce, offersTls }: ServerInfo): void {
-    const { broker, name } = this.#o
+    const { broker, name } = this.#context
     const connect = {
       verbose: false,
       pedantic: false,
@@ -210,7 +247,7 @@ class WireClient implements BrokerClient {
 
   #refused(text: string): void {
     if (!KEPT_OPEN.test(text)) this.#refusal = refusalOf(text)
-    if (this.#isSignedIn) this.#o.complained(text)
+    if (this.#isSignedIn) this.#context.complained(text)
   }
 
   #ended(why: unknown): void {

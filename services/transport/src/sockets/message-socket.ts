@@ -9,7 +9,7 @@ export interface ReadInto {
 }
 
 /** The options of a socket. */
-export interface MessageSocketOptions {
+export interface MessageSocketContext {
   /** Opens it; what it reads goes to `onread`, or if it cannot, comes as its data. */
   readonly open: (onread: ReadInto) => Socket
   readonly reader: PlacedReader
@@ -22,14 +22,14 @@ export interface MessageSocketOptions {
  * together. With TLS the library decrypts into memory of its own, from which the reader copies once.
  */
 export class MessageSocket {
-  readonly #o: MessageSocketOptions
+  readonly #context: MessageSocketContext
   #socket: Socket
   #isCorked = false
   #hasEnded = false
   readonly #onClose = (): void => this.#end(undefined)
 
-  constructor(o: MessageSocketOptions) {
-    this.#o = o
+  constructor(o: MessageSocketContext) {
+    this.#context = o
     const { reader, open } = o
     const read = (size: number): boolean => {
       this.#try(() => reader.took(size))
@@ -83,7 +83,7 @@ export class MessageSocket {
 
   /** Does nothing where `onread` takes what comes. */
   #readData(): void {
-    this.#socket.on('data', (bytes) => this.#try(() => this.#o.reader.take(bytes)))
+    this.#socket.on('data', (bytes) => this.#try(() => this.#context.reader.take(bytes)))
   }
 
   #cork(): void {
@@ -115,7 +115,7 @@ export class MessageSocket {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#socket.destroy()
-    this.#o.ended(why)
+    this.#context.ended(why)
   }
 }
 

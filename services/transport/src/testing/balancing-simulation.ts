@@ -33,7 +33,7 @@ interface Sent {
 export class BalancingSimulation {
   /** By replica: requests that it has answered. */
   readonly answered: number[]
-  readonly #o: BalancingScenario
+  readonly #context: BalancingScenario
   readonly #routers: readonly StepDirectory[]
   readonly #queues: Sent[][]
   readonly #latencies: number[] = []
@@ -42,7 +42,7 @@ export class BalancingSimulation {
   #sent = 0
 
   constructor(o: BalancingScenario) {
-    this.#o = o
+    this.#context = o
     this.#routers = Array.from({ length: o.routers }, () => new StepDirectory())
     this.#queues = o.slowness.map(() => [])
     this.answered = o.slowness.map(() => 0)
@@ -75,12 +75,12 @@ export class BalancingSimulation {
         router.announce({ replica: String(i) }, [SERVED], { ...load, freeSlots })
       }
     }
-    if (this.#sent < this.#o.requests) this.#after(HEARTBEAT_MS, () => this.#beat())
+    if (this.#sent < this.#context.requests) this.#after(HEARTBEAT_MS, () => this.#beat())
   }
 
   #arrive(): void {
-    const { mix, random, slowness, load } = this.#o
-    if (this.#sent++ >= this.#o.requests) return
+    const { mix, random, slowness, load } = this.#context
+    if (this.#sent++ >= this.#context.requests) return
     const meanMs = mix.reduce((sum, [share, ms]) => sum + share * ms, 0)
     const perMs = (load * slowness.reduce((sum, one) => sum + 1 / one, 0)) / meanMs
     let rest = random()
@@ -90,7 +90,7 @@ export class BalancingSimulation {
   }
 
   #send(ms: number, bytes: number): void {
-    const { isWeighed, random } = this.#o
+    const { isWeighed, random } = this.#context
     const router = this.#routers[Math.floor(random() * this.#routers.length)]
     if (router === undefined) return
     const { places } = router
@@ -107,7 +107,7 @@ export class BalancingSimulation {
   #execute(i: number): void {
     const [first] = this.#queues[i] ?? []
     if (first === undefined) return
-    const ms = first.ms * (this.#o.slowness[i] ?? 1) * (0.9 + 0.2 * this.#o.random())
+    const ms = first.ms * (this.#context.slowness[i] ?? 1) * (0.9 + 0.2 * this.#context.random())
     this.#after(ms, () => {
       const { router, replica, work, at } = first
       this.#queues[i]?.shift()

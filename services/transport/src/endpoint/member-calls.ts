@@ -8,9 +8,10 @@ import { isQuestion } from '../calls/call-slots.ts'
 import { IncomingCalls } from '../calls/incoming-calls.ts'
 import { OutgoingCalls } from '../calls/outgoing-calls.ts'
 import type { AskOptions, FindReplicaExecutor, MemberQuestions, Question } from '../endpoints.ts'
-import type { Departure } from '../members/membership.ts'
-import type { Endpoint } from './endpoint.ts'
-import { type AnswerOptions, answerQuestion, askMember } from './questions.ts'
+import type { Departure, Membership } from '../members/membership.ts'
+import type { EndpointMessages } from './endpoint-messages.ts'
+import type { MemberContext } from './member-context.ts'
+import { type AnswerContext, answerQuestion, askMember } from './questions.ts'
 import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
 
 /** For the answer to a question. */
@@ -18,10 +19,10 @@ const ASK_MS = 5000
 /** Bytes that the broker has not taken, before calls are refused. */
 const CONTROL_QUEUE_BYTES = 64 * 1024 * 1024
 
-/** The options of the calls of one member. */
-export interface EndpointCallsOptions extends AnswerOptions {
-  readonly self: string
-  readonly endpoint: Endpoint
+/** The parts of a member that its calls use. */
+export interface MemberCallsContext extends MemberContext, AnswerContext {
+  readonly messages: EndpointMessages
+  readonly membership: Membership
   /** Executes the envelopes that other members send here. */
   readonly executor: FindExecutor
 }
@@ -30,30 +31,26 @@ export interface EndpointCallsOptions extends AnswerOptions {
  * The calls that a member makes and those that it answers, envelopes and questions alike. Every member has both sides: a router calls
  * steps, and is called by them for their models.
  */
-export class EndpointCalls implements MemberQuestions {
+export class MemberCalls implements MemberQuestions {
   readonly caller: OutgoingCalls
   readonly callee: IncomingCalls
-  readonly #o: EndpointCallsOptions
+  readonly #context: MemberCallsContext
   /** Bytes that members take unasked. */
   readonly #unaskedBytes = new Map<string, number>()
   /** Callers that membership watches since it took their first offer. */
   readonly #watched = new Set<string>()
 
-  constructor(o: EndpointCallsOptions) {
-    this.#o = o
-    const { endpoint, settings, self } = o
+  constructor(context: MemberCallsContext) {
+    this.#context = context
+    const { messages } = context
     const shared = {
-      settings,
-      send: endpoint.messages.send.bind(endpoint.messages),
-      incoming: endpoint.incoming,
-      outgoing: endpoint.outgoing,
-      inlineLimits: endpoint.messages.inlineLimits.bind(endpoint.messages),
+      ...context,
+      send: messages.send.bind(messages),
+      inlineLimits: messages.inlineLimits.bind(messages),
       unaskedBytes: (member: string) => this.#unaskedBytes.get(member) ?? 0,
-      clock: o.clock,
     }
     this.caller = new OutgoingCalls(shared)
-    this.callee = new IncomingCalls({ ...shared, self, execute: (job) => this.#execute(job) })
-    endpoint.attach(this)
+    this.callee = new IncomingCalls({ ...shared, execute: (job) => this.#execute(job) })
   }
 
   heard({ member, unaskedBytes }: Heartbeat): void {
@@ -88,8 +85,8 @@ export class EndpointCalls implements MemberQuestions {
   #watches(offer: Offer): boolean {
     const { from } = offer
     if (this.#watched.has(from)) return true
-    const { endpoint, self, settings } = this.#o
-    if (endpoint.membership.expect(from)) this.#watched.add(from)
+    const { membership, self, settings } = this.#context
+    if (membership.expect(from)) this.#watched.add(from)
     else this.callee.reject(offer, knowsTooMany(self, settings.maxMembers))
     return this.#watched.has(from)
   }
@@ -102,25 +99,54 @@ export class EndpointCalls implements MemberQuestions {
     this.callee.callerGone(now, member, error.message)
   }
 
+  /** The broker is away: what was in flight over it has failed. @param isReached - the members that no broker is needed for. */
+  disconnected(isReached: (member: string) => boolean): void {
+    const now = this.#context.clock.now()
+    this.caller.disconnected(now, isReached)
+    this.callee.disconnected(now, isReached)
+  }
+
+  /** The broker is back. */
+  reconnected(): void {
+    this.caller.reconnected()
+    this.callee.reconnected()
+  }
+
+  /** Looks after calls that do not move. @param isReached - undefined if all members are reached. */
+  tick(now: number, isReached: ((member: string) => boolean) | undefined): void {
+    this.caller.sayDone(isReached)
+    this.caller.tick(now)
+    this.callee.tick(now)
+  }
+
+  /** Ends all calls. Those from here last: who called learns from the farewell that its call is lost, not what failed below it. */
+  close(why: string): void {
+    const now = this.#context.clock.now()
+    this.callee.drain()
+    this.callee.disconnected(now)
+    this.caller.cancelAll(now, new ServeError('CANCELLED', why))
+    this.caller.sayDone()
+  }
+
   /** By the time that the broker answers, it has reported every offer that had no responder. */
   async #decide(undecided: readonly number[]): Promise<void> {
-    const { clock, endpoint } = this.#o
+    const { clock, link } = this.#context
     // Without the broker the calls have failed by themselves.
-    await endpoint.link.control.flush().catch(() => {})
+    await link.control.flush().catch(() => {})
     this.caller.lost(clock.now(), undecided)
   }
 
   /** A model version of another member. */
   readonly executor: FindReplicaExecutor = (target, replica) =>
-    new RemoteExecutor(this.#send, replica, target, this.#o.clock)
+    new RemoteExecutor(this.#send, replica, target, this.#context.clock)
 
   ask(member: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
     const { signal, timeoutMs = ASK_MS } = o
-    return askMember(this.#send, { member, question, argument, signal, timeoutMs }, this.#o)
+    return askMember(this.#send, { member, question, argument, signal, timeoutMs }, this.#context)
   }
 
   readonly #send: SendEnvelope = (to, envelope, { tensors, ...lent }, sink, signal) => {
-    const { clock } = this.#o
+    const { clock } = this.#context
     let number = 0
     const onAbort = (): void => this.caller.cancel(clock.now(), number, signalError(signal))
     try {
@@ -135,7 +161,7 @@ export class EndpointCalls implements MemberQuestions {
 
   #checkCanCall(to: string, envelope: Envelope, signal: CancelSignal): void {
     if (signal.aborted) throw signalError(signal)
-    const { link, direct } = this.#o.endpoint
+    const { link, direct } = this.#context
     const isAway = !link.isUp && direct?.of(to) === undefined
     if (isAway) throw notExecuted(to, envelope, 'cannot be reached: the broker is away')
     const bytes = direct?.of(to)?.queuedBytes ?? link.control.unflushedBytes
@@ -145,9 +171,9 @@ export class EndpointCalls implements MemberQuestions {
 
   #execute(job: CallJob): void {
     const { key, envelope, inputs, signal } = job
-    const { clock, executor, endpoint } = this.#o
+    const { clock, executor, events } = this.#context
     if (isQuestion(envelope)) {
-      void answerQuestion(this.callee, job, this.#o)
+      void answerQuestion(this.callee, job, this.#context)
       return
     }
     const sink: ResponseSink = {
@@ -156,7 +182,7 @@ export class EndpointCalls implements MemberQuestions {
         if (response.final) this.callee.ended(clock.now(), key)
       },
       fail: (error, _executed, times) => {
-        endpoint.events.callFailed(envelope, error)
+        events.callFailed(envelope, error)
         this.callee.failed(clock.now(), key, error, times)
         this.callee.ended(clock.now(), key)
       },
@@ -167,7 +193,7 @@ export class EndpointCalls implements MemberQuestions {
       const request = { context, requestedOutputs, inputs: toTensors(envelope.inputs, inputs) }
       executor(envelope).execute(request, sink, toExecuteOptions(envelope, { signal, clock }))
     } catch (error) {
-      endpoint.events.callFailed(envelope, ServeError.from(error))
+      events.callFailed(envelope, ServeError.from(error))
       this.callee.ended(clock.now(), key, error)
     }
   }
