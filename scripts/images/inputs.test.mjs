@@ -94,7 +94,7 @@ await test('of this checkout: sources and manifests, nothing that is built', asy
   )
   t.notOk(
     files.some((path) =>
-      /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts\/(?!bundle-console)|^(model_repository|examples)\/\./.test(
+      /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts\/(?!bundle-(console|programs)\.)|^(model_repository|examples)\/\./.test(
         path,
       ),
     ),
