@@ -1,5 +1,5 @@
 import { delimiter, dirname } from 'node:path'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { benchPython } from './bench-python.ts'
 import { contest, type Member, middle, ratios, type Turn, warmUp } from './contest.ts'
 import { median, printTable } from './figures.ts'

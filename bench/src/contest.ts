@@ -1,4 +1,5 @@
-import { encodeInferRequest, type InferenceClient, inferenceServices } from '@tutti/protocol'
+import { encodeInferRequest, inferenceServices } from '@tutti/protocol'
+import type { InferenceClient } from '@tutti/protocol/client'
 import { median, quantile } from './figures.ts'
 import { http2Load, type LoadResult, toGrpcFrame } from './http2-load.ts'
 import { treeCpuMs } from './process-tree.ts'

@@ -1,4 +1,4 @@
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { DirectChain } from './direct-chain.ts'
 import { cpuUs, median, printTable, quantile } from './figures.ts'
 import { ROOT, startTutti } from './servers.ts'

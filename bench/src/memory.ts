@@ -1,4 +1,4 @@
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { median, peakBytes, printTable, resetPeak, residentBytes } from './figures.ts'
 import { makeFixtureRepository } from './fixture.ts'
 import { startTutti } from './servers.ts'

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startNatsServer } from '@tutti/chassis/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { cpuUs, median, printTable, quantile } from './figures.ts'
 import { startEndpoint, startTutti, untilReady } from './servers.ts'
 

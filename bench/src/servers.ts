@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
-import type { InferenceClient } from '@tutti/protocol'
+import type { InferenceClient } from '@tutti/protocol/client'
 
 /** The root of the checkout. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))

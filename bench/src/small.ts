@@ -1,4 +1,5 @@
-import { encodeInferRequest, InferenceClient, inferenceServices } from '@tutti/protocol'
+import { encodeInferRequest, inferenceServices } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { makeFixtureRepository } from './fixture.ts'
 import type { Ratios } from './history.ts'
 import { http1Load, toHttp1Request } from './http1-load.ts'

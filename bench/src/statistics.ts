@@ -1,4 +1,4 @@
-import type { InferenceClient } from '@tutti/protocol'
+import type { InferenceClient } from '@tutti/protocol/client'
 
 /** The statistics that a server gives of one model since it started. */
 export interface ModelReading {

@@ -1,5 +1,6 @@
 import { until } from '@tutti/chassis/testing'
-import type { InferenceClient, InferResponseParts } from '@tutti/protocol'
+import type { InferResponseParts } from '@tutti/protocol'
+import type { InferenceClient } from '@tutti/protocol/client'
 import t, { type Test } from 'tap'
 import { openClient, statisticsOf } from './grpc-client.ts'
 import { type Scrape, scrape } from './metrics.ts'

@@ -1,5 +1,5 @@
 import type { requestCallback, ServiceError } from '@grpc/grpc-js'
-import { type GRPCInferenceServiceClient, InferenceClient } from '@tutti/protocol'
+import { type GRPCInferenceServiceClient, InferenceClient } from '@tutti/protocol/client'
 import type { Test } from 'tap'
 import type { Target } from './serving.ts'
 

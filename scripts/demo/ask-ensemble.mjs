@@ -1,4 +1,4 @@
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 
 /**
  * Asks an ensemble twice: the first request warms the caches of the engines, the figures are of the second.

@@ -1,11 +1,7 @@
 import { Agent } from 'node:https'
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js'
-import {
-  decodeInferResponse,
-  encodeInferRequest,
-  InferStream,
-  inferenceServices,
-} from '@tutti/protocol'
+import { decodeInferResponse, encodeInferRequest, inferenceServices } from '@tutti/protocol'
+import { InferStream } from '@tutti/protocol/client'
 import type { Test } from 'tap'
 import { restCall } from '../rest-call.ts'
 import { inferPath, JSON_LENGTH, restBody, restOutputs } from '../rest-infer.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { until } from '@tutti/chassis/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import t, { type Test } from 'tap'
 import { FACE_MODELS, OCR } from '../seed-systems.ts'
 import { ROOT, runTutti, serve } from '../serving.ts'

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import type { PlainObject } from '@tutti/kube/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import type { Test } from 'tap'
 import { toFloats } from '../tensors.ts'
 import { adderFrom, chain, INPUT, SPACE, sumOf } from './adders.ts'

@@ -1,6 +1,6 @@
 /** `client-process.ts ADDRESS MODE`: asks, and says so, from a machine of its own. */
 import { argv, stdout } from 'node:process'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { countedQuestion } from './counted.ts'
 
 const [address = '', mode] = argv.slice(2)

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { until } from '@tutti/chassis/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { seededRandom } from '../hostile.ts'
 import { ask } from '../processes/asking.ts'
 import type { HistoryEvent } from '../processes/history-check.ts'

@@ -1,7 +1,7 @@
 import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findNatsServer, until } from '@tutti/chassis/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import type { Test } from 'tap'
 import { ask, describe } from '../processes/asking.ts'
 import { type DirectKind, directFlags, directKind } from '../processes/direct-flags.ts'

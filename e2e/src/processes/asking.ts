@@ -1,4 +1,4 @@
-import type { InferCallOptions, InferenceClient } from '@tutti/protocol'
+import type { InferCallOptions, InferenceClient } from '@tutti/protocol/client'
 import { answerProblem, type Question } from './questions.ts'
 
 /** How one request ended. */

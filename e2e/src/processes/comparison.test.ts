@@ -1,5 +1,6 @@
 // needs: nats
-import type { InferenceClient, InferRequestParts } from '@tutti/protocol'
+import type { InferRequestParts } from '@tutti/protocol'
+import type { InferenceClient } from '@tutti/protocol/client'
 import t from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { serve, type Target } from '../serving.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { seededRandom } from '../hostile.ts'
 import { ask, errorFields, LONG_MS, type Outcome } from './asking.ts'
 import type { Member } from './harness.ts'

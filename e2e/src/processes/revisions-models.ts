@@ -1,6 +1,6 @@
 import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { InferenceClient } from '@tutti/protocol'
+import type { InferenceClient } from '@tutti/protocol/client'
 import type { Test } from 'tap'
 import { tempFolder } from '../temp-repository.ts'
 import { fp32, int64 } from '../tensors.ts'

@@ -1,5 +1,5 @@
 import { type StartedProcess, until } from '@tutti/chassis/testing'
-import type { InferenceClient } from '@tutti/protocol'
+import type { InferenceClient } from '@tutti/protocol/client'
 import { ask as call } from '../grpc-client.ts'
 import { parseLine, type Target } from '../serving.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { until } from '@tutti/chassis/testing'
-import type { InferenceClient } from '@tutti/protocol'
+import type { InferenceClient } from '@tutti/protocol/client'
 import type { Test } from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { LOOPBACK, startTutti } from '../serving.ts'

@@ -1,7 +1,7 @@
 // needs: python
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import t from 'tap'
 import { ROOT, serve } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'

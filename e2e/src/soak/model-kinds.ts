@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { InferenceClient, type InferRequestParts } from '@tutti/protocol'
+import type { InferRequestParts } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { ask, describe, errorFields, LONG_MS, type Outcome } from '../processes/asking.ts'
 import type { Question } from '../processes/questions.ts'
 import { SAMPLES } from '../seed-systems.ts'

@@ -1,7 +1,7 @@
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { until } from '@tutti/chassis/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import type { Test } from 'tap'
 import { controlModel, repositoryIndex } from '../control-churn.ts'
 import { sendBadRequests, servesRightBytes } from '../hostile.ts'

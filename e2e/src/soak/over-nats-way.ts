@@ -1,7 +1,7 @@
 import { cp, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { until } from '@tutti/chassis/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import type { Test } from 'tap'
 import { sendBadRequests } from '../hostile.ts'
 import type { Member } from '../processes/harness.ts'

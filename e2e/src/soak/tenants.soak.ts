@@ -10,7 +10,7 @@ import {
   withoutNatsServer,
 } from '@tutti/chassis/testing'
 import { type ApiServer, withoutKube } from '@tutti/kube/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import t, { type Test } from 'tap'
 import { operatorOf, startChartCluster, startChartPod } from '../chart/chart-pods.ts'
 import { find, operatorArgsOf, type Rendered, render } from '../chart/helm.ts'

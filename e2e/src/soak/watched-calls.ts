@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { askSmall } from '../attacks/held-calls.ts'
 import { ask, describe, type Outcome } from '../processes/asking.ts'
 import { identityQuestion, problemOf, type Question } from '../processes/questions.ts'

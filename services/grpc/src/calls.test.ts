@@ -5,6 +5,7 @@ import { credentials, type MethodDefinition, type ServiceError, status } from '@
 import { createManualClock } from '@tutti/chassis/testing'
 import type { ModelStatistics } from '@tutti/model-config'
 import { fromGrpcStatus, inferenceServices, type RawInferenceService } from '@tutti/protocol'
+import { openHealthClient } from '@tutti/protocol/client'
 import { RecordingControl } from '@tutti/serving/testing'
 import t, { type Test } from 'tap'
 import { MAX_WATCHES } from './methods/health-watch.ts'
@@ -329,10 +330,7 @@ function watch(t: Test, served: TestServer, client = openHealth(t, served)) {
 }
 
 function openHealth(t: Test, served: TestServer) {
-  const client = new (inferenceServices().HealthClient)(
-    served.address,
-    credentials.createInsecure(),
-  )
+  const client = openHealthClient(served.address, credentials.createInsecure())
   t.teardown(() => client.close())
   return client
 }

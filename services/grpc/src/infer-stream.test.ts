@@ -5,10 +5,10 @@ import { ServeError } from '@tutti/errors'
 import {
   encodeInferRequest,
   fromGrpcStatus,
-  type InferStream,
   inferenceServices,
   type StreamResponseParts,
 } from '@tutti/protocol'
+import type { InferStream } from '@tutti/protocol/client'
 import { Admission } from '@tutti/serving'
 import { echo, type ModelScript, response, type ScriptedModel } from '@tutti/serving/testing'
 import type { NamedTensor, Parameter } from '@tutti/tensor'

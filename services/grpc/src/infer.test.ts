@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { compressionAlgorithms, credentials, type ServiceError, status } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
 import { decodeInferResponse, inferenceServices } from '@tutti/protocol'
+import { openObjectClient } from '@tutti/protocol/client'
 import { Admission } from '@tutti/serving'
 import { echo, response } from '@tutti/serving/testing'
 import { decodeBytesTensor, type NamedTensor, type Parameter } from '@tutti/tensor'
@@ -232,7 +233,7 @@ await t.test('any bytes are answered or refused with a reason', async (t) => {
 await t.test('compressed requests are read', async (t) => {
   const served = await openTestServer(t, { m: {} })
   const answer = await new Promise<object>((resolve, reject) => {
-    const client = new (inferenceServices().ObjectClient)(
+    const client = openObjectClient(
       served.address,
       // The option compresses every message that the client sends.
       credentials.createInsecure(),

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ServerConnection } from '@tutti/http2'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { createTlsFolder, response } from '@tutti/serving/testing'
 import type { NamedTensor } from '@tutti/tensor'
 import * as fc from 'fast-check'

@@ -1,11 +1,7 @@
 import { once } from 'node:events'
 import { type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from 'node:http2'
-import {
-  decodeInferResponse,
-  encodeInferRequest,
-  InferenceClient,
-  inferenceServices,
-} from '@tutti/protocol'
+import { decodeInferResponse, encodeInferRequest, inferenceServices } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { echo, response } from '@tutti/serving/testing'
 import t, { type Test } from 'tap'
 import { openTestServer } from './testing/test-server.ts'

@@ -1,5 +1,4 @@
 export type { Envelope, TensorHeader } from './envelope.ts'
-export type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
 export { type ApartTensor, decodeApartRequest } from './infer/apart-codec.ts'
 export {
   decodeInferResponse,
@@ -19,11 +18,6 @@ export {
 export { encodeInferResponsePieces, LEAST_PIECE_BYTES } from './infer/response-pieces.ts'
 export { decodeInferRequest, encodeInferResponseFrame, RAW_INPUTS } from './infer/server-codec.ts'
 export { encodeStreamResponseFrame } from './infer/stream-frame.ts'
-export { InferStream } from './infer-stream.ts'
-export {
-  type InferCallOptions,
-  InferenceClient,
-} from './inference-client.ts'
 export { toCorrelationText } from './message-bounds.ts'
 export {
   CHUNK_HEAD_BYTES,

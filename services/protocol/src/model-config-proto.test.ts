@@ -37,7 +37,7 @@ ensemble_scheduling {
 }
 `
 
-const { ModelConfig } = inferenceServices().ObjectClient.service
+const { ModelConfig } = inferenceServices().objects
 
 function encode(text: string): Buffer {
   const config = modelConfigToProto(parseModelConfig(text, 'config.pbtxt'))

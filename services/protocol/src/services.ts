@@ -1,9 +1,7 @@
 import { fileURLToPath } from 'node:url'
-import { loadPackageDefinition, type MethodDefinition } from '@grpc/grpc-js'
+import type { MethodDefinition } from '@grpc/grpc-js'
 import { loadSync, type MessageTypeDefinition, type Options } from '@grpc/proto-loader'
 import type { HealthDefinition } from './gen/grpc/health/v1/Health.ts'
-import type { ProtoGrpcType as InferenceTypes } from './gen/grpc_service.ts'
-import type { ProtoGrpcType as HealthTypes } from './gen/health.ts'
 import type { GRPCInferenceServiceDefinition } from './gen/inference/GRPCInferenceService.ts'
 
 /** Where the .proto files stand, from `dist` as from `src`. */
@@ -53,6 +51,15 @@ interface StatusMessages {
   readonly 'google.rpc.RetryInfo': MessageTypeDefinition<RetryInfo, RetryInfo>
 }
 
+/** The full name of the v2 protocol's service. */
+export const SERVICE = 'inference.GRPCInferenceService'
+
+/** What the files define, as proto-loader has it: servers need no more of gRPC's library. */
+interface ProtoFiles extends StatusMessages {
+  readonly [SERVICE]: GRPCInferenceServiceDefinition
+  readonly 'grpc.health.v1.Health': HealthDefinition
+}
+
 function passBuffer(bytes: Buffer): Buffer {
   return bytes
 }
@@ -85,30 +92,23 @@ export type RawInferenceService = Omit<
 export interface InferenceServices {
   /** `inference.GRPCInferenceService`; ModelInfer and ModelStreamInfer take and give encoded messages. */
   readonly inference: RawInferenceService
-  /** Makes clients of the same service for which every message is an object. */
-  readonly ObjectClient: InferenceTypes['inference']['GRPCInferenceService']
+  /** The same service with every message as an object. */
+  readonly objects: GRPCInferenceServiceDefinition
   /** `grpc.health.v1.Health`. */
   readonly health: HealthDefinition
-  /** Makes clients of it. */
-  readonly HealthClient: HealthTypes['grpc']['health']['v1']['Health']
   readonly statusMessages: StatusMessages
 }
 
 function load(): InferenceServices {
-  const loaded = loadSync(PROTO_FILES, PROTO_OPTIONS)
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- messages of the files just read
-  const statusMessages = loaded as unknown as StatusMessages
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types are generated from the files just read
-  const root = loadPackageDefinition(loaded) as unknown as InferenceTypes & HealthTypes
-  const ObjectClient = root.inference.GRPCInferenceService
-  const HealthClient = root.grpc.health.v1.Health
-  const { service } = ObjectClient
+  const files = loadSync(PROTO_FILES, PROTO_OPTIONS) as unknown as ProtoFiles
+  const objects = files[SERVICE]
   const inference = {
-    ...service,
-    ModelInfer: raw(service.ModelInfer),
-    ModelStreamInfer: raw(service.ModelStreamInfer),
+    ...objects,
+    ModelInfer: raw(objects.ModelInfer),
+    ModelStreamInfer: raw(objects.ModelStreamInfer),
   }
-  return { inference, ObjectClient, health: HealthClient.service, HealthClient, statusMessages }
+  return { inference, objects, health: files['grpc.health.v1.Health'], statusMessages: files }
 }
 
 let loaded: InferenceServices | undefined

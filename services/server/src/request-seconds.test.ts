@@ -1,7 +1,7 @@
 import { createLogger, parseFlags, systemClock } from '@tutti/chassis'
 import { until } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import {
   echo,
   failsWith,

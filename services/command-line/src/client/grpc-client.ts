@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import { encodeInferRequest, InferenceClient } from '@tutti/protocol'
+import { encodeInferRequest } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { lateAnswer, type ModelClient, type ModelClientOptions } from './model-client.ts'
 
 /** Triton's. */

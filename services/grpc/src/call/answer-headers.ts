@@ -35,9 +35,6 @@ export function respondNoGrpc(stream: ServerStream): void {
 }
 
 function toFields(error: ServeError): (readonly [string, string])[] {
-  const { code, details, metadata } = toGrpcStatus(error)
-  const more = Object.entries(metadata.toHttp2Headers()).flatMap(([name, values]) =>
-    [values ?? []].flat().map((value) => [name, String(value)] as const),
-  )
-  return [['grpc-status', String(code)], ['grpc-message', encodeURI(details)], ...more]
+  const { code, details, trailers } = toGrpcStatus(error)
+  return [['grpc-status', String(code)], ['grpc-message', encodeURI(details)], ...trailers]
 }

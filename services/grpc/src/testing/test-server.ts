@@ -1,6 +1,7 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { until } from '@tutti/chassis/testing'
-import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
+import { fromGrpcStatus } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { Admission } from '@tutti/serving'
 import { ScriptedBackend, type ScriptedModel } from '@tutti/serving/testing'
 import { PoisonedMemory } from '@tutti/tensor/testing'

@@ -14,7 +14,7 @@ function messageOf(frame: Buffer): Buffer {
   return frame.subarray(5)
 }
 
-const { ModelInfer, ModelStreamInfer } = inferenceServices().ObjectClient.service
+const { ModelInfer, ModelStreamInfer } = inferenceServices().objects
 
 // proto-loader is the other implementation that ours must agree with; its message types are loose on purpose.
 type Loose = Record<string, unknown>

@@ -7,7 +7,7 @@ import { readContents } from './contents.ts'
 import { decodeInferRequest } from './server-codec.ts'
 
 const PLENTY = { maxBytes: 2 ** 20 }
-const { ModelInfer } = inferenceServices().ObjectClient.service
+const { ModelInfer } = inferenceServices().objects
 
 /** The encoded InferTensorContents of a request with one input. */
 function contentsOf(contents: object): Uint8Array {

@@ -1,4 +1,4 @@
-import { Metadata } from '@grpc/grpc-js'
+import type { Metadata } from '@grpc/grpc-js'
 import {
   type ErrorDetails,
   helpAddress,
@@ -25,11 +25,12 @@ const MESSAGE_BYTES = 3072
 const DETAILS_MESSAGE_BYTES = 1024
 const DETAIL_BYTES = 256
 
-/** The status that grpc-js takes as the error of a call. */
+/** The status that ends a call with an error. */
 export interface GrpcStatus {
   readonly code: number
   readonly details: string
-  readonly metadata: Metadata
+  /** The trailers beside code and text, as they travel: bytes as base64. */
+  readonly trailers: readonly (readonly [name: string, value: string])[]
 }
 
 /** Details that an error can give of where it happened, in every encoding of errors. */
@@ -81,20 +82,17 @@ function errorInfo(error: ServeError): ErrorInfo {
 export function toGrpcStatus(error: ServeError): GrpcStatus {
   const code = STATUS_CODES[error.code]
   const details = capText(error.message, MESSAGE_BYTES, percentEncodedLength)
-  const metadata = new Metadata()
-  metadata.set(
-    STATUS_DETAILS_KEY,
-    encodeStatusDetails(
-      code,
-      capText(details, DETAILS_MESSAGE_BYTES, utf8Length),
-      errorInfo(error),
-      { help: helpAddress(error.reason), retryAfterMs: error.retryAfterMs },
-    ),
+  const { retryAfterMs } = error
+  const bytes = encodeStatusDetails(
+    code,
+    capText(details, DETAILS_MESSAGE_BYTES, utf8Length),
+    errorInfo(error),
+    { help: helpAddress(error.reason), retryAfterMs },
   )
+  const trailers: [string, string][] = [[STATUS_DETAILS_KEY, bytes.toString('base64')]]
   // Clients that try again by themselves wait so long (gRFC A6).
-  if (error.retryAfterMs !== undefined)
-    metadata.set(PUSHBACK_KEY, String(Math.ceil(error.retryAfterMs)))
-  return { code, details, metadata }
+  if (retryAfterMs !== undefined) trailers.push([PUSHBACK_KEY, String(Math.ceil(retryAfterMs))])
+  return { code, details, trailers }
 }
 
 function readInfo(metadata: Metadata | undefined): ErrorInfo | undefined {

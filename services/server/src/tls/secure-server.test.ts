@@ -5,7 +5,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { createLogger, silentLogger } from '@tutti/chassis'
 import { createTestAuthority, startFaultProxy, until } from '@tutti/chassis/testing'
 import { openTestServer } from '@tutti/grpc/testing'
-import { InferenceClient } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol/client'
 import { startRestServer } from '@tutti/rest'
 import type { TlsFiles } from '@tutti/serving'
 import {

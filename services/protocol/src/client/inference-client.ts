@@ -7,16 +7,17 @@ import {
   type ServiceError,
 } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
-import type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
-import type { ModelConfigResponse__Output } from './gen/inference/ModelConfigResponse.ts'
-import type { ModelMetadataResponse__Output } from './gen/inference/ModelMetadataResponse.ts'
-import type { RepositoryIndexResponse__Output } from './gen/inference/RepositoryIndexResponse.ts'
-import { decodeInferResponse, encodeInferRequest } from './infer/client-codec.ts'
-import type { InferRequestParts, InferResponseParts } from './infer/infer-message.ts'
+import type { GRPCInferenceServiceClient } from '../gen/inference/GRPCInferenceService.ts'
+import type { ModelConfigResponse__Output } from '../gen/inference/ModelConfigResponse.ts'
+import type { ModelMetadataResponse__Output } from '../gen/inference/ModelMetadataResponse.ts'
+import type { RepositoryIndexResponse__Output } from '../gen/inference/RepositoryIndexResponse.ts'
+import { decodeInferResponse, encodeInferRequest } from '../infer/client-codec.ts'
+import type { InferRequestParts, InferResponseParts } from '../infer/infer-message.ts'
+import { type ModelMetadata, readMetadata } from '../model-metadata.ts'
+import { inferenceServices } from '../services.ts'
+import { fromGrpcStatus } from '../status/grpc-status.ts'
 import { InferStream } from './infer-stream.ts'
-import { type ModelMetadata, readMetadata } from './model-metadata.ts'
-import { inferenceServices } from './services.ts'
-import { fromGrpcStatus } from './status/grpc-status.ts'
+import { openObjectClient } from './object-clients.ts'
 
 const MAX_MESSAGE_BYTES = 2 ** 31 - 1
 const DEFAULT_WINDOW_BYTES = 1024 * 1024
@@ -93,8 +94,7 @@ export class InferenceClient {
     }
     const security = toCredentials(o)
     this.#channel = new Client(o.address, security, options)
-    const { ObjectClient } = inferenceServices()
-    this.objects = new ObjectClient(o.address, security, {
+    this.objects = openObjectClient(o.address, security, {
       ...options,
       channelOverride: this.#channel.getChannel(),
     })

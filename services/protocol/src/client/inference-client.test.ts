@@ -2,11 +2,11 @@ import { Server, ServerCredentials, type UntypedServiceImplementation } from '@g
 import { type Reason, ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
-import { decodeInferRequest, encodeInferResponseFrame } from './infer/server-codec.ts'
-import { encodeStreamResponseFrame } from './infer/stream-frame.ts'
+import { decodeInferRequest, encodeInferResponseFrame } from '../infer/server-codec.ts'
+import { encodeStreamResponseFrame } from '../infer/stream-frame.ts'
+import { inferenceServices } from '../services.ts'
+import { toServiceError } from '../testing/service-error.ts'
 import { InferenceClient } from './inference-client.ts'
-import { inferenceServices } from './services.ts'
-import { toGrpcStatus } from './status/grpc-status.ts'
 
 /** grpc-js puts the header before a message itself. */
 const FRAME_HEADER_BYTES = 5
@@ -78,7 +78,7 @@ await t.test('errors come back as they were thrown', async (t) => {
     details: { model: 'm' },
   })
   const client = await openServer(t, {
-    ModelInfer: (_call: UnaryCall, callback: Callback) => callback(toGrpcStatus(error)),
+    ModelInfer: (_call: UnaryCall, callback: Callback) => callback(toServiceError(error)),
   })
   await t.rejects(client.infer(ask), {
     reason: 'QUEUE_FULL',
@@ -129,7 +129,7 @@ await t.test(
         ...(ModelConfig && { ModelConfig }),
       })
     const failing = (reason: Reason) =>
-      open((_call, callback) => callback(toGrpcStatus(new ServeError(reason, 'no luck'))))
+      open((_call, callback) => callback(toServiceError(new ServeError(reason, 'no luck'))))
     const decoupled = { config: { model_transaction_policy: { decoupled: true } } }
     t.strictSame(await (await open((_, callback) => callback(null, decoupled))).metadata('m', ''), {
       name: 'm',
@@ -176,7 +176,7 @@ await t.test('a stream that fails throws the error of the server', async (t) => 
   const error = new ServeError('ENGINE_FAILED', 'no luck')
   const client = await openServer(t, {
     ModelStreamInfer: (call: StreamCall) =>
-      call.on('data', () => call.emit('error', toGrpcStatus(error))),
+      call.on('data', () => call.emit('error', toServiceError(error))),
   })
   const stream = client.openStream()
   await stream.send(ask)

@@ -1,8 +1,8 @@
 import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
-import { decodeStreamResponse, encodeInferRequest } from './infer/client-codec.ts'
-import type { InferRequestParts, StreamResponseParts } from './infer/infer-message.ts'
-import { fromGrpcStatus } from './status/grpc-status.ts'
+import { decodeStreamResponse, encodeInferRequest } from '../infer/client-codec.ts'
+import type { InferRequestParts, StreamResponseParts } from '../infer/infer-message.ts'
+import { fromGrpcStatus } from '../status/grpc-status.ts'
 
 /** The client's end of one ModelStreamInfer. */
 export class InferStream {
