@@ -78,6 +78,6 @@ await test('images of registries are named at the top, by digest', async (t) => 
 await test('the programs become Node, under a process 1 that reaps', async (t) => {
   for (const name of readdirSync(join(root, 'images/bin'))) {
     const script = textOf(`images/bin/${name}`)
-    t.match(script, /^exec tini -s -- node \/app\/\S+\/dist\/main\.js "\$@"\n$/m, name)
+    t.match(script, /^exec tini -s -- node \/app\/\S+\/dist\/bundle\/main\.js "\$@"\n$/m, name)
   }
 })
