@@ -7,11 +7,11 @@ import { inferenceServices } from '@tutti/protocol'
 import {
   type AccessLog,
   ClientRequests,
-  type ConnectionBounds,
   ControlCalls,
   type ControlGuard,
   drainWithin,
   keepSecure,
+  type ListenerBounds,
   listenOn,
   type RunningServer,
   readSecureOptions,
@@ -43,7 +43,7 @@ const MEBIBYTE = 1024 * 1024
 
 /** Bounds of the gRPC server, in the unit of the name. */
 export interface GrpcServerBounds
-  extends ConnectionBounds,
+  extends ListenerBounds,
     ConnectionLife,
     Pick<ServerCallsOptions, 'maxMessageBytes'> {
   /** HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. */

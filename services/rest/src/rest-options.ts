@@ -10,10 +10,10 @@ import {
   Admission,
   type BackendSelector,
   ClientRequests,
-  type ConnectionBounds,
   ControlCalls,
   type ControlGuard,
   type InferenceBackend,
+  type ListenerBounds,
   SERVER_IDENTITY,
   type ServerIdentity,
   type TlsFiles,
@@ -58,7 +58,7 @@ export interface RestServerOptions extends Partial<RestBounds> {
 }
 
 /** The bounds of one REST server, all of them settings of the executables. */
-export interface RestBounds extends ConnectionBounds, JsonBounds {
+export interface RestBounds extends ListenerBounds, JsonBounds {
   /** Bytes of one body, after decompression. */
   readonly maxInputBytes: number
   /** From the first byte of a request to the last of its headers; checked every 5 s at least. */

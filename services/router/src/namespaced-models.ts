@@ -30,7 +30,7 @@ import { type CaptureState, type StepTotals } from '@tutti/telemetry'
 import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog/catalog.ts'
 import type { Router } from './router.ts'
 
-export interface NamespacedModelsOptions {
+export interface NamespacedSource {
   /** Knows models by their qualified names. */
   readonly router: Router
   readonly repository: Pick<ModelRepository, 'names' | 'hasListed'>
@@ -42,7 +42,7 @@ export interface NamespacedModelsOptions {
  */
 export class NamespacedModels implements InferenceBackend, ConsoleSource {
   readonly #router: Router
-  readonly #repository: NamespacedModelsOptions['repository']
+  readonly #repository: NamespacedSource['repository']
   readonly #control: ModelControl = {
     load: (name, parameters) => this.#load(name, parameters),
     unload: (name, o) => this.#unload(name, o),
@@ -52,7 +52,7 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
   #byName = new Map<string, string[]>()
   readonly #shown = new WeakMap<ModelConfig, ModelConfig>()
 
-  constructor({ router, repository }: NamespacedModelsOptions) {
+  constructor({ router, repository }: NamespacedSource) {
     this.#router = router
     this.#repository = repository
   }

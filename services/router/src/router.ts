@@ -40,14 +40,14 @@ import {
 } from './requests/nested-requests.ts'
 import { PinnedRequests } from './requests/pinned-requests.ts'
 import { ReplicaCounts } from './requests/replica-counts.ts'
-import type { Replicas, RequestDependencies } from './requests/request-dependencies.ts'
+import type { ReplicaCalls, RequestDependencies } from './requests/request-dependencies.ts'
 import { Requests } from './requests/requests.ts'
 import { SequenceRoutes } from './requests/sequence-routes.ts'
 import { createRouterAnswers } from './router-answers.ts'
 import { ServedView, type ServedViewOptions } from './view/served-view.ts'
 
 export interface RouterOptions extends ServedViewOptions {
-  readonly replicas: Replicas
+  readonly replicas: ReplicaCalls
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
   readonly tracing: Tracing
@@ -88,7 +88,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   readonly nested: FindExecutor
   /** Answers the other questions of steps. */
   readonly answer: AnswerQuestion
-  readonly #o: RouterOptions
+  readonly #options: RouterOptions
   readonly #recorders: EnsembleRecorders
   readonly #pinned = new PinnedRequests()
   readonly #replicaCounts: ReplicaCounts
@@ -99,7 +99,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   #isWatched = false
 
   constructor(o: RouterOptions) {
-    this.#o = o
+    this.#options = o
     this.#replicaCounts = new ReplicaCounts(o.clock)
     this.sequences = new SequenceRoutes(o)
     this.#recorders = new EnsembleRecorders(o)
@@ -124,7 +124,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   }
 
   #openRequests(): Requests {
-    const { tracing, revisionRefused = () => {}, cache, ...o } = this.#o
+    const { tracing, revisionRefused = () => {}, cache, ...o } = this.#options
     const observersOf = ({ entry, version }: ResolvedEntry) =>
       this.#recorders.find(entry.name, version.version)
     const { clock } = o
@@ -154,15 +154,15 @@ export class Router implements InferenceBackend, ConsoleSource {
   /** The way of all requests. @throws ServeError with Triton's look-up texts. */
   resolve(name: string, version: string): ResolvedModel {
     const model = this.#requests.resolve(name, version)
-    return this.#isWatched ? observeModel(model, this.#captures, this.#o) : model
+    return this.#isWatched ? observeModel(model, this.#captures, this.#options) : model
   }
 
   get control(): ModelControl | undefined {
-    return this.#o.control?.()
+    return this.#options.control?.()
   }
 
   get regions(): InferenceBackend['regions'] {
-    return this.#o.regions
+    return this.#options.regions
   }
 
   /** Resolves once no request in flight uses the version, in whichever step of an ensemble. */
@@ -180,7 +180,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   }
 
   isReady(): boolean {
-    return this.#isLive && (!this.#o.strictReadiness || this.view.areAllReady())
+    return this.#isLive && (!this.#options.strictReadiness || this.view.areAllReady())
   }
 
   isModelReady(name: string, version: string): Promise<boolean> {
@@ -208,12 +208,12 @@ export class Router implements InferenceBackend, ConsoleSource {
 
   /** For the console: what was counted of each step of an ensemble. */
   stepTotals(ensemble: string): readonly StepTotals[] {
-    return this.#o.metrics.stepTotals(ensemble)
+    return this.#options.metrics.stepTotals(ensemble)
   }
 
   /** For the console: where models run, and why they do not. */
   replicasOf(models: ReadonlySet<string>): readonly ConsoleReplica[] {
-    return this.view.replicasOf(models, this.#o.reachedOver ?? (() => 'this process'))
+    return this.view.replicasOf(models, this.#options.reachedOver ?? (() => 'this process'))
   }
 
   /** For the console: what the calls of steps took at each replica since a page looks. */
@@ -222,7 +222,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   }
 
   otherRouters(): readonly OtherRouter[] {
-    return this.#o.otherRouters?.() ?? []
+    return this.#options.otherRouters?.() ?? []
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {
@@ -258,7 +258,7 @@ export class Router implements InferenceBackend, ConsoleSource {
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
     const listed = toIndex(this.view.entries, readyOnly)
-    const names = readyOnly ? undefined : await this.#o.listNames?.()
+    const names = readyOnly ? undefined : await this.#options.listNames?.()
     return names === undefined ? listed : withNames(listed, names)
   }
 

@@ -5,17 +5,7 @@ export type { JsonAnswers } from './metrics-server.ts'
 export { openRegions } from './open-regions.ts'
 export type { PageServerOptions } from './page-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
-export {
-  type OpenProbes,
-  type ProcessOptions,
-  type ServedParts,
-  serveProcess,
-} from './serve-process.ts'
+export { openProcessBase, type ProcessBase } from './process-base.ts'
+export { type OpenProbes, type ServedContent, serveProcess } from './serve-process.ts'
 export { REFUSED_OVER_BROKERS, SERVER_FLAGS } from './server-flags.ts'
 export { type EdgeServersOptions, openServers } from './servers.ts'
-export {
-  openShared,
-  type ServingFlags,
-  type SharedOptions,
-  type SharedParts,
-} from './shared-parts.ts'

@@ -10,7 +10,7 @@ import {
 import { namePortFlag } from './port-flag.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
 
-export interface MetricsServerParts {
+export interface ObservedProcess {
   readonly flags: FlagValues<typeof SERVER_FLAGS>
   readonly metrics: ServerMetrics
   /** For `/livez` and `/readyz` on the metrics port. */
@@ -26,7 +26,7 @@ export interface MetricsServerParts {
  *
  * @throws ServeError SETTING_INVALID if the address cannot be listened on.
  */
-export async function openMetricsServer(o: MetricsServerParts): Promise<MetricsServer | undefined> {
+export async function openMetricsServer(o: ObservedProcess): Promise<MetricsServer | undefined> {
   const { flags, metrics, health, answers, log } = o
   if (!flags['allow-metrics']) return undefined
   metrics.addFamilies(() => [memoryFamily()])

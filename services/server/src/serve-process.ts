@@ -2,10 +2,10 @@ import { type Health, logServing, type Running, toDrainMs, withCauses } from '@t
 import { type BrokerMember, memberFamilies } from './broker-members.ts'
 import type { JsonAnswers, MetricsServer } from './metrics-server.ts'
 import { openMetricsServer } from './open-metrics-server.ts'
+import { openProcessBase, type ProcessBase, type ProcessBaseOptions } from './process-base.ts'
 import { checkAnswered, openServers, type ServersOptions } from './servers.ts'
-import { openShared, type SharedOptions, type SharedParts } from './shared-parts.ts'
 
-export interface ProcessOptions extends SharedOptions {
+export interface ServeProcessOptions extends ProcessBaseOptions {
   readonly health: Health
   /** Called last when the process closes, and when it cannot start. */
   readonly close?: () => Promise<void>
@@ -22,7 +22,7 @@ export interface ProcessState {
 }
 
 /** The parts of a process that its program makes. */
-export interface ServedParts
+export interface ServedContent
   extends Pick<
     ServersOptions,
     | 'backend'
@@ -54,8 +54,8 @@ export type OpenProbes = (state: ProcessState) => Promise<void>
  * @throws ServeError what `compose` throws; SETTING_INVALID if a port is taken. Nothing is left open then.
  */
 export async function serveProcess(
-  o: ProcessOptions,
-  compose: (shared: SharedParts, openProbes: OpenProbes) => Promise<ServedParts>,
+  o: ServeProcessOptions,
+  compose: (shared: ProcessBase, openProbes: OpenProbes) => Promise<ServedContent>,
 ): Promise<Running> {
   const opened = new AsyncDisposableStack()
   opened.defer(() => o.close?.())
@@ -65,7 +65,7 @@ export async function serveProcess(
     await opened.disposeAsync()
   }
   try {
-    const shared = await openShared(o, { opened, stopping: stopping.signal })
+    const shared = await openProcessBase(o, { opened, stopping: stopping.signal })
     return await serve(o, { shared, compose, stop: () => stopping.abort(), close })
   } catch (error) {
     await close()
@@ -74,9 +74,9 @@ export async function serveProcess(
 }
 
 async function serve(
-  { flags, log, health: own }: ProcessOptions,
+  { flags, log, health: own }: ServeProcessOptions,
   o: {
-    readonly shared: SharedParts
+    readonly shared: ProcessBase
     readonly compose: Parameters<typeof serveProcess>[1]
     readonly stop: () => void
     readonly close: () => Promise<void>

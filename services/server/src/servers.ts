@@ -29,7 +29,7 @@ import {
 import { RequestSeconds, type TraceSettings } from '@tutti/telemetry'
 import type { RequestObserver, TensorMemory } from '@tutti/tensor'
 import type { MetricsServer } from './metrics-server.ts'
-import { type MetricsServerParts, openMetricsServer } from './open-metrics-server.ts'
+import { type ObservedProcess, openMetricsServer } from './open-metrics-server.ts'
 import { createPageSelector, type PageServerOptions, toPageOptions } from './page-server.ts'
 import { namePortFlag } from './port-flag.ts'
 
@@ -46,7 +46,7 @@ export interface EdgeServersOptions {
   readonly httpPort: number
 }
 
-export interface ServersOptions extends MetricsServerParts {
+export interface ServersOptions extends ObservedProcess {
   readonly backend: InferenceBackend
   /** Absent: nothing is served to the outside. */
   readonly edge?: EdgeServersOptions | undefined
@@ -149,7 +149,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   }
 }
 
-type ListenerOf = (protocol: Protocol) => ListenerParts
+type ListenerOf = (protocol: Protocol) => ListenerRules
 
 /** Makes what the listeners of a process share: those for calls from inside, and those for calls from outside. */
 function prepareListeners(o: ServersOptions): {
@@ -215,7 +215,7 @@ function countSeconds({ backend, metrics }: ServersOptions): RequestSeconds {
 /** A function that makes the selector that decides who may call the listeners of a kind. */
 type ListenerAccess = (log: AccessLog) => BackendSelector | undefined
 
-interface ListenerParts {
+interface ListenerRules {
   readonly protocol: Protocol
   readonly admission: Admission
   /** One for all listeners: their bodies together take no more than those of one. */
@@ -246,7 +246,7 @@ function prepareAccess({ backend, edge, identities, metrics, clock }: ServersOpt
 
 function openRest(
   o: ServersOptions,
-  parts: ListenerParts,
+  parts: ListenerRules,
   edge?: EdgeServersOptions,
 ): Promise<RunningServer> {
   const { flags } = o
@@ -269,7 +269,7 @@ function openRest(
 
 function openPage(
   o: ServersOptions,
-  parts: ListenerParts,
+  parts: ListenerRules,
   page: PageServerOptions,
 ): Promise<RunningServer> {
   const common = toCommon(o, parts, o.log.child({ server: 'console' }))
@@ -281,7 +281,7 @@ function openPage(
 
 function openGrpc(
   o: ServersOptions,
-  parts: ListenerParts,
+  parts: ListenerRules,
   edge?: EdgeServersOptions,
 ): Promise<RunningServer> {
   const { flags } = o
@@ -311,7 +311,7 @@ function isOneProcess({ control }: InferenceBackend): boolean {
 }
 
 /** Makes the options that both protocols take. @param log - of the listener. */
-function toCommon(o: ServersOptions, parts: ListenerParts, log: Logger) {
+function toCommon(o: ServersOptions, parts: ListenerRules, log: Logger) {
   const { protocol, admission, seconds, counts, access, isOutside = false } = parts
   const { flags, backend, guardControl, clock } = o
   const audit = flags['audit-log'] ? limitLog(log, { clock }, auditBudget) : undefined

@@ -67,8 +67,8 @@ export {
 } from './control/require-settings.ts'
 export {
   boundConnections,
-  type ConnectionBounds,
   connectionName,
+  type ListenerBounds,
 } from './listeners/connection-bounds.ts'
 export { drainWithin } from './listeners/drain.ts'
 export { listenOn, type RunningServer } from './listeners/listen.ts'

@@ -15,7 +15,7 @@ import type { ScheduledRequest } from './execution/execution.ts'
 import type { ResolveFrom } from './step-options.ts'
 
 /** The parts from which a host is made. */
-export interface ModelHostOptions {
+export interface HostDependencies {
   readonly replica: string
   readonly clock: Clock
   /** Undefined until the step has joined its routers. */
@@ -30,7 +30,7 @@ const SEQUENCE_START = 1
 const SEQUENCE_END = 2
 
 /** Lets the models of a step call other models, through the routers of the repository, and load them in this process. */
-export function createModelHost(o: ModelHostOptions): ModelHost {
+export function createModelHost(o: HostDependencies): ModelHost {
   return {
     infer: (request, sink, options) => inferAsCaller(o, request, sink, options),
     isReady: async (model, version, { signal }) => {
@@ -60,14 +60,14 @@ export function namespacedHost(
 }
 
 /** @throws ServeError STEP_UNAVAILABLE */
-function connected(o: ModelHostOptions): RouterCalls {
+function connected(o: HostDependencies): RouterCalls {
   const routers = o.routers()
   if (routers !== undefined) return routers
   throw new ServeError('STEP_UNAVAILABLE', `step '${o.replica}' has no router to call`)
 }
 
 function inferAsCaller(
-  o: ModelHostOptions,
+  o: HostDependencies,
   request: HostRequest,
   sink: ResponseSink,
   options: HostCallOptions,

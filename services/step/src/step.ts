@@ -13,7 +13,7 @@ import { createModelHost } from './model-host.ts'
 import type { StepOptions, StepSettings } from './step-options.ts'
 
 /** How busy a step process is, for those who choose between replicas. */
-export interface StepLoad {
+export interface ProcessLoad {
   /** Accepted and not yet answered, in requests. */
   readonly inFlight: number
   /** Instances that execute nothing. */
@@ -120,7 +120,7 @@ export class Step {
     return () => void this.#listeners.delete(listener)
   }
 
-  load(): StepLoad {
+  load(): ProcessLoad {
     const models = this.#select('', '').flatMap(([model, { version, serving }]) =>
       serving === undefined
         ? []

@@ -15,8 +15,8 @@ import { benchInputs } from './bench-inputs.ts'
 import { BenchReport, renderReport } from './bench-report.ts'
 import { type BenchResult, toResult } from './bench-result.ts'
 import { labelOfTarget, renderHead, renderPlot, renderRows } from './bench-text.ts'
-import { type Load, readLoads } from './load.ts'
-import { runLoad, type Target } from './run-load.ts'
+import { type BenchLoad, readLoads } from './load.ts'
+import { type BenchTarget, runLoad } from './run-load.ts'
 
 const MOST_TARGETS = 4
 /** A server that stopped answering ends no run else; `--timeout-secs` may ask for more. */
@@ -58,7 +58,7 @@ async function prepare(
     readonly flags: BenchFlags
     readonly environment: ProcessEnvironment
   },
-): Promise<{ readonly request: InferRequestParts; readonly targets: readonly Target[] }> {
+): Promise<{ readonly request: InferRequestParts; readonly targets: readonly BenchTarget[] }> {
   const version = readVersion(o.flags)
   const described = await Promise.all(clients.map((client) => client.metadata(o.model, version)))
   const [first] = described
@@ -74,10 +74,10 @@ async function prepare(
 
 /** Runs all loads until they or the user end. @returns the exit code: 1 if a request failed, or a server answered nothing under a load. */
 async function bench(
-  targets: readonly Target[],
+  targets: readonly BenchTarget[],
   o: {
     readonly request: InferRequestParts
-    readonly loads: readonly Load[]
+    readonly loads: readonly BenchLoad[]
     readonly flags: BenchFlags
     readonly environment: ProcessEnvironment
   },

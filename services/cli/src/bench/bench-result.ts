@@ -1,4 +1,4 @@
-import type { Load } from './load.ts'
+import type { BenchLoad } from './load.ts'
 import type { Failures, Tally } from './tally.ts'
 
 /** The quantiles that are told, by the name that they have in JSON. */
@@ -11,7 +11,7 @@ export interface BenchResult {
   /** A, B and so on, in the order of the command line. */
   readonly target: string
   readonly url: string
-  readonly load: Load
+  readonly load: BenchLoad
   readonly seconds: number
   readonly answered: number
   /** Requests that failed; they are in no other figure. */
@@ -35,7 +35,7 @@ const BUSY = 0.9
 
 export function toResult(
   target: { readonly label: string; readonly url: string },
-  load: Load,
+  load: BenchLoad,
   tally: Tally,
 ): BenchResult {
   const { latencies, failedCount, failures, unanswered, unsent, elapsedMs } = tally

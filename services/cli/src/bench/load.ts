@@ -1,7 +1,7 @@
 import { flagRefusal } from '@tutti/chassis'
 
 /** How requests come: always as many in flight, or so many per second whatever the server does. */
-export type Load =
+export type BenchLoad =
   | { readonly kind: 'closed'; readonly concurrency: number }
   | { readonly kind: 'open'; readonly rate: number }
 
@@ -16,7 +16,7 @@ const MOST = { concurrency: 10_000, rate: 1_000_000 }
 export function readLoads(flags: {
   readonly concurrency: string | undefined
   readonly rate: string | undefined
-}): readonly Load[] {
+}): readonly BenchLoad[] {
   const { concurrency, rate } = flags
   if (rate === undefined) {
     return readList('concurrency', concurrency ?? '1').map((one) => ({
@@ -41,6 +41,6 @@ function readList(flag: 'concurrency' | 'rate', text: string): readonly number[]
   throw flagRefusal(`--${flag}`, `got '${text}', ${want}`)
 }
 
-export function describeLoad(load: Load): string {
+export function describeLoad(load: BenchLoad): string {
   return load.kind === 'closed' ? `${load.concurrency} in flight` : `${load.rate}/s`
 }

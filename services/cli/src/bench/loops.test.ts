@@ -6,7 +6,7 @@ import { readLoads } from './load.ts'
 import { poissonGaps, runOpenLoop, seededRandom } from './open-loop.ts'
 import { planTurns, runLoad } from './run-load.ts'
 import { Tally } from './tally.ts'
-import { runClosedLoop, type Turn } from './turn.ts'
+import { type BenchTurn, runClosedLoop } from './turn.ts'
 
 /** A clock that moves on by `stepMs` at each turn of the event loop, until the test ends. */
 function steppingClock(t: Test, stepMs: number) {
@@ -36,7 +36,7 @@ function steppingClock(t: Test, stepMs: number) {
 /** A server that answers each request after `latencyMs` of the clock. */
 function serverOf(clock: ReturnType<typeof steppingClock>, latencyMs: number) {
   const server = { inFlight: 0, most: 0, sent: 0 }
-  const send: Turn['send'] = async () => {
+  const send: BenchTurn['send'] = async () => {
     server.sent += 1
     server.inFlight += 1
     server.most = Math.max(server.most, server.inFlight)
@@ -138,7 +138,7 @@ await t.test('the end of a run cancels the requests in flight', async (t) => {
   const stop = new AbortController()
   // A server that never answers. The user ends the run when both loops have all that they may have in flight.
   let inFlight = 0
-  const send: Turn['send'] = (signal) =>
+  const send: BenchTurn['send'] = (signal) =>
     new Promise((_, reject) => {
       signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
       inFlight += 1
@@ -164,7 +164,7 @@ await t.test('the end of a run cancels the requests in flight', async (t) => {
 })
 
 /** The calls to a server that never answers. */
-const silent: Turn['send'] = (signal) =>
+const silent: BenchTurn['send'] = (signal) =>
   new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
   })

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { sleep } from '@tutti/chassis'
-import { attempt, type Turn } from './turn.ts'
+import { attempt, type BenchTurn } from './turn.ts'
 
 /** Node's timers are up to a millisecond late; the rest is waited for in turns of the event loop. */
 const TIMER_MS = 2
@@ -42,21 +42,21 @@ export function seededRandom(seed: number): () => number {
  * Sends requests when they are due, whether or not others have been answered. With `maxInFlight` of them in flight the next one
  * waits for an answer, which its latency includes; what is still due at the end of the turn was not sent.
  */
-export function runOpenLoop(turn: Turn, arrivals: Arrivals): Promise<void> {
+export function runOpenLoop(turn: BenchTurn, arrivals: Arrivals): Promise<void> {
   return new OpenLoop(turn, arrivals).run()
 }
 
 class OpenLoop {
-  readonly #turn: Turn
-  readonly #o: Arrivals
+  readonly #turn: BenchTurn
+  readonly #arrivals: Arrivals
   readonly #endAt: number
   #dueAt: number
   #inFlight = 0
   #answered: (() => void) | undefined
 
-  constructor(turn: Turn, o: Arrivals) {
+  constructor(turn: BenchTurn, o: Arrivals) {
     this.#turn = turn
-    this.#o = o
+    this.#arrivals = o
     this.#endAt = turn.clock.now() + turn.durationMs
     this.#dueAt = turn.clock.now() + o.gapMs()
   }
@@ -85,15 +85,15 @@ class OpenLoop {
 
   /** Not drawn one by one: of a high rate and a long turn they would take minutes. */
   #dueUntilTheEnd(): number {
-    return Math.max(0, Math.ceil(((this.#endAt - this.#dueAt) * this.#o.rate) / 1000))
+    return Math.max(0, Math.ceil(((this.#endAt - this.#dueAt) * this.#arrivals.rate) / 1000))
   }
 
   #isFull(): boolean {
-    return this.#inFlight >= this.#o.maxInFlight
+    return this.#inFlight >= this.#arrivals.maxInFlight
   }
 
   #advance(): void {
-    this.#dueAt += this.#o.gapMs()
+    this.#dueAt += this.#arrivals.gapMs()
   }
 
   async #send(dueAt: number): Promise<void> {
@@ -109,7 +109,7 @@ class OpenLoop {
 }
 
 /** Lets answers come in at least once. */
-async function waitUntil(dueAt: number, { clock, signal }: Turn): Promise<void> {
+async function waitUntil(dueAt: number, { clock, signal }: BenchTurn): Promise<void> {
   const coarseMs = dueAt - clock.now() - TIMER_MS
   // The turn sees the abort itself.
   if (coarseMs > 0) await sleep(coarseMs, { clock, signal }).catch(() => {})

@@ -1,15 +1,15 @@
 import { setMaxListeners } from 'node:events'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Load } from './load.ts'
+import type { BenchLoad } from './load.ts'
 import { poissonGaps, runOpenLoop, seededRandom } from './open-loop.ts'
 import { Tally } from './tally.ts'
-import { runClosedLoop, type Turn } from './turn.ts'
+import { type BenchTurn, runClosedLoop } from './turn.ts'
 
 /** A server under load. */
-export interface Target {
+export interface BenchTarget {
   /** Sends the one request of the run. */
-  readonly send: Turn['send']
+  readonly send: BenchTurn['send']
 }
 
 export interface RunOptions {
@@ -31,8 +31,8 @@ const LEAST_ROUNDS = 2
 
 /** Puts every target under one load. @returns what came of each, in their order. */
 export async function runLoad(
-  targets: readonly Target[],
-  load: Load,
+  targets: readonly BenchTarget[],
+  load: BenchLoad,
   o: RunOptions,
 ): Promise<readonly Tally[]> {
   const runners = targets.map((target) => ({ ...target, run: loop(load, o.maxInFlight) }))
@@ -71,16 +71,16 @@ export function planTurns(
   ).flat()
 }
 
-type Run = (turn: Turn) => Promise<void>
+type Run = (turn: BenchTurn) => Promise<void>
 
-function loop(load: Load, maxInFlight: number): Run {
+function loop(load: BenchLoad, maxInFlight: number): Run {
   if (load.kind === 'closed') return (turn) => runClosedLoop(turn, load.concurrency)
   const gapMs = poissonGaps(load.rate, seededRandom(SEED))
   return (turn) => runOpenLoop(turn, { gapMs, rate: load.rate, maxInFlight })
 }
 
 /** @returns false if the server left requests without an answer. */
-async function measure(turn: Turn, run: Run, lastAnswersMs: number): Promise<boolean> {
+async function measure(turn: BenchTurn, run: Run, lastAnswersMs: number): Promise<boolean> {
   const { clock, tally, durationMs, signal } = turn
   const startedAt = clock.now()
   const before = performance.eventLoopUtilization()
@@ -97,7 +97,7 @@ async function measure(turn: Turn, run: Run, lastAnswersMs: number): Promise<boo
 }
 
 /** Ends a turn whose last answers do not come. @returns false if it did. */
-async function runBounded(turn: Turn, run: Run, lastAnswersMs: number): Promise<boolean> {
+async function runBounded(turn: BenchTurn, run: Run, lastAnswersMs: number): Promise<boolean> {
   const { clock, durationMs, signal } = turn
   const stop = new AbortController()
   // Each request in flight listens.

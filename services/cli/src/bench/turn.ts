@@ -3,7 +3,7 @@ import type { Clock } from '@tutti/chassis'
 import type { Tally } from './tally.ts'
 
 /** A time in which requests go to one target. */
-export interface Turn {
+export interface BenchTurn {
   /** Sends the request, and ends with its answer. */
   readonly send: (signal: AbortSignal) => Promise<void>
   readonly tally: Tally
@@ -15,7 +15,10 @@ export interface Turn {
 }
 
 /** Sends one request. It never throws: the tally has what came. @param dueAt - when it should have been sent. */
-export async function attempt({ send, tally, clock, signal }: Turn, dueAt: number): Promise<void> {
+export async function attempt(
+  { send, tally, clock, signal }: BenchTurn,
+  dueAt: number,
+): Promise<void> {
   try {
     await send(signal)
     tally.answered(clock.now() - dueAt)
@@ -31,7 +34,7 @@ export async function attempt({ send, tally, clock, signal }: Turn, dueAt: numbe
 }
 
 /** A number of callers, each of which sends its next request when it has the answer to the one before. */
-export async function runClosedLoop(turn: Turn, concurrency: number): Promise<void> {
+export async function runClosedLoop(turn: BenchTurn, concurrency: number): Promise<void> {
   const { clock, durationMs, signal } = turn
   const endAt = clock.now() + durationMs
   const call = async (): Promise<void> => {

@@ -12,7 +12,7 @@ import { cloudIdentity } from '@tutti/cloud-identity'
 import type { ConsoleSource } from '@tutti/console'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { NamespacedModels, openRouter, RepositoryControl, type Router } from '@tutti/router'
-import { openRegions, type SharedParts } from '@tutti/server'
+import { openRegions, type ProcessBase } from '@tutti/server'
 import { type InferenceBackend, refuseFailures } from '@tutti/serving'
 import { type BackendConfig, openModels, type Step } from '@tutti/step'
 import { repositoryUnreadable } from '../log-events.ts'
@@ -54,7 +54,7 @@ export interface ModelServerOptions extends Pick<StartOptions<typeof SERVE_FLAGS
  * @throws ServeError if a repository cannot be read, or, with `--exit-on-error`, a model fails.
  */
 export async function openModelServer(
-  shared: SharedParts,
+  shared: ProcessBase,
   o: ModelServerOptions,
 ): Promise<ModelServer> {
   const { flags, manifests } = o

@@ -1,7 +1,7 @@
 import type { Engine, Engines } from '@tutti/backends'
 import type { Clock, Running, StartOptions } from '@tutti/chassis'
 import { openConsole } from '@tutti/console'
-import { openClientRules, type ServedParts, type SharedParts, serveProcess } from '@tutti/server'
+import { openClientRules, type ProcessBase, type ServedContent, serveProcess } from '@tutti/server'
 import { readHeaderRules } from '@tutti/serving'
 import { type BackendConfig, openRequestMemory } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
@@ -35,7 +35,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   return await serveProcess({ ...o, pinnedPoolBytes, close }, (shared) => composeServe(o, shared))
 }
 
-async function composeServe(o: ServeOptions, shared: SharedParts): Promise<ServedParts> {
+async function composeServe(o: ServeOptions, shared: ProcessBase): Promise<ServedContent> {
   const { flags, onClose } = o
   const { clock, opened } = shared
   const guardControl = readControlGuard(flags)

@@ -7,7 +7,7 @@ import { ServeError } from '@tutti/errors'
 import { fetchArtifact, readCredentials, verifyArtifact } from '@tutti/repository'
 import type { ManifestFlags } from './manifest-flags.ts'
 
-export interface StoragePlacesOptions {
+export interface StorageDependencies {
   readonly flags: Pick<ManifestFlags, 'storage-map' | 'secret-map'>
   /** Where fetched models are kept. */
   readonly cache: string
@@ -31,14 +31,14 @@ function refusal(field: string, text: string, cause?: unknown): ServeError {
 
 /** Finds the folders of Models on this machine. */
 export class StoragePlaces {
-  readonly #o: StoragePlacesOptions
+  readonly #dependencies: StorageDependencies
   readonly #places: ReadonlyMap<string, string>
   readonly #secrets: ReadonlyMap<string, string>
 
   /** @throws ServeError FLAG_INVALID for a map that is none. */
-  constructor(o: StoragePlacesOptions) {
+  constructor(o: StorageDependencies) {
     const { places, secrets } = readStorageMaps(o.flags)
-    this.#o = o
+    this.#dependencies = o
     this.#places = places
     this.#secrets = secrets
   }
@@ -76,7 +76,7 @@ export class StoragePlaces {
   }
 
   async #fetch({ storageUri: uri, storage }: Storage): Promise<string> {
-    const { cache, clock, signal, log, openTransfer } = this.#o
+    const { cache, clock, signal, log, openTransfer } = this.#dependencies
     const secret = storage?.secretRef?.name
     const folder = secret === undefined ? undefined : this.#secrets.get(secret)
     if (secret !== undefined && folder === undefined) {

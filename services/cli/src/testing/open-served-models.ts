@@ -1,5 +1,5 @@
 import { loadTracingSettings, silentLogger, systemClock } from '@tutti/chassis'
-import { openShared } from '@tutti/server'
+import { openProcessBase } from '@tutti/server'
 import { type ModelServerOptions, openModelServer } from '../serve/model-server.ts'
 
 /** Opens what is behind the servers of `tutti serve`, without these. */
@@ -8,7 +8,7 @@ export async function openServedModels(o: ModelServerOptions) {
   const stopping = new AbortController()
   const settings = loadTracingSettings({})
   const given = { flags: o.flags, settings, log: silentLogger, clock: systemClock }
-  const shared = await openShared(given, { opened, stopping: stopping.signal })
+  const shared = await openProcessBase(given, { opened, stopping: stopping.signal })
   const server = await openModelServer(shared, o)
   const close = async (): Promise<void> => {
     stopping.abort()

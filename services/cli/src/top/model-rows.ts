@@ -1,5 +1,5 @@
 import { countRates, type Rates } from '@tutti/console'
-import type { ModelReading, Reading } from './reading.ts'
+import type { ModelReading, TopReading } from './reading.ts'
 
 /** A version of a model between two readings. What is not known is undefined or NaN. */
 export interface ModelRow {
@@ -20,7 +20,7 @@ export interface ModelRow {
 }
 
 /** The busiest model first, then by name. */
-export function modelRows(now: Reading, before: Reading | undefined): readonly ModelRow[] {
+export function modelRows(now: TopReading, before: TopReading | undefined): readonly ModelRow[] {
   const elapsedMs = before === undefined ? 0 : now.atMs - before.atMs
   return [...now.models]
     .map(([key, model]) => toRow(model, before?.models.get(key), elapsedMs))

@@ -1,7 +1,7 @@
 import { flagRefusal } from '@tutti/chassis'
 import { callHttp, type HttpConnection, reasonOfStatus } from '@tutti/command-line/client'
 import { ServeError } from '@tutti/errors'
-import { parseReading, type Reading } from './reading.ts'
+import { parseReading, type TopReading } from './reading.ts'
 
 /** Bytes of the metrics of tens of thousands of models. */
 const MOST_BYTES = 128 * 1024 * 1024
@@ -16,7 +16,7 @@ export function parseMetricsUrl(text: string): URL {
 }
 
 /** Where metrics come from, and how. */
-export interface MetricsSource extends Pick<HttpConnection, 'tls' | 'headers' | 'timeoutMs'> {
+export interface ScrapedServer extends Pick<HttpConnection, 'tls' | 'headers' | 'timeoutMs'> {
   readonly url: URL
 }
 
@@ -26,9 +26,9 @@ export interface MetricsSource extends Pick<HttpConnection, 'tls' | 'headers' | 
  * @throws ServeError SERVER_NOT_READY or DEADLINE_EXCEEDED without an answer, and the reason of a status other than 200.
  */
 export async function readMetrics(
-  { url, ...connection }: MetricsSource,
+  { url, ...connection }: ScrapedServer,
   signal?: AbortSignal,
-): Promise<Reading> {
+): Promise<TopReading> {
   const { status, body } = await callHttp(connection, {
     url,
     method: 'GET',

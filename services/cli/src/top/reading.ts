@@ -18,7 +18,7 @@ export interface ModelReading {
 }
 
 /** One look at the metrics of a server. */
-export interface Reading {
+export interface TopReading {
   readonly atMs: number
   /** By labels. */
   readonly models: ReadonlyMap<string, ModelReading>
@@ -73,7 +73,7 @@ const GAUGES = new Set([
 const isWanted = (name: string): boolean => Object.hasOwn(FAMILIES, name) || GAUGES.has(name)
 
 /** Reads what a server prints of itself, tutti's or Triton's. */
-export function parseReading(text: string, atMs: number): Reading {
+export function parseReading(text: string, atMs: number): TopReading {
   const models = new Map<string, Building>()
   const gauges = new Map<string, number>()
   for (const sample of parseMetrics(text, isWanted)) {

@@ -2,7 +2,7 @@ import { printable } from '@tutti/chassis'
 import { countCharacters, cutText, fitText, toColumns } from '@tutti/command-line/results'
 import { formatMs, formatRate } from '@tutti/console'
 import type { ModelRow } from './model-rows.ts'
-import type { Reading } from './reading.ts'
+import type { TopReading } from './reading.ts'
 
 export interface Size {
   readonly columns: number
@@ -12,7 +12,7 @@ export interface Size {
 /** The content that is shown: the models, or why there are none. */
 export interface TopView {
   readonly url: string
-  readonly reading: Reading | undefined
+  readonly reading: TopReading | undefined
   readonly rows: readonly ModelRow[]
   /** Why the server gave no reading. */
   readonly problem: string | undefined

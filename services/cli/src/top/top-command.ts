@@ -9,8 +9,8 @@ import { CONNECTION_FLAGS, LOOK_UP_SECS, readAccess } from '@tutti/command-line/
 import { RESULT_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
 import { ServeError } from '@tutti/errors'
 import { modelRows } from './model-rows.ts'
-import { type MetricsSource, parseMetricsUrl, readMetrics } from './read-metrics.ts'
-import type { Reading } from './reading.ts'
+import { parseMetricsUrl, readMetrics, type ScrapedServer } from './read-metrics.ts'
+import type { TopReading } from './reading.ts'
 import { renderTop, type TopView } from './render-top.ts'
 import { renderTopResult, TopResult } from './top-result.ts'
 
@@ -65,14 +65,14 @@ export const topCommand = withFlags(
   },
 )
 
-async function readOnce(source: MetricsSource, intervalMs: number): Promise<TopView> {
+async function readOnce(source: ScrapedServer, intervalMs: number): Promise<TopView> {
   const before = await readMetrics(source)
   await sleep(intervalMs, { clock: systemClock })
   const reading = await readMetrics(source)
   return viewOf(source.url, reading, before)
 }
 
-function viewOf(url: URL, reading: Reading, before: Reading | undefined): TopView {
+function viewOf(url: URL, reading: TopReading, before: TopReading | undefined): TopView {
   return { url: url.href, reading, rows: modelRows(reading, before), problem: undefined }
 }
 
@@ -86,7 +86,7 @@ const CONTROL_C = '\u0003'
 
 /** Shows readings on the whole terminal until the user or a signal ends it. */
 async function follow(
-  source: MetricsSource,
+  source: ScrapedServer,
   { intervalMs, terminal, signals }: FollowOptions,
 ): Promise<void> {
   const stop = new AbortController()
@@ -119,7 +119,7 @@ async function follow(
 
 /** A server that comes back is read from its beginning. */
 async function nextView(
-  source: MetricsSource,
+  source: ScrapedServer,
   last: TopView,
   signal: AbortSignal,
 ): Promise<TopView> {

@@ -6,12 +6,12 @@ import {
   openConnection,
   type ServerConnection,
 } from '@tutti/http2'
-import { boundConnections, type ConnectionBounds, connectionName } from '@tutti/serving'
+import { boundConnections, connectionName, type ListenerBounds } from '@tutti/serving'
 import type { GrpcLog } from '../call/log-events.ts'
 import { type ConnectionLife, liveBy } from './connection-life.ts'
 import type { ServerCalls } from './server-calls.ts'
 
-export interface ConnectionsOptions extends ConnectionBounds, ConnectionLife {
+export interface ConnectionsOptions extends ListenerBounds, ConnectionLife {
   readonly clock: Clock
   readonly calls: Pick<ServerCalls, 'accept' | typeof Symbol.iterator>
   /** The bounds of each connection. */

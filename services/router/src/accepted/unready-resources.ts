@@ -56,7 +56,7 @@ export function openUnreadyResources(o: {
   return { namespace, unready: () => resources.read() }
 }
 
-interface UnreadyResourcesOptions {
+interface ResourceReading {
   readonly client: Pick<Client, 'list'>
   readonly namespace: string
   readonly clock: Pick<Clock, 'now' | 'epochMs'>
@@ -64,17 +64,17 @@ interface UnreadyResourcesOptions {
 
 /** Asks the API server only when a page does, for all pages at once. */
 export class UnreadyResources {
-  readonly #o: UnreadyResourcesOptions
+  readonly #reading: ResourceReading
   #answer: Promise<readonly UnreadyResource[]> = Promise.resolve([])
   #nextAt = Number.NEGATIVE_INFINITY
 
-  constructor(o: UnreadyResourcesOptions) {
-    this.#o = o
+  constructor(o: ResourceReading) {
+    this.#reading = o
   }
 
   /** @throws KubeError if they cannot be read; the next try is as far away as after an answer. */
   read(): Promise<readonly UnreadyResource[]> {
-    if (this.#o.clock.now() >= this.#nextAt) {
+    if (this.#reading.clock.now() >= this.#nextAt) {
       // Until it has ended.
       this.#nextAt = Number.POSITIVE_INFINITY
       this.#answer = this.#list()
@@ -83,7 +83,7 @@ export class UnreadyResources {
   }
 
   async #list(): Promise<readonly UnreadyResource[]> {
-    const { client, namespace, clock } = this.#o
+    const { client, namespace, clock } = this.#reading
     let count = 0
     try {
       const lists = await Promise.all(

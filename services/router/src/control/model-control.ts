@@ -28,7 +28,7 @@ export interface ModelHosts {
   unload(name: string): Promise<void> | void
 }
 
-export interface RepositoryControlOptions {
+export interface ControlDependencies {
   readonly router: { readonly view: Pick<ServedView, 'setEnsembles' | 'find' | 'models'> }
   /** Where ensembles are read; what is none there, or not there at all, is the hosts'. */
   readonly repository: Pick<ModelRepository, 'take' | 'kindOf'>
@@ -47,7 +47,7 @@ export type LoadFailures = ReadonlyMap<string, ServeError>
  * with what that does to the ensembles over it.
  */
 export class RepositoryControl implements ModelControl {
-  readonly #o: RepositoryControlOptions
+  readonly #dependencies: ControlDependencies
   readonly #ensembles = new EnsembleSet()
   readonly #operations = new Operations()
   /** Asked for by name, not only because an ensemble is composed of them. */
@@ -55,15 +55,15 @@ export class RepositoryControl implements ModelControl {
   /** Loaded with parameters: a load of an ensemble over them does not take these back. */
   readonly #overridden = new Set<string>()
 
-  constructor(o: RepositoryControlOptions) {
-    this.#o = o
+  constructor(o: ControlDependencies) {
+    this.#dependencies = o
   }
 
   async load(name: string, parameters: LoadParameters): Promise<void> {
     const isOverridden = parameters.config !== undefined || parameters.files.size > 0
     const failures = await this.#load([name], isOverridden ? parameters : undefined)
     const failure = failures.get(name)
-    loadEnded(this.#o.log, name, failure)
+    loadEnded(this.#dependencies.log, name, failure)
     if (failure !== undefined) throw failure
   }
 
@@ -75,7 +75,7 @@ export class RepositoryControl implements ModelControl {
   /** Loads several models as they are on disk: at the start, or because they changed. Never rejects. */
   async loadAll(names: readonly string[]): Promise<LoadFailures> {
     const failures = await this.#load(names, undefined)
-    for (const name of names) loadEnded(this.#o.log, name, failures.get(name))
+    for (const name of names) loadEnded(this.#dependencies.log, name, failures.get(name))
     return failures
   }
 
@@ -85,12 +85,12 @@ export class RepositoryControl implements ModelControl {
       await this.#unloadOne(name)
       this.#ensembles.delete(name)
     }
-    this.#o.router.view.setEnsembles(this.#ensembles.sources)
+    this.#dependencies.router.view.setEnsembles(this.#ensembles.sources)
     await this.loadAll(changes.changed)
   }
 
   async unload(name: string, o: { readonly unloadDependents: boolean }): Promise<void> {
-    unloadRequested(this.#o.log, name, o.unloadDependents)
+    unloadRequested(this.#dependencies.log, name, o.unloadDependents)
     const queue = new Set(await this.#unloadOne(name))
     if (!o.unloadDependents) return
     for (const dependent of queue) {
@@ -108,10 +108,10 @@ export class RepositoryControl implements ModelControl {
     this.#overridden.delete(name)
     this.#operations.unload(name)
     if (!this.#ensembles.has(name)) {
-      await this.#o.hosts?.unload(name)
+      await this.#dependencies.hosts?.unload(name)
       return []
     }
-    const { view } = this.#o.router
+    const { view } = this.#dependencies.router
     const dependencies = this.#ensembles.unload(name, view.find(name)?.config !== undefined)
     view.setEnsembles(this.#ensembles.sources)
     return dependencies
@@ -128,11 +128,11 @@ export class RepositoryControl implements ModelControl {
       else this.#overridden.add(name)
     }
     try {
-      const read = await readModels(this.#o.repository, names, {
+      const read = await readModels(this.#dependencies.repository, names, {
         parameters,
         known: this.#ensembles,
-        isAlone: this.#o.hosts === undefined,
-        rules: this.#o.rules,
+        isAlone: this.#dependencies.hosts === undefined,
+        rules: this.#dependencies.rules,
       })
       const failures = new Map(read.failures)
       await Promise.all(
@@ -155,7 +155,7 @@ export class RepositoryControl implements ModelControl {
     asked: { readonly parameters: LoadParameters | undefined } | undefined,
     operation: number,
   ): Promise<ServeError | undefined> {
-    const { router, hosts } = this.#o
+    const { router, hosts } = this.#dependencies
     if (this.#operations.isOvertaken(name, operation)) return loadOvertaken(name)
     const isKept = this.#overridden.has(name) && isReady(router.view.find(name))
     if (asked === undefined && isKept) return undefined
@@ -185,11 +185,12 @@ export class RepositoryControl implements ModelControl {
       }
     }
     const models = [...read.ensembles.keys()].filter(
-      (name) => this.#ensembles.has(name) && this.#o.router.view.find(name)?.kind === 'model',
+      (name) =>
+        this.#ensembles.has(name) && this.#dependencies.router.view.find(name)?.kind === 'model',
     )
-    this.#o.router.view.setEnsembles(this.#ensembles.sources)
+    this.#dependencies.router.view.setEnsembles(this.#ensembles.sources)
     // The directory held a model before.
-    for (const name of models) await this.#o.hosts?.unload(name)
+    for (const name of models) await this.#dependencies.hosts?.unload(name)
   }
 
   #take(read: ReadEnsemble, failures: Map<string, ServeError>): void {
@@ -203,7 +204,7 @@ export class RepositoryControl implements ModelControl {
     // The wanted ensemble stays as it was; one that never was wanted is listed with its reason.
     const known = this.#ensembles.get(name)
     if (known === undefined || known.reason !== '') this.#ensembles.add(read)
-    else ensembleStays(this.#o.log, name, reason)
+    else ensembleStays(this.#dependencies.log, name, reason)
   }
 
   /**
@@ -211,7 +212,7 @@ export class RepositoryControl implements ModelControl {
    * reason.
    */
   #refuse(name: string, reason: string): void {
-    const { hosts, log } = this.#o
+    const { hosts, log } = this.#dependencies
     if (hosts === undefined && this.#ensembles.addUnreadable(name, reason)) return
     if (this.#ensembles.has(name)) ensembleStays(log, name, reason)
   }
@@ -219,7 +220,7 @@ export class RepositoryControl implements ModelControl {
   /** True if an ensemble is composed of the model: one that is wanted, or one that is served as it was before. */
   #isNeeded(model: string): boolean {
     if (this.#ensembles.needs(model)) return true
-    return [...this.#o.router.view.models.values()].some(
+    return [...this.#dependencies.router.view.models.values()].some(
       (entry) =>
         entry.kind === 'ensemble' && entry.plan?.steps.some((step) => step.model === model),
     )
@@ -237,7 +238,7 @@ export class RepositoryControl implements ModelControl {
 
   #ensembleFailure(name: string, read: ReadModels, failures: LoadFailures): ServeError | undefined {
     if (!read.ensembles.has(name)) return undefined
-    const entry = this.#o.router.view.find(name)
+    const entry = this.#dependencies.router.view.find(name)
     const pending = entry?.kind === 'ensemble' ? entry.pending : undefined
     if (pending !== undefined) return loadFailed(name, whyNot(pending))
     if (!isReady(entry)) return loadFailed(name, whyNot(entry))

@@ -34,7 +34,7 @@ type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
 type Emit = Extract<RunAction, { type: 'Emit' }>
 
 /** A tensor that the run knows by its number. What was lent is given back when the run releases it. */
-interface HeldTensor {
+interface CountedTensor {
   readonly data: Uint8Array
   /** Undefined for ordinary memory. */
   readonly retain: Lent['retain']
@@ -73,14 +73,14 @@ export function executeEnsemble(
 class EnsembleExecution {
   /** Sums over the steps, in nanoseconds (triton-semantics 1.10). */
   readonly #times = { ...NO_TIMES }
-  readonly #o: RequestDependencies
+  readonly #dependencies: RequestDependencies
   readonly #plan: EnsemblePlan
   readonly #call: EnsembleCall
   readonly #sink: ResponseSink
   readonly #steps: readonly ResolvedEntry[]
   readonly #run: EnsembleRun
   readonly #events: RunEvent[] = []
-  readonly #tensors = new Map<number, HeldTensor>()
+  readonly #tensors = new Map<number, CountedTensor>()
   #lastTensor = 0
   /** Absent where nothing bounds the memory of requests. */
   readonly #held: HeldBytes | undefined
@@ -117,7 +117,7 @@ class EnsembleExecution {
     const { target, request, context } = call
     const { plan } = target
     if (plan === undefined) throw bug(`ensemble ${target.entry.name} is READY without a plan`)
-    this.#o = o
+    this.#dependencies = o
     this.#plan = plan
     this.#call = call
     this.#sink = sink
@@ -203,12 +203,13 @@ class EnsembleExecution {
       ready: () => this.#stepReady(step),
     }
     const execute = (inner: ResponseSink, to = call): void => {
-      if (target.plan !== undefined) executeEnsemble(this.#o, to, ...this.#o.countNested(to, inner))
-      else if (hedge !== undefined) callHedged(this.#o, to, hedge, inner)
-      else callModel(this.#o, to, inner)
+      if (target.plan !== undefined)
+        executeEnsemble(this.#dependencies, to, ...this.#dependencies.countNested(to, inner))
+      else if (hedge !== undefined) callHedged(this.#dependencies, to, hedge, inner)
+      else callModel(this.#dependencies, to, inner)
     }
     const { observer } = this.#call.context
-    const { clock } = this.#o
+    const { clock } = this.#dependencies
     const begin = observer
       ? observeStep({ observer, clock, call, ensemble: this.#plan }, execute)
       : execute
@@ -242,7 +243,7 @@ class EnsembleExecution {
   #failed(execution: number, error: ServeError, times: StepTimes | undefined): void {
     this.#addTimes(times)
     // A step may be a moment ahead of the ensemble's timer. Its error names the ensemble's timeout.
-    const isOverdue = this.#timeout && isTimeOver(this.#timeout.context, this.#o.clock)
+    const isOverdue = this.#timeout && isTimeOver(this.#timeout.context, this.#dependencies.clock)
     if (isOverdue === true && error.reason === 'DEADLINE_EXCEEDED') return
     this.#dispatch({ type: 'StepFailed', execution, error })
   }
@@ -281,8 +282,8 @@ class EnsembleExecution {
         const ref = ++this.#lastTensor
         this.#tensors.set(ref, { data, retain, giveBack: retain?.(), holding })
         held.set(name, { ref, datatype, shape })
-        this.#o.memory.count += 1
-        this.#o.memory.bytesInUse += data.byteLength
+        this.#dependencies.memory.count += 1
+        this.#dependencies.memory.bytesInUse += data.byteLength
       }
     } catch (error) {
       for (const { ref } of held.values()) this.#release(ref)
@@ -294,13 +295,13 @@ class EnsembleExecution {
   #release(ref: number): void {
     const { data, giveBack, holding } = this.#heldTensor(ref)
     this.#tensors.delete(ref)
-    this.#o.memory.count -= 1
-    this.#o.memory.bytesInUse -= data.byteLength
+    this.#dependencies.memory.count -= 1
+    this.#dependencies.memory.bytesInUse -= data.byteLength
     this.#held?.release(holding)
     giveBack?.()
   }
 
-  #heldTensor(ref: number): HeldTensor {
+  #heldTensor(ref: number): CountedTensor {
     const held = this.#tensors.get(ref)
     if (held === undefined) throw bug(`tensor ${ref} of ensemble ${this.#plan.name} is not held`)
     return held
@@ -330,7 +331,7 @@ class EnsembleExecution {
     this.#context.signal.removeEventListener('abort', this.#onAbort)
     this.#timeout?.close()
     this.#held?.end()
-    const { inFlight } = this.#o
+    const { inFlight } = this.#dependencies
     const left = (inFlight.get(this.#plan.name) ?? 0) - 1
     if (left > 0) inFlight.set(this.#plan.name, left)
     else inFlight.delete(this.#plan.name)

@@ -51,7 +51,7 @@ interface Branch {
 }
 
 class HedgedCall {
-  readonly #o: RequestDependencies
+  readonly #dependencies: RequestDependencies
   readonly #call: ModelCall
   readonly #sink: ResponseSink
   /** Attempts without an end. */
@@ -64,7 +64,7 @@ class HedgedCall {
   #failure: Parameters<ResponseSink['fail']> | undefined
 
   constructor(o: RequestDependencies, call: ModelCall, sink: ResponseSink) {
-    this.#o = o
+    this.#dependencies = o
     this.#call = call
     this.#sink = sink
   }
@@ -72,8 +72,8 @@ class HedgedCall {
   begin({ afterMs }: StepHedge, budget: HedgeBudget): void {
     const { pins } = this.#call.owner
     const choose: Choose = (o, target, request) => pins.choose(o, target, request)
-    const first = new BranchPins(choose, pins, this.#o.clock)
-    this.#stopTimer = this.#o.clock.setTimer(afterMs, () => this.#hedge(first, budget))
+    const first = new BranchPins(choose, pins, this.#dependencies.clock)
+    this.#stopTimer = this.#dependencies.clock.setTimer(afterMs, () => this.#hedge(first, budget))
     this.#attempt(first, false)
   }
 
@@ -83,7 +83,7 @@ class HedgedCall {
     if (budget.left < COST || replica === undefined || context.signal.aborted) return
     const { pins } = owner
     const { key } = pins.pinOf(this.#call.target)
-    const serving = this.#o.directory.places.byRevision.get(key) ?? []
+    const serving = this.#dependencies.directory.places.byRevision.get(key) ?? []
     if (serving.every(({ address }) => address.replica === replica)) return
     budget.left -= COST
     this.#count('sent')
@@ -91,12 +91,12 @@ class HedgedCall {
     const { target } = this.#call
     const choose = (o: RequestDependencies): ChosenReplica =>
       chooseOther(o, { target, pins, request, replica })
-    this.#attempt(new BranchPins(choose, pins, this.#o.clock), true)
+    this.#attempt(new BranchPins(choose, pins, this.#dependencies.clock), true)
   }
 
   #attempt(pins: BranchPins, isHedge: boolean): void {
     const { owner, context } = this.#call
-    const scope = openCallScope({ clock: this.#o.clock, parent: context.signal })
+    const scope = openCallScope({ clock: this.#dependencies.clock, parent: context.signal })
     const branch = { scope, pins, isHedge }
     this.#open.add(branch)
     const call = {
@@ -104,7 +104,7 @@ class HedgedCall {
       owner: { key: owner.key, callers: owner.callers, pins },
       context: { ...context, signal: scope.context.signal },
     }
-    callModel(this.#o, call, {
+    callModel(this.#dependencies, call, {
       send: (response) => this.#responded(branch, response),
       fail: (error, executed, times) => this.#failed(branch, error, executed, times),
       ready: () => (this.#isAnswered ? undefined : this.#sink.ready?.()),
@@ -119,7 +119,7 @@ class HedgedCall {
     const lost = new ServeError('CANCELLED', 'another replica has answered')
     for (const { scope, pins } of this.#open) {
       // A replica that loses every time is cancelled every time, and no answer of it would tell that it is slow.
-      pins.learnLost(this.#o)
+      pins.learnLost(this.#dependencies)
       scope.cancel(lost)
     }
     if (branch.isHedge) this.#count('won')
@@ -138,7 +138,7 @@ class HedgedCall {
 
   #count(what: 'sent' | 'won'): void {
     const { ensemble, step, target } = this.#call
-    this.#o.metrics.countHedge({ ensemble, step, model: target.entry.name }, what)
+    this.#dependencies.metrics.countHedge({ ensemble, step, model: target.entry.name }, what)
   }
 
   #end(branch: Branch): void {

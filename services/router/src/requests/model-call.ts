@@ -49,7 +49,7 @@ export function callModel(o: RequestDependencies, call: ModelCall, sink: Respons
 
 /** One attempt at one replica: checks and measures what comes, passes it on, and gives its place back. */
 class Attempt implements ResponseSink {
-  readonly #o: RequestDependencies
+  readonly #dependencies: RequestDependencies
   readonly #call: ModelCall
   readonly #sink: ResponseSink
   readonly #number: number
@@ -62,7 +62,7 @@ class Attempt implements ResponseSink {
   #hasEnded = false
 
   constructor(o: RequestDependencies, call: ModelCall, sink: ResponseSink, failed?: FailedAttempt) {
-    this.#o = o
+    this.#dependencies = o
     this.#call = call
     this.#sink = sink
     this.#tries = (failed?.tries ?? 0) + 1
@@ -72,9 +72,9 @@ class Attempt implements ResponseSink {
   /** @param giveUpAt - how long it waits for a replica; absent for the first time. */
   begin(giveUpAt?: number): void {
     const { target, request, owner, context, step } = this.#call
-    const { clock, directory, replicas, tracing } = this.#o
+    const { clock, directory, replicas, tracing } = this.#dependencies
     try {
-      this.#chosen = owner.pins.choose(this.#o, target, request)
+      this.#chosen = owner.pins.choose(this.#dependencies, target, request)
     } catch (thrown) {
       const error = ServeError.from(thrown)
       const { target: revision } = owner.pins.pinOf(target)
@@ -101,7 +101,8 @@ class Attempt implements ResponseSink {
     const problem = this.#checkOutputs(response)
     if (problem !== undefined) return this.fail(problem, 'maybe')
     this.#observe(response.times, true)
-    if (this.#chosen?.work.size) this.#o.directory.places.work.learn(this.#chosen, response.times)
+    if (this.#chosen?.work.size)
+      this.#dependencies.directory.places.work.learn(this.#chosen, response.times)
     this.#hasResponded = true
     if (response.final) this.#end('maybe')
     this.#sink.send(response)
@@ -112,7 +113,7 @@ class Attempt implements ResponseSink {
     this.#observe(times, false)
     this.#span?.recordError(error)
     this.#end(executed)
-    const { clock, revisionRefused, replicaCounts } = this.#o
+    const { clock, revisionRefused, replicaCounts } = this.#dependencies
     const replica = this.#chosen?.replica.address.replica
     if (replicaCounts.isCounting) replicaCounts.failed(this.#call, replica, error)
     if (replica !== undefined && error.reason === 'REVISION_GONE') revisionRefused(replica)
@@ -123,7 +124,8 @@ class Attempt implements ResponseSink {
       hasResponded: this.#hasResponded,
       tries: this.#tries,
     }
-    const again = (): void => new Attempt(this.#o, this.#call, this.#sink, failed).begin()
+    const again = (): void =>
+      new Attempt(this.#dependencies, this.#call, this.#sink, failed).begin()
     const { signal } = this.#call.context
     retryOrFail(failed, { delayMs: retryDelayMs, again, clock, signal }, this.#sink)
   }
@@ -147,9 +149,9 @@ class Attempt implements ResponseSink {
   #observe(times: StepTimes | undefined, isAnswer: boolean): void {
     if (times === undefined) return
     const { ensemble, step, target } = this.#call
-    const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
+    const elapsedNs = (this.#dependencies.clock.now() - this.#startedAt) * 1e6
     const labels = { ensemble, step, model: target.entry.name }
-    const { metrics, replicaCounts } = this.#o
+    const { metrics, replicaCounts } = this.#dependencies
     const parts = metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
     if (isAnswer && replicaCounts.isCounting)
       replicaCounts.answered(this.#call, this.#chosen, parts)

@@ -17,7 +17,7 @@ export const NESTING_DEFAULTS: NestingBounds = { maxDepth: 10, maxRequests: 1024
 
 type Execute = Parameters<Executor['execute']>
 
-export interface NestedRequestsOptions {
+export interface NestedDependencies {
   readonly bounds: NestingBounds
   readonly clock: Clock
   /** @throws ServeError as for a client's request. '' is the latest version. */
@@ -33,7 +33,7 @@ export function createNestedExecutors({
   bounds,
   clock,
   resolve,
-}: NestedRequestsOptions): FindExecutor {
+}: NestedDependencies): FindExecutor {
   let open = 0
   const execute = (target: ModelTarget, ...[request, sink, options]: Execute): void => {
     const { signal: parent, deadlineAt, trace, origin, observer, memory } = options

@@ -17,7 +17,7 @@ import type { SequenceRoutes } from './sequence-routes.ts'
 export interface RequestCallContext extends CallContext, Pick<ExecuteOptions, 'observer'> {}
 
 /** How the model versions of replicas are called. */
-export interface Replicas {
+export interface ReplicaCalls {
   readonly executor: FindReplicaExecutor
   /** They are other processes: what is sent to them was checked before. */
   readonly areRemote?: boolean
@@ -65,7 +65,7 @@ export interface RequestDependencies {
   readonly sequences: SequenceRoutes
   /** Lists the revisions that are served under a model version now, the best first. */
   readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
-  readonly replicas: Replicas
+  readonly replicas: ReplicaCalls
   /** Counts a request to an ensemble that is a step of another one. @returns where its responses go, and what is called when it begins. */
   readonly countNested: (
     call: NestedCall,

@@ -33,7 +33,7 @@ export interface RoutedModel extends ResolvedModel {
 
 /** The way of each request: it is resolved, admitted (its revisions are pinned), and a model is called or an ensemble run. */
 export class Requests {
-  readonly #o: RequestDependencies
+  readonly #dependencies: RequestDependencies
   /** Keys that no other process makes: a UUID for each request would cost more than the rest of its admission. */
   readonly #keyPrefix = randomUUID()
   #admitted = 0
@@ -41,7 +41,7 @@ export class Requests {
   #resolved = new Map<string, RoutedModel>()
 
   constructor(o: RequestDependencies) {
-    this.#o = o
+    this.#dependencies = o
   }
 
   /** There is another catalog. */
@@ -54,15 +54,15 @@ export class Requests {
     // Only the empty version is worth keeping: others can be written in any number of ways.
     const known = version === '' ? this.#resolved.get(name) : undefined
     if (known !== undefined) return known
-    const model = this.#toModel(name, this.#o.lookup(name, version))
+    const model = this.#toModel(name, this.#dependencies.lookup(name, version))
     if (version === '') this.#resolved.set(name, model)
     return model
   }
 
   #toModel(name: string, resolved: ResolvedEntry): RoutedModel {
     const { config, labels, version, plan } = resolved
-    const observer = this.#o.observerOf(resolved)
-    const { clock, tracing, pinned } = this.#o
+    const observer = this.#dependencies.observerOf(resolved)
+    const { clock, tracing, pinned } = this.#dependencies
     const pin: PinnedEntry = { resolved, requests: 0 }
     return {
       name,
@@ -76,14 +76,15 @@ export class Requests {
         const record = plan && new EnsembleRecord({ clock, tracing, observer }, called)
         const owner = new AdmittedRequest({ key, pin, callers, sink, record, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
-        if (record === undefined) callDirectly(this.#o, call, owner)
-        else executeEnsemble(this.#o, call, owner, (batchSize) => record.begin(batchSize))
+        if (record === undefined) callDirectly(this.#dependencies, call, owner)
+        else
+          executeEnsemble(this.#dependencies, call, owner, (batchSize) => record.begin(batchSize))
       },
     }
   }
 }
 
-interface AdmittedOptions extends Pick<RequestOwner, 'key' | 'callers'> {
+interface Admitted extends Pick<RequestOwner, 'key' | 'callers'> {
   readonly pin: PinnedEntry
   readonly pinned: PinnedRequests
   readonly sink: ResponseSink
@@ -95,33 +96,33 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
   readonly key: string
   readonly pins = new RevisionPins()
   readonly callers: readonly string[] | undefined
-  readonly #o: AdmittedOptions
+  readonly #admitted: Admitted
 
-  constructor(o: AdmittedOptions) {
-    this.#o = o
+  constructor(o: Admitted) {
+    this.#admitted = o
     this.key = o.key
     this.callers = o.callers
     if (o.pin.requests++ === 0) o.pinned.open.push(o.pin)
   }
 
   send(response: StepResponse): void {
-    this.#o.record?.responded(response)
+    this.#admitted.record?.responded(response)
     if (response.final) this.#release()
-    this.#o.sink.send(response)
+    this.#admitted.sink.send(response)
   }
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
-    this.#o.record?.failed(error)
+    this.#admitted.record?.failed(error)
     this.#release()
-    this.#o.sink.fail(error, executed, times)
+    this.#admitted.sink.fail(error, executed, times)
   }
 
   ready(): Promise<void> | undefined {
-    return this.#o.sink.ready?.()
+    return this.#admitted.sink.ready?.()
   }
 
   #release(): void {
-    const { pin, pinned } = this.#o
+    const { pin, pinned } = this.#admitted
     pin.requests -= 1
     if (pin.requests > 0) return
     pinned.open.splice(pinned.open.indexOf(pin), 1)

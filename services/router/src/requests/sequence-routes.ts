@@ -10,7 +10,7 @@ const MAX_SEQUENCES = 262_144
 /** Between two looks for those that can be forgotten. */
 const SWEEP_MS = 1000
 
-interface SequenceRoutesOptions {
+interface RouteDependencies {
   readonly directory: Pick<StepDirectory, 'places' | 'whenDecided' | 'takesWork'>
   readonly clock: Clock
 }
@@ -61,11 +61,11 @@ interface Route {
  */
 export class SequenceRoutes {
   readonly #routes = new Map<string, Route>()
-  readonly #o: SequenceRoutesOptions
+  readonly #dependencies: RouteDependencies
   #nextSweep = 0
 
-  constructor(o: SequenceRoutesOptions) {
-    this.#o = o
+  constructor(o: RouteDependencies) {
+    this.#dependencies = o
   }
 
   /** Sequences that are remembered. */
@@ -76,7 +76,8 @@ export class SequenceRoutes {
   /** Calls a model with `sequence_batching`. Without a correlation id, or in this process, that needs no route. Never throws. */
   begin(call: SequenceCall, sink: ResponseSink, caller: SequenceCaller): void {
     const { correlationId: id } = call.request.context
-    const isApart = id !== 0n && id !== '' && !isLocal(this.#o.directory.places, call.target)
+    const isApart =
+      id !== 0n && id !== '' && !isLocal(this.#dependencies.directory.places, call.target)
     if (!isApart) return caller.call(undefined, sink)
     const route = this.#find(call)
     if (route === undefined) {
@@ -97,7 +98,7 @@ export class SequenceRoutes {
     const key = `${model} ${version} ${typeof id} ${id}`
     const known = this.#routes.get(key)
     if (known !== undefined) return known
-    const now = this.#o.clock.now()
+    const now = this.#dependencies.clock.now()
     if (now >= this.#nextSweep) this.#sweep(now)
     if (this.#routes.size >= MAX_SEQUENCES) return undefined
     const fresh = { place: undefined, isLost: false, isBusy: false, waiting: [], expiresAt: 0 }
@@ -122,7 +123,7 @@ export class SequenceRoutes {
       route.isBusy = true
       const { call, caller } = next
       const sink = new RouteSink(next.sink, (error) => this.#ended(route, call, error))
-      const { directory } = this.#o
+      const { directory } = this.#dependencies
       caller.call(new RoutePins({ route, caller, directory, request: call.request }), sink)
     }
   }
@@ -133,7 +134,7 @@ export class SequenceRoutes {
     const isOver = call.request.context.sequenceEnd || error?.reason === 'SEQUENCE_NOT_STARTED'
     if (isOver) route.place = undefined
     route.isBusy = false
-    route.expiresAt = this.#o.clock.now() + idleMs
+    route.expiresAt = this.#dependencies.clock.now() + idleMs
     if (isOver && !route.isLost && route.waiting.length === 0) this.#routes.delete(route.key)
     this.#pump(route)
   }
@@ -161,24 +162,24 @@ function isLocal(places: StepDirectory['places'], { pinnedKey }: ResolvedEntry):
   return serving?.length === 1 && serving[0]?.load === undefined
 }
 
-interface RoutePinsOptions {
+interface RoutedRequest {
   readonly route: Route
   readonly caller: SequenceCaller
-  readonly directory: SequenceRoutesOptions['directory']
+  readonly directory: RouteDependencies['directory']
   readonly request: InferRequest
 }
 
 /** Chooses the replica of a sequence for each attempt of one of its requests. */
 class RoutePins {
-  readonly #o: RoutePinsOptions
+  readonly #routed: RoutedRequest
 
-  constructor(o: RoutePinsOptions) {
-    this.#o = o
+  constructor(o: RoutedRequest) {
+    this.#routed = o
   }
 
   /** @throws ServeError SEQUENCE_NOT_STARTED if the replica of the sequence is gone. */
   choose(_o: unknown, resolved: ResolvedEntry): ChosenReplica {
-    const { route, directory, caller, request } = this.#o
+    const { route, directory, caller, request } = this.#routed
     const isStart = request.context.sequenceStart
     if (route.isLost && !isStart) throw notStarted(route.id, resolved)
     const known = route.place
@@ -204,13 +205,13 @@ class RoutePins {
   }
 
   pinOf(): Pin {
-    return this.#o.route.place?.pin ?? this.#o.caller.pinOf()
+    return this.#routed.route.place?.pin ?? this.#routed.caller.pinOf()
   }
 
   #take(pin: Pin, replica: Replica): ChosenReplica {
     replica.inFlight += 1
-    this.#o.route.isLost = false
-    this.#o.route.place = { replica: replica.address.replica, pin }
+    this.#routed.route.isLost = false
+    this.#routed.route.place = { replica: replica.address.replica, pin }
     return { pin, replica, work: UNWEIGHED }
   }
 }
@@ -221,7 +222,7 @@ function findReplica(places: StepDirectory['places'], { key }: Pin, replica: str
 
 /** @throws ServeError STEP_UNAVAILABLE, which waits, as long as the replica may only be slow to answer. */
 function requireDecided(
-  directory: SequenceRoutesOptions['directory'],
+  directory: RouteDependencies['directory'],
   { target }: Pin,
   replica: string,
 ): void {

@@ -1,10 +1,10 @@
 import type { StepControl, StepDescription } from '@tutti/api'
 import type { FlagValues } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
-import type { SharedParts } from '@tutti/server'
+import type { ProcessBase } from '@tutti/server'
 import type { FindExecutor } from '@tutti/tensor'
 import { StepDirectory } from '@tutti/transport'
-import type { Replicas } from '../requests/request-dependencies.ts'
+import type { ReplicaCalls } from '../requests/request-dependencies.ts'
 import { Router, type RouterOptions } from '../router.ts'
 import type { Revisions } from '../view/step-members.ts'
 import type { NESTING_FLAGS } from './nesting-flags.ts'
@@ -25,7 +25,7 @@ export interface LocalModels {
 export interface OpenRouterOptions
   extends Omit<
     RouterOptions,
-    | Exclude<keyof SharedParts, 'log'>
+    | Exclude<keyof ProcessBase, 'log'>
     | 'replicas'
     | 'directory'
     | 'strictReadiness'
@@ -43,7 +43,7 @@ export interface OpenRouterOptions
 }
 
 /** Opens a router over the models of its process, over those of the steps on the broker, or over both. */
-export function openRouter(shared: SharedParts, o: OpenRouterOptions): Router {
+export function openRouter(shared: ProcessBase, o: OpenRouterOptions): Router {
   const { flags, local, member, ...own } = o
   const { cache, clock, tracing, metrics, opened } = shared
   const router = new Router({
@@ -66,7 +66,10 @@ export function openRouter(shared: SharedParts, o: OpenRouterOptions): Router {
   return router
 }
 
-function toReplicas(local: LocalModels | undefined, member: RouterMember | undefined): Replicas {
+function toReplicas(
+  local: LocalModels | undefined,
+  member: RouterMember | undefined,
+): ReplicaCalls {
   if (member === undefined) {
     assert(local !== undefined, 'a router has models or a member')
     return local

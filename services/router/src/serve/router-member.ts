@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { type Clock, type Logger, limitLog } from '@tutti/chassis'
 import type { OtherRouter } from '@tutti/console'
 import { assert } from '@tutti/errors'
-import type { BrokerMember, SharedParts } from '@tutti/server'
+import type { BrokerMember, ProcessBase } from '@tutti/server'
 import {
   type BrokerFlags,
   type FindReplicaExecutor,
@@ -13,7 +13,7 @@ import {
   StepDirectory,
   transportFamilies,
 } from '@tutti/transport'
-import type { Replicas } from '../requests/request-dependencies.ts'
+import type { ReplicaCalls } from '../requests/request-dependencies.ts'
 import type { Router } from '../router.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
 import { StepDiscovery } from './step-discovery.ts'
@@ -39,7 +39,7 @@ export interface RouterMemberOptions {
 }
 
 /** A router's place on the broker, and the steps that it hears there: none until it has joined. */
-export class RouterMember implements BrokerMember, Replicas {
+export class RouterMember implements BrokerMember, ReplicaCalls {
   readonly role = 'router'
   readonly areRemote = true
   readonly name = `router-${randomBytes(5).toString('hex')}`
@@ -57,7 +57,7 @@ export class RouterMember implements BrokerMember, Replicas {
   #executor: FindReplicaExecutor = notJoined
   #knowsSteps = false
 
-  constructor({ opened, clock, log }: SharedParts, options: RouterMemberOptions) {
+  constructor({ opened, clock, log }: ProcessBase, options: RouterMemberOptions) {
     this.#options = options
     this.#opened = opened
     this.#clock = clock

@@ -7,8 +7,8 @@ import {
   type OpenProbes,
   openClientRules,
   openRegions,
-  type ServedParts,
-  type SharedParts,
+  type ProcessBase,
+  type ServedContent,
   serveProcess,
 } from '@tutti/server'
 import { FLAGS_RULE, MODEL_RESOURCE_RULES } from '@tutti/serving'
@@ -53,9 +53,9 @@ export async function startRouter(o: StartRouterOptions): Promise<Running> {
 
 async function composeRouter(
   o: StartRouterOptions,
-  shared: SharedParts,
+  shared: ProcessBase,
   openProbes: OpenProbes,
-): Promise<ServedParts> {
+): Promise<ServedContent> {
   const { flags } = o
   const { clock, env, opened, stopping } = shared
   // Steps come and go, and their messages are not trusted.
@@ -101,8 +101,8 @@ function consoleOf(
   o: {
     readonly router: Router
     readonly name: string
-    readonly shared: SharedParts
-    readonly log: SharedParts['log']
+    readonly shared: ProcessBase
+    readonly log: ProcessBase['log']
   },
 ) {
   const { router, name, log } = o

@@ -38,7 +38,7 @@ const BACKOFF = { firstMs: 100, longestMs: 5000 }
  * level-based: any number of changes leads to one question, and the answer to a question from before the last change is not used.
  */
 export class StepLink {
-  readonly #o: StepLinkOptions
+  readonly #options: StepLinkOptions
   readonly #limit = new DescriptionLimit()
   readonly #steps = new Map<string, Known>()
   /** Replicas to ask, in turn; a set, so that each waits once. */
@@ -46,7 +46,7 @@ export class StepLink {
   #open = 0
 
   constructor(o: StepLinkOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** True if every step that is there has been described. */
@@ -55,8 +55,8 @@ export class StepLink {
   }
 
   changed(replica: string, revisions: Revisions): void {
-    stepAnnounced(this.#o.log, replica, revisions.length)
-    this.#o.view.announce(replica, revisions)
+    stepAnnounced(this.#options.log, replica, revisions.length)
+    this.#options.view.announce(replica, revisions)
     this.refresh(replica)
   }
 
@@ -71,10 +71,10 @@ export class StepLink {
   }
 
   gone(replica: string, error: ServeError): void {
-    stepRemoved(this.#o.log, replica, error)
+    stepRemoved(this.#options.log, replica, error)
     this.#forget(replica)
     this.#limit.remove(replica)
-    this.#o.view.remove(replica)
+    this.#options.view.remove(replica)
   }
 
   close(): void {
@@ -88,7 +88,7 @@ export class StepLink {
   }
 
   #ask(): void {
-    const bound = this.#o.parallelism ?? DEFAULT_PARALLELISM
+    const bound = this.#options.parallelism ?? DEFAULT_PARALLELISM
     for (const replica of this.#due) {
       if (this.#open >= bound) return
       this.#due.delete(replica)
@@ -101,7 +101,7 @@ export class StepLink {
     this.#open += 1
     const cancel = new AbortController()
     known.stop = () => cancel.abort(new ServeError('CANCELLED', 'the question is out of date'))
-    const { members, view } = this.#o
+    const { members, view } = this.#options
     try {
       const description = await this.#describe(await members, replica, cancel.signal)
       if (this.#steps.get(replica) === known) {
@@ -130,7 +130,7 @@ export class StepLink {
   }
 
   #retry(replica: string, known: Known, error: unknown): void {
-    const { clock, log, random } = this.#o
+    const { clock, log, random } = this.#options
     const delayMs = backoffMs(known.failures, {
       ...BACKOFF,
       ...(random !== undefined && { random }),

@@ -3,7 +3,7 @@ import type { ConsoleReplica, ReplicaVersion } from '@tutti/console'
 import type { ForeignMember, KnownReplica, StepDirectory } from '@tutti/transport'
 import type { StepMembers } from './step-members.ts'
 
-export interface ConsoleReplicasOptions {
+export interface KnownMembers {
   readonly members: Pick<StepMembers, 'all' | 'offers'>
   readonly directory: Pick<StepDirectory, 'find'>
   readonly foreign: readonly ForeignMember[]
@@ -17,7 +17,7 @@ const FOREIGN = 'the replica shares no version of the protocol with this router'
 /** The replicas that serve some of the models, or do not although they know them, as this router sees them. */
 export function readReplicas(
   models: ReadonlySet<string>,
-  { members, directory, foreign, reachedOver }: ConsoleReplicasOptions,
+  { members, directory, foreign, reachedOver }: KnownMembers,
 ): readonly ConsoleReplica[] {
   const known = members.all.flatMap(({ replica, host, models: described }): ConsoleReplica[] => {
     const wanted = described.filter(({ name }) => models.has(name))

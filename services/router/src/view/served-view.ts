@@ -54,7 +54,7 @@ const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
  * into one catalog, anew whenever one of them changes.
  */
 export class ServedView {
-  readonly #o: ServedViewOptions
+  readonly #options: ServedViewOptions
   readonly #changed: (catalog: Catalog) => void
   readonly #members: StepMembers
   readonly #acceptance: Acceptance | undefined
@@ -63,7 +63,7 @@ export class ServedView {
 
   /** @param changed - called with every new catalog, before anything that waits for it. */
   constructor(o: ServedViewOptions, changed: (catalog: Catalog) => void) {
-    this.#o = o
+    this.#options = o
     this.#changed = changed
     this.#ensembles = o.ensembles
     this.#acceptance = o.servesAccepted === true ? new Acceptance(o) : undefined
@@ -92,7 +92,7 @@ export class ServedView {
     models: ReadonlySet<string>,
     reachedOver: (replica: string) => string,
   ): readonly ConsoleReplica[] {
-    const { directory } = this.#o
+    const { directory } = this.#options
     const members = this.#members
     return readReplicas(models, { members, directory, foreign: this.#foreign, reachedOver })
   }
@@ -119,7 +119,7 @@ export class ServedView {
   }
 
   get #foreign(): readonly ForeignMember[] {
-    return this.#o.foreignSteps?.() ?? []
+    return this.#options.foreignSteps?.() ?? []
   }
 
   /**
@@ -178,7 +178,7 @@ export class ServedView {
     } catch (cause) {
       const error = this.#explainForeign(ServeError.from(cause), name)
       if (error.reason !== 'MODEL_NOT_FOUND') throw error
-      if (this.#o.hasHeardSteps?.() !== false) throw this.#unknown(error, name)
+      if (this.#options.hasHeardSteps?.() !== false) throw this.#unknown(error, name)
       const text = `model '${name}' is not known yet: this router has not heard the steps`
       throw new ServeError('SERVER_NOT_READY', text, { details: { model: name }, cause })
     }
@@ -199,7 +199,7 @@ export class ServedView {
   /** Triton's strict readiness: no ensemble waits, and every known version is ready. */
   areAllReady(): boolean {
     const { entries } = this
-    if (this.#o.awaitsSteps === true && entries.some(isWaiting)) return false
+    if (this.#options.awaitsSteps === true && entries.some(isWaiting)) return false
     return areAllReady(entries)
   }
 
@@ -216,12 +216,12 @@ export class ServedView {
   #unknown(error: ServeError, name: string): ServeError {
     const entry = this.#catalog.models.get(name)
     if (entry?.kind !== 'ensemble' || entry.missing.length === 0) return error
-    return this.#o.awaitsSteps === true ? noStepYet(error, entry) : error
+    return this.#options.awaitsSteps === true ? noStepYet(error, entry) : error
   }
 
   #rebuild(): void {
     const previous = this.#catalog
-    const { log, takesDown = false, awaitsSteps = false } = this.#o
+    const { log, takesDown = false, awaitsSteps = false } = this.#options
     const acceptance = this.#acceptance
     this.#catalog = buildCatalog(this.#members.described, this.#ensembles, {
       previous,

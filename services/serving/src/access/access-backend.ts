@@ -14,7 +14,7 @@ import type { Grant } from './credentials.ts'
 import { meteredModel } from './metered-model.ts'
 import type { QuotaMeter } from './quota-meter.ts'
 
-export interface AccessBackendOptions {
+export interface CallerAccess {
   readonly backend: InferenceBackend
   /**
    * Grants that the caller has now; the first one that has a model counts for it.
@@ -32,7 +32,7 @@ export interface AccessBackendOptions {
 
 /** A backend as the caller of one call sees it: the models of its grants, within its quota, and no others. */
 export class AccessBackend implements InferenceBackend {
-  readonly #o: AccessBackendOptions
+  readonly #access: CallerAccess
   /** Has counted the call, so that its first request is not counted again. */
   #counted: QuotaMeter | undefined
 
@@ -41,8 +41,8 @@ export class AccessBackend implements InferenceBackend {
    *
    * @throws ServeError QUOTA_EXCEEDED if any request would be refused now: then nothing of the call has to be read.
    */
-  constructor(o: AccessBackendOptions) {
-    this.#o = o
+  constructor(o: CallerAccess) {
+    this.#access = o
     const grants = o.grants()
     const obstacles = grants.map(({ meter }) => meter?.obstacle)
     const [obstacle] = obstacles
@@ -53,12 +53,12 @@ export class AccessBackend implements InferenceBackend {
   }
 
   checkCaller(): void {
-    this.#o.grants()
+    this.#access.grants()
   }
 
   get identity(): CallerIdentity {
-    const { hasControl } = this.#o
-    const grants = this.#o.grants()
+    const { hasControl } = this.#access
+    const grants = this.#access.grants()
     const name = grants.find((grant) => grant.identity !== undefined)?.identity
     return {
       name,
@@ -68,17 +68,17 @@ export class AccessBackend implements InferenceBackend {
   }
 
   get share(): ClientShare | undefined {
-    return this.#o.grants().find(({ meter }) => meter !== undefined)?.meter?.share
+    return this.#access.grants().find(({ meter }) => meter !== undefined)?.meter?.share
   }
 
   isLive(): boolean {
-    return this.#o.backend.isLive()
+    return this.#access.backend.isLive()
   }
 
   /** About what the caller reaches: that another model is not ready is none of its business. */
   isReady(): boolean {
     const names = this.#names
-    if (names === undefined) return this.#o.backend.isReady()
+    if (names === undefined) return this.#access.backend.isReady()
     return this.isLive() && names.every((name) => this.#isThere(name))
   }
 
@@ -90,23 +90,23 @@ export class AccessBackend implements InferenceBackend {
       throw this.#refused(grant)
     }
     this.#count(grant)
-    return await this.#o.backend.isModelReady(name, version)
+    return await this.#access.backend.isModelReady(name, version)
   }
 
   resolve(name: string, version: string): ResolvedModel {
     const { meter } = this.#admit(name)
-    const model = this.#o.backend.resolve(name, version)
+    const model = this.#access.backend.resolve(name, version)
     if (meter?.quota.concurrentRequests === undefined) return model
     return meteredModel(model, meter, (error) => this.#refused(error))
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {
     this.#admit(name)
-    return this.#o.backend.modelMetadata(name, version)
+    return this.#access.backend.modelMetadata(name, version)
   }
 
   async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
-    const { backend } = this.#o
+    const { backend } = this.#access
     if (name !== '') {
       this.#admit(name)
       return await backend.statistics(name, version)
@@ -118,12 +118,12 @@ export class AccessBackend implements InferenceBackend {
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
     this.#count(this.#free)
-    const entries = await this.#o.backend.repositoryIndex(readyOnly)
+    const entries = await this.#access.backend.repositoryIndex(readyOnly)
     return entries.filter(({ name }) => !(this.#find(name) instanceof ServeError))
   }
 
   get control(): ModelControl | undefined {
-    const { backend, hasControl } = this.#o
+    const { backend, hasControl } = this.#access
     const { control } = backend
     if (!hasControl || control === undefined) return undefined
     if (control.refusal !== undefined) return control
@@ -146,20 +146,20 @@ export class AccessBackend implements InferenceBackend {
   }
 
   get regions(): SharedRegions | undefined {
-    const { backend, hasControl } = this.#o
+    const { backend, hasControl } = this.#access
     return hasControl ? backend.regions : undefined
   }
 
   /** Names of the models that the caller reaches; undefined for all. */
   get #names(): readonly string[] | undefined {
-    const grants = this.#o.grants()
+    const grants = this.#access.grants()
     if (grants.some(({ models }) => models === undefined)) return undefined
     return [...new Set(grants.flatMap(({ models }) => [...(models ?? [])]))]
   }
 
   #isThere(name: string): boolean {
     try {
-      this.#o.backend.resolve(name, '')
+      this.#access.backend.resolve(name, '')
       return true
     } catch {
       // Unknown or not ready: either way a client cannot call it now.
@@ -168,8 +168,8 @@ export class AccessBackend implements InferenceBackend {
   }
 
   #find(name: string, isWanted: (grant: Grant) => boolean = () => true): Grant | ServeError {
-    const { refuse } = this.#o
-    const grants = this.#o.grants()
+    const { refuse } = this.#access
+    const grants = this.#access.grants()
     const grant = grants.find((one) => reaches(one, name) && isWanted(one))
     return grant ?? refuse(name, this.identity.name)
   }
@@ -187,14 +187,14 @@ export class AccessBackend implements InferenceBackend {
 
   /** For a request about no model, or several. */
   get #free(): Grant | undefined {
-    const grants = this.#o.grants()
+    const grants = this.#access.grants()
     return grants.find(({ meter }) => meter?.obstacle === undefined) ?? grants[0]
   }
 
   /** Counts one request that is let in. */
   #count(grant: Grant | undefined): void {
     this.#charge(grant)
-    if (grant?.identity !== undefined) this.#o.log.counts.request(grant.identity)
+    if (grant?.identity !== undefined) this.#access.log.counts.request(grant.identity)
   }
 
   #charge(grant: Grant | undefined): void {
@@ -209,7 +209,7 @@ export class AccessBackend implements InferenceBackend {
   }
 
   #refused(error: ServeError): ServeError {
-    const { log, caller } = this.#o
+    const { log, caller } = this.#access
     log.refused(toAudited(caller, this.identity.name, error), error)
     return error
   }

@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 import type { BackendSelector, InferenceBackend } from '../backend/inference-backend.ts'
 import { AccessBackend } from './access-backend.ts'
 import type { AccessCounts, AccessLog } from './access-log.ts'
-import { Credentials, type Grant, type Proof } from './credentials.ts'
+import { CallerCredentials, type Grant, type Proof } from './credentials.ts'
 import { type Quota, QuotaMeters } from './quota-meter.ts'
 
 /** An identity of the access file, how callers prove it, and what it may do. */
@@ -37,7 +37,7 @@ const CONTROL: ReadonlySet<string | undefined> = new Set([
 
 const ALL = '*'
 
-export interface AccessRulesOptions {
+export interface AccessRulesSource {
   /** As they are now; the same list as long as nothing has changed. */
   readonly rules: () => readonly IdentityRule[]
   readonly counts: AccessCounts
@@ -46,34 +46,34 @@ export interface AccessRulesOptions {
 
 /** The rules of an access file, by what callers bring. One for all listeners, so that an identity has one quota. */
 export class AccessRules {
-  readonly #o: AccessRulesOptions
+  readonly #source: AccessRulesSource
   readonly #meters: QuotaMeters
   #compiled: readonly IdentityRule[] | undefined
-  #credentials: Credentials
+  #credentials: CallerCredentials
 
-  constructor(o: AccessRulesOptions) {
-    this.#o = o
+  constructor(o: AccessRulesSource) {
+    this.#source = o
     this.#meters = new QuotaMeters(o.clock)
-    this.#credentials = new Credentials([], undefined, o.clock)
+    this.#credentials = new CallerCredentials([], undefined, o.clock)
     this.#compile()
   }
 
-  get credentials(): Credentials {
+  get credentials(): CallerCredentials {
     this.#compile()
     return this.#credentials
   }
 
   #compile(): void {
-    const rules = this.#o.rules()
+    const rules = this.#source.rules()
     if (rules === this.#compiled) return
     this.#compiled = rules
     this.#meters.replace(new Map(rules.map(({ name, quota }) => [name, quota])))
-    this.#credentials = new Credentials(
+    this.#credentials = new CallerCredentials(
       rules.flatMap((rule) => this.#toProofs(rule)),
       undefined,
-      this.#o.clock,
+      this.#source.clock,
     )
-    this.#o.counts.follow(
+    this.#source.counts.follow(
       'file',
       rules.map(({ name }) => name),
     )

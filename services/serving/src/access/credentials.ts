@@ -34,7 +34,7 @@ export interface ServiceAccount {
 }
 
 /** Finds what callers may do by what they bring. */
-export class Credentials {
+export class CallerCredentials {
   readonly #grants = new Map<string, readonly Grant[]>()
   readonly #tokens: ServiceAccountTokens | undefined
   readonly #clock: Pick<Clock, 'epochMs'>

@@ -6,7 +6,7 @@ import type { BackendSelector, InferenceBackend } from '../backend/inference-bac
 import { AccessBackend } from './access-backend.ts'
 import type { AccessCounts, AccessLog } from './access-log.ts'
 import { denied, followGrants } from './access-selector.ts'
-import { Credentials, type Grant, type Proof, type ServiceAccount } from './credentials.ts'
+import { CallerCredentials, type Grant, type Proof, type ServiceAccount } from './credentials.ts'
 import { type Quota, QuotaMeters } from './quota-meter.ts'
 import { ServiceAccountTokens, type TokenIssuer } from './service-account-tokens.ts'
 
@@ -35,7 +35,7 @@ export interface EdgeAccess {
   readonly issuer?: TokenIssuer | undefined
 }
 
-export interface EdgeRulesOptions {
+export interface EdgeRulesSource {
   /** As it is now; the same object as long as nothing has changed. */
   readonly access: () => EdgeAccess
   readonly counts: AccessCounts
@@ -46,7 +46,7 @@ export interface EdgeRulesOptions {
 interface HostRules {
   /** Grants of callers who prove nothing. */
   readonly open: readonly Grant[]
-  readonly credentials: Credentials
+  readonly credentials: CallerCredentials
   readonly models: ReadonlySet<string>
 }
 
@@ -54,13 +54,13 @@ const LONGEST_HOST = 253
 
 /** The rules of all hosts: what they lead to, and who may call it. One for all listeners, so that an identity has one quota. */
 export class EdgeRules {
-  readonly #o: EdgeRulesOptions
+  readonly #source: EdgeRulesSource
   readonly #meters: QuotaMeters
   #compiled: EdgeAccess | undefined
   #hosts: ReadonlyMap<string, HostRules> = new Map()
 
-  constructor(o: EdgeRulesOptions) {
-    this.#o = o
+  constructor(o: EdgeRulesSource) {
+    this.#source = o
     this.#meters = new QuotaMeters(o.clock)
     this.#compile()
   }
@@ -78,7 +78,7 @@ export class EdgeRules {
   }
 
   #compile(): void {
-    const access = this.#o.access()
+    const access = this.#source.access()
     if (access === this.#compiled) return
     this.#compiled = access
     const { routes, issuer } = access
@@ -88,10 +88,10 @@ export class EdgeRules {
     this.#meters.replace(
       new Map(identities.map(({ route, identity }) => [meterKey(route, identity), identity.quota])),
     )
-    const tokens = issuer && new ServiceAccountTokens(issuer, this.#o.clock)
+    const tokens = issuer && new ServiceAccountTokens(issuer, this.#source.clock)
     const hosts = new Set(routes.flatMap((route) => route.hosts))
     this.#hosts = new Map([...hosts].map((host) => [host, this.#toHost(host, routes, tokens)]))
-    this.#o.counts.follow(
+    this.#source.counts.follow(
       'edge',
       identities.map(({ identity }) => identity.name),
     )
@@ -107,10 +107,10 @@ export class EdgeRules {
       open: own
         .filter(({ identities }) => identities === undefined)
         .map(({ models }) => toGrant(models, undefined)),
-      credentials: new Credentials(
+      credentials: new CallerCredentials(
         own.flatMap((route) => this.#toProofs(route)),
         tokens,
-        this.#o.clock,
+        this.#source.clock,
       ),
       models: new Set(own.flatMap((route) => route.models)),
     }

@@ -1,14 +1,14 @@
 import type { Server, Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
 
-export interface ConnectionBounds {
+export interface ListenerBounds {
   /** For a further connection the one ends that is idle longest; if a request is in work on each, the new one ends. */
   readonly maxConnections: number
   /** The same for the connections of one address; 0 is no bound. */
   readonly maxConnectionsPerAddress: number
 }
 
-export interface BoundConnectionsOptions extends ConnectionBounds {
+export interface BoundConnectionsOptions extends ListenerBounds {
   readonly clock: Pick<Clock, 'now' | 'setTimer'>
   /** The names of those connections that have a request in work, by `connectionName`. */
   readonly busy: () => ReadonlySet<string>

@@ -5,7 +5,7 @@ import type { RequestObserver } from '@tutti/tensor'
 import { observeModel } from '../backend/decorate.ts'
 import type { InferenceBackend, Protocol, ResolvedModel } from '../backend/inference-backend.ts'
 
-export interface ClientRequestsOptions {
+export interface RequestCounting {
   readonly protocol: Protocol
   readonly clock: Pick<Clock, 'now'>
   /** Absent where nobody counts. */
@@ -16,21 +16,21 @@ export interface ClientRequestsOptions {
 
 /** The requests that clients make at one listener. Each is one: a call, or a request of a stream. */
 export class ClientRequests {
-  readonly #o: ClientRequestsOptions
+  readonly #counting: RequestCounting
 
-  constructor(o: ClientRequestsOptions) {
-    this.#o = o
+  constructor(o: RequestCounting) {
+    this.#counting = o
   }
 
   /** A request comes. @param model - the name that it is for, where that is known before it is read. */
   open(trace: TraceParent | undefined, model = ''): ClientRequest {
-    return new ClientRequest(this.#o, trace, model)
+    return new ClientRequest(this.#counting, trace, model)
   }
 }
 
 /** One request of a client, from its arrival until its last response is given to the connection, or it is refused. */
 export class ClientRequest {
-  readonly #o: ClientRequestsOptions
+  readonly #counting: RequestCounting
   readonly #trace: TraceParent | undefined
   readonly #startedAt: number
   #name: string
@@ -38,8 +38,8 @@ export class ClientRequest {
   #error: ServeError | undefined
   #isOver = false
 
-  constructor(o: ClientRequestsOptions, trace: TraceParent | undefined, name: string) {
-    this.#o = o
+  constructor(o: RequestCounting, trace: TraceParent | undefined, name: string) {
+    this.#counting = o
     this.#trace = trace
     this.#name = name
     this.#startedAt = o.clock.now()
@@ -50,7 +50,7 @@ export class ClientRequest {
     this.#name = name
     const model = backend.resolve(name, version)
     this.#model = model
-    const { observer, clock } = this.#o
+    const { observer, clock } = this.#counting
     return observer ? observeModel(model, observer, { clock, arrivedAt: this.#startedAt }) : model
   }
 
@@ -63,7 +63,7 @@ export class ClientRequest {
   ended(error = this.#error): void {
     if (this.#isOver) return
     this.#isOver = true
-    const { protocol, clock, seconds } = this.#o
+    const { protocol, clock, seconds } = this.#counting
     seconds?.observe({
       protocol,
       model: this.#model?.name ?? this.#name,

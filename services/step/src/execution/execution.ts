@@ -22,7 +22,7 @@ import {
   unansweredError,
   undeclaredError,
 } from './request-errors.ts'
-import type { RequestState } from './request-state.ts'
+import type { ScheduledState } from './request-state.ts'
 import type { Turn } from './response-order.ts'
 import type { ExecutionOwner, Waiting } from './scheduler-parts.ts'
 
@@ -129,7 +129,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   readonly #context: ExecutionContext
   readonly #onAbort: () => void
   readonly #clearTimer: (() => void) | undefined
-  #state: RequestState = 'waiting'
+  #state: ScheduledState = 'waiting'
   #startedAt: number
   /** Set while the engine works on it: from the start of the execution to its end. */
   #execution: Execution | undefined

@@ -7,4 +7,4 @@
  * - `answered`: the caller has had its final response or its failure.
  * - `abandoned`: so too, but by the scheduler, while the request was past `waiting`. What the engine sends is dropped.
  */
-export type RequestState = 'waiting' | 'running' | 'held' | 'recorded' | 'answered' | 'abandoned'
+export type ScheduledState = 'waiting' | 'running' | 'held' | 'recorded' | 'answered' | 'abandoned'

@@ -57,7 +57,7 @@ interface Version<T> {
 }
 
 /** The parts from which a scheduler is put together. */
-export interface SchedulerParts<T> {
+export interface SchedulerDependencies<T> {
   readonly model: LoadedModel
   readonly context: ExecutionContext
   readonly queue: WaitingRequests<T>

@@ -15,7 +15,7 @@ import type {
   Checked,
   ExecutionOwner,
   InstanceChoice,
-  SchedulerParts,
+  SchedulerDependencies,
   VersionTable,
 } from './scheduler-parts.ts'
 
@@ -46,7 +46,7 @@ export function createFindExecutor(
 /** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
 export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   readonly context: ExecutionContext
-  readonly #o: SchedulerParts<ScheduledRequest>
+  readonly #dependencies: SchedulerDependencies<ScheduledRequest>
   readonly #executions: Execution[] = []
   readonly #drained = new ReadyGate()
   #inFlight = 0
@@ -56,13 +56,13 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   #timerAt = Number.POSITIVE_INFINITY
   #clearTimer: (() => void) | undefined
 
-  constructor(o: SchedulerParts<ScheduledRequest>) {
+  constructor(o: SchedulerDependencies<ScheduledRequest>) {
     this.context = o.context
-    this.#o = o
+    this.#dependencies = o
   }
 
   get load() {
-    const { queue, instances } = this.#o
+    const { queue, instances } = this.#dependencies
     return { inFlight: this.#inFlight, queued: queue.length, freeSlots: instances.idle }
   }
 
@@ -95,7 +95,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   #wait(scheduled: ScheduledRequest): ServeError | undefined {
     const { request, acceptedAt } = scheduled
     try {
-      scheduled.entry = this.#o.queue.add(scheduled, request, acceptedAt)
+      scheduled.entry = this.#dependencies.queue.add(scheduled, request, acceptedAt)
     } catch (error) {
       return ServeError.from(error)
     }
@@ -116,7 +116,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   }
 
   #startAll(now: number): void {
-    const { queue, instances } = this.#o
+    const { queue, instances } = this.#dependencies
     if (queue.nextExpiry <= now) this.#expire(now)
     let wakeAt = Number.POSITIVE_INFINITY
     for (let free = instances.pick(now); free >= 0; free = instances.pick(now)) {
@@ -132,7 +132,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   #start(taken: readonly ScheduledRequest[], instance: number, now: number): void {
     // First: answering below may run code that comes back here for the same instance.
-    this.#o.instances.begin(instance)
+    this.#dependencies.instances.begin(instance)
     for (const scheduled of taken) {
       this.#dequeued(scheduled)
       // The deadline's own timer may be late; what is over is never executed.
@@ -140,10 +140,10 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     }
     // The answer to one request may have ended another of this batch: two steps of one ensemble request.
     const requests = taken.filter((scheduled) => !scheduled.isAnswered)
-    if (requests.length === 0) return this.#o.instances.end(instance, undefined)
+    if (requests.length === 0) return this.#dependencies.instances.end(instance, undefined)
     const execution = new Execution(this, { requests, instance, startedAt: now })
     this.#executions.push(execution)
-    execution.run(this.#o.model)
+    execution.run(this.#dependencies.model)
   }
 
   again(scheduled: ScheduledRequest): void {
@@ -156,7 +156,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   }
 
   released(instance: number, times: ExecutionTimes | undefined): void {
-    this.#o.instances.end(instance, times)
+    this.#dependencies.instances.end(instance, times)
     this.pump()
   }
 
@@ -168,7 +168,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   abandon(scheduled: ScheduledRequest, error: ServeError): void {
     if (scheduled.isAnswered) return
     const { entry } = scheduled
-    if (entry !== undefined && this.#o.queue.remove(entry)) this.#dequeued(scheduled)
+    if (entry !== undefined && this.#dependencies.queue.remove(entry)) this.#dequeued(scheduled)
     scheduled.refuse(error)
     // A batch that waited for this request's size or shape may be ready now.
     this.pump()
@@ -181,7 +181,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   }
 
   #expire(now: number): void {
-    for (const [scheduled, error] of this.#o.queue.expire(now)) {
+    for (const [scheduled, error] of this.#dependencies.queue.expire(now)) {
       this.#dequeued(scheduled)
       scheduled.refuse(error)
     }
@@ -214,7 +214,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   stop(): void {
     this.#isStopping = true
     this.#clearTimer?.()
-    for (const scheduled of this.#o.queue.clear()) {
+    for (const scheduled of this.#dependencies.queue.clear()) {
       this.#dequeued(scheduled)
       const { isAgain, request } = scheduled
       scheduled.refuse(isAgain ? stoppedError(request) : stoppingError(request))

@@ -2,7 +2,7 @@ import { type Clock, repeat } from '@tutti/chassis'
 import type { StepEvents } from '../log-events.ts'
 
 /** A load that was requested. */
-export interface Load {
+export interface ShownLoad {
   readonly model: string
   /** Tells that the load no longer waits for another model. */
   begin(): void
@@ -18,7 +18,7 @@ export class LoadProgress {
   readonly #clock: Pick<Clock, 'now' | 'setTimer'>
   readonly #events: Pick<StepEvents, 'modelsLoading'>
   /** Those that execute, in the order in which they began. */
-  readonly #begun = new Map<Load, number>()
+  readonly #begun = new Map<ShownLoad, number>()
   #total = 0
   #done = 0
   #stop: (() => void) | undefined
@@ -28,7 +28,7 @@ export class LoadProgress {
     this.#events = events
   }
 
-  open(model: string): Load {
+  open(model: string): ShownLoad {
     this.#stop ??= repeat(this.#clock, TELL_MS, () => this.#tell())
     this.#total += 1
     const load = {
@@ -39,7 +39,7 @@ export class LoadProgress {
     return load
   }
 
-  #end(load: Load): void {
+  #end(load: ShownLoad): void {
     this.#begun.delete(load)
     this.#done += 1
     if (this.#done < this.#total) return

@@ -14,7 +14,7 @@ import type { ScheduledRequest } from '../execution/execution.ts'
 import type { ExecutionContext } from '../execution/execution-context.ts'
 import { ResponseOrder } from '../execution/response-order.ts'
 import { Instances, Scheduler } from '../execution/scheduler.ts'
-import type { SchedulerParts } from '../execution/scheduler-parts.ts'
+import type { SchedulerDependencies } from '../execution/scheduler-parts.ts'
 import { LimitedInstances, limitChoice, limitedInstances } from '../limiter/limited-instances.ts'
 import type { InstanceLimits } from '../limiter/rate-limiter.ts'
 import { StepEvents } from '../log-events.ts'
@@ -132,7 +132,7 @@ interface SchedulerOptions {
   >
 }
 
-function chooseParts(o: SchedulerOptions): SchedulerParts<ScheduledRequest> {
+function chooseParts(o: SchedulerOptions): SchedulerDependencies<ScheduledRequest> {
   const { config, loaded, instances, limits } = o
   const { maxQueuedRequests } = o.settings
   const context = buildContext(o)

@@ -6,11 +6,11 @@ import { type HostedModel, isServed } from './hosted-model.ts'
 import { Limit } from './limit.ts'
 import { limitLoad } from './load-limit.ts'
 import { type LoadOutcome, loadModel, refusedModel, unloadVersion } from './load-model.ts'
-import { type Load, LoadProgress } from './load-progress.ts'
+import { LoadProgress, type ShownLoad } from './load-progress.ts'
 import type { VersionLoadOptions } from './load-version.ts'
 import type { ModelTable } from './model-table.ts'
 
-export interface ModelLoaderOptions {
+export interface LoaderDependencies {
   readonly table: ModelTable
   readonly settings: VersionLoadOptions
   readonly events: StepEvents
@@ -26,7 +26,7 @@ class LoadQueue {
 
 interface RequestedLoad {
   readonly overrides: LoadOverrides | undefined
-  readonly load: Load
+  readonly load: ShownLoad
   readonly signal: AbortSignal
 }
 
@@ -35,15 +35,15 @@ interface RequestedLoad {
  * an unload overtakes them. What is served stays until what takes its place is READY.
  */
 export class ModelLoader {
-  readonly #o: ModelLoaderOptions
+  readonly #dependencies: LoaderDependencies
   readonly #limit: Limit
   readonly #progress: LoadProgress
   readonly #queues = new Map<string, LoadQueue>()
   #isClosed = false
   #failures = 0
 
-  constructor(o: ModelLoaderOptions) {
-    this.#o = o
+  constructor(o: LoaderDependencies) {
+    this.#dependencies = o
     this.#limit = new Limit(o.settings.loadParallelism)
     this.#progress = new LoadProgress(o.settings.clock, o.events)
   }
@@ -80,7 +80,7 @@ export class ModelLoader {
   /** Takes a model out of service; what it has accepted is finished in the background. Unknown names are no error. */
   unload(name: string): void {
     this.#overtake(name)
-    this.#o.table.unload(name)
+    this.#dependencies.table.unload(name)
   }
 
   /** Loads nothing more and closes everything in memory. The schedulers must have been stopped. */
@@ -88,7 +88,7 @@ export class ModelLoader {
     this.#isClosed = true
     for (const name of this.#queues.keys()) this.#overtake(name)
     await Promise.all([...this.#queues.values()].map(({ last }) => last))
-    await this.#o.table.close()
+    await this.#dependencies.table.close()
   }
 
   #overtake(name: string): void {
@@ -98,23 +98,24 @@ export class ModelLoader {
   async #load(name: string, { overrides, load, signal }: RequestedLoad): Promise<void> {
     if (signal.aborted) throw loadOvertaken(name)
     const opened = await this.#take(name, overrides)
-    const served = this.#o.table.byName.get(name)
+    const served = this.#dependencies.table.byName.get(name)
     // As in Triton, a configuration that came with a load stays in force over plain loads of the same files.
     const wanted = overrides === undefined ? served?.filesDigest : served?.digest
     if (isServed(served) && wanted === opened.digest) {
-      this.#o.table.listFailed(name, new Map())
+      this.#dependencies.table.listFailed(name, new Map())
       await opened.release()
       return
     }
     const loading = (model: HostedModel): void => {
-      if (!signal.aborted && !isServed(this.#o.table.byName.get(name))) this.#o.table.put(model)
+      if (!signal.aborted && !isServed(this.#dependencies.table.byName.get(name)))
+        this.#dependencies.table.put(model)
     }
     const outcome = await this.#limit.run(async () => {
       // It may have waited for other models.
       if (signal.aborted) return undefined
       load.begin()
-      const limit = limitLoad({ ...this.#o.settings, name, signal })
-      const o = { ...this.#o, loading, signal: limit.signal }
+      const limit = limitLoad({ ...this.#dependencies.settings, name, signal })
+      const o = { ...this.#dependencies, loading, signal: limit.signal }
       return loadModel(opened, o).finally(limit.end)
     })
     if (signal.aborted) await this.#drop(opened, outcome)
@@ -123,7 +124,7 @@ export class ModelLoader {
   }
 
   async #take(name: string, overrides: LoadOverrides | undefined): Promise<OpenedModel> {
-    const { repository } = this.#o.settings
+    const { repository } = this.#dependencies.settings
     try {
       if (repository === undefined) {
         throw new ServeError('MODEL_NOT_FOUND', 'there is no repository')
@@ -133,16 +134,19 @@ export class ModelLoader {
       const error = ServeError.from(thrown)
       if (error.reason === 'REPOSITORY_UNREADABLE') this.#countFailure(overrides)
       // There is such a model, but nothing of it can be used: the index says why.
-      if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.byName.get(name))) {
-        this.#o.events.modelRefused(name, error.message)
-        this.#o.table.put(refusedModel(name, error.message, async () => {}))
+      if (
+        error.reason === 'REPOSITORY_UNREADABLE' &&
+        !isServed(this.#dependencies.table.byName.get(name))
+      ) {
+        this.#dependencies.events.modelRefused(name, error.message)
+        this.#dependencies.table.put(refusedModel(name, error.message, async () => {}))
       }
       throw pollFailed(name, error)
     }
   }
 
   async #settle({ model, error }: LoadOutcome, overrides?: LoadOverrides): Promise<void> {
-    const { table } = this.#o
+    const { table } = this.#dependencies
     const before = table.byName.get(model.name)
     // A configuration that came with a load and is refused says nothing of versions that could not be loaded.
     const isNothing = overrides !== undefined && model.versions.size === 0
@@ -169,7 +173,7 @@ export class ModelLoader {
   /** An unload has overtaken the load. */
   async #drop({ model, release }: OpenedModel, outcome: LoadOutcome | undefined): Promise<never> {
     for (const version of outcome?.model.versions.values() ?? []) {
-      await unloadVersion(model.name, version, this.#o.events)
+      await unloadVersion(model.name, version, this.#dependencies.events)
     }
     await release()
     throw loadOvertaken(model.name)

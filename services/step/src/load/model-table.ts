@@ -5,7 +5,7 @@ import type { StepEvents } from '../log-events.ts'
 import type { StepSettings } from '../step-options.ts'
 import { closeServing, type HostedModel, type HostedVersion, type Serving } from './hosted-model.ts'
 
-export interface ModelTableOptions extends Pick<StepSettings, 'metrics' | 'unpinned'> {
+export interface TableDependencies extends Pick<StepSettings, 'metrics' | 'unpinned'> {
   readonly events: StepEvents
   /** Called when the content of the table has changed. */
   changed(): void
@@ -28,13 +28,13 @@ const MAX_UNLOADED = 1024
  */
 export class ModelTable {
   readonly byName = new Map<string, HostedModel>()
-  readonly #o: ModelTableOptions
+  readonly #dependencies: TableDependencies
   readonly #retiredByPin = new Map<string, Retired>()
   readonly #closing = new Set<Promise<void>>()
   #isClosed = false
 
-  constructor(o: ModelTableOptions) {
-    this.#o = o
+  constructor(o: TableDependencies) {
+    this.#dependencies = o
   }
 
   /**
@@ -94,7 +94,7 @@ export class ModelTable {
     this.#begin(model)
     if (before !== undefined) this.#retire(before, model)
     this.#forgetSome()
-    this.#o.changed()
+    this.#dependencies.changed()
   }
 
   /**
@@ -111,7 +111,7 @@ export class ModelTable {
       if (listed.get(failed.version)?.serving === undefined) listed.set(failed.version, failed)
     }
     this.byName.set(name, { ...before, versions: ascending(listed) })
-    this.#o.changed()
+    this.#dependencies.changed()
   }
 
   /** Takes the model away; its versions stay listed. Nothing happens to a name that is not known. */
@@ -131,7 +131,7 @@ export class ModelTable {
       this.#retire(before, model)
       this.#forgetSome()
     }
-    this.#o.changed()
+    this.#dependencies.changed()
   }
 
   /** Closes everything in memory. The schedulers must have been stopped. */
@@ -152,7 +152,7 @@ export class ModelTable {
       // Retired instances of a revision that is served again need not wait for requests that pinned it.
       this.#retiredByPin.get(pinKey({ model: name, version, revision }))?.replaced.resolve()
       if (serving === undefined) continue
-      this.#o.metrics?.addModel(serving.statistics, {
+      this.#dependencies.metrics?.addModel(serving.statistics, {
         name,
         version: String(version),
         tags: config?.metric_tags ?? {},
@@ -185,21 +185,21 @@ export class ModelTable {
     if (isReplaced || this.#isClosed) retired.replaced.resolve()
     this.#retiredByPin.get(key)?.replaced.resolve()
     this.#retiredByPin.set(key, retired)
-    await Promise.race([this.#o.unpinned?.(pin), retired.replaced.promise])
+    await Promise.race([this.#dependencies.unpinned?.(pin), retired.replaced.promise])
     await drain(serving)
     if (this.#retiredByPin.get(key) === retired) this.#retiredByPin.delete(key)
-    this.#o.metrics?.removeModel(serving.statistics)
+    this.#dependencies.metrics?.removeModel(serving.statistics)
     try {
       await closeServing(serving)
     } catch (error) {
-      this.#o.events.closeFailed(pin.model, pin.version, ServeError.from(error))
+      this.#dependencies.events.closeFailed(pin.model, pin.version, ServeError.from(error))
     }
     if (listed?.state === 'UNLOADING') {
       listed.state = 'UNAVAILABLE'
       listed.reason = 'unloaded'
     }
-    this.#o.changed()
-    this.#o.events.versionUnloaded(pin.model, pin.version, pin.revision)
+    this.#dependencies.changed()
+    this.#dependencies.events.versionUnloaded(pin.model, pin.version, pin.revision)
   }
 
   #forgetSome(): void {

@@ -22,7 +22,7 @@ interface SequencePlaces {
   endEarly(sequence: Sequence<unknown>, error: ServeError): void
 }
 
-export interface SequenceModelOptions {
+export interface SequenceBatching {
   readonly places: SequencePlaces
   readonly states: readonly StateRule[]
   readonly memory: StateMemory
@@ -38,16 +38,16 @@ export interface SequenceModelOptions {
  */
 export class SequenceModel implements LoadedModel {
   readonly #loaded: LoadedModel
-  readonly #o: SequenceModelOptions
+  readonly #batching: SequenceBatching
 
-  constructor(loaded: LoadedModel, o: SequenceModelOptions) {
+  constructor(loaded: LoadedModel, o: SequenceBatching) {
     this.#loaded = loaded
-    this.#o = o
+    this.#batching = o
   }
 
   execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
     const placed = batch.map((one) => this.#place(one, o.instance))
-    const { padding } = this.#o
+    const { padding } = this.#batching
     const last = Math.max(...placed.map(({ slot }) => slot))
     const [first] = placed
     if (padding === undefined || first === undefined || last + 1 === batch.length) {
@@ -67,7 +67,7 @@ export class SequenceModel implements LoadedModel {
   }
 
   #place(one: EngineRequest, instance: number) {
-    const { places, toNext } = this.#o
+    const { places, toNext } = this.#batching
     const { request } = one
     const found = places.execute(one)
     const lost = (): void => places.lose(instance)
@@ -83,7 +83,7 @@ export class SequenceModel implements LoadedModel {
 
   /** Gives the request the states of its sequence. @returns undefined for a model without. */
   #keepStates(request: SequenceRequest, sequence: Sequence<unknown>): StateKeeping | undefined {
-    const { states: rules, memory, places } = this.#o
+    const { states: rules, memory, places } = this.#batching
     if (rules.length === 0) return undefined
     const states = statesOf(sequence, rules, memory)
     if (request.context.sequenceStart) states.reset()
@@ -207,24 +207,24 @@ function zeros({ datatype, shape }: NamedTensor): Uint8Array {
 /** Tells the engine of callers that leave by their place among the filled-up ones. */
 class PaddedOptions implements BatchOptions {
   readonly instance: number
-  readonly #o: BatchOptions
+  readonly #options: BatchOptions
   readonly #placed: readonly { readonly slot: number }[]
 
   constructor(o: BatchOptions, placed: readonly { readonly slot: number }[]) {
     this.instance = o.instance
-    this.#o = o
+    this.#options = o
     this.#placed = placed
   }
 
   get signal(): CancelSignal {
-    return this.#o.signal
+    return this.#options.signal
   }
 
   onAbandon(listener: (request: number) => void): void {
-    this.#o.onAbandon?.((place) => listener(this.#placed[place]?.slot ?? place))
+    this.#options.onAbandon?.((place) => listener(this.#placed[place]?.slot ?? place))
   }
 
   release(times?: ExecutionTimes): void {
-    this.#o.release?.(times)
+    this.#options.release?.(times)
   }
 }

@@ -2,7 +2,7 @@ import type { BeyondConfig } from '@tutti/api'
 import type { Engine, Engines } from '@tutti/backends'
 import { type Logger, type StatusLine } from '@tutti/chassis'
 import type { ModelRepository } from '@tutti/repository'
-import type { SharedParts } from '@tutti/server'
+import type { ProcessBase } from '@tutti/server'
 import { openStep, type Step } from '../step.ts'
 import type { StepOptions } from '../step-options.ts'
 import { type BackendConfig, readBackendConfig } from './backend-config.ts'
@@ -34,7 +34,7 @@ export interface OpenedModels {
  *
  * @throws ServeError FLAG_INVALID for flags that do not fit.
  */
-export function openModels(shared: SharedParts, o: OpenModelsOptions): OpenedModels {
+export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedModels {
   const { flags, log, statusLine, places, beyond, engines: given, backends, ...links } = o
   const { metrics, cache, clock, env, opened } = shared
   const repository = openRepository(flags, { ...places, env, log, statusLine })

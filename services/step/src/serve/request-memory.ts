@@ -1,11 +1,11 @@
 import { LentMemory } from '@tutti/backends'
-import type { SharedParts } from '@tutti/server'
+import type { ProcessBase } from '@tutti/server'
 import type { TensorMemory } from '@tutti/tensor'
 
 /** Opens memory for the large tensors of clients' requests that engines read in place; undefined where there can be none. */
 export function openRequestMemory(
   maxBytes: number,
-  { opened }: Pick<SharedParts, 'opened'>,
+  { opened }: Pick<ProcessBase, 'opened'>,
 ): TensorMemory | undefined {
   const memory = LentMemory.open(maxBytes)
   // Not waited for: what is lent may have no end.

@@ -5,8 +5,8 @@ import type { Clock, Running, StartOptions } from '@tutti/chassis'
 import {
   type OpenProbes,
   openRegions,
-  type ServedParts,
-  type SharedParts,
+  type ProcessBase,
+  type ServedContent,
   serveProcess,
 } from '@tutti/server'
 import { FLAGS_RULE } from '@tutti/serving'
@@ -42,9 +42,9 @@ export function startStep(o: StartStepOptions): Promise<Running> {
 
 async function composeStep(
   o: StartStepOptions,
-  shared: SharedParts,
+  shared: ProcessBase,
   openProbes: OpenProbes,
-): Promise<ServedParts> {
+): Promise<ServedContent> {
   const { flags } = o
   const { log, opened, stopping, tracing } = shared
   const { beyond, ...others } = readOtherModels(flags)

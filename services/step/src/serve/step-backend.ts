@@ -40,18 +40,18 @@ export interface StepBackendOptions {
 /** Shows clients that talk to a step directly its models as one Triton server. */
 export class StepBackend implements InferenceBackend {
   readonly control = FLAGS_RULE
-  readonly #o: StepBackendOptions
+  readonly #options: StepBackendOptions
   #models: ReadonlyMap<string, ServedModel> = new Map()
   #isLive = true
 
   constructor(o: StepBackendOptions) {
-    this.#o = o
+    this.#options = o
     this.#learn()
     o.step.onChange(() => this.#learn())
   }
 
   get regions(): InferenceBackend['regions'] {
-    return this.#o.regions
+    return this.#options.regions
   }
 
   /** From now on the server is neither live nor ready, and refuses new requests. */
@@ -65,13 +65,13 @@ export class StepBackend implements InferenceBackend {
 
   isReady(): boolean {
     if (!this.#isLive) return false
-    return !this.#o.strictReadiness || areAllReady(this.#models.values())
+    return !this.#options.strictReadiness || areAllReady(this.#models.values())
   }
 
   async isModelReady(name: string, version: string): Promise<boolean> {
     try {
       const found = findModel(this.#models, name, version).version
-      return await this.#o.step.control.isReady(name, found.version)
+      return await this.#options.step.control.isReady(name, found.version)
     } catch (error) {
       const { reason } = ServeError.from(error)
       if (reason === 'MODEL_NOT_FOUND' || reason === 'MODEL_NOT_READY') return false
@@ -97,7 +97,7 @@ export class StepBackend implements InferenceBackend {
   }
 
   async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
-    return selectStatistics(await this.#o.step.control.statistics(name, ''), name, version)
+    return selectStatistics(await this.#options.step.control.statistics(name, ''), name, version)
   }
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
@@ -105,7 +105,7 @@ export class StepBackend implements InferenceBackend {
   }
 
   #learn(): void {
-    this.#models = new Map(this.#o.step.served().map((model) => [model.name, model]))
+    this.#models = new Map(this.#options.step.served().map((model) => [model.name, model]))
   }
 
   #execute(
@@ -114,7 +114,7 @@ export class StepBackend implements InferenceBackend {
     sink: ResponseSink,
     context: ExecuteOptions,
   ): void {
-    const { step, tracing } = this.#o
+    const { step, tracing } = this.#options
     const { version, revision } = found
     const span = tracing.startSpan(`infer ${model}`, {
       kind: 'server',

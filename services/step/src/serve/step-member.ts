@@ -1,6 +1,6 @@
 import type { PinnedVersion } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
-import type { BrokerMember, SharedParts } from '@tutti/server'
+import type { BrokerMember, ProcessBase } from '@tutti/server'
 import {
   type BrokerFlags,
   openStepEndpoint,
@@ -24,12 +24,12 @@ export interface StepMemberOptions {
 /** A step's place on the broker. Until it has joined it knows no routers, and none know it. */
 export class StepMember implements BrokerMember {
   readonly role = 'step'
-  readonly #shared: SharedParts
+  readonly #shared: ProcessBase
   readonly #options: StepMemberOptions
   readonly #closing = new AbortController()
   #endpoint: StepEndpoint | undefined
 
-  constructor(shared: SharedParts, options: StepMemberOptions) {
+  constructor(shared: ProcessBase, options: StepMemberOptions) {
     this.#shared = shared
     this.#options = options
     shared.opened.defer(() =>

@@ -51,7 +51,7 @@ interface Event {
 }
 
 class Simulation {
-  readonly #o: BatchingScenario
+  readonly #scenario: BatchingScenario
   readonly #delay: AutoDelay | undefined
   readonly #queue: RequestQueue<string>
   readonly #arrivedAt: number[] = []
@@ -65,7 +65,7 @@ class Simulation {
   #longestHoldMs = 0
 
   constructor(o: BatchingScenario) {
-    this.#o = o
+    this.#scenario = o
     this.#idle = o.instances ?? 1
     this.#delay = o.isAuto === true ? new AutoDelay() : undefined
     const delay = this.#delay
@@ -74,7 +74,7 @@ class Simulation {
   }
 
   run(): BatchingResult {
-    const { arrivals } = this.#o
+    const { arrivals } = this.#scenario
     const count = 'clients' in arrivals ? arrivals.clients : 1
     for (let i = 0; i < count; i += 1) this.#arriveIn(this.#gapMs())
     for (let next = this.#pop(); next !== undefined; next = this.#pop()) {
@@ -93,18 +93,18 @@ class Simulation {
   }
 
   #gapMs(): number {
-    const { arrivals, random } = this.#o
+    const { arrivals, random } = this.#scenario
     if ('perMs' in arrivals) return -Math.log(1 - random()) / arrivals.perMs
     return arrivals.thinkMs * (0.5 + random())
   }
 
   #arriveIn(ms: number): void {
     this.#after(ms, () => {
-      if (this.#arrivedAt.length >= this.#o.requests) return
+      if (this.#arrivedAt.length >= this.#scenario.requests) return
       if (this.#queue.length === 0) this.#freeSince = this.#now
       const item = String(this.#arrivedAt.push(this.#now) - 1)
       addOffer(this.#queue, { item, at: this.#now })
-      if ('perMs' in this.#o.arrivals) this.#arriveIn(this.#gapMs())
+      if ('perMs' in this.#scenario.arrivals) this.#arriveIn(this.#gapMs())
       this.#pump()
     })
   }
@@ -120,7 +120,7 @@ class Simulation {
   #wake(at: number): void {
     if (at >= this.#wakeAt) return
     this.#wakeAt = at
-    const lateMs = this.#o.random() * (this.#o.timerMs ?? 0)
+    const lateMs = this.#scenario.random() * (this.#scenario.timerMs ?? 0)
     this.#after(at - this.#now + lateMs, () => {
       if (this.#wakeAt !== at) return
       this.#wakeAt = Number.POSITIVE_INFINITY
@@ -132,14 +132,14 @@ class Simulation {
     this.#longestHoldMs = Math.max(this.#longestHoldMs, this.#now - this.#freeSince)
     this.#idle -= 1
     this.#batches.push(batch)
-    const ms = this.#o.executionMs(batch.length)
+    const ms = this.#scenario.executionMs(batch.length)
     this.#after(ms, () => {
       this.#delay?.executed(batch.length, taken(ms))
       if (this.#idle === 0) this.#freeSince = this.#now
       this.#idle += 1
       for (const request of batch) {
         this.#latencies.push(this.#now - (this.#arrivedAt[request] ?? 0))
-        if ('clients' in this.#o.arrivals) this.#arriveIn(this.#gapMs())
+        if ('clients' in this.#scenario.arrivals) this.#arriveIn(this.#gapMs())
       }
       this.#pump()
     })

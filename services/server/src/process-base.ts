@@ -18,7 +18,7 @@ export type ServingFlags = FlagValues<
 >
 
 /** The options of a process that all its parts need. */
-export interface SharedOptions {
+export interface ProcessBaseOptions {
   readonly flags: ServingFlags
   readonly settings: TracingSettings
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
@@ -30,7 +30,7 @@ export interface SharedOptions {
 }
 
 /** The parts that everything in a process shares, whatever it serves. */
-export interface SharedParts {
+export interface ProcessBase {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Logger
   readonly clock: Clock
@@ -44,10 +44,10 @@ export interface SharedParts {
 }
 
 /** @throws ServeError if the flags of metrics or of the cache do not fit, or the cache cannot be reached. */
-export async function openShared(
-  o: SharedOptions,
-  { opened, stopping }: Pick<SharedParts, 'opened' | 'stopping'>,
-): Promise<SharedParts> {
+export async function openProcessBase(
+  o: ProcessBaseOptions,
+  { opened, stopping }: Pick<ProcessBase, 'opened' | 'stopping'>,
+): Promise<ProcessBase> {
   const { flags, settings, env = {}, log, clock = systemClock, pinnedPoolBytes } = o
   const tracing = opened.adopt(await openTracing({ ...settings, log }), (one) => one.shutdown())
   const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags), pinnedPoolBytes })
