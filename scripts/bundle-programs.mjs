@@ -40,7 +40,7 @@ async function bundleProgram(dist) {
   })
 }
 
-/** What Tutti's own modules find by their address (Python files, .proto files, threads) they find from the bundle too. */
+/** Lets Tutti's own modules find their neighbours (Python files, .proto files, threads) from the bundle too. */
 function keepPlaces(own, outdir) {
   own.onLoad({ filter: /\/dist\/.*\.js$/, namespace: 'file' }, ({ path }) => {
     if (path.includes('/node_modules/')) return undefined

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -19,8 +20,10 @@ const PYTHON_FIXTURES = join(ROOT, 'model_repository/.variants/fixtures/python')
 /** Two instances and one. */
 const PYTHON_MODELS = ['py_add_sub', 'py_negate'] as const
 const OPERATOR_MODELS = 100
-const STEP = 'services/step/dist/main.js'
-const ROUTER = 'services/router/dist/main.js'
+/** As images run them. */
+const STEP = 'services/step/dist/bundle/main.js'
+const ROUTER = 'services/router/dist/bundle/main.js'
+const BUNDLER = 'scripts/bundle-programs.mjs'
 const TUTTI = 'services/cli/dist/main.js'
 
 /** Processes that have nothing to do, by name. */
@@ -28,6 +31,7 @@ type Idle = ReadonlyMap<string, number>
 
 /** Memory of processes that have been idle for 30 seconds, and what the start of a command costs. */
 export async function benchIdle(nodeFlags: readonly string[]): Promise<void> {
+  execFileSync(process.execPath, [BUNDLER], { cwd: ROOT })
   await printStarts()
   console.log(`\nidle: resident memory after ${IDLE_MS / 1000} s without a request`)
   const rows: string[][] = [['', 'processes', 'resident MB', 'proportional MB']]

@@ -54,7 +54,7 @@ interface StatusMessages {
 /** The full name of the v2 protocol's service. */
 export const SERVICE = 'inference.GRPCInferenceService'
 
-/** What the files define, as proto-loader has it: servers need no more of gRPC's library. */
+/** Services and messages of the files, as proto-loader has them: servers need no more of gRPC's library. */
 interface ProtoFiles extends StatusMessages {
   readonly [SERVICE]: GRPCInferenceServiceDefinition
   readonly 'grpc.health.v1.Health': HealthDefinition
