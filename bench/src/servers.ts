@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { SERVING_FLAGS } from '@tutti/chassis/runtime'
 import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
 import type { InferenceClient } from '@tutti/protocol/client'
 
@@ -125,6 +126,15 @@ export function startProgram(
   o: Omit<TuttiOptions, 'flags'> = {},
 ): Promise<BenchServer> {
   return start([...args, ...ALL_LISTENERS], o.nodeFlags ?? [], o.env)
+}
+
+/** Starts a server that gives back what came, on our HTTP/2 or on that of Node. Both run as our servers do. */
+export function startHttp2Server(
+  kind: 'own' | 'node',
+  nodeFlags: readonly string[],
+): Promise<BenchServer> {
+  const file = fileURLToPath(new URL('./empty-http2-server.js', import.meta.url))
+  return start([file, kind], [...SERVING_FLAGS, ...nodeFlags])
 }
 
 /** Starts a server that `small` compares with. */
