@@ -3,6 +3,7 @@ import { InferenceClient } from '@tutti/protocol/client'
 import { benchPython } from './bench-python.ts'
 import { contest, type Member, middle, ratios, type Turn, warmUp } from './contest.ts'
 import { median, printTable } from './figures.ts'
+import { sendBy } from './forms.ts'
 import type { Ratios } from './history.ts'
 import { type PeerOptions, startMlserver, startRay } from './peers.ts'
 import { treeMemory } from './process-tree.ts'
@@ -29,9 +30,10 @@ export async function benchCompare(nodeFlags: readonly string[]): Promise<Ratios
     const all: Record<string, number> = {}
     for (const one of PYTHON_CASES) {
       await checkMembers(opened, one, members)
-      await warmUp(members, { request: one.request, inFlight: one.inFlight[1] }, one.warmUpMs)
+      const send = sendBy(one.form, one.request)
+      await warmUp(members, { send, inFlight: one.inFlight[1] }, one.warmUpMs)
       for (const inFlight of one.inFlight.slice(0, LOADS)) {
-        const load = { request: one.request, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
+        const load = { send, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
         const turns = await contest(members, load)
         console.log(`\ncompare: ${one.name}, ${inFlight} in flight; medians of ${ROUNDS} rounds`)
         const best = bestPeer(members, turns)
@@ -94,9 +96,11 @@ async function checkMembers(
   one: PythonCase,
   [tutti, ...peers]: Members,
 ): Promise<void> {
-  const ours = openClient(opened, tutti)
-  await untilReady(ours, one.request.modelName)
-  for (const peer of peers) await compareAnswers(one, ours, openClient(opened, peer))
+  const ours = { ...tutti, client: openClient(opened, tutti) }
+  await untilReady(ours.client, one.request.modelName)
+  for (const peer of peers) {
+    await compareAnswers(one, ours, { ...peer, client: openClient(opened, peer) })
+  }
 }
 
 function openClient(opened: AsyncDisposableStack, { grpcPort }: Member): InferenceClient {

@@ -1,14 +1,12 @@
-import { encodeInferRequest, inferenceServices } from '@tutti/protocol'
-import type { InferenceClient } from '@tutti/protocol/client'
 import { median, quantile } from './figures.ts'
-import { http2Load, type LoadResult, toGrpcFrame } from './http2-load.ts'
+import type { Ports, Send } from './forms.ts'
+import type { LoadResult } from './http2-load.ts'
 import { treeCpuMs } from './process-tree.ts'
 
 /** A server that speaks KServe's protocol, with all its processes, or a program that does the same work. */
-export interface Member {
+export interface Member extends Ports {
   readonly name: string
   readonly pid: number
-  readonly grpcPort: number
   /** The load of a program that is no server: does so many requests. */
   readonly run?: (o: { inFlight: number; requests: number }) => Promise<LoadResult>
 }
@@ -26,7 +24,7 @@ export interface Turn {
 
 /** A load for all members. */
 export interface Load {
-  readonly request: Parameters<InferenceClient['infer']>[0]
+  readonly send: Send
   readonly inFlight: number
   readonly rounds: number
   /** How long a turn should take, in milliseconds. */
@@ -68,7 +66,7 @@ export async function contest<T extends Member>(
 /** Sends each member requests for so long, one member after the other. */
 export async function warmUp(
   members: readonly Member[],
-  load: Pick<Load, 'request' | 'inFlight'>,
+  load: Pick<Load, 'send' | 'inFlight'>,
   warmUpMs: number,
 ): Promise<void> {
   for (const member of members) {
@@ -79,20 +77,14 @@ export async function warmUp(
 
 async function takeTurn(
   member: Member,
-  load: Pick<Load, 'request' | 'inFlight'>,
+  load: Pick<Load, 'send' | 'inFlight'>,
   requests: number,
 ): Promise<Turn> {
   const cpuBefore = treeCpuMs(member.pid)
   const clientBefore = process.cpuUsage()
   const { inFlight } = load
-  const result = await (member.run?.({ inFlight, requests }) ??
-    http2Load({
-      port: member.grpcPort,
-      path: inferenceServices().inference.ModelInfer.path,
-      body: toGrpcFrame(encodeInferRequest(load.request)),
-      inFlight,
-      requests,
-    }))
+  const o = { inFlight, requests }
+  const result = await (member.run?.(o) ?? load.send(member, o))
   const client = process.cpuUsage(clientBefore)
   return {
     perSecond: result.perSecond,

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import type { LoadResult } from './http2-load.ts'
 
 /** One run of requests over connections that stay open, always one request on each. */
 export interface Http1Load {
@@ -30,20 +31,20 @@ export function toHttp1Request(
  * Sends one HTTP/1.1 request over and over. Its bytes are made once, so that the server is measured and not the client. Of the
  * answers it reads status and length.
  *
- * @returns requests per second.
  * @throws Error if an answer is none of status 200, or has another length than the first one.
  */
-export async function http1Load(load: Http1Load): Promise<number> {
+export async function http1Load(load: Http1Load): Promise<LoadResult> {
   const sockets = await Promise.all(
     Array.from({ length: load.connections }, () => connected(load.port)),
   )
   try {
     const started = performance.now()
-    await new Promise<void>((resolve, reject) => {
+    const latenciesMs = await new Promise<readonly number[]>((resolve, reject) => {
       const run = new Run(load, resolve)
       for (const socket of sockets) run.add(socket, reject)
     })
-    return load.requests / ((performance.now() - started) / 1000)
+    const perSecond = load.requests / ((performance.now() - started) / 1000)
+    return { perSecond, latenciesMs }
   } finally {
     for (const socket of sockets) socket.destroy()
   }
@@ -59,18 +60,23 @@ function connected(port: number): Promise<Socket> {
 
 class Run {
   readonly #load: Http1Load
-  readonly #resolve: () => void
+  readonly #resolve: (latenciesMs: readonly number[]) => void
+  readonly #latenciesMs: number[] = []
   #begun = 0
-  #answered = 0
   #answerBytes = 0
 
-  constructor(load: Http1Load, resolve: () => void) {
+  constructor(load: Http1Load, resolve: (latenciesMs: readonly number[]) => void) {
     this.#load = load
     this.#resolve = resolve
   }
 
   add(socket: Socket, reject: (error: Error) => void): void {
     let waiting = Buffer.alloc(0)
+    let sentAt = 0
+    const sendNext = (): void => {
+      sentAt = performance.now()
+      this.#next(socket)
+    }
     socket.on('error', reject)
     socket.on('close', () => reject(new Error('the server closed the connection')))
     socket.on('data', (bytes) => {
@@ -81,11 +87,11 @@ class Run {
         return reject(error instanceof Error ? error : new Error(String(error)))
       }
       waiting = Buffer.alloc(0)
-      this.#answered += 1
-      if (this.#answered === this.#load.requests) this.#resolve()
-      else this.#next(socket)
+      this.#latenciesMs.push(performance.now() - sentAt)
+      if (this.#latenciesMs.length === this.#load.requests) this.#resolve(this.#latenciesMs)
+      else sendNext()
     })
-    this.#next(socket)
+    sendNext()
   }
 
   #next(socket: Socket): void {

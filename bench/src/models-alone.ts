@@ -38,6 +38,7 @@ export async function startModelsAlone(
     name: 'models alone',
     pid: child.pid ?? Number.NaN,
     grpcPort: Number.NaN,
+    httpPort: Number.NaN,
     run: async ({ inFlight, requests }) => {
       const began = performance.now()
       child.stdin.write(`${inFlight} ${requests}\n`)

@@ -65,7 +65,7 @@ export async function startMlserver({ python, repository, opened }: PeerOptions)
     readyTimeoutMs: READY_MS,
   })
   opened.defer(async () => void (await started.stop()))
-  return { name: 'MLServer', pid: started.pid, grpcPort }
+  return { name: 'MLServer', pid: started.pid, grpcPort, httpPort }
 }
 
 /** Ray Serve on this machine alone, without its dashboard. */
@@ -87,5 +87,5 @@ export async function startRay({ python, repository, opened }: PeerOptions): Pro
     },
   )
   opened.defer(async () => void (await started.stop()))
-  return { name: 'Ray Serve', pid: started.pid, grpcPort }
+  return { name: 'Ray Serve', pid: started.pid, grpcPort, httpPort }
 }

@@ -2,6 +2,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { InferenceClient } from '@tutti/protocol/client'
+import { askByRest, type Form, type Ports, type Request } from './forms.ts'
 import { ROOT } from './servers.ts'
 
 const ENSEMBLE = 'ens_face_restoration_v2.1'
@@ -17,14 +18,13 @@ const MODELS = join(ROOT, 'model_repository')
 const ADD_SUB = 'py_add_sub'
 const SIDE = 512
 
-type Request = Parameters<InferenceClient['infer']>[0]
-
 /** A request that servers of Python models are compared with. */
 export interface PythonCase {
   /** Key of its ratios in history.json. */
   readonly key: string
   readonly name: string
   readonly request: Request
+  readonly form: Form
   readonly inFlight: readonly [number, number, number]
   /** How long a server answers before it is measured, in milliseconds: V8 compiles until then. */
   readonly warmUpMs: number
@@ -52,6 +52,7 @@ export const PYTHON_CASES: readonly [PythonCase, PythonCase] = [
         data: integers,
       })),
     },
+    form: 'gRPC',
     inFlight: [1, 16, 64],
     warmUpMs: 6000,
   },
@@ -59,6 +60,7 @@ export const PYTHON_CASES: readonly [PythonCase, PythonCase] = [
     key: 'face',
     name: `three face steps at ${SIDE} x ${SIDE}, ONNX Runtime in model.py`,
     request: faceRequest(ENSEMBLE),
+    form: 'gRPC',
     inFlight: [1, 4, 16],
     // NumPy alone, which comes before, takes the same way through the server.
     warmUpMs: 1000,
@@ -71,10 +73,21 @@ export const NUMPY_CASE: PythonCase = {
   key: 'numpy face',
   name: `three face steps at ${SIDE} x ${SIDE}, NumPy alone`,
   request: faceRequest(NUMPY_ENSEMBLE),
+  form: 'gRPC',
   inFlight: [1, 4, 16],
   warmUpMs: 6000,
   chain: { models: STEPS.map((name) => NUMPY[name] ?? name), shape: SHAPE },
 }
+
+/** The case of small requests by REST. */
+export const REST_CASES: readonly PythonCase[] = (['REST JSON', 'REST binary'] as const).map(
+  (form) => ({
+    ...PYTHON_CASES[0],
+    key: `add/sub, ${form}`,
+    name: `add/sub of 16 integers, ${form}`,
+    form,
+  }),
+)
 
 function faceRequest(modelName: string): Request {
   const shape = SHAPE
@@ -123,14 +136,21 @@ async function writeModel(folder: string, program: string): Promise<void> {
 
 const WARM_UPS = 10
 
+/** A server, and a client of it. */
+export interface Asked extends Ports {
+  readonly client: InferenceClient
+}
+
 /** Asks both some times. @throws Error if the bytes differ. */
 export async function compareAnswers(
-  { name, request }: PythonCase,
-  ours: InferenceClient,
-  theirs: InferenceClient,
+  { name, form, request }: PythonCase,
+  ours: Asked,
+  theirs: Asked,
 ): Promise<void> {
+  const ask = (server: Asked): Promise<Buffer> =>
+    form === 'gRPC' ? bytesOf(server.client, request) : askByRest(form, server, request)
   for (let i = 0; i < WARM_UPS; i += 1) {
-    const [one, other] = [await bytesOf(ours, request), await bytesOf(theirs, request)]
+    const [one, other] = [await ask(ours), await ask(theirs)]
     if (Buffer.compare(one, other) !== 0) throw new Error(`${name}: the two gave other bytes`)
   }
 }

@@ -71,6 +71,9 @@ const GRPC_AND_METRICS = [
 const LISTENERS = [...GRPC_AND_METRICS, '--allow-http=false'] as const
 const ALL_LISTENERS = [...GRPC_AND_METRICS, '--http-address=127.0.0.1', '--http-port=0'] as const
 
+/** Flags that open REST beside gRPC. */
+export const WITH_REST = ['--allow-http=true', '--http-address=127.0.0.1', '--http-port=0'] as const
+
 interface TuttiOptions {
   readonly flags?: readonly string[]
   /** For example `--cpu-prof`. */

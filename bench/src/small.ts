@@ -1,10 +1,8 @@
-import { encodeInferRequest, inferenceServices } from '@tutti/protocol'
 import { InferenceClient } from '@tutti/protocol/client'
 import { makeFixtureRepository } from './fixture.ts'
+import { type Form, sendBy } from './forms.ts'
 import type { Ratios } from './history.ts'
-import { http1Load, toHttp1Request } from './http1-load.ts'
-import { http2Load, toGrpcFrame } from './http2-load.ts'
-import { type BenchServer, startEmptyServer, startTutti } from './servers.ts'
+import { type BenchServer, startEmptyServer, startTutti, WITH_REST } from './servers.ts'
 import { compareSmall, type Level, ROUNDS, requestsOf } from './small-rounds.ts'
 import { readStatistics } from './statistics.ts'
 
@@ -22,7 +20,6 @@ const REST_LEVELS = [
   { inFlight: 16, requests: 4000 },
   { inFlight: 64, requests: 8000 },
 ] as const
-const WITH_REST = ['--allow-http=true', '--http-address=127.0.0.1', '--http-port=0'] as const
 
 const values = Float32Array.from({ length: FLOATS }, (_, i) => i + 0.5)
 const input = { name: 'x', datatype: 'FP32', shape: [1, FLOATS] } as const
@@ -53,7 +50,7 @@ async function benchGrpc(tutti: BenchServer, client: InferenceClient): Promise<R
     const before = await readStatistics(client, MODEL)
     console.log(`\nsmall: ${MODEL} [1,${FLOATS}] by gRPC on one connection, medians of ${ROUNDS}`)
     const rounds = { name: 'small', tutti, empty, levels: GRPC_LEVELS, warmUp: WARM_UP }
-    const ratios = await compareSmall({ ...rounds, load: grpcLoad })
+    const ratios = await compareSmall({ ...rounds, load: loadBy('gRPC') })
     const right = (await readStatistics(client, MODEL)).successes - before.successes
     const sent = requestsOf(rounds)
     if (right !== sent) throw new Error(`${right} of ${sent} requests were answered well`)
@@ -69,13 +66,9 @@ async function benchRest(tutti: BenchServer): Promise<Ratios> {
   const empty = await startEmptyServer('rest')
   try {
     const all: Record<string, number> = {}
-    for (const [form, bytes] of [
-      ['JSON', jsonRequest()],
-      ['binary', binaryRequest()],
-    ] as const) {
+    for (const form of ['JSON', 'binary'] as const) {
       console.log(`\nsmall: the same by REST, ${form}, a connection for each request in flight`)
-      const load = (server: BenchServer, { inFlight: connections, requests }: Level) =>
-        http1Load({ port: server.httpPort, request: bytes, connections, requests })
+      const load = loadBy(`REST ${form}`)
       const name = `small, REST ${form}`
       const rounds = { name, tutti, empty, levels: REST_LEVELS, warmUp: WARM_UP, load }
       Object.assign(all, await compareSmall(rounds))
@@ -86,30 +79,9 @@ async function benchRest(tutti: BenchServer): Promise<Ratios> {
   }
 }
 
-async function grpcLoad(server: BenchServer, level: Level): Promise<number> {
-  const body = toGrpcFrame(encodeInferRequest(request))
-  const { path } = inferenceServices().inference.ModelInfer
-  return (await http2Load({ port: server.grpcPort, path, body, ...level })).perSecond
-}
-
-const REST_PATH = `/v2/models/${MODEL}/infer`
-
-function jsonRequest(): Buffer {
-  return toHttp1Request(REST_PATH, jsonBytes({ inputs: [{ ...input, data: [...values] }] }))
-}
-
-function binaryRequest(): Buffer {
-  const [{ data }] = request.inputs
-  const json = jsonBytes({
-    inputs: [{ ...input, parameters: { binary_data_size: data.byteLength } }],
-    parameters: { binary_data_output: true },
-  })
-  const headers = { 'inference-header-content-length': String(json.byteLength) }
-  return toHttp1Request(REST_PATH, Buffer.concat([json, data]), headers)
-}
-
-function jsonBytes(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value))
+function loadBy(form: Form): (server: BenchServer, level: Level) => Promise<number> {
+  const send = sendBy(form, request)
+  return async (server, level) => (await send(server, level)).perSecond
 }
 
 async function checkAnswer(client: InferenceClient): Promise<void> {

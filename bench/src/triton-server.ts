@@ -61,13 +61,14 @@ async function startFrom(
   await cp(parts.backend, join(backends, 'python'), { recursive: true })
   await copyFile(parts.stub, stub)
   // It takes no port 0.
-  const grpcPort = await freePort()
+  const [grpcPort, httpPort] = [await freePort(), await freePort()]
   const args = [
     `--model-repository=${repository}`,
     `--backend-directory=${backends}`,
     '--grpc-address=127.0.0.1',
     `--grpc-port=${grpcPort}`,
-    '--allow-http=false',
+    '--http-address=127.0.0.1',
+    `--http-port=${httpPort}`,
     '--allow-metrics=false',
   ]
   const started = await startProcess(parts.server, args, {
@@ -77,13 +78,13 @@ async function startFrom(
       PYTHONPATH: parts.sitePackages,
       LD_LIBRARY_PATH: parts.libraries,
     },
-    readyWhen: (line) => line.includes('Started GRPCInferenceService'),
+    readyWhen: (line) => line.includes('Started HTTPService'),
     readyTimeoutMs: 120_000,
   })
   return {
     pid: started.pid,
     grpcPort,
-    httpPort: Number.NaN,
+    httpPort,
     consolePort: Number.NaN,
     stop: async () => {
       await started.stop()

@@ -3,6 +3,7 @@ import { InferenceClient } from '@tutti/protocol/client'
 import { benchPython } from './bench-python.ts'
 import { contest, type Member, middle, ratios, type Turn, warmUp } from './contest.ts'
 import { median, printTable } from './figures.ts'
+import { sendBy } from './forms.ts'
 import type { Ratios } from './history.ts'
 import { startModelsAlone } from './models-alone.ts'
 import {
@@ -11,9 +12,10 @@ import {
   NUMPY_CASE,
   PYTHON_CASES,
   type PythonCase,
+  REST_CASES,
   writeRepository,
 } from './python-cases.ts'
-import { startTutti, untilReady } from './servers.ts'
+import { startTutti, untilReady, WITH_REST } from './servers.ts'
 import { startTriton } from './triton-server.ts'
 
 /** A start of a server differs from another one by 3 to 8 %, in the pages that it got. */
@@ -23,7 +25,7 @@ const ROUNDS = 2
 const TURN_MS = 1000
 /** NumPy alone comes before ONNX Runtime: see `warmUpMs` of the cases. */
 const [ADD_SUB, FACE] = PYTHON_CASES
-const CASES = [ADD_SUB, NUMPY_CASE, FACE]
+const CASES = [ADD_SUB, ...REST_CASES, NUMPY_CASE, FACE]
 
 /** Options that a start needs. */
 interface StartOptions {
@@ -78,18 +80,23 @@ async function measureStart(o: StartOptions, turnsOf: TurnsOf): Promise<void> {
   const triton = { name: 'tritonserver', ...(await startTriton(repository, interpreter)) }
   opened.defer(() => triton.stop())
   const env = { PATH: `${dirname(interpreter.python)}${delimiter}${process.env['PATH']}` }
-  const tutti = { name: 'tutti serve', ...(await startTutti(repository, { nodeFlags, env })) }
+  const tutti = {
+    name: 'tutti serve',
+    ...(await startTutti(repository, { nodeFlags, env, flags: WITH_REST })),
+  }
   opened.defer(() => tutti.stop())
-  const [ours, theirs] = [openClient(opened, tutti), openClient(opened, triton)]
+  const ours = { ...tutti, client: openClient(opened, tutti) }
+  const theirs = { ...triton, client: openClient(opened, triton) }
   for (const one of CASES) {
-    await untilReady(ours, one.request.modelName)
-    await untilReady(theirs, one.request.modelName)
+    await untilReady(ours.client, one.request.modelName)
+    await untilReady(theirs.client, one.request.modelName)
     await compareAnswers(one, ours, theirs)
-    const most = { request: one.request, inFlight: Math.max(...one.inFlight) }
+    const send = sendBy(one.form, one.request)
+    const most = { send, inFlight: Math.max(...one.inFlight) }
     await warmUp([tutti, triton], most, one.warmUpMs)
     const bound = await startAlone(opened, one, { repository, python: interpreter.python })
     for (const inFlight of one.inFlight) {
-      const load = { request: one.request, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
+      const load = { send, inFlight, rounds: ROUNDS, turnMs: TURN_MS }
       const turns = await contest<Member>([tutti, triton, ...bound], load)
       const sum = turnsOf(one, inFlight)
       sum.ours.push(...(turns.get(tutti) ?? []))
