@@ -40,8 +40,12 @@ export function createEngines(o: EnginesOptions = {}): Engines {
   /** By backend, or by the folder of one that is Python code: another one may take its place. */
   const opened = new Map<string, Promise<Engine>>()
   const once = (key: string, open: () => Promise<Engine>): Promise<Engine> => {
-    const engine = opened.get(key) ?? open()
+    const known = opened.get(key)
+    if (known !== undefined) return known
+    const engine = open()
     opened.set(key, engine)
+    // The next load tries again: what was missing may be there by then.
+    engine.catch(() => opened.delete(key))
     return engine
   }
   return {

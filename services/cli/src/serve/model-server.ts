@@ -45,6 +45,8 @@ export interface ModelServerOptions extends Pick<StartOptions<typeof SERVE_FLAGS
   readonly engines?: Engines | readonly Engine[] | undefined
   /** Those of `--backend-config` if absent. */
   readonly backends?: BackendConfig | undefined
+  /** Called when the models close, also after a start that failed. */
+  readonly onClose?: (() => void) | undefined
 }
 
 /**
@@ -63,7 +65,10 @@ export async function openModelServer(
   const log = limitLog(shared.log, { clock }, ofEachModel)
   const isNamespaced = flags['model-namespacing']
   const { step, repository } = openModels(shared, {
-    ...o,
+    flags,
+    statusLine: o.statusLine,
+    engines: o.engines,
+    backends: o.backends,
     log,
     places: { ...manifests, isNamespaced, identity: cloudIdentity },
     beyond: manifests?.beyond,
@@ -73,6 +78,7 @@ export async function openModelServer(
     control: () => backend.control,
     resolveFrom: isNamespaced ? (from, name) => namespaced.resolveFrom(from, name) : undefined,
   })
+  opened.defer(() => o.onClose?.())
   let isControlled = false
   const router: Router = openRouter(shared, {
     flags,

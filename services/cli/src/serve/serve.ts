@@ -36,13 +36,12 @@ export async function startServe(o: ServeOptions): Promise<Running> {
 }
 
 async function composeServe(o: ServeOptions, shared: ProcessBase): Promise<ServedContent> {
-  const { flags, onClose } = o
-  const { clock, opened } = shared
+  const { flags } = o
+  const { clock } = shared
   const guardControl = readControlGuard(flags)
   const headerRules = readHeaderRules(flags)
   const rules = await openClientRules(flags, { ...shared, headerRules, offersTraces: true })
   const { backend, router, step, failedModels } = await openModelServer(shared, o)
-  opened.defer(() => onClose?.())
   const { version } = manifest
   return {
     backend,

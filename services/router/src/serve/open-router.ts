@@ -23,17 +23,17 @@ export interface LocalModels {
 }
 
 export interface OpenRouterOptions
-  extends Omit<
+  extends Pick<
     RouterOptions,
-    | Exclude<keyof ProcessBase, 'log'>
-    | 'replicas'
-    | 'directory'
-    | 'strictReadiness'
-    | 'nesting'
-    | 'foreignSteps'
-    | 'reachedOver'
-    | 'otherRouters'
-    | 'revisionRefused'
+    | 'ensembles'
+    | 'takesDown'
+    | 'hasHeardSteps'
+    | 'awaitsSteps'
+    | 'servesAccepted'
+    | 'control'
+    | 'regions'
+    | 'listNames'
+    | 'log'
   > {
   readonly flags: FlagValues<typeof NESTING_FLAGS> & { readonly 'strict-readiness': boolean }
   /** The models of this process, if it has some. */
@@ -47,6 +47,7 @@ export function openRouter(shared: ProcessBase, o: OpenRouterOptions): Router {
   const { flags, local, member, ...own } = o
   const { cache, clock, tracing, metrics, opened } = shared
   const router = new Router({
+    ...own,
     cache,
     clock,
     tracing,
@@ -60,7 +61,6 @@ export function openRouter(shared: ProcessBase, o: OpenRouterOptions): Router {
       replica === local?.replica ? 'this process' : (member?.reachedOver(replica) ?? ''),
     otherRouters: () => member?.otherRouters ?? [],
     revisionRefused: (replica) => member?.refresh(replica),
-    ...own,
   })
   if (local !== undefined) opened.defer(followModels(local, router))
   return router

@@ -58,6 +58,7 @@ async function composeRouter(
 ): Promise<ServedContent> {
   const { flags } = o
   const { clock, env, opened, stopping } = shared
+  const rules = await openClientRules(flags, shared)
   // Steps come and go, and their messages are not trusted.
   const log = limitLog(shared.log, { clock })
   const member = new RouterMember(shared, { flags, openEndpoint: o.openEndpoint })
@@ -91,7 +92,7 @@ async function composeRouter(
     stop: () => router.stop(),
     page: consoleOf(flags, { router, name: member.name, shared, log }),
     edge: await openEdge(flags, { secret, clock, log: shared.log, opened }),
-    ...(await openClientRules(flags, shared)),
+    ...rules,
     fields: { router: member.name },
   }
 }

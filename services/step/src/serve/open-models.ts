@@ -35,7 +35,8 @@ export interface OpenedModels {
  * @throws ServeError FLAG_INVALID for flags that do not fit.
  */
 export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedModels {
-  const { flags, log, statusLine, places, beyond, engines: given, backends, ...links } = o
+  const { flags, log, statusLine, places, beyond, engines: given, backends } = o
+  const { replica, unpinned, routers, control, resolveFrom } = o
   const { metrics, cache, clock, env, opened } = shared
   const repository = openRepository(flags, { ...places, env, log, statusLine })
   opened.defer(() => repository.close())
@@ -47,7 +48,11 @@ export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedMod
   const step = openStep({
     ...settings,
     ...beyond,
-    ...links,
+    replica,
+    ...(unpinned && { unpinned }),
+    ...(routers && { routers }),
+    ...(control && { control }),
+    resolveFrom,
     repository,
     engines: given ?? openEngines(engines),
     defaultMaxBatchSize,
