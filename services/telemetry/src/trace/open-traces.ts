@@ -10,7 +10,7 @@ export interface Traces {
   close(): void
 }
 
-/** @returns undefined where the flags name no file. */
+/** Opens the trace file that the flags name. @returns undefined where they name none. */
 export function openTraces(
   trace: TraceConfig,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
