@@ -77,15 +77,6 @@ function stepWithM(replica: string, revision: string, inferences = 0): Answer {
       : toStatisticsJson([recorder.snapshot()])
 }
 
-await t.test('what clients may do is read before the broker is joined', async (t) => {
-  const endpoint = new ScriptedRouterEndpoint()
-  const file = `${t.testdir()}/none.yaml`
-  await t.rejects(start(t, [`--access-file=${file}`], endpoint), {
-    message: /none\.yaml/,
-  })
-  t.notOk(endpoint.events.includes('joined'))
-})
-
 const get = async (
   port: unknown,
   path: string,
