@@ -1,22 +1,22 @@
 import type { Desired, KubeObject } from '@tutti/kube'
 
-/** On every object that is applied: the digest of the applied object, so that the next process need not apply it again. */
+/** Annotation with the digest of an object as it was applied. A new process reads it and does not apply the same object again. */
 export const APPLIED_ANNOTATION = 'tutti.dev/applied'
 
-/** An object that is wanted, and the digest of it. */
+/** A desired object and the digest of its canonical JSON. */
 export interface DigestedObject {
   readonly desired: Desired<KubeObject>
   readonly digest: string
 }
 
-/** Adds the mark to what is sent to the server. */
+/** Returns a copy of the desired object with its digest in `APPLIED_ANNOTATION`. */
 export function withMark({ desired, digest }: DigestedObject): Desired<KubeObject> {
   const { metadata } = desired
   const annotations = { ...metadata.annotations, [APPLIED_ANNOTATION]: digest }
   return { ...desired, metadata: { ...metadata, annotations } }
 }
 
-/** The object as it was before it got its mark. */
+/** Returns a copy of the object without `APPLIED_ANNOTATION`, and without annotations if no other is left. */
 export function withoutMark(object: Pick<KubeObject, 'metadata'>): object {
   const { metadata } = object
   const { [APPLIED_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {}
@@ -26,8 +26,8 @@ export function withoutMark(object: Pick<KubeObject, 'metadata'>): object {
 }
 
 /**
- * True if all that is wanted stands in what is there, which may have more members, as the server adds defaults, but no more
- * elements. What the server writes in other words (a quantity of `1000m`, say) does not stand.
+ * True if `there` has every value of `wanted`. Objects may have more members, because the server adds defaults; lists must have
+ * the same length. A value that the server writes in another form (a quantity of `1000m`, say) counts as different.
  */
 export function holds(there: unknown, wanted: unknown): boolean {
   if (wanted === undefined) return true

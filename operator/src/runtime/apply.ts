@@ -19,7 +19,7 @@ import { handOverReplicas } from './hand-over.ts'
 import type { ApplyOutcome } from './metrics.ts'
 import { OwnerCheck, OwnerMoved } from './owner-check.ts'
 
-/** The view of the children of one kind that an applier reads: a `Cache` of records has it. */
+/** The part of a cache of one kind of children that an applier needs. `Cache` has it. */
 export interface ChildCache {
   readonly resource: Resource
   get(key: string): Stored<ChildRecord> | undefined
@@ -28,20 +28,20 @@ export interface ChildCache {
   keep(object: Stored<KubeObject>): Stored<ChildRecord>
 }
 
-/** The result of one child. */
+/** The outcome of one child in a pass of the applier. */
 export type ChildOutcome = { readonly resource: Resource; readonly key: ObjectKey } & (
   | {
       /** `repaired`: it was as wanted before, and somebody else changed it. */
       readonly result: 'applied' | 'repaired' | 'unchanged'
       readonly object: Stored<ChildRecord>
     }
-  /** An object of that name is there and has another controller, or none. It is left alone. */
+  /** An object of that name exists, and its controller is not the owner. The object is left alone. */
   | { readonly result: 'nameConflict'; readonly message: string }
-  /** The server refuses it, and will do so again. */
+  /** The server refuses the child, and a repetition would not help. */
   | { readonly result: 'refused'; readonly error: KubeError }
-  /** It, its owner, or its namespace is being deleted. */
+  /** The child, its owner or its namespace is being deleted. */
   | { readonly result: 'terminating'; readonly finalizers: readonly string[] }
-  /** Something that it needs is not there; the outcome of that tells why. Nothing was done. */
+  /** A child that this one needs is not there, so nothing was done. The outcome of the other child tells why. */
   | { readonly result: 'held' }
   | { readonly result: 'failed'; readonly error: unknown }
 )
@@ -51,25 +51,25 @@ export type ChildId = Pick<ChildOutcome, 'resource' | 'key'>
 
 export interface SyncOptions {
   readonly signal: AbortSignal
-  /** Called as soon as a child is `repaired`: the next pass finds it as it is wanted, even if this one fails. */
+  /** Callback for each child that is `repaired`, called at once: if this pass fails, the next one no longer sees the repair. */
   readonly onRepaired?: (child: ChildId) => void
 }
 
 export interface SyncResult {
-  /** In the order of the children that are wanted. */
+  /** Outcomes in the order of the desired children, then failed deletions. */
   readonly outcomes: readonly ChildOutcome[]
 }
 
 export interface ApplierOptions extends ChildWriterOptions {
-  /** Caches of every kind that children have; what the owner controls in them and is not wanted is deleted. */
+  /** Caches of every kind of child. `sync` deletes the owner's objects in them that are not desired. */
   readonly caches: readonly ChildCache[]
-  /** True for an object of another controller, or of none, that counts as the owner's; default: never. */
+  /** Test for objects without this owner that count as its children all the same; default: none does. */
   readonly adopts?: (object: Stored<ChildRecord>) => boolean
 }
 
 /**
- * Makes the children of an object what is wanted, by server-side apply with force in one manager's name. It writes only what
- * differs, never to an object that is not the owner's, and never makes one whose owner is gone.
+ * Brings the children of an owner to their desired state, by server-side apply with force. It writes only objects that differ. It
+ * never writes to an object of another controller, and never creates a child for an owner that is gone.
  */
 export class Applier {
   readonly #o: ApplierOptions
@@ -85,17 +85,17 @@ export class Applier {
     }
   }
 
-  /** The owner is gone: what was known of its children is forgotten. @param ownerKey - as its cache has it. */
+  /** Forgets the last applies for the children of an owner that is gone. @param ownerKey - the owner's key in its cache. */
   forget(ownerKey: string): void {
     this.#writer.forget(ownerKey)
   }
 
   /**
-   * Applies every desired child in order, each whether or not those before it went well, but for what it needs of them; then, if
-   * all are there, deletes what the owner controls or takes over and does not want.
+   * Applies every desired child in order. A failed child does not stop the next ones, except those that need it. If all children
+   * are in place, it then deletes the owner's other objects, adopted ones included.
    *
-   * @throws the signal's reason if it aborts; OwnerMoved if something is to be changed for an owner that is gone or has been edited;
-   * all else is in the outcomes.
+   * @throws the signal's reason if the signal aborts; OwnerMoved if the owner is gone or edited when something must be written.
+   * All other errors are in the outcomes.
    */
   async sync(
     owner: Owner,
@@ -111,8 +111,10 @@ export class Applier {
   }
 
   /**
-   * Applies some of the children as `sync` does, and deletes none: those that must not wait for the others. Of an owner that is being
-   * deleted it makes none, and changes those that are there. @throws as `sync`
+   * Applies children as `sync` does, and deletes none. While the owner is being deleted, it changes children that exist and
+   * creates none.
+   *
+   * @throws as `sync`
    */
   async apply(
     owner: Owner,
@@ -246,7 +248,9 @@ export class Applier {
   }
 }
 
-/** Throws what failed, so that the reconcile comes again with backoff; what is refused for good is the caller's to report. */
+/**
+ * Throws the error of the first `failed` child, so that the reconcile is retried. The caller reports `refused` children itself.
+ */
 export function throwIfFailed({ outcomes }: Pick<SyncResult, 'outcomes'>): void {
   for (const outcome of outcomes) if (outcome.result === 'failed') throw outcome.error
 }

@@ -13,7 +13,7 @@ import { resourceServed, resourceUnknown } from './log-events.ts'
 import type { CacheReading } from './metrics.ts'
 import { ObjectIndex } from './object-index.ts'
 
-/** The values under which an object is found. */
+/** Returns the values under which an index finds an object. */
 export type Indexer<T extends KubeObject> = (object: Stored<T>) => readonly string[]
 
 /** The parts of an owner's metadata by which its objects are found. */
@@ -22,29 +22,29 @@ export type OwnerId = Pick<Stored<KubeObject>['metadata'], 'namespace' | 'uid'>
 /** A change in a cache; see ReflectorEvent. */
 export type CacheEvent<T extends KubeObject> = ReflectorEvent<T>
 
-/** Makes the reflector of a cache: `createReflector` with its client, or a test's own. */
+/** Opens the reflector of a cache: `createReflector` with a client, or a test's substitute. */
 export type OpenReflector = <T extends KubeObject, K extends KubeObject = T>(
   o: Omit<ReflectorOptions<T, K>, 'client'>,
 ) => Reflector<K>
 
-/** @typeParam K - what is kept of an object. */
+/** Options of a cache. @typeParam K - the part of an object that the cache keeps. */
 export interface CacheOptions<T extends KubeObject, K extends KubeObject = T> {
   readonly openReflector: OpenReflector
   readonly resource: Resource<T>
-  /** Absent: all namespaces. */
+  /** Namespace to read; all if absent. */
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
-  /** Returns what is kept of an object as the server sent it, and no more; all but managedFields if absent. */
+  /** Function that cuts an object of the server to the part that is kept. Default: only managedFields go. */
   readonly trim?: (object: Stored<T>) => Stored<K>
   readonly indexers?: Readonly<Record<string, Indexer<K>>>
   readonly clock: Clock
   readonly log: Logger
-  /** For kinds that a cluster may lack: while the server does not serve them the cache is empty, and asks again. */
+  /** Question to the server for kinds that a cluster may lack. While the answer is false, the cache is empty and asks again. */
   readonly isServed?: () => Promise<boolean>
-  /** How often it asks for a kind that the server does not serve; default 30 s. */
+  /** Milliseconds between two questions for a kind that the server does not serve; default 30 s. */
   readonly askMs?: number
-  /** True in tests: a change of a cached object is then an error where it happens. */
+  /** True to freeze objects, so that code that changes a cached object throws. For tests. */
   readonly isFrozen?: boolean
 }
 
@@ -52,10 +52,11 @@ const ASK_MS = 30_000
 const RETRY_MS = 2_000
 
 /**
- * The kept parts of a resource's objects, with indexes over them, and with listeners. Objects are shared and never changed.
- * Keys are `namespace/name`, or the name alone.
+ * A cache of a resource's objects, with indexes and listeners. Callers share the objects and must not change them. Keys are
+ * `namespace/name`, or the name alone for cluster-scoped objects.
  *
- * @typeParam T - what the server has, and K what is kept of it: to read what is not kept does not compile.
+ * @typeParam T - an object as the server has it. K is the part that the cache keeps; code that reads another part does not
+ * compile.
  */
 export class Cache<T extends KubeObject, K extends KubeObject = T> {
   readonly resource: Resource<T>
@@ -72,7 +73,9 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
   #reflector: Reflector<K> | undefined
   #isStarted = false
   #isClosed = false
-  /** It was: what counts as complete stays so while the kind is read for the first time. */
+  /**
+   * True since the server once said that it does not serve the kind. The cache then counts as synced, also during the first read.
+   */
   #isAbsent = false
   #stopTimer: () => void = () => {}
   #progress = 0
@@ -87,7 +90,7 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
     }
   }
 
-  /** Begins to read. Once. */
+  /** Begins to read. It may be called only once. */
   start(): void {
     assert(!this.#isStarted, `cache of ${this.resource.plural} started twice`)
     this.#isStarted = true
@@ -113,17 +116,17 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
     return this.#reflector !== undefined
   }
 
-  /** Calls back when the server knows the resource, and did not when it was first asked. */
+  /** Calls the listener when the server begins to serve a resource that it did not serve before. */
   onServed(listener: () => void): void {
     this.#servedListeners.add(listener)
   }
 
-  /** Resolves once the first complete state is there. */
+  /** Promise of the first complete state. It also resolves if the server does not serve the resource. */
   get synced(): Promise<void> {
     return this.#synced.promise
   }
 
-  /** Returns what the cache keeps of an object that the server answered. */
+  /** Cuts an object from an answer of the server to the part that the cache keeps. The cache itself does not change. */
   keep(object: Stored<T>): Stored<K> {
     const { trim, isFrozen = false } = this.#o
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- without a trim, what is kept is a T
@@ -135,7 +138,7 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
     return this.#reflector?.objects.get(key)
   }
 
-  /** All objects, in no order that means something. */
+  /** Returns all objects, in no particular order. */
   list(): readonly Stored<K>[] {
     return [...(this.#reflector?.objects.values() ?? [])]
   }
@@ -144,17 +147,17 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
     return [...(this.#reflector?.objects.keys() ?? [])]
   }
 
-  /** The objects that the named indexer gives `value`. */
+  /** Returns the objects for which the named indexer gives `value`. */
   byIndex(name: string, value: string): readonly Stored<K>[] {
     return this.#indexOf(name).get(value)
   }
 
-  /** The values under which the named index finds something. */
+  /** Returns the values for which the named index has at least one object. */
   indexValues(name: string): readonly string[] {
     return this.#indexOf(name).values()
   }
 
-  /** The objects of the owner's namespace whose controller it is. */
+  /** Returns the objects in the owner's namespace that name the owner as their controller. */
   byOwner(owner: OwnerId): readonly Stored<K>[] {
     // A user who may write in another namespace could claim any uid there.
     return this.#byOwner
@@ -162,15 +165,16 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
       .filter(({ metadata }) => metadata.namespace === owner.namespace)
   }
 
-  /** The objects of a namespace. */
+  /** Returns the objects of a namespace. */
   inNamespace(namespace = ''): readonly Stored<K>[] {
     return this.#byNamespace.get(namespace)
   }
 
   /**
-   * Calls `handler` for each object that is there, and then for every change, one after the other. It only enqueues.
+   * Calls `handler` for each object that is there, and then for every change, in order. The handler must return fast, so it
+   * should only enqueue keys.
    *
-   * @returns takes the handler back.
+   * @returns a function that ends the subscription.
    */
   subscribe(handler: (event: CacheEvent<K>) => void): () => void {
     if (this.hasSynced) {
@@ -187,7 +191,7 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
     return { resource: this.resource.plural, lists: 0, watches: 0, errors: 0, objects: 0, ...stats }
   }
 
-  /** True if for `limitMs` the server said nothing and nothing was tried: the cache will not come back by itself. */
+  /** True if for `limitMs` the server sent nothing and the reflector tried nothing. Such a cache does not recover by itself. */
   isStuck(limitMs: number): boolean {
     const stats = this.#reflector?.stats()
     if (stats === undefined) return false

@@ -9,10 +9,10 @@ const names = new Map<string, string>()
 const MOST_NAMES = 4096
 
 /**
- * JSON with the keys of objects in order, so that equal values give equal text. What is undefined is left out. Written by hand,
- * because it is most of the time of a pass without a change: JSON.stringify of a copy with sorted keys takes half as long again.
+ * Writes JSON with sorted object keys, so that equal values give equal text. Members that are undefined are left out. It is
+ * written by hand because it takes most of a pass without changes; JSON.stringify of a sorted copy takes half as long again.
  *
- * @param value - what JSON can say, or undefined.
+ * @param value - a JSON value or undefined.
  */
 export function toCanonicalJson(value: unknown): string {
   if (typeof value === 'string') return toText(value)
@@ -49,13 +49,13 @@ function toName(key: string): string {
 
 const DIGEST_BYTES = 16
 
-/** A digest of a value's canonical JSON, 32 hex digits. */
+/** Returns the digest of a value's canonical JSON: the first 16 bytes of its SHA-256, as 32 hex digits. */
 export function digestOf(value: unknown): string {
   // Not cut out of a longer text, which each of ten thousand digests would keep.
   return hash('sha256', toCanonicalJson(value), 'buffer').toString('hex', 0, DIGEST_BYTES)
 }
 
-/** True for values of one canonical JSON, without writing it. */
+/** True if two values have the same canonical JSON. It compares the values and writes no text. */
 export function isSameJson(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (typeof one !== 'object' || typeof other !== 'object') return false

@@ -6,16 +6,16 @@ import { intern } from './intern.ts'
 import { ownedFieldsOf } from './owned-fields.ts'
 
 /**
- * The parts of a child that caches keep: who it is, whose it is, and whether what was applied still stands. The rest of it, and the
- * account of who owns which field, are let go as soon as it comes in: they are nine tenths of its memory.
+ * The parts of a child that caches keep: its identity, its controller, and digests that tell whether the last apply still stands.
+ * All else, managedFields included, is dropped on arrival, because it takes nine tenths of the memory.
  */
 export interface ChildRecord extends KubeObject {
   readonly metadata: ChildMeta
-  /** Digest of the fields that the operator owns, the mark apart: that of the applied object, if all of it stands as it was written. */
+  /** Digest of the fields that the operator owns, without the mark. It equals the applied object's if nothing has changed. */
   readonly owned: string
-  /** The digest that the last apply left on the object. */
+  /** Digest from the object's `APPLIED_ANNOTATION`, set by the last apply. */
   readonly mark?: string
-  /** The fields that the operator owns, where their digest is not the mark: the server has added to them, or somebody changed one. */
+  /** Fields that the operator owns, kept only if `owned` is not `mark`: the server added to them, or somebody changed one. */
   readonly fields?: object
 }
 
@@ -29,7 +29,7 @@ const LABELS = [
   'app.kubernetes.io/instance',
 ]
 
-/** @param more - what reconciles read of this kind beside that. */
+/** Cuts an object to its record. @param more - further parts of this kind that reconciles read. */
 export function toChildRecord<M extends object>(
   object: Stored<KubeObject>,
   more: M,
@@ -49,7 +49,7 @@ export function toChildRecord<M extends object>(
   }
 }
 
-/** True if exactly this is what was applied last, and all of it still stands. Pure. */
+/** True if the desired object is the one that was applied last, and all its fields still have the applied values. Pure. */
 export function isAsApplied(
   { owned, mark, fields }: ChildRecord,
   { desired, digest }: { readonly desired: Desired<KubeObject>; readonly digest: string },

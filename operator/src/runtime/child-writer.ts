@@ -19,20 +19,20 @@ export interface ChildWriterOptions {
   readonly metrics: Pick<RuntimeMetrics, 'applies'>
 }
 
-/** A child as it is to be applied. */
+/** The child to apply: its kind and the whole desired object. */
 export interface WantedChild {
   readonly resource: Resource
   readonly object: Desired<KubeObject>
 }
 
 export interface WriteOptions {
-  /** Under which the child is remembered. */
+  /** Key of the owner. The writer remembers the child under it until `forget`. */
   readonly ownerKey: string
-  /** The object that is there, as a cache has it; undefined if the server says that nothing is. */
+  /** Present object, from a cache or the server; undefined if the server has none. */
   readonly current: Stored<ChildRecord> | undefined
-  /** Returns what caches keep of the object. */
+  /** Function that cuts an answer of the server to the part that caches keep. */
   readonly toRecord: (object: Stored<KubeObject>) => Stored<ChildRecord>
-  /** Called, and waited for, before what is there is written to; what it throws keeps it from that. */
+  /** Check before a write to an object that exists. The write waits for it, and does not happen if it throws. */
   readonly beforeChange: (uid: string) => Promise<void>
   readonly signal: AbortSignal
 }
@@ -61,8 +61,8 @@ interface ApplyRequest {
 }
 
 /**
- * Writes single objects by server-side apply with force in one manager's name, where they are not as they were left. Whether an
- * object may be written to, the caller knows.
+ * Writes single objects by server-side apply with force, and skips those that still stand as they were applied. The caller
+ * decides whether an object may be written to.
  */
 export class ChildWriter {
   readonly #o: ChildWriterOptions
@@ -85,7 +85,11 @@ export class ChildWriter {
     this.#o.metrics.applies.add({ kind, result })
   }
 
-  /** @throws KubeError, isUidMismatch if what was there is gone. */
+  /**
+   * Applies the desired object, unless it is already in place.
+   *
+   * @throws KubeError; it is an `isUidMismatch` if the present object was deleted meanwhile.
+   */
   async write({ resource, object: desired }: WantedChild, o: WriteOptions): Promise<WrittenChild> {
     const request = { resource, desired, digest: digestOf(desired) }
     const { current } = o
@@ -145,9 +149,9 @@ export class ChildWriter {
   }
 
   /**
-   * Deletes the very object that was seen, as it was seen: what changed since then is looked at again.
+   * Deletes an object if its uid and resourceVersion are still those of `object`. An object that is gone already is no error.
    *
-   * @throws KubeError, a Conflict if it changed.
+   * @throws KubeError; it is a Conflict if the object has changed.
    */
   async delete(
     { resource, object }: { readonly resource: Resource; readonly object: Stored<ChildRecord> },

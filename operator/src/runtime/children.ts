@@ -10,48 +10,48 @@ import {
   toKeyString,
 } from '@tutti/kube'
 
-/** The name in which the operator owns fields. */
+/** The field manager under which the operator applies objects. */
 export const FIELD_MANAGER = 'tutti-operator'
 
-/** Owns `spec.replicas` between the operator and the next scaler, so that they do not fall back to 1. */
+/** The field manager that owns `spec.replicas` until the next scaler takes the field, so that it does not fall back to 1. */
 export const HANDOVER_MANAGER = 'tutti-operator-handover'
 
-/** Every child carries it; caches of children select by it. */
+/** The label of every child. Caches of children select by this label. */
 export const MANAGED_BY = { 'app.kubernetes.io/managed-by': FIELD_MANAGER } as const
 
-/** The same, as the API server takes selectors. */
+/** The label selector for `MANAGED_BY`. */
 export const MANAGED_BY_SELECTOR = toSelector(MANAGED_BY)
 
-/** True for what has the operator's label. */
+/** True if an object has the label `MANAGED_BY`. */
 export function isManaged({ metadata }: Pick<KubeObject, 'metadata'>): boolean {
   const labels = metadata.labels ?? {}
   return Object.entries(MANAGED_BY).every(([key, value]) => labels[key] === value)
 }
 
-/** Labels as the API server takes them for a selector. */
+/** Writes labels as a label selector of the API server: `key=value` pairs with commas between them. */
 export function toSelector(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .join()
 }
 
-/** The object that children belong to, as a cache gave it. */
+/** The object that children belong to, as it is in the cache. */
 export interface Owner {
   readonly resource: Resource
   readonly object: Stored<KubeObject>
 }
 
-/** A child as it is wanted: all fields that the operator wants to own, and no others. */
+/** A desired child. Its object has all fields that the operator owns, and no others. */
 export interface DesiredChild {
   readonly resource: Resource
   readonly object: Desired<KubeObject>
-  /** True if the object is to keep the replicas that it has, because somebody else scales it from now on. */
+  /** True if another scaler takes over, so that the object must keep its present replicas. */
   readonly handsOverReplicas: boolean
-  /** Kinds of children before it, all of which have to be there before it is written to. */
+  /** Kinds that this child needs: all children of these kinds that come before it must be in place first. */
   readonly needs: readonly Resource[]
 }
 
-/** Makes a desired child of a kind's own type. Labels and owner reference of the operator are added when it is applied. */
+/** Makes a desired child. The applier adds the operator's labels and the owner reference later. */
 export function desiredChild<T extends KubeObject>(
   resource: Resource<T>,
   object: NoInfer<Desired<T>>,
@@ -60,12 +60,12 @@ export function desiredChild<T extends KubeObject>(
   return { resource, object, handsOverReplicas: false, needs: [], ...o }
 }
 
-/** Tells children apart: kind and key. */
+/** Returns an id of a child that is unique over all kinds: `group/kind/key`. */
 export function childIdOf(resource: Resource, key: ObjectKey): string {
   return `${resource.group}/${resource.kind}/${toKeyString(key)}`
 }
 
-/** The whole object that is applied: with the owner as its controller, and the labels that all children have. */
+/** Returns the object to apply: the child's, with the owner as controller and the labels that all children have. */
 export function toOwned(owner: Owner, child: DesiredChild): Desired<KubeObject> {
   const { annotations = {}, ...metadata } = child.object.metadata
   const { namespace } = owner.object.metadata
@@ -100,7 +100,7 @@ export function toOwnerReference({ resource, object }: Owner): OwnerReference {
   }
 }
 
-/** The controller of an object, if it has one. */
+/** Returns the owner reference of an object's controller, if there is one. */
 export function controllerOf({
   metadata,
 }: Pick<KubeObject, 'metadata'>): OwnerReference | undefined {

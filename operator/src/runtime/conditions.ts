@@ -21,17 +21,17 @@ type Known = Omit<Condition, 'observedGeneration'> & {
 }
 
 /**
- * The conditions of a status, one for each of `types` and in their order. Those of other managers are left out: to send them would
- * be to own them, and to undo what is written meanwhile.
+ * Builds the conditions of a status: one for each of `types`, in that order. It leaves out conditions of other managers, because
+ * a manager that applies a condition owns it and may overwrite newer values.
  */
 export function toConditions<T extends string>(
   types: readonly T[],
   o: {
     readonly states: Readonly<Record<T, Pick<ConditionInput, 'status' | 'reason' | 'message'>>>
-    /** As they were. */
+    /** Conditions before this status. Their lastTransitionTime stays where the status does. */
     readonly before: readonly Known[] | undefined
     readonly observedGeneration: number
-    /** RFC 3339, whole seconds. */
+    /** Time of the new status, RFC 3339 in whole seconds. */
     readonly at: string
   },
 ): Condition[] {
@@ -41,7 +41,7 @@ export function toConditions<T extends string>(
   )
 }
 
-/** The condition of a type, if it is there. */
+/** Returns the condition of a type, if there is one. */
 export function findCondition<C extends { readonly type: string }>(
   conditions: readonly C[] | undefined,
   type: string,
@@ -49,7 +49,7 @@ export function findCondition<C extends { readonly type: string }>(
   return conditions?.find((condition) => condition.type === type)
 }
 
-/** RFC 3339 in whole seconds, the form of metav1.Time. */
+/** Formats a time as metav1.Time does: RFC 3339 in whole seconds. */
 export function toTime(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, 19)}Z`
 }
@@ -67,7 +67,7 @@ function toNext(old: Known | undefined, input: ConditionInput, at: string): Cond
   }
 }
 
-/** The text, or its beginning: at most `longest` UTF-16 units, and no half of a character at the end. */
+/** Cuts a text to at most `longest` UTF-16 units. A cut text ends in `…` and never in half a character. */
 export function cutText(text: string, longest: number): string {
   if (text.length <= longest) return text
   return `${text.slice(0, longest - 1).replace(/[\uD800-\uDBFF]$/, '')}…`

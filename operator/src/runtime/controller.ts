@@ -9,40 +9,42 @@ import type { Source } from './sources.ts'
 import { TerminalError } from './terminal-error.ts'
 import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
 
-/** The input of a reconcile beside its key. The event that caused it is not to be seen: it looks at the state. */
+/**
+ * The input of a reconcile beside its key. It does not hold the event that caused the reconcile, which only looks at the state.
+ */
 export interface ReconcileContext {
-  /** Aborts when the reconcile's time is over or the process stops; hand it to every call that waits. */
+  /** Signal that aborts when the reconcile's time is over or the process stops. Pass it to every call that waits. */
   readonly signal: AbortSignal
-  /** Its lines say controller, key and reconcileId. */
+  /** Logger whose lines have the fields controller, key and reconcileId. */
   readonly log: Logger
   /**
-   * Waits for something that is not ours and may take long, as a process in somebody's pod, and lends its slot to others
-   * meanwhile. What it returns, it returns.
+   * Function that waits for something slow, an answer of a user's pod say, and gives the slot to other reconciles meanwhile. It
+   * returns the result of `wait`.
    */
   readonly withoutSlot: <T>(wait: () => Promise<T>) => Promise<T>
 }
 
-/** Throwing means to try again with backoff, a TerminalError not to try again; this means that it went well. */
+/** The result of a reconcile that succeeded. One that throws is retried with backoff, but not after a TerminalError. */
 export interface Result {
-  /** Look again after this time, milliseconds. */
+  /** Time until the key is reconciled again, in milliseconds; absent: not before the next change or resync. */
   readonly requeueAfterMs?: number | undefined
 }
 
 export interface ControllerOptions {
-  /** In logs, metrics and the folder name. */
+  /** Name of the controller in logs and metrics, also that of its folder. */
   readonly name: string
   readonly sources: readonly Source[]
   readonly reconcile: (context: ReconcileContext, key: string) => Promise<Result>
-  /** Reconciles that may go on at once; default 8: they wait for the API server most of the time. */
+  /** Number of reconciles that may run at once; default 8, as they mostly wait for the API server. */
   readonly slots?: number
   /**
-   * The namespace of a key, say. Groups take turns, and of each no more reconciles go on at once than there are slots, those
-   * without a slot included. Default: all keys are of one.
+   * Group of a key, its namespace say. Groups take turns. A group has at most `slots` reconciles at once, including those in
+   * `withoutSlot`. Default: all keys are in one group.
    */
   readonly groupOf?: (key: string) => string
-  /** Time for one reconcile; default 60 s. */
+  /** Longest time for one reconcile, in milliseconds; default 60 s. */
   readonly timeoutMs?: number
-  /** How often all own objects are looked at again, against unforeseen faults; default 10 h. */
+  /** Milliseconds between two resyncs, which enqueue all own objects; default 10 h. */
   readonly resyncMs?: number
   readonly clock?: Clock
   readonly random?: () => number
@@ -60,8 +62,8 @@ const MOST_IN_FLIGHT = 1024
 const RESYNC_SPREAD = 0.1
 
 /**
- * Takes keys from sources through a workqueue to `reconcile`, a number of them at once, never one key twice at a time.
- * Nothing runs before `start`, which the manager calls on the leader once all caches have synced.
+ * Passes keys from its sources through a workqueue to `reconcile`. Several keys run at once, but one key never twice at a time.
+ * Nothing runs before `start`. The manager calls `start` on the leader when all caches have synced.
  */
 export class Controller {
   readonly name: string
@@ -102,12 +104,12 @@ export class Controller {
     return this.#o.sources.every((source) => source.hasSynced)
   }
 
-  /** Reconciles that go on, those that hang included. */
+  /** Number of reconciles that run, hanging ones included. */
   get inFlight(): number {
     return this.#queue.processing
   }
 
-  /** Begins to take keys: those of all that is there, then of every change. */
+  /** Begins to take keys: first those of all present objects, then those of every change. */
   start(): void {
     if (this.#isStarted || this.#stopping.signal.aborted) return
     this.#isStarted = true
@@ -117,24 +119,24 @@ export class Controller {
     this.#scheduleResync()
   }
 
-  /** Looks at a key again, for a reason that no cache sees. */
+  /** Enqueues a key for a reason that no cache sees. It has no effect before `start`. */
   enqueue(key: string, priority: Priority = 'high'): void {
     if (this.#isStarted) this.#queue.add(key, { priority })
   }
 
-  /** Takes nothing more; what goes on goes on. */
+  /** Stops taking keys. Reconciles that run go on. */
   stop(): void {
     for (const end of this.#ends.splice(0)) end()
     this.#stopResync()
     this.#queue.shutDown()
   }
 
-  /** Resolves when no reconcile goes on. */
+  /** Resolves when no reconcile runs. */
   async drained(): Promise<void> {
     await this.#queue.drained()
   }
 
-  /** Aborts what goes on. */
+  /** Aborts the signals of all reconciles that run. */
   abort(): void {
     this.#stopping.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
   }

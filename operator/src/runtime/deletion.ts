@@ -1,10 +1,10 @@
 import type { ObjectKey, Resource } from '@tutti/kube'
 
-/** An object of ours that is being deleted: it cannot be changed, and none is made in its place before it is gone. */
+/** A child that is being deleted. It cannot be changed, and the operator creates it again only when it is gone. */
 export interface Deletion {
-  /** One line. */
+  /** Message of one line for a condition. */
   readonly message: string
-  /** True if the garbage collector brings it to an end without a person. */
+  /** True if the garbage collector finishes the deletion without a person. */
   readonly isPassing: boolean
 }
 
@@ -12,9 +12,9 @@ export interface Deletion {
 const OF_COLLECTOR: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan'])
 
 /**
- * Why an object that is being deleted is still there. Pure.
+ * Explains why an object that is being deleted still exists. Pure.
  *
- * @returns undefined if no finalizer holds it: its namespace is being deleted, and nothing more is made there.
+ * @returns undefined without finalizers: then the object's namespace is being deleted, and nothing is created there again.
  */
 export function toDeletion({
   resource: { kind },

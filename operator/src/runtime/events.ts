@@ -25,19 +25,19 @@ import { eventFailed } from './log-events.ts'
 import { LruMap } from './lru-map.ts'
 import type { RuntimeMetrics } from './metrics.ts'
 
-/** An event that happened to an object. Only transitions are worth one. */
+/** A Kubernetes event about an object. Controllers record one for a transition, not for a state that lasts. */
 export interface EventInput {
   readonly regarding: KubeObject
   readonly type: 'Normal' | 'Warning'
-  /** Why, one CamelCase word. */
+  /** Reason, one CamelCase word. */
   readonly reason: string
-  /** The action that was done, one CamelCase word. */
+  /** Action that the operator took, one CamelCase word. */
   readonly action: string
-  /** For people; cut to 1 KiB. */
+  /** Note for people; it is cut to 1 KiB. */
   readonly note: string
 }
 
-/** Without those that say the same as another: two conditions may. */
+/** Returns the events without duplicates of reason and note, which two conditions may share. */
 export function distinct(events: readonly EventInput[]): readonly EventInput[] {
   const textOf = ({ reason, note }: EventInput): string => `${reason} ${note}`
   return [...new Map(events.map((event) => [textOf(event), event])).values()]
@@ -45,9 +45,9 @@ export function distinct(events: readonly EventInput[]): readonly EventInput[] {
 
 export interface EventRecorderOptions {
   readonly client: Client
-  /** `tutti.dev/operator` say. */
+  /** Reporting controller of the events, `tutti.dev/operator` say. */
   readonly controller: string
-  /** The pod's name. */
+  /** Name of the operator's pod. */
   readonly instance: string
   readonly clock?: Clock
   readonly random?: () => number
@@ -75,8 +75,8 @@ interface Series {
 }
 
 /**
- * Tells the API server what happened, in the background. An event that repeats becomes a series: told at its first repetition, then
- * every half hour. An object has 25 events at once, then one each five minutes.
+ * Sends events to the API server in the background. A repeated event becomes a series: the server hears of the first repetition,
+ * then at most every half hour. An object may have 25 events at once, then one every five minutes.
  */
 export class EventRecorder {
   readonly #o: EventRecorderOptions
@@ -94,7 +94,7 @@ export class EventRecorder {
     this.#log = limitLog(o.log, { clock: this.#clock, lines: 10, everyMs: 10_000 })
   }
 
-  /** Records an event; never throws, never waits. */
+  /** Records an event. It never throws and never waits; an event over the limits is dropped and counted. */
   record(input: EventInput): void {
     if (this.#stopping.signal.aborted) return
     const key = keyOfEvent(input)
@@ -109,7 +109,7 @@ export class EventRecorder {
     if (isDue && this.#mayWrite(input.regarding)) this.#tell(known)
   }
 
-  /** Resolves when everything on its way has been answered, or given up because of the signal. */
+  /** Waits until the server has answered all events in flight. If the signal aborts, it gives them up. */
   async close(o: { readonly signal: AbortSignal }): Promise<void> {
     const abort = (): void => {
       this.#stopping.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))

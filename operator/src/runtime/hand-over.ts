@@ -22,8 +22,8 @@ export interface HandOverOptions {
 }
 
 /**
- * Gives the replicas that an object has right now to a second manager, if the operator owns them: dropped by their only owner
- * they would fall back to 1. The next scaler takes them from there by its first change.
+ * Makes `HANDOVER_MANAGER` a second owner of an object's replicas, if the operator owns them. Without it, replicas that their
+ * only owner drops would fall back to 1. The next scaler becomes the owner with its first change.
  */
 export async function handOverReplicas(o: HandOverOptions): Promise<void> {
   const { client, resource, key, uid, signal } = o

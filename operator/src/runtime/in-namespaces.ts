@@ -2,10 +2,10 @@ import type { KubeObject, Reflector, ReflectorOptions, ReflectorStats, Stored } 
 import type { OpenReflector } from './cache.ts'
 
 /**
- * Keeps caches to some namespaces, as the rights of an operator are that does not serve all: a watch for each of them, which look
- * like one. Caches that name a namespace themselves stay as they are.
+ * Limits caches to some namespaces, for an operator that has no rights in the others. A cache gets one reflector that merges a
+ * watch for each namespace. A cache that names a namespace itself stays as it is.
  *
- * @param namespaces - all if empty.
+ * @param namespaces - the namespaces to watch; all if empty.
  */
 export function inNamespaces(open: OpenReflector, namespaces: readonly string[]): OpenReflector {
   if (namespaces.length === 0) return open

@@ -4,8 +4,8 @@ const MOST = 16_384
 const known = new Map<string, string>()
 
 /**
- * The same text for equal texts, to be kept: each object that the API server sends is read to texts of its own, and ten thousand
- * objects say the same of themselves. It forgets everything once it is full.
+ * Returns one shared string for equal strings, to save memory: ten thousand objects from the API server repeat the same texts.
+ * The table is cleared when it holds 16,384 strings.
  */
 export function intern(text: string): string {
   const found = known.get(text)

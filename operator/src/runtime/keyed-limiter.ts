@@ -1,9 +1,9 @@
 import { RoundRobin } from './round-robin.ts'
 
 export interface KeyedLimiterOptions {
-  /** Turns that go on at once; default: no bound. */
+  /** Most turns at once, over all keys; default: no bound. */
   readonly total?: number
-  /** Turns of one key that go on at once; default: no bound. */
+  /** Most turns of one key at once; default: `total`. */
   readonly perKey?: number
 }
 
@@ -11,8 +11,8 @@ export interface KeyedLimiterOptions {
 export type Release = () => void
 
 /**
- * Bounds what goes on at once, in total and per key. Those that wait for a turn get it first in, first out within a key, and round
- * robin between keys. Nothing is kept of a key that has no turn and waits for none.
+ * Limits how many turns are taken at once, in total and per key. Waiting callers get their turns first in, first out within a
+ * key, and round robin between keys. A key without turns and without waiting callers takes no memory.
  */
 export class KeyedLimiter {
   readonly #total: number
@@ -30,12 +30,12 @@ export class KeyedLimiter {
     return this.#sum < this.#total && (this.#taken.get(key) ?? 0) < this.#perKey
   }
 
-  /** Begins a turn now; undefined if it is at its limit. */
+  /** Begins a turn now, or returns undefined if the key or the total is at its limit. */
   tryAcquire(key: string): Release | undefined {
     return this.hasCapacity(key) ? this.#begin(key) : undefined
   }
 
-  /** Waits for a turn. @throws the signal's reason as soon as it aborts. */
+  /** Waits for a turn. The caller ends it with the returned `Release`. @throws the signal's reason as soon as it aborts. */
   async acquire(key: string, signal?: AbortSignal): Promise<Release> {
     signal?.throwIfAborted()
     const release = this.tryAcquire(key)
@@ -53,7 +53,7 @@ export class KeyedLimiter {
     }
   }
 
-  /** Does the work in a turn. */
+  /** Waits for a turn, does the work and ends the turn, also if the work fails. @throws as the work and as `acquire` */
   async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const release = await this.acquire(key, signal)
     try {

@@ -17,21 +17,21 @@ export interface LeaderElectionOptions {
   readonly client: Client
   /** Key of the Lease. */
   readonly key: ObjectKey & { readonly namespace: string }
-  /** Identity of this process alone: pod name and a uuid. */
+  /** Identity of this process, unique to it: the pod's name and a uuid. */
   readonly identity: string
-  /** How long others leave the lease alone after they saw it change; default 15 s. */
+  /** Milliseconds for which others leave the lease alone after it changed; default 15 s. */
   readonly leaseMs?: number
-  /** How long a leader may fail to renew before it stops leading; default 10 s, below `leaseMs`. */
+  /** Milliseconds without a renewal after which a leader stops leading; default 10 s, below `leaseMs`. */
   readonly renewMs?: number
-  /** Between two tries; default 2 s. */
+  /** Milliseconds between two tries; default 2 s. */
   readonly retryMs?: number
   readonly clock?: Clock
   readonly random?: () => number
   readonly log: Logger
   readonly metrics: Pick<RuntimeMetrics, 'isLeader'>
-  /** Called at most once, when it leads. */
+  /** Callback when this process begins to lead; called at most once. */
   readonly onTaken: () => void
-  /** Called at most once, when it leads no longer; what it does goes on unguarded, so the process must end at once. */
+  /** Callback when the lease is lost; called at most once. Another process may lead then, so the process must end at once. */
   readonly onLost: () => void
 }
 
@@ -39,8 +39,8 @@ export interface LeaderElectionOptions {
 const JITTER = 1.2
 
 /**
- * Elects one leader among the processes that know a Lease, by client-go's rules: the holder renews it; others take it
- * once it has not changed for as long as it says. A leader that cannot renew in time stops before that.
+ * Elects one leader among the processes that share a Lease, by client-go's rules. The holder renews the lease. Others take it
+ * when it has not changed for its duration. A leader that cannot renew stops before that time.
  */
 export class LeaderElection {
   readonly #o: LeaderElectionOptions
@@ -51,7 +51,7 @@ export class LeaderElection {
   /** Every try of an outage has the same to say. */
   readonly #log: Logger
   readonly #stopping = new AbortController()
-  /** As others see it: by the clock here since it last changed, as no other clock is to be trusted. */
+  /** Lease as it was last seen, and when it last changed by the clock of this process; no other clock is trusted. */
   #observed: { readonly lease: Stored<Lease>; readonly at: number } | undefined
   /** When the last renewal that succeeded was sent; undefined while it does not lead. */
   #renewedAt: number | undefined
@@ -76,17 +76,17 @@ export class LeaderElection {
     return this.#renewedAt !== undefined
   }
 
-  /** True while no other process can have taken the lease: to be asked right before a write. */
+  /** True while no other process can have taken the lease. Read it right before a write. */
   get holdsLease(): boolean {
     return this.#renewedAt !== undefined && this.#clock.now() - this.#renewedAt < this.#leaseMs
   }
 
-  /** Begins to try. Once. */
+  /** Begins to try for the lease. It may be called only once. */
   start(): void {
     this.#schedule(0)
   }
 
-  /** Tries no more and gives the lease up, if it has it, so that another takes it at once. Call it when all writes have ended. */
+  /** Stops trying and gives up the lease, so that another process can take it at once. Call it when all writes have ended. */
   async release(): Promise<void> {
     this.#halt()
     await this.#trying
@@ -111,7 +111,7 @@ export class LeaderElection {
     }
   }
 
-  /** Tries no more, and keeps the lease until it ends by itself. */
+  /** Stops trying and leading. A lease that this process holds stays until its time is over. */
   stop(): void {
     this.#halt()
     this.#follow()

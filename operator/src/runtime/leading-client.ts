@@ -1,6 +1,6 @@
 import type { Client } from '@tutti/kube'
 
-/** A write that was not sent, because another process may lead by now. */
+/** The error for a write that was not sent, because another process may lead by now. */
 export class NotLeadingError extends Error {
   override readonly name = 'NotLeadingError'
 
@@ -10,8 +10,8 @@ export class NotLeadingError extends Error {
 }
 
 /**
- * The same client, which refuses to write while the lease is not certainly held: a process that was frozen and goes on ends by
- * its next look at the lease, and what it was about to write until then must not reach the server.
+ * Wraps a client so that its writes throw NotLeadingError while `holdsLease` is false; reads pass. A process that was frozen may
+ * have lost the lease, and must not write before it notices that.
  */
 export function leadingClient(client: Client, leader: { readonly holdsLease: boolean }): Client {
   const send = async <R>(write: () => Promise<R>): Promise<R> => {

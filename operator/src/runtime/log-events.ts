@@ -1,7 +1,7 @@
 import type { Logger } from '@tutti/chassis'
 import { isConflict, isNamespaceTerminating } from '@tutti/kube'
 
-/** Somebody must act on a failure that is final; all others heal or repeat. */
+/** Logs a failed reconcile: as error if it is terminal, as debug if it passes by itself, else as warn. */
 export function reconcileFailed(
   log: Logger,
   error: unknown,

@@ -3,7 +3,7 @@ import type { Clock, Logger } from '@tutti/chassis'
 import { loopLate } from './log-events.ts'
 import type { RuntimeMetrics } from './metrics.ts'
 
-/** Nanoseconds from tick to tick, since the last reset. */
+/** A histogram of the time from tick to tick of the event loop since the last reset, in nanoseconds. */
 export type TickHistogram = Pick<
   ReturnType<typeof monitorEventLoopDelay>,
   'percentile' | 'max' | 'reset' | 'enable' | 'disable'
@@ -13,7 +13,7 @@ export interface LoopWatchOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Pick<RuntimeMetrics, 'loopDelay'>
-  /** The process's own if absent. */
+  /** Histogram to read; that of this process's event loop if absent. */
   readonly ticks?: TickHistogram
 }
 
@@ -23,7 +23,11 @@ const LATE_MS = 200
 /** Once is enough; a percentile does not show it. */
 const HELD_MS = 1000
 
-/** Watches the event loop: reconciles share it with the renewal of the lease. @returns ends it. */
+/**
+ * Measures every 10 s how late the event loop is, and warns if a lease renewal could suffer.
+ *
+ * @returns a function that ends the measurement.
+ */
 export function watchLoop(o: LoopWatchOptions): () => void {
   const ticks = o.ticks ?? monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   ticks.enable()

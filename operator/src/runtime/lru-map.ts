@@ -1,9 +1,9 @@
-/** A map that holds the entries that were used last; older ones go. */
+/** A map with a bound: when it is full, the entry that was used least recently goes. */
 export class LruMap<V> {
   readonly #entries = new Map<string, V>()
   readonly #most: number
 
-  /** @param most - entries held. */
+  /** Makes an empty map. @param most - number of entries that it holds at most. */
   constructor(most: number) {
     this.#most = most
   }

@@ -41,7 +41,7 @@ export interface ManagedController {
   drained(): Promise<void>
 }
 
-/** An address to listen on; port 0 for one that is free. */
+/** An address to listen on. Port 0 means any free port. */
 export interface ListenAddress {
   readonly host: string
   readonly port: number
@@ -50,23 +50,23 @@ export interface ListenAddress {
 export interface ManagerOptions {
   readonly caches: readonly ManagedCache[]
   readonly controllers: readonly ManagedController[]
-  /** Absent: this process leads, without asking. Its `onTaken` calls `lead` of the manager. */
+  /** Election whose `onTaken` must call the manager's `lead`. Absent: this process leads without an election. */
   readonly election?: LeaderElection
   readonly events: Pick<EventRecorder, 'close'>
-  /** For `/livez` and `/readyz`. */
+  /** Address of `/livez` and `/readyz`. */
   readonly probes: ListenAddress
-  /** For `/metrics`. */
+  /** Address of `/metrics`. */
   readonly scrapes: ListenAddress
   readonly health: Health
   readonly metrics: Metrics
   readonly runtimeMetrics: RuntimeMetrics
   readonly clock: Clock
   readonly log: Logger
-  /** From the signal on, when reconciles that go on are aborted; default 20 s. */
+  /** Milliseconds from the begin of `drain` until reconciles that still run are aborted; default 20 s. */
   readonly abortAfterMs?: number
-  /** For the first complete state of all caches; default 2 minutes. */
+  /** Milliseconds within which all caches must have synced; default 2 minutes. */
   readonly syncMs?: number
-  /** Frees what was made for the manager, last of all. */
+  /** Function that `close` calls last, to free what was made for the manager. */
   readonly close: () => Promise<void>
 }
 
@@ -76,8 +76,8 @@ const STUCK_MS = 1_200_000
 const EVENTS_MS = 2_000
 
 /**
- * Runs controllers: probes and metrics first, then the caches, then the election, then the controllers; caches stay warm on
- * those that do not lead. It stops in the order: no new keys, what goes on ends, the lease is given up, all is closed.
+ * Runs controllers. It starts the probes and metrics, then the caches, then the election, and on the leader the controllers. To
+ * stop, it takes no new keys, waits for running reconciles, gives up the lease and closes everything.
  */
 export class Manager implements Running {
   readonly #o: ManagerOptions
@@ -90,15 +90,15 @@ export class Manager implements Running {
     o.runtimeMetrics.readCaches(() => o.caches.map((cache) => cache.reading()))
   }
 
-  /** Ports of the probes and of the metrics, once started. */
+  /** Ports of the probes and of the metrics, in this order; empty before `start`. */
   get ports(): readonly number[] {
     return this.#servers.map(({ port }) => port)
   }
 
   /**
-   * Starts everything and resolves when the caches have synced; leading may come later.
+   * Starts everything and resolves when the caches have synced. The process may begin to lead later.
    *
-   * @throws ServeError SERVER_NOT_READY if they do not sync in time; SERVER_STOPPING if the signal aborts. All is closed then.
+   * @throws ServeError SERVER_NOT_READY if the caches do not sync in time; the signal's reason if it aborts. All is closed then.
    */
   async start({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     try {
@@ -114,7 +114,7 @@ export class Manager implements Running {
     else this.#o.election.start()
   }
 
-  /** Starts the controllers: this process leads. */
+  /** Starts the controllers. Call it when this process begins to lead. */
   lead(): void {
     if (this.#isStopping) return
     for (const controller of this.#o.controllers) controller.start()

@@ -4,7 +4,10 @@ import type { WorkqueueObserver } from './workqueue.ts'
 /** How a reconcile ended; `error` includes the terminal ones. */
 export type ReconcileOutcome = 'success' | 'error' | 'requeue_after'
 
-/** The outcome for a child: sent to the server, left as it is, left because it is another's, or not possible. */
+/**
+ * The outcome of an apply: `applied` was sent to the server, `skipped` needed no write, `conflict` met an object of another
+ * controller, `error` failed.
+ */
 export type ApplyOutcome = 'applied' | 'skipped' | 'conflict' | 'error'
 
 /** Numbers of a queue at a scrape. */
@@ -17,7 +20,7 @@ export interface QueueReading {
 /** The metrics of one controller and of its queue. */
 export interface ControllerMetrics {
   readonly queue: WorkqueueObserver
-  /** The queue's own gauges are read from it. */
+  /** Reads the gauges of the workqueue from this queue at each scrape. */
   readQueue(queue: QueueReading): void
   started(): void
   ended(outcome: ReconcileOutcome, tookMs: number): void
@@ -25,7 +28,7 @@ export interface ControllerMetrics {
   timedOut(): void
 }
 
-/** A cache as metrics read it. */
+/** The numbers of a cache at a scrape: lists, watches and errors since its start, and objects that it holds. */
 export interface CacheReading {
   /** Plural of the resource. */
   readonly resource: string
@@ -37,16 +40,16 @@ export interface CacheReading {
 
 /** The metrics of the runtime, with the names that controller-runtime and client-go give them. */
 export interface RuntimeMetrics {
-  /** The series of one controller; they are there, at 0, from now on. */
+  /** Makes the series of one controller, at 0. */
   controller(name: string, slots: number): ControllerMetrics
-  /** Tells whether this process leads. */
+  /** Gauge that is 1 while this process leads, else 0. */
   readonly isLeader: GaugeMetric<'name'>
   readonly applies: CounterMetric<'kind' | 'result'>
   readonly statusWrites: CounterMetric<'kind' | 'result'>
   readonly events: CounterMetric<'result'>
   /** 99th percentile of how late the event loop was, in seconds. */
   readonly loopDelay: GaugeMetric<never>
-  /** The caches to read at each scrape. */
+  /** Reads the metrics of these caches at each scrape. */
   readCaches(read: () => Iterable<CacheReading>): void
 }
 
@@ -56,7 +59,7 @@ const RECONCILE_SECONDS = [
 ]
 const QUEUE_SECONDS = [1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 1, 10, 100, 1000]
 
-/** Makes the runtime's metrics in `metrics`; once for each. */
+/** Registers the runtime's metrics in `metrics`. Call it once for each `metrics`. */
 export function createRuntimeMetrics(metrics: Metrics): RuntimeMetrics {
   const reconciles = toReconcileMetrics(metrics)
   const queues = toQueueMetrics(metrics)

@@ -1,8 +1,8 @@
 import type { KubeObject, Stored } from '@tutti/kube'
 
 /**
- * Finds objects by values that a function gives for each. An index has an entry for each of tens of thousands of objects, and
- * most values are of one object alone: only the others have a set.
+ * An index that finds objects by values, which a function computes for each object. Most values belong to one object alone, so
+ * only a value with several objects has a set. This saves memory with tens of thousands of objects.
  */
 export class ObjectIndex<T extends KubeObject> {
   readonly #valuesOf: (object: Stored<T>) => readonly string[]
@@ -21,7 +21,7 @@ export class ObjectIndex<T extends KubeObject> {
     }
   }
 
-  /** @param object - the very one that was added. */
+  /** Removes an object. @param object - the same instance that was added. */
   remove(object: Stored<T>): void {
     for (const value of this.#valuesOf(object)) {
       const found = this.#found.get(value)
@@ -30,7 +30,7 @@ export class ObjectIndex<T extends KubeObject> {
     }
   }
 
-  /** Every value under which something is found. */
+  /** Returns every value that has at least one object. */
   values(): readonly string[] {
     return [...this.#found.keys()]
   }

@@ -3,13 +3,13 @@ import type { Clock } from '@tutti/chassis'
 export interface LimitOptions {
   readonly clock: Clock
   readonly timeoutMs: number
-  /** Ends it too, with its own reason. */
+  /** Signal that ends the limit early. Its reason becomes that of the limit's signal. */
   readonly signal: AbortSignal
-  /** Why it ends when the time is over. */
+  /** Function that makes the abort reason when the time is over. */
   readonly toError: () => Error
 }
 
-/** Begins to count time; its signal aborts once it is over, or `signal` aborts. To be closed. */
+/** Opens a time limit. Its signal aborts when the time is over or `signal` aborts. The caller must close it. */
 export function openLimit({ clock, timeoutMs, signal, toError }: LimitOptions): {
   readonly signal: AbortSignal
   close(): void

@@ -2,13 +2,13 @@ import type { JsonObject, KubeObject, Stored } from '@tutti/kube'
 import { FIELD_MANAGER } from './children.ts'
 
 /**
- * The fields of an object that the operator's last apply set and that no other client has changed since, with their values now: the server
- * keeps account of them, and takes a field away from the operator when another writes another value. If all still stands, this is what was applied.
+ * Returns the fields of an object that the operator owns by its last apply, with their present values. The server takes a field
+ * from the operator when another client changes it. If nobody changed anything, the result is the applied object.
  *
- * Elements of lists come in the object's order. What belongs to one field as a whole (a selector, the rules of a policy) is
- * there with what the server added to it.
+ * Elements of lists come in the object's order. A field that is owned as a whole (a selector, the rules of a policy) includes
+ * whatever the server added to it.
  *
- * @returns parts of the object itself; undefined if the operator has applied nothing.
+ * @returns parts of the object itself, not copies; undefined if the operator has applied nothing.
  * @see Kubernetes, server-side apply, `metadata.managedFields`
  */
 export function ownedFieldsOf(

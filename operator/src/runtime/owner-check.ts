@@ -2,14 +2,14 @@ import { type Client, keyOf, unlessNotFound } from '@tutti/kube'
 import type { Owner } from './children.ts'
 import type { Result } from './controller.ts'
 
-/** The owner is not as the cache showed it: it is gone, or the cache is behind. What was decided may be out of date. */
+/** The error for an owner that is no longer as the cache showed it: it is gone or was edited. Decisions may be out of date. */
 export class OwnerMoved extends Error {
   override readonly name = 'OwnerMoved'
 }
 
 /**
- * Asks the server for the owner before something is made or deleted for it, once for all that follows: a cache may be behind,
- * far behind after a restart, and a child that is made for a deleted owner would stay.
+ * Checks with the server that an owner is still as the cache showed it, before its children are written or deleted. The cache may
+ * be behind, and a child created for a deleted owner would stay. One successful check holds for the whole pass.
  */
 export class OwnerCheck {
   readonly #client: Client
@@ -23,7 +23,7 @@ export class OwnerCheck {
     this.#signal = signal
   }
 
-  /** @throws OwnerMoved; KubeError */
+  /** Checks the owner, unless a check succeeded before. @throws OwnerMoved if the owner is gone or edited; KubeError */
   async ensure(): Promise<void> {
     if (this.#isDone) return
     const { resource, object } = this.#owner
@@ -41,7 +41,7 @@ export class OwnerCheck {
 /** The cache hears of it before that, as a rule. */
 const AGAIN_MS = 5000
 
-/** One look at an owner. One that has moved ends it, and is looked at again once the cache has heard of that. */
+/** Runs one pass over an owner. If it throws OwnerMoved, the owner is looked at again after 5 s, when the cache knows more. */
 export async function untilOwnerMoves(look: () => Promise<Result>): Promise<Result> {
   try {
     return await look()

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createProbeServer, type Logger } from '@tutti/chassis'
 import { probeFailed } from './log-events.ts'
 
-/** The answer of a path. */
+/** The HTTP answer of one path. */
 export interface ProbeAnswer {
   readonly status: number
   readonly contentType: string
@@ -12,9 +12,9 @@ export interface ProbeAnswer {
 
 export interface ProbeServerOptions {
   readonly host: string
-  /** 0 for one that is free. */
+  /** Port to listen on; 0 for any free one. */
   readonly port: number
-  /** By path, `/livez` say. */
+  /** Functions that make the answers, by path, `/livez` say. */
   readonly routes: Readonly<Record<string, () => ProbeAnswer | Promise<ProbeAnswer>>>
   readonly log: Logger
 }
@@ -24,7 +24,7 @@ export interface ProbeServer {
   close(): Promise<void>
 }
 
-/** Answers GET on a few paths, for the kubelet and for Prometheus. */
+/** Starts an HTTP server that answers GET on the given paths, for the kubelet and for Prometheus. The caller closes it. */
 export async function startProbeServer(o: ProbeServerOptions): Promise<ProbeServer> {
   const server = createProbeServer((request, response) => {
     answer(o, request).then(
@@ -42,7 +42,7 @@ export async function startProbeServer(o: ProbeServerOptions): Promise<ProbeServ
   return { port: portOf(server), close: () => close(server) }
 }
 
-/** An answer in plain words. */
+/** Builds an answer in plain text and ends it with a newline. */
 export function toText(status: number, text: string): ProbeAnswer {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text}\n` }
 }

@@ -10,9 +10,9 @@ export function ownsReplicas({ fieldsV1 }: ManagedFields): boolean {
 }
 
 /**
- * Finds who else wrote the replicas of an object, by the server's account of fields.
+ * Finds another owner of an object's replicas in `metadata.managedFields`.
  *
- * @returns the field manager, e.g. kube-controller-manager for an HPA; undefined if it is the operator alone.
+ * @returns the field manager, e.g. kube-controller-manager for an HPA; undefined if only the operator owns them, or nothing does.
  */
 export function foreignWriterOf({ metadata }: Stored<KubeObject>): string | undefined {
   const { managedFields = [] } = metadata

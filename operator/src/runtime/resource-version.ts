@@ -9,7 +9,7 @@ export function isOlderVersion(one: string, other: string): boolean {
   return one.length === other.length ? one < other : one.length < other.length
 }
 
-/** True if a cache has not yet seen what the server answered. */
+/** True if the cached object is older than an answer of the server. */
 export function isBehind(
   cached: { readonly metadata: { readonly resourceVersion: string } },
   answered: { readonly resourceVersion: string },

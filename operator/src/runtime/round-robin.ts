@@ -1,4 +1,4 @@
-/** Items that wait, by key: first in, first out within a key, and the keys take turns. Nothing is kept of a key without items. */
+/** A queue of items by key: first in, first out within a key, and the keys take turns. A key without items takes no memory. */
 export class RoundRobin<T> {
   /** The key whose turn it is comes first. */
   readonly #lines = new Map<string, Set<T>>()
@@ -10,7 +10,7 @@ export class RoundRobin<T> {
     else line.add(item)
   }
 
-  /** @returns false if it did not wait. */
+  /** Removes an item. @returns false if the item was not waiting. */
   delete(key: string, item: T): boolean {
     const line = this.#lines.get(key)
     if (line?.delete(item) !== true) return false
@@ -18,7 +18,7 @@ export class RoundRobin<T> {
     return true
   }
 
-  /** Takes the next item out, of the keys that `mayTake` allows; the turn of its key is over. */
+  /** Takes out the next item among the keys that `mayTake` allows. Its key then waits until the other keys had their turns. */
   take(mayTake: (key: string) => boolean): { readonly key: string; readonly item: T } | undefined {
     for (const [key, line] of this.#lines) {
       if (!mayTake(key)) continue

@@ -2,21 +2,21 @@ import type { KubeObject, Resource, Stored } from '@tutti/kube'
 import type { Cache, CacheEvent } from './cache.ts'
 import type { Priority } from './workqueue.ts'
 
-/** Where the keys of a controller come from. */
+/** A source of keys for a controller. */
 export interface Source {
-  /** Keys for what is there, at low priority, then for every change. @returns ends it. */
+  /** Enqueues keys of present objects at low priority, then keys of every change. @returns a function that ends this. */
   start(enqueue: (key: string, priority: Priority) => void): () => void
   readonly hasSynced: boolean
-  /** The keys of the controller's own objects, to look at them again once in a while; none from other sources. */
+  /** Returns the keys for a resync: those of the controller's own objects. Other sources return none. */
   keys(): readonly string[]
 }
 
-/** Whether a change matters. Objects that come or go always do. */
+/** Returns true if an update matters. It is not asked for objects that are added or deleted, which always matter. */
 export type Predicate<T extends KubeObject> = (now: Stored<T>, before: Stored<T>) => boolean
 
 /**
- * Returns true for what users and other controllers change on purpose: the spec, labels, annotations, finalizers, that it is being
- * deleted.
+ * Returns true for a change that users and other controllers make on purpose: of the spec, labels, annotations or finalizers, or
+ * a deletion that begins.
  */
 export function isIntentChange(now: Stored<KubeObject>, before: Stored<KubeObject>): boolean {
   return (
@@ -28,12 +28,12 @@ export function isIntentChange(now: Stored<KubeObject>, before: Stored<KubeObjec
   )
 }
 
-/** Any write at all; a relist that finds an object as it was is none. */
+/** Returns true for any write. A relist that finds an object unchanged is no write. */
 export function isAnyChange(now: Stored<KubeObject>, before: Stored<KubeObject>): boolean {
   return now.metadata.resourceVersion !== before.metadata.resourceVersion
 }
 
-/** The controller's own objects, by their own keys, where what was intended changed. */
+/** Makes the source of the controller's own objects. Each change that `predicate` accepts enqueues the object's own key. */
 export function ownSource<T extends KubeObject>(
   cache: SourceCache<T>,
   predicate: Predicate<T> = isIntentChange,
@@ -42,8 +42,8 @@ export function ownSource<T extends KubeObject>(
 }
 
 /**
- * The children of the controller's objects: a change of any of them, its status included, is the owner's business. The uid in
- * the reference does not matter here: an owner whose predecessor's child goes away wants to know, too.
+ * Makes the source of the children of the controller's objects. Any change of a child, its status included, enqueues its owner.
+ * The uid in the owner reference is not compared, because a new owner must also hear when a child of its predecessor goes away.
  */
 export function childSource(cache: SourceCache<KubeObject>, owner: Resource): Source {
   const toKeys = (object: Stored<KubeObject>): readonly string[] => {
@@ -58,15 +58,15 @@ export function childSource(cache: SourceCache<KubeObject>, owner: Resource): So
 
 export interface ReferenceSourceOptions<T extends KubeObject> {
   readonly cache: SourceCache<T>
-  /** The keys that an object concerns, from an index say. */
+  /** Function that returns the keys to enqueue for an object, from an index say. */
   readonly toKeys: (object: Stored<T>) => readonly string[]
-  /** Default isAnyChange. */
+  /** Test of which updates matter; default isAnyChange. */
   readonly predicate?: Predicate<T>
   /** Priority of changes; `low` where one object concerns many. Default `high`. */
   readonly priority?: Priority
 }
 
-/** Objects that the controller's objects refer to. */
+/** Makes the source of objects to which the controller's objects refer. */
 export function referenceSource<T extends KubeObject>(o: ReferenceSourceOptions<T>): Source {
   return cacheSource({ predicate: isAnyChange, ...o })
 }

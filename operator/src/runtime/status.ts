@@ -41,7 +41,7 @@ export interface StatusWriterOptions {
   readonly metrics: Pick<RuntimeMetrics, 'statusWrites'>
 }
 
-/** Writes statuses by server-side apply, only where they differ from what the server has. Call it once a reconcile. */
+/** Writes statuses by server-side apply, and only those that differ from the server's. */
 export class StatusWriter {
   readonly #o: StatusWriterOptions
   readonly #written = new Map<string, WrittenStatus>()
@@ -50,7 +50,7 @@ export class StatusWriter {
     this.#o = o
   }
 
-  /** The newest status that is known of an object: what the server answered last, while the cache is behind it. */
+  /** Returns the newest known status of an object: the server's last answer while the cache is behind it, else the cached one. */
   current<S>(object: Stored<WithStatus<S>>): S | undefined {
     const written = this.#writtenOf(object)
     if (written === undefined || !isBehind(object, written)) return object.status
@@ -59,9 +59,9 @@ export class StatusWriter {
   }
 
   /**
-   * Makes the status of the object what is wanted: all of it, as what is left out goes away. Conditions of other managers stay.
+   * Applies the whole status of an object, once a reconcile. Fields that are left out go away; conditions of other managers stay.
    *
-   * @throws KubeError, a Conflict too if the object has changed since it was looked at: the reconcile comes again with fresh data.
+   * @throws KubeError; it is a Conflict if the object changed since it was read. The reconcile is then retried with fresh data.
    */
   async write<S>(
     o: StatusWrite<S>,
@@ -73,7 +73,7 @@ export class StatusWriter {
     return result
   }
 
-  /** The object is gone. @param key - as its cache has it. */
+  /** Forgets the last write to an object that is gone. @param key - the object's key in its cache. */
   forget(key: string): void {
     this.#written.delete(key)
   }

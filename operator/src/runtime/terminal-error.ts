@@ -1,4 +1,6 @@
-/** A reconcile that cannot succeed until something changes that it watches: it is recorded, and not tried again. */
+/**
+ * The error for a reconcile that cannot succeed until a watched object changes. It is logged, and the reconcile is not retried.
+ */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError'
 }

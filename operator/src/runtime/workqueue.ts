@@ -2,11 +2,14 @@ import { type Clock, systemClock } from '@tutti/chassis'
 import { KeyedLimiter, type KeyedLimiterOptions, type Release } from './keyed-limiter.ts'
 import { RoundRobin } from './round-robin.ts'
 
-/** `high`: something changed. `low`: the initial list, a resync, a fan-out to many; it waits until nothing high is ready. */
+/**
+ * The priority of a key: `high` for a change, `low` for an initial list, a resync or a change that concerns many keys. High goes
+ * first.
+ */
 export type Priority = 'high' | 'low'
 
 export interface AddOptions {
-  /** Default `high`. A key that is there already keeps the higher one. */
+  /** Priority of the key; default `high`. A key that is already in the queue keeps the higher of the two. */
   readonly priority?: Priority
 }
 
@@ -16,10 +19,10 @@ export interface TakenKey {
   readonly priority: Priority
 }
 
-/** The observer that a workqueue tells of itself while it goes on; times in milliseconds. */
+/** The observer to which a workqueue reports each step of a key. Times are in milliseconds. */
 export interface WorkqueueObserver {
   added(): void
-  /** @param waitedMs - from its first add to now. */
+  /** Reports that a key was taken. @param waitedMs - time since the first add of the key. */
   taken(waitedMs: number): void
   done(tookMs: number): void
   retried(): void
@@ -27,16 +30,16 @@ export interface WorkqueueObserver {
 
 export interface WorkqueueOptions {
   readonly clock?: Clock
-  /** Delay before the first repetition; default 200. */
+  /** Delay before the first retry, in milliseconds; default 200. */
   readonly firstRetryMs?: number
-  /** Longest delay before a repetition, the jitter apart; default 5 minutes: a user who repaired something waits no longer. */
+  /** Longest delay before a retry, in milliseconds without jitter; default 5 minutes, the longest a user waits after a repair. */
   readonly longestRetryMs?: number
-  /** From 0 up to 1, not 1. */
+  /** Source of random numbers from 0 up to but not including 1. */
   readonly random?: () => number
   readonly observer?: WorkqueueObserver
-  /** The group of a key, its namespace say; groups take turns. Default: all keys are of one. */
+  /** Group of a key, its namespace say. Groups take turns. Default: all keys are in one group. */
   readonly groupOf?: (key: string) => string
-  /** How many are processed at once, in all and of each group; default: no bound. */
+  /** Limits of keys that are processed at once, in total and per group; default: no bound. */
   readonly limits?: KeyedLimiterOptions
 }
 
@@ -55,9 +58,9 @@ interface Processing {
 }
 
 /**
- * A queue of keys, as client-go's: a key is in it once, however often it is added; a key that is being processed is not
- * given out again, and one that is added meanwhile comes exactly once more, after `done`. Keys of high priority go first; of one priority
- * groups take turns, and within a group the key that was added first is next. A group that is at its limit is passed over.
+ * A queue of keys like client-go's. A key is in the queue at most once. A key that is being processed is not given out again; if
+ * it is added meanwhile, it comes once more after `done`. High priority goes first. Within a priority groups take turns, and
+ * within a group keys are first in, first out. A group at its limit is passed over.
  */
 export class Workqueue {
   readonly #clock: Clock
@@ -88,12 +91,12 @@ export class Workqueue {
     this.#limiter = new KeyedLimiter(o.limits ?? {})
   }
 
-  /** Keys that can be taken now, or once their group is below its limit. */
+  /** Number of keys that are ready, including those whose group is at its limit. */
   get depth(): number {
     return this.#depth
   }
 
-  /** Keys that wait for their time. */
+  /** Number of keys that wait for a delay to end. */
   get waiting(): number {
     return this.#waiting.size
   }
@@ -102,18 +105,18 @@ export class Workqueue {
     return this.#processing.size
   }
 
-  /** Milliseconds since each key that is being processed was taken. */
+  /** Returns for each key that is being processed the milliseconds since it was taken. */
   processingMs(): readonly number[] {
     const now = this.#clock.now()
     return [...this.#processing.values()].map(({ since }) => now - since)
   }
 
-  /** Calls `listener` whenever a key became ready; one listener at a time. */
+  /** Calls `listener` whenever a key may be ready. A second listener replaces the first. */
   onReady(listener: () => void): void {
     this.#onReady = listener
   }
 
-  /** The key is to be processed now; one that waits for its time waits no longer. Without effect once shut down. */
+  /** Makes a key ready now, also one that waits for a delay. It has no effect after `shutDown`. */
   add(key: string, { priority = 'high' }: AddOptions = {}): void {
     if (this.#isShut) return
     const waited = this.#waiting.get(key)
@@ -130,7 +133,7 @@ export class Workqueue {
     if (!this.#processing.has(key)) this.#makeReady(key, wanted)
   }
 
-  /** The key is to be processed in `delayMs`; the earliest of several such calls holds, and one that is ready stays so. */
+  /** Makes a key ready after `delayMs`. Among several calls the earliest time counts, and a ready key stays ready. */
   addAfter(key: string, delayMs: number, { priority = 'high' }: AddOptions = {}): void {
     if (this.#isShut) return
     if (delayMs <= 0 || this.#dirty.has(key)) {
@@ -147,7 +150,7 @@ export class Workqueue {
     this.#waiting.set(key, { at, priority: merged, stopTimer })
   }
 
-  /** The key failed: it comes again after a delay that doubles with each failure since it was last forgotten. */
+  /** Counts a failure of a key and adds it with a delay, which doubles with each failure since `forget`. */
   addRateLimited(key: string, o: AddOptions = {}): void {
     const failures = this.#failures.get(key) ?? 0
     this.#failures.set(key, failures + 1)
@@ -156,22 +159,22 @@ export class Workqueue {
     this.addAfter(key, delayMs * (1 - JITTER + 2 * JITTER * this.#random()), o)
   }
 
-  /** The key did not fail: the next failure counts as the first. */
+  /** Forgets the failures of a key, so that the next one counts as the first. */
   forget(key: string): void {
     this.#failures.delete(key)
   }
 
-  /** Failures since the key was last forgotten. */
+  /** Returns the number of failures of a key since `forget`. */
   failures(key: string): number {
     return this.#failures.get(key) ?? 0
   }
 
-  /** Takes the key that is next, if one is ready. The caller calls `done`. */
+  /** Takes the next key, if one is ready. The caller must call `done` for it. */
   take(): TakenKey | undefined {
     return this.#takeFrom('high') ?? this.#takeFrom('low')
   }
 
-  /** The key is no longer being processed; if it was added meanwhile, it is ready now. */
+  /** Ends the processing of a key. If the key was added meanwhile, it is ready now. */
   done(key: string): void {
     const taken = this.#processing.get(key)
     if (taken === undefined) return
@@ -187,13 +190,13 @@ export class Workqueue {
     }
   }
 
-  /** Takes the key out of all limits, though it is still being processed. */
+  /** Stops counting a key against the limits, though it is still being processed. */
   release(key: string): void {
     this.#processing.get(key)?.release()
     if (this.#depth > 0) this.#onReady()
   }
 
-  /** Takes nothing more, and drops what is ready and what waits; what is being processed goes on. */
+  /** Shuts the queue: it drops all ready and waiting keys and accepts no more. Keys that are being processed go on. */
   shutDown(): void {
     this.#isShut = true
     for (const { stopTimer } of this.#waiting.values()) stopTimer()
@@ -205,7 +208,7 @@ export class Workqueue {
     this.#depth = 0
   }
 
-  /** Resolves as soon as nothing is being processed. */
+  /** Resolves when no key is being processed. */
   async drained(): Promise<void> {
     if (this.#processing.size === 0) return
     await new Promise<void>((resolve) => this.#idle.add(resolve))
