@@ -4,7 +4,7 @@ import { COMPRESSION_LEVELS } from './methods/compressed-answers.ts'
 
 const TIME = { type: 'int', min: 0, max: 2 ** 31 - 1, unit: 'ms' } as const
 
-/** Flags of what the gRPC server offers, how it answers and keeps its connections; tritonserver has all but the first two. */
+/** The flags for services, compression and connections of the gRPC server. tritonserver has all but the first two. */
 export const GRPC_FLAGS = {
   'grpc-health-watch': {
     type: 'bool',
@@ -70,7 +70,7 @@ export const GRPC_FLAGS = {
   },
 } as const satisfies FlagTable
 
-/** The options of the gRPC server that the flags are. */
+/** Converts the flags to options of `startGrpcServer`. */
 export function toGrpcOptions(flags: FlagValues<typeof GRPC_FLAGS>) {
   return {
     hasHealthWatch: flags['grpc-health-watch'],

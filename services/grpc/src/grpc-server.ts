@@ -46,14 +46,15 @@ export interface GrpcServerBounds
   extends ListenerBounds,
     ConnectionLife,
     Pick<ServerCallsOptions, 'maxMessageBytes'> {
-  /** HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. */
+  /** Bytes of the HTTP/2 flow-control window of each stream and of each connection. */
   readonly windowBytes: number
-  /** Clients wait with further calls on a connection. */
+  /** Most open calls of one connection; its client waits with further ones. */
   readonly maxConcurrentStreamsPerConnection: number
-  /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
+  /** Time that a client has to take its answer, or the next response of a stream, before the call is cut off. */
   readonly writeTimeoutMs: number
-  /** A call whose client sends nothing of a request that it owes is ended; so is one that takes `requestTimeoutMs` for it. */
+  /** Time without a byte of a request that the client owes; the call ends after it. */
   readonly readTimeoutMs: number
+  /** Time that a client has for one whole request before the call ends. */
   readonly requestTimeoutMs: number
 }
 
@@ -72,7 +73,7 @@ export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
 export interface GrpcServerOptions
   extends Partial<GrpcServerBounds>,
     Omit<ServerCallsOptions, 'log' | 'methods' | 'maxMessageBytes' | 'requests'> {
-  /** Takes the events of clients' requests; nobody counts them if absent. */
+  /** Counter of clients' requests; absent: they are not counted. */
   readonly requests?: ClientRequests | undefined
   /** An IP address or name to listen on. */
   readonly address: string
@@ -82,31 +83,31 @@ export interface GrpcServerOptions
   readonly tls?: TlsFiles | undefined
   /** The settings of the log that clients may read and change; none if absent. */
   readonly logSettings?: LogSettings | undefined
-  /** The settings of what is traced of requests into files; not offered if absent. */
+  /** The settings of the traces in files that clients may read and change; not offered if absent. */
   readonly traceSettings?: TraceSettings | undefined
   readonly identity: ServerIdentity
   /** Memory of large tensors of requests; ordinary memory if absent. */
   readonly memory?: TensorMemory | undefined
   /** Compression of inference answers; none if absent. */
   readonly compressionLevel?: CompressionLevel
-  /** Offer `Watch` of the health service; no if absent. */
+  /** True to offer `Watch` of the health service; absent: false. */
   readonly hasHealthWatch?: boolean
-  /** Tell clients the services and their messages; no if absent. */
+  /** True to offer reflection, which tells clients the services and their messages; absent: false. */
   readonly hasReflection?: boolean
-  /** Who may load and unload models; everybody if absent. */
+  /** Check of who may load and unload models; absent: everybody may. */
   readonly guardControl?: ControlGuard | undefined
-  /** Notes who changes the server; nobody does if absent. */
+  /** Log of who changes the server; absent: none. */
   readonly accessLog?: AccessLog | undefined
   readonly clock: Clock
   readonly log: Logger
-  /** For tests: other methods than those of the v2 protocol. */
+  /** Methods in place of those of the v2 protocol, for tests. */
   readonly methods?: readonly Method[]
 }
 
 /**
- * Finds the bounds on what a connection may cost. Streams may be opened and given up: deadlines that run out together reset all streams
- * at once, and calls that follow at once may be refused. Connections from outside are those of a proxy: if one client could end them, it
- * would end the calls of the others.
+ * Finds the bounds on what a connection may cost. Streams may be opened and given up: deadlines that run out together reset all
+ * streams at once, and calls that follow at once may be refused. Connections from outside are those of a proxy: if one client
+ * could end them, it would end the calls of the others.
  */
 function toHttp2Bounds(o: GrpcServerBounds & Pick<GrpcServerOptions, 'select'>): Http2Bounds {
   const streams = Math.max(LEAST_RESETS, o.maxConcurrentStreamsPerConnection)

@@ -19,17 +19,17 @@ export function toCompressedHeaders(encoding: string): FieldBlock {
   return encodeFields([STATUS, CONTENT_TYPE, ACCEPTED, ['grpc-encoding', encoding]])
 }
 
-/** The trailers that carry an error. */
+/** Encodes the trailers that carry an error: its gRPC status, message and details. */
 export function toTrailers(error: ServeError): FieldBlock {
   return encodeFields(toFields(error))
 }
 
-/** Answers a stream with nothing but trailers, wherever it stands: half read, too. Nothing happens if its answer has begun. */
+/** Answers a stream with trailers only, even if its request is half read. Does nothing once an answer has begun. */
 export function respondOnlyTrailers(stream: ServerStream, error: ServeError): void {
   if (!stream.hasResponded) stream.end(encodeFields([STATUS, CONTENT_TYPE, ...toFields(error)]))
 }
 
-/** Answers a stream that is no gRPC call as HTTP says. */
+/** Answers a stream that is no gRPC call with the HTTP status 415. */
 export function respondNoGrpc(stream: ServerStream): void {
   stream.end(NO_GRPC)
 }

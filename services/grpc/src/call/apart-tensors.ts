@@ -3,7 +3,7 @@ import { type ApartTensor, decodeApartRequest, type InferRequestMessage } from '
 import { decorateModel, type ResolvedModel } from '@tutti/serving'
 import { Loan, type MemoryPart, type ResponseSink } from '@tutti/tensor'
 
-/** The large tensors of one message, each in memory of its own. The one that has the message ends them. */
+/** The large tensors of one message, each in its own memory. The holder of the message calls `end` to free this memory. */
 export class ApartTensors {
   readonly tensors: ApartTensor[] = []
   readonly #parts: MemoryPart[] = []
@@ -19,12 +19,20 @@ export class ApartTensors {
     this.#parts.push(part)
   }
 
-  /** @param bytes - the message without them. @throws ServeError as `decodeInferRequest`. */
+  /**
+   * Decodes the message with these tensors.
+   *
+   * @param bytes - the message without the tensors.
+   * @throws ServeError as `decodeInferRequest`.
+   */
   decode(bytes: Uint8Array): InferRequestMessage {
     return decodeApartRequest(bytes, this.tensors)
   }
 
-  /** The model, for a request with these tensors: they are lent to it until it has sent its last, whatever its caller does meanwhile. */
+  /**
+   * Wraps a model so that a request keeps the tensors until its final response or error, even if `end` is called before. A
+   * request that begins after `end` fails with CANCELLED.
+   */
   lendTo(model: ResolvedModel): ResolvedModel {
     const { retain } = this.#loan
     return decorateModel(model, (request, sink, o) => {
@@ -47,7 +55,7 @@ export class ApartTensors {
     })
   }
 
-  /** The message is over: frees them, once models have given them back. A second time does nothing. */
+  /** Frees the tensors as soon as no request of a model keeps them. A second call does nothing. */
   end(): void {
     if (this.#isOver) return
     this.#isOver = true

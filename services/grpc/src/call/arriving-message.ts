@@ -5,16 +5,23 @@ import { ApartTensors } from './apart-tensors.ts'
 
 /** Raw contents of at least this size are put apart. */
 const APART_BYTES = 65_536
-/** Protobuf's wire types, in the lowest bits of a tag. Groups, which nothing writes, are left to the decoder with all after them. */
+/**
+ * Protobuf's wire types, in the lowest bits of a tag. Groups, which nothing writes, are left to the decoder with all after
+ * them.
+ */
 const [VARINT, FIXED64, DELIMITED, FIXED32] = [0, 1, 2, 5]
 const TYPES = 8
-/** Behind a longer varint, which no tag and no length needs, all is left to the decoder: it drops bits that a number here would keep. */
+/**
+ * Behind a longer varint, which no tag and no length needs, all is left to the decoder: it drops bits that a number here would
+ * keep.
+ */
 const VARINT_BITS = 49
 const PAYLOAD = 0x7f
 
 /**
- * A message that is put together as its pieces come. Each byte is copied once, but for the first ones, as `ArrivingBytes` says. With a
- * memory for tensors it is a ModelInferRequest: its large raw contents go there, and `bytes` is the message without them.
+ * A message that is put together from the pieces in which it arrives. Each byte is copied once, except some of the first ones
+ * (see `ArrivingBytes`). With a memory for tensors the message must be a ModelInferRequest: its large raw contents go to that
+ * memory, and `bytes` leaves them out.
  */
 export class ArrivingMessage {
   readonly #memory: TensorMemory | undefined
@@ -50,12 +57,12 @@ export class ArrivingMessage {
     return this.#head.bytes
   }
 
-  /** Undefined if there are none. */
+  /** The large tensors that `bytes` leaves out; undefined if there are none. */
   get apart(): ApartTensors | undefined {
     return this.#apart
   }
 
-  /** Copies a piece from `at` on, as far as it belongs to this. @returns where the rest of the piece begins. */
+  /** Copies the bytes of a piece that belong to this message, from `at` on. @returns where the rest of the piece begins. */
   add(piece: Buffer, at: number): number {
     const end = Math.min(piece.byteLength, at + this.#left)
     let next = at

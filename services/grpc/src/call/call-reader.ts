@@ -16,7 +16,7 @@ export interface CallReaderOptions {
   readonly call: {
     /** True if all that comes from now on is thrown away. */
     readonly isOver: boolean
-    /** It may have any number of messages. */
+    /** True for a stream: its client may send any number of messages, or stay silent. */
     readonly mayIdle: boolean
     /** Counts bytes that have come. */
     chargeRead(bytes: number): void
@@ -29,31 +29,31 @@ export interface CallReaderOptions {
   readonly encoding: string
   /** Bytes of a message, compressed or not. */
   readonly maxMessageBytes: number
-  /** As MessageReader's. */
+  /** Memory for the large tensors of inference requests; undefined: they stay in their messages. */
   readonly memory: TensorMemory | undefined
 }
 
-/** How far a call is that has begun a message. */
+/** The progress of a call whose client is in the middle of a message. */
 export interface ReadProgress {
-  /** Whole messages before it. */
+  /** Whole messages that came before. */
   readonly messages: number
-  /** Bytes that have come of it. */
+  /** Bytes of the unfinished message that have come. */
   readonly bytes: number
 }
 
 /**
- * Reads the messages of a call, in their order, if they do not come as one plain message a piece, or if the call pauses. While it
- * is paused, HTTP/2's window holds the client up.
+ * Reads the messages of a call in their order. A call needs a reader once a piece is not exactly one uncompressed message, or
+ * once the call pauses. While it is paused, HTTP/2 flow control holds its client up.
  */
 export class CallReader {
   readonly #o: CallReaderOptions
   readonly #splitter: MessageReader
   /**
-   * The tensors apart of the message that its receiver gets or got last. The call ends those of its one message, a receiver of several
-   * messages those that it took.
+   * The large tensors of the message that the receiver got last. For a call with one message the reader has them ended when the
+   * call closes; a receiver of several messages ends the tensors of each.
    */
   apart: ApartTensors | undefined
-  /** Bytes of compressed messages, as they inflate. */
+  /** Bytes that compressed messages have become so far. */
   inflatedBytes = 0
   #messages = 0
   #isEnded = false
@@ -69,19 +69,26 @@ export class CallReader {
     this.#splitter = new MessageReader(o.maxMessageBytes, o.memory)
   }
 
-  /** The message that the client has begun and not completed; undefined if there is none, or if we hold the client up. */
+  /**
+   * The progress of a message that the client has begun and not finished; undefined without one, or while the call holds it up.
+   */
   get begun(): ReadProgress | undefined {
     const bytes = this.#splitter.pendingBytes
     if (bytes === 0 || this.#isPaused || this.#isInflating) return undefined
     return { messages: this.#messages, bytes }
   }
 
-  /** The call holds its client up. */
+  /** True while the call holds its client up. */
   get isPaused(): boolean {
     return this.#isPaused
   }
 
-  /** @param piece - a view that is valid during the call. @throws ServeError OVERLOADED */
+  /**
+   * Reads a piece and delivers the messages that it completes.
+   *
+   * @param piece - read or copied at once.
+   * @throws ServeError OVERLOADED
+   */
   add(piece: Buffer): void {
     if (this.#heldBytes > 0) this.#heldTaken += piece.byteLength
     else this.#o.call.chargeRead(piece.byteLength)
@@ -90,7 +97,7 @@ export class CallReader {
     this.#splitter.keep()
   }
 
-  /** The client has sent all. */
+  /** Notes that the client has sent all. The receiver's `end` follows the last message. */
   end(): void {
     this.#isEnded = true
     this.#deliver()

@@ -9,8 +9,8 @@ const STUCK_MS = 10_000
 const WATCHED = new WeakSet<Socket>()
 
 /**
- * Ends a connection whose client reads nothing at all: what was given to its socket keeps the memory of answers, also of those that
- * were cut off.
+ * Destroys a socket if its client takes none of its unsent bytes within 10 s. Unsent bytes keep the memory of answers, even of
+ * calls that were cut off.
  */
 export function endIfStuck(o: {
   readonly socket: Socket

@@ -24,7 +24,7 @@ export interface InflateOptions {
   readonly encoding: string
   /** Bytes of the inflated message. */
   readonly maxBytes: number
-  /** Takes note of inflated bytes as they come; what it throws ends the work, and nothing is kept. */
+  /** Callback that gets the count of inflated bytes, piece by piece. An error that it throws ends the inflation. */
   readonly charge: (bytes: number) => void
 }
 
@@ -63,7 +63,9 @@ export async function inflateMessage(message: Buffer, o: InflateOptions): Promis
   return out.byteLength > 2 * got ? await grown(out, got, got) : out.subarray(0, got)
 }
 
-/** Finds the size that the message says of itself, as far as it can be true. The inflated message is right even where it is not. */
+/**
+ * Finds the size that the message says of itself, as far as it can be true. The inflated message is right even where it is not.
+ */
 function likelySize(message: Buffer, encoding: string): number {
   const { byteLength } = message
   if (encoding !== 'gzip' || byteLength < SIZE_BYTES) return PIECE_BYTES

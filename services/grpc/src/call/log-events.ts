@@ -1,7 +1,7 @@
 import { type Logger, requestFields, type TraceParent } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
-/** The facts that a line says of a request that failed. */
+/** The facts about a failed request that its log line names. */
 export interface FailedRequest {
   /** The id that its client gave it; '' for none. */
   readonly id: string
@@ -28,7 +28,7 @@ export class GrpcLog {
     this.#log.error('listener failed', { error })
   }
 
-  /** An error for a bug or an unknown error; debug for what a client did wrong or has to wait for. */
+  /** Logs a failed call: as an error if its reason is INTERNAL, a bug or an unknown error; else as debug. */
   callFailed(method: string, error: ServeError, of: FailedRequest): void {
     const fields = () => ({ method, ...requestFields(of.id, of.trace), error })
     if (error.reason === 'INTERNAL') this.#log.error('call failed', fields())

@@ -4,19 +4,19 @@ import type { TensorMemory } from '@tutti/tensor'
 import type { ApartTensors } from './apart-tensors.ts'
 import { ArrivingMessage } from './arriving-message.ts'
 
-/** Bytes that a message begins with in gRPC: one of flags and its length in four. */
+/** Bytes of the header before each gRPC message: one byte of flags, four bytes of the message's length. */
 export const FRAME_HEADER_BYTES = 5
 const EMPTY = Buffer.alloc(0)
 
-/** Takes the messages of one call. What a method throws fails the call. */
+/** The receiver of the messages of one call. An error that a method throws fails the call. */
 export interface MessageReceiver {
   /** Takes the next message, which stays charged until it is released. */
   receive(message: Buffer): void
-  /** The client has sent all. @param surplusBytes - that came after the last whole message. */
+  /** Takes the end of the messages: the client has sent all. @param surplusBytes - bytes after the last whole message. */
   end(surplusBytes: number): void
 }
 
-/** The error for a call whose bytes are not the one message that is wanted. */
+/** Makes the error MALFORMED_MESSAGE for a call that has not exactly one message. @param got - the call's contents, as text. */
 export function notOneMessage(got: string): ServeError {
   return new ServeError('MALFORMED_MESSAGE', `call has ${got}`)
 }
@@ -30,9 +30,8 @@ export interface FramedMessage {
 }
 
 /**
- * Puts the messages of a call together from pieces that are no whole message each: a piece may hold several, end in the middle of
- * one, or cut a header in two. Each message is copied once into memory of its own, as it comes, and its
- * large tensors each into a part of `memory`.
+ * Puts the messages of a call together from pieces: a piece may hold several messages, end in the middle of one, or cut a
+ * header in two. Each message is copied once, into its own memory, and each of its large tensors into a part of `memory`.
  */
 export class MessageReader {
   readonly #maxBytes: number
@@ -48,20 +47,20 @@ export class MessageReader {
   #pendingBytes = 0
 
   /**
-   * @param maxBytes - of one message, as its header claims.
-   * @param memory - of the large tensors of messages that are inference requests.
+   * @param maxBytes - the most bytes that a header may claim for its message.
+   * @param memory - for the large tensors of inference requests; absent: they stay in their messages.
    */
   constructor(maxBytes: number, memory?: TensorMemory) {
     this.#maxBytes = maxBytes
     this.#memory = memory
   }
 
-  /** Bytes that have come, with those of headers, and stand in no message that was given out. */
+  /** Bytes that have come and belong to no message given out yet, headers included. */
   get pendingBytes(): number {
     return this.#pendingBytes
   }
 
-  /** @param piece - viewed until `keep`, which must come before the next piece. */
+  /** Takes the next piece. @param piece - viewed until `keep`, which must be called before the next piece. */
   add(piece: Buffer): void {
     this.#pendingBytes += piece.byteLength
     this.#kept?.add(piece)
@@ -70,7 +69,9 @@ export class MessageReader {
   }
 
   /**
-   * The next whole message; undefined until more has come.
+   * Reads the next whole message.
+   *
+   * @returns undefined until more has come.
    * @throws ServeError MESSAGE_TOO_LARGE as soon as a header claims too much.
    */
   next(): FramedMessage | undefined {
@@ -83,7 +84,7 @@ export class MessageReader {
     return undefined
   }
 
-  /** Copies what has not been read. */
+  /** Copies the bytes of the last piece that were not read, so that the piece's memory may be used again. */
   keep(): void {
     if (this.#at === this.#source.byteLength) {
       this.#kept = undefined
@@ -97,7 +98,7 @@ export class MessageReader {
     }
   }
 
-  /** Gives back what a message has that did not come as a whole: nothing more is added or read. */
+  /** Frees the tensors of a message that did not come as a whole. Nothing is added or read afterwards. */
   close(): void {
     this.#coming?.apart?.end()
     this.#coming = undefined

@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 import type { InferenceBackend } from '@tutti/serving'
 import type { CallReader, ReadProgress } from './call-reader.ts'
 
-/** A `ServerCall`. */
+/** The part of a `ServerCall` that `watchReads` uses. */
 export interface WatchedCall {
   readonly isOver: boolean
   readonly stream: { readonly hasEnded: boolean }
@@ -15,7 +15,7 @@ export interface WatchedCall {
 
 export interface ReadWatchOptions {
   readonly clock: Clock
-  /** How long a client may send nothing of a request that it owes. */
+  /** How long a client that owes a request may send no byte of it. */
   readonly silenceMs: number
   /** How long a client may take for a whole request. */
   readonly requestMs: number
@@ -35,11 +35,11 @@ const CHECK_MS = 5000
 const NOTHING: ReadProgress = { messages: 0, bytes: 0 }
 
 /**
- * Ends calls whose clients stop in the middle of a request, or take too long for it: its bytes would be held for ever. A call
- * for one message owes it from its headers on. A request stream owes nothing between two messages, nor before the first:
- * clients open it when they start; it ends once its caller has lost its access. One timer serves all calls, and a call that is read at once costs nothing.
+ * Ends calls whose clients stop in the middle of a request, or take too long for it: its bytes would be held for ever. The client
+ * of a call with one message owes it from the headers on. The client of a request stream owes nothing between two messages or
+ * before the first. A stream also ends once its caller has lost its access. One timer serves all calls.
  *
- * @returns ends the watch.
+ * @returns a function that ends the watch.
  */
 export function watchReads({ clock, silenceMs, requestMs, calls }: ReadWatchOptions): () => void {
   const seen = new WeakMap<WatchedCall, Seen>()

@@ -22,7 +22,7 @@ export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBy
   /** The socket of the connection. */
   readonly socket: Socket
   readonly scope: CallScope
-  /** Which models the call reaches. */
+  /** The backend whose models the call reaches. */
   readonly backend: InferenceBackend
   readonly ticket: AdmissionTicket
   readonly clock: Pick<Clock, 'now' | 'setTimer'>
@@ -34,29 +34,34 @@ export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBy
 /** Where the answer of a call goes. */
 export type AnswerStream = Pick<ServerStream, 'respond' | 'write' | 'end'>
 
-/** One call from its headers to the end of its stream: its context, its place in the admission, its messages, and its one status. */
+/**
+ * One call from its headers to the end of its stream: its context, its place in the admission, its messages, and its one
+ * status.
+ */
 export class ServerCall implements StreamHandler, WaitingCall {
-  /** For the list of calls: where it stands there, and how many came before it. */
+  /** Index of the call in the list of `ServerCalls`. */
   place = 0
+  /** Count of calls that `ServerCalls` opened before this one. */
   number = 0
   readonly stream: ServerStream
   readonly headers: ServerStream['headers']
-  /** The stream itself, or what compresses on the way to it. */
+  /** The stream itself, or a wrapper that compresses the answer. */
   answer: AnswerStream
   readonly backend: InferenceBackend
   readonly context: CallContext
   readonly maxMessageBytes: number
   readonly ticket: AdmissionTicket
-  /** Tickets of messages that come, and of responses that the client has not taken: the ticket of the call, unless it is a stream. */
+  /** Ticket of messages that come; equal to `ticket` until `splitTicket`. */
   reading: AdmissionTicket
+  /** Ticket of responses that the client has not taken yet; equal to `ticket` until `splitTicket`. */
   unread: AdmissionTicket
   readonly #o: ServerCallOptions
-  /** Takes over from the first piece that is no whole message on. */
+  /** The reader of all pieces from the first one that is not exactly one message; undefined before that. */
   reader: CallReader | undefined
   #receiver: MessageReceiver | undefined
   /** The one request of the call; absent if it is none or has several. */
   #request: ClientRequest | undefined
-  /** The client may send nothing for as long as it likes. */
+  /** True if the client may stay silent without a limit, as on a stream. */
   mayIdle = false
   #offeredAt: number | undefined
   #isAnswered = false
@@ -79,23 +84,23 @@ export class ServerCall implements StreamHandler, WaitingCall {
     return this.#o.socket
   }
 
-  /** When its client could first take the answer, or last took a response of a stream; undefined while there is none to take. */
+  /** Time of the clock, in ms, since which an answer or response waits for the client; undefined while none waits. */
   get offeredAt(): number | undefined {
     return this.#offeredAt
   }
 
-  /** The status is given, or the client is gone. */
+  /** True once the call has its status, or the client is gone. */
   get isOver(): boolean {
     return this.#isAnswered || this.#isClosed
   }
 
-  /** For the admission: while the request comes its bytes, then those of the answer. */
+  /** Bytes that have moved, for the admission: of the request until the call is over, then of the answer. */
   get movedBytes(): number {
     if (this.isOver) return this.stream.sentBytes
     return this.stream.receivedBytes + (this.reader?.inflatedBytes ?? 0)
   }
 
-  /** Counts by itself what a stream reads and what it sends: it does both, and work too, at the same time. */
+  /** Opens separate tickets for the bytes that a stream reads and sends: it reads, works and sends at the same time. */
   splitTicket(): void {
     const { stream, ticket } = this
     const taking: WaitingCall = {
@@ -114,7 +119,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     return this.#o.requests.open(this.context.trace)
   }
 
-  /** The call is one request, from here to its status. */
+  /** Begins the one request of the call, which ends with the call's status. */
   beOneRequest(): void {
     this.#request = this.openRequest()
   }
@@ -130,12 +135,16 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.#receiver = receiver
   }
 
-  /** Reads the one message of the call. @param answer - gets it once the client has sent all; what it throws fails the call. */
+  /**
+   * Reads the one message of the call.
+   *
+   * @param answer - gets the message once the client has sent all; an error it throws fails the call.
+   */
   readOne(answer: (message: Buffer, call: ServerCall) => void): void {
     this.read(new OnlyMessage(this, answer))
   }
 
-  /** Most requests come as one piece, which is one message. The reader takes all that do not, from then on. */
+  /** Takes a piece of the request. Most pieces are exactly one message; from the first other piece on, `reader` reads all. */
   data(piece: Buffer): void {
     const receiver = this.#receiver
     if (receiver === undefined || this.isOver) return
@@ -166,7 +175,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     return this.reader
   }
 
-  /** Hands `receiver`, which the call reads for, no further messages until `resume`. */
+  /** Delivers no further messages until `resume`. @param receiver - the receiver that the call reads for. */
   pause(receiver: MessageReceiver): void {
     this.#slowReader(receiver).pause()
     if (this.reading !== this.ticket) this.reading.waitForClient(false)
@@ -185,17 +194,17 @@ export class ServerCall implements StreamHandler, WaitingCall {
     else this.reading.charge(bytes)
   }
 
-  /** Counts bytes of requests and answers from when they are there. @throws ServeError OVERLOADED */
+  /** Counts bytes of a request or answer that the call holds from now on. @throws ServeError OVERLOADED */
   charge(bytes: number): void {
     this.ticket.charge(bytes)
   }
 
-  /** Gives a request or an answer of a stream back; the end of the call gives back everything. */
+  /** Uncounts bytes of a request or answer of a stream. The end of the call uncounts the rest. */
   release(bytes: number): void {
     this.ticket.release(bytes)
   }
 
-  /** Reading the signal starts the deadline's timer, so only calls that have a deadline pay for one. */
+  /** Fails the call when its deadline passes. Reading the signal starts a timer, so only calls with a deadline do this. */
   watchDeadline(): void {
     const { signal } = this.context
     const onAbort = () => this.fail(ServeError.from(signal.reason))
@@ -203,12 +212,12 @@ export class ServerCall implements StreamHandler, WaitingCall {
     else signal.addEventListener('abort', onAbort, { once: true })
   }
 
-  /** Takes note of the server's stop, for a call that would otherwise go on as long as its client likes. */
+  /** Sets a callback for the server's stop. Calls need one if only their clients would end them. */
   whenStopping(onStop: () => void): void {
     this.#onStop = onStop
   }
 
-  /** Takes note of the end of the call, whichever comes. */
+  /** Adds a callback for the close of the call's stream, whatever its reason. */
   whenClosed(onClose: () => void): void {
     const before = this.#onClose
     this.#onClose = () => {
@@ -217,17 +226,17 @@ export class ServerCall implements StreamHandler, WaitingCall {
     }
   }
 
-  /** The server takes no more requests. */
+  /** Tells the call that the server stops and takes no more requests. */
   stop(): void {
     this.#onStop?.()
   }
 
-  /** A response waits for the client from now on, or the client has taken one of several. */
+  /** Sets `offeredAt` to now: a response waits for the client, or the client has taken one of several. */
   offer(): void {
     if (!this.#isClosed) this.#offeredAt = this.#o.clock.now()
   }
 
-  /** The client has taken all responses so far. Of an answered stream the end is still to be taken. */
+  /** Notes that the client has taken all responses so far. An answered stream still waits for the client to take its end. */
   allTaken(): void {
     if (this.#isAnswered) this.offer()
     else this.#offeredAt = undefined
@@ -241,8 +250,8 @@ export class ServerCall implements StreamHandler, WaitingCall {
   /**
    * Ends a call that went well.
    *
-   * @param pieces - of its last frame.
-   * @param retain - of what they view, if `answer` is the stream.
+   * @param pieces - the last frame, in pieces; viewed until they are sent.
+   * @param retain - keeps the memory that the pieces view; only if `answer` is the stream.
    * @throws ServeError OVERLOADED
    */
   end(pieces: readonly Uint8Array[] = [], retain?: Lent['retain']): void {
@@ -255,7 +264,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.#request?.ended()
   }
 
-  /** Ends a call with the error of its work. What was sent before it still arrives. @param id - of the request. */
+  /** Ends a call with the error of its work. Responses that were sent before still arrive. @param id - the request's id. */
   refuse(error: ServeError, id = ''): void {
     this.logFailure(error, id)
     if (this.isOver) return
@@ -282,7 +291,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.stream.reset(ErrorCode.enhanceYourCalm)
   }
 
-  /** For the admission: others need the bytes for whose client the call waits. Nothing of the request is kept. */
+  /** Ends a call that waits for its client, because others need its bytes. Frees its request. */
   endWaiting(error: ServeError): void {
     if (this.stream.hasResponded) {
       this.cutOff(error)
@@ -294,7 +303,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.#closeTickets()
   }
 
-  /** The stream is over: its bytes are given back, and work without a client is told to stop. */
+  /** Handles the end of the stream: gives back the call's bytes, and cancels its work if it has no answer yet. */
   closed(): void {
     this.#isClosed = true
     if (!this.#isAnswered) {

@@ -12,10 +12,10 @@ export interface WriteWatchOptions {
 }
 
 /**
- * Cuts off clients that do not take their answers: with a flow-control window of 0 they would hold them for ever. One timer
- * serves all calls, since small calls would pay for a timer each.
+ * Cuts off calls whose clients do not take their answers in time: a client with a flow-control window of 0 would hold an answer
+ * for ever. One timer serves all calls, since small calls would pay for a timer each.
  *
- * @returns ends the watch.
+ * @returns a function that ends the watch.
  */
 export function watchWrites({ clock, timeoutMs, calls, log }: WriteWatchOptions): () => void {
   let stopTimer: () => void

@@ -9,17 +9,19 @@ export interface ConnectionLife {
   /** How long a client may take to answer a ping; not longer than the time from one to the next. */
   readonly keepaliveTimeoutMs: number
   readonly isPingedWithoutCalls: boolean
-  /** A client's pings that follow faster, while it has no open call, are strikes. */
+  /** Least time between two pings of a client without an open call; a ping that comes sooner is a strike. */
   readonly minPingIntervalMs: number
-  /** More strikes end the connection; 0 is no limit. A call sets their count back. */
+  /** Most strikes of a connection: one more ends it. 0 is no limit. A new call sets the count back. */
   readonly maxPingStrikes: number
   /** A client is told to connect again after this time, give or take a tenth; 0 is no limit. */
   readonly maxAgeMs: number
-  /** Calls that are open then are cut off after this time; 0 is no limit. */
+  /** Time that calls open at `maxAgeMs` have before they are cut off; 0 is no limit. */
   readonly maxAgeGraceMs: number
 }
 
-/** Those of gRPC but for pings: a client that is gone is to be noticed, and one that pings often does no harm. */
+/**
+ * The defaults, as gRPC has them except for pings: ours find clients that are gone, and clients may ping as often as they like.
+ */
 export const CONNECTION_LIFE: ConnectionLife = {
   keepaliveMs: 60_000,
   keepaliveTimeoutMs: 20_000,
@@ -35,11 +37,11 @@ export interface LivingConnection {
   readonly connection: ServerConnection
   readonly socket: Socket
   readonly clock: Clock
-  /** Lets it end with its calls, and tells its client to begin no more of them. */
+  /** Function that tells the client to begin no more calls, and lets the connection end with its last call. */
   readonly stop: () => void
 }
 
-/** Makes a connection live as the options say. @returns to be called when the client pings. */
+/** Starts the pings and limits of a connection that the options set. @returns a function to call on each ping of the client. */
 export function liveBy(o: ConnectionLife, connection: LivingConnection): () => void {
   keepAlive(o, connection)
   if (o.maxAgeMs > 0) limitAge(o, connection)

@@ -49,8 +49,8 @@ export class Connections {
   }
 
   /**
-   * Takes no more connections, and tells the clients of those that there are to open no more calls on them. Resolves when
-   * no call is left on its way.
+   * Accepts no more connections, and tells the clients of open ones to begin no more calls. Resolves when every call that they
+   * had begun before has arrived.
    */
   stopAccepting(): Promise<unknown> {
     if (this.#stopped === undefined) {
@@ -107,7 +107,9 @@ export class Connections {
   }
 }
 
-/** Lets a connection end with the calls that its client had begun when it read the notice. Resolves when all of these have come. */
+/**
+ * Lets a connection end with the calls that its client had begun when it read the notice. Resolves when all of these have come.
+ */
 function stop(connection: ServerConnection, socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -1,12 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import type { ServerStream } from '@tutti/http2'
 
-/** Bytes of the headers of one call, as gRPC's own servers take: calls that only wait keep them. */
+/** Most bytes of the headers of one call, as in gRPC's own servers. Calls that wait keep their headers in memory. */
 export const MAX_HEADER_BYTES = 8192
 
 /**
- * The error for a call with larger headers. Of clients that have confirmed this setting of ours, the connection resets such calls; of
- * others it takes 64 KiB.
+ * Makes the error for a call with larger headers. Only calls of clients that have not confirmed this setting yet get it: HTTP/2
+ * takes up to 64 KiB of headers from them, and resets such calls of other clients.
  */
 export function tooLargeHeaders({ headerBytes }: ServerStream): ServeError {
   const text = `call has ${headerBytes} bytes of headers, want at most ${MAX_HEADER_BYTES}`

@@ -23,7 +23,7 @@ import { MAX_HEADER_BYTES, tooLargeHeaders } from './grpc-caller.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import { endLongestWaiting, MAX_WAITING } from './waiting-calls.ts'
 
-/** Bounds of all calls of a listener without tensors and files, which must work under overload too. */
+/** Bounds of all control calls of a listener together: calls without tensors or files, which must work under overload too. */
 export const CONTROL_BOUNDS: AdmissionBounds = compileBounds({
   maxRequests: 4096,
   maxBytes: 2 ** 25,
@@ -36,7 +36,7 @@ const UNBOUNDED = { maxRequests: Infinity, maxBytes: Infinity }
 export interface ServerCallsOptions {
   readonly methods: readonly Method[]
   readonly backend: InferenceBackend
-  /** Absent: every call reaches `backend`. */
+  /** Selector of the backend of each call; absent: every call reaches `backend`. */
   readonly select?: BackendSelector
   readonly admission: Admission
   readonly clock: Clock
@@ -95,7 +95,7 @@ export class ServerCalls implements Iterable<ServerCall> {
     return [...this.#calls].values()
   }
 
-  /** The server takes no more requests, neither new calls nor on open streams. */
+  /** Tells all open calls, and each call that opens later, that the server stops and takes no more requests. */
   stop(): void {
     this.#isStopping = true
     for (const call of this) call.stop()

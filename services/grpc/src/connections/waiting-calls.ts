@@ -6,8 +6,8 @@ import type { ServerCall } from '../call/server-call.ts'
 export const MAX_WAITING = 8192
 
 /**
- * Ends the call that has waited longest for its client: to send, to end a stream, or to take an answer. Others are in work. To refuse
- * the new one instead would let clients that only open streams keep all others out.
+ * Ends the oldest call that waits for its client, with OVERLOADED. Calls with a request in work go on. Refusing new calls instead
+ * would let clients that only open streams keep all others out.
  */
 export function endLongestWaiting(calls: readonly ServerCall[], ended: EndedCalls): void {
   let longest: ServerCall | undefined

@@ -6,7 +6,7 @@ import { FRAME_HEADER_BYTES } from '../call/message-reader.ts'
 import type { AnswerStream } from '../call/server-call.ts'
 import type { Handler } from './method.ts'
 
-/** As tritonserver calls them. */
+/** Names of the compression levels, as in tritonserver. */
 export const COMPRESSION_LEVELS = ['none', 'low', 'medium', 'high'] as const
 export type CompressionLevel = (typeof COMPRESSION_LEVELS)[number]
 
@@ -18,7 +18,11 @@ const ENCODERS = new Map([
 /** A message that fits one packet arrives no earlier if it is smaller. */
 const LEAST_BYTES = 1024
 
-/** The handler with compressed answers, for clients that accept one of the encodings. */
+/**
+ * Wraps a handler so that clients that accept gzip or deflate get compressed answers.
+ *
+ * @returns `serve` itself for the level none.
+ */
 export function compressAnswers(serve: Handler, level: CompressionLevel): Handler {
   if (level === 'none') return serve
   return (call, definition) => {
@@ -34,8 +38,8 @@ export function compressAnswers(serve: Handler, level: CompressionLevel): Handle
 }
 
 /**
- * Stands between a call and its stream: what the call writes, whole frames each, goes on in its order once it is compressed, which
- * another thread does.
+ * Stands between a call and its stream: what the call writes, whole frames each, goes on in its order once it is compressed,
+ * which another thread does.
  */
 class CompressedAnswer implements AnswerStream {
   readonly #stream: ServerStream
@@ -76,8 +80,8 @@ let compressions = 0
 const waiting: (() => void)[] = []
 
 /**
- * Compresses a frame as soon as a thread is free. Once its call has ended, the frame is not compressed: its bytes no longer count as in
- * flight, so it must be dropped soon.
+ * Compresses a frame as soon as a thread is free. Once its call has ended, the frame is not compressed: its bytes no longer
+ * count as in flight, so it must be dropped soon.
  */
 async function whenFree(
   stream: ServerStream,

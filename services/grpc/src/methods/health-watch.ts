@@ -7,7 +7,7 @@ import { SentResponses } from './sent-responses.ts'
 
 /** How late a client hears of a change at most. */
 const LOOK_MS = 500
-/** Watches of one server. A further stream ends the oldest one: clients that only open streams must not keep others out. */
+/** Most `Watch` calls of one server. A further call ends the oldest: clients that only open streams must not keep others out. */
 export const MAX_WATCHES = 1024
 
 type State = 'SERVING' | 'NOT_SERVING'
@@ -19,7 +19,7 @@ interface Watch {
   state: State | undefined
 }
 
-/** `grpc.health.v1.Health` says of the server as a whole, whatever service is named, as in Triton: so the name is not read. */
+/** Reads the health of the server as a whole. As in Triton, the service that a client names does not matter. */
 export function healthStateOf(backend: InferenceBackend): State {
   return backend.isLive() && backend.isReady() ? 'SERVING' : 'NOT_SERVING'
 }

@@ -41,14 +41,13 @@ export interface PreparedInfer {
   readonly model: ResolvedModel
   readonly request: InferRequest
   readonly outputs: readonly RequestedOutput[]
-  /** On a stream: an empty final response is delivered rather than swallowed. */
+  /** True if a stream delivers an empty final response too; else it leaves that out. */
   readonly isEmptyFinalWanted: boolean
   readonly placed: PlacedInputs | undefined
 }
 
 /**
- * Serves a ModelInfer. A call that was accepted is answered also if the process has begun to shut down while its message was being
- * read.
+ * Serves a ModelInfer call. An accepted call is answered even if the process began to shut down while the message came.
  */
 export function serveInfer(call: ServerCall): void {
   call.beOneRequest()
@@ -144,7 +143,7 @@ class OnlyAnswer implements ResponseSink {
   }
 }
 
-/** The response as the client gets it: with classes where it asked for classes. */
+/** Makes the answer of a response. Outputs for which the client asked for classification become classes. */
 export function toAnswer(response: StepResponse, prepared: PreparedInfer): InferResponseParts {
   const { model, request, outputs } = prepared
   const isClassified = outputs.some(({ classification }) => classification > 0)

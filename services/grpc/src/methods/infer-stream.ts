@@ -82,8 +82,8 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   /**
-   * Without a message there is no id to answer to, so bytes that are none fail the stream as a whole; so does a caller without
-   * access.
+   * Takes the next request. Bytes that are no ModelInferRequest have no id to answer, so they fail the whole stream; so does a
+   * caller without access.
    */
   receive(bytes: Buffer): void {
     const request = this.#o.call.openRequest()

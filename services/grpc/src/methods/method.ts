@@ -17,10 +17,10 @@ export type Handler = (call: ServerCall, definition: MethodDefinition) => void
 
 /** The record of a method: the server and restrictions derive from it. */
 export interface MethodRecord {
-  /** With which calls it is restricted. */
+  /** The API group with whose methods this one is restricted. */
   readonly group: ApiGroup
   readonly admission: AdmissionClass
-  /** Memory of the large tensors of its requests, if they are inference requests. */
+  /** Memory for the large tensors of inference requests; absent: they stay in their messages. */
   readonly memory?: TensorMemory | undefined
   readonly serve: Handler
 }
@@ -30,7 +30,11 @@ export interface Method extends MethodRecord {
   readonly definition: MethodDefinition
 }
 
-/** The methods of a service, in its order. @param records - by name; a method without one is not served. */
+/**
+ * Joins the methods of a service with their records, in its order.
+ *
+ * @param records - by name; a method without a record is left out.
+ */
 export function toMethods(
   service: Readonly<Record<string, MethodDefinition>>,
   records: Readonly<Record<string, MethodRecord>>,
@@ -60,8 +64,8 @@ export function unary(answer: UnaryMethod['answer']): Handler {
 }
 
 /**
- * Makes a handler for calls whose message says nothing that matters: they are answered when their headers are there, and
- * nothing more of them is read. So no client can keep others from an answer, whatever it begins.
+ * Makes a handler for calls whose message does not matter. It answers as soon as the headers are there, and reads nothing more: a
+ * slow client cannot keep others from an answer.
  */
 export function atOnce(answer: (call: ServerCall) => object): Handler {
   return (call, definition) => {
@@ -77,12 +81,12 @@ export function atOnce(answer: (call: ServerCall) => object): Handler {
   }
 }
 
-/** The error for a path that is no method of the server. */
+/** Makes the error UNSUPPORTED for a path that is no method of the server. */
 export function unknownMethod(path: string | undefined): ServeError {
   return new ServeError('UNSUPPORTED', `The server does not implement the method ${path}`)
 }
 
-/** @throws ServeError SERVER_NOT_READY while the process shuts down. */
+/** Checks that the server is live. @throws ServeError SERVER_NOT_READY while the process shuts down. */
 export function requireLive(backend: InferenceBackend): void {
   if (!backend.isLive()) throw new ServeError('SERVER_NOT_READY', 'Server not ready')
 }
@@ -96,7 +100,7 @@ export function toFrame(message: Uint8Array): Buffer {
   return frame
 }
 
-/** @throws ServeError MALFORMED_MESSAGE, MESSAGE_TOO_LARGE for more fields than such messages have. */
+/** Decodes a request. @throws ServeError MALFORMED_MESSAGE, MESSAGE_TOO_LARGE for more fields than such messages have. */
 export function deserialize(definition: MethodDefinition, bytes: Buffer): object {
   checkFieldCount(bytes)
   try {

@@ -9,7 +9,7 @@ interface NamedVersion {
   readonly version: string
 }
 
-/** The calls about the server itself. */
+/** Builds the methods about the server itself. */
 export function serverMethods(identity: ServerIdentity): Readonly<Record<string, MethodRecord>> {
   return {
     ServerLive: {
@@ -39,7 +39,7 @@ export function serverMethods(identity: ServerIdentity): Readonly<Record<string,
   }
 }
 
-/** The calls about models, inference apart. */
+/** Builds the methods about models, except inference. */
 export function modelMethods(): Readonly<Record<string, MethodRecord>> {
   return {
     ModelReady: {
@@ -88,7 +88,7 @@ export function modelMethods(): Readonly<Record<string, MethodRecord>> {
   }
 }
 
-/** The calls of `grpc.health.v1.Health`. @param watches - absent: `Watch` is not offered, as in Triton. */
+/** Builds the methods of `grpc.health.v1.Health`. @param watches - absent: `Watch` is not offered, as in Triton. */
 export function healthMethods(watches?: HealthWatches): Readonly<Record<string, MethodRecord>> {
   return {
     Check: {

@@ -22,8 +22,8 @@ interface ReflectionRequest {
 }
 
 /**
- * `grpc.reflection.v1.ServerReflection` and its older twin, for clients such as grpcurl. Its calls take a place in the admission:
- * answers are much larger than requests.
+ * Builds the methods of `grpc.reflection.v1.ServerReflection` and of its v1alpha, for clients such as grpcurl. Their calls take a
+ * place in the admission: answers are much larger than requests.
  */
 export function reflectionMethods(): Method[] {
   const reflection = readReflection()

@@ -21,7 +21,7 @@ interface CudaRegister extends Named {
   readonly byte_size: string
 }
 
-/** The calls about memory that clients share. */
+/** Builds the methods about shared memory of clients. */
 export function regionMethods(control: ControlCalls): Readonly<Record<string, MethodRecord>> {
   const calls = new RegionCalls(control)
   return {

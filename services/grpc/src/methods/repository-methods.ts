@@ -21,7 +21,7 @@ function check(repositoryName: string, backend: InferenceBackend): void {
   })
 }
 
-/** The calls about the model repository. */
+/** Builds the methods about the model repository. */
 export function repositoryMethods(control: ControlCalls): Readonly<Record<string, MethodRecord>> {
   return {
     RepositoryIndex: {

@@ -16,7 +16,12 @@ export class SentResponses {
     call.whenClosed(() => this.#gate.open())
   }
 
-  /** @param frame - charged; given back once the client has taken it or is gone. @throws ServeError OVERLOADED, the call is over then. */
+  /**
+   * Sends a frame, unless the call is over.
+   *
+   * @param frame - charged to the call; its bytes are released once the client has taken them or is gone.
+   * @throws ServeError OVERLOADED, the call is over then.
+   */
   send(frame: Buffer): void {
     const call = this.#call
     const { byteLength } = frame
@@ -28,7 +33,7 @@ export class SentResponses {
     call.answer.write(frame, () => this.#taken(byteLength))
   }
 
-  /** Undefined while the client keeps up with the responses, else the wait for it. */
+  /** Waits until the client has caught up with the responses. @returns undefined if it keeps up, or if the call is over. */
   ready(): Promise<void> | undefined {
     if (this.#call.isOver || !this.#isBehind) return undefined
     return this.#gate.wait()

@@ -30,13 +30,13 @@ interface LogValue {
 
 export interface SettingsMethodOptions {
   readonly control: ControlCalls
-  /** Absent: not offered. */
+  /** The settings of the log; absent: not offered. */
   readonly logSettings?: LogSettings | undefined
-  /** Absent: not offered. */
+  /** The settings of traces in files; absent: not offered. */
   readonly traceSettings?: TraceSettings | undefined
 }
 
-/** The calls that read and set what the server logs and traces; a message without settings reads. */
+/** Builds the methods that read and change the settings of log and traces. A message without settings only reads. */
 export function settingsMethods(o: SettingsMethodOptions): Readonly<Record<string, MethodRecord>> {
   const { control, logSettings, traceSettings } = o
   return {

@@ -4,14 +4,14 @@ import type { Test } from 'tap'
 
 export const SERVICE = '/inference.GRPCInferenceService'
 
-/** A message as gRPC frames it. */
+/** Frames a message as gRPC does: without flags, with its length. */
 export function frame(message: Buffer): Buffer {
   const header = Buffer.alloc(5)
   header.writeUInt32BE(message.byteLength, 1)
   return Buffer.concat([header, message])
 }
 
-/** A connection that knows the server's settings. */
+/** Connects and waits for the server's settings. The end of the test closes the connection. */
 export async function connectRaw(t: Test, address: string): Promise<ClientHttp2Session> {
   const session = connect(`http://${address}`)
   session.on('error', () => {})
@@ -40,7 +40,10 @@ export function open(
   return stream
 }
 
-/** An answered ping says that the server has what was sent before it; the second one, that it has handled it. */
+/**
+ * Waits until the server has handled all frames so far: its first answered ping says that they have come, the second that they
+ * are handled.
+ */
 export async function handled(session: ClientHttp2Session): Promise<void> {
   for (let i = 0; i < 2; i++) {
     await new Promise<void>((resolve, reject) => {
@@ -49,7 +52,7 @@ export async function handled(session: ClientHttp2Session): Promise<void> {
   }
 }
 
-/** The status of a call, once it has one. */
+/** Waits for the status of a call. @returns `grpc-status`, or `closed` if the stream closes without it. */
 export async function statusOf(stream: ClientHttp2Stream): Promise<unknown> {
   const status = Promise.withResolvers<unknown>()
   stream.on('response', (headers) => {

@@ -12,7 +12,7 @@ export type TestServer = Awaited<ReturnType<typeof openTestServer>>
 /**
  * Starts a gRPC server over scripted models, with a client, on a free port of the loopback interface.
  *
- * @param scope - what closes it again when the test ends.
+ * @param scope - closes client and server when the test ends.
  */
 export async function openTestServer(
   scope: { teardown(close: () => Promise<void>): void },
@@ -43,7 +43,9 @@ export async function openTestServer(
   return { server, client, backend, admission, address, memory }
 }
 
-/** Sends a ModelInferRequest as an object, for the model `m` unless it says otherwise: it can say what our client does not. */
+/**
+ * Sends a ModelInferRequest given as an object, which may hold fields that our client never sends. Its model is `m` by default.
+ */
 export function inferObject(served: TestServer, request: object): Promise<object> {
   return new Promise((resolve, reject) => {
     served.client.objects.ModelInfer({ model_name: 'm', ...request }, (error, answer) => {

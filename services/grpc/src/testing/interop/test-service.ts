@@ -99,7 +99,7 @@ const streamingInputCall: Handler = (call, definition) => {
   })
 }
 
-/** `grpc.testing.TestService`, which gRPC's interop clients check a server with. */
+/** Builds the methods of `grpc.testing.TestService`, which gRPC's interop clients call to check a server. */
 export function testMethods(): readonly Method[] {
   const proto = fileURLToPath(new URL('./test-service.proto', import.meta.url))
   const root = loadPackageDefinition(loadSync(proto, { keepCase: true, defaults: true })) as {
