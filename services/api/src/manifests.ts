@@ -67,7 +67,7 @@ export type RouterManifest = z.infer<typeof RouterManifest>
 
 export type Manifest = ModelManifest | EnsembleManifest
 
-/** Finds the name by which clients call a model. */
+/** Returns the name by which clients call a Model or an Ensemble: `spec.modelName`, or else `metadata.name`. */
 export function modelNameOf(resource: {
   readonly metadata: { readonly name: string }
   readonly spec: { readonly modelName?: string | undefined }

@@ -10,10 +10,11 @@ import {
 const SCHEMAS = { Model: ModelManifest, Ensemble: EnsembleManifest } as const
 
 /**
- * Holds a resource against the schema of its kind, as the API server does: a null in place of a known field or of an entry
- * of a map is as if it were absent.
+ * Checks a resource against the schema of its kind, as the API server does. A null counts as absent in place of a known field
+ * or of an entry of a map.
  *
  * @param value - JSON; copied.
+ * @returns the parsed resource, or its problems.
  */
 export function parseManifest(kind: Manifest['kind'], value: unknown) {
   const schema = SCHEMAS[kind]
@@ -23,7 +24,11 @@ export function parseManifest(kind: Manifest['kind'], value: unknown) {
   return success ? { success, data } : { success, problems: toSchemaProblems(schema, error) }
 }
 
-/** Holds a Router against its schema, which is all that there is to check. @returns what is wrong. */
+/**
+ * Checks a Router against its schema. A Router has no other rules.
+ *
+ * @returns the problems; empty for a valid Router.
+ */
 export function findRouterProblems(value: unknown): readonly SchemaProblem[] {
   const given = withoutNulls(RouterManifest, value)
   const { success, error } = RouterManifest.safeParse(given, { error: describeIssue })

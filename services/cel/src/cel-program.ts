@@ -9,7 +9,7 @@ import type { CelValue } from './cel-value.ts'
 
 const require = createRequire(import.meta.url)
 
-/** An expression, compiled once, when it is evaluated first. */
+/** An expression of CEL. It is compiled once, at the first evaluation. */
 export class CelProgram {
   readonly #text: string
   #compiled: Library.ParseResult | undefined
@@ -19,10 +19,13 @@ export class CelProgram {
   }
 
   /**
-   * Evaluates the expression. An int of the result is a bigint.
+   * Evaluates the expression. Integers in the result are of the type bigint.
    *
-   * @param variables - by the names that the expression uses.
-   * @throws Error of the library for what does not compile, a member that is absent, or a type that an operator does not take.
+   * @param variables - values, by the names that the expression uses.
+   * @throws Error of the library for an expression that does not compile, a member that is absent, or a type that an operator
+   *   does not
+   *
+   * take.
    */
   evaluate(variables: Readonly<Record<string, CelValue>>): unknown {
     this.#compiled ??= environment().parse(this.#text)

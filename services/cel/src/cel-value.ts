@@ -9,7 +9,7 @@ export type CelValue =
   | ReadonlyMap<string, CelValue>
 
 /**
- * Turns JSON into what expressions see. A member that is undefined is absent.
+ * Converts JSON to a value for expressions. A member that is undefined is left out.
  *
  * @param json - copied; of any depth.
  */

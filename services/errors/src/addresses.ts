@@ -1,9 +1,12 @@
 import type { Reason } from './reasons.ts'
 
-/** Where the documentation and the JSON Schemas are published: no other place says it. */
+/** The address of the documentation and the JSON Schemas. No other place states it. */
 export const SITE = 'https://tutti.dev'
 
-/** Where it stands what a reason means and what to do about it. The site forwards the address to its newest version. */
+/**
+ * Builds the address of the documentation of a reason: its meaning, and what to do about it. The site forwards the address to
+ * its newest version.
+ */
 export function helpAddress(reason: Reason): string {
   return `${SITE}/docs/errors/#${reason.toLowerCase()}`
 }

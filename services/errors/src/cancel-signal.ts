@@ -1,7 +1,7 @@
 /**
- * How a piece of work hears that it is to end. An AbortSignal is one; this is all of it that our code uses, because the
- * signal of a call can then be a plain object: an EventTarget for every call would cost more than the rest of its context.
- * `reason` is a ServeError, wherever we abort ourselves.
+ * The signal that tells a piece of work to end: the part of AbortSignal that Tutti uses, so every AbortSignal fits. The signal
+ * of a call can be a plain object, because an EventTarget for every call would cost more than the rest of its context. `reason`
+ * is a ServeError wherever Tutti itself aborts.
  */
 export interface CancelSignal {
   readonly aborted: boolean

@@ -1,5 +1,5 @@
 /**
- * The known name that is the fewest edits away, for "did you mean".
+ * Finds the known name that is the fewest edits away, for "did you mean".
  *
  * @returns undefined if none is nearer than half of its own length: such a guess would only confuse.
  */

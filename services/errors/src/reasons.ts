@@ -132,7 +132,7 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS
 
-/** Whether a text that came from elsewhere is one of ours. */
+/** Tells whether a text is a reason of Tutti. */
 export function isReason(text: string): text is Reason {
   return Object.hasOwn(REASONS, text)
 }

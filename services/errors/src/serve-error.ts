@@ -14,7 +14,7 @@ export interface ErrorDetails {
 }
 
 export interface ServeErrorOptions {
-  /** Defaults to the reason's usual code. */
+  /** Status code. Default: the usual code of the reason. */
   readonly code?: StatusCode
   readonly details?: ErrorDetails
   /** Milliseconds after which the same request may go well. Default: not known. */
@@ -53,17 +53,17 @@ export class ServeError extends Error {
     return new ServeError('INTERNAL', message, { cause: error })
   }
 
-  /** A copy whose text begins with `prefix`. */
+  /** Copies the error, with `prefix` before its text. */
   withPrefix(prefix: string): ServeError {
     return this.#copy(prefix + this.message, this.details)
   }
 
-  /** A copy whose text ends with `suffix`. */
+  /** Copies the error, with `suffix` after its text. */
   withSuffix(suffix: string): ServeError {
     return this.#copy(this.message + suffix, this.details)
   }
 
-  /** A copy with further details; what is already there wins, because the innermost place knows best. */
+  /** Copies the error with further details. A detail that the error already has stays, because the innermost place knows best. */
   withDetails(details: ErrorDetails): ServeError {
     return this.#copy(this.message, { ...details, ...this.details })
   }

@@ -15,7 +15,7 @@ import { ModelSpec } from './model-spec.ts'
 
 const { shape } = ModelSpec
 
-/** The part of a Model that rules the model's configuration. JSON. */
+/** The fields of a Model that override the model's configuration (config.pbtxt). Plain JSON. */
 export const ModelOverrides = z.strictObject({
   modelFormat: shape.modelFormat.optional(),
   maxBatchSize: shape.maxBatchSize,
@@ -30,7 +30,7 @@ export const ModelOverrides = z.strictObject({
 })
 export type ModelOverrides = z.infer<typeof ModelOverrides>
 
-/** Picks the fields of a Model that rule its configuration. */
+/** Picks the fields of a Model that override its configuration, except `timeouts`. */
 export function toModelOverrides(spec: ModelSpec): ModelOverrides {
   const { modelFormat, maxBatchSize, versionPolicy, instances } = spec
   const { inputs, outputs, batching, warmup } = spec
@@ -47,12 +47,12 @@ export function toModelOverrides(spec: ModelSpec): ModelOverrides {
 }
 
 /**
- * The configuration with what a Model says in place of what it says itself. What the Model does not name stays: of an
- * input or output that has the same name before and after, also what a Model cannot say (format, reshape, labels).
+ * Overrides a configuration with the fields that a Model sets. Everything else stays. An input or output that keeps its name
+ * also keeps its format, reshape and labels, because a Model has no fields for them.
  *
  * @param config - as parsed from config.pbtxt, or the empty one.
- * @returns a new configuration, not completed or checked any further.
- * @throws ServeError CONFIG_INVALID if both cannot be: `batching` for a model with a sequence batcher.
+ * @returns a new configuration, neither completed nor checked.
+ * @throws ServeError CONFIG_INVALID if `batching` is set for a model with a sequence batcher.
  */
 export function applyModelOverrides(config: ModelConfig, overrides: ModelOverrides): ModelConfig {
   const { sequence_batching: sequence, name } = config
@@ -70,7 +70,7 @@ export function applyModelOverrides(config: ModelConfig, overrides: ModelOverrid
 
 type ByModel = ReadonlyMap<string, ModelOverrides>
 
-/** The overrides of several models, as a repository applies them. */
+/** Makes a function for each model that applies the model's overrides to its configuration. The functions are by model name. */
 export function toConfigOverrides(said: ByModel) {
   return new Map([...said].map(([name, overrides]) => [name, toOverride(overrides)]))
 }
@@ -79,19 +79,22 @@ function toOverride(overrides: ModelOverrides): (config: ModelConfig) => ModelCo
   return (config) => applyModelOverrides(config, overrides)
 }
 
-/** Settings of Models for which a configuration has no words, by names of models. */
+/** Settings of Models that a model configuration cannot express, by model name. */
 export interface BeyondConfig {
-  /** Their batches wait as long as it pays (`maxQueueDelay: auto`). In the configuration they have no delay. */
+  /** Names of the models whose batches wait as long as it pays (`maxQueueDelay: auto`). Their configurations have no delay. */
   readonly autoDelays: ReadonlySet<string>
-  /** Their instances share a process (`sharedInterpreter`). */
+  /** Names of the models whose instances share a process (`sharedInterpreter`). */
   readonly sharedInterpreters: ReadonlySet<string>
-  /** They have no batch dimension (`maxBatchSize: 0`). In the configuration 0 also leaves it to the model. */
+  /**
+   * Names of the models without a batch dimension (`maxBatchSize: 0`). In a configuration, 0 can also leave the batch size to
+   * the model.
+   */
   readonly unbatched: ReadonlySet<string>
-  /** How long their loads may take, in milliseconds (`timeouts.load`). */
+  /** Longest time for a load by model name, in milliseconds (`timeouts.load`). */
   readonly loadLimits: ReadonlyMap<string, number>
 }
 
-/** Finds what Models say that is not in their configurations. */
+/** Collects the settings of Models that their configurations cannot express. */
 export function toBeyondConfig(said: ByModel): BeyondConfig {
   const modelsThat = (isSet: (overrides: ModelOverrides) => boolean): ReadonlySet<string> =>
     new Set([...said].flatMap(([name, overrides]) => (isSet(overrides) ? [name] : [])))

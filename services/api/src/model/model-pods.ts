@@ -21,7 +21,7 @@ export const ModelResources = z
   .describe('Resources of the container that serves, as in a pod. Keys are [PREFIX/]NAME.')
 export type ModelResources = z.infer<typeof ModelResources>
 
-/** As in a pod. */
+/** A toleration, with the fields that it has in a pod. */
 export const Toleration = z.strictObject({
   key: text({ max: 317 }).optional().describe('Key of the taint. Default: any.'),
   operator: z
@@ -40,7 +40,7 @@ export const Toleration = z.strictObject({
   ).optional(),
 })
 
-/** The device that a pod gets where the resource is not named. */
+/** The extended resource of a device if `accelerator.resourceName` is absent. */
 export const DEFAULT_DEVICE = 'nvidia.com/gpu'
 
 export const Accelerator = z

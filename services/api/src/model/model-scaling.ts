@@ -9,8 +9,8 @@ import { dnsLabel, Quantity, whole } from '../schema/fields.ts'
 const MAX_REPLICAS = 1000
 
 /**
- * The `replicas` of a Model that says nothing of them, as of a Deployment. The API server fills it in for every provider, because the scale
- * subresource answers 500 for an object without a number, and takes none below 0.
+ * The default of `replicas`, as in a Deployment. The API server fills it in for every provider: the scale subresource answers
+ * 500 for an object without a number, and refuses a negative number.
  */
 export const DEFAULT_REPLICAS = 1
 

@@ -190,7 +190,7 @@ export const ModelWarmup = listMap(
 ).describe('Requests that a version executes before it is ready.')
 export type ModelWarmup = z.infer<typeof ModelWarmup>
 
-/** Bounds of `inputs` and `outputs`. */
+/** The least and greatest number of `inputs` and of `outputs`. */
 export const TENSORS = { min: 1, max: 128 } as const
 
 export const MaxBatchSize = z.int().min(0).max(INT32_MAX)

@@ -3,7 +3,12 @@ import type { ModelSpec } from './model-spec.ts'
 
 type Warned = Pick<ModelSpec, 'disruptionBudget' | 'scaling'>
 
-/** Finds what is odd about a Model and accepted all the same: lines that begin with the field. */
+/**
+ * Finds settings of a Model that are valid but probably not meant, such as a disruption budget that blocks every drain of a
+ * node.
+ *
+ * @returns a line of text for each, which begins with the field.
+ */
 export function findModelWarnings({ disruptionBudget = {}, scaling }: Warned): readonly string[] {
   const fewest = fewestOf(scaling)
   const { minAvailable, maxUnavailable } = disruptionBudget

@@ -6,14 +6,17 @@
 export const COMPONENT = 'app.kubernetes.io/component'
 /** The label of each object of a Model, with the Model's metadata.name. */
 export const MODEL_LABEL = 'tutti.dev/model'
-/** On every ControllerRevision of ours: what was accepted, `model` or `ensemble`. */
+/**
+ * The label of each ControllerRevision that Tutti writes. Its value is the kind of the accepted resource: `model` or
+ * `ensemble`.
+ */
 export const ACCEPTED_LABEL = 'tutti.dev/accepted'
 
-/** The init container that brings the model's directory, or checks what is mounted. */
+/** Name of the init container that fetches the model's directory, or checks a directory that is mounted. */
 export const FETCH = 'fetch'
-/** The one that checks what another image has brought. */
+/** Name of the init container that checks a model's directory if another image has brought it. */
 export const VERIFY = 'verify'
-/** Reasons of failures of these containers. */
+/** Reasons of failures, by the name of the init container that failed. */
 export const FETCH_REASONS: Readonly<Record<string, string>> = {
   [FETCH]: 'FetchFailed',
   [VERIFY]: 'FetchFailed',

@@ -2,7 +2,8 @@
 const LONGEST = 52
 
 /**
- * Makes names of resources out of served names: DNS labels that begin with a letter, each once.
+ * Returns a function that makes resource names from served names. Each name is a DNS label that begins with a letter, and is
+ * made only once.
  *
  * @param taken - names that are not to be used; every name that is made is added.
  */

@@ -1,7 +1,10 @@
-/** A Model or an Ensemble, as one that wants a served name. */
+/** A Model or an Ensemble that claims a served name. */
 export interface Claimant {
   readonly kind: string
-  /** `creationTimestamp` as the server wrote it; absent for what was never applied. */
+  /**
+   * Name and time of the resource. `creationTimestamp` is as the API server wrote it, and absent if the resource was never
+   * applied.
+   */
   readonly metadata: {
     readonly name: string
     readonly creationTimestamp?: string | null | undefined
@@ -9,8 +12,8 @@ export interface Claimant {
 }
 
 /**
- * Orders those that want the same served name: the first has it. It is the oldest; timestamps have seconds, so of those applied
- * together, or not at all, the first by kind and name.
+ * Compares two resources that claim the same served name, for a sort: the first one gets the name. The older resource comes
+ * first. Timestamps have whole seconds, so resources of the same second are in the order of kind and name.
  */
 export function compareClaims(one: Claimant, other: Claimant): number {
   const [a, b] = [rankOf(one), rankOf(other)]
@@ -23,28 +26,32 @@ function rankOf({ kind, metadata }: Claimant): string {
   return `${metadata.creationTimestamp ?? ''} ${kind} ${metadata.name}`
 }
 
-/** Says that another has the served name: the problem of `modelName`, in one line. */
+/** Builds the text of the problem that another resource already has the served name. One line, for the field `modelName`. */
 export function nameConflict(servedName: string, { kind, metadata }: Claimant): string {
   return `'${servedName}' is the served name of ${kind} '${metadata.name}'; want another`
 }
 
-/** A Model or an Ensemble, as one that a step may have meant. */
+/** A Model or an Ensemble that a step may have meant. */
 export interface NamedResource {
   readonly kind: string
-  /** The name by which clients, and steps, call it. */
+  /** Name by which clients and steps call the resource. */
   readonly servedName: string
 }
 
-/** A hint for a name that is the `metadata.name` of a resource with another served name; undefined if it is not. */
+/**
+ * Builds a hint for a name that is the `metadata.name` of a resource with another served name.
+ *
+ * @returns undefined if there is no such resource.
+ */
 export function hintOfResource(name: string, meant: NamedResource | undefined): string | undefined {
   if (meant === undefined || meant.servedName === name) return undefined
   return `; ${meant.kind} '${name}' is served as '${meant.servedName}'`
 }
 
 /**
- * Says that a served name is not taken yet.
+ * Builds the text that no Model or Ensemble has a served name yet, with a hint.
  *
- * @param meant - the resource of that `metadata.name`.
+ * @param meant - the resource whose `metadata.name` is `name`, if there is one.
  */
 export function notServedText(name: string, meant: NamedResource | undefined): string {
   const hint = hintOfResource(name, meant) ?? '; want one of that served name'

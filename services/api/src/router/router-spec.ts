@@ -35,7 +35,7 @@ const ClientNamespaces = cel(listSet(ClientNamespace, { max: 64 }), {
   'Namespaces whose pods may call the router beside those of its own; * for all. Default none.',
 )
 
-/** The modes of the page of a router's pods; `None` for no page. */
+/** The modes of the console, a web page of each router pod. `None` means no page. */
 export const ROUTER_CONSOLES = ['None', 'Show', 'Infer'] as const
 export type RouterConsole = (typeof ROUTER_CONSOLES)[number]
 

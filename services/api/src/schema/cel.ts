@@ -8,14 +8,14 @@ interface Validation {
   readonly rule: string
   /** The text that says what is wanted. */
   readonly message: string
-  /** CEL that gives what was got too; `message` stands in for it where it gives nothing, or more than one line. */
+  /** CEL for a text that also says what was got. If it gives nothing, or several lines, `message` is used. */
   readonly messageExpression?: string
   readonly fieldPath?: string
 }
 
 /** A rule that the API server and Tutti both evaluate. */
 export interface CelRule extends Omit<Validation, 'fieldPath'> {
-  /** A `messageExpression` that costs more than the API server lets one cost: Tutti alone evaluates it. */
+  /** A `messageExpression` above the API server's limit of cost: only Tutti evaluates it. */
   readonly ownMessageExpression?: string
   /** The member that the error names, e.g. `storage.secretRef`; the value itself if absent. */
   readonly field?: string
@@ -34,12 +34,12 @@ const VALIDATIONS = 'x-kubernetes-validations'
 /** The checks of zod that have a counterpart in the CRD, or that cannot have one (`told`): the generator refuses any other. */
 const mirrored = new WeakSet<object>()
 
-/** True for a check that one of these helpers made. */
+/** Tells whether a check of zod comes from a helper of this file. The generator of the CRDs refuses all others. */
 export function isMirrored(check: object): boolean {
   return mirrored.has(check)
 }
 
-/** Adds rules of CEL: the CRD has their text, and zod evaluates the same text. */
+/** Adds CEL rules to a schema. The CRD carries their text, and zod evaluates the same text. */
 export function cel<T extends z.ZodType>(schema: T, ...rules: readonly CelRule[]): T {
   const compiled = rules.map(compileRule)
   const ruled = rules.reduce((known, rule) => transition(known, toValidation(rule)), schema)
@@ -59,14 +59,14 @@ function toValidation({ rule, message, messageExpression, field }: CelRule): Val
 }
 
 /**
- * Adds a rule that the API server cannot evaluate, because CEL sees no field that has no single type. The condition Accepted tells who
- * breaks it.
+ * Adds a rule that only Tutti evaluates, because CEL cannot see a field that has more than one type. The condition Accepted
+ * reports who breaks it.
  */
 export function told<T extends z.ZodType>(schema: T, rule: Refinement<z.output<T>>): T {
   return mirror(schema, rule)
 }
 
-/** Adds the rule that an object has one of two members. */
+/** Adds the rule that an object has exactly one of the members `a` and `b`. */
 export function oneOf<
   A extends string,
   B extends string,
@@ -81,7 +81,7 @@ export function oneOf<
   })
 }
 
-/** The pattern as a string of CEL. */
+/** Writes a pattern as a string literal of CEL, with its quotes. */
 export function celPattern(pattern: RegExp): string {
   return `'${pattern.source.replaceAll('\\', '\\\\')}'`
 }
@@ -92,7 +92,10 @@ export function transition<T extends z.ZodType>(schema: T, o: Validation): T {
   return schema.meta({ [VALIDATIONS]: Array.isArray(known) ? [...known, o] : [o] })
 }
 
-/** A list whose elements `key` tells apart: server-side apply merges them, a second of one key is refused. */
+/**
+ * Makes the schema of a list whose elements are told apart by the field `key`. Server-side apply merges such a list by key. A
+ * key that comes twice is refused.
+ */
 export function listMap<T extends z.ZodType>(element: T, key: string, o: Bounds) {
   const list = bounded(element, o).meta({
     'x-kubernetes-list-type': 'map',
@@ -102,13 +105,13 @@ export function listMap<T extends z.ZodType>(element: T, key: string, o: Bounds)
   return unique(list, keyOf, key)
 }
 
-/** A list of scalars, each at most once. */
+/** Makes the schema of a list of scalars in which each value comes at most once. */
 export function listSet<T extends z.ZodType>(element: T, o: Bounds) {
   const list = bounded(element, o).meta({ 'x-kubernetes-list-type': 'set' })
   return unique(list, (value) => value, 'values')
 }
 
-/** A list that is replaced as a whole. */
+/** Makes the schema of a list that server-side apply replaces as a whole. */
 export function listAtomic<T extends z.ZodType>(element: T, o: Bounds) {
   return bounded(element, o).meta({ 'x-kubernetes-list-type': 'atomic' })
 }
@@ -117,7 +120,10 @@ function bounded<T extends z.ZodType>(element: T, { min = 0, max }: Bounds) {
   return z.array(element).min(min).max(max)
 }
 
-/** A map with string keys. `isAtomic`: server-side apply replaces it as a whole. */
+/**
+ * Makes the schema of a map with string keys and at most `max` entries. With `isAtomic`, server-side apply replaces it as a
+ * whole.
+ */
 export function mapOf<T extends z.ZodType>(
   value: T,
   o: { readonly max: number; readonly isAtomic?: boolean },
@@ -138,10 +144,11 @@ export interface Bounds {
 }
 
 /**
- * Text of bounded length. The API server counts code points where zod counts code units.
+ * Makes the schema of a text of bounded length. `max` counts code points, as the API server does; `min` counts code units, as
+ * zod does.
  *
  * @param o.want - the pattern in words; the API server shows the pattern.
- * @param o.ofNumber - the error for a number in its place.
+ * @param o.ofNumber - the error for a number in place of the text.
  */
 export function text(
   o: Bounds & {

@@ -13,27 +13,27 @@ function nameField(max: number, pattern: RegExp, want: string) {
   return (description: string) => text({ min: 1, max, pattern, want }).describe(description)
 }
 
-/** A name in Triton's character set: what clients call. */
+/** Makes a field for a served name, which clients call a model by, in Triton's character set. */
 export const servedName = nameField(
   NAME_LENGTH,
   /^[A-Za-z0-9_][A-Za-z0-9_.:+@-]*$/,
   'letters, digits and _.:+@-, beginning with a letter, a digit or _',
 )
 
-/** A DNS subdomain. */
+/** The pattern of a DNS subdomain. */
 export const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 
-/** The name of another object: a DNS subdomain. */
+/** Makes a field for the name of another object, which is a DNS subdomain. */
 export const objectName = nameField(NAME_LENGTH, SUBDOMAIN, 'a DNS subdomain: a-z, 0-9, - and .')
 
-/** A DNS label. */
+/** Makes a field for a DNS label. */
 export const dnsLabel = nameField(
   63,
   /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
   'a DNS label: a-z, 0-9 and -',
 )
 
-/** The name of a tensor, of a model or of an ensemble: anything that can be printed. */
+/** Makes a field for the name of a tensor of a model or an ensemble: any text without control characters. */
 export const tensorName = nameField(
   256,
   /^\P{Cc}+$/u,
@@ -44,7 +44,7 @@ export const Datatype = z
   .enum(Object.keys(DATATYPES).filter(isDatatype))
   .describe('Datatype of the v2 protocol. BYTES is what config.pbtxt calls TYPE_STRING.')
 
-/** Without the batch dimension, as in Triton. */
+/** The shape of a tensor without the batch dimension, as in Triton. An extent of -1 stands for any. */
 export const TensorShape = cel(
   listAtomic(z.int().min(-1).max(2_147_483_647), { min: 1, max: 32 }).describe(
     'Extents without the batch dimension, outermost first; -1 for any.',
@@ -64,7 +64,7 @@ const UNITS = new Map([
   ['us', 1e-3],
 ])
 
-/** The value of a field that leaves the duration to us. */
+/** The value of a duration field that leaves the duration to Tutti. */
 export const AUTO = 'auto'
 
 /** @param allowsAuto - AUTO is allowed in place of a duration. */
@@ -90,17 +90,22 @@ function durationField(pattern: RegExp, examples: string, allowsAuto = false) {
 /** A duration as Gateway API writes it. */
 export const DURATION = /^([0-9]{1,5}(h|m|s|ms)){1,4}$/
 
-/** A duration as Gateway API writes it. Above zero. */
+/** Makes a field for a duration above zero, as Gateway API writes it. */
 export const duration = durationField(DURATION, '500ms, 2s or 1m30s')
 
-/** The same, down to microseconds, or AUTO. */
+/** Makes a field for a duration above zero, down to microseconds, or AUTO. */
 export const fineDurationOrAuto = durationField(
   /^(auto|([0-9]{1,5}(h|m|s|ms|us)){1,4})$/,
   '100us, 5ms or 1s',
   true,
 )
 
-/** @param value - as `duration` and `fineDurationOrAuto` accept it; 0 for AUTO and anything else. */
+/**
+ * Converts a duration to milliseconds.
+ *
+ * @param value - as `duration` and `fineDurationOrAuto` accept it.
+ * @returns 0 for AUTO and for any other text.
+ */
 export function toMilliseconds(value: string): number {
   const parts = value.matchAll(/([0-9]+)(h|ms|m|us|s)/g)
   return [...parts].reduce(
@@ -116,10 +121,10 @@ export type SecretRef = z.infer<typeof SecretRef>
 
 const QUALIFIED_NAME =
   /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
-/** The value of a label, of at most 63 characters. */
+/** The pattern of a label's value. It does not check the length, which is at most 63 characters. */
 export const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
 
-/** A key of labels, annotations or resources, with or without a prefix. */
+/** Tells whether a key of labels, annotations or resources is valid in Kubernetes, with or without a prefix. */
 export function isQualifiedName(key: string): boolean {
   return key.length <= 317 && key.lastIndexOf('/') <= 253 && QUALIFIED_NAME.test(key)
 }
@@ -146,7 +151,7 @@ function withQualifiedKeys<T extends z.ZodType<AnyMap>>(map: T): T {
   })
 }
 
-/** Labels that a user may choose. */
+/** Makes a field for labels that a user may choose. */
 export function labels(description: string) {
   const value = text({
     max: 63,
@@ -161,7 +166,7 @@ const ANNOTATION_BYTES = 262_144 - 1024
 
 const SIZE = 'self.map(key, bytes(key).size() + bytes(self[key]).size()).sum()'
 
-/** Annotations that a user may choose. */
+/** Makes a field for annotations that a user may choose, with room left for those of the operator. */
 export function annotations(description: string) {
   const map = withQualifiedKeys(mapOf(text({ max: 8192 }), { max: 32 }))
   return cel(map, {
@@ -179,12 +184,12 @@ export function bytesOf(map: Readonly<Record<string, string>>): number {
     .reduce((sum, one) => sum + encoder.encode(one).length, 0)
 }
 
-/** A whole number. */
+/** Makes a field for a whole number from `min` to `max`. */
 export function whole(min: number, max: number, description: string) {
   return z.int().min(min).max(max).describe(description)
 }
 
-/** A number, or a share as text, e.g. `25%`. */
+/** Makes a field for a whole number, or for a share as text, e.g. `25%`. */
 export function countOrShare(description: string) {
   return z
     .union([
@@ -221,7 +226,7 @@ export const Quantity = quantityOf({ min: 0 }).describe(
 )
 export type Quantity = z.infer<typeof Quantity>
 
-/** Quantities by the names of resources. */
+/** Makes a field for a map from names of resources to quantities. */
 export function quantities(description: string) {
   const map = mapOf(Quantity, { max: 16 })
   return told<typeof map>(map, QUALIFIED).describe(description)
@@ -229,7 +234,7 @@ export function quantities(description: string) {
 
 const LEAST_BYTES = 1
 
-/** A number of bytes: a number, or a quantity such as 2Gi. */
+/** Makes a field for bytes, as a number or as a quantity such as 2Gi. */
 export function bytes(description: string) {
   const field = quantityOf({ min: LEAST_BYTES })
   return told<typeof field>(field, {
@@ -250,7 +255,11 @@ const POWERS = new Map(
   ]),
 )
 
-/** Bytes of a quantity, rounded up to whole ones as Kubernetes does; undefined for what is none. */
+/**
+ * Converts a quantity to bytes, rounded up to whole bytes as Kubernetes does.
+ *
+ * @returns undefined for text that is no quantity.
+ */
 export function toBytes(value: Quantity): number | undefined {
   if (typeof value === 'number') return Math.ceil(value)
   const [, integer, fraction = '', suffix = ''] = QUANTITY.exec(value) ?? []

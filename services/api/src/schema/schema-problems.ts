@@ -12,7 +12,7 @@ export interface SchemaProblem {
 
 const LONGEST_VALUE = 64
 
-/** Says an issue of zod as what was got and what is wanted. Issues with a text of the schema keep it. */
+/** Words an issue of zod as what was got and what is wanted. An issue for which the schema has a text keeps that text. */
 export const describeIssue: z.core.$ZodErrorMap = (issue) => {
   const got = `got ${quote(issue.input)}`
   if (issue.code === 'invalid_type') {
@@ -27,7 +27,7 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
   return undefined
 }
 
-/** Every problem of a schema's, with a field that it does not know for itself, and the one that may be meant. */
+/** Lists the problems that zod found. Each unknown field is a problem of its own, with a hint at the field that may be meant. */
 export function toSchemaProblems(
   schema: z.core.$ZodType,
   { issues }: z.core.$ZodError,
@@ -46,7 +46,7 @@ export function toSchemaProblems(
   })
 }
 
-/** The problems as one line, each with its path. */
+/** Joins problems into one line, each with its path. */
 export function toProblemText(problems: readonly SchemaProblem[]): string {
   return problems
     .map(({ path, message }) =>
@@ -67,7 +67,11 @@ function fieldsAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): readon
   return at instanceof z.ZodObject ? Object.keys(at.shape) : []
 }
 
-/** The schema of a member of a list, an object or a map; undefined for one that is not known, or may be anything. */
+/**
+ * Finds the schema of a member of a list, an object or a map.
+ *
+ * @returns undefined for a member that is unknown or may be anything.
+ */
 export function memberOf(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType | undefined {
   if (schema instanceof z.ZodArray) return withoutOptional(schema.element)
   if (schema instanceof z.ZodRecord) {
@@ -93,7 +97,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   record: 'an object',
 }
 
-/** A value in a message; a long one is cut. */
+/** Formats a value for a message, in one line. A text of more than 64 characters is cut. */
 export function quote(value: unknown): string {
   if (value === undefined) return 'none'
   if (Array.isArray(value)) return 'a list'

@@ -6,7 +6,7 @@ export interface ReportedResource {
   readonly status?: ModelStatus | EnsembleStatus | RouterStatus
 }
 
-/** The state that a resource says of itself; without a cause it is Ready. */
+/** The state of a resource by its conditions. Only a resource that is Ready has no `cause`. */
 export interface ResourceState {
   readonly state: 'Ready' | 'Degraded' | 'NotReady'
   readonly cause?: { readonly reason: string; readonly message: string }
@@ -17,7 +17,11 @@ type Cause = NonNullable<ResourceState['cause']>
 /** An operator that is there has looked at a resource within this time; after it the cause has a hint. */
 const LOOK_MS = 5000
 
-/** The state of a resource and the cause of it, from its conditions. Pure. @param nowMs - since the epoch. */
+/**
+ * Finds the state of a resource and its cause from its conditions. Pure.
+ *
+ * @param nowMs - milliseconds since the epoch.
+ */
 export function resourceState(resource: ReportedResource, nowMs: number): ResourceState {
   const { status } = resource
   const unseen = causeOfUnseen(resource, nowMs)
@@ -34,7 +38,11 @@ export function resourceState(resource: ReportedResource, nowMs: number): Resour
   return { state: 'NotReady', cause: toCause(cause) }
 }
 
-/** The condition by which the operator refused the generation that there is; undefined if it did not, or waits for something. */
+/**
+ * Finds the condition by which the operator refused the newest generation of a resource.
+ *
+ * @returns undefined if the operator did not refuse it, has not seen it yet, or waits for something.
+ */
 export function refusalOf(resource: ReportedResource): Condition | undefined {
   if (!isObserved(resource)) return undefined
   const accepted = conditionOf(resource.status, 'Accepted')
@@ -42,7 +50,7 @@ export function refusalOf(resource: ReportedResource): Condition | undefined {
   return isRefused ? accepted : undefined
 }
 
-/** Reasons that say only that something else is not there yet: what that is has a cause of its own. */
+/** Reasons that only say that something else is not there yet. The cause stands with that other thing. */
 export const WAITING_REASONS: ReadonlySet<string> = new Set([
   'SchemaPending',
   'Pending',
@@ -59,7 +67,7 @@ export const WAITING_REASONS: ReadonlySet<string> = new Set([
   'NoRouters',
 ])
 
-/** The condition of a type; undefined if the status does not have it. */
+/** Finds the condition of a type; returns undefined if the status has none. */
 export function conditionOf(
   status: ReportedResource['status'],
   type: string,

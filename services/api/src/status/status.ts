@@ -7,9 +7,9 @@ import { Datatype, tensorName, whole } from '../schema/fields.ts'
  */
 
 const MESSAGE = 32_768
-/** Names of ControllerRevisions that a pod of a router has in the status; an object of etcd holds 1.5 MB. */
+/** Most names of ControllerRevisions that the status lists for one pod of a router: an object of etcd holds only 1.5 MB. */
 export const MOST_SERVED = 64
-/** Pods of a router in the status: those of two rollouts of the largest router. */
+/** Most pods that the status of a router lists: the pods of the largest router, twice. */
 export const MOST_PODS = 200
 const count = (description: string) => z.int().min(0).max(2_147_483_647).describe(description)
 const generation = (description: string) =>
@@ -42,7 +42,7 @@ const REPORTED = {
   conditions: Conditions.optional(),
 }
 
-/** The last failure; it stays when all is well again. */
+/** The last failure of a Model's pods. It stays in the status after the failure is over. */
 export const LastFailure = z.strictObject({
   reason: text({ max: 256 }).describe(
     'Reason, e.g. ImagePullBackOff, OOMKilled, Unschedulable or ModelLoadFailed.',

@@ -11,14 +11,14 @@ import { ConfigJson, parseWire, readConfig } from './wire-field.ts'
 /** The resource that was accepted, as it was then. */
 const ResourceJson = z.object({ name: z.string(), uid: z.string(), generation: z.int().min(0) })
 
-/** An accepted Model: the revisions that routers may use of it. */
+/** An accepted Model, with the revisions of it that routers may use. */
 export const AcceptedModel = z.object({
   kind: z.literal('Model'),
-  /** As clients call it. */
+  /** Name by which clients call the model. */
   modelName: z.string().min(1),
   resource: ResourceJson,
   /**
-   * Configuration of the latest version, completed and normalised, as a replica that serves the revisions describes it. In JSON,
+   * Configuration of the latest version, completed and normalised, as a replica of these revisions describes it. It travels as
    * protobuf JSON.
    */
   config: ConfigJson,
@@ -26,7 +26,7 @@ export const AcceptedModel = z.object({
     z.object({
       version: z.int().min(0),
       revision: z.string(),
-      /** Configuration of this version, if it is not the model's. */
+      /** Configuration of this version; absent if it is the same as the model's. */
       config: ConfigJson.exactOptional(),
     }),
   ),
@@ -52,17 +52,17 @@ function mapValues<T, U>(record: Readonly<Record<string, T>>, map: (value: T, ke
   return Object.fromEntries(entries)
 }
 
-/** An accepted Ensemble. The rules fit the config. */
+/** An accepted Ensemble. The parser checks that the rules fit the steps of the config. */
 export const AcceptedEnsemble = z
   .object({
     kind: z.literal('Ensemble'),
-    /** As clients call it. */
+    /** Name by which clients call the ensemble. */
     modelName: z.string().min(1),
     resource: ResourceJson,
-    /** With `ensemble_scheduling`. In JSON, protobuf JSON. */
+    /** Configuration of the ensemble, with `ensemble_scheduling`. It travels as protobuf JSON. */
     config: ConfigJson,
     rules: EnsembleRules,
-    /** By served name, the configs of the models it was checked against. In JSON, protobuf JSON. */
+    /** Configurations of the models that the ensemble was checked against, by served name. They travel as protobuf JSON. */
     models: ConfigsByName,
   })
   .check(({ value: { config, rules }, issues }) => {
@@ -85,14 +85,16 @@ export type AcceptedEnsemble = z.infer<typeof AcceptedEnsemble>
 
 const Accepted = z.discriminatedUnion('kind', [AcceptedModel, AcceptedEnsemble])
 
-/** The data of a ControllerRevision. Copies. */
+/** Converts an accepted resource to the data of a ControllerRevision. Copies. */
 export function toAcceptedJson(accepted: AcceptedModel | AcceptedEnsemble): Json {
   return z.encode(Accepted, accepted)
 }
 
 /**
- * @param json - the data of a ControllerRevision.
- * @throws ServeError MALFORMED_MESSAGE that names the field, one of a configuration too.
+ * Parses the data of a ControllerRevision.
+ *
+ * @param json - the data, as JSON.parse gave it.
+ * @throws ServeError MALFORMED_MESSAGE that names the field, also a field within a configuration.
  */
 export function parseAcceptedJson(json: unknown): AcceptedModel | AcceptedEnsemble {
   const { kind } = parseWire('accepted revision', Kind, json)

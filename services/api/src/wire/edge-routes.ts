@@ -14,7 +14,7 @@ const EdgeIdentity = z
       .string()
       .regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' })
       .optional(),
-    /** Whose tokens are taken, if they are for this audience. */
+    /** ServiceAccount whose tokens are accepted, if they are for `audience`. */
     serviceAccount: z
       .strictObject({
         namespace: z.string().min(1).max(63),
@@ -22,7 +22,7 @@ const EdgeIdentity = z
         audience: z.string().min(1).max(253),
       })
       .optional(),
-    /** For each router. */
+    /** Quota of the identity at each router. */
     quota: z
       .strictObject({
         requestsPerSecond: z.int().min(1).optional(),
@@ -36,12 +36,15 @@ const EdgeIdentity = z
   })
 export type EdgeIdentity = z.infer<typeof EdgeIdentity>
 
-/** Strict: a member that this router does not know may be a condition, and what is exposed must not become more by that. */
+/**
+ * The routes by which requests from outside get in. An unknown member is refused: it may be a condition, and without the
+ * condition more would be exposed than was meant.
+ */
 export const EdgeRoutes = z.strictObject({
   routes: z
     .array(
       z.strictObject({
-        /** Lower case; `*.` at the beginning stands for one label or more. */
+        /** Host names in lower case; `*.` at the beginning stands for one label or more. */
         hosts: z
           .array(
             z
@@ -53,14 +56,17 @@ export const EdgeRoutes = z.strictObject({
           .max(64),
         /** Served names. */
         models: z.array(z.string().min(1).max(253)).min(1).max(1024),
-        /** Chosen by who wrote the route, another for each state of it. The router repeats it to the operator once the route counts. */
+        /**
+         * Revision of the route: its author chooses another one for each change. The router reports it to the operator once the
+         * route counts.
+         */
         revision: z.string().min(1).max(64).optional(),
-        /** Who is let in. Absent: everybody. */
+        /** Identities that are let in; absent for everybody. */
         identities: z.array(EdgeIdentity).max(1000).optional(),
       }),
     )
     .max(10_000),
-  /** Who issues ServiceAccount tokens, and the JSON Web Keys that verify them. */
+  /** Issuer of ServiceAccount tokens, with the JSON Web Keys that verify them. */
   issuer: z
     .strictObject({
       url: z.string().min(1),
@@ -70,7 +76,11 @@ export const EdgeRoutes = z.strictObject({
 })
 export type EdgeRoutes = z.infer<typeof EdgeRoutes>
 
-/** @throws ServeError MALFORMED_MESSAGE that names the field. */
+/**
+ * Parses the routes by which requests from outside get in.
+ *
+ * @throws ServeError MALFORMED_MESSAGE that names the field.
+ */
 export function parseEdgeRoutes(json: unknown): EdgeRoutes {
   return parseWire('edge routes', EdgeRoutes, json)
 }

@@ -2,9 +2,9 @@ import { z } from 'zod'
 
 /** When a second replica is asked too. */
 const StepHedge = z.object({
-  /** Its index in the config. */
+  /** Index of the step in the config. */
   step: z.int().min(0),
-  /** Milliseconds without an answer. */
+  /** Time without an answer after which a second replica is asked, in milliseconds. */
   afterMs: z.int().min(1),
   /** Percent of the step's requests that may be hedged. */
   maxPercent: z.int().min(1).max(100),
@@ -13,11 +13,11 @@ export type StepHedge = Readonly<z.infer<typeof StepHedge>>
 
 /** The rules of an Ensemble beyond its ModelConfig: config.pbtxt has no words for them. */
 export const EnsembleRules = z.object({
-  /** By step, in the config's order; unique. Errors, details and metrics name a step so. */
+  /** Unique names of the steps, in the order of the config. Errors, details and metrics use these names. */
   stepNames: z.array(z.string().min(1)).readonly(),
   /**
-   * By step, the indexes of steps that must have ended before it begins, whether it reads what they make or not. It orders
-   * steps that run and makes none run: one that no requested output needs is not waited for.
+   * Indexes of the steps that must end before a step begins, even if it reads none of their outputs; one list per step. This
+   * orders steps but makes none run: a step that no requested output needs is not waited for.
    */
   dependsOn: z.array(z.array(z.int().min(0)).readonly()).readonly(),
   /** Hedges of the steps whose requests may go to two replicas each; absent where there are none. */

@@ -4,8 +4,8 @@ const COMPUTE = ['computeInput', 'computeInfer', 'computeOutput'] as const
 const ALL = ['success', 'fail', 'queue', 'cacheHit', 'cacheMiss', ...COMPUTE] as const
 
 /**
- * The statistics of replicas as if they were one process: sums for each name and version, in the order in which these first
- * come; the latest of the last inferences; batch sizes ascending.
+ * Adds up the statistics of replicas as if they were one process. There is one entry for each name and version, in the order of
+ * first appearance. `lastInference` is the latest one, and batch sizes ascend.
  */
 export function mergeStatistics(
   replicas: readonly (readonly ModelStatistics[])[],

@@ -6,7 +6,7 @@ import { Natural, parseWire } from './wire-field.ts'
  * dropped.
  */
 
-/** The models that a router serves now: its answer to `GET /tutti/v1/served`. JSON as it stands. */
+/** The models that a router serves now: its answer to `GET /tutti/v1/served`. Plain JSON. */
 export const ServedByRouter = z.object({
   /** Models that a live replica serves, with the revisions that requests may use. */
   models: z.array(
@@ -16,16 +16,16 @@ export const ServedByRouter = z.object({
     }),
   ),
   /**
-   * Names of ControllerRevisions. A Model's is here while a live replica serves one of its revisions; an Ensemble's while
-   * requests execute exactly its data and every model that it is composed of has a live replica.
+   * Names of the ControllerRevisions that are served. A Model's is listed while a live replica serves one of its revisions. An
+   * Ensemble's is listed while requests execute exactly its data and every composing model has a live replica.
    */
   accepted: z.array(z.string()),
-  /** Revisions of the routes by which requests from outside get in; absent without listeners for them. */
+  /** Revisions of the routes by which requests from outside get in; absent if the router has no listeners for such requests. */
   exposed: z.array(z.string()).optional(),
 })
 export type ServedByRouter = z.infer<typeof ServedByRouter>
 
-/** How loaded a step is: its answer to `GET /tutti/v1/load`. JSON as it stands. */
+/** The load of a step: its answer to `GET /tutti/v1/load`. Plain JSON. */
 export const StepLoad = z.object({
   models: z.array(
     z.object({
@@ -41,12 +41,20 @@ export const StepLoad = z.object({
 })
 export type StepLoad = z.infer<typeof StepLoad>
 
-/** @throws ServeError MALFORMED_MESSAGE that names the field. */
+/**
+ * Parses a router's answer to `GET /tutti/v1/served`.
+ *
+ * @throws ServeError MALFORMED_MESSAGE that names the field.
+ */
 export function parseServedByRouter(json: unknown): ServedByRouter {
   return parseWire('answer of a router', ServedByRouter, json)
 }
 
-/** @throws ServeError MALFORMED_MESSAGE that names the field. */
+/**
+ * Parses a step's answer to `GET /tutti/v1/load`.
+ *
+ * @throws ServeError MALFORMED_MESSAGE that names the field.
+ */
 export function parseStepLoad(json: unknown): StepLoad {
   return parseWire('load of a step', StepLoad, json)
 }

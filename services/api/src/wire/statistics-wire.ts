@@ -38,12 +38,14 @@ const StatisticsJson: z.ZodType<readonly ModelStatistics[], Json> = z.array(
   }),
 )
 
-/** Statistics as JSON; integers become decimal digits. Copies. */
+/** Converts statistics to JSON, with integers as decimal digits. Copies. */
 export function toStatisticsJson(statistics: readonly ModelStatistics[]): Json {
   return z.encode(StatisticsJson, statistics)
 }
 
 /**
+ * Parses the statistics in a step's answer.
+ *
  * @param json - what JSON.parse made of a step's answer.
  * @throws ServeError MALFORMED_MESSAGE that names the field.
  */

@@ -22,9 +22,12 @@ const ServedVersion = z
     state: z.enum(['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE']),
     /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */
     reason: z.string(),
-    /** Configuration and labels, if they are not the model's. The configuration is completed and normalised; in JSON, protobuf JSON. */
+    /**
+     * Configuration and labels of this version; absent if they are the model's. The configuration is completed and normalised.
+     * It travels as protobuf JSON.
+     */
     own: z.object({ config: ConfigJson, labels: Labels }).readonly().exactOptional(),
-    /** True if, besides its state, it has to be asked whether it is ready. */
+    /** True if the version reports its own readiness: the state alone does not tell whether it is ready. */
     judgesReadiness: z.boolean().exactOptional(),
   })
   .readonly()
@@ -36,14 +39,14 @@ const ServedModel = z
   .object({
     name: z.string(),
     /**
-     * Configuration of the latest version, completed and normalised; absent if the configuration itself was refused. In JSON,
-     * protobuf JSON.
+     * Configuration of the latest version, completed and normalised; absent if the configuration itself was refused. It travels
+     * as protobuf JSON.
      */
     config: ConfigJson.exactOptional(),
     labels: Labels,
     /** Ascending by version. */
     versions: z.array(ServedVersion).readonly(),
-    /** Why there is no usable configuration; '' if there is one. */
+    /** Reason why there is no usable configuration; '' if there is one. */
     reason: z.string(),
   })
   .readonly()
@@ -53,28 +56,30 @@ export type ServedModel = z.infer<typeof ServedModel>
 const StepDescription = z
   .object({
     replica: z.string(),
-    /** The name of the machine, which is the pod on Kubernetes: for people. */
+    /** Name of the machine, which is the pod on Kubernetes. Only people read it. */
     host: z.string().exactOptional(),
     models: z.array(ServedModel).readonly(),
   })
   .readonly()
 export type StepDescription = z.infer<typeof StepDescription>
 
-/** A step's description as JSON. Copies. */
+/** Converts a step's description to JSON. Copies. */
 export function toDescriptionJson(description: StepDescription): Json {
   const json: z.ZodType<StepDescription, Json> = StepDescription
   return z.encode(json, description)
 }
 
 /**
- * @param json - what JSON.parse made of a step's answer.
- * @throws ServeError MALFORMED_MESSAGE that names the field, one of a configuration too.
+ * Parses the description in a step's answer.
+ *
+ * @param json - what JSON.parse made of the answer.
+ * @throws ServeError MALFORMED_MESSAGE that names the field, also a field within a configuration.
  */
 export function parseDescriptionJson(json: unknown): StepDescription {
   return parseWire('step description', StepDescription, json)
 }
 
-/** A model version as requests pin it: served on for them after it was replaced. */
+/** A model version that requests are pinned to. After a newer revision replaces it, it is still served for these requests. */
 export interface PinnedVersion {
   readonly model: string
   readonly version: number
@@ -84,8 +89,8 @@ export interface PinnedVersion {
 /** The questions that a router asks a step process besides inference. */
 export interface StepControl {
   describe(): Promise<StepDescription>
-  /** '' for all models, '' for all versions. */
+  /** Asks for the statistics of model versions. An empty `model` means all models, an empty `version` all versions. */
   statistics(model: string, version: string): Promise<readonly ModelStatistics[]>
-  /** Asks a version that reports its own readiness. Absent where none does. */
+  /** Asks a version that reports its own readiness whether it is ready. Absent if no version does so. */
   isReady?(model: string, version: number): Promise<boolean>
 }

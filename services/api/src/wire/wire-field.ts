@@ -2,13 +2,18 @@ import { ServeError } from '@tutti/errors'
 import { type Json, type ModelConfig, parseJsonConfig, toJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
 
-/** A ModelConfig as protobuf JSON; read by the one who knows that format. Its errors name the field inside. */
+/** A ModelConfig, which travels as protobuf JSON. Errors name the field within the configuration. */
 export const ConfigJson = z.codec(z.custom<Json>(), z.custom<ModelConfig>(), {
   decode: (json, { issues }) => readConfig(json, issues, []),
   encode: toJsonConfig,
 })
 
-/** @param at - the path of `json`, for what it adds to `issues`. */
+/**
+ * Parses a ModelConfig from protobuf JSON. A fault does not throw: it is added to `issues`.
+ *
+ * @param at - the path of `json`, for the path of an issue.
+ * @returns `z.NEVER` after a fault.
+ */
 export function readConfig(
   json: Json,
   issues: z.core.$ZodRawIssue[],
@@ -24,13 +29,21 @@ export function readConfig(
   }
 }
 
-/** An integer of at least 0. It ends the parse if it fails, as every check of what others send must: without `abort` zod goes on to the next field. */
+/**
+ * An integer of at least 0. A fault ends the parse, as it must for everything that others send: without `abort` zod goes on to
+ * the next field.
+ */
 export const Natural = z.int({ abort: true }).min(0, { abort: true })
 
 /** Collecting every issue takes 2 microseconds and 600 bytes for each, which fills the process if a stranger sends millions. */
 const FIRST_ISSUE: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly: true }
 
-/** @throws ServeError MALFORMED_MESSAGE with the first field that does not fit, as a path. */
+/**
+ * Parses JSON that another process sent, and stops at the first fault.
+ *
+ * @param what - the name of the message, for the text of the error.
+ * @throws ServeError MALFORMED_MESSAGE with the first field that does not fit, as a path.
+ */
 export function parseWire<T>(what: string, schema: z.ZodType<T>, json: unknown): T {
   const { success, data, error } = schema.safeParse(json, FIRST_ISSUE)
   if (success) return data
