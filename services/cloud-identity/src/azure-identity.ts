@@ -5,7 +5,7 @@ import { TokenRequests, toMethod } from './token-requests.ts'
 
 const SCOPE = 'https://storage.azure.com/.default'
 
-/** Opens an identity with Azure's library. @throws Error of the library for one that it refuses. */
+/** Opens an identity with Azure's library. @throws Error of the library if it refuses the identity. */
 export async function openAzure(identity: AzureIdentity): Promise<TokenSource> {
   const [library, { createHttpHeaders }] = await Promise.all([
     import('@azure/identity'),

@@ -60,8 +60,8 @@ function openClient(library: typeof Library, key: Key, o: ClientOptions): Librar
 /**
  * Opens a file of credentials with Google's library.
  *
- * @param key - what the file has.
- * @throws Error for one that the library refuses.
+ * @param key - members of the file.
+ * @throws Error if the library refuses the file.
  */
 export async function openGoogle(key: Key): Promise<TokenSource> {
   const library = await import('google-auth-library')

@@ -14,7 +14,7 @@ export class TokenRequests {
     | { readonly url: URL; readonly answer?: TokenAnswer; readonly failure?: unknown }
     | undefined
 
-  /** @param cloud - for messages. */
+  /** @param cloud - name of the cloud, for messages. */
   constructor(cloud: string) {
     this.#cloud = cloud
   }
@@ -22,8 +22,9 @@ export class TokenRequests {
   /**
    * Asks the library for a token.
    *
-   * @param send - for its requests.
-   * @throws ServeError as `TokenSource` says.
+   * @param send - sends the library's requests.
+   * @param library - calls the library; gives undefined if the library has no token.
+   * @throws as `TokenSource`.
    */
   async ask(send: SendTokenRequest, library: () => Promise<string | undefined>): Promise<string> {
     this.#send = send
@@ -65,7 +66,7 @@ export class TokenRequests {
   }
 }
 
-/** @throws Error for a method that no request for a token has. */
+/** Checks the method of a library's request. @throws Error for a method that no request for a token has. */
 export function toMethod(method: string): 'GET' | 'POST' | 'PUT' {
   if (method === 'GET' || method === 'POST' || method === 'PUT') return method
   throw new Error(`bug: the method ${method}`)

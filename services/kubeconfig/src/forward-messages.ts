@@ -4,12 +4,12 @@ const ERROR = 1
 /** With which each channel begins: the number of the port. */
 const PORT_BYTES = 2
 
-/** Bytes as messages for a pod. */
+/** Converts bytes to messages for a pod, on the channel for data. */
 export async function* toMessages(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const piece of pieces) yield Buffer.concat([Buffer.of(DATA), piece])
 }
 
-/** The bytes in messages from a pod. @throws Error with what Kubernetes says of the pod. */
+/** Converts messages from a pod to its bytes. @throws Error with the text of Kubernetes if it reports an error. */
 export async function* toPieces(messages: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const unread = new Map([
     [DATA, PORT_BYTES],

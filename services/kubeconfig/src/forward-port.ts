@@ -28,25 +28,25 @@ export interface ForwardOptions {
   readonly pod: string
   /** Port of the pod. */
   readonly port: number
-  /** For the answer of the API server. */
+  /** Milliseconds that the API server has to answer. */
   readonly timeoutMs: number
   readonly userAgent: string
 }
 
-/** A port of this machine, on 127.0.0.1, that leads to one of a pod until it is closed. */
+/** A port of 127.0.0.1 that leads to a pod's port until it is closed. */
 export interface ForwardedPort {
   readonly port: number
-  /** Why the latest connection that did not end in order ended. */
+  /** Error text of the latest connection that failed; undefined if none has failed. */
   readonly failure: string | undefined
-  /** Cuts what is open. */
+  /** Closes the port, and cuts its open connections. */
   close(): Promise<void>
 }
 
 /**
- * Forwards a free port of this machine to one of a pod, through the API server. Each connection has a WebSocket of its own; the
- * first one is there when this resolves.
+ * Forwards a free port of this machine to a pod's port, through the API server. Each connection has its own WebSocket; the first
+ * WebSocket is open when this resolves. The caller closes the port.
  *
- * @throws KubeError in the words of the API server for what it refuses, and if it does not answer.
+ * @throws KubeError with the API server's text if it refuses the request; KubeError also if it does not answer.
  */
 export async function forwardPort(o: ForwardOptions): Promise<ForwardedPort> {
   const forward = new Forward(o)

@@ -4,24 +4,24 @@ import { KubeConfig } from '@kubernetes/client-node'
 import { ServeError } from '@tutti/errors'
 import { parse } from 'yaml'
 
-/** Which context of which kubeconfig files. */
+/** The kubeconfig files to read, and the context to take from them. */
 export interface KubeConfigChoice {
-  /** Merged as kubectl merges those of KUBECONFIG: of entries of one name the first counts, and of the current context, too. */
+  /** Paths of the files, merged as kubectl does: the first entry of each name counts, and the first current context. */
   readonly files: readonly string[]
   /** Name of a context; default: the current one. */
   readonly context?: string | undefined
 }
 
-/** The files that a value of KUBECONFIG names. */
+/** Splits a value of KUBECONFIG into the paths of its files. */
 export function filesOf(kubeconfig: string): readonly string[] {
   return kubeconfig.split(delimiter).filter((file) => file !== '')
 }
 
 /**
- * Reads kubeconfig files. Those that are missing are left out, unless there is only one.
+ * Reads kubeconfig files. Missing files are left out, unless there is only one.
  *
- * @throws ServeError SETTING_INVALID if a file cannot be read, or the context or what it names is missing or asks for something that
- *   is not offered: a proxy, impersonation.
+ * @throws ServeError SETTING_INVALID if a file cannot be read, if the context, its cluster or its user is missing, or if it asks
+ * for a proxy or for impersonation, which are not offered.
  */
 export function loadKubeConfig({ files, context }: KubeConfigChoice): KubeConfig {
   const read = files.flatMap((file) => readFile(file, files.length > 1))

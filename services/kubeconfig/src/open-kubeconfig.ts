@@ -11,7 +11,7 @@ const PLUGIN_MS = 60_000
 
 export interface KubeConfigOptions extends KubeConfigChoice {
   readonly clock?: Clock
-  /** How long a plugin may take. */
+  /** Milliseconds that an exec plugin may take; one minute if absent. */
   readonly pluginMs?: number
 }
 
@@ -24,7 +24,8 @@ export interface OpenedKubeConfig {
 }
 
 /**
- * The API server of a context, with the certificates, tokens, exec plugins and passwords of its user.
+ * Opens the API server of a context, with the certificates, tokens, exec plugins and passwords of its user. Credentials are read
+ * anew after a minute, and after `refresh`.
  *
  * @throws ServeError SETTING_INVALID as `loadKubeConfig` does.
  */

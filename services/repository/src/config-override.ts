@@ -5,10 +5,10 @@ import {
   printModelConfig,
 } from '@tutti/model-config'
 
-/** Changes a configuration as it was written; gets the empty one where a model has none. Pure. */
+/** Converts a model's written configuration, empty if the model has none, to the one that is used. Pure. */
 export type ConfigOverride = (config: ModelConfig) => ModelConfig
 
-/** By the name of the model. */
+/** Overrides by the name of the model. */
 export type ConfigOverrides = ReadonlyMap<string, ConfigOverride>
 
 interface ConfigText {
@@ -19,12 +19,12 @@ interface ConfigText {
 }
 
 /**
- * The text of a configuration with an override applied, as if it had been in config.pbtxt: all that reads, checks or digests it
- * takes the override with it.
+ * Applies an override to the text of a configuration, as if config.pbtxt had it: everything that reads, checks or digests the
+ * text sees the override.
  *
- * @param given - `text` is absent if there is no config.pbtxt; `name` is for one that names no model.
- * @returns `text` itself without an override, and also if it does not parse: the next reader says so, with line and column.
- * @throws ServeError, the override's own.
+ * @param given - `text` is undefined without a config.pbtxt; `name` is used if the text names no model.
+ * @returns `text` unchanged without an override, or if it does not parse: its next reader reports the fault with line and column.
+ * @throws ServeError of the override.
  */
 export function overrideConfig(
   given: ConfigText,

@@ -8,7 +8,7 @@ import { isInside } from './version-files.ts'
 const MAX_LABEL_BYTES = 64 * 1024 * 1024
 
 /**
- * The labels of those outputs that have a label file: one per line, the zero-based line is the class index.
+ * Reads the labels of all outputs that have a label file. A file has one label per line; the zero-based line is the class index.
  *
  * @param outputs - `label_filename` is relative to the model directory, '' for none.
  * @returns output name -> label lines.

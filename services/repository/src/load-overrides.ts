@@ -19,13 +19,13 @@ const MAX_CONFIG_OBJECTS = 4096
 /** Files of one request; their bytes are bounded by the message that brings them. */
 const MAX_FILES = 4096
 
-/** Where messages say that a configuration comes from which is in no file. */
+/** Name of a load request's configuration in messages, which have no file's path for it. */
 export const OVERRIDE_PATH = 'the config parameter of the load request'
 
 /**
- * The configuration of a load request in the text format, as if it had been in config.pbtxt.
+ * Converts the JSON configuration of a load request to the text format of config.pbtxt.
  *
- * @throws ServeError CONFIG_SYNTAX that says what is wrong where; MESSAGE_TOO_LARGE.
+ * @throws ServeError CONFIG_SYNTAX that names the fault and its place; MESSAGE_TOO_LARGE.
  */
 export function toConfigText(json: string): string {
   refuseLargeConfig(json)
@@ -63,10 +63,10 @@ function refuseLargeConfig(json: string): void {
 }
 
 /**
- * Checks what a load request brings, before anything of it is written.
+ * Checks the files of a load request, before any is written.
  *
- * @throws ServeError INVALID_PARAMETER that names the file: its path leads out of the directory, is too long, or two of the paths
- * exclude each other.
+ * @throws ServeError INVALID_PARAMETER if files come without `config`, if there are too many, or for a path that leads out of the
+ * directory, is too long or is the directory of another file.
  */
 export function checkOverrides({ config, files }: LoadOverrides): void {
   if (files.size === 0) return

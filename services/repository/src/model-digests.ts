@@ -13,8 +13,8 @@ interface Hashed extends Pick<TreeFile, 'size' | 'ino' | 'mtimeNs' | 'ctimeNs'> 
 const RACY_NS = 2_000_000_000n
 
 /**
- * Digests of what the directories of models hold. A file is hashed again only if its size, number or times changed, so that
- * looking often costs little; times alone do not change a digest.
+ * Computes digests of models' directories, and keeps the hash of each file. A file is hashed again only if its size, inode or
+ * times changed. Times alone do not change a digest.
  */
 export class ModelDigests {
   readonly #epochMs: () => number
@@ -25,9 +25,9 @@ export class ModelDigests {
   }
 
   /**
-   * The digest of all that is in a model's directory: relative names, contents, and the versions, empty ones too.
+   * Computes the digest of a model: its configuration, its versions (empty ones too), and the names and contents of its files.
    *
-   * @throws the system's error if something cannot be read, or went while it was read.
+   * @throws as `listTree`, and the system's error if a file cannot be read or disappears meanwhile.
    */
   async digest(
     model: Pick<RepositoryModel, 'directory' | 'versions' | 'configText'>,

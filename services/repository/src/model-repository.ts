@@ -26,9 +26,9 @@ import { listVersionFiles } from './version-files.ts'
 export interface ModelRepositoryOptions extends ScanOptions {
   /** The repositories' directories. */
   readonly paths: readonly string[]
-  /** Repositories that are not on this machine; closed with this. */
+  /** Mirrors of repositories in buckets. The ModelRepository closes them. */
   readonly mirrors?: readonly RepositoryMirror[]
-  /** Where models of load requests are written; the system's directory for temporary files if absent. */
+  /** Directory for the files that load requests bring; the system's directory for temporary files if absent. */
   readonly temporaryDirectory?: string
   /** `--model-namespacing`: names are unique within a repository, and models are known by their qualified names. */
   readonly isNamespaced?: boolean
@@ -37,19 +37,22 @@ export interface ModelRepositoryOptions extends ScanOptions {
 /** A model as it is now. The caller releases it once nothing uses it. */
 export interface OpenedModel {
   readonly model: RepositoryModel
-  /** Equal for two openings exactly if a load of them gives the same. */
+  /** Digest of files and configuration. Two openings have equal digests exactly if loading either gives the same model. */
   readonly digest: string
-  /** The same of its files alone, whatever configuration a load request puts in place of theirs; '' if the files are the request's. */
+  /** Digest of the stored files, without the configuration of a load request; '' if the load request brought the files. */
   readonly filesDigest: string
   readonly release: () => Promise<void>
 }
 
-/** `unreadable`: it cannot be known. `nothing`: there is no such model, or neither a backend nor a file that would show one. */
+/**
+ * The kind of a model. `unreadable`: an error hides the kind. `nothing`: no repository has the model, or the model names no
+ * backend or platform and has no files.
+ */
 export type ModelKind = 'ensemble' | 'model' | 'unreadable' | 'nothing'
 
 const LONGEST_NAME = 255
 
-/** The models that may be loaded, read anew each time that one is asked for. */
+/** The models that may be loaded. Each call reads the repositories anew. */
 export class ModelRepository {
   readonly #o: ModelRepositoryOptions
   readonly #digests = new ModelDigests()
@@ -63,25 +66,26 @@ export class ModelRepository {
   }
 
   /**
-   * Every directory's name, sorted.
+   * Lists the names of all models: sorted, or by repository if names are qualified.
    *
-   * @param maxAgeMs - how old a list of a bucket may be, in milliseconds. @throws ServeError REPOSITORY_UNREADABLE
+   * @param maxAgeMs - age up to which an earlier list of a bucket is used, in milliseconds.
+   * @throws ServeError REPOSITORY_UNREADABLE
    */
   async names(maxAgeMs = 0): Promise<readonly string[]> {
     if (this.#namespaces !== undefined) return await this.#namespaces.names()
     return await listModelNames(await this.#paths((mirror) => mirror.list(maxAgeMs)), this.#o)
   }
 
-  /** Whether the last look at namespaced repositories found the model. */
+  /** Tells whether the latest list of namespaced repositories has the model; false without namespaces. */
   hasListed(name: string): boolean {
     return this.#namespaces?.hasListed(name) ?? false
   }
 
   /**
-   * Reads a model's directory, or writes the one that a load request brings.
+   * Opens a model from its directory in a repository. If a load request brings files, writes them to a directory and opens that.
    *
-   * @throws ServeError that says why there is nothing to load: MODEL_NOT_FOUND, REPOSITORY_UNREADABLE, CONFIG_SYNTAX or
-   * INVALID_PARAMETER.
+   * @throws ServeError that says why there is nothing to load: MODEL_NOT_FOUND, REPOSITORY_UNREADABLE, CONFIG_SYNTAX,
+   * INVALID_PARAMETER, MESSAGE_TOO_LARGE or UNSUPPORTED.
    */
   async take(name: string, overrides?: LoadOverrides): Promise<OpenedModel> {
     checkModelName(this.#plainName(name))
@@ -104,9 +108,9 @@ export class ModelRepository {
   }
 
   /**
-   * The configuration of a model as written, without a look at anything else.
+   * Parses the configuration of a model as written: that of the load request, else the stored one.
    *
-   * @returns undefined if there is none, or no such model, or it does not parse: `take` says why.
+   * @returns undefined if there is no model or configuration, or if it does not parse; `take` throws the reason.
    */
   async readConfig(name: string, overrides?: LoadOverrides): Promise<ModelConfig | undefined> {
     try {
@@ -134,16 +138,16 @@ export class ModelRepository {
   }
 
   /**
-   * Lets all questions to repositories that are not on this machine fail from now on: a bucket that does not answer is not waited for.
+   * Aborts all present and future requests to buckets, so that nothing waits for a bucket that does not answer.
    *
-   * @param asking - what may be asking now. @returns resolves when that has ended.
+   * @param asking - work that may be asking a bucket now; this resolves when the work has ended.
    */
   async abandon(asking?: Promise<unknown>): Promise<void> {
     for (const mirror of this.#o.mirrors ?? []) mirror.abandon()
     await asking
   }
 
-  /** Does work that is abandoned if the signal aborts before it is done. */
+  /** Runs work, and calls `abandon` if the signal aborts before the work has ended. */
   async untilStopped<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     const abandon = (): void => void this.abandon()
     if (signal?.aborted === true) abandon()
@@ -155,7 +159,7 @@ export class ModelRepository {
     }
   }
 
-  /** Deletes what load requests brought, and copies of repositories. */
+  /** Deletes the files that load requests brought, and closes the mirrors. */
   async close(): Promise<void> {
     await this.#overrides.close()
     await Promise.all((this.#o.mirrors ?? []).map((mirror) => mirror.close()))

@@ -17,7 +17,10 @@ interface Place {
   look(name?: string): Promise<string>
 }
 
-/** Model repositories in which the same name may be more than one model's. Each is a namespace, called by its path or address. */
+/**
+ * Model repositories as namespaces, so that several may have a model of the same name. A repository's path or address is the name
+ * of its namespace.
+ */
 export class Namespaces {
   readonly #places: ReadonlyMap<string, Place>
   #listed: ReadonlySet<string> = new Set()
@@ -37,7 +40,7 @@ export class Namespaces {
     ])
   }
 
-  /** Qualified names, by repository. @throws ServeError REPOSITORY_UNREADABLE */
+  /** Lists the qualified names of all models, by repository. @throws ServeError REPOSITORY_UNREADABLE */
   async names(): Promise<readonly string[]> {
     const lists = await Promise.all(
       [...this.#places].map(async ([namespace, place]) => {
@@ -50,21 +53,26 @@ export class Namespaces {
     return names
   }
 
-  /** Whether the last look found it. */
+  /** Tells whether the latest list of names has the model. */
   hasListed(name: string): boolean {
     return this.#listed.has(name)
   }
 
-  /** The directory of the model's repository, once that has the model; none for a name that is not qualified. */
+  /**
+   * Gives the directory of a model's repository, with an up-to-date copy of the model if the repository is a bucket.
+   *
+   * @returns no path for a name that is not qualified or a namespace that does not exist.
+   */
   async pathsOf(model: QualifiedName | undefined): Promise<readonly string[]> {
     const place = model && this.#places.get(model.namespace)
     return place === undefined ? [] : [await place.look(model?.name)]
   }
 
   /**
-   * Qualifies the names in the steps of an ensemble.
+   * Qualifies the model names in the steps of an ensemble.
    *
-   * @returns `resolved`: what they mean now, for an ensemble; a configuration that does not parse stays as it is.
+   * @returns `resolved`: the qualified names, one per line. Any other model, and a configuration that does not parse, comes back
+   * unchanged and without `resolved`.
    */
   async resolveSteps(
     model: RepositoryModel,

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 export interface OverrideDirectory {
   /** Absolute path of the model directory; its last part is the model's name. */
   readonly path: string
-  /** Deletes it; errors are ignored, because no caller could handle them. */
+  /** Deletes the directory; ignores errors, because no caller could handle them. */
   remove(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ export class OverrideDirectories {
     }
   }
 
-  /** Deletes all of this process. */
+  /** Deletes all directories of this process. */
   async close(): Promise<void> {
     const root = await this.#root?.catch(() => undefined)
     this.#root = undefined

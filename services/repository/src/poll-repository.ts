@@ -9,9 +9,9 @@ export interface PollingOptions {
   readonly clock: Clock
   /** Ends the polling. */
   readonly signal: AbortSignal
-  /** Takes what changed; the next look waits for it. Never rejects. */
+  /** Applies the changes. The next look begins after this resolves; it never rejects. */
   apply(changes: RepositoryChanges): Promise<void>
-  /** The repositories could not be read; the next look tries again. */
+  /** Reports that the repositories could not be read. The next look tries again. */
   failed(error: ServeError): void
 }
 

@@ -1,14 +1,14 @@
 /** A model's directory as found in a model repository. Nothing of it has been checked yet. */
 export interface RepositoryModel {
-  /** Qualified, where names are unique only within a repository. */
+  /** Name of the model; qualified where names are unique only within a repository. */
   readonly name: string
-  /** Absolute path of the directory that it stands in. */
+  /** Absolute path of the directory that holds the model's directory. */
   readonly repository: string
-  /** Absolute path. */
+  /** Absolute path of the model's directory. */
   readonly directory: string
-  /** Text of config.pbtxt, with what overrides it; absent if there is none. */
+  /** Text of config.pbtxt, with overrides applied; absent if there is none. */
   readonly configText?: string
-  /** Absolute path that messages name, whether the file exists or not. */
+  /** Path of the configuration for messages. The file may not exist. */
   readonly configPath: string
   /** Numeric version directories, ascending. */
   readonly versions: readonly number[]

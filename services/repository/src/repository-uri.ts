@@ -2,9 +2,9 @@ import { ServeError } from '@tutti/errors'
 
 /** A model repository in a bucket. */
 export type RepositoryUri = {
-  /** As it was written. */
+  /** Address as it was written. */
   readonly uri: string
-  /** In Azure, a container. */
+  /** Name of the bucket; in Azure, of the container. */
   readonly bucket: string
   /** '' or ends in `/`: what lies below it is the repository. */
   readonly prefix: string
@@ -34,7 +34,7 @@ const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 const GS_BUCKET = /^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/
 const CONTAINER = /^(\$root|\$web|[a-z0-9][a-z0-9-]{2,62})$/
 
-/** Whether a repository is no folder of this machine. */
+/** Tells whether a repository is in a bucket: its path begins with s3://, gs:// or as://. */
 export function isRemote(path: string): boolean {
   return REMOTE.test(path)
 }

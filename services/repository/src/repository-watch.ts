@@ -1,19 +1,19 @@
 import type { ModelRepository } from './model-repository.ts'
 
-/** The models that two looks in a row found to be different from what was taken. */
+/** The models that differed from their known contents in two looks in a row. */
 export interface RepositoryChanges {
   /** New models and those whose contents changed. */
   readonly changed: readonly string[]
   readonly removed: readonly string[]
-  /** True if something differs that was seen once only: it may still be being written. */
+  /** True if a difference was seen in one look only: the model may still be being written. */
   readonly isSettling: boolean
 }
 
 const ABSENT = 'absent'
 
 /**
- * Finds what changed in the repositories by contents. A change counts once two looks in a row saw the same, so that a model is
- * not taken half-written.
+ * Finds changed models in the repositories by their contents. A change counts once two looks in a row saw the same contents, so
+ * that no model is loaded half-written.
  */
 export class RepositoryWatch {
   readonly #repository: Pick<ModelRepository, 'names' | 'take'>
@@ -25,14 +25,14 @@ export class RepositoryWatch {
     this.#repository = repository
   }
 
-  /** Takes everything that is there now. @returns the names. @throws ServeError REPOSITORY_UNREADABLE */
+  /** Remembers the present contents of all models. @returns the models' names. @throws ServeError REPOSITORY_UNREADABLE */
   async start(): Promise<readonly string[]> {
     const names = await this.#repository.names()
     for (const name of names) this.#taken.set(name, await this.#digest(name))
     return names
   }
 
-  /** Looks once. @throws ServeError REPOSITORY_UNREADABLE; then nothing counts as seen. */
+  /** Compares the models with their known contents. @throws ServeError REPOSITORY_UNREADABLE; that look does not count. */
   async look(): Promise<RepositoryChanges> {
     const names = await this.#repository.names()
     const now = new Map<string, string>()

@@ -8,7 +8,7 @@ import { isRemote } from './repository-uri.ts'
 
 /** A model's own directory, which holds config.pbtxt and versions. */
 export interface ModelDirectory {
-  /** Name under which it is served, whatever the directory is called. */
+  /** Name under which the model is served. The directory may have another name. */
   readonly name: string
   readonly path: string
 }
@@ -19,23 +19,23 @@ interface FoundDirectory extends ModelDirectory {
 }
 
 export interface ScanOptions {
-  /** Models that stand by themselves, beside those of the repositories. */
+  /** Models outside of the repositories, which are served beside the repositories' models. */
   readonly directories?: readonly ModelDirectory[]
-  /** Applied to the configurations as they are read. */
+  /** Overrides that are applied to the configurations as they are read. */
   readonly overrides?: ConfigOverrides
   /** `--model-config-name`: take configs/<configName>.pbtxt of a model if there is one, else its config.pbtxt. */
   readonly configName?: string
 }
 
 export const CONFIG_FILENAME = 'config.pbtxt'
-/** Has alternatives to it. */
+/** Directory of a model that holds alternatives to its config.pbtxt. */
 export const CONFIG_DIRECTORY = 'configs'
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024
 const TWICE = 'model appears in two or more repositories'
 /** Decimal without a leading zero, as Triton takes it. */
 const VERSION = /^(0|[1-9]\d*)$/
 
-/** Whether a folder of a model is a version. */
+/** Tells whether the name of a model's folder is a version: a decimal number without a leading zero. */
 export function isVersion(name: string): boolean {
   return VERSION.test(name)
 }
@@ -143,7 +143,7 @@ async function scanModel(
 }
 
 /**
- * The names of all models, sorted, each once.
+ * Lists the names of all models, sorted, each once.
  *
  * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
  */
@@ -188,7 +188,7 @@ export async function findModel(
  * ignored. What is wrong with one model becomes its `error`; the others are not disturbed.
  *
  * @param paths - directories; the same one given twice counts once.
- * @returns the models, sorted by name; one that is there twice comes once, with that as its error.
+ * @returns the models, sorted by name; a model in two repositories comes once, with an `error`.
  * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
  */
 export async function scanRepositories(

@@ -4,7 +4,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { ServeError } from '@tutti/errors'
 
-/** A file of a model, with what says whether it changed. */
+/** A file of a model, with the numbers that show whether it changed. */
 export interface TreeFile extends Pick<BigIntStats, 'size' | 'ino' | 'mtimeNs' | 'ctimeNs'> {
   /** Relative to the directory that was listed, with `/`. */
   readonly name: string
@@ -17,13 +17,14 @@ const MAX_DEPTH = 32
 const MAX_ENTRIES = 100_000
 
 /**
- * The files below a directory, sorted by name; what `isIgnored` names is left out, symbolic links are followed.
+ * Lists the files below a directory, sorted by name. Symbolic links are followed. Dot files, `__pycache__` and the temporary
+ * files of editors are left out.
  *
- * @param o.maxEntries - bound of files and folders, each as often as a link leads to it.
- * @param o.isLeftOut - what else in the root does not count.
- * @param o.skipsUnreadable - leave out what cannot be read.
- * @throws ServeError REPOSITORY_UNREADABLE if it is nested too deep, or has too many entries; the system's error if something cannot
- * be read.
+ * @param o.maxEntries - bound of files and folders; an entry counts once for each path that leads to it.
+ * @param o.isLeftOut - tells which further names in the root are left out.
+ * @param o.skipsUnreadable - whether entries that cannot be read are left out.
+ * @throws ServeError REPOSITORY_UNREADABLE if the directory is nested too deep or has too many entries; the system's error if an
+ * entry cannot be read.
  */
 export async function listTree(
   root: string,
@@ -86,7 +87,7 @@ export function addText(hash: Hash, text: string): void {
   hash.update(`${bytes.byteLength}:`).update(bytes)
 }
 
-/** SHA-256 of a file's contents, in hex digits. The file is streamed, never held whole. */
+/** Computes the SHA-256 of a file's contents, in hex digits. The file is streamed, never held whole. */
 export async function hashFile(path: string): Promise<string> {
   const content = createHash('sha256')
   for await (const chunk of createReadStream(path)) content.update(chunk)

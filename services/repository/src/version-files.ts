@@ -6,13 +6,13 @@ import type { RepositoryModel } from './repository-model.ts'
 import { CONFIG_DIRECTORY, CONFIG_FILENAME, isVersion } from './scan.ts'
 import { addText, hashFile, listTree, type TreeFile } from './tree-files.ts'
 
-/** Absolute path of a version directory. */
+/** Gives the absolute path of a version directory. */
 export function versionDirectory(model: RepositoryModel, version: number): string {
   return join(model.directory, String(version))
 }
 
 /**
- * The files of a model version, sorted by name. Dot files and `__pycache__` are left out, symbolic links are followed.
+ * Lists the files of a model version, sorted by name, as `listTree` does.
  *
  * @returns an empty list for an empty version directory.
  * @throws ServeError REPOSITORY_UNREADABLE if the directory cannot be read.
@@ -44,11 +44,11 @@ export async function listVersionNames(
 }
 
 /**
- * The revision of a model version: SHA-256 over the configuration and, for every file that the version may read, its relative
- * name and contents: its own, and those beside the versions. Places, times and owners do not count, so copies of a version have
- * the same revision.
+ * Computes the revision of a model version: SHA-256 over the configuration and over the relative names and contents of the
+ * version's own files and of the files beside the versions. Paths, times and owners do not count, so copies of a version have the
+ * same revision.
  *
- * @param configText - the normalised configuration, in one canonical writing.
+ * @param configText - the normalised configuration; equal configurations have equal texts.
  * @returns 64 hex digits. Files are streamed, never held whole.
  * @throws ServeError REPOSITORY_UNREADABLE if a file of the version cannot be read.
  */
@@ -89,7 +89,7 @@ function isNotShared(name: string): boolean {
 }
 
 /**
- * The path of a model file or directory within a version.
+ * Resolves the path of a model file or directory within a version.
  *
  * @throws ServeError MODEL_LOAD_FAILED if `filename` leads out of the version directory or names nothing.
  */
@@ -114,7 +114,7 @@ export async function resolveModelFile(
   return path
 }
 
-/** True if `path` lies below `directory`; by name, links are not looked through. */
+/** Tells whether `path` lies below `directory`. It compares names and does not follow links. */
 export function isInside(directory: string, path: string): boolean {
   const way = relative(directory, path)
   return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && resolve(way) !== way

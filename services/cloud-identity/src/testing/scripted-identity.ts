@@ -2,7 +2,7 @@ import type { CloudIdentity } from '@tutti/repository'
 import { cloudIdentity } from '../index.ts'
 import { entraAnswers, ScriptedServer } from './scripted-server.ts'
 
-/** The libraries, whose requests go to a script that has one token of Azure. */
+/** Opens the clouds' libraries, with a scripted server that gives Azure's library the token. */
 export function scriptedIdentity(token: string): {
   readonly identity: CloudIdentity
   readonly server: ScriptedServer

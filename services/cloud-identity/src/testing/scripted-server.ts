@@ -11,7 +11,7 @@ export class ScriptedServer {
   readonly heard: TokenRequest[] = []
   readonly #answers: Readonly<Record<string, ScriptedAnswer | Error>>
 
-  /** @param answers - by the beginning of an address, the first that fits. */
+  /** @param answers - answers by the beginning of an address; the first that fits the request counts. */
   constructor(answers: Readonly<Record<string, ScriptedAnswer | Error>>) {
     this.#answers = answers
   }
@@ -27,7 +27,7 @@ export class ScriptedServer {
     return Promise.resolve({ status, headers: { 'content-type': 'application/json' }, text })
   }
 
-  /** The forms that were sent to an address. */
+  /** Lists the forms that were sent to the addresses with a beginning. */
   forms(begin: string): readonly Readonly<Record<string, string>>[] {
     return this.heard
       .filter(({ url }) => url.href.startsWith(begin))
@@ -37,7 +37,7 @@ export class ScriptedServer {
 
 const AUTHORITY = 'https://login.example/11111111-2222-3333-4444-555555555555'
 
-/** The answers of Microsoft Entra ID at `https://login.example`, and the one to a request for a token. */
+/** Builds the answers of Microsoft Entra ID at `https://login.example`. @param token - answer to a request for a token. */
 export function entraAnswers(token: ScriptedAnswer): Readonly<Record<string, ScriptedAnswer>> {
   return {
     [`${AUTHORITY}/v2.0/.well-known/`]: {

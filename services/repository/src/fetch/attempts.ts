@@ -36,9 +36,10 @@ export async function persist<T>(
 }
 
 /**
- * Tells a transfer that a fetch ends, however it does.
+ * Runs a fetch, and ends its transfer when the fetch succeeds or fails.
  *
- * @param fetchIt - gets the transfer, and the set of files that are whole, for `persist`.
+ * @param open - opens the transfer; undefined if nothing shows progress.
+ * @param fetchIt - gets the transfer, and an empty set for the files that are whole, for `persist`.
  */
 export async function following<T>(
   open: OpenTransfer | undefined,

@@ -8,13 +8,13 @@ const ENTITIES: Readonly<Record<string, string>> = {
   amp: '&',
 }
 
-/** The text of the first element of the name; '' if there is none. */
+/** Finds the text of the first element of a name, with its entities decoded; '' if there is none. */
 export function readTag(xml: string, name: string): string {
   const text = readElements(xml, name)[0] ?? ''
   return text.replaceAll(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]+));/gi, toCharacter)
 }
 
-/** The insides of all elements of the name, as they are. */
+/** Lists the contents of all elements of a name; entities stay encoded. */
 export function readElements(xml: string, name: string): readonly string[] {
   const parts = xml.split(`<${name}>`).slice(1)
   return parts.flatMap((part) => {

@@ -8,7 +8,7 @@ import { invalid } from './tree-plan.ts'
 /** An object as a bucket lists it. */
 export interface StoredObject {
   readonly key: string
-  /** Tells this state of the object from others; '' if the server has no such name. */
+  /** Entity tag or generation of the object's present state; '' if the server gives none. */
   readonly tag: string
   readonly sizeBytes: number
 }
@@ -16,9 +16,9 @@ export interface StoredObject {
 /** A page of a list. */
 export interface BucketPage {
   readonly objects: readonly StoredObject[]
-  /** The beginnings of keys up to the next `/`, which is the last character. */
+  /** Beginnings of keys, up to and including the next `/`. */
   readonly folders: readonly string[]
-  /** Names the next page; '' after the last. */
+  /** Token of the next page; '' after the last. */
   readonly next: string
 }
 
@@ -29,23 +29,33 @@ export interface BucketRequest {
 
 /** A cloud's own part of reading a bucket: addresses, signatures, and the form of its answers. */
 export interface BucketApi {
-  /** @param o.token - '' for the first page. @param o.isFolders - whether keys are listed only up to the next `/`. */
+  /**
+   * Builds the request for a page of keys.
+   *
+   * @param o.token - '' for the first page.
+   * @param o.isFolders - whether keys are listed only up to the next `/`.
+   */
   page(o: {
     readonly prefix: string
     readonly token: string
     readonly isFolders: boolean
   }): BucketRequest
-  /** How a list begins. */
+  /** Pattern of the beginning of a list, which tells half a list from another document. */
   readonly start: RegExp
-  /** @returns undefined if the text is no whole page. @throws ServeError ARTIFACT_INVALID */
+  /**
+   * Parses a page of keys.
+   *
+   * @returns undefined if the text is not a whole page.
+   * @throws ServeError ARTIFACT_INVALID for an object that cannot be fetched.
+   */
   toPage(text: string): BucketPage | undefined
-  /** Asks for an object in the state that was listed. */
+  /** Builds the request for an object in the state that was listed. */
   object(o: StoredObject): BucketRequest
-  /** The tag of the object that came. */
+  /** Reads an object's tag from the headers of its response; '' if they have none. */
   tagOf(headers: IncomingHttpHeaders): string
-  /** The headers with which a request is sent. */
+  /** Gives the headers of a request, with a signature or a token if there are credentials. */
   sign(request: BucketRequest): Promise<HttpHeaders>
-  /** Describes for people an answer that comes without what was asked for. */
+  /** Describes, for people, a response that refuses a request. @param text - its body. */
   toRefusal(
     text: string,
     headers: IncomingHttpHeaders,
@@ -62,7 +72,7 @@ const MAX_PAGES = 1000
 const MAX_FOLDERS = 100_000
 const EXCERPT = 60
 
-/** Reads a bucket. */
+/** Lists a bucket's keys and reads its objects over HTTP. */
 export class Bucket {
   readonly client: HttpClient
   readonly api: BucketApi
@@ -79,9 +89,9 @@ export class Bucket {
   }
 
   /**
-   * The names of the folders in a prefix: what stands before the next `/` of each key below it.
+   * Lists the names of the folders directly below a prefix.
    *
-   * @throws ServeError ARTIFACT_TOO_LARGE
+   * @throws ServeError ARTIFACT_TOO_LARGE for more than 100,000 folders or 1000 pages.
    */
   async folders(prefix: string): Promise<ReadonlySet<string>> {
     const names = new Set<string>()
@@ -99,7 +109,7 @@ export class Bucket {
     return await this.#get(this.api.object(object))
   }
 
-  /** Converts a response without what was asked for; its body says more. */
+  /** Converts a response that refuses a request to an error; reads the body for its detail. */
   async refused(answer: HttpAnswer): Promise<ServeError> {
     const text = await this.client.text(answer, 'a list of keys').catch(() => '')
     const { detail, isDenied } = this.api.toRefusal(text, answer.headers)
@@ -154,7 +164,7 @@ export function encode(text: string): string {
   )
 }
 
-/** @throws ServeError ARTIFACT_INVALID */
+/** Parses the size of an object, in bytes. @param key - for the message. @throws ServeError ARTIFACT_INVALID */
 export function parseSize(key: string, size: string): number {
   if (/^\d{1,15}$/.test(size)) return Number(size)
   throw invalid(key, `its size is "${size}"`)

@@ -4,7 +4,7 @@ import { Secret } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readBounded } from '../bounded-read.ts'
 
-/** The credentials that a fetch shows to servers, and whom it trusts. Nothing here is ever printed. */
+/** The credentials of a fetch, and the certificates that it trusts. Nothing here is ever printed. */
 export interface FetchCredentials {
   /** The value of the header `authorization`, for http(s). */
   readonly authorization?: Secret
@@ -42,7 +42,7 @@ const HEADERS: ReadonlySet<string> = new Set([
 type Values = { readonly [Key in (typeof KEYS)[number]]?: string }
 
 /**
- * Reads the folder that a Secret is mounted at: a file for each key. Other keys do not count.
+ * Reads credentials from the folder where a Secret is mounted, one file for each key. Unknown keys are ignored.
  *
  * @throws ServeError SETTING_INVALID that names the key, never its value.
  */

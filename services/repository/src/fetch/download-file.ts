@@ -25,7 +25,7 @@ export interface Download {
  * Writes the body of a response to a file, from its beginning.
  *
  * @returns undefined if the server says that nothing changed (304).
- * @throws ServeError ARTIFACT_UNAVAILABLE if a further attempt may help.
+ * @throws ServeError ARTIFACT_UNAVAILABLE if a further attempt may help; ARTIFACT_TOO_LARGE, ARTIFACT_NOT_STORED.
  */
 export async function downloadFile(
   answer: HttpAnswer,

@@ -25,10 +25,10 @@ const DISK_ERRORS = /^(EACCES|EDQUOT|EFBIG|EIO|ENOSPC|EPERM|EROFS)$/
 type Limits = Pick<FetchContext, 'bounds' | 'signal'>
 
 /**
- * Extracts a tar archive, gzipped or not: files, folders, and links that stay within the model. Owners, times and special modes do
- * not count.
+ * Extracts a tar archive, gzipped or not: files, folders, and links that stay within the model. Owners, times and special modes
+ * do not count.
  *
- * @param tree - made here.
+ * @param tree - path of the folder that this makes.
  * @returns the model's own folder: the tree, or the one folder in it that wraps everything.
  * @throws ServeError ARTIFACT_INVALID, ARTIFACT_TOO_LARGE, ARTIFACT_NOT_STORED; nothing outside of `tree` was touched.
  */

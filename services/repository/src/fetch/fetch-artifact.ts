@@ -24,29 +24,29 @@ import { type FetchRecord, WorkFolder } from './work-folder.ts'
 
 export interface FetchRequest extends Pick<FetchContext, 'random'> {
   readonly uri: string
-  /** The model's directory, whole once it is there; what an earlier fetch put there is replaced. */
+  /** Path of the model's directory. The directory appears whole, and replaces that of an earlier fetch. */
   readonly to: string
-  /** `sha256:` and 64 hex digits: of the archive for http(s), of the tree for s3. */
+  /** Wanted digest, `sha256:` and 64 hex digits: that of the archive for http(s), of the tree for s3. */
   readonly digest?: string | undefined
   readonly credentials?: FetchCredentials
   readonly bounds?: Partial<FetchBounds>
   readonly signal: AbortSignal
   readonly clock?: Clock
-  /** Gets a line for each failed attempt. */
+  /** Logger of failed attempts, and of earlier fetches that did not end. */
   readonly log?: Pick<Logger, 'warn'>
-  /** For what shows how far it is; called if the address is asked. */
+  /** Opens the transfer that shows progress; called only if the server is asked. */
   readonly openTransfer?: OpenTransfer | undefined
 }
 
 export interface FetchResult extends Pick<FetchRecord, 'digest' | 'files' | 'bytes'> {
-  /** False if it was there already. */
+  /** False if `to` had the model already. */
   readonly isFetched: boolean
 }
 
 /**
- * Fetches a model's directory from where it is stored.
+ * Fetches a model's directory from its address, unless `to` has it already.
  *
- * @throws ServeError FLAG_INVALID for an address or a digest that is none, and the ARTIFACT_ reasons.
+ * @throws ServeError FLAG_INVALID for an invalid address or digest; an ARTIFACT_ reason if the fetch fails.
  */
 export async function fetchArtifact(o: FetchRequest): Promise<FetchResult> {
   const { uri, to, digest } = o
@@ -79,9 +79,9 @@ export async function fetchArtifact(o: FetchRequest): Promise<FetchResult> {
 }
 
 /**
- * Checks that a folder has a digest.
+ * Computes the digest of a folder's tree, and compares it with the wanted one.
  *
- * @param o.digest - of the tree; absent to only make it.
+ * @param o.digest - the wanted digest; absent to compute it only.
  * @throws ServeError ARTIFACT_NOT_FOUND if it is empty, ARTIFACT_MISMATCH, and what `digestTree` throws.
  */
 export async function verifyArtifact(

@@ -22,10 +22,10 @@ interface ModelObject extends StoredObject {
 const PARALLEL = 4
 
 /**
- * Downloads all objects below a prefix as a folder.
+ * Downloads all objects below a prefix into the work folder.
  *
- * @param source.open - gives the bucket to an attempt, with its signal.
- * @returns undefined if the listing is still the same.
+ * @param source.open - opens the bucket with this attempt's context, whose signal ends all its downloads.
+ * @returns undefined if the listing still equals that of `o.validator`.
  */
 export async function fetchBucket(
   source: { readonly prefix: string; open(context: FetchContext): Bucket },

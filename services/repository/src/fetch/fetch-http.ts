@@ -39,7 +39,7 @@ export async function fetchHttp(url: URL, o: FetchOptions): Promise<Fetched | un
   }
 }
 
-/** @throws ServeError ARTIFACT_MISMATCH if another digest is wanted. */
+/** Compares a digest with the wanted one, if there is one. @throws ServeError ARTIFACT_MISMATCH if they differ. */
 export function requireDigest(what: string, digest: string, wanted: string | undefined): void {
   if (wanted === undefined || digest === wanted) return
   throw new ServeError('ARTIFACT_MISMATCH', `'${showUri(what)}' has ${digest}, want ${wanted}`)

@@ -7,13 +7,16 @@ export interface FetchBounds {
   /** Bytes of all files together, and of an archive as it is sent. */
   readonly maxBytes: number
   readonly maxFiles: number
-  /** Consecutive ones without progress. */
+  /** Consecutive attempts without progress, after which a fetch fails. */
   readonly attempts: number
   /** Milliseconds without a byte, after which an attempt fails. */
   readonly stallMs: number
 }
 
-/** 64 GiB: above the models that one machine serves. 10,000 files: a model has a few, a wrong address may have millions. */
+/**
+ * Default limits of a fetch. 64 GiB are more than the models that one machine serves. A model has a few files; a wrong address
+ * may have millions.
+ */
 export const FETCH_BOUNDS: FetchBounds = {
   maxBytes: 64 * 2 ** 30,
   maxFiles: 10_000,
@@ -30,20 +33,20 @@ export interface FetchContext {
   /** Uniform in [0, 1); for the waits between attempts. */
   readonly random?: () => number
   readonly log: Pick<Logger, 'warn'>
-  /** Hears how far the fetch is. */
+  /** Transfer that shows the progress of the fetch. */
   readonly transfer?: Pick<Transfer, 'begin' | 'add'> | undefined
 }
 
-/** One attempt over a protocol. */
+/** The options of one attempt to fetch over a protocol. */
 export interface FetchOptions {
   readonly context: FetchContext
   readonly work: WorkFolder
   readonly uri: string
-  /** `sha256:` and hex digits. */
+  /** Wanted digest: `sha256:` and hex digits. */
   readonly digest: string | undefined
   /** Paths of the files that are whole: the next attempt does not fetch them again. */
   readonly done: Set<string>
-  /** ETag, or digest of the listing, of the files at the target, if the server is to be asked whether they changed; else ''. */
+  /** ETag or listing digest of the files at the target, with which the server is asked for changes; '' to fetch in any case. */
   readonly validator: string
 }
 

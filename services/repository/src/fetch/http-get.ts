@@ -6,7 +6,7 @@ import { type Reason, ServeError } from '@tutti/errors'
 import type { FetchContext } from './fetch-options.ts'
 import { showUri } from './source-uri.ts'
 
-/** The head of a response, and its bytes as they come. Who has it reads or destroys the body. */
+/** The head of a response, and its body as a stream. The receiver reads the body to its end or destroys it. */
 export interface HttpAnswer {
   readonly url: URL
   readonly status: number
@@ -34,7 +34,11 @@ export class HttpClient {
     this.#secureAgent = new Agent({ keepAlive: true, ca: [...getCACertificates(), ca] })
   }
 
-  /** @throws ServeError ARTIFACT_UNAVAILABLE, ARTIFACT_UNTRUSTED; the signal's reason if it aborts. */
+  /**
+   * Sends a GET request, and resolves with the head of the response.
+   *
+   * @throws ServeError ARTIFACT_UNAVAILABLE, ARTIFACT_UNTRUSTED; the signal's reason if it aborts.
+   */
   async get(url: URL, headers: HttpHeaders): Promise<HttpAnswer> {
     return await this.send(url, { headers })
   }
@@ -57,9 +61,9 @@ export class HttpClient {
   }
 
   /**
-   * The bytes of a body as they come. Only the time counts that they are waited for, not that of a slow disk.
+   * Yields the bytes of a body as they arrive. Only the time spent waiting for the server counts, not that of a slow disk.
    *
-   * @throws ServeError ARTIFACT_UNAVAILABLE also if fewer come than `SLOWEST`.
+   * @throws as `get`; ARTIFACT_UNAVAILABLE also for less than 1024 bytes each second.
    */
   async *pieces({ url, body }: HttpAnswer): AsyncGenerator<Buffer> {
     const { stallMs } = this.#o.bounds
@@ -86,7 +90,12 @@ export class HttpClient {
     }
   }
 
-  /** Reads a short body. @param want - what it should be. @throws ServeError ARTIFACT_UNAVAILABLE */
+  /**
+   * Reads a body as text.
+   *
+   * @param want - the wanted text in words, for messages.
+   * @throws as `pieces`; ARTIFACT_UNAVAILABLE also for more than `maxLength` characters.
+   */
   async text(answer: HttpAnswer, want: string, maxLength = MAX_TEXT): Promise<string> {
     const decoder = new TextDecoder()
     let text = ''
@@ -100,7 +109,7 @@ export class HttpClient {
     return text
   }
 
-  /** Converts an error of a connection or a body. A ServeError stays what it is. */
+  /** Converts an error of a connection or a body to a ServeError, or to the signal's reason after an abort. */
   toFailure(url: URL, error: unknown): unknown {
     const { signal } = this.#o
     if (signal.aborted) return signal.reason
@@ -148,7 +157,7 @@ const REASONS: Readonly<Record<number, Reason>> = {
   410: 'ARTIFACT_NOT_FOUND',
 }
 
-/** Converts a response without the artifact to an error. Its body is no longer read. @param detail - e.g. S3's code. */
+/** Converts a response without the artifact to an error, and destroys its body. @param detail - e.g. S3's code. */
 export function toStatusFailure({ status, url, body }: HttpAnswer, detail = ''): ServeError {
   body.destroy()
   const text = `'${showUri(url)}' answered ${status}${detail === '' ? '' : `, ${detail}`}`

@@ -26,7 +26,7 @@ interface S3Options extends Pick<FetchContext, 'credentials' | 'clock'> {
   readonly keys?: () => Promise<FetchCredentials['aws']>
 }
 
-/** A bucket of S3. Requests are signed if there are keys. */
+/** Builds the interface to a bucket of S3. Requests are signed if there are keys. */
 export function s3Api(bucket: string, context: S3Options): BucketApi {
   const base = toBase(bucket, context.credentials)
   return {
@@ -94,8 +94,9 @@ async function sign(
 }
 
 /**
- * The URL where a bucket's keys begin. With AWS_ENDPOINT_URL the bucket is the first part of the path, unless the host's name begins
- * with it; without, it is part of the host's name at AWS, where certificates allow that.
+ * Builds the URL below which a bucket's keys lie. With an endpoint, the bucket is the first part of the path, unless the host's
+ * name begins with the bucket. At AWS, the bucket begins the host's name; AWS's certificates exclude buckets with dots, so these
+ * are in the path.
  */
 export function toBase(
   bucket: string,

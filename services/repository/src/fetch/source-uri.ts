@@ -9,7 +9,11 @@ export type SourceUri =
 const WANTED = 'http(s)://HOST/PATH of a tar archive, or s3://BUCKET/PREFIX'
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 
-/** @throws ServeError FLAG_INVALID that says what came, without what could be a secret in it, and what was wanted. */
+/**
+ * Parses the address of a model: an archive over http(s), or a prefix in a bucket of S3.
+ *
+ * @throws ServeError FLAG_INVALID that shows the address without its secrets, and the wanted form.
+ */
 export function parseSourceUri(text: string): SourceUri {
   const s3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(text)
   if (s3 !== null) return toS3(text, s3[1] ?? '', s3[2] ?? '')
@@ -28,7 +32,7 @@ function toS3(text: string, bucket: string, path: string): SourceUri {
   return { kind: 's3', bucket, prefix }
 }
 
-/** An address for people: user, password and query, which may hold a signature, are left out. */
+/** Shows an address to people: leaves out user, password and query, which may hold a signature. */
 export function showUri(uri: URL | string): string {
   const text = String(uri)
   if (!URL.canParse(text)) return text.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')

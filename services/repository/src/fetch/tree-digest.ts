@@ -19,9 +19,9 @@ export interface TreeDigest {
 const NOT_OF_THE_MODEL = 'lost+found'
 
 /**
- * The digest of a folder: SHA-256 of the output of `sha256sum` for all its files, sorted by name as bytes. In a shell:
- * `find -L . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum | sha256sum`. Dot files count, empty folders do not, links
- * are followed.
+ * Digests a folder: computes the SHA-256 of the output of `sha256sum` for all its files, sorted by name as bytes. In a shell:
+ * `find -L . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum | sha256sum`. Dot files count, empty folders do
+ * not, links are followed.
  *
  * @throws ServeError ARTIFACT_NOT_FOUND if there is no such folder, ARTIFACT_INVALID if a link leads out of it or a name has
  * characters that would need quoting, ARTIFACT_TOO_LARGE, REPOSITORY_UNREADABLE.

@@ -6,8 +6,8 @@ const MAX_NAME_BYTES = 255
 const MAX_DEPTH = 32
 
 /**
- * The paths of a model's folder, as names from outside. Each is checked before it is written: it stays in the folder, excludes no
- * other, and all together stay within the bounds.
+ * Checks the paths that an archive or a bucket gives to a model's files, before any is written. Each path stays in the model's
+ * folder and conflicts with no other; all together stay within the bounds.
  */
 export class TreePlan {
   readonly #bounds: Pick<FetchBounds, 'maxBytes' | 'maxFiles'>
@@ -29,12 +29,14 @@ export class TreePlan {
     return this.#bytes
   }
 
-  /** Whether the path is that of a file or link. */
+  /** Tells whether a file or link with this path was added. */
   has(path: string): boolean {
     return this.#paths.has(path)
   }
 
   /**
+   * Checks a path and adds it to the plan.
+   *
    * @param kind - links are added as files.
    * @param name - relative, with `/`; a leading `./` and a trailing `/` do not count.
    * @returns the path, without what does not count; '' for the folder itself.
@@ -82,7 +84,7 @@ function parentsOf(path: string): readonly string[] {
     .slice(1)
 }
 
-/** Why a path from outside is none within a model's folder; undefined if it is one. */
+/** Explains why a path cannot be one in a model's folder; undefined if it can. */
 export function pathProblem(path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `want at most ${MAX_PATH_BYTES} bytes`
   const parts = path.split('/')
@@ -100,12 +102,12 @@ function isPlain(part: string): boolean {
   return !/[\\\u0000-\u001f\u007f]/.test(part) && Buffer.byteLength(part) <= MAX_NAME_BYTES
 }
 
-/** Makes the error for a name from outside. */
+/** Builds the error ARTIFACT_INVALID for a name that an archive, a bucket or a folder gives. */
 export function invalid(name: string, problem: string): ServeError {
   return new ServeError('ARTIFACT_INVALID', `"${show(name)}" is refused: ${problem}`)
 }
 
-/** One line that is short enough for a message. */
+/** Converts a text to one line for a message: escaped as in JSON, and cut after 100 characters. */
 export function show(text: string): string {
   const line = JSON.stringify(text).slice(1, -1)
   return line.length > 100 ? `${line.slice(0, 100)}...` : line

@@ -12,7 +12,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
 
-/** The record of what was fetched, which stands beside it, so that it is not fetched again. */
+/** The record of a fetch. It stands beside the model's directory, so that a later fetch need not repeat it. */
 export interface FetchRecord {
   readonly uri: string
   /** Digest of the archive, or of the tree if there was none. */
@@ -47,9 +47,9 @@ export class WorkFolder {
   }
 
   /**
-   * Makes a folder of its own and deletes those of earlier fetches. One that still runs fails then; it never shares files with this one.
+   * Makes a folder for this fetch, and deletes the folders of earlier fetches. An earlier fetch that still runs fails then.
    *
-   * @returns whether there were any.
+   * @returns whether there were folders of earlier fetches.
    * @throws ServeError ARTIFACT_NOT_STORED, also if the target holds something that was not fetched.
    */
   async open(): Promise<boolean> {
@@ -65,7 +65,7 @@ export class WorkFolder {
     })
   }
 
-  /** Whether a later fetch has deleted the folder. */
+  /** Tells whether a later fetch has deleted the folder of this one. */
   async isLost(): Promise<boolean> {
     return this.#own !== '' && !(await exists(this.#own))
   }
@@ -111,7 +111,12 @@ export class WorkFolder {
   }
 }
 
-/** Runs what writes, so that a full or read-only disk is told from a bad line. @throws ServeError ARTIFACT_NOT_STORED */
+/**
+ * Runs a function that writes to disk, and converts its errors, so that a full disk is not taken for a bad connection.
+ *
+ * @param path - for the message.
+ * @throws ServeError ARTIFACT_NOT_STORED; a ServeError of `write` unchanged.
+ */
 export async function onDisk<T>(path: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write()

@@ -11,15 +11,15 @@ const DENIED = /^(PublicAccessNotPermitted|AccountIsDisabled|AuthenticationFaile
 
 export interface AzureAccount {
   readonly account: string
-  /** In base64. Without it and a token, requests are not signed. */
+  /** Key of the account, in base64. Without a key and a token, requests are not signed. */
   readonly key?: Secret
   /** Gives the token of a request. */
   readonly token?: () => Promise<string>
-  /** Where the account's containers are; Azure's if absent. */
+  /** Address of the server that has the account's containers; Azure's if absent. */
   readonly endpoint?: URL
 }
 
-/** A container of Azure Blob Storage. */
+/** Builds the interface to a container of Azure Blob Storage. */
 export function asApi(
   container: string,
   { clock, ...account }: AzureAccount & { readonly clock: Clock },
@@ -77,6 +77,7 @@ const SIGNED = [
  * Signs a request with an account's key.
  *
  * @param headers - with names in lower case; `x-ms-date` and `x-ms-version` are among them.
+ * @returns the headers with `authorization`; unchanged without a key.
  * @see Azure, "Authorize with Shared Key"
  */
 export function signShared(

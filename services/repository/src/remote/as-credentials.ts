@@ -24,7 +24,7 @@ interface FoundAccount extends Omit<AzureAccount, 'token'> {
   readonly identity?: AzureIdentity
 }
 
-/** The account of a repository in Azure, and what signs the requests. */
+/** Finds the account of a repository in Azure, with the key or the tokens for its requests. */
 export class AzureCredentials {
   readonly #at: Address
   readonly #env: Environment
@@ -40,7 +40,11 @@ export class AzureCredentials {
     this.#identity = o.identity
   }
 
-  /** Looks what there is now. @throws ServeError SETTING_INVALID that names the variable, never a value. */
+  /**
+   * Reads the account and its credentials as they are now.
+   *
+   * @throws ServeError SETTING_INVALID that names the variable, never a value.
+   */
   async read(http: Parameters<typeof tokenSender>[0]): Promise<AzureAccount> {
     const { identity, ...account } = await readAzureAccount(this.#at, this.#env)
     if (identity === undefined) return account
@@ -72,8 +76,9 @@ function fieldOf({ kind }: AzureIdentity): string {
 }
 
 /**
- * The account of a repository, as Triton finds it: the entry of the file that TRITON_CLOUD_CREDENTIAL_PATH names, else the
- * variables AZURE_STORAGE_*; without an account, the address names it. Without a key and an identity, requests are not signed.
+ * Reads the account of a repository as Triton does: from the entry of the file that TRITON_CLOUD_CREDENTIAL_PATH names, else from
+ * the variables AZURE_STORAGE_*. If these name no account, the address does. Without a key and an identity, requests are not
+ * signed.
  *
  * @throws ServeError SETTING_INVALID that names the variable, never a value.
  */

@@ -13,8 +13,8 @@ import {
 } from './credential-file.ts'
 
 /**
- * The credentials of a repository in S3, as Triton finds them: the file that TRITON_CLOUD_CREDENTIAL_PATH names, the variables AWS_*,
- * the profile in the files of AWS. `AwsRoles` has those of pods and machines.
+ * Reads the credentials of a repository in S3 in Triton's order: the file that TRITON_CLOUD_CREDENTIAL_PATH names, the variables
+ * AWS_*, the profile in the files of AWS. The keys of pods and machines come from `AwsRoles`.
  *
  * @throws ServeError SETTING_INVALID that names the file or the variable, never a value.
  */

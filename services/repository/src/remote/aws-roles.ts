@@ -31,8 +31,8 @@ const ABSENT_MS = 60_000
 const MAX_ANSWER = 64 * 1024
 
 /**
- * The keys that AWS gives a process for a time: for the identity of a pod (AWS_WEB_IDENTITY_TOKEN_FILE), a container
- * (AWS_CONTAINER_CREDENTIALS_*) or a machine.
+ * Gets the temporary keys that AWS gives to a pod (AWS_WEB_IDENTITY_TOKEN_FILE), a container (AWS_CONTAINER_CREDENTIALS_*) or a
+ * machine. Keys are kept until five minutes before they expire.
  */
 export class AwsRoles {
   readonly #env: Environment
@@ -46,9 +46,11 @@ export class AwsRoles {
   }
 
   /**
-   * @param o.isAws - whether the bucket is at AWS: the role of the machine is asked for only then.
-   * @returns gives the keys of a request; undefined without a role. It throws ServeError ARTIFACT_UNAVAILABLE, ARTIFACT_DENIED and
-   *   SETTING_INVALID.
+   * Chooses the source of keys by the variables of the process.
+   *
+   * @param o.isAws - whether the bucket is at AWS; only then the machine is asked for its role.
+   * @returns a function that gives the keys of a request; undefined without a role. The function throws ServeError
+   * ARTIFACT_UNAVAILABLE, ARTIFACT_DENIED and SETTING_INVALID.
    */
   keys(
     http: Http,

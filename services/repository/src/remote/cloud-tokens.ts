@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Secret } from '@tutti/chassis'
 import { HttpClient, type HttpHeaders } from '../fetch/http-get.ts'
 
-/** The request of a library for a token, or for the token that it is given for. */
+/** A request that a cloud's library sends on its way to a token. */
 export interface TokenRequest {
   readonly url: URL
   readonly method: 'GET' | 'POST' | 'PUT'
@@ -20,21 +20,24 @@ export interface TokenAnswer {
 export type SendTokenRequest = (request: TokenRequest) => Promise<TokenAnswer>
 
 /**
- * Gives the token of a request. It is kept until shortly before its end.
+ * Gives the token of a request. The library keeps a token until shortly before it expires.
  *
  * @throws ServeError ARTIFACT_DENIED and ARTIFACT_UNAVAILABLE for an answer without a token; another Error for credentials that
- * cannot be used, without what they are.
+ * cannot be used, without their values.
  */
 export type TokenSource = (send: SendTokenRequest) => Promise<string>
 
-/** The identity of a program at Azure: a token that a Kubernetes cluster has given it, a secret, or that of its machine. */
+/**
+ * The identity of a program at Azure: `workload` has a token of its Kubernetes cluster, `secret` a client's secret, and `managed`
+ * is the identity of its machine.
+ */
 export type AzureIdentity =
   | {
       readonly kind: 'workload'
       readonly tenantId: string
       readonly clientId: string
       readonly tokenFile: string
-      /** Who gives tokens; Azure's if absent. */
+      /** Address of the server that gives tokens; Azure's if undefined. */
       readonly authorityHost: string | undefined
     }
   | {
@@ -46,13 +49,18 @@ export type AzureIdentity =
     }
   | {
       readonly kind: 'managed'
-      /** Client id of an identity that a user has made; that of the machine itself counts if absent. */
+      /** Client id of an identity that a user has assigned to the machine; undefined for the machine's own identity. */
       readonly clientId: string | undefined
     }
 
-/** The clouds' libraries for credentials. They are loaded when they are asked. */
+/** The clouds' libraries for credentials. Each is loaded at its first use. */
 export interface CloudIdentity {
-  /** @param key - a file of credentials of Google, of any type. @throws Error for one that is refused. */
+  /**
+   * Opens a file of Google's credentials, of any type.
+   *
+   * @param key - its members.
+   * @throws Error if the library refuses the file.
+   */
   google(key: Readonly<Record<string, unknown>>): Promise<TokenSource>
   azure(identity: AzureIdentity): Promise<TokenSource>
 }

@@ -10,10 +10,11 @@ const MAX_BYTES = 1024 * 1024
 const FIELD = 'TRITON_CLOUD_CREDENTIAL_PATH'
 
 /**
- * The entry for a repository of the file that TRITON_CLOUD_CREDENTIAL_PATH names: the one whose name is the longest beginning of the
- * address.
+ * Reads the entry for a repository from the file that TRITON_CLOUD_CREDENTIAL_PATH names. If several entries' names begin the
+ * address, the longest name counts.
  *
- * @returns undefined if there is none. @throws ServeError SETTING_INVALID
+ * @returns undefined without such a variable or entry.
+ * @throws ServeError SETTING_INVALID if the file cannot be read.
  */
 export async function readCredentialEntry(
   { kind, uri }: Pick<RepositoryUri, 'kind' | 'uri'>,
@@ -28,13 +29,13 @@ export async function readCredentialEntry(
   return found?.[1]
 }
 
-/** The fields of an entry as texts. */
+/** Converts the fields of an entry to texts; none if the entry is not an object. */
 export function textsOf(entry: unknown): Texts {
   const fields = Object.entries(membersOf(entry))
   return Object.fromEntries(fields.map(([name, value]) => [name, String(value)]))
 }
 
-/** Reads the file that a setting names. @throws ServeError SETTING_INVALID that names both. */
+/** Reads the file that a setting names. @throws ServeError SETTING_INVALID that names the setting and the file. */
 export async function readSetting(field: string, path: string): Promise<string> {
   try {
     return await readBounded(path, MAX_BYTES)
@@ -54,7 +55,7 @@ export async function readIfThere(path: string): Promise<string> {
   }
 }
 
-/** @throws ServeError SETTING_INVALID without what the file says. */
+/** Parses the JSON of the file that a setting names. @throws ServeError SETTING_INVALID, without the file's content. */
 export function parseJson(
   text: string,
   { field, path }: { readonly field: string; readonly path: string },
@@ -64,11 +65,15 @@ export function parseJson(
   throw settingRefusal(field, `names '${path}', which cannot be read: it is no JSON`)
 }
 
-/** The refusal of credentials that a cloud's library would read. */
+/** Message about credentials that only a cloud's library can read, in a program without the library. */
 export const WITHOUT_LIBRARIES =
   'needs a library of the cloud, which `tutti serve` has and this program has not'
 
-/** @throws ServeError SETTING_INVALID */
+/**
+ * Reads a server's URL from a variable; undefined if the variable is not set.
+ *
+ * @throws ServeError SETTING_INVALID if it is no URL.
+ */
 export function readEndpoint(field: string, env: Environment): URL | undefined {
   const text = env[field]
   if (!text) return undefined

@@ -7,10 +7,10 @@ const FOLDERS = 'nextPageToken,prefixes'
 const OBJECTS = 'nextPageToken,items(name,size,generation,contentEncoding)'
 
 /**
- * A bucket of Google Cloud Storage, over its JSON API.
+ * Builds the interface to a bucket of Google Cloud Storage, over its JSON API.
  *
- * @param o.endpoint - of a server that is not Google's.
- * @param o.token - gives the token of a request; undefined for one without.
+ * @param o.endpoint - address of a server that is not Google's.
+ * @param o.token - gives the token of a request; undefined for a request without a token.
  */
 export function gsApi({
   bucket,

@@ -37,9 +37,9 @@ const MARGIN_MS = 60_000
 const MAX_ANSWER = 64 * 1024
 
 /**
- * The tokens for a repository in Google Cloud Storage, as Triton finds them: the file that TRITON_CLOUD_CREDENTIAL_PATH gives, that of
- * GOOGLE_APPLICATION_CREDENTIALS, that of `gcloud auth application-default login`, the machine's metadata server. Without any, requests
- * have none.
+ * Finds the tokens for a repository in Google Cloud Storage in Triton's order: the file that TRITON_CLOUD_CREDENTIAL_PATH gives,
+ * the file of GOOGLE_APPLICATION_CREDENTIALS, the file of `gcloud auth application-default login`, the machine's metadata server.
+ * If all are missing, requests have no token.
  */
 export class GoogleCredentials {
   readonly #at: Extract<RepositoryUri, { readonly kind: 'gs' }>
@@ -66,10 +66,11 @@ export class GoogleCredentials {
   }
 
   /**
-   * Looks what there is now.
+   * Finds the source of tokens as it is now.
    *
-   * @returns gives the token of a request. It throws ServeError ARTIFACT_UNAVAILABLE and ARTIFACT_DENIED.
-   * @throws ServeError SETTING_INVALID for a file that cannot be read, never with a value of it.
+   * @returns a function that gives the token of a request, or undefined. The function throws ServeError ARTIFACT_UNAVAILABLE,
+   * ARTIFACT_DENIED and SETTING_INVALID.
+   * @throws ServeError SETTING_INVALID for a file that cannot be read, without the file's values.
    */
   async read(http: Http): Promise<() => Promise<string | undefined>> {
     const file = await this.#file()

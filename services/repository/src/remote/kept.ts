@@ -6,7 +6,7 @@ export interface Lasting<T> {
   readonly untilMs: number
 }
 
-/** Keeps what a server gives for a time, such as a token. One asks for it, others wait for the same answer. */
+/** Keeps a value that a server gives for a time, such as a token. Concurrent callers share one request. */
 export class Kept<T> {
   readonly #clock: Pick<Clock, 'epochMs'>
   #last: { readonly key: string; readonly value: Promise<T>; untilMs: number } | undefined
@@ -15,7 +15,11 @@ export class Kept<T> {
     this.#clock = clock
   }
 
-  /** @param key - with another one, what is kept does not count. @throws what `ask` throws; that is not kept. */
+  /**
+   * Gives the kept value, or calls `ask` if there is none, if it has expired, or if it was kept for another key.
+   *
+   * @throws the error of `ask`, which is not kept.
+   */
   async get(key: string, ask: () => Promise<Lasting<T>>): Promise<T> {
     const there = this.#last
     if (there?.key === key && there.untilMs > this.#clock.epochMs()) return await there.value

@@ -18,7 +18,9 @@ export type OpenBucket = (
 ) => Promise<BucketApi>
 
 /**
- * @param o.env - of the process: it has the credentials, which are read anew at each call.
+ * Makes the function that opens the bucket of a repository, for the address's cloud.
+ *
+ * @param o.env - environment of the process with the credentials, which are read anew at each opening.
  * @param o.identity - the clouds' libraries; undefined in a program that does not bring them.
  */
 export function bucketOpener(

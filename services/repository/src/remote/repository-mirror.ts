@@ -21,15 +21,15 @@ import type { CloudIdentity } from './cloud-tokens.ts'
 import { bucketOpener, type OpenBucket } from './open-bucket.ts'
 
 export interface MirrorOptions {
-  /** Environment of the process: it has the credentials, which are read anew each time, so that new ones take effect. */
+  /** Environment of the process, with the credentials. They are read anew each time, so that changes take effect. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock?: Clock
-  /** The clouds' libraries for credentials of gs:// and as://; what needs them is refused if absent. */
+  /** Clouds' libraries for credentials of gs:// and as://; without them, credentials that need a library are refused. */
   readonly identity?: CloudIdentity | undefined
   readonly log?: Pick<Logger, 'warn'>
-  /** For what shows how far the copy of a model is. */
+  /** Opens the transfer that shows the progress of a model's copy. */
   readonly openTransfer?: OpenTransfer | undefined
-  /** Where the copy stands; the system's directory for temporary files if absent. */
+  /** Directory in which the copy's folder is made; the system's directory for temporary files if absent. */
   readonly temporaryDirectory?: string
 }
 
@@ -76,16 +76,16 @@ export class RepositoryMirror {
     this.#open = bucketOpener(at, { env: o.env, clock: this.#clock, identity: o.identity })
   }
 
-  /** Its address, as it was written. */
+  /** Address of the repository, as it was written. */
   get uri(): string {
     return this.#at.uri
   }
 
   /**
-   * Lists the models, as folders that may be empty yet.
+   * Lists the models of the bucket, and makes an empty folder in the copy for each new one.
    *
-   * @param maxAgeMs - how old a list may be, in milliseconds, so that the bucket is not asked for another.
-   * @returns the copy's folder.
+   * @param maxAgeMs - age up to which an earlier list is used, in milliseconds.
+   * @returns the path of the copy's folder.
    * @throws ServeError REPOSITORY_UNREADABLE
    */
   async list(maxAgeMs = 0): Promise<string> {
@@ -103,7 +103,7 @@ export class RepositoryMirror {
     }
   }
 
-  /** Makes the copy of a model what the bucket has. @param name - of a folder. @returns as `list`. @throws as `list`. */
+  /** Updates the copy of one model from the bucket. @param name - the model's folder. @returns as `list`. @throws as `list`. */
   async refresh(name: string): Promise<string> {
     return await this.#reading(async (at) => {
       const look = async (): Promise<void> => this.#copy(name, at)
@@ -115,12 +115,12 @@ export class RepositoryMirror {
     })
   }
 
-  /** Ends what is under way, however long the bucket takes to answer; nothing is read from then on. */
+  /** Aborts all requests to the bucket; `list` and `refresh` fail from then on. */
   abandon(): void {
     this.#stop.abort(new ServeError('CANCELLED', 'the repository is closed'))
   }
 
-  /** Deletes the copy, and ends what is under way. */
+  /** Aborts all requests to the bucket, and deletes the copy. */
   async close(): Promise<void> {
     this.abandon()
     await Promise.allSettled(this.#looks.values())

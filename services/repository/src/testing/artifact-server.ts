@@ -42,7 +42,7 @@ async function startServer(
   return {
     origin: `${protocol}://${host ?? 'localhost'}:${address.port}`,
     heard,
-    /** Answers from now on; each of the list once, the last for ever. */
+    /** Replaces the answers: each one of the list serves one request, and the last one serves all that follow. */
     script: (...next: readonly Answer[]): void => {
       script = [...next]
     },
@@ -54,7 +54,7 @@ async function startServer(
   }
 }
 
-/** Answers with the bytes, or that they are still the same where the request names their tag. */
+/** Builds an answer of 200 with the bytes, or of 304 if the request names their tag. */
 export function serveBytes(bytes: Uint8Array, etag?: string): Answer {
   return ({ headers }, response) => {
     const tag = etag === undefined ? {} : { etag }
@@ -65,7 +65,7 @@ export function serveBytes(bytes: Uint8Array, etag?: string): Answer {
 }
 
 /**
- * Answers with the first bytes of a body, and ends the connection then.
+ * Builds an answer that sends the first `count` bytes of a body, and then ends the connection.
  *
  * @param stored - resolves when the client has kept all bytes before this position of the file.
  */

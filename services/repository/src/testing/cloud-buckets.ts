@@ -8,7 +8,7 @@ import type { CloudIdentity } from '../remote/cloud-tokens.ts'
 import { type Answer, type ArtifactServer, startArtifactServer } from './artifact-server.ts'
 import { S3_CREDENTIALS, startScriptedS3 } from './scripted-s3.ts'
 
-/** A bucket with a model repository in its folder `repo`, and what a test scripts of the server that has it. */
+/** A bucket with a model repository in its folder `repo`, on a server whose answers a test may script. */
 export interface CloudBucket extends Pick<ArtifactServer, 'heard' | 'close'> {
   /** Address of the repository. */
   readonly uri: string
@@ -21,24 +21,24 @@ export interface CloudBucket extends Pick<ArtifactServer, 'heard' | 'close'> {
   faults: Answer[]
 }
 
-/** A cloud of which tests have buckets. */
+/** A cloud in which tests make buckets. */
 export interface Cloud {
   /** The clouds' libraries for credentials. */
   readonly identity?: CloudIdentity
   bucket(): Promise<CloudBucket>
-  /** A page of a list with folders; `next` names the one behind it. */
+  /** Builds a page of a list of folders; `next` is the token of the next page. */
   page(o: { readonly folders: readonly string[]; readonly next: string }): string
-  /** The refusal that it gives to somebody without the right to read. */
+  /** Answer of the cloud to a request without the right to read, and the pattern of the error that follows. */
   readonly refusal: { readonly answer: Answer; readonly text: RegExp }
   close(): Promise<void>
 }
 
-/** Why there is no server for a cloud, for tap's `skip`; false if there is one. */
+/** Tells why there is no server for a cloud, for tap's `skip`; false if there is one. */
 export function withoutServer(name: 'TUTTI_FAKE_GCS' | 'TUTTI_AZURITE'): string | false {
   return env[name] ? false : (env[`${name}_MISSING`] ?? `${name} is not set`)
 }
 
-/** S3, by a scripted server that checks signatures. */
+/** Makes S3 from scripted servers that check signatures. */
 export function scriptedS3Cloud(): Cloud {
   return {
     bucket: async () => {
@@ -77,7 +77,7 @@ export function scriptedS3Cloud(): Cloud {
   }
 }
 
-/** Google Cloud Storage, by fake-gcs-server; tokens are checked before it. */
+/** Starts Google Cloud Storage: fake-gcs-server, behind a proxy that checks tokens. */
 export async function fakeGcsCloud(): Promise<Cloud> {
   const flags = ['-backend', 'memory', '-scheme', 'http', '-host', '127.0.0.1']
   const { server, port } = await onFreePort(async (port) => {
@@ -173,9 +173,9 @@ const AZURITE = {
 }
 
 /**
- * Azure Blob Storage, by azurite, which checks signatures.
+ * Starts Azure Blob Storage: azurite, which checks signatures, behind a proxy.
  *
- * @param o.token - that requests have in place of a signature. It is checked before azurite, which takes none over http.
+ * @param o.token - the token that requests have in place of a signature. The proxy checks it, since azurite takes none over http.
  */
 export async function azuriteCloud(o: { readonly token?: string } = {}): Promise<Cloud> {
   const flags = ['--blobPort', '0', '--inMemoryPersistence', '--disableTelemetry', '--silent']

@@ -12,7 +12,7 @@ export interface TarEntry {
 
 const BLOCK = 512
 
-/** A tar archive of any entries, hostile ones too, which no tar program would write. */
+/** Builds a tar archive of any entries, also of hostile ones that no tar program would write. */
 export function tarArchive(entries: readonly TarEntry[]): Buffer {
   const blocks = entries.flatMap((entry) => {
     const data = Buffer.from(entry.data ?? '')
