@@ -6,20 +6,20 @@ export type Labels<L extends string> = Readonly<Record<L, string>>
 export interface MetricOptions<L extends string> {
   readonly name: string
   readonly help: string
-  /** Absent for a metric that is one series, which then starts at 0. */
+  /** Label names. Absent for a metric with a single series, which starts at 0. */
   readonly labels?: readonly L[]
 }
 
-/** Only goes up. A series exists, at 0, from `init` or its first `add` on. */
+/** Counter, which only goes up. A series exists from its `init` (at 0) or its first `add` on. */
 export interface CounterMetric<L extends string> {
   init(labels: Labels<L>): void
-  /** @param amount - 1 if absent, never below 0. */
+  /** Adds to a series. @param amount - 1 if absent, never below 0. */
   add(labels: Labels<L>, amount?: number): void
 }
 
 export interface GaugeMetric<L extends string> {
   set(labels: Labels<L>, value: number): void
-  /** @param amount - below 0 to go down. */
+  /** Adds to a series. @param amount - below 0 to go down. */
   add(labels: Labels<L>, amount: number): void
 }
 
@@ -39,18 +39,18 @@ interface ReadOption<L extends string> {
   readonly read: () => Iterable<MetricReading<L>> | Promise<Iterable<MetricReading<L>>>
 }
 
-/** The metrics of one process part; nothing in it is global. A name can be made once. */
+/** Set of metrics that is independent of other sets. Each name can be created once. */
 export interface Metrics {
   counter<L extends string = never>(o: MetricOptions<L>): CounterMetric<L>
   gauge<L extends string = never>(o: MetricOptions<L>): GaugeMetric<L>
-  /** @param o.buckets - upper bounds, ascending. */
+  /** Creates a histogram. @param o.buckets - upper bounds, ascending. */
   histogram<L extends string = never>(
     o: MetricOptions<L> & { readonly buckets: readonly number[] },
   ): HistogramMetric<L>
-  /** A counter whose series are exactly those that `read` gives at each scrape. */
+  /** Creates a counter that is read at each scrape. Its series are exactly those that `read` returns. */
   readCounter<L extends string = never>(o: MetricOptions<L> & ReadOption<L>): void
   readGauge<L extends string = never>(o: MetricOptions<L> & ReadOption<L>): void
-  /** Prometheus text, of `contentType`. */
+  /** Renders the metrics as Prometheus text, in the format that `contentType` names. */
   render(): Promise<string>
   readonly contentType: string
 }

@@ -3,14 +3,13 @@ import { url as inspectorUrl } from 'node:inspector'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * V8's flags of processes that pass tensors on. Tensors are memory outside of V8's heap, for which it would mark the whole
- * heap after every 40 MB or so, however few are alive. With these it looks at both together, not below 128 MB, and then
- * after a quarter more. And no object of a request is made in the old space because many of its kind were alive once: those
- * that it leads to would stay until the next full collection. Functions are optimised after 2,000 calls instead of 3,000: the
- * small requests between the 5,000th and the 40,000th of a new process take a quarter less time, those before a third more.
- * The halves for young objects are 16 MB from the start: after `freeStartMemory` they would stay small, as hardly an object
- * survives a request, and be collected twice as often. Pages that no object has touched are not resident.
- * Measured: README.md of bench/.
+ * V8 flags of processes that pass tensors on. Tensors are memory outside of V8's heap, and V8 would mark the whole heap after
+ * every 40 MB of them, however few are alive. With the first three flags it counts both together, starts at 128 MB, and marks
+ * again after a quarter more. `--no-allocation-site-pretenuring` keeps the objects of requests out of the old space, where all
+ * that they refer to would stay until the next full collection. Functions are optimised after 2,000 calls instead of 3,000: the
+ * small requests between the 5,000th and the 40,000th of a new process take a quarter less time, earlier ones a third more. The
+ * halves for young objects start at 16 MB: after `freeStartMemory` they would stay small and be collected twice as often. Pages
+ * that no object has touched are not resident. Measured: README.md of bench/.
  */
 export const SERVING_FLAGS = [
   '--external-memory-accounted-in-global-limit',
@@ -23,8 +22,8 @@ export const SERVING_FLAGS = [
 ] as const
 
 /**
- * V8 flags of the operator, whose heap is objects of Kubernetes. While it reads them, V8 would make two halves of 64 MB for young objects,
- * and keep them.
+ * V8 flags of the operator, whose heap holds objects of Kubernetes. Without them V8 would make two halves of 64 MB for young
+ * objects while it reads those objects, and keep the halves.
  */
 export const OPERATOR_V8_FLAGS = [
   '--heap-growing-percent=25',
@@ -33,9 +32,9 @@ export const OPERATOR_V8_FLAGS = [
 ] as const
 
 /**
- * Gives back what the start of a program has left on V8's heap. Loading modules makes the two halves for young objects
- * grow to 16 MB each, and V8 looks at the rest again only after 128 MB: 40 MB of an idle process. Without effect where V8
- * does not expose its collector.
+ * Frees the memory that the start of a program leaves on V8's heap, 40 MB of an idle process. Loading modules makes the two
+ * halves for young objects grow to 16 MB each, and V8 collects the rest only at 128 MB. No effect where V8 does not expose its
+ * collector.
  */
 export function freeStartMemory(): void {
   // The only flavor that makes the halves for young objects small again. They grow with the load.
@@ -50,11 +49,12 @@ export interface RuntimeProcess
 }
 
 /**
- * Gives this process flags of V8, however it was started. For the first lines of a main.ts, before other modules are loaded: the
- * process begins again with the flags, with the same pid, arguments, environment and standard streams. Where it cannot, the
- * flags are set while it runs, and those for the start of the heap (`--initial-old-space-size`) have no effect.
+ * Sets V8 flags for this process, however it was started. It belongs in the first lines of a main.ts, before other modules are
+ * loaded: the process begins again with the flags, with the same pid, arguments, environment and standard streams. Where it
+ * cannot begin again, the flags are set while it runs. Then those for the start of the heap (`--initial-old-space-size`) have no
+ * effect.
  *
- * Flags that came with the process win, and those that this V8 does not know are left out.
+ * Flags that came with the process win. Flags that this V8 does not know are left out.
  *
  * @param wanted - as on Node's command line.
  */

@@ -15,21 +15,25 @@ const NESTING = new Int8Array(256)
 for (const open of [OPEN_BRACKET, OPEN_BRACE]) NESTING[open] = 1
 for (const close of [CLOSE_BRACKET, CLOSE_BRACE]) NESTING[close] = -1
 
-/** The contents of a JSON text, counted by its punctuation: it may still be no JSON. */
+/** Counts of what a JSON text contains, taken from its punctuation. The text may still be invalid JSON. */
 export interface JsonSize {
   /** Objects and arrays. */
   readonly containers: number
   readonly commas: number
   /** Members of objects, those with the same name too. */
   readonly members: number
-  /** Objects and arrays within one another; the count ends above the bound. */
+  /** Objects and arrays that are open where the count ends. Above the bound if the text nests deeper than that. */
   readonly depth: number
 }
 
 /** How often each byte stands outside of strings, in the text that is measured: 2 KiB for each request would cost as much as the rest of its reading. */
 const COUNTS = new Float64Array(256)
 
-/** Counts what JSON.parse would make of a text, in some nanoseconds a byte and without memory. */
+/**
+ * Counts the values that JSON.parse would create from a text, in some nanoseconds a byte and without allocating memory.
+ *
+ * @param maxDepth - the count ends as soon as objects and arrays nest deeper.
+ */
 export function measureJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): JsonSize {
   const counts = COUNTS.fill(0)
   let depth = 0
@@ -53,11 +57,12 @@ export function measureJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): Js
 }
 
 /**
- * Parses JSON of a process that may mean harm. A text of 2 bytes (`0,`) or 3 (`{},`) becomes up to 100 bytes of heap, and every
- * value takes time in the checks that follow, so a bound on the bytes is not enough.
+ * Parses JSON from a process that may be hostile. A bound on the bytes is not enough: a text of 2 bytes (`0,`) or 3 (`{},`)
+ * becomes up to 100 bytes of heap, and every value takes time in the checks that follow.
  *
- * @param maxValues - of objects, arrays and what they hold, but for the first in each.
- * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE. Its text says what came, for a sentence of the caller's, and quotes nothing.
+ * @param maxValues - most objects, arrays and their members, without the first member of each.
+ * @throws ServeError MESSAGE_TOO_LARGE or MALFORMED_MESSAGE. Its text says what came, for a sentence of the caller's, and quotes
+ * nothing.
  */
 export function parseBoundedJson(bytes: Uint8Array, maxValues: number): unknown {
   const { containers, commas, depth } = measureJson(bytes)

@@ -95,7 +95,11 @@ export function isNpyDatatype(datatype: Datatype): boolean {
   return DESCRIPTORS[datatype] !== undefined
 }
 
-/** @returns the file in parts, the last of them `data`; undefined for datatypes that NumPy has not. */
+/**
+ * Formats a tensor as a NumPy file.
+ *
+ * @returns the file in parts, the last of them `data`, not copied; undefined for datatypes that NumPy does not have.
+ */
 export function formatNpy({
   datatype,
   shape,

@@ -7,14 +7,15 @@ export interface PictureLayout {
   readonly height: number
   readonly width: number
   readonly channels: number
-  /** [channels, height, width], otherwise [height, width, channels]. */
+  /** True for [channels, height, width], false for [height, width, channels]. */
   readonly isPlanar: boolean
 }
 
 /**
- * How a shape is a picture's: [H,W,C] or [C,H,W] with 1, 3 or 4 channels, or [H,W], with a batch of one before it or without.
+ * Finds the picture layout of a shape: [H,W,C] or [C,H,W] with 1, 3 or 4 channels, or [H,W], with or without a batch of one
+ * before it.
  *
- * @returns undefined if it is none, or may be both.
+ * @returns undefined if the shape is no picture, or fits both [H,W,C] and [C,H,W].
  */
 export function pictureLayout(shape: Shape): PictureLayout | undefined {
   const [first = 0, second = 0, third, fourth] = shape
@@ -34,7 +35,7 @@ export function pictureLayout(shape: Shape): PictureLayout | undefined {
     : { height: second, width: third, channels: first, isPlanar: true }
 }
 
-/** Whether some tensor of a shape with open extents is a picture. */
+/** Checks whether a tensor of a shape with open extents (-1) may be a picture. */
 export function mayBePicture(shape: Shape): boolean {
   if (shape.length > 4) return false
   const open = shape.indexOf(-1)

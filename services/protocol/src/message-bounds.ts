@@ -2,9 +2,9 @@ import { ServeError } from '@tutti/errors'
 import type { WireReader } from '@tutti/formats'
 
 /**
- * How many of each repeated thing one request may hold, in gRPC and in JSON. A two-byte entry of a message becomes an
- * object of some hundred bytes here, so a message within its size bound could otherwise take fifty times its size; and
- * inputs are compared with one another before they are counted.
+ * Most entries of each repeated part of one request, in gRPC and in JSON. A two-byte entry becomes an object of some hundred
+ * bytes, so a message within its size bound could otherwise take fifty times its size. Inputs are also compared with one another
+ * before they are counted.
  */
 export const MESSAGE_BOUNDS = {
   inputs: 4096,
@@ -15,8 +15,8 @@ export const MESSAGE_BOUNDS = {
 } as const
 
 /**
- * Fields of one request over gRPC, those of its inputs, outputs and parameters too, and the extents of its shapes. Each takes about
- * 50 ns, and two bytes of the message, be it known or skipped.
+ * Most fields of one request over gRPC, with those of its inputs, outputs and parameters and the extents of its shapes. Each
+ * field, known or skipped, takes about 50 ns and at least two bytes.
  */
 export const MAX_FIELDS = 2 ** 17
 
@@ -26,7 +26,7 @@ export const MAX_FIELDS = 2 ** 17
  */
 const PARAMETER_BYTES = 512 * 1024
 
-/** Counts the keys and texts of the parameters of one request, before they are kept. */
+/** Bounds the bytes of keys and texts in the parameters of one request. It counts them before they are kept. */
 export class ParameterBudget {
   #left: number
 
@@ -35,13 +35,13 @@ export class ParameterBudget {
     this.#left = bytes
   }
 
-  /** @throws ServeError MESSAGE_TOO_LARGE */
+  /** Takes bytes from the budget. @throws ServeError MESSAGE_TOO_LARGE if fewer are left. */
   take(bytes: number): void {
     if (bytes > this.#left) throw tooLargeParameters()
     this.#left -= bytes
   }
 
-  /** Reads a value, whose length is checked before it is text. @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE */
+  /** Reads a text value. Its length is checked before it is decoded. @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE */
   text(reader: WireReader): string {
     const before = reader.textBytes
     const text = reader.text(this.#left, tooLargeParameters)
@@ -63,7 +63,7 @@ function tooLargeParameters(): ServeError {
   return new ServeError('MESSAGE_TOO_LARGE', text, { details: { field: 'parameters' } })
 }
 
-/** The error for a message that holds more of something than MESSAGE_BOUNDS allows. */
+/** Makes the error for a message with more of something than MESSAGE_BOUNDS allows. */
 export function tooMany(what: keyof typeof MESSAGE_BOUNDS): ServeError {
   return new ServeError(
     'MESSAGE_TOO_LARGE',
@@ -71,16 +71,16 @@ export function tooMany(what: keyof typeof MESSAGE_BOUNDS): ServeError {
   )
 }
 
-/** The largest message that gRPC's framing and Triton's clients take. */
+/** Bytes of the largest message that gRPC's framing and Triton's clients take. */
 export const MAX_MESSAGE_BYTES = 2 ** 31 - 1
 
-/** The error for a message of ours that would be larger than MAX_MESSAGE_BYTES. */
+/** Makes the error for a message of ours that would be larger than MAX_MESSAGE_BYTES. */
 export function tooLargeMessage(sizeBytes: number): ServeError {
   const text = `message has ${sizeBytes} bytes, want at most ${MAX_MESSAGE_BYTES}`
   return new ServeError('MESSAGE_TOO_LARGE', text)
 }
 
-/** The error for a tensor's shape that cannot be told exactly. */
+/** Makes the error for a tensor's shape with an extent that is no exact integer. */
 export function extentOutOfRange(tensor: string): ServeError {
   const text = `shape of tensor '${tensor}' has an extent out of range, want 0 to 2^53 - 1`
   return new ServeError('INVALID_REQUEST', text, { details: { field: `${tensor}.shape` } })
@@ -89,7 +89,7 @@ export function extentOutOfRange(tensor: string): ServeError {
 /** Triton's bound for a correlation id that is a string (triton-semantics 9.11). */
 const MAX_CORRELATION_ID = 128
 
-/** Takes a correlation id that is a string. @throws ServeError INVALID_PARAMETER if it is too long. */
+/** Checks a correlation id that is a string, and returns it. @throws ServeError INVALID_PARAMETER if it is too long. */
 export function toCorrelationText(text: string): string {
   if (text.length <= MAX_CORRELATION_ID) return text
   throw new ServeError(

@@ -5,16 +5,16 @@ import { type Datatype, isDatatype, type Shape } from '@tutti/tensor'
 export interface TensorMetadata {
   readonly name: string
   readonly datatype: Datatype
-  /** With the batch dimension, -1 for any extent. */
+  /** Shape with the batch dimension; -1 for any extent. */
   readonly shape: Shape
 }
 
-/** The facts about a model that a client needs to know. */
+/** Metadata of a model that a client needs. */
 export interface ModelMetadata {
   readonly name: string
   readonly inputs: readonly TensorMetadata[]
   readonly outputs: readonly TensorMetadata[]
-  /** It answers a request with any number of responses, which only a stream carries. */
+  /** True if the model answers a request with any number of responses, which only a stream carries. */
   readonly isDecoupled: boolean
 }
 

@@ -39,15 +39,15 @@ interface MethodProto extends Named {
   outputType: string
 }
 
-/** Descriptions that a reflection service gives of the services beside it, itself included. */
+/** Descriptions that the reflection service gives of all services of a server, itself included. */
 export interface Reflection {
   /** Full names of the services. */
   readonly services: readonly string[]
-  /** File name -> encoded FileDescriptorProto. There is one file for each package, which needs no other. */
+  /** Encoded FileDescriptorProto by file name. There is one file for each package, and it imports no other. */
   readonly files: ReadonlyMap<string, Buffer>
-  /** Full name of a service, a method, a message or an enum -> name of its file. */
+  /** File name by the full name of a service, method, message or enum. */
   readonly fileOf: ReadonlyMap<string, string>
-  /** ServerReflectionInfo, of v1 and of v1alpha. */
+  /** Methods ServerReflectionInfo, of v1 and of v1alpha. */
   readonly methods: readonly MethodDefinition<object, object>[]
 }
 

@@ -1,7 +1,7 @@
 import { WireReader } from '@tutti/formats'
 import { MAX_FIELDS, MESSAGE_BOUNDS, ParameterBudget, tooMany } from './message-bounds.ts'
 
-/** A value of `inference.ModelRepositoryParameter`; undefined if none is set. */
+/** Value of an `inference.ModelRepositoryParameter`; undefined if none is set. */
 export type RepositoryParameter = boolean | bigint | string | Uint8Array | undefined
 
 /** A RepositoryModelLoadRequest or RepositoryModelUnloadRequest, which are laid out alike. */
@@ -73,7 +73,7 @@ function readValue(reader: WireReader, budget: ParameterBudget): RepositoryParam
 const MAX_SMALL_FIELDS = 2 * MESSAGE_BOUNDS.parameters
 
 /**
- * Refuses a message with so many fields that to decode it would take long, although it is small.
+ * Refuses a small message whose many fields would take long to decode.
  *
  * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE
  */

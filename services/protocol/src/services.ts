@@ -4,10 +4,10 @@ import { loadSync, type MessageTypeDefinition, type Options } from '@grpc/proto-
 import type { HealthDefinition } from './gen/grpc/health/v1/Health.ts'
 import type { GRPCInferenceServiceDefinition } from './gen/inference/GRPCInferenceService.ts'
 
-/** Where the .proto files stand, from `dist` as from `src`. */
+/** Folder of the .proto files, found from `dist` as from `src`. */
 export const PROTO_DIRECTORY = fileURLToPath(new URL('../proto', import.meta.url))
 
-/** How messages become objects at run time. `scripts/gen.mjs` gives the type generator the same options. */
+/** Options of proto-loader by which messages become objects. `scripts/gen.mjs` gives the type generator the same options. */
 export const PROTO_OPTIONS = {
   keepCase: true,
   longs: String,
@@ -79,7 +79,7 @@ function raw<Request, Response>(
   }
 }
 
-/** The service as we run it: the messages of the two inference methods stay bytes. */
+/** Service as we run it: messages of the two inference methods are encoded bytes. */
 export type RawInferenceService = Omit<
   GRPCInferenceServiceDefinition,
   'ModelInfer' | 'ModelStreamInfer'
@@ -113,7 +113,7 @@ function load(): InferenceServices {
 
 let loaded: InferenceServices | undefined
 
-/** The services of the v2 protocol, read from the .proto files on the first call; a server calls it before it has a request. */
+/** Loads the services of the v2 protocol. The first call reads the .proto files; a server makes it before its first request. */
 export function inferenceServices(): InferenceServices {
   loaded ??= load()
   return loaded

@@ -1,12 +1,12 @@
 import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti/model-config'
 import type { ModelStatisticsResponse } from './gen/inference/ModelStatisticsResponse.ts'
 
-/** The answer to ModelStatistics. 64-bit integers are decimal text, which proto-loader takes; bigint it does not. */
+/** Makes the answer to ModelStatistics for gRPC. 64-bit integers are decimal texts, because proto-loader takes no bigint. */
 export function statisticsToProto(statistics: readonly ModelStatistics[]): ModelStatisticsResponse {
   return statisticsBody(statistics, String)
 }
 
-/** The answer to ModelStatistics, in Triton's member order. @param integer - makes the form of a 64-bit integer. */
+/** Makes the answer to ModelStatistics, with members in Triton's order. @param integer - converts a 64-bit integer. */
 export function statisticsBody<Integer>(
   statistics: readonly ModelStatistics[],
   integer: (value: bigint) => Integer,

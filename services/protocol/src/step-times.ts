@@ -1,5 +1,8 @@
-/** Header of a request whose answer shall say what its steps took; any value does. A page's answer has the times in a header of this name. */
+/**
+ * Request header, with any value, that asks for the times of the request's steps. Pages get them in a response header of this
+ * name.
+ */
 export const STEPS_HEADER = 'tutti-steps'
 
-/** Parameter of an answer, the final one of a stream, that says it: the recorded steps as JSON. */
+/** Response parameter with the times of the recorded steps as JSON. In a stream the final response has it. */
 export const STEPS_PARAMETER = 'tutti_steps'

@@ -18,10 +18,11 @@ export function encodeBytesTensor(elements: readonly Uint8Array[]): Uint8Array {
 }
 
 /**
- * Walks the elements of a BYTES tensor without an object for any: a view takes thirty times as long, and a hundred bytes.
+ * Walks the elements of a BYTES tensor without creating an object for each. A view for each takes thirty times as long, and a
+ * hundred bytes.
  *
- * @param visit - gets where each begins and ends in `data`.
- * @returns how many there are.
+ * @param visit - gets the begin and the end of each element in `data`.
+ * @returns the number of elements.
  * @throws ServeError INVALID_TENSOR_DATA if a length or an element is cut short.
  */
 export function walkBytesTensor(
@@ -55,7 +56,7 @@ function cutElement(length: number, left: number): ServeError {
 }
 
 /**
- * The elements of a BYTES tensor, one after the other, for tensors of few: see `walkBytesTensor`.
+ * Yields the elements of a BYTES tensor in order. For tensors of many elements `walkBytesTensor` is faster.
  *
  * @returns views into `data`, not copies.
  * @throws ServeError INVALID_TENSOR_DATA if a length or an element is cut short.
@@ -74,7 +75,7 @@ export function* bytesElements(data: Uint8Array): Generator<Uint8Array> {
   }
 }
 
-/** All elements of a BYTES tensor at once, as `bytesElements`. */
+/** Decodes all elements of a BYTES tensor at once. Views and errors are those of `bytesElements`. */
 export function decodeBytesTensor(data: Uint8Array): Uint8Array[] {
   return [...bytesElements(data)]
 }

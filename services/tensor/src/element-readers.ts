@@ -2,7 +2,7 @@ import type { Datatype } from './tensor.ts'
 
 export type ElementReader = (view: DataView, index: number) => number | bigint
 
-/** How to read element `index` of raw tensor bytes, for each datatype with numbers in it that JavaScript has. */
+/** Functions that read element `index` of raw tensor bytes, for each datatype but FP16, BF16 and BYTES. */
 export const ELEMENT_READERS: Readonly<Partial<Record<Datatype, ElementReader>>> = {
   BOOL: (view, i) => view.getUint8(i),
   UINT8: (view, i) => view.getUint8(i),

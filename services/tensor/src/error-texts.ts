@@ -1,6 +1,6 @@
 import type { Shape } from './tensor.ts'
 
-/** The product of the extents with all its digits, for messages that tell clients what was wanted. */
+/** Formats the product of the extents with all its digits, for messages that tell clients what was wanted. */
 export function formatElementCount(shape: Shape): string {
   return shape.reduce((product, extent) => product * BigInt(extent), 1n).toString()
 }
@@ -10,7 +10,7 @@ export function formatShape(shape: Shape): string {
   return `[${shape.join(',')}]`
 }
 
-/** `[request id: X] `, as Triton begins messages about one request; without an id X is `<id_unknown>`. */
+/** Makes the prefix `[request id: X] ` of Triton's messages about one request. Without an id, X is `<id_unknown>`. */
 export function requestPrefix(id: string): string {
   return `[request id: ${id === '' ? '<id_unknown>' : id}] `
 }

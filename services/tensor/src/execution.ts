@@ -29,26 +29,26 @@ export const EMPTY_CONTEXT: RequestContext = {
 }
 
 /**
- * Bytes that their owner lends: they are valid for a while that the lender's type names, and longer for a reader that retains
- * them. Memory that is used again (shared memory, caches) is lent so; ordinary memory is not, and the collector frees it.
+ * Bytes that their owner lends. They are valid for a time that the lender's type states, and longer for a reader that retains
+ * them. Memory that is used again (shared memory, caches) is lent. Ordinary memory is not; the garbage collector frees it.
  */
 export interface Lent {
   /**
-   * Keeps the bytes valid beyond the time for which they were lent. Absent for ordinary memory. An own property, which wrappers
-   * that copy the object keep.
+   * Keeps the bytes valid beyond the time for which they were lent. Absent for ordinary memory. An own property, so that wrappers
+   * which copy the object keep it.
    *
-   * @returns gives the bytes back. The one that retained them calls it once, after its last read.
+   * @returns a function that gives the bytes back. The caller of `retain` calls it once, after its last read.
    */
   readonly retain?: () => () => void
 }
 
 /**
- * One request to a model, be it a client's, a step's of an ensemble or another model's. Its bytes are lent until the executor
- * has sent the final response or the failure: an executor that reads on (an execution that was abandoned) retains them before.
+ * One request to a model, from a client, a step of an ensemble or another model. Its bytes are lent until the executor has sent
+ * the final response or the failure. An executor that reads longer (an execution that was abandoned) retains them before that.
  */
 export interface InferRequest extends Lent {
   readonly context: RequestContext
-  /** Bytes are viewed. An optional input that is absent is not here. */
+  /** Input tensors, whose bytes are viewed. An optional input that is absent has no entry. */
   readonly inputs: readonly NamedTensor[]
   /** Names of the outputs wanted; empty means all. */
   readonly requestedOutputs: readonly string[]
@@ -60,7 +60,7 @@ export interface StepRequest extends InferRequest {
   readonly batchSize: number
 }
 
-/** Where the time of one execution went, in nanoseconds. `transferNs` is the transport's, the rest the step's. */
+/** Times of one execution, in nanoseconds. `transferNs` is measured by the transport, the others by the step. */
 export interface StepTimes {
   readonly queueNs: number
   readonly computeInputNs: number
@@ -79,16 +79,16 @@ export const NO_TIMES: StepTimes = {
 }
 
 /**
- * One response of an execution. An execution is a sequence of these: `index` counts from 0, the last one is `final`. Its bytes
- * are lent until `send` returns: a sink that reads them later retains them.
+ * One response of an execution. An execution sends one or more: `index` counts from 0, and the last one is `final`. The bytes are
+ * lent until `send` returns: a sink that reads them later retains them.
  */
 export interface StepResponse extends Lent {
   readonly index: number
   readonly final: boolean
-  /** Bytes are viewed. Empty for an empty final response. */
+  /** Output tensors, whose bytes are viewed. Empty for an empty final response. */
   readonly outputs: readonly NamedTensor[]
   readonly parameters: Parameters
-  /** On the final response of a model version. */
+  /** Times of the execution, on the final response of a model version. */
   readonly times?: StepTimes
 }
 
@@ -96,20 +96,22 @@ export interface StepResponse extends Lent {
 export type Executed = 'no' | 'maybe'
 
 /**
- * Takes what an execution brings: responses, the last of them final, or one failure. After the final response or the failure
- * everything is dropped, and nothing more comes from an executor that keeps this contract. No method throws.
+ * Takes the responses of an execution, which ends with a final response or one failure. The sink drops everything after that, and
+ * an executor that keeps this contract sends nothing more. No method throws.
  */
 export interface ResponseSink {
-  /** Takes a response; never waits. What is sent although the sink was not ready is taken too, up to bounds of its own. */
+  /**
+   * Takes a response; never waits. A response that is sent while the sink is not ready is taken too, up to the sink's own bounds.
+   */
   send(response: StepResponse): void
-  /** @param times - as far as they are known. */
+  /** Ends the execution with an error. @param times - as far as they are known. */
   fail(error: ServeError, executed: Executed, times?: StepTimes): void
   /**
-   * The one way of backpressure. An execution with many responses asks between two of them.
+   * Tells whether the sink can take a further response. This is the only backpressure. An execution with many responses asks
+   * between two of them.
    *
-   * @returns undefined if a further response may come now, at once and without a promise; else a promise that resolves when
-   * it may, or when the execution has ended and what comes is dropped. It never rejects. A sink without this method is always
-   * ready.
+   * @returns undefined if a further response may come now; else a promise that resolves when it may, or when the execution has
+   * ended and further responses are dropped. The promise never rejects. A sink without this method is always ready.
    */
   ready?(): Promise<void> | undefined
 }
@@ -122,11 +124,14 @@ export interface TraceContext {
 
 /** Which request an execution belongs to. */
 export interface RequestOrigin {
-  /** Unique per admitted request; what models call on its behalf has the same. For logs, and to find duplicates. */
+  /**
+   * Key that is unique per admitted request, for logs and to find duplicates. Requests that models make on its behalf have the
+   * same key.
+   */
   readonly requestKey: string
-  /** The step of the ensemble; '' for a request to the model itself. */
+  /** Name of the ensemble's step; '' for a request to the model itself. */
   readonly step: string
-  /** Counts from 1. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number
   /** The models that called one another up to this request, the outermost first; absent for a client's own. */
   readonly callers?: readonly string[]
@@ -141,7 +146,7 @@ const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
   'SERVER_STOPPING',
 ])
 
-/** Whether a model version that answers with this error may have executed the request. */
+/** Tells whether a model version that answers with this error may have executed the request. */
 export function executedBefore(error: ServeError): Executed {
   return REFUSALS.has(error.reason) ? 'no' : 'maybe'
 }

@@ -6,14 +6,14 @@ import type { RequestObserver } from './request-observer.ts'
 export interface ExecuteOptions {
   /** Aborts when the caller is gone or the time is over; its reason is a ServeError. The executor then fails soon. */
   readonly signal: CancelSignal
-  /** When the time is over, by the clock of this process; absent for no deadline. */
+  /** Deadline by the monotonic clock of this process, in milliseconds; absent for none. */
   readonly deadlineAt?: number
   readonly trace?: TraceContext
-  /** Counts what is made for the request beside itself and its answer; absent where nothing bounds it. */
+  /** Counter of the bytes that serving the request takes besides the request and its answer; absent where nothing bounds them. */
   readonly memory?: ByteCount
   /** Absent for a client's request before it is admitted. */
   readonly origin?: RequestOrigin
-  /** Observes the steps of the request, and what its model calls; absent if nothing does. */
+  /** Observer of the request's steps and of the requests that its model makes; absent if nothing observes them. */
   readonly observer?: RequestObserver | undefined
 }
 
@@ -22,16 +22,16 @@ export interface ExecuteOptions {
  * ensemble, or a wrapper around one of these. Every caller sees only this.
  */
 export interface Executor {
-  /** Begins at once and does not throw: all comes to `sink`, possibly before this returns. */
+  /** Begins the execution at once and never throws. Responses and errors go to `sink`, possibly before this returns. */
   execute(request: InferRequest, sink: ResponseSink, o: ExecuteOptions): void
 }
 
-/** Names a model version as a request pins it. To a router version 0 is the latest, and the revision is ''. */
+/** Names a model version as a request pins it. For a router, version 0 means the latest, and the revision is ''. */
 export interface ModelTarget {
   readonly model: string
   readonly version: number
   readonly revision: string
 }
 
-/** Gives the executor of a model version; that of one that is not there fails. */
+/** Finds the executor of a model version. If there is no such version, the executor fails every request. */
 export type FindExecutor = (target: ModelTarget) => Executor

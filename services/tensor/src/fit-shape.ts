@@ -2,20 +2,20 @@ import { formatShape } from './error-texts.ts'
 import { inputRefusal } from './input-refusal.ts'
 import { elementCount, type Shape, shapeMatches } from './tensor.ts'
 
-/** The facts that are known of the elements that came. */
+/** Facts about the elements of a tensor that a user wrote. */
 export interface Elements {
   readonly count: number
-  /** As they are written, where that has a shape: nested arrays, a file of NumPy, a picture. */
+  /** Shape of the elements as they are written, where they have one: nested arrays, a NumPy file, a picture. */
   readonly shape?: Shape
-  /** The advice for its user if several extents are open. */
+  /** Advice that an error adds if several extents are open. */
   readonly hint?: string
 }
 
 /**
- * The shape of a request's tensor: as it is written if that fits what the model declares, with a batch of one before it if the model
- * wants that, or else what the number of elements leaves for the one extent that is open.
+ * Finds the shape of a request's tensor. It is the shape as written, if that fits what the model declares, after a batch of one
+ * is added where the model wants it. Otherwise the number of elements gives the extent that is open, if there is only one.
  *
- * @param declared - of the model's metadata; -1 for any extent.
+ * @param declared - shape from the model's metadata; -1 for any extent.
  * @throws ServeError INVALID_REQUEST that says what came and what is wanted.
  */
 export function fitShape(input: string, declared: Shape, elements: Elements): Shape {
@@ -44,7 +44,7 @@ function fill(declared: Shape, count: number): Shape | undefined {
   return isOpen ? declared.map((extent) => (extent === -1 ? count / rest : extent)) : undefined
 }
 
-/** Makes the elements of one value: each extent that is open is 1. */
+/** Describes a tensor of one value: each open extent of its shape is 1. */
 export function oneElement(declared: Shape): Elements {
   const shape = declared.map((extent) => (extent === -1 ? 1 : extent))
   return elementCount(shape) === 1 ? { count: 1, shape } : { count: 1 }
@@ -53,7 +53,11 @@ export function oneElement(declared: Shape): Elements {
 /** Tensors have fewer dimensions. */
 const MOST_DIMENSIONS = 32
 
-/** Counts the elements of nested arrays, such as JSON has. @throws ServeError INVALID_REQUEST if they are not as long as their siblings. */
+/**
+ * Counts the elements of nested arrays, such as JSON has.
+ *
+ * @throws ServeError INVALID_REQUEST if sibling arrays differ in length.
+ */
 export function nestedElements(data: readonly unknown[]): Elements {
   const shape = shapeOf(data, 1)
   return { count: elementCount(shape), shape }

@@ -5,7 +5,7 @@ import type { Datatype } from './tensor.ts'
  * FP16 and BF16, which JavaScript has no arrays of, as the bits of an element.
  */
 
-/** How to read element `index` of raw tensor bytes, for each datatype but BYTES. */
+/** Functions that read element `index` of raw tensor bytes, for each datatype but BYTES. */
 export const NUMBER_READERS: Readonly<Partial<Record<Datatype, ElementReader>>> = {
   ...ELEMENT_READERS,
   FP16: (view, i) => fromHalf(view.getUint16(i * 2, true)),
@@ -27,7 +27,7 @@ export function fromBrain(bits: number): number {
   return SCRATCH.getFloat32(0)
 }
 
-/** Rounds to the nearest, ties to even; what is too large is infinite. */
+/** Converts a number to the bits of FP16. It rounds to the nearest, ties to even; a number that is too large becomes infinite. */
 export function toHalf(value: number): number {
   const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0
   const size = Math.abs(value)
@@ -40,7 +40,7 @@ export function toHalf(value: number): number {
   return sign | (((exponent + 14) << 10) + steps)
 }
 
-/** As `toHalf`, by way of FP32. */
+/** Converts a number to the bits of BF16, by way of FP32. It rounds to the nearest, ties to even. */
 export function toBrain(value: number): number {
   SCRATCH.setFloat32(0, value)
   const bits = SCRATCH.getUint32(0)

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 
 /**
- * An input or output that does not fit what the model declares, or its file.
+ * Makes the INVALID_REQUEST error for an input or output, or its file, that does not fit what the model declares.
  *
  * @param field - the name of the tensor, where it is known.
  */

@@ -1,14 +1,14 @@
-/** Memory that responses view. It is freed when its last holder gives it back, and never by the collector. */
+/** Memory that responses view. It is freed when its last holder gives it back. The garbage collector never frees it. */
 export class Loan {
   readonly #free: () => void
   #holders = 1
 
-  /** The one that makes it holds it until `end`. */
+  /** Makes a loan that its maker holds until `end`. @param free - called when the last holder has given the memory back. */
   constructor(free: () => void) {
     this.#free = free
   }
 
-  /** As Lent's. To give back twice has no effect. */
+  /** Adds a holder, as `retain` of `Lent` does. A second call of the returned function has no effect. */
   readonly retain = (): (() => void) => {
     this.#holders += 1
     let isOver = false
@@ -19,7 +19,7 @@ export class Loan {
     }
   }
 
-  /** The one that made it holds it no more. */
+  /** Gives up the hold of the maker. Called once. */
   end(): void {
     this.#holders -= 1
     if (this.#holders === 0) this.#free()

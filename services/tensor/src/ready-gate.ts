@@ -1,4 +1,4 @@
-/** Where those wait who want to send a further response. Costs nothing as long as none does. */
+/** Gate where senders wait until they may send a further response. It makes no promise until a sender waits. */
 export class ReadyGate {
   #waiting: PromiseWithResolvers<void> | undefined
 
@@ -8,14 +8,17 @@ export class ReadyGate {
     return this.#waiting.promise
   }
 
-  /** Lets those go who wait now; they ask again whether the sink is ready. */
+  /** Lets all senders go that wait now. They ask again whether the sink is ready. */
   open(): void {
     this.#waiting?.resolve()
     this.#waiting = undefined
   }
 }
 
-/** How far a producer of responses may be ahead of their reader: as long as both hold the reader is ready for one more. */
+/**
+ * Bounds on how far a producer of responses may be ahead of their reader. The reader is ready for one more while both bounds
+ * hold.
+ */
 export interface ResponseWindow {
   readonly responses: number
   /** Bytes of outputs. */

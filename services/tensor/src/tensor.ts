@@ -47,7 +47,7 @@ export function fromConfigDatatype(text: string): Datatype | undefined {
 /** Extents, outermost first, row-major. -1 stands for "any" in declared shapes and never in a tensor's own. */
 export type Shape = readonly number[]
 
-/** The product of the extents; 1 for a scalar. May exceed 2^53 for hostile shapes, so compare before you allocate. */
+/** Computes the product of the extents; 1 for a scalar. It may exceed 2^53 for hostile shapes, so compare before you allocate. */
 export function elementCount(shape: Shape): number {
   let count = 1
   for (const extent of shape) count *= extent
@@ -63,8 +63,8 @@ export function shapeMatches(declared: Shape, shape: Shape): boolean {
 }
 
 /**
- * A tensor's value: little-endian, row-major, no padding; BYTES elements are a uint32 length and that many bytes.
- * `data` is a view; who made it owns the memory, and it is not written to once it is handed over.
+ * A tensor's value: little-endian, row-major, no padding. A BYTES element is a uint32 length and that many bytes. `data` is a
+ * view of memory that its maker owns. Nobody writes to that memory once the tensor is handed over.
  */
 export interface TensorValue {
   readonly datatype: Datatype
@@ -86,7 +86,7 @@ export type Parameter =
 
 export type Parameters = ReadonlyMap<string, Parameter>
 
-/** Bytes of a response's outputs. */
+/** Counts the bytes of a response's outputs. */
 export function outputBytes(response: {
   readonly outputs: readonly { readonly data: Uint8Array }[]
 }): number {

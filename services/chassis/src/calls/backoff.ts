@@ -5,25 +5,25 @@ import { signalError } from './signal-error.ts'
 export interface BackoffOptions {
   /** Longest wait before the first repetition. */
   readonly firstMs: number
-  /** No wait is longer. */
+  /** Upper bound of every wait, in milliseconds. */
   readonly longestMs: number
-  /** From 0 up to 1, not 1; Math.random if absent. */
+  /** Function that draws a number from 0 up to, but not including, 1; Math.random if absent. */
   readonly random?: () => number
 }
 
 /**
- * How long to wait before a repetition: doubling, with the upper half drawn at random, so that many who failed together
- * do not come back together.
+ * Computes how long to wait before a repetition. The wait doubles with each attempt. Its upper half is random, so that many
+ * clients that failed together do not return together.
  *
  * @param attempt - 0 for the first repetition.
- * @returns from half of min(firstMs x 2^attempt, longestMs) up to all of it.
+ * @returns milliseconds, from half of min(firstMs x 2^attempt, longestMs) up to all of it.
  */
 export function backoffMs(attempt: number, o: BackoffOptions): number {
   const ceiling = Math.min(o.longestMs, o.firstMs * 2 ** attempt)
   return (ceiling / 2) * (1 + (o.random ?? Math.random)())
 }
 
-/** @throws ServeError, the signal's reason, as soon as it aborts; the timer is taken back then. */
+/** Waits for `delayMs` milliseconds. @throws ServeError, the signal's reason, as soon as the signal aborts. */
 export function sleep(
   delayMs: number,
   o: { readonly clock: Clock; readonly signal?: CancelSignal },

@@ -27,6 +27,6 @@ export interface CallContext {
   readonly signal: CancelSignal
   readonly deadlineAt?: number
   readonly trace?: TraceParent
-  /** Counts what is made for the request beside itself and its answer; absent where nothing bounds it. */
+  /** Counter of the bytes that serving the request takes besides the request and its answer; absent where nothing bounds them. */
   readonly memory?: ByteCount
 }

@@ -18,31 +18,28 @@ export function monotonicNs(): number {
   return seconds * 1e9 + ns
 }
 
-/** One piece of work's own context. The opener closes it when the work has ended, however it ended. */
+/** Context of one piece of work. The caller that opens it closes it when the work ends, whether it succeeds or fails. */
 export interface CallScope {
   readonly context: CallContext
-  /** Aborts `context.signal` with `error`. The first cause wins; nothing after `close()`. */
+  /** Aborts `context.signal` with `error`. Only the first call has an effect, and no call has one after `close()`. */
   cancel(error: ServeError): void
-  /** Takes back the timer and the listener on the parent. The signal keeps the state that it has. */
+  /** Cancels the timer and removes the listener from the parent. The signal keeps its present state. */
   close(): void
 }
 
 export interface CallScopeOptions {
   readonly clock: Clock
-  /** Time that is left; absent for no deadline, 0 or less if it is over already. */
+  /** Time left, in milliseconds; absent for no deadline, 0 or less if the deadline has passed. */
   readonly remainingMs?: number | undefined
   /** Name of the limit in the error; 'deadline' if absent. */
   readonly limitName?: string
-  /** Its abort and its reason carry over; it may live for long. */
+  /** Signal that this scope follows: when it aborts, the scope aborts with the same reason. It may outlive the scope. */
   readonly parent?: CancelSignal
   readonly trace?: TraceParent | undefined
   readonly memory?: ByteCount | undefined
 }
 
-/**
- * Opens a call scope. Costs two objects until someone looks at the signal or listens to it; only then are the timer and the
- * listener on the parent made.
- */
+/** Opens a call scope. It sets the timer and listens to the parent only once someone reads the signal or listens to it. */
 export function openCallScope(o: CallScopeOptions): CallScope {
   return new ScopeSignal(o)
 }
@@ -141,12 +138,15 @@ class ScopeSignal implements CallScope, CancelSignal {
   }
 }
 
-/** Milliseconds that are left, 0 when the time is over; undefined without a deadline. What travels to the next process. */
+/**
+ * Computes the milliseconds that are left: 0 when the time is over, undefined without a deadline. The next process gets this
+ * value.
+ */
 export function remainingMs({ deadlineAt }: CallContext, clock: Clock): number | undefined {
   return deadlineAt === undefined ? undefined : Math.max(0, deadlineAt - clock.now())
 }
 
-/** True once the time of a call is over, also in the moment before its own timer says so; false without a deadline. */
+/** Checks whether the time of a call is over: true from 1 ms before the deadline on, false without a deadline. */
 export function isTimeOver({ deadlineAt }: CallContext, clock: Clock): boolean {
   return deadlineAt !== undefined && deadlineAt - clock.now() < TIMER_SLACK_MS
 }

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Turns of the event loop, one after the other, for work that is done piece by piece: no turn has two pieces. */
+/** Gives out turns of the event loop one at a time, so that work done in pieces does one piece per turn. */
 export class LoopTurns {
   #last: Promise<void> = Promise.resolve()
 
-  /** Resolves in a turn of its own, after those that were asked for before. */
+  /** Waits for a turn that no other caller gets. Callers get their turns in the order of their calls. */
   next(): Promise<void> {
     this.#last = this.#last.then(() => nextTurn())
     return this.#last

@@ -1,6 +1,6 @@
 import type { Clock } from './call-context.ts'
 
-/** Calls `callback` every `everyMs`, first after that time. @returns ends it. */
+/** Calls `callback` every `everyMs` milliseconds, the first time after `everyMs`. @returns a function that stops the calls. */
 export function repeat(
   clock: Pick<Clock, 'setTimer'>,
   everyMs: number,

@@ -1,8 +1,8 @@
 import { type CancelSignal, ServeError } from '@tutti/errors'
 
 /**
- * Why a signal aborted, as our error. A plain abort becomes CANCELLED, a timeout of `AbortSignal.timeout`
- * DEADLINE_EXCEEDED.
+ * Converts the reason of an aborted signal to a ServeError. A plain abort becomes CANCELLED, a timeout of `AbortSignal.timeout`
+ * becomes DEADLINE_EXCEEDED.
  */
 export function signalError(signal: CancelSignal): ServeError {
   const reason: unknown = signal.reason
@@ -15,7 +15,7 @@ export function signalError(signal: CancelSignal): ServeError {
   return ServeError.from(reason)
 }
 
-/** The error for work whose time is over. */
+/** Makes the DEADLINE_EXCEEDED error of work whose time is over. Its text names the limit and its length in milliseconds. */
 export function deadlineError({
   remainingMs = 0,
   limitName = 'deadline',

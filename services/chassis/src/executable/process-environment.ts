@@ -4,22 +4,24 @@ import { type ErrorStream, StatusLine } from '../terminal/status-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ErrorOutput } from './report-failure.ts'
 
-/** The process of an executable: `processEnvironment(process)`, or a test's. */
+/**
+ * Streams, variables, signals and exit of the process that an executable runs in. Programs pass `processEnvironment(process)`.
+ */
 export interface ProcessEnvironment extends ErrorOutput {
   readonly env: Readonly<Record<string, string | undefined>>
   out(text: string): void
   /** Standard input; absent for none. */
   readonly input?: AsyncIterable<Uint8Array | string>
-  /** Where input and output are one. */
+  /** Terminal of the process; present where input and output are the same terminal. */
   readonly terminal?: Terminal
   /** Status line of standard error, if that is a terminal. */
   readonly statusLine?: StatusLine
   readonly signals: SignalSource
-  /** @param isBusy - threads are still running. */
+  /** Ends the process. @param isBusy - true if threads are still running. */
   exit(code: number, isBusy: boolean): void
 }
 
-/** The real process, for main.ts. Its exit does not wait for open work, such as a run that an engine cannot interrupt. */
+/** Wraps the real process, for main.ts. Its exit does not wait for open work, such as a run that an engine cannot interrupt. */
 export function processEnvironment(
   source: Parameters<typeof processSignals>[0] &
     Pick<ProcessEnvironment, 'env'> &

@@ -43,11 +43,11 @@ export const PROCESS_FLAGS = {
 
 export type ProcessFlags = FlagValues<typeof PROCESS_FLAGS>
 
-/** Those of them that say what is logged. */
+/** Flags of PROCESS_FLAGS that say what is logged, and where. */
 export type LogFlags = Omit<ProcessFlags, 'exit-timeout-secs' | 'version' | 'log-file'> &
   Partial<Pick<ProcessFlags, 'log-file'>>
 
-/** Reads from the flags what is logged at first. */
+/** Converts the flags to the log settings that the process starts with. */
 export function toLogSettings(flags: LogFlags): LogSettings {
   return {
     file: flags['log-file'] ?? '',
@@ -62,7 +62,7 @@ export function toLogSettings(flags: LogFlags): LogSettings {
 /** Share of the grace period for requests in flight; the rest is for telling those that are left that the server stops. */
 const DRAIN_SHARE = 0.9
 
-/** How long requests in flight may take after the first signal, in milliseconds. */
+/** Computes how long requests in flight may take after the first signal, in milliseconds: 90 % of `exit-timeout-secs`. */
 export function toDrainMs(flags: ProcessFlags): number {
   return flags['exit-timeout-secs'] * 1000 * DRAIN_SHARE
 }

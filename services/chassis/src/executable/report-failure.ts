@@ -4,11 +4,11 @@ import type { ResultFormat } from '../flags/result-format.ts'
 import { printable } from '../text/printable.ts'
 import { renderJsonLine } from '../text/render-json.ts'
 
-/** Where a command tells its errors. */
+/** Standard error of a command, and the format of its errors. */
 export interface ErrorOutput {
   /** Writes to standard error. */
   err(text: string): void
-  /** Text if absent. JSON: one line for each error. */
+  /** Format of errors; text if absent. An error in JSON takes one line. */
   readonly errorFormat?: ResultFormat
 }
 
@@ -29,9 +29,9 @@ export const ErrorResult = z
 type ErrorResult = z.infer<typeof ErrorResult>
 
 /**
- * Tells the user of an error: a text in a line that begins with `program`, or JSON.
+ * Writes an error to standard error: as text that begins with `program`, or as one line of JSON.
  *
- * @param o.isOfOthers - it is an error of another program: Tutti has no page about it.
+ * @param o.isOfOthers - true for an error of another program, which Tutti's error pages do not explain.
  */
 export function reportProblem(
   program: string,
@@ -54,9 +54,10 @@ const FAILED = 1
 const USAGE_ERROR = 2
 
 /**
- * Tells the user of an error that ended a command before it served, and where to read on. Of a command line the text says all.
+ * Writes an error that ended a command before it served. An address to read on follows, except for an error in the command line,
+ * which explains itself.
  *
- * @param program - what the line begins with.
+ * @param program - name that the line begins with.
  * @returns the exit code: 2 if the command line was not understood, else 1.
  */
 export function reportFailure(program: string, error: unknown, output: ErrorOutput): number {

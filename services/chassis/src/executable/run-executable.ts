@@ -21,7 +21,7 @@ export interface StartOptions<T extends FlagTable> {
   readonly log: Logger
   /** Line that may show what is under way, as long as the start takes; absent if there is no terminal. */
   readonly statusLine?: StatusLine | undefined
-  /** Held back by what keeps the process from being ready; for the probes. */
+  /** Health that the probes report. `start` holds it back while something keeps the process from being ready. */
   readonly health: Health
   /** Aborts when a stop signal comes before the start is done. */
   readonly signal: AbortSignal
@@ -38,10 +38,10 @@ export interface Executable<T extends FlagTable> {
   readonly flags: T
   /** Flags that users may expect here, and why there are none. */
   readonly refusedFlags?: RefusedFlags
-  /** The identity, for a table that contains PROCESS_FLAGS. */
+  /** Picks the process flags from all flags. Returns `flags` itself where the table contains PROCESS_FLAGS. */
   processFlags(flags: FlagValues<T>): ProcessFlags
   /**
-   * Checks what can be checked before anything starts: a command line that was not understood has an exit code of its own.
+   * Checks the flags before anything starts. A refused command line ends the program with exit code 2.
    *
    * @throws ServeError FLAG_INVALID
    */
@@ -99,7 +99,7 @@ export async function runExecutable<const T extends FlagTable>(
   })
 }
 
-/** Nothing is ignored silently. */
+/** Logs a line for each given flag that has no effect. */
 export function logIgnored<T extends FlagTable>(
   table: T,
   flags: FlagValues<T>,

@@ -21,7 +21,7 @@ export const TracingSettings = z.object({
 })
 export type TracingSettings = z.infer<typeof TracingSettings>
 
-/** @throws ServeError SETTING_INVALID that names each refused variable. */
+/** Reads the tracing settings from environment variables. @throws ServeError SETTING_INVALID that names each refused variable. */
 export function loadTracingSettings(
   env: Readonly<Record<string, string | undefined>>,
 ): TracingSettings {

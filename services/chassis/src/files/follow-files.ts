@@ -14,7 +14,10 @@ export interface FollowFilesOptions extends FollowedFiles {
   readonly texts: readonly string[]
   /** Takes the texts of all files after one of them has changed. @throws ServeError to refuse them */
   readonly take: (texts: readonly string[]) => void
-  /** Those taken last stay. Called once for each message, not for each look. */
+  /**
+   * Called if the files cannot be read or `take` refuses them. The texts taken last stay in use. An error that repeats is
+   * reported once.
+   */
   readonly failed: (error: ServeError) => void
   readonly clock: Clock
 }
@@ -26,7 +29,7 @@ function areSame(texts: readonly string[], others: readonly string[]): boolean {
 /** A mounted Secret is replaced as a whole; looking at it costs less than what would have to be watched for that. */
 const LOOK_MS = 1000
 
-/** Texts of files, in the order of the paths. @throws ServeError for one that cannot be read. */
+/** Reads the texts of files, in the order of the paths. @throws ServeError, made by `refuse`, for a file that cannot be read. */
 export async function readFiles({ paths, refuse }: FollowedFiles): Promise<readonly string[]> {
   return await Promise.all(
     paths.map(async (path) => {
@@ -40,11 +43,11 @@ export async function readFiles({ paths, refuse }: FollowedFiles): Promise<reado
 }
 
 /**
- * Looks every second whether files have changed, and takes what two looks in a row have seen: what one look sees may be a file that
- * is half written. Texts that were refused are tried again at each look, so files that change one after the other are taken when they
- * fit together.
+ * Reads files every second and takes their texts when they have changed. It takes only texts that two reads in a row have given,
+ * because a single read may see a file that is half written. Refused texts are tried again at each read, so files that change one
+ * after the other are taken once they fit together.
  *
- * @returns ends it.
+ * @returns a function that stops the reads.
  */
 export function followFiles(o: FollowFilesOptions): () => void {
   const { take, failed, clock } = o

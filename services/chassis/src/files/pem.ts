@@ -1,7 +1,10 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { assert } from '@tutti/errors'
 
-/** The text of a PEM file, and the first certificate in it: that of a server or a client, before those of its issuers. */
+/**
+ * Text of a PEM file and its first certificate, which is the server's or the client's own. Those of its issuers follow in the
+ * file.
+ */
 export interface PemCertificates {
   readonly text: string
   readonly first: X509Certificate
@@ -10,9 +13,10 @@ export interface PemCertificates {
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
 /**
- * Checks every certificate of a PEM file: TLS would leave out those that it cannot read.
+ * Parses every certificate of a PEM file. TLS would silently leave out a certificate that it cannot read.
  *
- * @throws Error that goes on after the name of the file and repeats nothing of it.
+ * @throws Error whose text continues a sentence that begins with the file's name: "holds no certificate in PEM". It quotes
+ * nothing.
  */
 export function parseCertificates(text: string): PemCertificates {
   const [first, ...others] = text.match(CERTIFICATE) ?? []

@@ -7,25 +7,25 @@ import type { StatusLine } from '../terminal/status-line.ts'
 /** How far a transfer is, in bytes. */
 export interface TransferState {
   readonly bytes: number
-  /** Absent if the sender does not say it. */
+  /** Size of the whole transfer; absent if the sender does not say it. */
   readonly totalBytes?: number | undefined
 }
 
-/** Hears how far one transfer is. */
+/** Takes the progress of one transfer. */
 export interface Transfer {
-  /** An attempt begins. @param state - with the bytes that are there from earlier ones. */
+  /** Begins an attempt. @param state - includes the bytes that earlier attempts have left. */
   begin(state: TransferState): void
-  /** Further bytes have come. */
+  /** Adds bytes that have arrived since the last call. */
   add(bytes: number): void
-  /** It is over. @param isWhole - what was to be transferred is there. */
+  /** Ends the transfer. @param isWhole - true if everything has arrived. */
   end(isWhole: boolean): void
 }
 
-/** @param what - is transferred, such as an address. */
+/** Opens a transfer. @param what - name of its content, such as an address. */
 export type OpenTransfer = (what: string) => Transfer
 
 export interface TransferProgressOptions {
-  /** Absent: lines of the log tell it. */
+  /** Status line that shows the progress; if absent, log lines do. */
   readonly statusLine?: Pick<StatusLine, 'show' | 'hide'> | undefined
   readonly log: Pick<Logger, 'info'>
   readonly clock: Pick<Clock, 'now' | 'setTimer'>
@@ -46,7 +46,10 @@ interface Current {
   state?: TransferState
 }
 
-/** Shows how far the transfers of a process are, all in one: a bar on a terminal, else a line of the log every 5 s. Each has a line at its end. */
+/**
+ * Shows the progress of all transfers of a process together: as a bar on a terminal, else as a log line every 5 s. Each transfer
+ * that arrives whole gets a log line at its end.
+ */
 export class TransferProgress {
   readonly #o: TransferProgressOptions
   readonly #current = new Set<Current>()
@@ -61,7 +64,7 @@ export class TransferProgress {
     this.#o = o
   }
 
-  /** A transfer begins. */
+  /** Opens a transfer. It is shown from its first `begin` on. */
   open(what: string): Transfer {
     const transfer: Current = { what, startedAt: this.#o.clock.now(), received: 0 }
     const start = (): void => {

@@ -40,7 +40,7 @@ function toSettingError(error: z.ZodError, names: ReadonlyMap<PropertyKey, strin
   })
 }
 
-/** The settings as the Markdown table of a README, which a test holds equal to the schema. */
+/** Renders the settings as a Markdown table for a README. A test holds the README equal to the schema. */
 export function renderSettingTable(schema: SettingSchema): string {
   const rows = Object.values<z.ZodType>(schema.shape).map((field) => {
     const { env, description } = metaOf(field)

@@ -3,7 +3,7 @@ import { type FlagSpec, type FlagTable, withDashes } from './flag-spec.ts'
 
 /** A flag as documentation shows it, all texts. */
 export interface FlagRow {
-  /** With dashes, aliases after it. */
+  /** Name with its dashes, followed by its aliases. */
   readonly name: string
   readonly type: string
   readonly default: string
@@ -11,7 +11,7 @@ export interface FlagRow {
   readonly description: string
 }
 
-/** The flags of a table in its order, for documentation. */
+/** Describes the flags of a table for documentation, in the table's order. */
 export function describeFlags(table: FlagTable): readonly FlagRow[] {
   return Object.entries(table).map(([name, flag]) => ({
     name: [name, ...(flag.aliases ?? [])].map(withDashes).join(', '),
@@ -32,7 +32,7 @@ function describeType(flag: FlagSpec): string {
   return max === undefined ? `int, at least ${min}` : `int, ${min} to ${max}`
 }
 
-/** The text of `--help`: usage, then two lines a flag. Ends with a line end. */
+/** Renders the text of `--help`: the usage, then two lines for each flag. The text ends with a line end. */
 export function renderHelp(o: { readonly usage: string; readonly flags: FlagTable }): string {
   const blocks = describeFlags(o.flags).map((row) => {
     const unit = row.unit === '' ? '' : ` ${row.unit}`
@@ -43,7 +43,7 @@ export function renderHelp(o: { readonly usage: string; readonly flags: FlagTabl
   return `usage: ${o.usage}\n\n${blocks.join('')}  --help, -h\n      prints this text\n`
 }
 
-/** The flags as the Markdown table of a README, which a test holds equal to the table. */
+/** Renders the flags as a Markdown table for a README. A test holds the README equal to the table. */
 export function renderFlagTable(table: FlagTable): string {
   const rows = describeFlags(table).map(({ name, type, default: preset, unit, description }) => {
     return [`\`${name}\``, type, preset, unit, description]

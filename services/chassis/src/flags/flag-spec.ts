@@ -1,11 +1,11 @@
 /** Fields that every flag has. */
 interface FlagBase {
   readonly description: string
-  /** `s`, `bytes`, ...; absent if it has none. */
+  /** Unit of the value, such as `s` or `bytes`; absent if it has none. */
   readonly unit?: string
   /** Other names; a single letter is written with one dash. */
   readonly aliases?: readonly string[]
-  /** It is accepted for others' command lines and has no effect, which is logged if it comes. Such a flag has no default. */
+  /** True for a flag that is accepted for compatibility and has no effect. Its use is logged. Such a flag has no default. */
   readonly isIgnored?: true
 }
 
@@ -14,9 +14,9 @@ export type FlagSpec = FlagBase &
     | {
         readonly type: 'string'
         readonly default?: string
-        /** Each occurrence adds one. */
+        /** True if the flag may come several times; each occurrence adds a value. */
         readonly repeatable?: boolean
-        /** The value is the path of one, or ends with it (NAME=PATH): shells complete it. */
+        /** Kind of path that the value is, or that it ends with (NAME=PATH), so that shells can complete it. */
         readonly path?: 'file' | 'folder'
       }
     | {
@@ -25,7 +25,7 @@ export type FlagSpec = FlagBase &
         readonly default?: number
         readonly min?: number
         readonly max?: number
-        /** Words that it takes in place of a number. */
+        /** Words that are accepted in place of a number, with the number for each. */
         readonly words?: Readonly<Record<string, number>>
       }
     | {
@@ -61,7 +61,7 @@ export type FlagValue<F extends FlagSpec> = F extends { repeatable: true }
 
 export type FlagValues<T extends FlagTable> = { readonly [K in keyof T]: FlagValue<T[K]> }
 
-/** A flag's name as it is written: a single letter with one dash. */
+/** Writes a flag's name with its dashes: one before a single letter, two before a longer name. */
 export function withDashes(name: string): string {
   return name.length === 1 ? `-${name}` : `--${name}`
 }

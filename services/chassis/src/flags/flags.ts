@@ -1,16 +1,16 @@
 import { nearestName, ServeError } from '@tutti/errors'
 import { type FlagSpec, type FlagTable, type FlagValues, withDashes } from './flag-spec.ts'
 
-/** A command line, read. */
+/** Result of reading a command line. */
 export interface ParsedFlags<T extends FlagTable> {
   readonly values: FlagValues<T>
-  /** Arguments that are no flags, in order; everything after `--`. */
+  /** Arguments that are no flags, in order, and everything after `--`. */
   readonly positionals: readonly string[]
   /** True if `--help` or `-h` came: nothing else was read, all values are defaults. */
   readonly help: boolean
 }
 
-/** By name, without dashes. */
+/** Reasons why flags are refused, by the flag's name without dashes. */
 export type RefusedFlags = Readonly<Record<string, string>>
 
 type Scalar = string | number | boolean
@@ -154,16 +154,16 @@ function settle(spec: FlagSpec, came: readonly Scalar[]): unknown {
   return came.length > 0 || spec.default === undefined ? came : [spec.default]
 }
 
-/** The error for a flag that was read and cannot be used. @param flag - with its dashes. */
+/** Makes the FLAG_INVALID error for a flag whose value cannot be used. @param flag - name with its dashes. */
 export function flagRefusal(flag: string, problem: string, cause?: unknown): ServeError {
   return refusal(flag, `${flag}: ${problem}`, cause)
 }
 
 /**
- * Reads the occurrences of a flag that are pairs, split at their first `=`.
+ * Reads the values of a repeatable flag as pairs, each split at its first `=`.
  *
- * @param wanted - e.g. `NAME=DIR`.
- * @throws ServeError FLAG_INVALID for what is no pair, or a name that comes twice.
+ * @param wanted - form of a pair, for the error, e.g. `NAME=DIR`.
+ * @throws ServeError FLAG_INVALID for a value that is no pair, or a name that comes twice.
  */
 export function readPairs(
   flag: string,

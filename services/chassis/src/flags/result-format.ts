@@ -12,10 +12,10 @@ export const FORMAT_FLAG = {
 } as const satisfies FlagTable[string]
 
 /**
- * Finds out how errors of a command line are printed, also where the line itself is the error: what its last flag `format`, by any
- * of its names, asks for.
+ * Finds the format for the errors of a command line: the value of its last flag `format`, under any of the flag's names. It works
+ * even if the command line cannot be parsed.
  *
- * @param table - of the command; one without `format` prints text.
+ * @param table - flags of the command; text without a flag `format`.
  */
 export function readResultFormat({ format }: FlagTable, argv: readonly string[]): ResultFormat {
   if (format === undefined) return 'text'

@@ -9,22 +9,22 @@ const TEXT_LIMIT = 1024
 const MAX_BUDGETS = 10_000
 const FURTHER = 'lines with further keys'
 
-/** Which lines share a budget; undefined for a line that is never left out. */
+/** Names the budget that a line counts against; undefined for a line that is never left out. */
 export type BudgetKey = (message: string, fields: LogFields, level: LogLevel) => string | undefined
 
-/** A budget for each message but those of debug lines: who asks for details wants all of them. */
+/** Gives each message a budget of its own. Debug lines have none, so they are never left out. */
 export const exceptDetails: BudgetKey = (message, _fields, level) =>
   level === 'debug' ? undefined : message
 
-/** A budget for each message about each model: the start of many models is told whole. */
+/** Gives each message about each model a budget of its own, so that the start of many models is logged in full. */
 export const ofEachModel: BudgetKey = (message, { model }) =>
   typeof model === 'string' ? `${message} ${model}` : message
 
 /**
- * A logger for lines that others can cause as often as they like: each message has a budget of lines, and what is over it is
- * counted in the field `suppressed` of the next line with that message. Long texts in fields are cut.
+ * Makes a logger that bounds the lines which others can cause. Each message has a budget of lines. Lines beyond it are counted in
+ * the field `suppressed` of the next line from that budget. Texts in fields are cut after 1,024 characters.
  *
- * @param keyOf - for other budgets than one for each message.
+ * @param keyOf - chooses budgets other than one for each message.
  */
 export function limitLog(log: Logger, limit: LogLimit, keyOf: BudgetKey = (text) => text): Logger {
   return limited(log, { limit, keyOf, budgets: new Map() })

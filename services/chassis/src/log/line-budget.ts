@@ -1,11 +1,11 @@
 import type { Clock } from '../calls/call-context.ts'
 
-/** How many log lines may come. */
+/** Rate at which log lines may come. */
 export interface LogLimit {
   readonly clock: Pick<Clock, 'now'>
-  /** Lines that may come at once; default 100: every replica of a large installation that restarts. */
+  /** Lines that may come at once; default 100, enough for every replica of a large installation to restart. */
   readonly lines?: number
-  /** Milliseconds until one more may come; default 1000. */
+  /** Milliseconds until one more line may come; default 1000. */
   readonly everyMs?: number
 }
 
@@ -26,7 +26,7 @@ export class LineBudget {
     this.#filledAt = clock.now()
   }
 
-  /** Whether a line may pass now. */
+  /** Checks whether a line may pass now, and takes nothing from the budget. */
   hasCapacity(): boolean {
     const now = this.#clock.now()
     this.#left = Math.min(this.#most, this.#left + (now - this.#filledAt) / this.#everyMs)
@@ -39,7 +39,11 @@ export class LineBudget {
     this.#dropped += lines
   }
 
-  /** @returns undefined if the line is too much, else how many were dropped since the last one. */
+  /**
+   * Takes a line from the budget.
+   *
+   * @returns undefined if the budget is used up, else the number of lines dropped since the last one.
+   */
   take(): number | undefined {
     if (!this.hasCapacity()) {
       this.drop(1)

@@ -13,7 +13,7 @@ export interface LogLine {
 
 const OWN_FIELDS: ReadonlySet<string> = new Set(['level', 'time', 'service', 'message'])
 
-/** Fields as they are written: errors described, names of the line's own fields with a trailing `_`. */
+/** Converts fields to the form that is written: errors are described, and names of the line's own fields get a trailing `_`. */
 export function toLineFields(fields: LogFields): Record<string, unknown> {
   const line: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(fields)) {
@@ -32,8 +32,8 @@ const SEVERITY: Readonly<Record<LogLevel, string>> = {
 }
 
 /**
- * A line in a form of tritonserver: severity, time, process, place, and the message as a JSON string. The program stands for the
- * place in the source, and the fields follow as JSON.
+ * Formats a line in one of tritonserver's forms: severity, time, process, place, and the message as a JSON string. The place is
+ * the name of the program in place of a source file. The fields follow as JSON.
  */
 export function formatTritonLine(line: LogLine, format: Exclude<LogFormat, 'json'>): string {
   const { level, time, service, message, fields } = line
@@ -50,7 +50,10 @@ export function formatTritonLine(line: LogLine, format: Exclude<LogFormat, 'json
 /** Characters that JSON leaves as they are, and that some readers of lines take for an end. */
 const OTHER_LINE_ENDS = /[\u0085\u2028\u2029]/g
 
-/** Escapes them: a client could else write whole lines of its own by a name. */
+/**
+ * Escapes Unicode line ends, which JSON leaves as they are. A client could otherwise write whole log lines of its own through a
+ * name.
+ */
 export function toOneLine(line: string): string {
   return line.replace(OTHER_LINE_ENDS, (end) => {
     return `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`

@@ -6,7 +6,7 @@ import { SERVING_EVENTS as EVENTS } from './log-events.ts'
 export interface ServingOptions {
   readonly log: Logger
   readonly clock: Pick<Clock, 'setTimer'>
-  /** The ports, and whatever names the process. */
+  /** Fields of the line: the ports, and others that name the process. */
   readonly fields: LogFields
   /** Finds what holds the process back from being ready right now; none if it is ready. */
   readonly causes: () => readonly string[]
@@ -16,10 +16,10 @@ export interface ServingOptions {
 const LOOK_EVERY_MS = 100
 
 /**
- * Writes that the server is ready: at once, or as soon as nothing holds it back. Before that it says that it listens
- * only, and why.
+ * Logs that the server is ready, at once or as soon as `causes` returns none. If the server is not ready at once, a warning with
+ * the causes comes first.
  *
- * @returns ends the wait.
+ * @returns a function that ends the wait.
  */
 export function logServing({ log, clock, fields, causes }: ServingOptions): () => void {
   let stop: (() => void) | undefined

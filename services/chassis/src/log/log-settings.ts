@@ -9,7 +9,7 @@ export type LogFormat = (typeof LOG_FORMATS)[number]
 
 /** Settings of what a logger and all its children write. They may change while the loggers are used. */
 export interface LogSettings {
-  /** Where lines go; '' for standard output. Read once, when the logger is made. */
+  /** Path of the log file; '' for standard output. It is read once, when the logger is made. */
   readonly file: string
   error: boolean
   warning: boolean
@@ -21,7 +21,7 @@ export interface LogSettings {
 
 export type ChangeableLogSettings = Omit<LogSettings, 'file'>
 
-/** Settings that write this level and those above it. */
+/** Makes settings that write lines of this level and of more severe ones. */
 export function settingsOfLevel(level: LogLevel): LogSettings {
   return {
     file: '',

@@ -21,7 +21,7 @@ export interface Logger {
   warn(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
   debug(message: string, fields?: LogFields): void
-  /** A logger whose every line carries `fields` too. */
+  /** Makes a logger that adds `fields` to each line. */
   child(fields: LogFields): Logger
   /** True if debug lines are written, so that a hot path need not build fields for nothing. */
   readonly isDebug: boolean
@@ -30,12 +30,12 @@ export interface Logger {
 }
 
 export interface LoggerOptions {
-  /** The lowest that is written, if `settings` are absent; default `info`. */
+  /** Lowest level that is written, where `settings` is absent; default `info`. */
   readonly level?: LogLevel
   readonly settings?: LogSettings
-  /** The executable, as `service` on each line. */
+  /** Name of the executable: the field `service` of each line. */
   readonly name: string
-  /** Takes whole lines with their line end. Absent: the file of the settings or stdout, written synchronously. */
+  /** Output for whole lines with their line ends. If absent, lines go synchronously to the file of the settings, or to stdout. */
   readonly destination?: { write(line: string): unknown }
   /** Status line of the same terminal: it makes way for each line. */
   readonly statusLine?: Pick<StatusLine, 'clear'> | undefined
@@ -78,7 +78,7 @@ function openOutput(file: string): { write(line: string): unknown } {
   return output
 }
 
-/** A logger whose four levels end in one function. */
+/** Makes a logger from one function that writes the lines of every level. */
 export function toLogger(o: {
   readonly settings: LogSettings
   write(level: LogLevel, message: string, fields: LogFields | undefined): void
@@ -100,7 +100,7 @@ export function toLogger(o: {
   }
 }
 
-/** Writes nothing; for tests and for library use without logs. */
+/** Logger that writes nothing, for tests and for library use without logs. */
 export const silentLogger: Logger = toLogger({
   settings: settingsOfLevel('info'),
   write: () => {},

@@ -1,4 +1,6 @@
-/** Whether a process lives and takes work, with what stands against it. One owner writes, the endpoints read. */
+/**
+ * Liveness and readiness of a process, and the causes that hold readiness back. One owner writes them, the endpoints read them.
+ */
 export interface Health {
   /** False once the process is beyond help or has begun to close. */
   readonly isLive: boolean
@@ -6,11 +8,11 @@ export interface Health {
   readonly isReady: boolean
   /** Texts of the causes that hold it back, in the order in which they came. */
   readonly reasons: readonly string[]
-  /** Not ready for `cause`, a short name that has one text at a time. */
+  /** Makes the process not ready for `cause`, a short name. A further call with the same cause replaces its text. */
   hold(cause: string, reason: string): void
-  /** Takes the cause back; without effect if it does not stand. */
+  /** Removes a cause. No effect if the cause is not held. */
   release(cause: string): void
-  /** No longer alive, for good. */
+  /** Makes the process not live, for good. */
   die(reason: string): void
 }
 
@@ -20,9 +22,9 @@ export function createHealth(): Health {
 }
 
 /**
- * The same health with causes that are looked up at each reading, for what has a state of its own (a connection, a queue).
+ * Adds causes to a health that are looked up at each reading, for parts that have a state of their own (a connection, a queue).
  *
- * @param causes - what holds the process back right now; none if it may be ready.
+ * @param causes - finds what holds the process back right now; none if it may be ready.
  */
 export function withCauses(
   health: Health,

@@ -1,7 +1,7 @@
 /**
- * Ends the process at once, whatever its threads do. `process.exit` stops them first: a thread that is inside ONNX Runtime
- * then holds the process until it returns, or aborts it with a core dump instead of the code. To become another program ends
- * them as they stand, but runs nothing that waits for the exit, as profilers do.
+ * Ends the process at once, whatever its threads do. `process.exit` would stop the threads first: a thread inside ONNX Runtime
+ * then delays the exit until it returns, or aborts the process with a core dump. If `isBusy`, the process instead becomes another
+ * program, which exits with `code`. Exit handlers, such as those of profilers, do not run then.
  *
  * @param code - from 0 to 255.
  * @param isBusy - whether threads may be running.

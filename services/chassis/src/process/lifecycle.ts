@@ -8,21 +8,21 @@ import { type Health, STARTING } from './health.ts'
 
 export type StopSignal = 'SIGTERM' | 'SIGINT'
 
-/** Ways to end what `start` leaves behind, in this order. Each is called at most once. */
+/** Functions that end what `start` has opened. They are called in this order, each at most once. */
 export interface Running {
-  /** New work is refused from now on; what is in flight goes on. */
+  /** Refuses new work from now on; requests in flight go on. */
   stopAccepting(): Promise<void> | void
   /** Resolves when nothing is in flight. @param o.signal - aborts when the grace period is over. */
   drain(o: { readonly signal: AbortSignal }): Promise<void>
   /** Frees everything; what is still in flight fails now. */
   close(): Promise<void>
-  /** After `close`: threads go on with what cannot be interrupted and is not waited for. Absent: never. */
+  /** Tells, after `close`, whether threads are still in work that cannot be interrupted. Absent: never. */
   isBusy?(): boolean
 }
 
-/** Where signals come from: `processSignals(process)`, or a list that a test drives. */
+/** Source of stop signals: `processSignals(process)`, or a list that a test drives. */
 export interface SignalSource {
-  /** @returns takes the listener back. */
+  /** Calls `onSignal` for each stop signal. @returns a function that removes the listener. */
   listen(onSignal: (signal: StopSignal) => void): () => void
 }
 
@@ -34,9 +34,9 @@ export interface LifecycleOptions {
   readonly signals: SignalSource
   /** Ends the process: see `leave`. Called once. @param isBusy - threads are still running. */
   readonly exit: (code: number, isBusy: boolean) => void
-  /** From the first signal to the end of the drain. */
+  /** Time from the first signal to the end of the drain, in milliseconds. */
   readonly graceMs: number
-  /** For closing after that; a close that hangs does not hold the process. Default 10,000. */
+  /** Time for `close` after the drain, in milliseconds; default 10,000. The process exits even if `close` hangs. */
   readonly closeMs?: number
   readonly clock?: Clock
 }

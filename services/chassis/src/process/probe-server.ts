@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 
-/** More than twice what the system keeps waiting while the process is busy (Node asks for 511). */
+/** Bound on open connections: more than twice the 511 that Node lets wait at the socket while the process is busy. */
 export const PROBE_CONNECTIONS = 1024
 /** A probe or a scrape is one line and a few headers. */
 const REQUEST_TIMEOUT_MS = 5000
@@ -16,14 +16,13 @@ export interface ProbeServerOptions {
 }
 
 /**
- * Makes an HTTP server for probes and metrics that anybody on the network may reach, and that must not stop answering: a
- * process whose probes fail is restarted.
+ * Makes an HTTP server for probes and metrics. Anybody on the network may reach it, and it must not stop answering: a process
+ * whose probes fail is restarted.
  *
- * A new connection is never refused: beyond the bound the oldest one ends for it, whatever it does. A bound that refuses
- * lets clients that connect and say nothing keep the kubelet out, and a bound for each address does not hold where a client
- * has many of them or stands behind the same proxy as the kubelet. Here it takes `maxConnections` new connections between a
- * probe's connection and its request to harm it, which is more than can wait at the socket, be they from one address or many.
- * Slow or silent clients harm only themselves.
+ * A new connection is never refused. Beyond `maxConnections` the server closes the oldest connection instead. If it refused new
+ * ones, clients that connect and say nothing could keep the kubelet out. A bound for each address does not help where a client
+ * has many addresses or shares a proxy with the kubelet. To harm a probe, clients must open `maxConnections` connections between
+ * the probe's connection and its request. That is more than can wait at the socket.
  *
  * @param o.tls - for HTTPS; absent: HTTP. The caller bounds the time of a handshake.
  */

@@ -5,7 +5,7 @@ import type { StatusLine } from './status-line.ts'
 export interface ElapsedOptions {
   /** Name of the work that is under way. */
   readonly what: string
-  /** Finds what it does just now, '' if that is not known. */
+  /** Describes what the work does just now; '' if that is not known. */
   readonly detail: () => string
   readonly statusLine?: Pick<StatusLine, 'show' | 'hide'> | undefined
   /** Called every 10 s where there is no terminal. */
@@ -16,7 +16,11 @@ export interface ElapsedOptions {
 const DRAW_MS = 1000
 const TELL_MS = 10_000
 
-/** Shows that something goes on whose length is not known: the time that has passed, on a terminal each second. @returns ends it. */
+/**
+ * Shows how long some work has taken so far: each second on a terminal, else through `tell` every 10 s.
+ *
+ * @returns a function that ends it.
+ */
 export function showElapsed(o: ElapsedOptions): () => void {
   const { what, statusLine, clock } = o
   const startedAt = clock.now()

@@ -15,7 +15,7 @@ const WRAP = '\u001b[?7h'
 /** Columns of a terminal that does not say how many it has. */
 const COLUMNS = 80
 
-/** The last line of a terminal, which shows what is under way now. Other lines go where it stood, and it is drawn again below them. */
+/** Last line of a terminal, which shows the work under way. It makes way for other lines and is drawn again below them. */
 export class StatusLine {
   readonly #terminal: ErrorStream
   /** Texts that are shown, by their owners. */
@@ -26,7 +26,7 @@ export class StatusLine {
     this.#terminal = terminal
   }
 
-  /** @returns undefined where standard error is no terminal, or one that obeys nothing. */
+  /** Makes the status line of standard error. @returns undefined if standard error is no terminal, or TERM is unset or `dumb`. */
   static of(
     stderr: ErrorStream,
     env: Readonly<Record<string, string | undefined>>,
@@ -35,7 +35,7 @@ export class StatusLine {
     return stderr.isTTY === true && !isDumb ? new StatusLine(stderr) : undefined
   }
 
-  /** Draws the line anew. @param owner - whose earlier text this one replaces. */
+  /** Draws the line again with the text of `owner`, which replaces the owner's earlier text. */
   show(owner: object, text: string): void {
     this.#texts.set(owner, printable(text))
     const line = [...this.#texts.values()].join(' | ')
@@ -49,7 +49,7 @@ export class StatusLine {
     if (this.#texts.delete(owner)) this.clear()
   }
 
-  /** Takes the line away until something is shown again: before another line is written to the terminal. */
+  /** Clears the line until the next `show`. It is called before another line is written to the terminal. */
   clear(): void {
     if (!this.#isDrawn) return
     this.#isDrawn = false

@@ -1,19 +1,19 @@
 /** A person's screen and keyboard. */
 export interface Terminal {
-  /** Takes both over, until `close`. */
+  /** Takes over screen and keyboard until `Screen.close`. */
   openScreen(o: ScreenOptions): Screen
 }
 
 export interface ScreenOptions {
-  /** One character, or one byte of a sequence; Ctrl-C is a key too. */
+  /** Called for each key, with one character or one byte of a sequence. Ctrl-C is a key too. */
   readonly onKey: (key: string) => void
   readonly onResize: () => void
-  /** The terminal goes away. */
+  /** Called when the terminal goes away. */
   readonly onEnd: () => void
 }
 
 export interface Screen {
-  /** In characters. */
+  /** Returns the size in characters. */
   size(): { readonly columns: number; readonly rows: number }
   /** Replaces what is shown. @param lines - that fit, without control characters. */
   draw(lines: readonly string[]): void

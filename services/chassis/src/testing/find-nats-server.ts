@@ -6,17 +6,17 @@ const OLDEST = [2, 15] as const
 let found: { readonly path: string | undefined } | undefined
 
 /**
- * The nats-server that tests use: the one that TUTTI_NATS_SERVER names, else one of version 2.15 or newer in PATH.
+ * Finds the nats-server for tests: the program that TUTTI_NATS_SERVER names, else a nats-server in PATH of version 2.15 or newer.
  *
  * @returns its path or name; undefined if there is none.
- * @throws Error if TUTTI_NATS_SERVER names what does not run or is too old.
+ * @throws Error if TUTTI_NATS_SERVER names a program that does not run or is too old.
  */
 export function findNatsServer(): string | undefined {
   found ??= { path: search() }
   return found.path
 }
 
-/** For tap's `skip`: why tests that need a nats-server cannot run, or false if they can. */
+/** Makes the value for tap's `skip`: why tests that need a nats-server cannot run, or false if they can. */
 export function withoutNatsServer(): string | false {
   if (findNatsServer() !== undefined) return false
   return 'no nats-server 2.15 or newer in PATH, and TUTTI_NATS_SERVER is not set'

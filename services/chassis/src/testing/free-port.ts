@@ -11,7 +11,7 @@ function randomPort(): number {
   return randomInt(12_000, 30_000)
 }
 
-/** A loopback port where no server listens, for programs that take no port 0. */
+/** Finds a loopback port where no server listens, for programs that cannot take port 0. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomPort()
@@ -26,7 +26,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Calls `start` with ports until it finds one that is free. @throws what `start` throws else. */
+/** Calls `start` with random ports until one is free. @throws the error of `start` if it is not about a taken port. */
 export async function onFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

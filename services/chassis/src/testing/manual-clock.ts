@@ -5,7 +5,7 @@ interface ManualTimer {
   readonly callback: () => void
 }
 
-/** A clock that stands still until a test moves it. @param o.epochMs - what the epoch clock shows at `now() === 0`. */
+/** Makes a clock that stands still until a test moves it. @param o.epochMs - time of the epoch clock at `now() === 0`. */
 export function createManualClock(o: { readonly epochMs?: number } = {}) {
   const startMs = o.epochMs ?? 1_700_000_000_000
   const timers = new Set<ManualTimer>()
@@ -18,7 +18,10 @@ export function createManualClock(o: { readonly epochMs?: number } = {}) {
       timers.add(timer)
       return () => void timers.delete(timer)
     },
-    /** Moves on by `ms` and fires what falls due, in order of time; also what such a timer sets within that time. */
+    /**
+     * Moves the clock on by `ms` and fires the timers that fall due, in order of time. Timers that these set within `ms` fire
+     * too.
+     */
     advance: (ms: number): void => {
       const end = now + ms
       for (let next = earliest(timers, end); next !== undefined; next = earliest(timers, end)) {

@@ -10,7 +10,7 @@ export type NatsUser = (
   readonly allow?: readonly string[]
 }
 
-/** Lines of a server's configuration by which it lets in these users and no others. */
+/** Makes the lines of a server's configuration that let in these users and no others. */
 export function usersConfig(users: readonly NatsUser[]): string {
   // The server's configuration syntax takes JSON.
   const entries = users.map(({ allow, ...user }) =>
@@ -38,7 +38,7 @@ export interface NatsCredentialsOptions {
   readonly expiresAtS?: number
 }
 
-/** An operator with one account, for a server with a memory resolver. */
+/** Makes an operator with one account, for a server with a memory resolver. */
 export function createNatsOperator() {
   const operator = createOperator()
   const account = createAccount()

@@ -1,4 +1,4 @@
-/** Least squares: how much `y` grows with one more of `x`. @param points - x and y; at least two different x. */
+/** Computes by least squares how much `y` grows with one more of `x`. @param points - x and y; at least two different x. */
 export function slopeOf(points: readonly (readonly [number, number])[]): number {
   const x = mean(points.map(([at]) => at))
   const y = mean(points.map(([, value]) => value))

@@ -2,7 +2,7 @@ import { env } from 'node:process'
 import { onFreePort } from './free-port.ts'
 import { type StartedProcess, startProcess } from './start-process.ts'
 
-/** For tap's `skip`: why tests that need a Redis cannot run, or false if they can. */
+/** Makes the value for tap's `skip`: why tests that need a Redis cannot run, or false if they can. */
 export function withoutRedisServer(): string | false {
   if (env['TUTTI_REDIS_SERVER']) return false
   return env['TUTTI_REDIS_SERVER_MISSING'] ?? 'TUTTI_REDIS_SERVER is not set'

@@ -1,8 +1,8 @@
 import { env } from 'node:process'
 
 /**
- * The seed of a test's random inputs: TUTTI_SEED. The tests of a change always have the same one, so that luck decides nothing;
- * nightly and soak runs draw one, and print it.
+ * Reads the seed of a test's random inputs from TUTTI_SEED; 1 if it is unset. Tests of a change always use the same seed, so that
+ * luck decides nothing. Nightly and soak runs draw a seed and print it.
  *
  * @returns an integer from 0 to 2^31 - 1.
  * @throws Error if TUTTI_SEED is something else.
@@ -14,7 +14,7 @@ export function testSeed(): number {
   throw new Error(`TUTTI_SEED=${text}, want an integer from 0 to 2147483647`)
 }
 
-/** How many times as much a test does that counts: 1 for a change, 10 nightly, as the runs of properties. */
+/** Reads the factor by which tests repeat counted work, such as the runs of properties: 1 for a change, 10 nightly. */
 export function testFactor(): number {
   return Number(env['TUTTI_TEST_FACTOR'] ?? 1)
 }

@@ -1,12 +1,12 @@
 const LINE_END = 10
 
-/** Functions that take the lines. */
+/** Functions that a LineSplitter gives its lines to. */
 export interface LineTaker {
-  /** Asked before each line. While it says no, lines are only counted: nothing is made of them. Default: always yes. */
+  /** Called before each line. While it returns false, lines are only counted and not decoded. Default: always true. */
   readonly isWanted?: () => boolean
   readonly onLine: (line: string) => void
   readonly onDropped?: (lines: number) => void
-  /** A line has more bytes than it may; it is cut short, unless this throws. */
+  /** Called when a line is longer than allowed. The line is cut, unless this throws. */
   readonly onTooLong?: () => void
 }
 
@@ -39,7 +39,7 @@ export class LineSplitter {
     this.#keep(chunk.subarray(from))
   }
 
-  /** Gives what came after the last line end, if there is something. */
+  /** Gives the bytes after the last line end as a line, if there are any. */
   flush(): void {
     if (this.#size > 0) this.#emit()
   }

@@ -1,6 +1,9 @@
 const CONTROLS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu
 
-/** A text in one line, without control sequences of a terminal: each character of them as JSON escapes it. JSON stays the same JSON. */
+/**
+ * Escapes control characters, so that a text stays on one line and holds no terminal sequences. Each one is escaped as in JSON,
+ * so a JSON text keeps its meaning.
+ */
 export function printable(text: string): string {
   return text.replace(CONTROLS, (control) =>
     Array.from({ length: control.length }, (_, i) => escapeUnit(control.charCodeAt(i))).join(''),

@@ -38,15 +38,15 @@ export interface OtlpOptions {
   /** Base of OTLP/HTTP, e.g. `http://collector:4318`; `/v1/traces` is added. */
   readonly otlpEndpoint: string
   readonly serviceName: string
-  /** Share of the traces that begin here, from 0 to 1; those that come in keep their caller's choice. Default 1. */
+  /** Share of the traces begun here that are sampled, from 0 to 1; default 1. Incoming traces keep their caller's choice. */
   readonly sampleRatio?: number
-  /** Hears of spans that the collector did not take; silent if absent. */
+  /** Logger for spans that the collector did not take; silent if absent. */
   readonly log?: Logger
 }
 
 /**
- * Makes tracing to an OTLP/HTTP collector. The SDK stops at this file. It reads OTEL_EXPORTER_OTLP_HEADERS and
- * OTEL_RESOURCE_ATTRIBUTES of the process itself.
+ * Makes tracing to an OTLP/HTTP collector. The SDK itself reads OTEL_EXPORTER_OTLP_HEADERS and OTEL_RESOURCE_ATTRIBUTES of the
+ * process.
  */
 export function createOtlpTracing(o: OtlpOptions): Tracing {
   const url = `${o.otlpEndpoint.replace(/\/+$/, '')}/v1/traces`

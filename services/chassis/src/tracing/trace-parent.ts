@@ -26,12 +26,12 @@ export function parseTraceParent(text: string): TraceParentParts | undefined {
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) }
 }
 
-/** An id that is longer is cut in lines of logs: clients choose it. */
+/** Characters of a request's id in a log line. A longer id is cut, because clients choose it. */
 export const LOGGED_ID_CHARACTERS = 256
 
 /**
- * Makes the fields that name in a line of a log the request that it is about: `request`, the id that its client gave it, and `traceId`.
- * Only made for a line that is written.
+ * Makes the log fields that name a request: `request`, the id that the client gave, and `traceId`. Called only for lines that are
+ * written.
  */
 export function requestFields(id: string, trace: TraceParent | undefined) {
   const traceId = trace && parseTraceParent(trace.traceparent)?.traceId

@@ -14,9 +14,11 @@ export interface SpanOptions {
 
 /** A span that was started. After `end()` it takes nothing more. */
 export interface Span {
-  /** Trace parent that goes to whom this span calls. Without tracing the parent's, undefined if there was none. */
+  /**
+   * Trace parent to send with the calls that this span makes. Without tracing it is the parent's own; undefined if there is none.
+   */
   readonly traceParent: TraceParent | undefined
-  /** 32 hexadecimal digits, if the trace is sampled and this span goes to a collector: what an exemplar may name. */
+  /** Trace id for exemplars, 32 hexadecimal digits; undefined unless the trace is sampled and this span goes to a collector. */
   readonly sampledTraceId: string | undefined
   /** Adds a child that is over already. Times are milliseconds since this span began. */
   addPart(name: string, fromMs: number, toMs: number): void
@@ -30,7 +32,7 @@ export interface Tracing {
   /** False if spans lead nowhere, so that no attributes need be gathered for them. */
   readonly isEnabled: boolean
   startSpan(name: string, o: SpanOptions): Span
-  /** Sends what waits. Resolves also if the collector cannot be reached. */
+  /** Sends the spans that wait. Resolves even if the collector cannot be reached. */
   shutdown(): Promise<void>
 }
 

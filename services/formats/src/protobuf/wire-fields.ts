@@ -9,14 +9,14 @@ export const WIRE_FIXED32 = 5
 
 const GROUP_DEPTH = 100
 
-/** An error for bytes that are no valid protobuf message. */
+/** Makes the MALFORMED_MESSAGE error for bytes that are no valid protobuf message. */
 export function malformed(what: string): ServeError {
   return new ServeError('MALFORMED_MESSAGE', `malformed message: ${what}`)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The string between two positions. @throws ServeError MALFORMED_MESSAGE if it is not UTF-8, as proto3 demands. */
+/** Decodes the string between two byte positions. @throws ServeError MALFORMED_MESSAGE if it is not UTF-8, as proto3 demands. */
 export function decodeText(bytes: Uint8Array, at: number, end: number): string {
   try {
     return utf8.decode(bytes.subarray(at, end))
@@ -25,7 +25,7 @@ export function decodeText(bytes: Uint8Array, at: number, end: number): string {
   }
 }
 
-/** An error for a message of more fields than one message may have, which all take time although they take few bytes. */
+/** Makes the error for a message with too many fields. Every field takes time, even if it takes few bytes. */
 export function tooMany(): ServeError {
   return new ServeError(
     'MESSAGE_TOO_LARGE',
@@ -33,10 +33,10 @@ export function tooMany(): ServeError {
   )
 }
 
-/** Bytes of a name, a version, an id or a key: one that fills a message would stand in errors and logs too. */
+/** Most bytes of a name, a version, an id or a key. A longer one would also fill errors and logs. */
 export const NAME_BYTES = 4096
 
-/** An error for a name, a version, an id or a key that is too long. */
+/** Makes the error for a name, a version, an id or a key that is too long. */
 export function tooLong(sizeBytes: number, maxBytes: number): ServeError {
   const text = `a name, version, id or key has ${sizeBytes} bytes, want at most ${maxBytes}`
   return new ServeError('MESSAGE_TOO_LARGE', text)

@@ -18,12 +18,17 @@ export class WireReader {
   /** The two halves of the last varint, as signed 32-bit integers. */
   low = 0
   high = 0
-  /** Bytes of all texts that were made so far. */
+  /** Bytes of all texts that were decoded so far. */
   textBytes = 0
   readonly #maxFields: number
   #fieldsLeft: number
 
-  /** @param bytes - viewed, not copied. @param maxFields - nested ones too: a message could hold very many, of two bytes each. */
+  /**
+   * Makes a reader at the start of a message.
+   *
+   * @param bytes - viewed, not copied.
+   * @param maxFields - bound on the fields, with those of nested messages. A field may take as little as two bytes.
+   */
   constructor(bytes: Uint8Array, maxFields = 2 ** 30 - 1) {
     this.#maxFields = maxFields
     this.#fieldsLeft = maxFields
@@ -33,7 +38,7 @@ export class WireReader {
     this.limit = bytes.byteLength
   }
 
-  /** How many fields were counted so far. */
+  /** Number of fields that were counted so far. */
   get fields(): number {
     return this.#maxFields - this.#fieldsLeft
   }
@@ -42,7 +47,7 @@ export class WireReader {
     return this.position < this.limit
   }
 
-  /** A field number and wire type, `number << 3 | type`, as an unsigned 32-bit integer. */
+  /** Reads a field number and wire type, `number << 3 | type`, as an unsigned 32-bit integer. */
   tag(): number {
     this.count()
     this.varint()
@@ -51,12 +56,12 @@ export class WireReader {
     return tag
   }
 
-  /** Counts a field, or what costs as much. @throws ServeError MESSAGE_TOO_LARGE for more than `maxFields`. */
+  /** Counts a field, or an element that costs as much. @throws ServeError MESSAGE_TOO_LARGE for more than `maxFields`. */
   count(): void {
     if (this.#fieldsLeft-- <= 0) throw tooMany()
   }
 
-  /** Reads into `low` and `high`. */
+  /** Reads a varint into `low` and `high`. */
   varint(): void {
     const first = this.bytes[this.position] ?? 0
     if (first >= 0x80 || this.position >= this.limit) return this.#longVarint()
@@ -90,20 +95,20 @@ export class WireReader {
     throw malformed(`a varint at byte ${this.position} is longer than ${VARINT_BYTES} bytes`)
   }
 
-  /** As a number, which is exact if it is a safe integer. */
+  /** Reads an int64 as a number, which is exact if it is a safe integer. */
   int64(): number {
     this.varint()
     return this.high * TWO_TO_32 + (this.low >>> 0)
   }
 
-  /** The length that a length-delimited field begins with; its bytes need not be there. */
+  /** Reads the length that a length-delimited field begins with. It does not check that so many bytes are there. */
   length(): number {
     this.varint()
     if (this.high !== 0 || this.low < 0) throw malformed('a length is over 2^31 - 1 bytes')
     return this.low
   }
 
-  /** A view of the next length-delimited field, not a copy. */
+  /** Reads the next length-delimited field. @returns a view, not a copy. */
   view(): Buffer {
     const length = this.length()
     const at = this.take(length)
@@ -111,11 +116,11 @@ export class WireReader {
   }
 
   /**
-   * Reads a text.
+   * Reads a string field.
    *
-   * @param maxBytes - if it is no name.
-   * @param refuse - the error for a longer one, of which no text is made.
-   * @throws ServeError MALFORMED_MESSAGE if it is not UTF-8, as proto3 demands of strings; what `refuse` gives.
+   * @param maxBytes - most bytes of the string; by default those of a name.
+   * @param refuse - makes the error for a longer string, which is not decoded.
+   * @throws ServeError MALFORMED_MESSAGE if the string is not UTF-8, as proto3 demands; the error of `refuse` if it is too long.
    */
   text(maxBytes = NAME_BYTES, refuse = tooLong): string {
     const length = this.length()
@@ -173,7 +178,7 @@ function sizeOfVarint(value: number): number {
   return size
 }
 
-/** Bytes of a length-delimited field with a one-byte tag. */
+/** Computes the bytes of a length-delimited field with a one-byte tag. @param length - bytes of its content. */
 export function sizeOfField(length: number): number {
   return 1 + sizeOfVarint(length) + length
 }
@@ -186,7 +191,7 @@ export class WireWriter {
   #bytes: Buffer
   #position = 0
 
-  /** @param sizeBytes - how much will be written; what is more costs a copy. */
+  /** Allocates the bytes. @param sizeBytes - how much will be written; writing more costs a copy. */
   constructor(sizeBytes: number) {
     this.#bytes = Buffer.allocUnsafe(sizeBytes)
   }
@@ -201,14 +206,14 @@ export class WireWriter {
     this.#bytes[this.#position++] = value
   }
 
-  /** Bytes as they are; copies. */
+  /** Writes bytes as they are; copies them. */
   raw(value: Uint8Array): void {
     this.#reserve(value.byteLength)
     this.#bytes.set(value, this.#position)
     this.#position += value.byteLength
   }
 
-  /** A safe non-negative integer. */
+  /** Writes a safe non-negative integer as a varint. */
   varint(value: number): void {
     let rest = value
     while (rest >= 0x80) {
@@ -218,13 +223,13 @@ export class WireWriter {
     this.byte(rest)
   }
 
-  /** A safe integer as int64. */
+  /** Writes a safe integer as int64. */
   int64(value: number): void {
     if (value >= 0) this.varint(value)
     else this.bigint(BigInt(value))
   }
 
-  /** The low 64 bits of `value`, for int64 and uint64. */
+  /** Writes the low 64 bits of `value`, for int64 and uint64. */
   bigint(value: bigint): void {
     let rest = BigInt.asUintN(64, value)
     while (rest > Number.MAX_SAFE_INTEGER) {
@@ -239,7 +244,7 @@ export class WireWriter {
     this.#position = this.#bytes.writeDoubleLE(value, this.#position)
   }
 
-  /** A string field; writes nothing for an empty text, as proto3 leaves defaults out. */
+  /** Writes a string field. An empty text writes nothing, as proto3 leaves defaults out. */
   text(tag: number, text: string): void {
     if (text !== '') this.textAlways(tag, text)
   }
@@ -256,7 +261,7 @@ export class WireWriter {
     }
   }
 
-  /** A bytes field; copies. */
+  /** Writes a bytes field; copies the bytes. */
   field(tag: number, value: Uint8Array): void {
     this.byte(tag)
     this.varint(value.byteLength)

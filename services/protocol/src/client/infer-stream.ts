@@ -18,12 +18,12 @@ export class InferStream {
     if (signal.aborted) this.cancel()
   }
 
-  /** Resolves when the connection has taken the request. */
+  /** Sends a request. Resolves when the connection has taken it. @throws ServeError if the stream fails before that. */
   send(request: InferRequestParts): Promise<void> {
     return this.sendEncoded(encodeInferRequest(request))
   }
 
-  /** @param request - as `encodeInferRequest` makes it. */
+  /** Sends an encoded request, as `send` does. @param request - made by `encodeInferRequest`. */
   sendEncoded(request: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#call.write(request, (error: Error | null | undefined) => {
@@ -33,7 +33,7 @@ export class InferStream {
     })
   }
 
-  /** No more requests; the server finishes those that it has. */
+  /** Ends the requests. The server finishes those that it has. */
   end(): void {
     this.#call.end()
   }
@@ -42,7 +42,7 @@ export class InferStream {
     this.#call.cancel()
   }
 
-  /** All messages until the server ends the stream. @throws ServeError if it ends with an error. */
+  /** Yields all messages until the server ends the stream. @throws ServeError if the stream ends with an error. */
   async *responses(): AsyncGenerator<StreamResponseParts, void, undefined> {
     try {
       const messages: AsyncIterable<unknown> = this.#call

@@ -26,21 +26,21 @@ export interface InferenceClientOptions {
   /** `host:port`. */
   readonly address: string
   /**
-   * Texts in PEM: the authority of the server, by default those of Node, and the client's certificate where the server asks for one.
-   * Absent: no TLS.
+   * Texts in PEM. `ca` is the authority of the server, by default those of Node. `cert` and `key` are for a server that asks for
+   * a client's certificate. Absent: no TLS.
    */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string }
-  /** Bytes of one message either way; default 2^31 - 1, as Triton. */
+  /** Most bytes of one message, sent or received; default 2^31 - 1, as in Triton. */
   readonly maxMessageBytes?: number
   /**
-   * HTTP/2 flow-control window in bytes; default 1 MiB. gRPC's own 64 KiB cost a round trip per 64 KiB; with more than the
-   * sockets' buffers hold, two Node processes that both send much wait for each other for ever.
+   * HTTP/2 flow-control window in bytes; default 1 MiB. gRPC's own 64 KiB cost a round trip for every 64 KiB. If the window
+   * exceeds the sockets' buffers, two Node processes that both send much can wait for each other for ever.
    */
   readonly windowBytes?: number
 }
 
 export interface InferCallOptions {
-  /** Milliseconds from now; travels as `grpc-timeout`. */
+  /** Time for the call in milliseconds; sent as `grpc-timeout`. */
   readonly timeoutMs?: number
   /** Cancels the call. */
   readonly signal?: AbortSignal
@@ -80,7 +80,7 @@ function callObject<T>(call: (settle: Settle<T>) => unknown): Promise<T> {
 /** A client of a v2 inference server over one gRPC connection, for our own programs. All errors are ServeErrors. */
 export class InferenceClient {
   readonly #channel: Client
-  /** Every other method of the service, messages as objects. */
+  /** Client for the other methods of the service, with messages as objects. */
   readonly objects: GRPCInferenceServiceClient
 
   constructor(o: InferenceClientOptions) {
@@ -100,12 +100,16 @@ export class InferenceClient {
     })
   }
 
-  /** ModelInfer. @throws ServeError as the server made it, see `fromGrpcStatus`. */
+  /** Calls ModelInfer. @throws ServeError as the server made it, see `fromGrpcStatus`. */
   async infer(request: InferRequestParts, o: InferCallOptions = {}): Promise<InferResponseParts> {
     return decodeInferResponse(await this.inferEncoded(encodeInferRequest(request), o))
   }
 
-  /** ModelInfer, as `encodeInferRequest` makes it and `decodeInferResponse` reads it. @throws ServeError as `infer`. */
+  /**
+   * Calls ModelInfer with encoded messages: `encodeInferRequest` makes the request, `decodeInferResponse` reads the result.
+   *
+   * @throws ServeError as `infer` does.
+   */
   inferEncoded(request: Buffer, o: InferCallOptions = {}): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const { signal } = o
@@ -133,7 +137,7 @@ export class InferenceClient {
     })
   }
 
-  /** Reads what the server says of a model: ModelMetadata, and ModelConfig where it has that. */
+  /** Reads a model's metadata from the server: ModelMetadata, and ModelConfig where the server has it. */
   async metadata(name: string, version: string, o: InferCallOptions = {}): Promise<ModelMetadata> {
     const headers = toMetadata(o.headers)
     // One deadline for both calls.
@@ -153,7 +157,7 @@ export class InferenceClient {
     return { ...readMetadata(answer), isDecoupled }
   }
 
-  /** RepositoryIndex: the names of the models that are ready, each once for a version. */
+  /** Calls RepositoryIndex. @returns the names of the ready models; a name comes once for each version. */
   async readyModels(o: InferCallOptions = {}): Promise<readonly string[]> {
     const headers = toMetadata(o.headers)
     const { models } = await callObject<RepositoryIndexResponse__Output>((settle) =>

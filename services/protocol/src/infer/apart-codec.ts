@@ -3,14 +3,18 @@ import { MAX_FIELDS, MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import type { InferRequestMessage } from './infer-message.ts'
 import { MessageDecoder, RAW_INPUTS } from './server-codec.ts'
 
-/** An entry of raw_input_contents that lies elsewhere: the bytes of its message have only its tag and its length. */
+/** Entry of raw_input_contents whose bytes are not in the message. The message holds only its tag and its length. */
 export interface ApartTensor {
-  /** Where these begin. */
+  /** Position of the entry's tag in the message, in bytes. */
   readonly at: number
   readonly bytes: Uint8Array
 }
 
-/** Decodes a ModelInferRequest as `decodeInferRequest`, of which some raw contents are apart. @param apart - in their order; viewed. */
+/**
+ * Decodes a ModelInferRequest of which some raw contents are apart, otherwise as `decodeInferRequest` does.
+ *
+ * @param apart - in the order of the message; viewed, not copied.
+ */
 export function decodeApartRequest(
   bytes: Uint8Array,
   apart: readonly ApartTensor[],

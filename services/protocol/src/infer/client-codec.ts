@@ -86,7 +86,7 @@ export function decodeInferResponse(bytes: Uint8Array): InferResponseParts {
   return finish(decoder)
 }
 
-/** Decodes a ModelStreamInferResponse; as `decodeInferResponse`. */
+/** Decodes a ModelStreamInferResponse. Views and errors are those of `decodeInferResponse`. */
 export function decodeStreamResponse(bytes: Uint8Array): StreamResponseParts {
   const reader = new WireReader(bytes)
   let errorMessage = ''

@@ -32,7 +32,7 @@ type Member = (typeof MEMBERS)[number]
 const LENGTH_BYTES = 4
 const ANY_NUMBER = 2 ** 30 - 1
 
-/** The result of reading typed contents: raw bytes, or the reason why they are not (triton-semantics 4.7). */
+/** Result of reading typed contents: raw bytes, or the reason why there are none (triton-semantics 4.7). */
 export type ReadContents =
   /** `elements` of it were read one by one, or took as long. */
   | { readonly kind: 'data'; readonly data: Uint8Array; readonly elements: number }
@@ -154,7 +154,7 @@ function isMemberFor(member: Member, datatype: Datatype | undefined): datatype i
 }
 
 export interface ContentsBounds {
-  /** Bytes of the result: one-byte varints become up to eight bytes each. */
+  /** Most bytes of the result. A varint of one byte may become eight bytes. */
   readonly maxBytes: number
   /** Most elements that are read one by one. Bytes of packed integers and of texts count as elements too. Absent: no bound. */
   readonly maxElements?: number

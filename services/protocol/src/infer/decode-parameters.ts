@@ -3,7 +3,12 @@ import { type Parameter } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, type ParameterBudget, tooMany } from '../message-bounds.ts'
 import { NO_PARAMETERS, type RequestedOutputMessage } from './infer-message.ts'
 
-/** Reads one entry of a `map<string, InferParameter>`; the last of equal keys wins. @param before - the entries so far. @returns these with the new one. */
+/**
+ * Reads one entry of a `map<string, InferParameter>` into a map; the last of equal keys wins.
+ *
+ * @param before - map of the entries so far; undefined makes a new one.
+ * @returns the map with the new entry.
+ */
 export function readParameter(
   reader: WireReader,
   before: Map<string, Parameter | undefined> | undefined,

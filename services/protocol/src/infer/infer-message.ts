@@ -1,9 +1,12 @@
 import type { NamedTensor, Parameter, Parameters } from '@tutti/tensor'
 
-/** Parameters as decoded: undefined where the message carries a key without any value. */
+/** Parameters as decoded. The value is undefined where the message has a key without a value. */
 export type WireParameters = ReadonlyMap<string, Parameter | undefined>
 
-/** One tensor of a message, as decoded: its datatype is still any text, its bytes stand elsewhere or in `contents`. */
+/**
+ * One tensor of a message, as decoded. Its datatype may be any text. Its bytes are in `contents` or in the message's raw
+ * contents.
+ */
 export interface TensorMessage {
   readonly name: string
   readonly datatype: string
@@ -28,11 +31,11 @@ export interface InferRequestMessage {
   readonly outputs: readonly RequestedOutputMessage[]
   /** Views into the message. */
   readonly rawInputContents: readonly Uint8Array[]
-  /** Bytes that its texts and objects take beside the message, at most. */
+  /** Upper bound on the bytes that the decoded texts and objects take besides the message. */
   readonly madeBytes: number
 }
 
-/** A request that a client of ours sends: tensors whole, always encoded as raw_input_contents. */
+/** Request that our client sends. Its tensors are always encoded as raw_input_contents. */
 export interface InferRequestParts {
   readonly modelName: string
   /** '' for the latest ready version. */
@@ -44,7 +47,7 @@ export interface InferRequestParts {
   readonly outputs?: readonly { readonly name: string; readonly parameters?: Parameters }[]
 }
 
-/** A response that our server sends, and that our clients make of an answer: tensors whole. */
+/** Response that our server sends, or that our client has decoded. */
 export interface InferResponseParts {
   readonly modelName: string
   readonly modelVersion: string

@@ -1,6 +1,6 @@
 import { malformed } from '@tutti/formats'
 
-/** Part of a message: varints, one after the other, from one byte up to another. */
+/** Part of a message that holds varints one after the other, from byte `from` up to, but not including, `to`. */
 export interface PackedVarints {
   readonly bytes: Buffer
   readonly from: number
@@ -10,7 +10,7 @@ export interface PackedVarints {
 const CONTINUES = 0x80
 const VARINT_BYTES = 10
 
-/** Each ends with the only byte of it below 128. @throws ServeError MALFORMED_MESSAGE if one is cut short or too long. */
+/** Counts the varints. @throws ServeError MALFORMED_MESSAGE if one is cut short or too long. */
 export function countVarints({ bytes, from, to }: PackedVarints): number {
   let count = 0
   let start = from
@@ -25,9 +25,12 @@ export function countVarints({ bytes, from, to }: PackedVarints): number {
 }
 
 /**
- * Writes the low bytes of each varint, little-endian, in one tight loop: a reader with its state in fields takes ten times as long.
+ * Writes the low bytes of each varint, little-endian. It is one tight loop because a reader with its state in fields takes ten
+ * times as long.
  *
- * @param packed - as `countVarints` has accepted them. @param itemSize - 1, 2, 4 or 8 bytes. @returns up to where it has written.
+ * @param packed - varints that `countVarints` has accepted.
+ * @param itemSize - 1, 2, 4 or 8 bytes.
+ * @returns the position in `out` after the last byte written.
  */
 export function writeVarints(
   { bytes, from, to }: PackedVarints,

@@ -3,11 +3,12 @@ import { MAX_MESSAGE_BYTES, tooLargeMessage } from '../message-bounds.ts'
 import type { InferResponseParts } from './infer-message.ts'
 import { encodeHead, RAW_OUTPUTS, USUAL_HEAD_BYTES } from './server-codec.ts'
 
-/** Smaller outputs are copied: a piece of its own costs more. */
+/** Bytes from which an output is a piece of its own. Smaller outputs are copied, because a further piece costs more. */
 export const LEAST_PIECE_BYTES = 65_536
 
 /**
- * As `encodeInferResponseFrame`, but in pieces that follow each other: outputs of LEAST_PIECE_BYTES and more are views of where they lie.
+ * Encodes a ModelInferResponse as a frame of gRPC, in pieces that follow each other. Outputs of LEAST_PIECE_BYTES and more are
+ * views of their tensors; the others are copied.
  *
  * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
  */

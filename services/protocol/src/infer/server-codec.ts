@@ -24,7 +24,7 @@ const FRAME_HEADER_BYTES = 5
 /** Tags of the raw contents. */
 export const RAW_INPUTS = 58
 export const RAW_OUTPUTS = 50
-/** Names, shapes and parameters of most messages take less. */
+/** Bytes that are enough for the names, shapes and parameters of most messages. */
 export const USUAL_HEAD_BYTES = 512
 const NOTHING = new Uint8Array(0)
 /** Bytes of a character: one beyond Latin-1 makes all characters of a text take as much. */
@@ -48,7 +48,9 @@ export function decodeInferRequest(bytes: Uint8Array): InferRequestMessage {
   return decoder
 }
 
-/** Decodes a request, or a response, which is laid out alike but for requested outputs and the tag of raw contents. */
+/**
+ * Decodes a ModelInferRequest or a ModelInferResponse. They differ only in the requested outputs and in the tag of raw contents.
+ */
 export class MessageDecoder {
   modelName = ''
   modelVersion = ''
@@ -69,7 +71,7 @@ export class MessageDecoder {
     this.#budget = new ParameterBudget(rawTag === RAW_INPUTS ? undefined : Number.POSITIVE_INFINITY)
   }
 
-  /** Counts what was made of the message, once all is read. */
+  /** Sets `madeBytes` from the reader's counts. Called once the whole message is read. */
   count({ textBytes, fields }: WireReader): void {
     this.madeBytes = CHARACTER_BYTES * textBytes + FIELD_BYTES * fields
   }
@@ -175,8 +177,8 @@ function readExtents(reader: WireReader, shape: number[]): void {
 }
 
 /**
- * Encodes a ModelInferResponse as a frame of gRPC: one entry of raw_output_contents per output, in the same order, never
- * typed contents.
+ * Encodes a ModelInferResponse as a frame of gRPC. It has one entry of raw_output_contents per output, in the same order, and
+ * never typed contents.
  *
  * @returns one buffer; each tensor is copied once.
  * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
@@ -252,7 +254,11 @@ function writeValue(writer: WireWriter, parameter: Parameter): void {
   }
 }
 
-/** The frame of what goes before a response and of the response itself: not compressed, its length, its bytes. */
+/**
+ * Makes one uncompressed frame of gRPC from the bytes before a response, the head of the response and its outputs.
+ *
+ * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
+ */
 export function toFrame(
   before: Uint8Array,
   { head, sizeBytes }: Head,

@@ -4,7 +4,7 @@ import { encodeHead, toFrame, USUAL_HEAD_BYTES } from './server-codec.ts'
 
 const NO_RESPONSE = { head: new Uint8Array(0), sizeBytes: 0 }
 
-/** Encodes a ModelStreamInferResponse as a frame of gRPC, as `encodeInferResponseFrame`. */
+/** Encodes a ModelStreamInferResponse as a frame of gRPC. Copies and errors are those of `encodeInferResponseFrame`. */
 export function encodeStreamResponseFrame({ errorMessage, response }: StreamResponseParts): Buffer {
   const outer = new WireWriter(USUAL_HEAD_BYTES)
   outer.text(10, errorMessage)

@@ -11,21 +11,21 @@ import { align, checkMagic } from './message-bytes.ts'
 const MAGIC = 0x54504300 + MESSAGE_PROTOCOL_VERSION
 const FIXED_BYTES = 32
 
-/** A chunk as it came; `bytes` is a view of the message. */
+/** Decoded chunk; `bytes` is a view of the message. */
 export interface Chunk extends ChunkHeader {
   readonly bytes: Uint8Array
 }
 
-/** The head that stands before the payload of a chunk, and how long both are. */
+/** Header of a chunk, with the bytes of its encoded head and of the payload behind that. */
 export interface ChunkHead extends ChunkHeader {
   readonly headBytes: number
   readonly payloadBytes: number
 }
 
-/** The longest head: fixed fields and the longest member id, aligned. */
+/** Bytes of the longest head: the fixed fields and the longest member id, aligned. */
 export const CHUNK_HEAD_BYTES: number = align(FIXED_BYTES + MEMBER_ID_LIMIT_BYTES)
 
-/** @returns what goes before a payload of that size, in memory of its own. */
+/** Encodes the head of a chunk. @param payloadBytes - size of the payload that follows. @returns new memory. */
 export function encodeChunkHead(header: ChunkHeader, payloadBytes: number): Buffer {
   const { from, transfer, offset, total } = header
   const fromBytes = Buffer.byteLength(from)
@@ -43,7 +43,9 @@ export function encodeChunkHead(header: ChunkHeader, payloadBytes: number): Buff
 }
 
 /**
- * @param bytes - what lies at `header.offset` of the transfer; copied.
+ * Encodes a chunk.
+ *
+ * @param bytes - the transfer's bytes from `header.offset` on; copied.
  * @returns the chunk in one piece of memory of its own.
  */
 export function encodeChunk(header: ChunkHeader, bytes: Uint8Array): Uint8Array {
@@ -57,6 +59,8 @@ function rangeProblem({ offset, total }: ChunkHeader, size: number): string | un
 }
 
 /**
+ * Decodes a chunk.
+ *
  * @param bytes - one whole message.
  * @throws ServeError MALFORMED_MESSAGE that names the field; UNSUPPORTED for another version.
  */
@@ -66,6 +70,8 @@ export function decodeChunk(bytes: Uint8Array): Chunk {
 }
 
 /**
+ * Decodes the head of a chunk.
+ *
  * @param head - the first bytes of a message: all, or at least CHUNK_HEAD_BYTES of them.
  * @param size - bytes of the whole message.
  * @throws ServeError as `decodeChunk`.

@@ -15,10 +15,10 @@ const MAX_VALUES = 8 * HEARTBEAT_REVISIONS
 type Fields = Readonly<Record<string, unknown>>
 
 /**
- * JSON in UTF-8.
+ * Encodes a heartbeat as JSON in UTF-8.
  *
  * @param maxPayload - bytes that the broker takes in one message; any number if absent.
- * @throws ServeError MESSAGE_TOO_LARGE that says what to do: it announces more than one heartbeat can hold.
+ * @throws ServeError MESSAGE_TOO_LARGE if the heartbeat has too many revisions or bytes. Its text says what to do.
  */
 export function encodeHeartbeat(
   heartbeat: SentHeartbeat,
@@ -47,15 +47,15 @@ function tooLarge(revisions: number, what: string): ServeError {
   return new ServeError('MESSAGE_TOO_LARGE', `heartbeat of ${revisions} model versions: ${what}`)
 }
 
-/** True if the member speaks the version that this code speaks; else nothing should be sent to it. */
+/** Tells whether a member speaks our version of the messages. Nothing should be sent to a member that does not. */
 export function sharesProtocol(o: Pick<Heartbeat, 'protocol' | 'newestProtocol'>): boolean {
   const { protocol, newestProtocol = protocol } = o
   return protocol <= MESSAGE_PROTOCOL_VERSION && MESSAGE_PROTOCOL_VERSION <= newestProtocol
 }
 
 /**
- * Fields and transports that only newer members know are left out. On the wire the member is `peer` and its transports are `bearers`.
- * Of a member that shares no version with us, only what every version says is read: who it is, its versions and revisions.
+ * Decodes a heartbeat. Fields and transports that only newer members know are left out. On the wire the member is `peer` and its
+ * transports are `bearers`. If the member shares no version with us, only its id, role, versions and revisions are read.
  *
  * @throws ServeError MALFORMED_MESSAGE that names the field.
  */

@@ -25,21 +25,26 @@ const SHORT_TEXT_LENGTH = 24
 const VARINT_BYTES = 8
 const ASCII_BYTES = 128
 
-/** @param magic - three letters and our version, as a big-endian integer. @throws ServeError that says which of them is another. */
+/**
+ * Checks the letters and the version that a message begins with.
+ *
+ * @param magic - three letters and our version, as a big-endian integer.
+ * @throws ServeError MALFORMED_MESSAGE for other letters, UNSUPPORTED for another version.
+ */
 export function checkMagic(bytes: Buffer, letters: string, magic: number): void {
   if (bytes.readUInt32BE(0) === magic) return
   if (bytes.toString('latin1', 0, 3) !== letters) throw malformedField('magic', `want ${letters}`)
   throw unsupportedField('version', `${bytes.readUInt8(3)}, want ${MESSAGE_PROTOCOL_VERSION}`)
 }
 
-/** Rounds up to where the next inline tensor may begin. */
+/** Rounds a position up to where the next inline tensor may begin. */
 export function align(position: number): number {
   return Math.ceil(position / ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 }
 
 /**
- * Writes messages, one after the other. The header goes into memory that is used again for the next one, because its length is
- * known only at the end; inline tensors are copied by `finish`.
+ * Writes messages, one after the other. The header goes into memory that is used again for the next message, because its length
+ * is known only at the end. `finish` copies the inline tensors.
  */
 export class MessageWriter {
   #bytes = Buffer.allocUnsafeSlow(KEPT_BYTES)
@@ -58,7 +63,12 @@ export class MessageWriter {
     if (this.#bytes.byteLength > KEPT_BYTES) this.#bytes = Buffer.allocUnsafeSlow(KEPT_BYTES)
   }
 
-  /** @returns the message in one piece of memory of its own. @throws ServeError MESSAGE_TOO_LARGE for its header. */
+  /**
+   * Ends the message.
+   *
+   * @returns the message in one piece of memory of its own.
+   * @throws ServeError MESSAGE_TOO_LARGE for its header.
+   */
   finish(type: number, flags: number): Uint8Array {
     const headerEnd = this.#position
     const headerBytes = headerEnd - PREFIX_BYTES
@@ -82,7 +92,11 @@ export class MessageWriter {
     return message
   }
 
-  /** Lets a tensor ride behind the header. */
+  /**
+   * Adds an inline tensor, which follows the header. The bytes are viewed until `finish` copies them.
+   *
+   * @throws ServeError MESSAGE_TOO_LARGE
+   */
   inline(tensor: Uint8Array): void {
     const size = tensor.byteLength
     this.#tensorBytes += size
@@ -102,14 +116,14 @@ export class MessageWriter {
     this.#bytes[this.#position++] = value
   }
 
-  /** The position of `value` in `values`, which MessageReader.choice reads. */
+  /** Writes the position of `value` in `values`, which MessageReader.choice reads. */
   choice<T>(values: readonly T[], value: T): void {
     const number = values.indexOf(value)
     if (number < 0) throw bug(`${String(value)} has no number in a member message`)
     this.byte(number)
   }
 
-  /** A safe integer of at least 0. */
+  /** Writes a safe integer of at least 0. */
   integer(value: number): void {
     if (!(Number.isSafeInteger(value) && value >= 0))
       throw bug(`${value} is no integer of a member message`)
@@ -131,7 +145,7 @@ export class MessageWriter {
     this.#position = this.#bytes.writeDoubleLE(value, this.#position)
   }
 
-  /** @throws ServeError INTERNAL if MessageReader.finite would refuse it. */
+  /** Writes a double. @throws ServeError INTERNAL if MessageReader.finite would refuse it. */
   finite(value: number, min: number): void {
     if (!(value >= min && value <= Number.MAX_SAFE_INTEGER))
       throw bug(`${value} in a member message`)
@@ -150,7 +164,7 @@ export class MessageWriter {
     this.#position = this.#bytes.writeBigUInt64LE(value, this.#position)
   }
 
-  /** Lone surrogates, which UTF-8 does not have, become U+FFFD. */
+  /** Writes a text in UTF-8. Lone surrogates, which UTF-8 does not have, become U+FFFD. */
   text(text: string): void {
     const length = Buffer.byteLength(text)
     this.integer(length)
@@ -183,7 +197,7 @@ export class MessageWriter {
   }
 }
 
-/** Bytes of a message in all. */
+/** Computes the bytes of a whole message. */
 export function messageBytes(headerEnd: number, inlineBytes: number): number {
   return inlineBytes === 0 ? headerEnd : align(headerEnd) + inlineBytes
 }
@@ -194,8 +208,8 @@ function headerTooLarge(size: number): ServeError {
 }
 
 /**
- * Reads what MessageWriter wrote. Every method names the field that it reads and throws ServeError MALFORMED_MESSAGE for it
- * rather than read past the end.
+ * Reads a message of MessageWriter. Every method takes the name of the field that it reads. It throws ServeError
+ * MALFORMED_MESSAGE with that name rather than read past the end.
  */
 export class MessageReader {
   readonly #bytes: Buffer
@@ -206,21 +220,26 @@ export class MessageReader {
   #inlineAt: number
   #tensorBytes = 0
 
-  /** @param message - viewed, not copied. @param headerEnd - where the header ends; inline tensors follow. */
+  /**
+   * Makes a reader that stands at the begin of the header.
+   *
+   * @param message - viewed, not copied.
+   * @param headerEnd - position where the header ends; inline tensors follow.
+   */
   constructor(message: Buffer, headerEnd: number) {
     this.#bytes = message
     this.#end = headerEnd
     this.#inlineAt = headerEnd
   }
 
-  /** @throws if something is left of the header or of the inline tensors. */
+  /** Ends the reading. @throws ServeError MALFORMED_MESSAGE if bytes of the header or of the inline tensors are left. */
   end(): void {
     if (this.#left > 0) throw malformedField('header', `${this.#left} bytes after the last field`)
     const over = this.#bytes.byteLength - this.#inlineAt
     if (over !== 0) throw malformedField('inline', `${over} bytes after the last tensor`)
   }
 
-  /** The next inline tensor, a view. */
+  /** Reads the next inline tensor. @param size - its bytes. @returns a view, not a copy. */
   inline(size: number): Uint8Array {
     const at = align(this.#inlineAt)
     const left = Math.max(0, this.#bytes.byteLength - at)
@@ -242,7 +261,7 @@ export class MessageReader {
     return this.#bytes[this.#take(1, field)] ?? 0
   }
 
-  /** A byte that is one of `values`. */
+  /** Reads a byte as a position in `values`, and returns the value there. */
   choice<T>(field: string, values: readonly T[]): T {
     const number = this.byte(field)
     const value = values[number]
@@ -250,7 +269,7 @@ export class MessageReader {
     return value
   }
 
-  /** A safe integer of at least 0. */
+  /** Reads a safe integer of at least 0. */
   integer(field: string): number {
     let value = 0
     let scale = 1
@@ -266,7 +285,7 @@ export class MessageReader {
     throw this.malformed(field, 'an integer over 2^53 - 1')
   }
 
-  /** From `min` to 2^53 - 1. @throws also for NaN and infinities. */
+  /** Reads a double from `min` to 2^53 - 1. @throws ServeError MALFORMED_MESSAGE for others, also for NaN and infinities. */
   finite(field: string, min: number): number {
     const value = this.double(field)
     if (value >= min && value <= Number.MAX_SAFE_INTEGER) return value
@@ -304,7 +323,7 @@ export class MessageReader {
     return view.toString('utf8')
   }
 
-  /** A count and that many things, each of at least one byte, which `read` reads. Errors say which one. */
+  /** Reads a list: its length, and that many items of at least one byte each with `read`. Errors name the item. */
   list<T>(field: string, bound: number, read: (reader: MessageReader) => T): T[] {
     const count = this.integer(field)
     if (count > bound) throw this.malformed(field, `${count} of them, want at most ${bound}`)
@@ -319,7 +338,7 @@ export class MessageReader {
     return items
   }
 
-  /** An error that names the field with the lists that it is in. */
+  /** Makes an error that names the field, and the list items that contain it. */
   malformed(field: string, what: string): ServeError {
     let path = ''
     for (const part of this.#path) path += typeof part === 'number' ? `[${part}].` : part

@@ -48,6 +48,8 @@ type Body<T> = T extends Message ? Omit<T, 'from' | 'call'> : never
 const writer = new MessageWriter()
 
 /**
+ * Encodes a message.
+ *
  * @returns the message in one piece of memory of its own; inline tensors are copied into it.
  * @throws ServeError MESSAGE_TOO_LARGE if header or inline tensors are over their limits, MALFORMED_MESSAGE if a tensor's bytes
  * do not fit its datatype and shape.
@@ -100,6 +102,8 @@ function writeCredit(_: MessageWriter, credit: TransferCredit): void {
 }
 
 /**
+ * Decodes a message.
+ *
  * @param bytes - one whole message; inline tensors are views of it.
  * @throws ServeError MALFORMED_MESSAGE that names the field; UNSUPPORTED for another version or an unknown type.
  */

@@ -12,7 +12,10 @@ import type { Envelope } from '../envelope.ts'
 /** Where a tensor's bytes are: in the message itself, or in a transfer of their own on the data plane. */
 export type TensorPart =
   | { readonly kind: 'inline'; readonly bytes: Uint8Array }
-  /** `transfer` is unique per sender process and counts up; `size` in bytes. One that is unasked comes without credit. */
+  /**
+   * `transfer` is unique per sender process and counts up; `size` in bytes. An unasked transfer is sent without waiting for
+   * credit.
+   */
   | {
       readonly kind: 'transfer'
       readonly transfer: number
@@ -28,7 +31,7 @@ export interface WireError {
   readonly details: Readonly<Record<string, string>>
 }
 
-/** In nanoseconds; see StepTimes of services/tensor. */
+/** Times of an execution, in nanoseconds; see StepTimes of services/tensor. */
 export interface WireTimes {
   readonly queueNs: number
   readonly computeInputNs: number
@@ -43,23 +46,23 @@ export interface OutputHeader {
 }
 
 /**
- * `call` is unique per caller process and counts up; (`from`, `call`) names a call everywhere. `from` is the sender's member id and
- * is in every message, because a subject says only to whom it goes.
+ * Message between members. `call` is unique per caller process and counts up, so (`from`, `call`) names a call everywhere. `from`
+ * is the sender's member id. Every message has it, because a subject names only the receiver.
  */
 export type Message = { readonly from: string; readonly call: number } & (
   | {
       readonly type: 'offer'
       readonly envelope: Envelope
-      /** In the order of `envelope.inputs`. */
+      /** Bytes of the inputs, or their transfers, in the order of `envelope.inputs`. */
       readonly parts: readonly TensorPart[]
       /** Responses that the caller takes before it grants more. */
       readonly responseCredits: number
-      /** Bytes of transfers of responses that the caller takes unasked; none if absent. */
+      /** Bytes of response transfers that the caller takes unasked; none if absent. */
       readonly responseBytes?: number
-      /** Calls of the caller that are done, as the message `done` says. */
+      /** Calls of the caller that are done, in place of a message `done` for each. */
       readonly done?: readonly number[]
     }
-  /** A slot is taken. `credits`: first credits of the offer's transfers. A response says it too. */
+  /** The callee has taken a slot. `credits` are the first credits for the offer's transfers. A response implies this message. */
   | { readonly type: 'accepted'; readonly credits: readonly TransferCredit[] }
   /** The callee did not and will not execute. */
   | { readonly type: 'refused'; readonly error: WireError }
@@ -73,14 +76,14 @@ export type Message = { readonly from: string; readonly call: number } & (
       readonly error?: WireError
       readonly times?: WireTimes
     }
-  /** To the sender of a transfer: it may send up to `upTo` bytes of it in all. */
+  /** To the sender of a transfer: it may send up to `upTo` bytes of the transfer in all. */
   | { readonly type: 'credit'; readonly credits: readonly TransferCredit[] }
   /**
-   * To the callee: it may send that many responses in all, and so many have come, counted up to the first that has not. Both
-   * cumulative, so that a repeated message does no harm.
+   * To the callee: it may send `responses` responses in all. `received` counts the responses that have arrived without a gap.
+   * Both are totals, so that a repeated message does no harm.
    */
   | { readonly type: 'response-credit'; readonly responses: number; readonly received: number }
-  /** To the sender of a transfer: send again from `offset`; said once per transfer. */
+  /** To the sender of a transfer: it should send again from `offset`. Sent once per transfer. */
   | { readonly type: 'resend'; readonly transfer: number; readonly offset: number }
   /** The caller no longer wants an answer. */
   | { readonly type: 'cancel'; readonly error: WireError }
@@ -93,7 +96,7 @@ export interface TransferCredit {
   readonly upTo: number
 }
 
-/** A piece of a transfer. On the data plane; the bytes are a view. */
+/** Header of a chunk, which is a piece of a transfer on the data plane. */
 export interface ChunkHeader {
   readonly from: string
   readonly transfer: number
@@ -101,23 +104,26 @@ export interface ChunkHeader {
   readonly total: number
 }
 
-/** A heartbeat as it is sent. Without revisions it changes none: a member with many sends them only now and then. */
+/** Heartbeat as it is sent. Without `revisions` the earlier ones stay: a member with many sends them only now and then. */
 export type SentHeartbeat = Omit<Heartbeat, 'revisions'> & {
   readonly revisions?: Heartbeat['revisions'] | undefined
 }
 
-/** The report of every member on itself, every 250 ms, and at once when it changes. JSON. */
+/** Report of a member on itself, as JSON. It is sent every 250 ms, and at once when it changes. */
 export interface Heartbeat {
   readonly member: string
   readonly role: 'step' | 'router'
-  /** Counts heartbeats of this process up. */
+  /** Number of the heartbeat, which counts up within a process. */
   readonly sequence: number
-  /** Names what `describe` would answer, by its digest; a router asks again when it changes, and believes no other answer. */
+  /**
+   * Digest of the member's answer to `describe`. A router asks again when it changes, and accepts only an answer with this
+   * digest.
+   */
   readonly description: string
   readonly inFlight: number
   readonly queued: number
   readonly freeSlots: number
-  /** Bytes that the member would take for transfers now. */
+  /** Bytes of transfers that the member has room for now. */
   readonly freeBytes: number
   /** Bytes of transfers that the member takes unasked from each caller. */
   readonly unaskedBytes: number
@@ -125,18 +131,18 @@ export interface Heartbeat {
   readonly transports: readonly ('nats' | 'tcp')[]
   /** Revisions that a step serves, [model, version, revision]; empty for a router. */
   readonly revisions: readonly (readonly [string, number, string])[]
-  /** The oldest version of the member messages that the member speaks: 1. */
+  /** Oldest version of the member messages that the member speaks: 1. */
   readonly protocol: number
-  /** The newest one; absent if it is the same. */
+  /** Newest version of the member messages that the member speaks; absent if it is `protocol`. */
   readonly newestProtocol?: number
-  /** Where the member takes connections of other members, without the broker; absent if it takes none. */
+  /** Address where the member takes connections of other members, without the broker; absent if it takes none. */
   readonly direct?: DirectAddress
 }
 
-/** Where and how a member is reached without the broker. */
+/** Address and key with which a member is reached without the broker. */
 export interface DirectAddress {
-  /** `unix:PATH`, `tls://HOST:PORT` or `tcp://HOST:PORT`. A reader leaves one alone that it does not know. */
+  /** Address: `unix:PATH`, `tls://HOST:PORT` or `tcp://HOST:PORT`. A reader ignores a form that it does not know. */
   readonly address: string
-  /** Random, of this start of the member; it proves that who connects has read a heartbeat, and that the member has sent it. */
+  /** Random key of this start of the member. Both ends of a connection prove with it that the heartbeat came from this member. */
   readonly key: string
 }

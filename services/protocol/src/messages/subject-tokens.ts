@@ -8,7 +8,7 @@ import { MEMBER_ID_LIMIT_BYTES } from './limits.ts'
 const NAME_LIMIT_BYTES = 128
 const ENCODED = /[.*>%\s\p{Cc}]/u
 
-/** @throws ServeError SETTING_INVALID that names the field. */
+/** Encodes a prefix or a repository as a token of a subject. @throws ServeError SETTING_INVALID that names the field. */
 export function settingToken(field: 'prefix' | 'repository', name: string): string {
   const problem = nameProblem(name, NAME_LIMIT_BYTES)
   if (problem !== undefined) throw settingError(field, name, problem)
@@ -24,7 +24,7 @@ function settingError(field: string, name: string, problem: string): ServeError 
   })
 }
 
-/** @throws ServeError INVALID_PARAMETER for an id that no member may have. */
+/** Encodes a member's id as a token of a subject. @throws ServeError INVALID_PARAMETER for an id that no member may have. */
 export function memberToken(member: string): string {
   const problem = nameProblem(member, MEMBER_ID_LIMIT_BYTES)
   if (problem === undefined) return encodeToken(member)
@@ -41,8 +41,8 @@ function nameProblem(name: string, limit: number): string | undefined {
 }
 
 /**
- * Percent-encodes what a token must not contain: `.`, `*`, `>`, `%`, white space and control characters, as UTF-8 bytes.
- * Anything else stays, so that names are readable in a broker's tools.
+ * Percent-encodes the characters that a token must not contain: `.`, `*`, `>`, `%`, white space and control characters, as UTF-8
+ * bytes. Others stay, so that names are readable in a broker's tools.
  */
 export function encodeToken(name: string): string {
   if (!ENCODED.test(name)) return name
@@ -61,7 +61,7 @@ function percentEncode(character: string): string {
   return encoded
 }
 
-/** @returns the name; undefined if `token` is none that `encodeToken` makes. */
+/** Decodes a token of `encodeToken`. @returns the name; undefined if `encodeToken` makes no such token. */
 export function decodeToken(token: string): string | undefined {
   if (token === '') return undefined
   try {

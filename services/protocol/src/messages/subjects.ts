@@ -1,7 +1,7 @@
 import type { Heartbeat } from './message.ts'
 import { decodeToken, memberToken, settingToken } from './subject-tokens.ts'
 
-/** Names that subjects are made of, besides the members' ids. */
+/** Names that subjects begin with. */
 export interface SubjectNames {
   /** Prefix of the installation. */
   readonly prefix: string
@@ -9,30 +9,30 @@ export interface SubjectNames {
   readonly repository: string
 }
 
-/** The subjects of one repository: everything begins with `<prefix>.<repository>.`. */
+/** Subjects of one repository. All begin with `<prefix>.<repository>.`. */
 export interface Subjects {
-  /** `<prefix>.<repository>.>`: what a tenant's user has to be permitted, and all that it has to be. */
+  /** Pattern `<prefix>.<repository>.>`. A tenant's user needs permission for it, and for nothing else. */
   readonly all: string
-  /** Heartbeats of all members of a role. */
+  /** Makes the pattern for the heartbeats of all members of a role. */
   heartbeats(role: Heartbeat['role']): string
   heartbeat(member: string, role: Heartbeat['role']): string
-  /** Member messages to a member, on its control connection. */
+  /** Makes the subject of member messages to a member, on its control connection. */
   control(member: string): string
-  /** Chunks to a member, on its data connection. */
+  /** Makes the subject of chunks to a member, on its data connection. */
   data(member: string): string
-  /** A request that a living member answers at once. */
+  /** Makes the subject of a request that a living member answers at once. */
   ping(member: string): string
-  /** Where answers to a member's requests come: what a NATS client takes as its inbox prefix. */
+  /** Makes the inbox prefix of a member's NATS client, under which answers to its requests come. */
   inbox(member: string): string
-  /** @returns the member of a `heartbeat` subject of this repository; undefined for any other subject. */
+  /** Reads the member from a `heartbeat` subject of this repository. @returns undefined for any other subject. */
   memberOfHeartbeat(subject: string): string | undefined
 }
 
 /**
- * Every name becomes one token of a subject.
+ * Makes the subjects of a repository. Every name becomes one token of a subject.
  *
- * @throws ServeError SETTING_INVALID if prefix or repository is empty, too long or not for users; INVALID_PARAMETER from the
- * functions for such a member.
+ * @throws ServeError SETTING_INVALID if prefix or repository is empty, too long or reserved. The functions throw
+ * INVALID_PARAMETER for a member's id that is empty or too long.
  */
 export function buildSubjects(names: SubjectNames): Subjects {
   const root = `${settingToken('prefix', names.prefix)}.${settingToken('repository', names.repository)}`

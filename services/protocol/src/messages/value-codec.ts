@@ -130,7 +130,7 @@ export function readTimes(reader: MessageReader): WireTimes {
   }
 }
 
-/** A list of tensors with their parts, which lie in the same order. */
+/** Writes a list of tensors with their parts, which are in the same order. */
 export function writeTensors(
   writer: MessageWriter,
   headers: readonly OutputHeader[],
@@ -163,7 +163,7 @@ function writeExtent(writer: MessageWriter, extent: number): void {
   writer.integer(extent)
 }
 
-/** Tensors with where their bytes are, which fit datatype and shape. */
+/** Headers of tensors, and in the same order the parts that hold their bytes. Each part's size fits its datatype and shape. */
 export interface TensorsWithParts {
   readonly headers: readonly OutputHeader[]
   readonly parts: readonly TensorPart[]

@@ -20,7 +20,7 @@ const CODES = Object.keys(STATUS_CODES).filter((text): text is StatusCode =>
   Object.hasOwn(STATUS_CODES, text),
 )
 
-/** The one way from our errors to those of member messages. Texts over some KB are cut; causes and stacks stay here. */
+/** Converts an error for member messages. Texts over some KB are cut. Causes and stacks are left out. */
 export function toWireError(error: ServeError): WireError {
   const details: Record<string, string> = {}
   for (const key of DETAIL_KEYS) {
@@ -35,7 +35,7 @@ export function toWireError(error: ServeError): WireError {
   }
 }
 
-/** The reverse of `toWireError`. A reason that only newer members know becomes INTERNAL; code and text stay. */
+/** Converts an error of a member message back. An unknown reason, of a newer member, becomes INTERNAL; code and text stay. */
 export function fromWireError(error: WireError): ServeError {
   const details: Partial<Record<keyof ErrorDetails, string>> = {}
   for (const key of DETAIL_KEYS) {

@@ -17,14 +17,14 @@ import { type JsonDocument, parseJson, parsePart } from './json-text.ts'
 import { isTooBig, textBytes, toCustomParameter } from './request-parameters.ts'
 import { parseTensorData } from './tensor-data.ts'
 
-/** An input as the metadata of its model shows it: -1 for what a request decides. */
+/** Input from the metadata of a model; -1 for an extent that the request decides. */
 export interface DeclaredInput {
   readonly name: string
   readonly datatype: Datatype | '<invalid>'
   readonly shape: Shape
 }
 
-/** The request that a body of `generate` makes; all outputs are wanted. */
+/** Request decoded from a body of `generate`. It wants all outputs. */
 export interface GenerateRequest {
   readonly context: RequestContext
   readonly inputs: readonly NamedTensor[]
@@ -42,8 +42,8 @@ interface Draft extends Pick<JsonDocument, 'hasNames'> {
 }
 
 /**
- * Decodes the body of `generate` and `generate_stream`. A member that is called as an input becomes its tensor; `parameters`
- * is read as if its members stood beside it; all others become custom parameters, those with a meaning in `infer` too, as in
+ * Decodes the body of `generate` and `generate_stream`. A member with the name of an input becomes that input's tensor. Members
+ * of `parameters` are read like those beside it. All others become custom parameters, even those with a meaning in `infer`, as in
  * Triton 2.51.
  *
  * @param declared - the inputs of the model.

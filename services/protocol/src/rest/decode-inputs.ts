@@ -13,17 +13,17 @@ import type { JsonDocument } from './json-text.ts'
 import { decodePlace, type SharedPlace } from './shared-place.ts'
 import { parseTensorData } from './tensor-data.ts'
 
-/** A decoded document with the bytes that follow it. */
+/** Source of a request's inputs: the parsed document and the bytes that follow it. */
 export interface InputSource {
   readonly document: JsonDocument
-  /** The request's id, for messages. */
+  /** Id of the request, for error messages. */
   readonly id: string
   readonly modelName: string
   /** Bytes that follow the JSON part: the binary inputs in order. */
   readonly binary: Uint8Array
 }
 
-/** An input with its bytes, or with the place in shared memory where these are. */
+/** Input with its bytes, or with the place in shared memory that holds them. */
 export interface RestInput extends NamedTensor {
   readonly place?: SharedPlace
 }

@@ -3,13 +3,13 @@ import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { asBoolean, asCount, member, memberAsArray, memberAsString } from './json-fields.ts'
 import { decodePlace, type SharedPlace } from './shared-place.ts'
 
-/** One entry of `outputs`. */
+/** Requested output: one entry of `outputs`. */
 export interface RestRequestedOutput {
   readonly name: string
-  /** Top-k if above 0; 0 for the tensor itself. */
+  /** Number of classes wanted (top-k); 0 for the tensor itself. */
   readonly classification: number
   readonly isBinary: boolean
-  /** Where in shared memory it is to be written, instead of the answer. */
+  /** Place in shared memory that the output is written to, instead of the answer. */
   readonly place?: SharedPlace
 }
 

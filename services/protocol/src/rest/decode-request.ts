@@ -8,27 +8,27 @@ import { parseJson } from './json-text.ts'
 import { decodeRawInput } from './raw-input.ts'
 import { parseRequestParameters, writtenParameters } from './request-parameters.ts'
 
-/** Names the JSON part's length when binary data follows it, in requests and responses. */
+/** Header with the length of the JSON part when binary data follows it, in requests and responses. */
 export const HEADER_LENGTH_HEADER = 'inference-header-content-length'
 
-/** A body as it came, with what is needed to read it. */
+/** Body of a request, with all that is needed to decode it. */
 export interface RestInferBody {
-  /** Viewed, not copied: binary inputs are views into it. */
+  /** Bytes of the body; viewed, not copied: binary inputs are views into it. */
   readonly body: Uint8Array
   /** Value of `Inference-Header-Content-Length` as the client wrote it; absent if the body is all JSON. */
   readonly headerLength?: string
   readonly modelName: string
-  /** Read only by the raw form, which takes name, datatype and shape of the one input from it. */
+  /** Configuration of the model. Only the raw form needs it, for name, datatype and shape of the one input. */
   readonly config: ModelConfig
 }
 
-/** An inference request in neutral terms, with the form in which its outputs are wanted. */
+/** Inference request independent of its encoding, with the wanted form of its outputs. */
 export interface RestInferRequest {
   readonly context: RequestContext
   readonly inputs: readonly RestInput[]
-  /** Without duplicates; empty means all. */
+  /** Requested outputs, without duplicates; empty means all. */
   readonly outputs: readonly RestRequestedOutput[]
-  /** For outputs that the request does not list. */
+  /** True if outputs that the request does not list are wanted as binary data. */
   readonly isBinaryOutput: boolean
 }
 

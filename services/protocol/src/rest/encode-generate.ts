@@ -4,11 +4,11 @@ import { formatTensorData } from './format-tensor-data.ts'
 import { toJsonText } from './json-writer.ts'
 
 /**
- * Encodes a response of `generate` as one flat object, its keys in order: model, id, parameters and outputs side by side. An
- * output of one element is that element, any other a flat array. The caller may let time pass between two parts.
+ * Encodes a response of `generate` as one flat object with sorted keys: model, id, parameters and outputs side by side. An output
+ * of one element is that element, any other a flat array. The caller may let time pass between two parts.
  *
  * @throws ServeError as `encodeRestResponse`.
- * @returns yields the parts as they are made, and ends with all of them.
+ * @returns a generator that yields the parts as they are made, and returns the whole body.
  */
 export function* encodeGenerateResponse(
   response: RestInferResponse,

@@ -4,7 +4,7 @@ import { HEADER_LENGTH_HEADER } from './decode-request.ts'
 import { formatTensorData } from './format-tensor-data.ts'
 import { toJsonText } from './json-writer.ts'
 
-/** An inference response in neutral terms; outputs that a classification replaced are BYTES tensors already. */
+/** Inference response independent of its encoding. Outputs that a classification replaced are BYTES tensors already. */
 export interface RestInferResponse {
   readonly modelName: string
   readonly modelVersion: string
@@ -13,23 +13,23 @@ export interface RestInferResponse {
   readonly outputs: readonly NamedTensor[]
 }
 
-/** A body in parts, in order, so that tensors are written from where they lie. */
+/** Body as parts in order, so that tensors are sent without a copy. */
 export interface RestBody {
   readonly headers: Readonly<Record<string, string>>
-  /** Views of the response's tensors among them; they must not change until they are written. */
+  /** Parts in order. Some are views of the response's tensors, which must not change until they are sent. */
   readonly parts: readonly Uint8Array[]
   readonly byteLength: number
 }
 
 /**
- * Encodes a response: JSON, or JSON followed by the binary outputs in order. The caller may let time pass between two parts:
- * each takes a millisecond or two.
+ * Encodes a response: JSON, or JSON followed by the binary outputs in order. Each part takes a millisecond or two. The caller may
+ * let time pass between two parts.
  *
- * @param isBinary - which outputs go as binary data.
- * @param elsewhere - outputs whose bytes are not in the answer.
- * @throws ServeError INVALID_REQUEST if an output has no JSON form: FP16, BF16, bytes that are no UTF-8;
- * RESPONSE_INVALID if an output's bytes do not fit its shape.
- * @returns yields the parts of the JSON as they are made, and ends with the whole body.
+ * @param isBinary - tells whether an output goes as binary data.
+ * @param elsewhere - names of outputs whose bytes are not in the answer.
+ * @throws ServeError INVALID_REQUEST if an output has no JSON form: FP16, BF16, bytes that are no UTF-8; RESPONSE_INVALID if an
+ * output's bytes do not fit its shape.
+ * @returns a generator that yields the parts of the JSON as they are made, and returns the whole body.
  */
 export function* encodeRestResponse(
   response: RestInferResponse,
@@ -94,7 +94,11 @@ function responseHead(response: RestInferResponse): string {
   return `{${idText}${names}${more},"outputs":[`
 }
 
-/** As JSON has it. @throws ServeError RESPONSE_INVALID */
+/**
+ * Converts parameters to values that `toJsonText` writes.
+ *
+ * @throws ServeError RESPONSE_INVALID for a double that JSON does not have.
+ */
 export function toPlain(parameters: Parameters): Record<string, unknown> {
   const plain: [string, unknown][] = []
   for (const [key, parameter] of parameters) {

@@ -2,7 +2,7 @@
 const MAX_DIGITS = 20
 const OUT_OF_RANGE = 10n ** BigInt(MAX_DIGITS)
 
-/** A number as it was written: `3` and `3.0` are different parameters, and 2^53 + 1 is not 2^53. */
+/** Number with its text in the JSON: `3` and `3.0` are different parameters, and 2^53 + 1 is not 2^53. */
 export class WrittenNumber {
   readonly source: string
 
@@ -11,7 +11,10 @@ export class WrittenNumber {
     this.source = source === 'null' ? 'NaN' : source
   }
 
-  /** The value if it was written as an integer, without fraction and exponent; one of more than 20 digits is 10^20. */
+  /**
+   * Value of a number that was written as an integer, without fraction and exponent; undefined for others. More than 20 digits
+   * give 10^20.
+   */
   get integer(): bigint | undefined {
     return toInteger(this.source)
   }
@@ -27,9 +30,8 @@ function toInteger(written: string): bigint | undefined {
 }
 
 /**
- * Reads the numbers of an array that holds nothing but numbers and arrays of them, flat, in order.
- * A scan of its own: a reviver with source access takes 1.5 microseconds an element, so that 64 MiB would hold the
- * process for 14 s.
+ * Reads the numbers of an array, flat and in order. The array holds only numbers and arrays of numbers. This is a scan of its own
+ * because a reviver with source access takes 1.5 microseconds an element: 64 MiB would hold the process for 14 s.
  *
  * @param text - JSON that has been parsed and found to hold only numbers.
  * @returns integers beyond 2^53 as bigint, those of more than 20 digits as 10^20, everything else as number.

@@ -1,7 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import { NAME_BYTES, tooLong } from '@tutti/formats'
 
-/** Triton answers a JSON value of the wrong type with INTERNAL, that is HTTP 500 (triton-semantics 9.15). */
+/**
+ * Makes the error for a JSON value of the wrong type. Triton answers it with INTERNAL, that is HTTP 500 (triton-semantics 9.15).
+ */
 export function jsonTypeError(context: string, problem: string): ServeError {
   return new ServeError('MALFORMED_MESSAGE', `${context}: ${problem}`, { code: 'INTERNAL' })
 }
@@ -19,7 +21,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A number written with digits, such as 1e400, that no double holds: Triton reads no such document. */
+/** Makes Triton's error for a document with a number that no double holds, such as 1e400. */
 export function tooBig(): ServeError {
   return new ServeError(
     'MALFORMED_MESSAGE',
@@ -28,30 +30,38 @@ export function tooBig(): ServeError {
   )
 }
 
-/** The object's own member; undefined if it is absent or `value` is no object. */
+/** Reads an own member of an object; undefined if it is absent or `value` is no object. */
 export function member(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
 }
 
-/** @throws ServeError MALFORMED_MESSAGE with Triton's text if the member is absent or no array. */
+/** Reads a member that is an array. @throws ServeError MALFORMED_MESSAGE with Triton's text if it is absent or no array. */
 export function memberAsArray(value: unknown, name: string): readonly unknown[] {
   const found = presentMember(value, name)
   if (!Array.isArray(found)) throw jsonTypeError(`Unable to parse '${name}'`, NON_ARRAY)
   return found
 }
 
-/** @throws ServeError MALFORMED_MESSAGE with Triton's text if the member is absent or no string. */
+/**
+ * Reads a member that is a name or an id.
+ *
+ * @throws ServeError MALFORMED_MESSAGE with Triton's text if it is absent or no string.
+ */
 export function memberAsString(value: unknown, name: string): string {
   return asString(presentMember(value, name), `Unable to parse '${name}'`)
 }
 
-/** A name or an id. @throws ServeError MALFORMED_MESSAGE, MESSAGE_TOO_LARGE. */
+/**
+ * Checks a value that is a name or an id.
+ *
+ * @throws ServeError MALFORMED_MESSAGE if it is no string, MESSAGE_TOO_LARGE if it is too long.
+ */
 export function asString(value: unknown, context: string): string {
   if (typeof value !== 'string') throw jsonTypeError(context, NON_STRING)
   return withinBound(value)
 }
 
-/** @throws ServeError MESSAGE_TOO_LARGE for a name, an id or a key that is too long. */
+/** Checks the length of a name, an id or a key, and returns it. @throws ServeError MESSAGE_TOO_LARGE */
 export function withinBound(name: string): string {
   const bytes = Buffer.byteLength(name)
   if (bytes > NAME_BYTES) throw tooLong(bytes, NAME_BYTES)
@@ -63,7 +73,7 @@ export function asBoolean(value: unknown, context: string): boolean {
   return value
 }
 
-/** A size, extent or count: an integer from 0 to 2^53 - 1. */
+/** Checks a size, extent or count: an integer from 0 to 2^53 - 1. @throws ServeError MALFORMED_MESSAGE for others. */
 export function asSize(value: unknown, context: string): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
     throw jsonTypeError(context, NON_UNSIGNED)
@@ -72,8 +82,8 @@ export function asSize(value: unknown, context: string): number {
 }
 
 /**
- * How many are wanted: as `asSize`, but any number of 64 bits, of which the greatest rounds to 2^64, since there are never more
- * than 2^53 - 1.
+ * Checks how many of something are wanted, as `asSize` does. Integers up to 2^64 are accepted and become 2^53 - 1, since there
+ * are never more.
  */
 export function asCount(value: unknown, context: string): number {
   const isMany = typeof value === 'number' && value > Number.MAX_SAFE_INTEGER && value <= 2 ** 64

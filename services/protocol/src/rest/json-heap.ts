@@ -7,15 +7,15 @@ const OF_MEMBER = 160
 /** A text has two bytes a character if it is not Latin-1. */
 const OF_BYTE = 2
 
-/** The size of a JSON document, as its punctuation tells. */
+/** Upper bounds on what a JSON document takes, from a count of its punctuation. */
 export interface JsonNeeds {
-  /** Objects, arrays, and what they hold but for the first in each. */
+  /** Objects, arrays and their members, without the first member of each. */
   readonly values: number
-  /** Memory to parse it and to make its tensors, at most. */
+  /** Bytes of heap to parse the document and to make its tensors, at most. */
   readonly heapBytes: number
 }
 
-/** Measures what a document takes, in some nanoseconds a byte: it may still be no JSON. */
+/** Measures what a document takes, in some nanoseconds a byte. The document may still be invalid JSON. */
 export function jsonNeeds(bytes: Uint8Array): JsonNeeds {
   const { containers, commas, members } = measureJson(bytes)
   const heapBytes =

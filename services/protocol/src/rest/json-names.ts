@@ -11,9 +11,10 @@ const TOO_LARGE = '1e999'
 const GROWTH = 5 / 3
 
 /**
- * Writes NaN, Inf and Infinity, which Triton reads and JSON has not, as null and as numbers beyond all others.
+ * Replaces NaN by null, and Inf and Infinity by 1e999, in a JSON text. Triton reads these names, but JSON does not have them.
  *
- * @returns new memory; undefined if there is no such name, or a null of the client's, which nothing could tell from NaN.
+ * @returns new memory; undefined if there is no such name, or if the text has a null of its own, which could not be told from
+ * NaN.
  */
 export function replaceNames(bytes: Uint8Array): Buffer | undefined {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -51,7 +52,10 @@ function endOfString(text: Buffer, start: number): number {
   return at
 }
 
-/** Puts NaN in place of null in what JSON.parse made of such a text; arrays and objects are changed as they stand. */
+/**
+ * Puts NaN in place of every null in the value of a text that `replaceNames` has changed. Arrays and objects are changed in
+ * place.
+ */
 export function nullsToNaN(value: unknown): unknown {
   if (value === null) return Number.NaN
   if (Array.isArray(value)) for (let i = 0; i < value.length; i++) value[i] = nullsToNaN(value[i])

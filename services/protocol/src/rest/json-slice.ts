@@ -6,13 +6,13 @@ import { assert } from '@tutti/errors'
  * about ten times the plain parse.
  */
 
-/** The text of the first member `name` of the object in `text`. Undefined if it has none. */
+/** Finds the text of the first member `name` of the object in `text`; undefined if there is none. */
 export function memberText(text: string, name: string): string | undefined {
   for (const [key, value] of memberTexts(text)) if (key === name) return value
   return undefined
 }
 
-/** Name and text of each member of the object in `text`, in order; nothing if it holds none. */
+/** Yields name and text of each member of the object in `text`, in order; nothing if `text` is no object. */
 export function* memberTexts(text: string): Generator<readonly [string, string]> {
   let at = skipBlanks(text, 0)
   if (text[at] !== '{') return
@@ -26,7 +26,7 @@ export function* memberTexts(text: string): Generator<readonly [string, string]>
   }
 }
 
-/** The texts of all elements of the array in `text`; undefined if it holds none. */
+/** Finds the texts of all elements of the array in `text`; undefined if `text` is no array. */
 export function elementTexts(text: string): readonly string[] | undefined {
   let at = skipBlanks(text, 0)
   if (text[at] !== '[') return undefined

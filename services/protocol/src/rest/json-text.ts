@@ -17,15 +17,15 @@ const MAX_MEMBERS_WITH_TWINS = 2 ** 18
 /** Objects and arrays within one another that a request gives a meaning to: the document, its inputs, an input, its parameters. */
 const READ_DEPTH = 4
 
-/** A parsed document and its text, which the exact readers of large integers go back to. */
+/** Parsed document and its text, from which large integers are read exactly. */
 export interface JsonDocument {
   readonly text: string
   readonly value: unknown
-  /** Some numbers are NaN or infinite, in `text` null and 1e999. */
+  /** True if the client wrote NaN or infinities. They are null and 1e999 in `text`. */
   readonly hasNames: boolean
 }
 
-/** Reads a part of a document's text. */
+/** Parses a part of a document's text, with NaN and infinities where the document has them. */
 export function parsePart({ hasNames }: Pick<JsonDocument, 'hasNames'>, text: string): unknown {
   const value: unknown = JSON.parse(text)
   return hasNames ? nullsToNaN(value) : value

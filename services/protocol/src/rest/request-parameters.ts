@@ -20,10 +20,10 @@ const MAX_UINT64 = 2n ** 64n - 1n
 const MIN_INT64 = -(2n ** 63n)
 const MAX_INT64 = 2n ** 63n - 1n
 
-/** The meaning of the request-level `parameters`. */
+/** Result of reading the request-level `parameters`. */
 export interface RestParameters {
   readonly context: RequestContext
-  /** `binary_data_output`: outputs come as binary data unless they say otherwise. */
+  /** Value of `binary_data_output`: outputs come as binary data unless they say otherwise. */
   readonly isBinaryOutput: boolean
 }
 
@@ -40,8 +40,8 @@ const KNOWN = new Map<string, (value: unknown) => Partial<Draft>>([
 ])
 
 /**
- * The `parameters` member with WrittenNumber for its numbers. What objects and arrays in it hold stays as it is: they are wrong
- * in any case, and may hold very much.
+ * Reads the `parameters` member, with its numbers as WrittenNumber. Objects and arrays in it stay as they are: they are wrong in
+ * any case, and may be large.
  *
  * @throws ServeError MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS.
  */
@@ -76,7 +76,7 @@ function withinBounds(parameters: JsonObject): JsonObject {
 /**
  * Reads the request's parameters (triton-semantics 4.4 with the texts of the HTTP endpoint).
  *
- * @param parameters - of `writtenParameters`; undefined if the request has none.
+ * @param parameters - result of `writtenParameters`; undefined if the request has none.
  * @throws ServeError MALFORMED_MESSAGE (HTTP 500) for a known key of the wrong type, MESSAGE_TOO_LARGE for keys and texts of more
  * than 512 KiB, INVALID_PARAMETER otherwise.
  */
@@ -96,7 +96,7 @@ export function parseRequestParameters(id: string, parameters: unknown): RestPar
   return { context: { ...context, parameters: custom }, isBinaryOutput }
 }
 
-/** Bytes of a parameter that are text. */
+/** Counts the bytes of a parameter's key, and of its value if that is a text. */
 export function textBytes(key: string, value: unknown): number {
   return Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0)
 }
@@ -118,7 +118,7 @@ function refuseReserved(key: string): void {
   )
 }
 
-/** Whether JSON.parse found no double for a number; NaN is a name. */
+/** Checks whether JSON.parse found a number too big for a double. NaN is not one: it comes from a name. */
 export function isTooBig(value: unknown): boolean {
   return value === Infinity || value === -Infinity
 }

@@ -3,15 +3,16 @@ import { asCount, asString, member } from './json-fields.ts'
 /** A place in a region of shared memory that a client has registered. */
 export interface SharedPlace {
   readonly region: string
-  /** From the begin of the region, in bytes. */
+  /** Offset from the begin of the region, in bytes. */
   readonly offset: number
   readonly byteSize: number
 }
 
 /**
- * Reads what the parameters of a tensor say of shared memory; undefined if they name no region. Without a size it is 0, as in Triton.
+ * Reads the place in shared memory from the parameters of a tensor; undefined if they name no region. A size that is absent is 0,
+ * as in Triton.
  *
- * @throws ServeError INTERNAL for an offset or a size that is no count, even without a region.
+ * @throws ServeError with code INTERNAL for an offset or a size that is no count, even without a region.
  */
 export function decodePlace(parameters: unknown): SharedPlace | undefined {
   const name = member(parameters, 'shared_memory_region')

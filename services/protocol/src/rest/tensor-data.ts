@@ -21,16 +21,16 @@ import {
 const MAX_NESTING = 64
 const CONTEXT = "Unable to parse 'data'"
 
-/** One tensor's `data` member, to be turned into bytes. */
+/** Tensor whose `data` member is to be turned into bytes. */
 export interface JsonTensor {
   readonly name: string
   readonly datatype: Datatype
   readonly shape: Shape
-  /** Flat or nested in any way, read in row-major order as Triton does. */
+  /** Elements, flat or nested in any way, read in row-major order as Triton does. */
   readonly data: readonly unknown[]
-  /** The document has names of numbers, see JsonDocument. */
+  /** True if the document has NaN or infinities, see JsonDocument. */
   readonly hasNames: boolean
-  /** The text of `data`; asked for only if an INT64 or UINT64 tensor has integers beyond 2^53. */
+  /** Finds the text of `data`. Called only if an INT64 or UINT64 tensor has integers beyond 2^53. */
   dataText(): string
 }
 
@@ -38,8 +38,8 @@ export interface JsonTensor {
  * Makes the bytes of a tensor from its JSON form.
  *
  * @returns new memory, little-endian.
- * @throws ServeError MALFORMED_MESSAGE (HTTP 500, as Triton) for an element of the wrong type or a number of elements
- * other than the shape's; INVALID_TENSOR_DATA for a value out of the datatype's range; INVALID_REQUEST for FP16 and BF16.
+ * @throws ServeError MALFORMED_MESSAGE (HTTP 500, as Triton) for an element of the wrong type or a number of elements that does
+ * not fit the shape; INVALID_TENSOR_DATA for a value out of the datatype's range; INVALID_REQUEST for FP16 and BF16.
  */
 export function parseTensorData(tensor: JsonTensor): Uint8Array {
   const { datatype, name } = tensor

@@ -1,18 +1,18 @@
 const MARK = ' ... (cut)'
 
-/** Bytes of a text in UTF-8. */
+/** Counts the bytes of a text in UTF-8. */
 export function utf8Length(text: string): number {
   return Buffer.byteLength(text)
 }
 
-/** Bytes of a well-formed text once it is percent-encoded, as in the header `grpc-message`. */
+/** Counts the bytes of a well-formed text after percent-encoding, as in the header `grpc-message`. */
 export function percentEncodedLength(text: string): number {
   return encodeURI(text).length
 }
 
 /**
- * Returns the text if `sizeOf` it is at most `maxBytes`; otherwise the longest beginning that fits with a mark at its end.
- * Lone surrogates, which encodeURI throws at, become U+FFFD.
+ * Cuts a text to at most `maxBytes`, as `sizeOf` counts them. A cut text ends with a mark. Lone surrogates, at which encodeURI
+ * throws, become U+FFFD.
  */
 export function capText(text: string, maxBytes: number, sizeOf: (text: string) => number): string {
   // A character is at least one byte, so what is longer than the bound need not be measured whole.

@@ -25,15 +25,15 @@ const MESSAGE_BYTES = 3072
 const DETAILS_MESSAGE_BYTES = 1024
 const DETAIL_BYTES = 256
 
-/** The status that ends a call with an error. */
+/** Status that ends a call with an error. */
 export interface GrpcStatus {
   readonly code: number
   readonly details: string
-  /** The trailers beside code and text, as they travel: bytes as base64. */
+  /** Trailers beside code and text, in their form on the wire: bytes as base64. */
   readonly trailers: readonly (readonly [name: string, value: string])[]
 }
 
-/** Details that an error can give of where it happened, in every encoding of errors. */
+/** Names of the details that say where an error happened, in every encoding of errors. */
 export const DETAIL_KEYS = [
   'ensemble',
   'step',
@@ -75,9 +75,8 @@ function errorInfo(error: ServeError): ErrorInfo {
 }
 
 /**
- * The one way from our errors to gRPC's: code, text, google.rpc.ErrorInfo with the reason and where it happened, and
- * google.rpc.Help with the address of what to do.
- * Texts that would not fit into headers are cut; the log has them whole.
+ * Converts an error to a gRPC status: code, text, google.rpc.ErrorInfo with the reason and where it happened, and google.rpc.Help
+ * with the address of its help page. Texts that would not fit into headers are cut; the log has them whole.
  */
 export function toGrpcStatus(error: ServeError): GrpcStatus {
   const code = STATUS_CODES[error.code]
@@ -116,7 +115,7 @@ function readDetails(info: ErrorInfo): ErrorDetails {
   return details
 }
 
-/** The reverse of `toGrpcStatus`, for our clients; an error of another origin gets the usual reason of its code. */
+/** Converts a gRPC status to an error, for our clients. A status of another origin gets the usual reason for its code. */
 export function fromGrpcStatus(status: {
   readonly code: number
   readonly details: string

@@ -14,9 +14,10 @@ const HTTP_STATUS: Readonly<Partial<Record<StatusCode, number>>> = {
 const HEADER_CHARACTERS = 256
 
 /**
- * The HTTP status of an error: Triton's map (triton-semantics 4.1, all that it does not name is 400), with 503 for our
- * bounds, 504 for deadlines, 401 for a token that is wanted and 403 for what the caller may not do. By reason, a wrong method
- * is 405, and a message over a size bound 413: a 503 would make clients send it again. A caller over its quota gets 429.
+ * Converts an error to an HTTP status by Triton's map, in which every code without an entry is 400 (triton-semantics 4.1). In
+ * addition, our bounds give 503, deadlines 504, a missing token 401, and a forbidden call 403. Three reasons have a status of
+ * their own: 405 for a wrong method, 429 for a caller over its quota, and 413 for a message over a size bound, since a 503 would
+ * make clients send it again.
  */
 export function toHttpStatus(error: ServeError): number {
   if (error.reason === 'METHOD_NOT_ALLOWED') return 405
@@ -33,7 +34,10 @@ function toHeaderValue(text: string): string {
     .trim()
 }
 
-/** Writes what the details say in gRPC as HTTP headers: the reason, what to do, and where the error happened as far as known. */
+/**
+ * Writes the error's details as HTTP headers: the reason, the address of its help page, and where the error happened as far as
+ * known.
+ */
 export function errorHeaders(error: ServeError): Record<string, string> {
   const headers: Record<string, string> = {
     'tutti-error-reason': error.reason,

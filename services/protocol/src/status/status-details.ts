@@ -7,10 +7,10 @@ const RETRY_INFO_URL = 'type.googleapis.com/google.rpc.RetryInfo'
 const HELP_TEXT = 'What it means, and what to do'
 
 /**
- * Encodes for `grpc-status-details-bin`.
+ * Encodes the google.rpc.Status of an error, the value of `grpc-status-details-bin`.
  *
  * @param o.help - an address, which becomes a google.rpc.Help; absent: there is none.
- * @param o.retryAfterMs - becomes a google.rpc.RetryInfo; absent: there is none.
+ * @param o.retryAfterMs - milliseconds, which become a google.rpc.RetryInfo; absent: there is none.
  */
 export function encodeStatusDetails(
   code: number,
@@ -37,7 +37,7 @@ export function encodeStatusDetails(
   return status.serialize({ code, message, details })
 }
 
-/** The ErrorInfo of a google.rpc.Status; undefined if it has none. @throws Error if the bytes are no such message. */
+/** Decodes the ErrorInfo of a google.rpc.Status; undefined if it has none. @throws Error if the bytes are no such message. */
 export function decodeErrorInfo(bytes: Buffer): ErrorInfo | undefined {
   const { 'google.rpc.Status': status, 'google.rpc.ErrorInfo': errorInfo } =
     inferenceServices().statusMessages

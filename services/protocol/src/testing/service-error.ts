@@ -2,7 +2,7 @@ import { Metadata } from '@grpc/grpc-js'
 import type { ServeError } from '@tutti/errors'
 import { toGrpcStatus } from '../status/grpc-status.ts'
 
-/** The error that grpc-js makes of a call that our servers end with this one. */
+/** Makes the error that grpc-js gives a client when our server ends its call with `error`. */
 export function toServiceError(error: ServeError): {
   readonly code: number
   readonly details: string
