@@ -21,7 +21,11 @@ export function answerRefusals(server: Server, runner: RequestRunner): void {
   })
 }
 
-/** Finds what is wrong with a request's `Host`: of several, a proxy and the server might read different ones. */
+/**
+ * Checks that a request has one header `Host`: if it has several, a proxy and the server might read different ones.
+ *
+ * @returns the error; undefined for one header, or for none before HTTP/1.1.
+ */
 export function hostFault({ httpVersion, rawHeaders }: IncomingMessage): ServeError | undefined {
   let count = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {

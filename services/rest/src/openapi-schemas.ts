@@ -32,7 +32,7 @@ const SWITCH = { type: ['boolean', 'null'] } as const
 /** A number as text, or null to return to what is inherited. */
 const SETTING = { type: ['string', 'null'] } as const
 
-/** The schemas of bodies. */
+/** JSON schemas of bodies in the OpenAPI document, by name. */
 export const OPENAPI_SCHEMAS = {
   Error: object({ error: TEXT }, ['error']),
   Object: ANYTHING,

@@ -39,17 +39,17 @@ export class RequestRunner {
     this.#o = o
   }
 
-  /** From now on only health answers. */
+  /** Refuses requests from now on with SERVER_STOPPING, except those of the admission class `none`, such as health. */
   stop(): void {
     this.#isStopping = true
   }
 
-  /** Cancels what is in flight, to be answered SERVER_STOPPING. */
+  /** Cancels all requests in flight, which are answered with SERVER_STOPPING. */
   failAll(): void {
     for (const { scope } of this.#inFlight.slice()) scope.cancel(serverStopping())
   }
 
-  /** Ends the thread; what it works on fails. */
+  /** Ends the JSON thread. A body that it parses fails. */
   close(): Promise<void> {
     return this.#o.json.close()
   }
@@ -60,7 +60,7 @@ export class RequestRunner {
     return new Set(busy.map(({ call }) => call.connection))
   }
 
-  /** Whether an answer has begun on a connection, into which nothing else may be written. */
+  /** Checks whether an answer has begun on a connection: nothing else may be written there then. */
   isAnswering(socket: Duplex): boolean {
     return this.#inFlight.some(({ response }) => response.socket === socket && response.headersSent)
   }

@@ -25,33 +25,33 @@ import type { RestRoute } from './call/rest-route.ts'
 /** The options of a REST server; one that is absent has the default of `REST_DEFAULTS`. */
 export interface RestServerOptions extends Partial<RestBounds> {
   readonly backend: InferenceBackend
-  /** Absent: every call reaches `backend`. */
+  /** Selector of the backend of each call; absent: every call reaches `backend`. */
   readonly select?: BackendSelector
   /** IP address or host name to listen on. */
   readonly address: string
   /** 0 for any free port. Triton's default is 8000. */
   readonly port: number
-  /** Who may load and unload models; everybody if absent. */
+  /** Check of who may load and unload models; absent: everybody may. */
   readonly guardControl?: ControlGuard
-  /** Notes who changes the server; nobody does if absent. */
+  /** Log of who changes the server; absent: none. */
   readonly accessLog?: AccessLog | undefined
   /** The settings of the log that clients may read and change; none if absent. */
   readonly logSettings?: LogSettings | undefined
-  /** The settings of what is traced of requests into files; not offered if absent. */
+  /** The settings of the traces in files that clients may read and change; not offered if absent. */
   readonly traceSettings?: TraceSettings | undefined
   /** Absent: HTTP without TLS. */
   readonly tls?: TlsFiles | undefined
-  /** The routes that it serves in place of the v2 HTTP API. */
+  /** Routes in place of those of the v2 HTTP API. */
   readonly routes?: readonly RestRoute[] | undefined
   /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>
   /** The identity that `GET /v2` answers. */
   readonly identity?: ServerIdentity
-  /** Shared by all servers of the process; one of its own if absent. */
+  /** The admission that all servers of the process share; absent: the server has its own. */
   readonly admission?: Admission
-  /** Shared by all servers of the process; one of its own if absent. */
+  /** The JSON thread that all servers of the process share; absent: the server has its own. */
   readonly json?: JsonThread
-  /** Takes the events of clients' requests; nobody counts them if absent. */
+  /** Counter of clients' requests; absent: they are not counted. */
   readonly requests?: ClientRequests
   readonly clock?: Clock
   readonly log?: Logger
@@ -61,13 +61,13 @@ export interface RestServerOptions extends Partial<RestBounds> {
 export interface RestBounds extends ListenerBounds, JsonBounds {
   /** Bytes of one body, after decompression. */
   readonly maxInputBytes: number
-  /** From the first byte of a request to the last of its headers; checked every 5 s at least. */
+  /** Time from the first byte of a request to the last byte of its headers; checked every 5 s at least. */
   readonly headersTimeoutMs: number
-  /** From the first byte of a request to its last; checked as often. At least `headersTimeoutMs`: Node swaps the two otherwise. */
+  /** Time from the first byte of a request to its last. Must be at least `headersTimeoutMs`: Node swaps the two otherwise. */
   readonly requestTimeoutMs: number
-  /** An idle connection is closed after this. */
+  /** Time after which an idle connection is closed. */
   readonly keepAliveMs: number
-  /** From the first byte of an answer to its last: a client that does not read holds its tensors. */
+  /** Time from the first byte of an answer to its last: a client that does not read would hold its tensors. */
   readonly writeTimeoutMs: number
 }
 

@@ -39,7 +39,11 @@ export class RouteTable {
     }
   }
 
-  /** @throws ServeError MALFORMED_MESSAGE for a path that does not decode, or a wrong `Host`. */
+  /**
+   * Finds the route of a request, or else the methods that its path has.
+   *
+   * @throws ServeError MALFORMED_MESSAGE for a path that does not decode, or a wrong `Host`.
+   */
   find(request: IncomingMessage): FoundRoute | NoRoute {
     const fault = hostFault(request)
     if (fault !== undefined) throw fault

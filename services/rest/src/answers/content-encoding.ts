@@ -5,7 +5,11 @@ import { ENCODING_HEADER, type RestReply } from './rest-reply.ts'
 
 export type ContentEncoding = 'identity' | 'gzip' | 'deflate'
 
-/** @throws ServeError UNSUPPORTED (HTTP 501, triton-semantics 9.15) for an encoding that is not taken. */
+/**
+ * Reads a `content-encoding` header; absent or empty means identity.
+ *
+ * @throws ServeError UNSUPPORTED (HTTP 501, triton-semantics 9.15) for an encoding other than gzip and deflate.
+ */
 export function parseContentEncoding(header: string | undefined): ContentEncoding {
   if (header === undefined) return 'identity'
   const name = header.trim().toLowerCase()
@@ -17,8 +21,8 @@ export function parseContentEncoding(header: string | undefined): ContentEncodin
 }
 
 /**
- * The encoding that the client gives the greatest weight, the first of several; identity if we have none of them. A weight of 0,
- * and one that is no number, say that it is not wanted.
+ * Chooses the encoding of an answer: the one with the greatest weight, the first of several. Returns identity if the client
+ * accepts none of ours. An encoding is not accepted if its weight is 0 or no number.
  */
 export function chooseEncoding(acceptEncoding: string | undefined): ContentEncoding {
   let best: ContentEncoding = 'identity'
@@ -35,7 +39,7 @@ export function chooseEncoding(acceptEncoding: string | undefined): ContentEncod
   return best
 }
 
-/** A transform that undoes the encoding, `deflate` being zlib's format as in RFC 9110; undefined for identity. */
+/** Creates a transform that undoes the encoding; undefined for identity. `deflate` is zlib's format, as in RFC 9110. */
 export function createDecoder(encoding: ContentEncoding): Transform | undefined {
   if (encoding === 'identity') return undefined
   return encoding === 'gzip' ? createGunzip() : createInflate()
@@ -46,8 +50,8 @@ const ENCODERS = { gzip: createGzip, deflate: createDeflate }
 const CHUNK_BYTES = 65_536
 
 /**
- * Compresses a reply's body off the main thread, part by part: to join them would hold the loop. Level 1: tensors hardly compress,
- * and a client that wants a small answer still waits for it.
+ * Compresses a reply's body off the main thread, part by part: joining the parts would block the loop. It uses level 1, since
+ * tensors hardly compress and the client waits meanwhile. Returns the reply itself for identity or an empty body.
  */
 export async function encodeReply(reply: RestReply, encoding: ContentEncoding): Promise<RestReply> {
   if (encoding === 'identity' || reply.byteLength === 0) return reply

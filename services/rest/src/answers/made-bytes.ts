@@ -6,10 +6,10 @@ const ENTRY_BYTES = 256
 const CHARACTER_BYTES = 2
 
 /**
- * Counts the bytes of objects that were made of a body: tensors of JSON, which may be several times as large as their digits, names
- * and parameters.
+ * Estimates the bytes of the objects that parsing made of a body: names, parameters, and tensors of JSON, which may be several
+ * times as large as their digits.
  *
- * @param body - is counted already, and so are inputs that view it.
+ * @param body - not counted; inputs that view it are not counted either.
  */
 export function madeBytes(request: RestInferRequest | GenerateRequest, body: Uint8Array): number {
   const { inputs, context } = request

@@ -9,12 +9,12 @@ interface Queued {
 }
 
 export interface ResponseQueueOptions {
-  /** Counts the bytes of waiting responses; negative gives back. @throws ServeError OVERLOADED */
+  /** Callback that counts bytes of waiting responses; a negative number gives back. @throws ServeError OVERLOADED */
   readonly charge: (bytes: number) => void
   readonly signal: CancelSignal
 }
 
-/** The responses of one request, read one after the other: the model waits while there is one that was not read. */
+/** The responses of one request, which `next` reads one by one. The model waits while a response is unread. */
 export class ResponseQueue implements ResponseSink {
   readonly #o: ResponseQueueOptions
   readonly #waiting: Queued[] = []
@@ -50,7 +50,7 @@ export class ResponseQueue implements ResponseSink {
   /**
    * Reads the next response.
    *
-   * @param read - its bytes are valid until it resolves.
+   * @param read - converts the response, whose bytes are valid until the promise of `read` resolves.
    * @returns undefined after the last one.
    * @throws ServeError the model's failure, the signal's reason, or what `read` throws.
    */
@@ -71,13 +71,13 @@ export class ResponseQueue implements ResponseSink {
     }
   }
 
-  /** Drops what comes. */
+  /** Drops all responses that come from now on. Those that wait can still be read. */
   end(): void {
     this.#isOver = true
     this.#taken.open()
   }
 
-  /** Drops what waits, and what comes. */
+  /** Drops the responses that wait, and all that come from now on. */
   close(): void {
     this.end()
     for (const item of this.#waiting.splice(0)) this.#release(item)

@@ -4,7 +4,9 @@ import { errorHeaders, type RestBody, toHttpStatus, toJsonText } from '@tutti/pr
 /** A whole answer, before it is written. */
 export interface RestReply extends RestBody {
   readonly status: number
-  /** Written after the parts, each once its client has taken the one before; `byteLength` is not known then. Never throws. */
+  /**
+   * Parts of an answer of unknown length, sent instead of `parts`: each once the client has taken the one before. Never throws.
+   */
   readonly more?: AsyncGenerator<readonly Uint8Array[]>
 }
 
@@ -16,17 +18,17 @@ const JSON_TYPE = 'application/json'
 /** The content type that libevhtp sends where Triton names none: errors of a model that was executing (9.15). */
 const PLAIN_TYPE = 'text/plain'
 
-/** An answer with a JSON body; bigint is written with all its digits. */
+/** Makes an answer with a JSON body. A bigint is written with all its digits. */
 export function jsonReply(value: unknown, status = 200): RestReply {
   return textReply(status, JSON_TYPE, toJsonText(value))
 }
 
-/** An answer without a body, such as that of the health endpoints. */
+/** Makes an answer without a body, such as that of the health endpoints. */
 export function emptyReply(status: number): RestReply {
   return { status, headers: {}, parts: [], byteLength: 0 }
 }
 
-/** `{"error": text}` with the status, and where it happened in headers. */
+/** Makes the answer to an error: its HTTP status, the body `{"error": text}`, and headers that say where it happened. */
 export function errorReply(error: ServeError): RestReply {
   const reply = textReply(
     toHttpStatus(error),
@@ -42,7 +44,7 @@ export function errorReply(error: ServeError): RestReply {
   return { ...reply, headers }
 }
 
-/** Errors of an execution that had begun, as opposed to those of the request. */
+/** Checks whether an error is from an execution that had begun, not from the request. */
 export function isModelError(error: ServeError): boolean {
   return MODEL_ERRORS.has(error.reason) || error.details.step !== undefined
 }

@@ -3,7 +3,7 @@ import type { Clock } from '@tutti/chassis'
 
 export interface WriteMoreOptions {
   readonly clock: Clock
-  /** For each of them: a client that does not read holds its request, and the model that waits for it. */
+  /** Time that a client has to take each part. One that does not read would hold its request and the model. */
   readonly timeoutMs: number
 }
 

@@ -15,9 +15,9 @@ export interface BodySource {
   /** The header length of an inference request, as the client wrote it. */
   readonly headerLength?: string | undefined
   readonly modelName?: string
-  /** Read for raw tensors only, which hold no JSON. */
+  /** Config of the model. Only a body that is one raw tensor, without JSON, needs it. */
   readonly config?: ModelConfig
-  /** The inputs of the model that is to generate. */
+  /** Declared inputs of the model, for the kind `generate`. */
   readonly inputs?: readonly DeclaredInput[]
 }
 
@@ -32,7 +32,7 @@ export interface ParsedBodies {
 
 export type BodyKind = keyof ParsedBodies
 
-/** The parsers of bodies that hold JSON, on whichever thread. What they return can be sent from one to the other. */
+/** The parser of each kind of body. It runs on the main thread or on the JSON thread; its result can be sent between them. */
 export const BODY_PARSERS: { readonly [K in BodyKind]: (source: BodySource) => ParsedBodies[K] } = {
   infer: ({ body, headerLength, modelName = '', config }) =>
     decodeRestRequest({
@@ -47,7 +47,7 @@ export const BODY_PARSERS: { readonly [K in BodyKind]: (source: BodySource) => P
   index: ({ body }) => parseReadyOnly(body),
 }
 
-/** The bytes of JSON that a body holds, at most. */
+/** Counts the bytes of a body that may be JSON: as many as its header length says, at most all. */
 export function jsonBytes({ body, headerLength }: BodySource): number {
   const announced = Number(headerLength ?? body.byteLength)
   return Number.isNaN(announced) ? body.byteLength : Math.min(announced, body.byteLength)

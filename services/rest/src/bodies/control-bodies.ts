@@ -12,19 +12,32 @@ import {
  * 500, with Triton's texts.
  */
 
-/** @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER; a file that is not base64 is one of them. */
+/**
+ * Reads the body of a load request.
+ *
+ * @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER, such as a file that is not base64.
+ */
 export function parseLoadBody(body: Uint8Array): LoadParameters {
   return readLoadParameters(parseParameters(body).map(toLoadParameter))
 }
 
-/** Whether the models that an ensemble needs go with it: as in Triton, if the parameter is `true` itself. @throws ServeError MALFORMED_MESSAGE */
+/**
+ * Reads the body of an unload request.
+ *
+ * @returns true to unload the models that an ensemble needs, too: as in Triton, only if `unload_dependents` is `true` itself.
+ * @throws ServeError MALFORMED_MESSAGE
+ */
 export function parseUnloadBody(body: Uint8Array): boolean {
   return parseParameters(body).some(
     ([name, value]) => name === 'unload_dependents' && value === true,
   )
 }
 
-/** `{"ready": true}` asks for ready models only; the body may be empty. */
+/**
+ * Reads the body of an index request.
+ *
+ * @returns true for `{"ready": true}`, which asks for ready models only; false if it is empty.
+ */
 export function parseReadyOnly(body: Uint8Array): boolean {
   if (body.byteLength === 0) return false
   const { value } = parseJson(body)

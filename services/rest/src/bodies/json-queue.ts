@@ -19,8 +19,8 @@ interface Job extends JsonTurn {
 }
 
 /**
- * The bodies that wait for the thread: one at a time is parsed, small ones before large ones, and of one connection none before the
- * one before it is done. So a client waits for others by what it sends and not by what they send.
+ * The bodies that wait for the JSON thread. It parses one body at a time, small ones before large ones, and the bodies of one
+ * connection in their order. So the time that a client waits depends on what it sends itself, not on what others send.
  */
 export class JsonQueue {
   /** Bodies of each connection, in their order. */
@@ -29,7 +29,7 @@ export class JsonQueue {
   #parsedBytes = 0
   #isBusy = false
 
-  /** Does the work when its turn comes. @returns a promise that never settles if the caller leaves before that. */
+  /** Runs `work` when its turn comes. @returns the result of `work`; it never settles if `turn.signal` aborts before the turn. */
   run<T>(turn: JsonTurn, work: () => Promise<T>): Promise<T> {
     const { promise, resolve } = Promise.withResolvers<T>()
     const drop = (): void => this.#drop(job)

@@ -12,41 +12,41 @@ import {
 } from './body-parsers.ts'
 import { JsonQueue } from './json-queue.ts'
 
-/** Larger JSON is parsed by the thread: this much takes the loop some milliseconds, 64 MiB would take seconds. */
+/** Most bytes of JSON that the main thread parses, which takes some milliseconds. Larger JSON goes to the JSON thread. */
 export const MAX_LOOP_JSON_BYTES = 256 * 1024
-/** Memory of the thread between two bodies: after one that took more it ends, and gives all back. */
+/** Bytes of memory that the thread may keep between two bodies. After a body that takes more, the thread ends and frees all. */
 export const JSON_REST_BYTES = 64 * 2 ** 20
 /** Memory to parse one body, counted in the admission meanwhile. */
 const MAX_HEAP_BYTES = 768 * 2 ** 20
 
 export interface JsonBounds {
-  /** Objects, arrays and what they hold, of a body of more than 256 KiB. */
+  /** Most values (objects, arrays and their members) in a body with more than 256 KiB of JSON. */
   readonly maxJsonValues: number
-  /** Processor time to parse such a body. */
+  /** Most processor time to parse a body with more than 256 KiB of JSON. */
   readonly jsonTimeoutMs: number
 }
 
 export const JSON_DEFAULTS: JsonBounds = { maxJsonValues: 2 ** 23, jsonTimeoutMs: 5000 }
 
-/** A job that the thread is sent. */
+/** A body that is sent to the thread. */
 export interface BodyJob<K extends BodyKind = BodyKind> {
   readonly kind: K
   readonly source: Omit<BodySource, 'config'>
 }
 
-/** The answers of the thread: at first the size of a body, then its contents. */
+/** An answer of the thread about a body: first `needs`, its size; then `parsed`, its contents, or `refusal`. */
 export interface BodyAnswer<K extends BodyKind = BodyKind> {
   readonly needs?: JsonNeeds
   readonly parsed?: ParsedBodies[K]
   readonly refusal?: Pick<ServeError, 'reason' | 'code' | 'message' | 'details'>
 }
 
-/** The caller whose body it is. */
+/** The caller whose body is parsed. */
 export interface JsonCaller {
   readonly signal: CancelSignal
   /** The name of its connection. */
   readonly connection: string
-  /** Counts what parsing takes. */
+  /** The admission that counts the memory of parsing. */
   readonly admission: Admission
 }
 
@@ -67,8 +67,8 @@ export class JsonThread {
   }
 
   /**
-   * Parses a body, which is gone after that: the memory of a large one goes to the thread. Bodies that wait here stay charged to
-   * their requests.
+   * Parses a body. The caller must not use the body afterwards: the memory of a large one moves to the thread. A body that waits
+   * stays charged to its request.
    *
    * @throws ServeError as the parser of the kind does, MESSAGE_TOO_LARGE beyond the bounds, OVERLOADED, or the signal's reason.
    */

@@ -6,14 +6,14 @@ import { type ContentEncoding, createDecoder } from '../answers/content-encoding
 export interface ReadBodyOptions {
   /** Bytes of one body, after decompression. */
   readonly maxInputBytes: number
-  /** Charged with every piece as it arrives, and takes a place with the last one; the caller closes it. */
+  /** Ticket that is charged with each piece as it arrives, and takes a place with the last one. The caller closes it. */
   readonly ticket: AdmissionTicket
   readonly encoding: ContentEncoding
   readonly signal: CancelSignal
 }
 
 /**
- * Reads a request's body whole, under every bound.
+ * Reads the whole body of a request, decompressed.
  *
  * @throws ServeError MESSAGE_TOO_LARGE, OVERLOADED, CANCELLED if the client leaves, MALFORMED_MESSAGE if it does not decompress,
  * or the signal's reason.

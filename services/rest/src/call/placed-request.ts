@@ -16,7 +16,11 @@ interface PlacedRequest {
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** @throws ServeError for places that are not there, or for a caller that may not use them. */
+/**
+ * Finds the tensors of a request in shared memory.
+ *
+ * @throws ServeError for places that are not there, or that the caller may not use.
+ */
 export function placeTensors(
   call: RestCall,
   model: ResolvedModel,
@@ -41,7 +45,7 @@ export function placeTensors(
   }
 }
 
-/** @throws ServeError UNSUPPORTED for a request with tensors in shared memory. */
+/** Passes a request on without looking for shared memory. @throws ServeError UNSUPPORTED if it has tensors there. */
 export function refusePlaces(
   _call: RestCall,
   model: ResolvedModel,

@@ -30,7 +30,7 @@ function hostWithoutDefaultPort({ protocol }: URL, host: string): string | undef
   return URL.canParse(url) ? new URL(url).host : undefined
 }
 
-/** An IP address or localhost, which no owner of another name can lead elsewhere. @param hostname - of a URL. */
+/** Checks whether a host is an IP address or localhost, which DNS cannot lead elsewhere. @param hostname - the host in a URL. */
 export function isLocalName(hostname: string): boolean {
   const name = hostname.replace(/^\[|\]$/g, '')
   return isIP(name) > 0 || name === 'localhost' || name.endsWith('.localhost')

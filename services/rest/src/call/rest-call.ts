@@ -31,10 +31,10 @@ export interface RestCallOptions {
   readonly response: ServerResponse
   /** Names from the path, percent-decoded. */
   readonly parameters: Readonly<Record<string, string | undefined>>
-  /** Which models the call reaches. */
+  /** The backend whose models the call reaches. */
   readonly backend: InferenceBackend
   readonly scope: CallScope
-  /** Absent for calls that are no inference. */
+  /** The request as it is counted and observed; undefined for calls that are no inference. */
   readonly observed: ClientRequest | undefined
   readonly admission: Admission
   /** Bytes of the body, after decompression. */
@@ -48,7 +48,7 @@ export class RestCall implements WaitingCall {
   readonly backend: InferenceBackend
   readonly context: CallContext
   readonly parameters: RestCallOptions['parameters']
-  /** That the client gave its request; '' for none, and until it is read. */
+  /** Id that the client gave its request; '' if it gave none, and until the body is read. */
   requestId = ''
   readonly #o: RestCallOptions
   #ticket: AdmissionTicket | undefined
@@ -62,7 +62,7 @@ export class RestCall implements WaitingCall {
     this.parameters = o.parameters
   }
 
-  /** It has a place among the requests in work. */
+  /** True while the call has a place among the requests in work. */
   get isInWork(): boolean {
     return this.#ticket?.hasPlace ?? false
   }
@@ -72,7 +72,7 @@ export class RestCall implements WaitingCall {
     return connectionName(this.#o.request.socket)
   }
 
-  /** Who asks. */
+  /** The caller, as the checks of control calls take it. */
   get caller(): Pick<ControlCall, 'headers' | 'socket' | 'backend'> {
     const { headers, socket } = this.#o.request
     return { headers, socket, backend: this.backend }
@@ -100,12 +100,16 @@ export class RestCall implements WaitingCall {
     if (!this.#o.response.headersSent) this.#o.response.setHeader(name, value)
   }
 
-  /** A header's value; the first one if it came several times. */
+  /** Reads a header's value; the first one if it came several times. */
   header(name: string): string | undefined {
     return headerOf(this.#o.request, name)
   }
 
-  /** Reads the body, under the bound of its class, then takes a place among the requests in work, until there is an answer; call it once. */
+  /**
+   * Reads the body, of at most `maxInputBytes`, then takes a place among the requests in work. Call it once.
+   *
+   * @throws as `readBody`.
+   */
   body(): Promise<Uint8Array> {
     const { request, admission, maxInputBytes } = this.#o
     const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
@@ -115,7 +119,7 @@ export class RestCall implements WaitingCall {
     return readBody(request, { maxInputBytes, ticket, encoding, signal })
   }
 
-  /** Parses the body, which is gone after that. @throws ServeError as the parser does, or the signal's reason. */
+  /** Parses the body, which must not be used afterwards. @throws ServeError as the parser does, or the signal's reason. */
   parse<K extends BodyKind>(
     kind: K,
     body: Uint8Array,
@@ -128,10 +132,10 @@ export class RestCall implements WaitingCall {
   }
 
   /**
-   * Takes the parts of an answer as they are made, and counts them: those of a small one at once, of a large one at most one
-   * in a turn of the loop.
+   * Makes the parts of an answer and counts their bytes. A small answer is made at once, a large one with at most one part in a
+   * turn of the loop.
    *
-   * @param outputs - what the answer is made of, counted if that takes more than one turn.
+   * @param outputs - the tensors of the answer, whose bytes count too if it takes more than one turn.
    * @throws ServeError as the parts do, OVERLOADED, or the signal's reason.
    */
   encode(
@@ -164,13 +168,17 @@ export class RestCall implements WaitingCall {
     this.#ticket?.charge(bytes)
   }
 
-  /** Gives back the bytes of the answer: what was made of it is out. */
+  /** Gives back the bytes of the answer, or of its parts so far, once they are sent. */
   releaseAnswer(): void {
     this.#ticket?.release(this.#answerBytes)
     this.#answerBytes = 0
   }
 
-  /** Counts the bytes of the answer, in place of those counted before, until it is out. @throws ServeError OVERLOADED */
+  /**
+   * Counts the bytes of the whole answer, in place of its parts, and gives back the place in work.
+   *
+   * @throws ServeError OVERLOADED
+   */
   holdAnswer(bytes: number): void {
     if (this.#ended !== undefined) throw this.#ended
     this.releaseAnswer()
@@ -178,18 +186,18 @@ export class RestCall implements WaitingCall {
     this.#ticket?.leave()
   }
 
-  /** A part of an answer waits for the client from now on, or the client has taken it. */
+  /** Says whether a part of the answer waits for the client, or the client has taken it. */
   offer(isWaiting: boolean): void {
     this.#ticket?.waitForClient(isWaiting ? true : undefined)
   }
 
-  /** For the admission: while the body comes its bytes, then those of the answer. */
+  /** Bytes that have moved, for the admission: of the body until it is complete, then of the answer. */
   get movedBytes(): number {
     const { complete, socket } = this.#o.request
     return complete ? takenBytes(socket) : socket.bytesRead
   }
 
-  /** For the admission: others need the bytes for whose client the call waits. */
+  /** Ends a call that waits for its client, because others need its bytes. */
   endWaiting(error: ServeError): void {
     this.#ended = error
     if (this.#o.response.headersSent) this.#o.response.destroy()
@@ -201,14 +209,23 @@ export class RestCall implements WaitingCall {
     this.#answerBytes += bytes
   }
 
-  /** The answer is out, or its client has left: gives back the place and the bytes of body and answer. @param error - why it is not out. */
+  /**
+   * Gives back the place and all bytes, once the answer is out or the client has left.
+   *
+   * @param error - why the answer is not out.
+   */
   close(error?: ServeError): void {
     this.#ticket?.close()
     this.#o.observed?.ended(error)
   }
 }
 
-/** @throws ServeError INVALID_PARAMETER unless the header is a whole number of milliseconds above 0. */
+/**
+ * Reads the header `tutti-timeout-ms`.
+ *
+ * @returns undefined without the header.
+ * @throws ServeError INVALID_PARAMETER unless the header is a whole number of milliseconds above 0.
+ */
 export function parseTimeout(request: IncomingMessage): number | undefined {
   const written = headerOf(request, TIMEOUT_HEADER)
   if (written === undefined) return undefined

@@ -16,16 +16,21 @@ export interface RouteDocument {
   readonly answerType?: string
 }
 
-/** One call of an HTTP API, with everything that is said of it: the server, restrictions and the OpenAPI document derive from it. */
+/**
+ * One call of an HTTP API, with everything that is said of it: the server, restrictions and the OpenAPI document derive from
+ * it.
+ */
 export interface RestRoute {
   readonly method: RestMethod
   /** `:name` stands for one segment. */
   readonly path: string
-  /** With which calls it is restricted; those of a page have rules of their own. */
+  /** The API group with whose calls this one is restricted; `page` for calls of pages, which have rules of their own. */
   readonly group: ApiGroup | 'page'
-  /** `none` answers while the server stops, too; the bodies of `control` are small, whatever the server's bound is. */
+  /**
+   * Class of the call: `none` is answered while the server stops, too; `control` has small bodies, whatever the server's bound.
+   */
   readonly admission: AdmissionClass
-  /** `none` for what only says that it is not offered, and for pages. */
+  /** Entry of the OpenAPI document; `none` for pages, and for paths that only refuse. */
   readonly document: RouteDocument | 'none'
   answer(call: RestCall): RestReply | Promise<RestReply>
 }

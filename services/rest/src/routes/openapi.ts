@@ -3,7 +3,7 @@ import { jsonReply, type RestReply } from '../answers/rest-reply.ts'
 import type { RestRoute, RouteDocument } from '../call/rest-route.ts'
 import { OPENAPI_SCHEMAS } from '../openapi-schemas.ts'
 
-/** The routes, and one for the OpenAPI document of them all. */
+/** Adds a route for the OpenAPI document of all routes. */
 export function withDocument(routes: readonly RestRoute[]): readonly RestRoute[] {
   let made: RestReply | undefined
   const all: readonly RestRoute[] = [

@@ -7,15 +7,15 @@ import { refusePlaces } from '../call/placed-request.ts'
 import type { RestCall } from '../call/rest-call.ts'
 import { answerInfer } from './infer-call.ts'
 
-/** Beside STEPS_HEADER, which has the `StepSpan`s of a request as JSON in ASCII: how many steps are not in it. */
+/** Header with the count of steps that STEPS_HEADER leaves out. STEPS_HEADER has a request's `StepSpan`s as JSON in ASCII. */
 export const STEPS_LEFT_OUT_HEADER = 'tutti-steps-left-out'
 
 /** Browsers take up to 256 KiB of headers. */
 const MAX_HEADER_BYTES = 128 * 1024
 
 /**
- * Answers `POST .../infer` of a page, and says what each step took, also of a request that failed. Its requests are their bodies, and
- * never name memory of other clients.
+ * Answers `POST .../infer` of a page. Headers have the time of each step, also if the request fails. Tensors in shared memory are
+ * refused, since it belongs to other clients.
  */
 export async function answerPageInfer(call: RestCall): Promise<RestReply> {
   const spans = new StepSpans(systemClock)
@@ -33,7 +33,7 @@ export async function answerPageInfer(call: RestCall): Promise<RestReply> {
   }
 }
 
-/** As many spans as a header may hold, the first ones. */
+/** Writes the first spans into a header, as many as it may hold, and the count of those left out into another. */
 export function toHeaders({ spans, leftOut }: RecordedSteps): ReadonlyMap<string, string> {
   const texts: string[] = []
   let byteLength = 2

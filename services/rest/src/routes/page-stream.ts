@@ -15,10 +15,12 @@ import { refusePlaces } from '../call/placed-request.ts'
 import type { RestCall } from '../call/rest-call.ts'
 
 /**
- * Answers `POST .../stream` of a page: the request of `infer`, and each response as it comes, of models with any number of them. The
- * model waits while the page does not read. The body is frames: two numbers of 32 bits, little-endian, the bytes of the JSON and of what
- * follows, then these, as in an answer of `infer` with binary outputs. A failure is a frame with `error` and `reason`; the last frame
- * has `steps`, the `RecordedSteps`.
+ * Answers `POST .../stream` of a page. The request is one of `infer`; each response is sent as it comes, and the model waits
+ * while the page does not read.
+ *
+ * The answer is a sequence of frames. A frame has two little-endian numbers of 32 bits, the bytes of its JSON and of its binary
+ * outputs, then both, as in an answer of `infer`. A failure is a frame with `error` and `reason`. The last frame has `steps`,
+ * the `RecordedSteps`.
  */
 export async function answerPageStream(call: RestCall): Promise<RestReply> {
   const { model: name = '', version = '' } = call.parameters

@@ -14,7 +14,7 @@ import type { RestRoute } from '../call/rest-route.ts'
 
 type Answer = (kind: RegionKind, call: RestCall) => RestReply | Promise<RestReply>
 
-/** The paths about memory that clients share. */
+/** Builds the routes about shared memory of clients. */
 export function regionRoutes(control: ControlCalls): readonly RestRoute[] {
   const calls = new RegionCalls(control)
   const status: Answer = (kind, call) => jsonReply(calls.status(kind, regionOf(call), call.caller))
@@ -91,7 +91,7 @@ function regionOf({ parameters: { region = '' } }: RestCall): string {
   return region
 }
 
-/** @throws ServeError with Triton's text. */
+/** Reads the body of a request to register system shared memory. @throws ServeError with Triton's text. */
 export function parseRegion(name: string, body: Uint8Array): SystemRequest {
   const { value } = parseJson(body)
   const key = asText(requireField(value, 'key'))
@@ -104,7 +104,7 @@ export function parseRegion(name: string, body: Uint8Array): SystemRequest {
   }
 }
 
-/** @throws ServeError with Triton's text. */
+/** Reads the body of a request to register CUDA shared memory. @throws ServeError with Triton's text. */
 export function parseCudaRegion(name: string, body: Uint8Array): CudaRequest {
   const { value } = parseJson(body)
   const text = asText(memberOf(requireField(value, 'raw_handle'), 'b64'))

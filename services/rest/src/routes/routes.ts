@@ -21,7 +21,7 @@ export interface RouteOptions extends SettingsRouteOptions {
   readonly identity: ServerIdentity
 }
 
-/** All routes (triton-semantics 4.10). */
+/** Builds all routes of the v2 HTTP API (triton-semantics 4.10). */
 export function restRoutes(o: RouteOptions): readonly RestRoute[] {
   return withDocument([
     ...serverRoutes(o),

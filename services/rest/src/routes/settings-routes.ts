@@ -40,13 +40,16 @@ const LOG_TEXTS: SettingTexts = {
 
 export interface SettingsRouteOptions {
   readonly control: ControlCalls
-  /** Absent: not offered. */
+  /** The settings of the log; absent: not offered. */
   readonly logSettings?: LogSettings | undefined
-  /** Absent: not offered. */
+  /** The settings of traces in files; absent: not offered. */
   readonly traceSettings?: TraceSettings | undefined
 }
 
-/** The paths that read and set what the server logs and traces. All only for those who may change the server: they tell its files. */
+/**
+ * Builds the routes that read and change the settings of log and traces. Only a caller who may change the server may read them,
+ * too: they name files of the server.
+ */
 export function settingsRoutes(o: SettingsRouteOptions): readonly RestRoute[] {
   const { control, logSettings, traceSettings } = o
   const answerLog: Answer = async (_call, body) => {
@@ -125,12 +128,12 @@ async function readBody(call: RestCall, what: SettingsAction): Promise<Uint8Arra
   return await call.body()
 }
 
-/** @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER, UNSUPPORTED */
+/** Reads the log settings that a body changes. @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER, UNSUPPORTED */
 export function parseLogBody(body: Uint8Array): Partial<ChangeableLogSettings> {
   return readLogChanges(toLogSettings(membersOf(body)), LOG_TEXTS)
 }
 
-/** @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER, UNSUPPORTED */
+/** Reads the trace settings that a body changes. @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER, UNSUPPORTED */
 export function parseTraceBody(body: Uint8Array): TraceChanges {
   return readTraceChanges(toTraceSettings(membersOf(body)))
 }

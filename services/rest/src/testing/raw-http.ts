@@ -2,7 +2,10 @@ import { connect } from 'node:net'
 
 export type RawClient = Awaited<ReturnType<typeof openRaw>>
 
-/** Opens a client that sends bytes as it is told, for what HTTP libraries refuse to send. Errors of its connection count as its end. */
+/**
+ * Opens a client that sends any bytes, even those that HTTP libraries refuse to send. An error of its connection is like its
+ * end.
+ */
 export async function openRaw(port: number) {
   const socket = connect(port, '127.0.0.1')
   let text = ''

@@ -7,7 +7,7 @@ import type { InferRequest, NamedTensor } from '@tutti/tensor'
 import { sendAll } from '@tutti/tensor/testing'
 
 export interface RestBackendOptions {
-  /** Its default answers with the inputs as outputs. */
+  /** Script of the model; absent: its outputs are its inputs. */
   readonly infer?: ModelScript
   readonly config?: Partial<ModelConfig>
   readonly isDecoupled?: boolean
@@ -22,7 +22,7 @@ export interface RestBackend extends InferenceBackend {
   control?: ModelControl
 }
 
-/** A response whose outputs are given. */
+/** Makes a response with these outputs, final by default. */
 export function response(
   outputs: readonly NamedTensor[],
   o: Partial<ScriptedResponse> = {},
