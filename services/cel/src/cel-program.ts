@@ -23,9 +23,7 @@ export class CelProgram {
    *
    * @param variables - values, by the names that the expression uses.
    * @throws Error of the library for an expression that does not compile, a member that is absent, or a type that an operator
-   *   does not
-   *
-   * take.
+   *   does not take.
    */
   evaluate(variables: Readonly<Record<string, CelValue>>): unknown {
     this.#compiled ??= environment().parse(this.#text)

@@ -8,24 +8,24 @@ import type { ModelSignature, TensorSpec } from './signature.ts'
 /** Triton's `--backend-config=default-max-batch-size`. */
 const DEFAULT_MAX_BATCH_SIZE = 4
 
-/** The model, as an engine read it from the model file. */
+/** The inputs and outputs that an engine read from the model file, and whether the model can batch. */
 export interface InspectedModel extends ModelSignature {
   /** True if the first dimension of every input and output is -1. */
   readonly batchable: boolean
 }
 
 export interface CompletionInput {
-  /** As parsed; undefined if the model has no config.pbtxt. */
+  /** Configuration as parsed; undefined if the model has no config.pbtxt. */
   readonly config: ModelConfig | undefined
   readonly directoryName: string
-  /** The file that messages name. */
+  /** Path of the config.pbtxt, for the details of errors. */
   readonly configPath: string
-  /** Names in the first version directory. */
+  /** Names of the files in the first version directory. */
   readonly versionFiles: readonly string[]
-  /** Given for backends whose model files declare their inputs and outputs. */
+  /** Inputs and outputs of the model file; absent if the backend's model files do not declare them. */
   readonly inspect?: InspectedModel
   readonly autoComplete: boolean
-  /** Items; default 4. */
+  /** Largest batch of a model that can batch and sets no max_batch_size, in items. Default: 4. */
   readonly defaultMaxBatchSize?: number
 }
 

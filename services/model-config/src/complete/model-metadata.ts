@@ -5,7 +5,7 @@ import { ENSEMBLE_PLATFORM } from './select-backend.ts'
 /** A tensor as metadata shows it: `shape` has a leading -1 if the model batches. */
 export interface TensorMetadata {
   readonly name: string
-  /** '<invalid>' if the configuration does not declare one. */
+  /** Datatype of the tensor; '<invalid>' if the configuration does not declare one. */
   readonly datatype: Datatype | '<invalid>'
   readonly shape: Shape
 }
@@ -19,17 +19,17 @@ export interface ModelMetadata {
   readonly outputs: readonly TensorMetadata[]
 }
 
-/** True if the config describes an ensemble. */
+/** Tells whether a configuration describes an ensemble. */
 export function isEnsembleConfig(config: ModelConfig): boolean {
   return config.ensemble_scheduling !== undefined || config.platform === ENSEMBLE_PLATFORM
 }
 
-/** True if a request may have any number of responses. */
+/** Tells whether a request of the model may have any number of responses. */
 export function isDecoupled(config: ModelConfig): boolean {
   return config.model_transaction_policy?.decoupled === true
 }
 
-/** The full declared shape: `dims`, with a leading -1 if the model batches. */
+/** Builds the full declared shape of a tensor: `dims`, with a leading -1 if the model batches. */
 export function fullDims(config: ModelConfig, dims: Shape): Shape {
   return config.max_batch_size > 0 ? [-1, ...dims] : dims
 }
@@ -43,9 +43,9 @@ function toMetadata(config: ModelConfig, io: ModelInput | ModelOutput): TensorMe
 }
 
 /**
- * Describes a model as clients ask for it.
+ * Builds the metadata of a model that clients ask for.
  *
- * @param versions - those to be named, in this order.
+ * @param versions - the versions to name, in this order.
  */
 export function modelMetadata(config: ModelConfig, versions: readonly number[]): ModelMetadata {
   return {

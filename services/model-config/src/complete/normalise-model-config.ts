@@ -11,10 +11,7 @@ import type {
 export interface NormaliseOptions {
   /** Visible GPUs; default 0. */
   readonly gpuCount?: number
-  /**
-   * The meaning of KIND_AUTO for a group that names no GPUs; one that names some means GPUs, because it would be refused on the
-   * CPU for naming them. Default: KIND_CPU.
-   */
+  /** Meaning of KIND_AUTO for a group that names no GPUs. Default: KIND_CPU. A group that names GPUs always means KIND_GPU. */
   readonly autoKind?: 'KIND_CPU' | 'KIND_GPU'
 }
 
@@ -96,7 +93,7 @@ function normaliseOptimization(given: ModelOptimization | undefined): ModelOptim
 /**
  * Fills in the defaults that Triton fills in after completion. Idempotent; does not change its argument.
  *
- * Ensembles keep `instance_group` and `optimization` as they are, because they may have neither.
+ * An ensemble keeps its `instance_group` and `optimization`, because an ensemble may have neither.
  */
 export function normaliseModelConfig(config: ModelConfig, o: NormaliseOptions = {}): ModelConfig {
   const { dynamic_batching, sequence_batching, max_batch_size } = config

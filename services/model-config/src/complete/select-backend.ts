@@ -2,11 +2,11 @@ import { BACKENDS } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '../model/model-config.ts'
 
-/** The names that decide which engine serves a model. All three are '' where Triton leaves them empty. */
+/** The names that decide which engine serves a model. Each is '' where Triton leaves it empty. */
 export interface BackendChoice {
   readonly backend: string
   readonly platform: string
-  /** The file (or directory) in the version directory. */
+  /** Name of the model's file or directory within a version directory. */
   readonly modelFilename: string
 }
 
@@ -18,12 +18,12 @@ const KNOWN: readonly BackendChoice[] = BACKENDS.flatMap(({ backend, files }) =>
 /** The platform that means an ensemble. */
 export const ENSEMBLE_PLATFORM = 'ensemble'
 
-/** The backend that a known platform belongs to; undefined for an unknown platform. */
+/** Finds the backend of a platform; returns undefined for an unknown platform. */
 export function backendOfPlatform(platform: string): string | undefined {
   return KNOWN.find((row) => row.platform !== '' && row.platform === platform)?.backend
 }
 
-/** True for the backends that Triton ties to certain platforms. */
+/** Tells whether Triton ties a backend to certain platforms. */
 export function hasOwnPlatforms(backend: string): boolean {
   return KNOWN.some((row) => row.backend === backend && row.platform !== '')
 }
@@ -58,12 +58,13 @@ function customBackend(directoryName: string): BackendChoice {
 }
 
 /**
- * Finds backend, platform and model file from what the configuration gives, else from the version directory.
+ * Finds backend, platform and model file of a model, from its configuration first, then from the files in its version
+ * directory.
  *
  * @param config - as parsed; undefined if the model has none.
- * @param versionFiles - names in the first version directory.
- * @returns what the configuration gives, completed; backend '' for an ensemble.
- * @throws ServeError CONFIG_INVALID if nothing tells the backend.
+ * @param versionFiles - names of the files in the first version directory.
+ * @returns the names that the configuration gives, with the missing ones filled in; backend '' for an ensemble.
+ * @throws ServeError CONFIG_INVALID if neither the configuration, the files nor the name of the directory tells the backend.
  */
 export function selectBackend(
   config: ModelConfig | undefined,

@@ -9,11 +9,14 @@ export interface SequenceControl {
   readonly name: string
   readonly kind: SequenceControlKind
   readonly dataType: DataType
-  /** The values for false and true; empty for the correlation id. */
+  /** Values that stand for false and true; empty for the correlation id. */
   readonly falseTrue: readonly (number | boolean)[]
 }
 
-/** The control inputs that a config declares, each with the datatype that follows from how its values are written. */
+/**
+ * Lists the control inputs that a configuration declares. The datatype of a control follows from the field that holds its
+ * values.
+ */
 export function sequenceControls(config: ModelConfig): readonly SequenceControl[] {
   const inputs = config.sequence_batching?.control_input ?? []
   return inputs.flatMap(({ name, control }) =>
@@ -32,8 +35,8 @@ function toValues(control: ControlMessage): Pick<SequenceControl, 'dataType' | '
 }
 
 /**
- * A config as the model's file sees it: with the tensors that the sequence scheduler adds. Clients neither send control inputs
- * and states nor see them.
+ * Adds the tensors of the sequence scheduler to a configuration, as the model's file has them: control inputs and states.
+ * Clients neither send nor see these tensors.
  *
  * @returns the same object for a model without sequences.
  */

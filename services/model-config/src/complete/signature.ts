@@ -1,7 +1,7 @@
 import type { Datatype, Shape } from '@tutti/tensor'
 import type { ModelConfig } from '../model/model-config.ts'
 
-/** One declared input or output. `dims` is the full shape: a batching model's begins with -1 for the batch. */
+/** One declared input or output. `dims` is the full shape, which begins with -1 for the batch if the model batches. */
 export interface TensorSpec {
   readonly name: string
   readonly datatype: Datatype
@@ -25,6 +25,6 @@ export interface ModelVersionSource {
   readonly versionDirectory: string
   /** SHA-256, hex, over the normalised config and the artifacts: the revision (invariant 4). */
   readonly revision: string
-  /** Completed and normalised. */
+  /** Configuration, completed and normalised. */
   readonly config: ModelConfig
 }

@@ -17,7 +17,7 @@ const SCALARS: Readonly<Record<ScalarType, Schema>> = {
   uint64: INTEGER,
 }
 
-/** The JSON Schema (draft 7) of what `toJsonConfig` makes. */
+/** Builds the JSON Schema (draft 7) of a configuration as `toJsonConfig` makes it. */
 export function jsonConfigSchema(): Schema {
   const definitions = [...DESCRIPTOR.messages.values()].map(({ name, fields }) => [
     name,

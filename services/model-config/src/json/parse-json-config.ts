@@ -140,8 +140,8 @@ function readDraft(name: string, value: unknown, path: string): MessageDraft {
 }
 
 /**
- * Reads a config from protobuf JSON (a load request's `config` parameter, or what `/config` answered): field names as in
- * the .proto file or in lowerCamelCase, 64-bit integers as numbers or text, enums by name in any case or by number.
+ * Parses a configuration from protobuf JSON: a load request's `config` parameter, or an answer of `/config`. Field names are as
+ * in the .proto file or in lowerCamelCase. 64-bit integers are numbers or text. Enums are names in any case, or numbers.
  *
  * @param json - what JSON.parse gave.
  * @throws ServeError CONFIG_SYNTAX, with the place in `details.field`.

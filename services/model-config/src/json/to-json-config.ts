@@ -2,7 +2,7 @@ import type { FieldDescriptor } from '../model/descriptor.ts'
 import { defaultOf, messageDescriptor } from '../model/message-draft.ts'
 import type { ModelConfig } from '../model/model-config.ts'
 
-/** A value that JSON.stringify prints as it stands. */
+/** A value of JSON, which JSON.stringify prints without loss. */
 export type Json = boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
 /** JSON has no infinity and no NaN; protobuf writes them as text. */
@@ -24,7 +24,7 @@ function toJsonField(field: FieldDescriptor, value: unknown): Json {
   return toJsonElement(field, value)
 }
 
-/** Fields that a Triton 2.51 does not have. They are shown only if they are set, because clients compare configurations. */
+/** Fields that Triton 2.51 does not have. JSON shows them only if they are set, because clients compare configurations. */
 export const NEWER: ReadonlySet<string> = new Set(['max_inflight_requests'])
 
 function toJsonMessage(name: string, value: unknown): { readonly [key: string]: Json } {
@@ -40,8 +40,8 @@ function toJsonMessage(name: string, value: unknown): { readonly [key: string]: 
 }
 
 /**
- * The config as Triton's `/config` endpoint shows it: protobuf JSON with the names of the .proto file, every scalar,
- * list and map of a Triton 2.51 present, and 64-bit integers as numbers. Copies.
+ * Converts a configuration to JSON as Triton's `/config` endpoint shows it: protobuf JSON with the names of the .proto file.
+ * Every scalar, list and map of Triton 2.51 is present, and 64-bit integers are numbers. Copies.
  */
 export function toJsonConfig(config: ModelConfig): { readonly [key: string]: Json } {
   return toJsonMessage('ModelConfig', config)

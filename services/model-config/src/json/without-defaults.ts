@@ -3,8 +3,8 @@ import { defaultOf, messageDescriptor } from '../model/message-draft.ts'
 import type { ModelConfig } from '../model/model-config.ts'
 
 /**
- * The configuration without those fields that have their default and no presence, as protobuf writes a message: a client that
- * does not know a field then finds nothing unknown. Copies.
+ * Leaves out the fields of a configuration that have their default and no presence, as protobuf does when it writes a message.
+ * A client that does not know a newer field then finds nothing unknown. Copies.
  */
 export function withoutDefaults(config: ModelConfig): Readonly<Record<string, unknown>> {
   return prunedMessage('ModelConfig', config)

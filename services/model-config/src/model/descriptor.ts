@@ -24,7 +24,7 @@ type FieldKind =
 export type FieldDescriptor = FieldKind & {
   readonly name: string
   readonly repeated: boolean
-  /** The key's type if this is a map; `type` is then the type of its values and `repeated` is false. */
+  /** Type of the keys if the field is a map. Then `type` is the type of the values, and `repeated` is false. */
   readonly map?: 'string' | 'uint64'
   readonly oneof?: string
 }
@@ -36,16 +36,16 @@ export interface MessageDescriptor {
   readonly byName: ReadonlyMap<string, FieldDescriptor>
 }
 
-/** Enum value name -> number; 0 is the default. */
+/** The numbers of an enum's values, by name; 0 is the default. */
 export type EnumDescriptor = Readonly<Record<string, number>>
 
-/** A closed set of messages and enums; names lack the package `inference.`. */
+/** A set of messages and enums that refer only to each other. Their names lack the package `inference.`. */
 export interface Descriptor {
   readonly messages: ReadonlyMap<string, MessageDescriptor>
   readonly enums: ReadonlyMap<string, EnumDescriptor>
 }
 
-/** The table of messages, as the parser, the printer and the JSON conversion look it up. */
+/** The messages and enums of model_config.proto, in which the parser, the printer and the JSON conversion look up fields. */
 export const DESCRIPTOR: Descriptor = {
   messages: new Map(
     Object.entries(MESSAGES).map(([name, rows]) => [name, toMessageDescriptor(name, rows)]),

@@ -6,30 +6,38 @@ import type { ModelConfig } from './model-config.ts'
 /** A message while it is being read: only what was given, without defaults. */
 export interface MessageDraft {
   readonly descriptor: MessageDescriptor
-  /** By field name; lists are arrays and maps are Maps until the draft is finished. */
+  /** Values by field name. Lists are arrays, and maps are Maps until the draft is finished. */
   readonly values: Map<string, unknown>
 }
 
-/** The descriptor of a message that another descriptor names. */
+/**
+ * Looks up a message that another descriptor names.
+ *
+ * @throws ServeError INTERNAL for a name that is not in the descriptor.
+ */
 export function messageDescriptor(name: string): MessageDescriptor {
   const descriptor = DESCRIPTOR.messages.get(name)
   assert(descriptor !== undefined, `no message ${name} in the descriptor`)
   return descriptor
 }
 
-/** The values of an enum that a descriptor names. */
+/**
+ * Looks up the values of an enum that a descriptor names.
+ *
+ * @throws ServeError INTERNAL for a name that is not in the descriptor.
+ */
 export function enumDescriptor(name: string): EnumDescriptor {
   const descriptor = DESCRIPTOR.enums.get(name)
   assert(descriptor !== undefined, `no enum ${name} in the descriptor`)
   return descriptor
 }
 
-/** The enum value with this number, if there is one. */
+/** Finds the name of an enum value by its number; returns undefined if there is none. */
 export function enumNameOf(values: EnumDescriptor, number: number): string | undefined {
   return Object.keys(values).find((name) => values[name] === number)
 }
 
-/** The other member of the field's oneof that the draft holds already, if there is one. */
+/** Finds another member of the field's oneof that the draft already holds, and returns its name; undefined if there is none. */
 export function oneofRival(draft: MessageDraft, field: FieldDescriptor): string | undefined {
   if (field.oneof === undefined) return undefined
   return draft.descriptor.fields.find(
@@ -38,7 +46,7 @@ export function oneofRival(draft: MessageDraft, field: FieldDescriptor): string 
   )?.name
 }
 
-/** The list of a repeated field, made on first use. */
+/** Returns the list of a repeated field in the draft, and adds it on first use. */
 export function listOf(draft: MessageDraft, field: FieldDescriptor): unknown[] {
   const found = draft.values.get(field.name)
   if (Array.isArray(found)) return found
@@ -47,7 +55,7 @@ export function listOf(draft: MessageDraft, field: FieldDescriptor): unknown[] {
   return made
 }
 
-/** The entries of a map field, made on first use. */
+/** Returns the entries of a map field in the draft, and adds them on first use. */
 export function entriesOf(draft: MessageDraft, field: FieldDescriptor): Map<string, unknown> {
   const found = draft.values.get(field.name)
   if (found instanceof Map) return found
@@ -56,7 +64,7 @@ export function entriesOf(draft: MessageDraft, field: FieldDescriptor): Map<stri
   return made
 }
 
-/** The proto3 default of a field that always has a value; undefined for one with presence. */
+/** Returns the proto3 default of a field; undefined for a field with presence, which has none. */
 export function defaultOf(field: FieldDescriptor): unknown {
   if (field.map !== undefined) return {}
   if (field.repeated) return []
@@ -64,14 +72,17 @@ export function defaultOf(field: FieldDescriptor): unknown {
   return defaultScalar(field)
 }
 
-/** The default of one value of a scalar or enum field. */
+/** Returns the proto3 default of one value of a scalar or enum field. */
 export function defaultScalar(field: FieldDescriptor): unknown {
   if (field.type === 'enum') return enumNameOf(enumDescriptor(field.enum), 0)
   if (field.type === 'string') return ''
   return field.type === 'bool' ? false : 0
 }
 
-/** Makes the plain object: fields in the order of the .proto file, defaults filled in, absent messages left out. */
+/**
+ * Makes a plain object from a draft. Fields are in the order of the .proto file, defaults are filled in, and absent messages
+ * are left out.
+ */
 export function finishDraft(draft: MessageDraft): Readonly<Record<string, unknown>> {
   const entries: [string, unknown][] = []
   for (const field of draft.descriptor.fields) {
@@ -83,7 +94,11 @@ export function finishDraft(draft: MessageDraft): Readonly<Record<string, unknow
   return Object.fromEntries(entries)
 }
 
-/** A draft of the message with this name, with nothing in it. */
+/**
+ * Makes an empty draft of a message.
+ *
+ * @throws ServeError INTERNAL for a name that is not in the descriptor.
+ */
 export function newDraft(name: string): MessageDraft {
   return { descriptor: messageDescriptor(name), values: new Map() }
 }
@@ -95,7 +110,7 @@ function isModelConfig(value: object): value is ModelConfig {
   )
 }
 
-/** Finishes a draft of the message ModelConfig. */
+/** Makes a ModelConfig from a draft of the message ModelConfig, with defaults filled in. */
 export function finishConfig(draft: MessageDraft): ModelConfig {
   const config: object = finishDraft(draft)
   assert(isModelConfig(config), `${draft.descriptor.name} lacks a field of ModelConfig`)

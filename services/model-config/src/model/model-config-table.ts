@@ -4,7 +4,7 @@
  */
 
 /**
- * By message, the type of each field in the order of the .proto file, which is the order of Triton's JSON: `T`,
+ * Types of fields by message, in the order of the .proto file, which is also the order of Triton's JSON. A type is `T`,
  * `repeated T` or `map<K,T>`, with ` of ONEOF` for a member of a oneof.
  */
 export const MESSAGES = {
@@ -178,7 +178,7 @@ export const MESSAGES = {
     priority_levels: 'uint64',
     default_priority_level: 'uint64',
     default_queue_policy: 'ModelQueuePolicy',
-    /** Key: the priority level in decimal. */
+    /** Queue policies by priority level; a key is the level in decimal. */
     priority_queue_policy: 'map<uint64,ModelQueuePolicy>',
   },
   ModelSequenceBatching: {
@@ -232,11 +232,11 @@ export const MESSAGES = {
   },
   'ModelEnsembling.Step': {
     model_name: 'string',
-    /** -1 is the latest ready version; the proto's default is 0. */
+    /** Version of the model; -1 is the latest ready version. The proto's default is 0. */
     model_version: 'int64',
-    /** Key: the model's input; value: the ensemble's tensor. */
+    /** Names of ensemble tensors by inputs of the model. */
     input_map: 'map<string,string>',
-    /** Key: the model's output; value: the ensemble's tensor. */
+    /** Names of ensemble tensors by outputs of the model. */
     output_map: 'map<string,string>',
     model_namespace: 'string',
   },
@@ -269,7 +269,7 @@ export const MESSAGES = {
   },
 } as const
 
-/** Enum value -> number; 0 is the default. `DataType` is beside: its values are those of `DATATYPES`. */
+/** Numbers of enum values by enum and name; 0 is the default. `DataType` is not here: its values are those of `DATATYPES`. */
 export const ENUMS = {
   'ModelInstanceGroup.Kind': { KIND_AUTO: 0, KIND_GPU: 1, KIND_CPU: 2, KIND_MODEL: 3 },
   'ModelInstanceGroup.SecondaryDevice.SecondaryDeviceKind': { KIND_NVDLA: 0 },

@@ -4,11 +4,11 @@ import type { ModelConfig } from './model-config.ts'
 const GREATEST_INT64 = 2n ** 63n - 1n
 
 /**
- * The versions that a model's version policy serves; without one it is Triton's default, the latest.
+ * Chooses the versions that a model serves by its version policy. Without a policy that is the latest version, as in Triton.
  *
  * @param available - numbers of the version directories, in any order.
- * @returns ascending, at least one; versions that `specific` names but that are not there are left out.
- * @throws ServeError CONFIG_INVALID with Triton's text if there is none.
+ * @returns versions in ascending order, at least one. Versions that `specific` names but that do not exist are left out.
+ * @throws ServeError CONFIG_INVALID with Triton's text if no version is left.
  */
 export function selectVersions(
   config: Pick<ModelConfig, 'name' | 'version_policy'>,
@@ -23,7 +23,7 @@ export function selectVersions(
   )
 }
 
-/** As `selectVersions`; may choose none. */
+/** Chooses versions as `selectVersions` does, but returns an empty list instead of throwing if none is left. */
 export function chooseVersions(
   policy: ModelConfig['version_policy'],
   available: readonly number[],
@@ -41,12 +41,12 @@ export function chooseVersions(
 }
 
 /**
- * Reads the version of a request as C++'s `stoll` does: blanks and a sign may lead, digits count, the rest is ignored
+ * Parses the version of a request as C++'s `stoll` does: blanks and a sign may lead, digits count, and the rest is ignored
  * ("1x", " 1" and "01" are 1).
  *
- * @returns undefined for '', which means the latest ready version; otherwise a number that is 0 or more (0 is legal
- * here and will not be found unless a directory is named so).
- * @throws ServeError INVALID_VERSION for text without a leading number, and for negative ones.
+ * @returns undefined for '', which means the latest ready version; otherwise a number of at least 0. 0 is valid, but is found
+ *   only if a version directory has that name.
+ * @throws ServeError INVALID_VERSION for text without a leading number, and for negative numbers.
  */
 export function parseModelVersion(text: string): number | undefined {
   if (text === '') return undefined
@@ -62,7 +62,7 @@ export function parseModelVersion(text: string): number | undefined {
   return Number(value)
 }
 
-/** The version that a request names, with all its digits, for texts: numbers are exact up to 2^53 only. */
+/** Formats the version that a request names, for texts. It keeps all digits, because numbers are exact only up to 2^53. */
 export function formatModelVersion(text: string): string {
   return String(leadingInteger(text) ?? text)
 }

@@ -4,8 +4,8 @@ export type IntegerType = 'int32' | 'int64' | 'uint32' | 'uint64'
 const SAFE = BigInt(Number.MAX_SAFE_INTEGER)
 
 /**
- * The least and greatest value of each integer type. The 64-bit ones end at +-(2^53 - 1), because a ModelConfig holds
- * them as numbers.
+ * The least and greatest value of each integer type. 64-bit types end at +-(2^53 - 1), because a ModelConfig holds their values
+ * as numbers.
  */
 export const INTEGER_RANGES: Readonly<Record<IntegerType, readonly [bigint, bigint]>> = {
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
@@ -14,18 +14,18 @@ export const INTEGER_RANGES: Readonly<Record<IntegerType, readonly [bigint, bigi
   uint64: [0n, SAFE],
 }
 
-/** Narrows a scalar type to the integer ones. */
+/** Tells whether a scalar type is an integer type. */
 export function isIntegerType(type: string): type is IntegerType {
   return Object.hasOwn(INTEGER_RANGES, type)
 }
 
-/** How messages name a range: `int32 from -2147483648 to 2147483647`. */
+/** Names the range of a type for messages: `int32 from -2147483648 to 2147483647`. */
 export function describeRange(type: IntegerType): string {
   const [least, greatest] = INTEGER_RANGES[type]
   return `${type} from ${least} to ${greatest}`
 }
 
-/** The number, or undefined if it is outside the type's range. */
+/** Converts an integer to a number; returns undefined if it is outside the type's range. */
 export function toIntegerInRange(value: bigint, type: IntegerType): number | undefined {
   const [least, greatest] = INTEGER_RANGES[type]
   return value < least || value > greatest ? undefined : Number(value)

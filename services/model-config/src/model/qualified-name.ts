@@ -1,23 +1,27 @@
 /** As tritonserver prints it between the two. */
 const SEPARATOR = '::'
 
-/** The parts of a qualified name. */
+/** The parts of a qualified name, `NAMESPACE::NAME`. */
 export interface QualifiedName {
-  /** A model repository, by its path or address. */
+  /** Path or address of a model repository. */
   readonly namespace: string
   readonly name: string
 }
 
 /**
- * Makes the name of a model where names are unique only within a repository.
+ * Makes the qualified name of a model, for servers where names are unique only within a repository.
  *
- * @param namespace - holds a `/`, which no model's name does, and no `::`.
+ * @param namespace - contains a `/`, which no model name does, and no `::`.
  */
 export function qualifyName(namespace: string, name: string): string {
   return `${namespace}${SEPARATOR}${name}`
 }
 
-/** @returns undefined for a name that is not qualified. */
+/**
+ * Splits a qualified name into its parts.
+ *
+ * @returns undefined for a name that is not qualified.
+ */
 export function splitName(name: string): QualifiedName | undefined {
   const end = name.indexOf(SEPARATOR)
   const namespace = name.slice(0, Math.max(0, end))
@@ -25,16 +29,18 @@ export function splitName(name: string): QualifiedName | undefined {
   return { namespace, name: name.slice(end + SEPARATOR.length) }
 }
 
-/** Finds the name of the model in its own repository, which clients use. */
+/** Finds the name by which clients call a model: the name within its repository. */
 export function plainName(name: string): string {
   return splitName(name)?.name ?? name
 }
 
 /**
- * Finds what a model means by the name of another one: that of its own repository, else the only one that there is.
+ * Finds the qualified name of the model that another model refers to as `name`: the one in the other model's own repository, or
+ * else the only one with that name.
  *
- * @param qualified - all that are called `name`.
- * @returns `name` as it is, which no model is called, if there is none or several.
+ * @param qualified - all qualified names of models that are called `name`.
+ * @param namespace - the repository of the model that refers to `name`.
+ * @returns `name` unchanged, which belongs to no model, if there is none or several.
  */
 export function resolveName(qualified: readonly string[], namespace: string, name: string): string {
   const own = qualifyName(namespace, name)

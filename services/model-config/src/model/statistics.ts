@@ -15,7 +15,7 @@ export interface BatchStatistics {
 export interface ModelStatistics {
   readonly name: string
   readonly version: string
-  /** Milliseconds since the epoch; 0 if never. */
+  /** Time of the last inference, in milliseconds since the epoch; 0 if there was none. */
   readonly lastInference: bigint
   readonly inferenceCount: bigint
   readonly executionCount: bigint

@@ -3,15 +3,18 @@ import { elementCount, formatElementCount, type Shape, type TensorValue } from '
 /** Why the bytes of a BYTES tensor are refused; Triton's text without its prefix. */
 export interface BytesFault {
   readonly text: string
-  /** False for the fault that Triton's backends find, whose text has no request id. */
+  /** True if Triton puts the request id before the text. False for the one fault that Triton's backends find. */
   readonly isRequestFault: boolean
 }
 
 const PREFIX_BYTES = 4
-/** Elements of the BYTES inputs of a request, which are looked at one by one: so many take some 7 ms. */
+/** Most elements in the BYTES inputs of one request. Each element is checked by itself: this many take about 7 ms. */
 export const MAX_TEXTS = 2 ** 21
 
-/** Most elements that a BYTES tensor can hold, whatever its shape says: a bound of the work of reading it, before its bytes are checked. */
+/**
+ * Counts the elements of a BYTES tensor that a check may have to read, before the bytes are checked: those of its shape, but at
+ * most as many as its bytes can hold.
+ */
 export function countTexts({ data, shape }: TensorValue): number {
   const most = Math.floor(data.byteLength / PREFIX_BYTES)
   const count = elementCount(shape)
@@ -19,10 +22,11 @@ export function countTexts({ data, shape }: TensorValue): number {
 }
 
 /**
- * Walks the elements of a BYTES tensor without copying them.
+ * Checks that a BYTES tensor has exactly the number of elements of its shape, and that each is whole. Does not copy.
  *
- * @param shape - of the tensor: its number of elements is wanted.
- * @returns undefined if there are exactly so many whole elements.
+ * @param input - name of the input, for the text.
+ * @param model - name of the model, for the text.
+ * @returns undefined if there is no fault.
  */
 export function findBytesFault(
   data: Uint8Array,

@@ -87,9 +87,9 @@ function checkInput(rules: RequestRules, request: InferRequest, tensor: NamedTen
 }
 
 /**
- * Prepares the checks of one model, so that a request costs little more than a look at its shapes.
+ * Prepares the checks of one model, so that the check of a request costs little more than a look at its shapes.
  *
- * @returns a check that returns the request as the model sees it, or throws like checkInferRequest.
+ * @returns a check, which returns or throws as `checkInferRequest` does.
  */
 export function compileRequestCheck(config: ModelConfig): (request: InferRequest) => StepRequest {
   const rules = compileRules(config)
@@ -116,11 +116,13 @@ export function compileRequestCheck(config: ModelConfig): (request: InferRequest
 const CHECKS = new WeakMap<ModelConfig, (request: InferRequest) => StepRequest>()
 
 /**
- * Checks a request against a model's configuration in Triton's order and with Triton's texts. The check is compiled on
- * the first use of a config object and kept as long as that object lives.
+ * Checks a request against a model's configuration, in Triton's order and with Triton's texts. The check is compiled at the
+ * first use of a config object, and kept as long as that object lives.
  *
- * @returns the request as the model sees it: `reshape` applied, requested outputs once each. Data is viewed, not copied.
- * @throws ServeError INVALID_REQUEST, DATATYPE_MISMATCH, SHAPE_MISMATCH, INVALID_TENSOR_DATA or INCOMPLETE_STRING.
+ * @returns the request as the model sees it: `reshape` is applied, and each requested output comes once. Data is viewed, not
+ *   copied.
+ * @throws ServeError INVALID_REQUEST, DATATYPE_MISMATCH, SHAPE_MISMATCH, INVALID_TENSOR_DATA, INCOMPLETE_STRING or
+ *   MESSAGE_TOO_LARGE.
  */
 export function checkInferRequest(config: ModelConfig, request: InferRequest): StepRequest {
   let check = CHECKS.get(config)

@@ -35,7 +35,7 @@ function toRequestError(rules: RequestRules, request: InferRequest, fault: Fault
   return toError(rules, { ...fault, text: requestPrefix(request.context.id) + fault.text })
 }
 
-/** The name of the first input that stands in the list once more. */
+/** Finds the first input whose name already came before, and returns the name. */
 export function firstTwin(inputs: readonly Pick<NamedTensor, 'name'>[]): string | undefined {
   const seen = new Set<string>()
   for (const { name } of inputs) {
@@ -73,7 +73,10 @@ function quoteNames(names: readonly string[]): string {
   return text
 }
 
-/** Only the number is checked, so an optional input can stand in for a missing one (triton-semantics 9.8). */
+/**
+ * Builds the error for a wrong number of inputs. Only the number is checked, so an optional input can stand in for a missing
+ * one (triton-semantics 9.8).
+ */
 export function countFault(rules: RequestRules, request: InferRequest): ServeError {
   const { config, required } = rules
   const declared = config.input.length
@@ -113,13 +116,18 @@ export function batchFault(rules: RequestRules, request: InferRequest): ServeErr
   return refuse(`inference request batch-size must be <= ${max_batch_size} for '${name}'`)
 }
 
-/** Triton has no such bound. */
+/** Builds the error for a request with more than MAX_TEXTS string elements. Triton has no such bound. */
 export function textsFault(rules: RequestRules, request: InferRequest): ServeError {
   const text = `inputs of inference request for model '${rules.config.name}' have more than ${MAX_TEXTS} string elements`
   return toRequestError(rules, request, { reason: 'MESSAGE_TOO_LARGE', text })
 }
 
-/** @param found - an input with a fault; there may be more. */
+/**
+ * Builds the error for an input with a wrong datatype, shape or byte size. If several inputs are wrong, it is about the last
+ * one.
+ *
+ * @param found - an input with a fault; there may be more.
+ */
 export function inputFault(
   rules: RequestRules,
   request: InferRequest,

@@ -6,20 +6,20 @@ export interface InputRule {
   readonly name: string
   readonly datatype: Datatype | undefined
   readonly dims: Shape
-  /** The shape that the model sees instead of `dims`. */
+  /** Shape that the model sees instead of `dims`; undefined without a reshape. */
   readonly reshape: Shape | undefined
 }
 
-/** The declarations of a model, ready to be looked up. */
+/** The inputs and outputs that a model declares, by name. */
 export interface RequestRules {
   readonly config: ModelConfig
   readonly inputs: ReadonlyMap<string, InputRule>
   readonly outputs: ReadonlySet<string>
-  /** Inputs that are not optional. */
+  /** Number of inputs that are not optional. */
   readonly required: number
 }
 
-/** Gathers what the checks look up for every request of a model. */
+/** Collects from a configuration what the checks of each request look up. */
 export function compileRules(config: ModelConfig): RequestRules {
   const inputs = config.input.map(({ name, data_type: type, dims, reshape }) => {
     return { name, datatype: fromConfigDatatype(type), dims, reshape: reshape?.shape }

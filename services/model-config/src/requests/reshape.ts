@@ -3,14 +3,20 @@ import { elementCount, formatShape, type NamedTensor, type Shape } from '@tutti/
 import type { ModelConfig } from '../model/model-config.ts'
 import type { InputRule } from './request-rules.ts'
 
-/** Fills the -1s of `to` with the extents that stand at the -1s of `from`. Both have equally many. */
+/**
+ * Replaces each -1 of `to` with the extent that `shape` has at the corresponding -1 of `from`. `from` and `to` have equally
+ * many -1s.
+ */
 export function carryExtents(from: Shape, shape: Shape, to: Shape): Shape {
   const extents = shape.filter((_, i) => from[i] === -1)
   let next = 0
   return to.map((extent) => (extent === -1 ? (extents[next++] ?? -1) : extent))
 }
 
-/** Gives an input the shape in which the model sees it, if that is not the declared one; the data is not copied. */
+/**
+ * Gives an input the shape that the model sees, which is `reshape` if the model declares one. Returns a new tensor; the data is
+ * not copied.
+ */
 export function applyInputReshape(
   config: ModelConfig,
   tensor: NamedTensor,
@@ -22,7 +28,7 @@ export function applyInputReshape(
 }
 
 /**
- * Gives an output the shape that the configuration declares, if the model makes it in another one (`reshape`).
+ * Gives an output the shape that the configuration declares, if the model makes it in another shape (`reshape`).
  *
  * @param output - as the model made it, with its batch dimension if the model batches.
  * @param batchSize - of the request; messages name it. The output may have another one.

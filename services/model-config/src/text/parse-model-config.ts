@@ -17,7 +17,7 @@ import { readScalar, readValue } from './text-scalars.ts'
 
 type FieldHandler = (name: string, token: Token) => void
 
-/** Where a field stands in a text; both count from 1. */
+/** The position of a field in a text. Line and column count from 1. */
 export interface ConfigPosition {
   readonly line: number
   readonly column: number
@@ -168,10 +168,10 @@ function isStillDefault(value: unknown, field: FieldDescriptor): boolean {
 }
 
 /**
- * Parses a config.pbtxt: protobuf text format as protobuf's own C++ parser takes it.
+ * Parses a config.pbtxt in protobuf text format, with the rules of protobuf's own C++ parser.
  *
- * @param path - the file that messages name; it is not opened.
- * @returns the config as written, with proto3 defaults; nothing is completed or validated.
+ * @param path - the file, for the text of errors; it is not opened.
+ * @returns the configuration as written, with proto3 defaults; nothing is completed or validated.
  * @throws ServeError CONFIG_SYNTAX with line and column.
  * @see https://protobuf.dev/reference/protobuf/textformat-spec/
  */
@@ -180,10 +180,10 @@ export function parseModelConfig(text: string, path: string): ModelConfig {
 }
 
 /**
- * Parses as `parseModelConfig` does, and tells where fields stand.
+ * Parses a config.pbtxt as `parseModelConfig` does, and also tells where each field stands.
  *
- * @returns `positionOf` a path such as `ensemble_scheduling.step[2].input_map[image]`, or of its nearest parent that the text has;
- *   line 1, column 1 if it has none.
+ * @returns `positionOf`, which takes a path such as `ensemble_scheduling.step[2].input_map[image]`. For a path that is not in
+ *   the text, it gives the position of the nearest parent, else line 1, column 1.
  * @throws ServeError CONFIG_SYNTAX with line and column.
  */
 export function locateModelConfig(
@@ -209,7 +209,7 @@ function findOffset(offsets: Offsets, field: string): number {
   return offsets.get(nearest ?? '') ?? 0
 }
 
-/** A config with a name and proto3 defaults for everything else. */
+/** Makes a configuration with a name, and proto3 defaults for everything else. */
 export function emptyModelConfig(name = ''): ModelConfig {
   const draft = newDraft('ModelConfig')
   draft.values.set('name', name)

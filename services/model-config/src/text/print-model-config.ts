@@ -82,8 +82,8 @@ function printFields(descriptor: MessageDescriptor, value: unknown, indent: stri
 }
 
 /**
- * Prints a config as canonical protobuf text: fields in the order of the .proto file, defaults left out, map keys
- * sorted. Equal configs print equally, and the text parses back to the same config.
+ * Prints a configuration as canonical protobuf text: fields are in the order of the .proto file, defaults are left out, and map
+ * keys are sorted. Equal configurations print equally, and the text parses back to the same configuration.
  */
 export function printModelConfig(config: ModelConfig): string {
   const lines = printFields(messageDescriptor('ModelConfig'), config, '')

@@ -4,7 +4,7 @@ import { isStray, readStringLiteral, STRAY_BYTES } from './text-string.ts'
 /** One token of the text format. */
 export type Token =
   | { readonly kind: 'identifier' | 'symbol'; readonly text: string; readonly offset: number }
-  /** `text` lacks the suffix f of a float. */
+  /** A number; `text` lacks the suffix f of a float. */
   | { readonly kind: 'float' | 'integer'; readonly text: string; readonly offset: number }
   | {
       readonly kind: 'string'
@@ -21,7 +21,7 @@ const HEX = /0[xX][0-9a-fA-F]*/y
 const NUMBER = /(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/y
 const SYMBOLS = '{}<>[]:,;-/.'
 
-/** Cuts protobuf text format into tokens. Every fault of the input is a ServeError CONFIG_SYNTAX with its place. */
+/** Splits protobuf text format into tokens. Each fault of the text throws a ServeError CONFIG_SYNTAX with line and column. */
 export class TextLexer {
   readonly #text: string
   readonly #path: string
@@ -40,43 +40,48 @@ export class TextLexer {
     return this.#token
   }
 
-  /** Takes the next token. */
+  /** Returns the next token and moves past it, except at the end of the text. */
   take(): Token {
     const token = this.#token
     if (token.kind !== 'end') this.#token = this.#read()
     return token
   }
 
-  /** True if the next token is this symbol. */
+  /** Tells whether the next token is this symbol. */
   sees(symbol: string): boolean {
     return this.#token.kind === 'symbol' && this.#token.text === symbol
   }
 
-  /** Takes the symbol if it comes next. */
+  /** Takes the next token if it is this symbol, and tells whether it was. */
   takeIf(symbol: string): boolean {
     if (!this.sees(symbol)) return false
     this.take()
     return true
   }
 
-  /** Takes the symbol or fails. */
+  /**
+   * Takes the next token, which must be this symbol.
+   *
+   * @param purpose - the place of the symbol, for the text of the error.
+   * @throws ServeError CONFIG_SYNTAX for any other token.
+   */
   expect(symbol: string, purpose: string): void {
     if (!this.takeIf(symbol)) this.fail(this.#token, `"${symbol}" ${purpose}`)
   }
 
-  /** Throws CONFIG_SYNTAX: `token` came where `want` was wanted. */
+  /** Throws a ServeError CONFIG_SYNTAX which says that `token` was got and `want` is wanted. */
   fail(token: Token, want: string): never {
     return this.failAt(token.offset, describeToken(token), want)
   }
 
-  /** Throws CONFIG_SYNTAX about the place `offset`. */
+  /** Throws a ServeError CONFIG_SYNTAX with the line and column of an offset. */
   failAt(offset: number, got: string, want: string): never {
     const { line, column } = this.positionAt(offset)
     const message = `failed to read text proto from ${this.#path}: line ${line}, column ${column}: got ${got}, want ${want}`
     throw new ServeError('CONFIG_SYNTAX', message)
   }
 
-  /** Both count from 1. */
+  /** Finds line and column of an offset in the text. Both count from 1. */
   positionAt(offset: number): { readonly line: number; readonly column: number } {
     const before = this.#text.slice(0, offset)
     const line = before.split('\n').length

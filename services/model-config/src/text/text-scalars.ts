@@ -101,7 +101,12 @@ function readEnum(lexer: TextLexer, enumName: string, name: string): string {
   return found
 }
 
-/** Reads one value of a scalar type. `name` is what messages call the field. */
+/**
+ * Reads one value of a scalar type.
+ *
+ * @param name - the name of the field in error texts.
+ * @throws ServeError CONFIG_SYNTAX if the next token is no such value.
+ */
 export function readScalar(lexer: TextLexer, type: ScalarType, name: string): unknown {
   if (isIntegerType(type)) return readInteger(lexer, type, name)
   if (type === 'bool') return readBool(lexer, name)
@@ -109,7 +114,11 @@ export function readScalar(lexer: TextLexer, type: ScalarType, name: string): un
   return readFloat(lexer, type, name)
 }
 
-/** Reads one value of a field that holds no message. */
+/**
+ * Reads one value of a scalar or enum field.
+ *
+ * @throws ServeError CONFIG_SYNTAX if the next token is no such value.
+ */
 export function readValue(
   lexer: TextLexer,
   field: Exclude<FieldDescriptor, { readonly type: 'message' }>,

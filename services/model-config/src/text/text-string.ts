@@ -17,14 +17,14 @@ const ESCAPE =
 
 const encoder = new TextEncoder()
 
-/** A string literal of the text format: its bytes, and where it ends. */
+/** The bytes of a string literal or of an escape, and its end. */
 export interface StringLiteral {
   readonly bytes: readonly number[]
-  /** Offset after the closing quote. */
+  /** Offset after the last character. */
   readonly end: number
 }
 
-/** The fault in a literal, and where it is. */
+/** A fault in a string literal, and its offset in the text. */
 export interface StringFault {
   readonly offset: number
   readonly got: string
@@ -58,7 +58,11 @@ function readEscape(text: string, offset: number): StringLiteral | StringFault {
   return { bytes: [...encoder.encode(String.fromCodePoint(code))], end }
 }
 
-/** Reads the string literal whose opening quote is at `start`. It ends in its line, as protobuf's own parser in C++ has it. */
+/**
+ * Reads the string literal whose opening quote is at `start`. A literal must end in its line, as in protobuf's C++ parser.
+ *
+ * @returns the literal, or its first fault.
+ */
 export function readStringLiteral(text: string, start: number): StringLiteral | StringFault {
   const quote = text.charAt(start)
   const bytes: number[] = []
@@ -90,10 +94,10 @@ export function readStringLiteral(text: string, start: number): StringLiteral | 
   return { offset: start, got: 'a string without end', want: `a closing ${quote}` }
 }
 
-/** How messages name the lone surrogate that stands for bytes which are no UTF-8. */
+/** The words in messages for a lone surrogate, which stands for bytes that are not UTF-8. */
 export const STRAY_BYTES = 'bytes that are no UTF-8'
 
-/** Whether a character stands for such bytes. */
+/** Tells whether a character is a lone surrogate that stands for bytes that are not UTF-8. */
 export function isStray(point: number): boolean {
   return point >= 0xdc80 && point <= 0xdcff
 }

@@ -6,15 +6,15 @@ const MIN_COMPUTE_CAPABILITY = '6.000000'
 const TENSORRT_PLATFORM = 'tensorrt_plan'
 const GROUPS = 'instance_group'
 
-/** A group of a model that wants GPUs. */
+/** An instance group that asks for GPUs which are not there. */
 export interface WithoutGpus {
   readonly model: string
   readonly group: string
-  /** How it is known that there are none. */
+  /** Source of the number of GPUs, for the text of the error. */
   readonly found?: string | undefined
 }
 
-/** DEVICE_UNAVAILABLE of a group of KIND_GPU for which there are no GPUs, or none that its engine can use. */
+/** Makes the ServeError DEVICE_UNAVAILABLE for a group of KIND_GPU if there are no GPUs, or none that the engine can use. */
 export function noGpusAvailable(without: WithoutGpus): ServeError {
   return deviceError(without, 'has kind KIND_GPU but no GPUs are available', `${GROUPS}.kind`)
 }
@@ -50,11 +50,11 @@ function groupFault(group: InstanceGroup, platform: string, gpuCount: number | u
 }
 
 /**
- * Checks the instance groups of a normalised config; an ensemble has none.
+ * Checks the instance groups of a normalised configuration. An ensemble has none.
  *
- * @param gpuCount - visible GPUs; undefined if unknown, which leaves out what depends on it.
- * @param found - how the number is known, for the text of DEVICE_UNAVAILABLE.
- * @throws ServeError DEVICE_UNAVAILABLE if a GPU is asked for that is not there, CONFIG_INVALID otherwise.
+ * @param gpuCount - visible GPUs; undefined if unknown, which leaves out the checks that need the number.
+ * @param found - the source of that number, for the text of DEVICE_UNAVAILABLE.
+ * @throws ServeError DEVICE_UNAVAILABLE if a group names a GPU that does not exist; CONFIG_INVALID for every other fault.
  */
 export function validateInstanceGroups(
   config: ModelConfig,

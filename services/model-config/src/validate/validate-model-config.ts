@@ -76,7 +76,11 @@ function cacheFault(config: ModelConfig): string | undefined {
   return sequences && responseCacheFault(name, 'sequence batching scheduler')
 }
 
-/** Triton's text about a model whose responses cannot be cached. @param why - what it has. */
+/**
+ * Builds Triton's text about a model whose responses cannot be cached.
+ *
+ * @param why - the feature of the model that prevents it, e.g. 'decoupled' transaction policy.
+ */
 export function responseCacheFault(name: string, why: string): string {
   return `Response Cache does not currently support model ${name} with ${why}. Please disable the response cache.`
 }
@@ -88,7 +92,7 @@ function nameFault(config: ModelConfig, directoryName: string): string | undefin
 }
 
 /**
- * The rules that Triton checks as soon as it reads a configuration: names, backend, batch size, batching. In Triton their
+ * Checks the rules that Triton checks when it reads a configuration: names, backend, batch size, batching. In Triton their
  * texts reach only the log, and a load request gets `failed to poll from model repository`.
  *
  * @param config - completed and normalised.
@@ -99,7 +103,7 @@ export function validateWhenRead(config: ModelConfig, directoryName: string): vo
   if (fault !== undefined) throw fault
 }
 
-/** All that `validateWhenRead` finds, in Triton's order, each with its field. */
+/** Finds all faults that `validateWhenRead` looks for, in Triton's order, each with its field. */
 export function faultsWhenRead(config: ModelConfig, directoryName: string): readonly ServeError[] {
   const { name, backend, platform, max_batch_size: size } = config
   const faults: readonly (readonly [field: string, text: string | undefined])[] = [
@@ -120,14 +124,13 @@ export function faultsWhenRead(config: ModelConfig, directoryName: string): read
 }
 
 /**
- * The rules that Triton checks when it loads the model, with texts that a load request gets: inputs, outputs, instance
- * groups. What an ensemble's steps must fulfil is not part of it, nor what the model file itself says: that is the engine's to
- * compare.
+ * Checks the rules that Triton checks when it loads a model, with texts that reach a load request: inputs, outputs and instance
+ * groups. The steps of an ensemble are not checked here. The engine compares the configuration with the model file.
  *
  * @param config - completed and normalised.
- * @param gpuCount - visible GPUs; absent means unknown: then only the machine-independent rules are checked.
- * @param found - how the number of GPUs is known: part of the text about one that is not there.
- * @throws ServeError CONFIG_INVALID, or DEVICE_UNAVAILABLE for a GPU that is not there.
+ * @param gpuCount - visible GPUs; absent if unknown, which leaves out the checks that need the number.
+ * @param found - the source of that number, for the text of DEVICE_UNAVAILABLE.
+ * @throws ServeError CONFIG_INVALID, or DEVICE_UNAVAILABLE for a GPU that does not exist.
  */
 export function validateWhenLoaded(config: ModelConfig, gpuCount?: number, found?: string): void {
   validateTensors(config)

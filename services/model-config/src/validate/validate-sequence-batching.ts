@@ -113,8 +113,10 @@ function corridTypeFault({ control_input: inputs }: SequenceBatching, model: str
 }
 
 /**
- * Finds what breaks the rules of `sequence_batching`, with Triton's texts where it has one: control inputs, strategy, states. What an
- * initial state holds is read when the model is loaded.
+ * Finds the first fault of `sequence_batching`: control inputs, strategy, states. The text is Triton's where Triton has one.
+ * The values of initial states are not checked here, but read when the model is loaded.
+ *
+ * @returns undefined if there is no fault.
  */
 export function sequenceFault(config: ModelConfig): string | undefined {
   const { name, sequence_batching: batching, max_batch_size: most } = config

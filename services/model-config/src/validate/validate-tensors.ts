@@ -117,7 +117,7 @@ function batchOutputFault(one: BatchOutput, config: ModelConfig): string | undef
 }
 
 /**
- * Checks the declared inputs and outputs, and those of the batcher.
+ * Checks the declared inputs and outputs, and the batch inputs and batch outputs.
  *
  * @throws ServeError CONFIG_INVALID with Triton's text for the first rule that is broken.
  */
