@@ -23,11 +23,13 @@ import {
 } from '@tutti/serving'
 import {
   type CaptureState,
+  joinObservers,
+  logObserverFailures,
   RequestCaptures,
   type ServerMetrics,
   type StepTotals,
 } from '@tutti/telemetry'
-import type { FindExecutor } from '@tutti/tensor'
+import type { FindExecutor, RequestObserver } from '@tutti/tensor'
 import type { AnswerQuestion } from '@tutti/transport'
 import type { ResolvedEntry } from './catalog/catalog.ts'
 import { countNested } from './requests/count-nested.ts'
@@ -94,6 +96,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   readonly #replicaCounts: ReplicaCounts
   readonly #requests: Requests
   readonly #captures: RequestCaptures
+  readonly #observer: RequestObserver | undefined
   #isLive = true
   /** Pages wait for requests. */
   #isWatched = false
@@ -108,6 +111,7 @@ export class Router implements InferenceBackend, ConsoleSource {
     this.#captures = new RequestCaptures(o.clock, (isWaiting) => {
       this.#isWatched = isWaiting
     })
+    this.#observer = joinObservers([this.#captures], logObserverFailures(o.log, o))
     this.view = new ServedView(o, (catalog) => {
       requests.forget()
       this.#recorders.follow(catalog)
@@ -154,7 +158,8 @@ export class Router implements InferenceBackend, ConsoleSource {
   /** The way of all requests. @throws ServeError with Triton's look-up texts. */
   resolve(name: string, version: string): ResolvedModel {
     const model = this.#requests.resolve(name, version)
-    return this.#isWatched ? observeModel(model, this.#captures, this.#options) : model
+    const observer = this.#isWatched ? this.#observer : undefined
+    return observer ? observeModel(model, observer, this.#options) : model
   }
 
   get control(): ModelControl | undefined {

@@ -50,7 +50,7 @@ export async function openProcessBase(
 ): Promise<ProcessBase> {
   const { flags, settings, env = {}, log, clock = systemClock, pinnedPoolBytes } = o
   const tracing = opened.adopt(await openTracing({ ...settings, log }), (one) => one.shutdown())
-  const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags), pinnedPoolBytes })
+  const metrics = new ServerMetrics({ latencies: readMetricsFlags(flags), pinnedPoolBytes, log })
   const cache = await openCache(flags, { clock, metrics, log, env, opened })
   return { env, log, clock, metrics, tracing, cache, opened, stopping }
 }

@@ -26,7 +26,12 @@ import {
   toTlsFiles,
   watchRates,
 } from '@tutti/serving'
-import { RequestSeconds, type TraceSettings } from '@tutti/telemetry'
+import {
+  joinObservers,
+  logObserverFailures,
+  RequestSeconds,
+  type TraceSettings,
+} from '@tutti/telemetry'
 import type { RequestObserver, TensorMemory } from '@tutti/tensor'
 import type { MetricsServer } from './metrics-server.ts'
 import { type ObservedProcess, openMetricsServer } from './open-metrics-server.ts'
@@ -331,7 +336,10 @@ function toCommon(o: ServersOptions, parts: ListenerRules, log: Logger) {
       protocol,
       clock,
       seconds,
-      observer: isOutside ? undefined : o.observe?.(protocol),
+      observer: joinObservers(
+        [isOutside ? undefined : o.observe?.(protocol)],
+        logObserverFailures(log, { clock }),
+      ),
     }),
     maxConnections: flags['max-connections'],
     maxConnectionsPerAddress: flags['max-connections-per-address'],

@@ -68,8 +68,8 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   /** Executes a request that was checked; as an Executor. */
   execute(request: StepRequest, sink: ResponseSink, o: ExecuteOptions): void {
-    this.#inFlight += 1
     const scheduled = new ScheduledRequest(request, sink, o, this)
+    this.#inFlight += 1
     const refusal = this.#enqueue(scheduled)
     if (refusal !== undefined) scheduled.refuse(refusal)
     else if (this.#inFlight === 1 || this.context.config.dynamic_batching === undefined) this.pump()

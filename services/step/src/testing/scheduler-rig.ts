@@ -2,7 +2,7 @@ import { createLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { type DynamicBatching, emptyModelConfig, type ModelConfig } from '@tutti/model-config'
 import { modelInput, modelOutput } from '@tutti/model-config/testing'
-import { StatisticsRecorder } from '@tutti/telemetry'
+import { type ServerMetrics, StatisticsRecorder } from '@tutti/telemetry'
 import type { ExecuteOptions, NamedTensor, StepRequest } from '@tutti/tensor'
 import type { Scheduler } from '../execution/scheduler.ts'
 import { buildScheduler } from '../load/load-version.ts'
@@ -45,6 +45,7 @@ export function createSchedulerRig(
     readonly sequences?: Sequences
     /** `maxQueueDelay: auto`. */
     readonly isAutoDelayed?: boolean
+    readonly metrics?: ServerMetrics
   } = {},
 ) {
   const config = o.config ?? scriptedConfig()
@@ -66,6 +67,7 @@ export function createSchedulerRig(
       maxQueuedRequests: o.maxQueuedRequests ?? 100,
       autoDelays: new Set(o.isAutoDelayed === true ? [config.name] : []),
       clock,
+      ...(o.metrics && { metrics: o.metrics }),
       log: createLogger({ level: 'debug', name: 'test', destination }),
     },
   })

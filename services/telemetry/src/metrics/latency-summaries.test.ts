@@ -55,7 +55,7 @@ await t.test('summaries appear at 0, count requests, and vanish with their model
 await t.test('quantiles are those of the last minute, of a sample of bounded size', (t) => {
   const clock = createManualClock()
   const summaries = new LatencySummaries({ quantiles: [0, 0.5, 1], clock, random: () => 0.5 })
-  const watch = summaries.add([['model', 'm']])
+  const watch = summaries.add([['model', 'm']]).began(MODEL, REQUEST, {}) ?? {}
   const valuesOf = () => summaries.families()[0]?.series.map(({ value }) => value)
   for (let i = 1; i <= 100; i++) watch.ended?.({ ...END, elapsedNs: i * 1000 })
   t.same(valuesOf(), [100, 5050, 1, 51, 100])

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '@tutti/chassis'
 import { bug } from '@tutti/errors'
-import type { RequestEnd, RequestWatch, StepTimes } from '@tutti/tensor'
+import type { RequestEnd, RequestObserver, RequestWatch, StepTimes } from '@tutti/tensor'
 import type { MetricFamily, MetricSeries } from '../metrics-text.ts'
 import type { CacheObserver } from '../statistics/cache-statistics.ts'
 import { SeriesOfModels } from './series-of-models.ts'
@@ -67,18 +67,19 @@ export class LatencySummaries {
   }
 
   /** Series appear, unless they are there. @returns counts the successes of a model with these labels. */
-  add(labels: MetricSeries['labels']): RequestWatch {
+  add(labels: MetricSeries['labels']): RequestObserver {
     const known = this.#models.add(labels, () => ({
       labels,
       of: this.#newSamples(),
     }))
-    return {
+    const watch: RequestWatch = {
       ended: (end) => {
         const { error, times } = end
         if (error !== undefined || times === undefined) return
         for (const what of WHATS) known.of[what].observe(READERS[what][1](end, times) / 1000)
       },
     }
+    return { began: () => watch }
   }
 
   /** After `add`. @returns counts the hits and misses of a model with these labels. */

@@ -1,13 +1,17 @@
-import { createMetrics, type Metrics } from '@tutti/chassis'
+import { createMetrics, type Logger, type Metrics, systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
-import type { RequestObserver, RequestWatch } from '@tutti/tensor'
+import type { RequestObserver } from '@tutti/tensor'
 import {
   formatMetrics,
   type MetricFamily,
   type MetricSeries,
   toLabelName,
 } from '../metrics-text.ts'
-import { joinWatches } from '../requests/join-observers.ts'
+import {
+  beginWatches,
+  logObserverFailures,
+  type ObserverFailed,
+} from '../requests/join-observers.ts'
 import type { CacheObserver } from '../statistics/cache-statistics.ts'
 import { FAILURE_REASONS } from '../statistics/failure-reasons.ts'
 import { type StatisticsRecorder, StepHistograms } from '../statistics/statistics.ts'
@@ -45,6 +49,8 @@ export interface ServerMetricsOptions {
   readonly latencies?: LatencyMetrics
   /** tritonserver's `--pinned-memory-pool-byte-size`; its default if absent. */
   readonly pinnedPoolBytes?: number | undefined
+  /** Gets what observers of requests throw; nobody does if absent. */
+  readonly log?: Logger
 }
 
 type ReadFamilies = () => readonly MetricFamily[] | Promise<readonly MetricFamily[]>
@@ -53,7 +59,7 @@ interface ModelEntry {
   readonly labels: MetricSeries['labels']
   readonly recorder: StatisticsRecorder
   readonly loadSeconds: number
-  readonly summaries: RequestWatch | undefined
+  readonly summaries: RequestObserver | undefined
   readonly cacheSummaries: CacheObserver | undefined
   readonly firstResponses: RequestObserver | undefined
 }
@@ -73,6 +79,7 @@ export class ServerMetrics {
   readonly observeStep = this.#steps.observe
   readonly #hedges = new HedgeCounts()
   readonly #added: ReadFamilies[] = []
+  readonly #observerFailed: ObserverFailed | undefined
 
   constructor(o: ServerMetricsOptions = {}) {
     this.#metrics = o.metrics ?? createMetrics()
@@ -83,6 +90,7 @@ export class ServerMetrics {
     this.#pool = poolFamilies(o.pinnedPoolBytes ?? PINNED_POOL_BYTES)
     this.#hasCounters = hasCounters
     this.#summaries = quantiles && new LatencySummaries({ quantiles })
+    this.#observerFailed = o.log && logObserverFailures(o.log, { clock: systemClock })
   }
 
   /** Whether decoupled models have a histogram of their first responses. */
@@ -122,7 +130,7 @@ export class ServerMetrics {
     if (this.#summaries === undefined && this.#firstResponses === undefined) return recorder
     const began: RequestObserver['began'] = (...begun) => {
       const { summaries, firstResponses } = this.#models.get(recorder) ?? {}
-      return joinWatches([recorder, summaries, firstResponses?.began(...begun)])
+      return beginWatches([recorder, summaries, firstResponses], begun, this.#observerFailed)
     }
     return { began }
   }

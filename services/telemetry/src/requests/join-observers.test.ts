@@ -1,7 +1,10 @@
+import { createLogger } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
 import { EMPTY_CONTEXT, NO_TIMES, type RequestObserver } from '@tutti/tensor'
 import t from 'tap'
 import { StatisticsRecorder } from '../statistics/statistics.ts'
-import { joinObservers } from './join-observers.ts'
+import { OBSERVED_EVENTS, throwingObserver } from '../testing/throwing-observer.ts'
+import { joinObservers, logObserverFailures } from './join-observers.ts'
 
 const MODEL = { name: 'm', version: 1, isEnsemble: false }
 const REQUEST = { context: EMPTY_CONTEXT, inputs: [], requestedOutputs: [] }
@@ -39,17 +42,54 @@ await t.test('observers that are joined get the same events, in their order', (t
   t.end()
 })
 
-await t.test('an observer alone is asked itself, and none is none', (t) => {
-  const one = noting([], 'a')
-  t.equal(joinObservers([undefined, one]), one)
+await t.test('one that is joined already is itself, and none is none', (t) => {
+  const joined = joinObservers([undefined, noting([], 'a')])
+  t.equal(joinObservers([joined]), joined)
   t.equal(joinObservers([]), undefined)
-  const watching = { began: () => ({ queued: () => {} }) }
-  t.same(
-    Object.keys(
-      joinObservers([{ began: () => undefined }, watching])?.began(MODEL, REQUEST, {}) ?? {},
-    ),
-    ['queued'],
-  )
+  const uninterested = joinObservers([{ began: () => undefined }])
+  t.equal(uninterested?.began(MODEL, REQUEST, {}), undefined)
+  t.end()
+})
+
+await t.test('one that throws is told no more of its request, and others are', (t) => {
+  const response = { index: 0, final: true, outputs: [], parameters: new Map() }
+  for (const event of OBSERVED_EVENTS) {
+    const notes: string[] = []
+    const failures: string[] = []
+    const observers = [noting(notes, 'a'), throwingObserver(event, notes), noting(notes, 'b')]
+    const joined = joinObservers(observers, (at, error) => failures.push(`${at} ${String(error)}`))
+    const watch = joined?.began(MODEL, REQUEST, {}) ?? {}
+    for (let i = 0; i < 2; i += 1) {
+      watch.queued?.()
+      watch.dequeued?.()
+      watch.responded?.(response)
+      watch.ended?.(END)
+      watch.answered?.()
+    }
+    t.same(failures, [`${event} Error: thrown at ${event}`])
+    const told = ['queued', 'dequeued', 'responded', 'ended']
+    const both = told.flatMap((one) => [`a ${one}`, `b ${one}`])
+    t.same(
+      notes.filter((note) => !note.startsWith('thrower')),
+      [...both, ...both],
+    )
+    t.equal(notes.filter((note) => note === `thrower ${event}`).length, 1)
+  }
+  t.end()
+})
+
+await t.test('what observers throw is logged once in a while', (t) => {
+  const lines: Record<string, unknown>[] = []
+  const destination = { write: (line: string) => lines.push(JSON.parse(line)) }
+  const log = createLogger({ level: 'info', name: 'test', destination })
+  const clock = createManualClock()
+  const joined = joinObservers([throwingObserver('ended')], logObserverFailures(log, { clock }))
+  for (let i = 0; i < 5; i += 1) joined?.began(MODEL, REQUEST, {})?.ended?.(END)
+  clock.advance(60_000)
+  joined?.began(MODEL, REQUEST, {})?.ended?.(END)
+  t.equal(lines.length, 2)
+  t.match(lines[0], { level: 'error', event: 'ended', error: { message: 'thrown at ended' } })
+  t.match(lines[1], { suppressed: 4 })
   t.end()
 })
 

@@ -36,7 +36,7 @@ export function observeRequest<O extends ExecuteOptions>(
 ): readonly [ResponseSink, O] {
   const { trace } = options
   const call = { ...(trace && { trace }), ...(arrivedAt !== undefined && { arrivedAt }) }
-  const watch = observer.began(model, request, call)
+  const watch = joinObservers([observer])?.began(model, request, call)
   if (watch === undefined) return [sink, options]
   const { steps } = watch
   const below = steps && joinObservers([options.observer, steps])

@@ -1,0 +1,1 @@
+export { OBSERVED_EVENTS, ThrowingMetrics, throwingObserver } from './throwing-observer.ts'
