@@ -14,29 +14,32 @@ import {
 } from './tenancy-keys.ts'
 
 /**
- * Everything from which accounts, credentials and the servers' certificates are made. The keys of the namespaces are not kept: they
- * are derived, an account from `accounts`, what signs its users from `signing`.
+ * The operator's keys, from which it makes accounts, credentials and the servers' certificates. Keys of namespaces are not stored
+ * but derived: the key of an account from `accounts`, the key that signs its users from `signing`.
  */
 export interface AccountKeys {
   readonly operator: Nkey
   readonly signing: SigningKeys
-  /** With which the servers of a cluster let one another in. */
+  /** Password with which the servers of a cluster connect to each other. */
   readonly routePassword: string
-  /** Key of the account in which the operator speaks with the servers. */
+  /** Key of the system account, which the operator uses to manage the servers. */
   readonly system: Nkey
   readonly accounts: Nkey
-  /** Signs the servers' certificates. */
+  /** Certificate authority that signs the servers' certificates. */
   readonly authority: CertificatePair
 }
 
-/** Whose account it is. */
+/** The owner of an account: a namespace, with the id of its Secret. */
 export interface AccountOwner {
   readonly namespace: string
-  /** Id of the Secret with the credential, as ACCOUNT_ID_PATTERN: another Secret of that name has another account. */
+  /**
+   * Id of the Secret with the credential, as ACCOUNT_ID_PATTERN. A Secret that is deleted and made again has a new id and
+   * account.
+   */
   readonly id: string
 }
 
-/** Ids that `createAccountId` makes. */
+/** The form of an account id, as `createAccountId` makes it. */
 export const ACCOUNT_ID_PATTERN = /^[0-9a-f]{32}$/
 
 export function createAccountId(): string {
@@ -53,7 +56,7 @@ const NAMES = {
 
 const AUTHORITY_LIFETIME_MS = 20 * 365 * 86_400_000
 
-/** @param nowMs - since the epoch. */
+/** Creates new random keys, with an authority that is valid for 20 years. @param nowMs - milliseconds since the epoch. */
 export function createAccountKeys(nowMs: number): AccountKeys {
   return {
     operator: createNkey('operator'),
@@ -65,7 +68,7 @@ export function createAccountKeys(nowMs: number): AccountKeys {
   }
 }
 
-/** @returns the texts of the Secret that `parseAccountKeys` reads. */
+/** Writes the keys as texts of a Secret, which `parseAccountKeys` reads. */
 export function toAccountTexts(keys: AccountKeys): SecretTexts {
   const { current, next, previous, usedAtMs } = keys.signing
   return {
@@ -82,7 +85,11 @@ export function toAccountTexts(keys: AccountKeys): SecretTexts {
   }
 }
 
-/** @throws DamagedKeysError that names the key, and what was wanted there. */
+/**
+ * Reads the keys from the texts of their Secret.
+ *
+ * @throws DamagedKeysError that names the key of the Secret and what it must hold.
+ */
 export function parseAccountKeys(texts: SecretTexts): AccountKeys {
   const authority = {
     certificate: `${readText(texts, NAMES.certificate)}\n`,
@@ -103,13 +110,13 @@ export function parseAccountKeys(texts: SecretTexts): AccountKeys {
   }
 }
 
-/** The account of a namespace, and what signs its users now. */
+/** Derives the account of a namespace and the key that signs its users now. */
 export function toAccountIssuer(keys: AccountKeys, owner: AccountOwner): CredentialIssuer {
   const { publicKey: account } = deriveAccountNkey(keys.accounts, nameOf(owner))
   return { account, signing: deriveAccountNkey(keys.signing.current, nameOf(owner)) }
 }
 
-/** Public keys of all that may sign users of the account: that of the last rotation too, until it is removed. */
+/** Lists the public keys that may sign users of the account: the current one, and the next and previous one during a rotation. */
 export function signersOf({ signing }: AccountKeys, owner: AccountOwner): readonly string[] {
   const { current, next, previous } = signing
   return [current, next, previous].flatMap((root) =>

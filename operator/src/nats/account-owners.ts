@@ -3,7 +3,7 @@ import { isManaged } from '../runtime/children.ts'
 import { ACCOUNT_ID_PATTERN, type AccountOwner } from './account-keys.ts'
 import { NATS_SECRETS } from './tenancy-secrets.ts'
 
-/** Label of that Secret: what the namespace's account is derived from, see AccountOwner. */
+/** The label of a namespace's credential Secret that holds the account id; see AccountOwner. */
 export const ACCOUNT_LABEL = 'tutti.dev/nats-account'
 
 /** A namespace gets no other account sooner: its pods have the new credential only a minute or two later. */
@@ -17,16 +17,18 @@ interface Given {
 }
 
 /**
- * Whose accounts there shall be. Who may write the Secret of a namespace can change its label as often as they like: the former
- * account goes at once, and another one comes a minute after that was given, at the earliest.
+ * Decides which accounts must exist. A tenant may change the label of its Secret at any time. The former account then goes at
+ * once, and the namespace gets its next account a minute after the former was given, at the earliest.
  */
 export class AccountOwners {
   readonly #given = new Map<string, Given>()
 
   /**
-   * @param secrets - all that are known.
-   * @param nowMs - monotonic.
-   * @returns owners: in the order of their namespaces; waitMs: when the first that has to wait gets its account.
+   * Computes the owners of accounts from the labels of Secrets.
+   *
+   * @param secrets - all known Secrets; other kinds of Secrets among them are ignored.
+   * @param nowMs - monotonic time, in milliseconds.
+   * @returns owners, sorted by namespace; waitMs, the time until a namespace that waits gets its account, infinite if none waits.
    */
   take(
     secrets: Iterable<Stored<Secret>>,
@@ -50,7 +52,7 @@ export class AccountOwners {
   }
 }
 
-/** @returns what a Secret's label says; undefined if that is no id. */
+/** Reads the account id from a Secret's labels. @returns undefined if there is none, or it has another form. */
 export function accountIdOf(
   labels: Readonly<Record<string, string>> | undefined,
 ): string | undefined {

@@ -27,7 +27,7 @@ import {
   type TenantSecretOptions,
 } from './tenant-secret.ts'
 
-/** Files of the servers' certificate, as keys of their Secret. */
+/** The keys of the servers' Secret that hold their certificate, its private key and the authority. */
 export const CERTIFICATE_FILES = {
   certificate: 'tls.crt',
   key: 'tls.key',
@@ -35,18 +35,18 @@ export const CERTIFICATE_FILES = {
 } as const
 
 export interface AccountTenancyOptions extends TenantSecretOptions {
-  /** The operator's. */
+  /** Namespace of the operator. */
   readonly namespace: string
-  /** `tls://HOST:PORT` */
+  /** Addresses of the servers, `tls://HOST:PORT`. */
   readonly urls: readonly string[]
-  /** `host:port` of each one's cluster port, if they are a cluster. */
+  /** Cluster ports of the servers, `host:port`; empty if they are no cluster. */
   readonly clusterHosts: readonly string[]
   readonly limits: AccountLimits
-  /** All Secrets that are known, of all namespaces. */
+  /** Function that lists the known Secrets of all namespaces. */
   readonly secrets: () => Iterable<Stored<Secret>>
-  /** Called when the servers can no longer be reached, as far as is known: `ensureServers` has to be called again. */
+  /** Callback when the connection to the servers is lost. The caller must call `ensureServers` again. */
   readonly onLost: () => void
-  /** Replaced in tests. */
+  /** Function that connects to the servers; a substitute in tests. */
   readonly openLink?: typeof openSystemLink
 }
 
@@ -59,13 +59,13 @@ const RELOAD_MS = 43_200_000
 const CERTIFICATE_LIFETIME_MS = 365 * 86_400_000
 
 /**
- * Keeps the namespaces apart on the broker, each in an account of its own. What a namespace's account is follows from the keys, and
- * from a random label of the Secret with its credential: a Secret that is made again has another account, and the former one goes
- * with all of its connections. Servers learn accounts from here alone: what they read themselves could be older, and bring back what
- * was removed.
+ * Isolates namespaces on the chart's NATS servers: each has its own account. The account is derived from the operator's keys and
+ * a random label of the credential Secret. If this Secret is made again, the namespace gets another account, and the former one
+ * is removed with all its connections. Servers learn accounts only from the operator, because a file could bring back removed
+ * accounts.
  *
- * Methods are idempotent, write only what differs, and throw KubeErrors of the client, and TerminalErrors for what a person
- * has to set right: their messages say which Secret, and what is wanted there.
+ * Methods are idempotent and write only what differs. They throw KubeErrors of the client. They throw a TerminalError if a person
+ * must act; its message names the Secret and what it must hold.
  */
 export class AccountTenancy {
   readonly #o: AccountTenancyOptions
@@ -87,17 +87,17 @@ export class AccountTenancy {
     this.#keys = new OwnKeys(o)
   }
 
-  /** Names of the Secrets, in the operator's namespace, that `ensureServers` looks at. */
+  /** Names of the Secrets in the operator's namespace that `ensureServers` reads. */
   get secretNames(): readonly string[] {
     return [NATS_SECRETS.keys, NATS_SECRETS.server]
   }
 
   /**
-   * Ensures the keys, what servers start with, and that those which run know the accounts of all namespaces and no others. Takes a
-   * step of a rotation that is asked for; the next key is used once a server has learned it.
+   * Ensures the Secrets with the keys and with the servers' files. It makes running servers know the accounts of all namespaces
+   * and no others. It also takes a requested step of a key rotation; the next key is used only when a server has learned it.
    *
-   * @returns issuer: the public key that signs credentials now; those of another have to be made anew, by `ensureTenant`.
-   * requeueAfterMs: when to look again.
+   * @returns issuer, the public key that signs credentials now; credentials of another issuer need a call of `ensureTenant`.
+   * requeueAfterMs, the time until the next call, in milliseconds.
    */
   async ensureServers(
     o: CallOptions = {},
@@ -116,9 +116,9 @@ export class AccountTenancy {
   }
 
   /**
-   * Ensures the credential of a namespace.
+   * Ensures the Secret with the credential of a namespace.
    *
-   * @returns when it has to be looked at again, in milliseconds since the epoch.
+   * @returns the time at which the credential must be renewed, in milliseconds since the epoch.
    */
   async ensureTenant(
     namespace: string,
@@ -138,7 +138,10 @@ export class AccountTenancy {
     return await ensureTenantSecret(this.#o, secret, o)
   }
 
-  /** Reads what the servers say of themselves; nothing while this process is not connected to them, as one that does not lead. */
+  /**
+   * Reads the figures of the servers. It returns none while this process is not connected, which is so for one that does not
+   * lead.
+   */
   async readServers(): Promise<readonly ServerFigures[]> {
     return (await this.#link?.readServers(Math.max(1, this.#o.clusterHosts.length))) ?? []
   }

@@ -22,7 +22,7 @@ export interface CertificateTimes {
   readonly lifetimeMs: number
 }
 
-/** Makes an authority of our own: P-256, signed by itself, for servers' certificates and for nothing below them. */
+/** Creates a self-signed P-256 certificate authority. It may sign server certificates, but no further authorities. */
 export function createAuthority(times: CertificateTimes): CertificatePair {
   const keys = generateKeys()
   const name = commonName('tutti nats authority')
@@ -37,9 +37,9 @@ export function createAuthority(times: CertificateTimes): CertificatePair {
 }
 
 /**
- * Issues a certificate for servers, which they also show to one another.
+ * Issues a certificate for servers. It is valid for servers and clients, because servers of a cluster connect to each other.
  *
- * @param hosts - DNS names, `*.` at the front of one allowed, and IPv4 addresses; at least one.
+ * @param hosts - at least one DNS name or IPv4 address. A DNS name may begin with `*.`.
  */
 export function issueServerCertificate(
   authority: CertificatePair,
@@ -63,8 +63,8 @@ export function issueServerCertificate(
 }
 
 /**
- * True if the pair is one that `issueServerCertificate` made with that authority for these hosts, and has more than a third of its
- * life before it.
+ * True if the certificate was issued by this authority for exactly these hosts, its key fits, and more than a third of its
+ * lifetime is left. Text that is no certificate gives false.
  */
 export function isServerCertificateGood(
   { certificate, key }: CertificatePair,
@@ -89,7 +89,7 @@ export function isServerCertificateGood(
   }
 }
 
-/** True if these are a certificate of an authority and its key. */
+/** True if the pair is a certificate authority with the key that fits. */
 export function isAuthority({ certificate, key }: CertificatePair): boolean {
   try {
     const read = new X509Certificate(certificate)

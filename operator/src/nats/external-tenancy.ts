@@ -11,22 +11,22 @@ import {
   type TenantSecretOptions,
 } from './tenant-secret.ts'
 
-/** Somebody else's servers: a Secret in the operator's namespace has the account and a signing key of it. */
+/** NATS servers that others run. A Secret in the operator's namespace holds the account and a signing key for its users. */
 export interface ExternalServers {
   readonly kind: 'external'
   readonly issuerSecret: string
-  /** It has the authorities of the servers' certificates too. */
+  /** True if the Secret also holds the authorities of the servers' certificates. */
   readonly hasAuthorities: boolean
 }
 
 export interface ExternalTenancyOptions extends TenantSecretOptions, Omit<ExternalServers, 'kind'> {
-  /** The operator's. */
+  /** Namespace of the operator. */
   readonly namespace: string
 }
 
 /**
- * Keeps the namespaces apart on servers of somebody else: in one account, whose users are the namespaces, each permitted its own
- * subjects. The methods are as those of AccountTenancy.
+ * Isolates namespaces on NATS servers that others run. All namespaces share one account, and each is a user that may use only its
+ * own subjects. The methods have the contract of AccountTenancy.
  */
 export class ExternalTenancy {
   readonly #o: ExternalTenancyOptions
@@ -39,7 +39,7 @@ export class ExternalTenancy {
     return [this.#o.issuerSecret]
   }
 
-  /** Reads the key that signs credentials. @returns its public key. */
+  /** Reads the key that signs credentials from its Secret. @returns the public key. */
   async ensureServers(o: CallOptions = {}): Promise<{ readonly issuer: string }> {
     return { issuer: (await this.#readIssuer(o)).issuer.signing.publicKey }
   }

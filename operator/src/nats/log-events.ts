@@ -10,7 +10,7 @@ export function signingKeyRotated(log: Logger, step: RotationStep): void {
   log.info('nats signing key rotated', { step })
 }
 
-/** A person asked for it, and has to ask for something else. */
+/** Logs that a requested rotation step is refused. It is an error because a person must change the request. */
 export function rotationRefused(log: Logger, why: string): void {
   log.error('nats signing key rotation refused', { why })
 }

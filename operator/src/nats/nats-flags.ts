@@ -4,7 +4,7 @@ import type { ExternalServers } from './external-tenancy.ts'
 import type { AccountLimits } from './server-config.ts'
 import { PREFIX_PATTERN } from './tenant-subjects.ts'
 
-/** The flags about NATS, between routers and steps. */
+/** The operator's flags about NATS. */
 export const NATS_FLAGS = {
   nats: {
     type: 'string',
@@ -63,24 +63,24 @@ export const NATS_FLAGS = {
 
 export type NatsFlags = FlagValues<typeof NATS_FLAGS>
 
-/** The flags, read. */
+/** The settings that follow from the NATS flags. */
 export interface NatsSettings {
-  /** At least one. */
+  /** Addresses of the servers; at least one. */
   readonly urls: readonly string[]
   readonly prefix: string
   readonly lifetimeMs: number
   readonly servers: ExternalServers | AccountServers
 }
 
-/** The chart's, with an account for each namespace. */
+/** The chart's NATS servers, on which each namespace has its own account. */
 export interface AccountServers {
   readonly kind: 'accounts'
-  /** `host:port` of each one's cluster port, if they are a cluster. */
+  /** Cluster ports of the servers, `host:port`; empty if they are no cluster. */
   readonly clusterHosts: readonly string[]
   readonly limits: AccountLimits
 }
 
-/** @throws ServeError FLAG_INVALID that names the flag, what came and what was wanted. */
+/** Checks the NATS flags and derives the settings. @throws ServeError FLAG_INVALID that names the flag and the wanted form. */
 export function toNatsSettings(flags: NatsFlags): NatsSettings {
   const { nats: urls, 'nats-prefix': prefix, 'nats-cluster-host': clusterHosts } = flags
   if (urls.length === 0) throw refusal('nats', 'got none, want tls://HOST:PORT')

@@ -9,7 +9,7 @@ import {
 } from 'nkeys.js'
 import { LruMap } from '../runtime/lru-map.ts'
 
-/** Whose key it is: seeds begin with SO, SA or SU, public keys with O, A or U. */
+/** The role of a key. In the order below, seeds begin with SO, SA or SU, and public keys with O, A or U. */
 export type NkeyRole = 'operator' | 'account' | 'user'
 
 /** A key pair as NATS writes it. The seed is secret. */
@@ -24,17 +24,17 @@ const CREATE: Readonly<Record<NkeyRole, () => KeyPair>> = {
   user: createUser,
 }
 
-/** With which public keys begin; seeds have an S before it. */
+/** The first letter of public keys by role. Seeds begin with S and this letter. */
 export const LETTER: Readonly<Record<NkeyRole, string>> = { operator: 'O', account: 'A', user: 'U' }
 
-/** A new key, from the random numbers of the system. */
+/** Creates a random key pair. */
 export function createNkey(role: NkeyRole): Nkey {
   return textsOf(CREATE[role]())
 }
 
 /**
- * The key of an account that follows from another one and a name: the same for both as often as it is asked for, and of no use for
- * guessing the other or the keys of other names.
+ * Derives the key of an account from a root key and a name. The same root and name always give the same key. A derived key
+ * reveals neither the root key nor the keys of other names.
  */
 export function deriveAccountNkey(root: Nkey, name: string): Nkey {
   const raw = hkdfSync('sha256', root.seed, '', `tutti nats account\n${name}`, 32)
@@ -44,7 +44,7 @@ export function deriveAccountNkey(root: Nkey, name: string): Nkey {
 /** The operator's own keys are read anew for every namespace, and to make a public key of a seed takes 2 ms. */
 const read = new LruMap<Nkey>(32)
 
-/** @returns the key; undefined if `seed` is no seed of a key of this role. */
+/** Computes the key pair of a seed. @returns undefined if `seed` is no valid seed of this role. */
 export function nkeyOfSeed(role: NkeyRole, seed: string): Nkey | undefined {
   if (!seed.startsWith(`S${LETTER[role]}`)) return undefined
   const known = read.get(seed) ?? readSeed(seed)
@@ -68,13 +68,13 @@ function readSeed(seed: string): Nkey | undefined {
 /** In characters: 35 bytes in base32, without bits that are over. */
 const PUBLIC_LENGTH = 56
 
-/** True if `text` is the public key of a key of this role. */
+/** True if `text` is a valid public key of this role. */
 export function isPublicNkey(role: NkeyRole, text: string): boolean {
   if (text.length !== PUBLIC_LENGTH || !text.startsWith(LETTER[role])) return false
   return publicPair(text) !== undefined
 }
 
-/** The claims of a JWT of NATS; `nats` is what the role has. */
+/** The claims of a NATS JWT. The content of `nats` depends on the role. */
 export interface NatsClaims {
   readonly iss: string
   readonly sub: string
@@ -96,7 +96,7 @@ const HEADER = Buffer.from(JSON.stringify({ typ: 'JWT', alg: 'ed25519-nkey' })).
 /**
  * Signs claims as a JWT of NATS, version 2. The same claims and the same key give the same text.
  *
- * @param issuer - its public key becomes `iss`.
+ * @param issuer - the key that signs; its public key becomes `iss`.
  * @see https://docs.nats.io/running-a-nats-service/configuration/securing_nats/auth_intro/jwt
  */
 export function signClaims(issuer: Nkey, claims: Omit<NatsClaims, 'iss'>): string {
@@ -108,7 +108,11 @@ export function signClaims(issuer: Nkey, claims: Omit<NatsClaims, 'iss'>): strin
   return `${text}.${Buffer.from(signature).toString('base64url')}`
 }
 
-/** @returns the claims, unparsed; undefined if `jwt` is not one that the issuer named in it has signed. */
+/**
+ * Reads the claims of a JWT and checks its signature with its own `iss`.
+ *
+ * @returns undefined if it is malformed or wrongly signed.
+ */
 export function readClaims(jwt: string): unknown {
   const [header, body, signature, ...rest] = jwt.split('.')
   if (header !== HEADER || body === undefined || signature === undefined || rest.length > 0) {

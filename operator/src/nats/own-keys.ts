@@ -20,32 +20,32 @@ import {
   type SecretClient,
 } from './tenancy-secrets.ts'
 
-/** On the Secret of the keys: the step of a rotation that is wanted, see planRotation. */
+/** The annotation of the keys' Secret with the requested step of a rotation; see planRotation. */
 export const ROTATION_ANNOTATION = 'tutti.dev/signing-key-rotation'
 
 export interface OwnKeysOptions {
   readonly client: SecretClient
-  /** The operator's. */
+  /** Namespace of the operator. */
   readonly namespace: string
-  /** Lifetime of a credential. */
+  /** Lifetime of a credential, in milliseconds. */
   readonly lifetimeMs: number
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Keys as they are now. */
+/** The keys after a call of `rotate`. */
 export interface Rotated {
   readonly keys: AccountKeys
-  /** A step was taken. */
+  /** True if this call took a step of the rotation. */
   readonly isRotated: boolean
 }
 
 export interface RotateOptions extends CallOptions {
-  /** Whether the servers have learned that public key. */
+  /** Function that returns true if a server knows this public key. */
   readonly isNextKnown: (next: string) => boolean
 }
 
-/** The operator's own keys, in a Secret: made once, and rotated by an annotation. */
+/** The operator's own keys, which are stored in a Secret. They are created once and rotated on request by an annotation. */
 export class OwnKeys {
   readonly #o: OwnKeysOptions
   readonly #key: ObjectKey
@@ -57,12 +57,16 @@ export class OwnKeys {
     this.#key = { namespace: o.namespace, name: NATS_SECRETS.keys }
   }
 
-  /** @throws KubeError; TerminalError for what a person has to set right. */
+  /**
+   * Reads the keys, or creates them at the first start.
+   *
+   * @throws KubeError; TerminalError if the Secret is damaged or was deleted.
+   */
   async ensure(o: CallOptions): Promise<AccountKeys> {
     return (await this.#ensure(o)).keys
   }
 
-  /** Ensures the keys, and takes a step of a rotation that is asked for; the log says why one is refused. @throws as `ensure`. */
+  /** Ensures the keys and takes the requested step of a rotation, if it is due. A refusal is logged once. @throws as `ensure`. */
   async rotate({ isNextKnown, ...o }: RotateOptions): Promise<Rotated> {
     const { found, keys } = await this.#ensure(o)
     const asked = found.annotations[ROTATION_ANNOTATION]
@@ -113,7 +117,11 @@ export class OwnKeys {
   }
 }
 
-/** @throws TerminalError that names the Secret, for what `parse` says is damaged. */
+/**
+ * Runs `parse` and turns its DamagedKeysError into a TerminalError that names the Secret.
+ *
+ * @throws TerminalError; others of `parse`
+ */
 export function reading<T>(key: ObjectKey, parse: () => T): T {
   try {
     return parse()

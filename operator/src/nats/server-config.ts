@@ -1,35 +1,35 @@
 import { type AccountKeys, type AccountOwner, signersOf, toAccountIssuer } from './account-keys.ts'
 import { signClaims } from './nkey.ts'
 
-/** Where the parts of a server's configuration are, as keys of the Secret and so as files beside the server's own. */
+/** The file that servers include for operator and accounts. It is also its key in the servers' Secret. */
 export const TENANCY_FILE = 'tenancy.conf'
 
 /**
- * The file that the servers of a cluster of that size include in their block `cluster`. The size is in the name, so that a
- * server which is started for a larger cluster waits for the file instead of running alone.
+ * Returns the name of the file that servers of a cluster include in their block `cluster`. The name holds the number of servers,
+ * so that a server of a cluster that grows waits for the new file instead of running alone.
  */
 export function clusterFile(servers: number): string {
   return `cluster-${servers}.conf`
 }
 
-/** The most that one namespace may use, of all servers together. */
+/** The limits of one namespace, over all servers together. */
 export interface AccountLimits {
   readonly connections: number
   readonly subscriptions: number
 }
 
-/** The account of a namespace, as servers know it. */
+/** The account of a namespace, as the servers receive it. */
 export interface TenantAccount {
-  /** `A...` */
+  /** Public key of the account, `A...`. */
   readonly account: string
   readonly jwt: string
 }
 
 /**
- * Makes the account of a namespace: users that its signing keys have signed reach one another, and nothing leads in or out. Equal
- * keys and times give equal text.
+ * Builds the account of a namespace. Only users that its signing keys have signed may connect, and no message enters or leaves
+ * the account. Equal keys and times give equal text.
  *
- * @param issuedAtS - seconds since the epoch. Of two, servers of a cluster keep the later one.
+ * @param issuedAtS - seconds since the epoch. Servers of a cluster keep the account that was issued later.
  */
 export function buildTenantAccount(
   keys: AccountKeys,
@@ -43,8 +43,8 @@ export function buildTenantAccount(
 }
 
 /**
- * Whom servers let in that learn accounts from the operator while they run: at the start that is the operator alone. The resolver is
- * in their own configuration, because they keep accounts in a folder of theirs.
+ * Builds the file with which servers start. At first they let in only the operator, which then tells them the accounts of the
+ * namespaces. The resolver is in the servers' own configuration, because each keeps accounts in its own folder.
  */
 export function buildAccountsConfig(keys: AccountKeys): string {
   const { publicKey } = keys.system
@@ -52,7 +52,7 @@ export function buildAccountsConfig(keys: AccountKeys): string {
   return [...operatorLines(keys, publicKey), ...preloadLines({ [publicKey]: system })].join('\n')
 }
 
-/** The operator's word that servers forget these accounts. */
+/** Builds the signed request by which servers remove accounts. @param accounts - public keys. */
 export function buildRemoval({ operator }: AccountKeys, accounts: readonly string[]): string {
   const nats = { accounts, type: 'generic', version: 2 } as const
   return signClaims(operator, { sub: operator.publicKey, name: 'remove', iat: NO_TIME, nats })
@@ -71,9 +71,9 @@ function preloadLines(accounts: Readonly<Record<string, string>>): readonly stri
 }
 
 /**
- * The part of the block `cluster`: how servers let one another in, and where they are.
+ * Builds the file for the block `cluster`: the password of the cluster and the routes to its servers.
  *
- * @param hosts - `host:port` of each server's cluster port.
+ * @param hosts - cluster ports of the servers, `host:port`.
  */
 export function buildClusterConfig(
   keys: Pick<AccountKeys, 'routePassword'>,

@@ -28,8 +28,8 @@ const COUNTERS: readonly Family[] = [
 ]
 
 /**
- * The figures of the chart's NATS servers, asked for at each scrape: once for all families, and none if the servers do not answer,
- * which fails no scrape.
+ * Registers metrics of the chart's NATS servers. Each scrape asks the servers once, for all metrics together. If they do not
+ * answer, the scrape succeeds without these metrics.
  */
 export function createServerMetrics(
   metrics: Metrics,

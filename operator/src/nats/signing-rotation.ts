@@ -3,18 +3,20 @@ import { createNkey } from './nkey.ts'
 import type { SigningKeys } from './tenancy-keys.ts'
 
 /**
- * The steps by which the signing key is replaced, one after the other:
+ * The steps that replace the signing key, in order:
  *
- * - `add`: a next key becomes known to the servers.
- * - `use`: credentials are signed by it, all of them at once; the one before stays known.
- * - `remove`: the one before is known no more. Refused while credentials of it may be in use.
- * - `remove-now`: the same without that wait, for a key that has leaked.
+ * - `add`: the servers learn the next key.
+ * - `use`: all credentials are signed with the next key. The servers still accept the previous key.
+ * - `remove`: the servers forget the previous key. The step is refused while its credentials may still be valid.
+ * - `remove-now`: the servers forget the previous key at once, for a key that has leaked.
  */
 export const ROTATION_STEPS = ['add', 'use', 'remove', 'remove-now'] as const
 
 export type RotationStep = (typeof ROTATION_STEPS)[number]
 
-/** The plan of a step: what it makes of the keys; `refused` says why it is not the one that is due. */
+/**
+ * The plan of a step: `change` has the new keys, `done` means that the step was taken before, `refused` says why it is not due.
+ */
 export type RotationPlan =
   | { readonly kind: 'done' }
   | { readonly kind: 'change'; readonly step: RotationStep; readonly keys: AccountKeys }
@@ -23,13 +25,17 @@ export type RotationPlan =
 export interface RotationState {
   /** Milliseconds since the epoch. */
   readonly nowMs: number
-  /** Lifetime of a credential. */
+  /** Lifetime of a credential, in milliseconds. */
   readonly lifetimeMs: number
-  /** The servers have learned the next key, as far as is known. */
+  /** True if a server is known to have learned the next key. */
   readonly isNextKnown: boolean
 }
 
-/** Plans a step. One that has been taken is `done`, however often it is asked for. @param asked - its name, or anything. */
+/**
+ * Plans a step of a rotation. A step that was taken before is `done`.
+ *
+ * @param asked - the requested step; other text is refused.
+ */
 export function planRotation(keys: AccountKeys, asked: string, state: RotationState): RotationPlan {
   const step = ROTATION_STEPS.find((one) => one === asked)
   if (step === undefined) {

@@ -2,17 +2,23 @@ import { connect, Empty, jwtAuthenticator, type NatsConnection, RequestStrategy 
 import { z } from 'zod'
 import { createNkey, type Nkey, signClaims } from './nkey.ts'
 
-/** A connection to the servers as their administrator. All calls throw when it is lost, or a server does not answer in time. */
+/**
+ * A connection to the servers as their administrator. Calls throw if the connection is lost or a server does not answer in 5 s.
+ */
 export interface SystemLink {
-  /** Public keys of the accounts that a server knows, the system's own included. */
+  /** Lists the public keys of the accounts that a server knows, the system account included. */
   listAccounts(): Promise<readonly string[]>
-  /** Makes an account known, or changes it: connections that it no longer allows end. */
+  /** Adds or changes an account. Connections that the account no longer allows end. @param jwt - the signed account. */
   updateAccount(jwt: string): Promise<void>
-  /** Makes accounts unknown, and ends their connections. @param removal - see buildRemoval. */
+  /** Removes accounts and ends their connections. @param removal - the signed request of buildRemoval. */
   removeAccounts(removal: string): Promise<void>
-  /** Has every server read its configuration and certificates again. @returns how many did. */
+  /** Makes every server read its configuration and certificates again. @returns the number of servers. */
   reloadServers(): Promise<number>
-  /** Reads what servers say of themselves. @param most - answers that are waited for, a second at most. */
+  /**
+   * Reads the figures of the servers. It waits at most a second.
+   *
+   * @param most - number of answers after which it waits no longer.
+   */
   readServers(most: number): Promise<readonly ServerFigures[]>
   close(): Promise<void>
 }
@@ -36,15 +42,15 @@ export const ServerFigures = z.object({
 export type ServerFigures = z.infer<typeof ServerFigures>
 
 export interface SystemLinkOptions {
-  /** `tls://HOST:PORT` */
+  /** Addresses of the servers, `tls://HOST:PORT`. */
   readonly urls: readonly string[]
-  /** PEM, of the only authority that is trusted. */
+  /** Authority of the servers' certificates, PEM. No other is trusted. */
   readonly authorities: string
-  /** The system account's. */
+  /** Key of the system account. */
   readonly system: Nkey
-  /** Milliseconds since the epoch. */
+  /** Time now, in milliseconds since the epoch. */
   readonly nowMs: number
-  /** The connection has ended, whoever ended it. */
+  /** Callback when the connection has ended, also after `close`. */
   readonly onLost: () => void
 }
 
@@ -70,7 +76,7 @@ const Answer = z.object({
 })
 type Answer = z.infer<typeof Answer>
 
-/** Connects to one of the servers, as a user that this process has made for itself. @throws if none lets it in. */
+/** Connects to one of the servers as a new user of the system account. The caller closes it. @throws if no server lets it in. */
 export async function openSystemLink(o: SystemLinkOptions): Promise<SystemLink> {
   const user = createNkey('user')
   const connection = await connect({

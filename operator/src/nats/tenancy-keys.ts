@@ -1,13 +1,13 @@
 import { isPublicNkey, LETTER, type Nkey, type NkeyRole, nkeyOfSeed } from './nkey.ts'
 
-/** The signing keys of the account. The server lets in users that any of them has signed; new users are signed by `current`. */
+/** The signing keys of accounts. Servers let in users that any of these keys has signed. New users are signed by `current`. */
 export interface SigningKeys {
   readonly current: Nkey
-  /** Known to the servers and not in use yet: the next one of a rotation. */
+  /** Next key of a rotation. Servers know it, but nothing is signed with it yet. */
   readonly next?: Nkey
-  /** Known to the servers and in use no more: the last one, while its users' credentials may still be about. */
+  /** Previous key of a rotation. Nothing is signed with it now, but servers still accept its credentials. */
   readonly previous?: Nkey
-  /** When `current` came into use, and `previous` ended: milliseconds since the epoch. */
+  /** Time at which `current` replaced `previous`, in milliseconds since the epoch. */
   readonly usedAtMs?: number
 }
 
@@ -18,7 +18,7 @@ export interface CredentialIssuer {
   readonly signing: Nkey
 }
 
-/** Keys of the Secrets: of one for external servers `account` and `signing` are wanted. */
+/** The keys of the Secrets. The Secret for external servers needs only `account` and `signing`. */
 export const KEY_NAMES = {
   operator: 'operator.nk',
   account: 'account.pub',
@@ -29,18 +29,19 @@ export const KEY_NAMES = {
   routePassword: 'route-password',
 } as const
 
-/** The content of a Secret, by key, as text. */
+/** The content of a Secret: decoded texts by key. */
 export type SecretTexts = Readonly<Record<string, string>>
 
-/** A Secret does not hold what it should; the message says which key, and repeats none of the content. */
+/** The error for a Secret with a missing or wrong value. The message names the key, and repeats none of the content. */
 export class DamagedKeysError extends Error {
   override readonly name = 'DamagedKeysError'
 }
 
 /**
- * Reads what an administrator of external servers gives: the account, and a key that may sign its users (the account's own, too).
+ * Reads the Secret for external servers: the account, and a key that may sign its users. This may be the key of the account
+ * itself.
  *
- * @throws DamagedKeysError that names the key, and what was wanted there.
+ * @throws DamagedKeysError that names the key of the Secret and what it must hold.
  */
 export function parseCredentialIssuer(texts: SecretTexts): CredentialIssuer {
   return {
@@ -49,7 +50,7 @@ export function parseCredentialIssuer(texts: SecretTexts): CredentialIssuer {
   }
 }
 
-/** @throws DamagedKeysError that names the key, and what was wanted there. */
+/** Reads the signing keys from a Secret. @throws DamagedKeysError that names the key of the Secret and what it must hold. */
 export function readSigningKeys(texts: SecretTexts): SigningKeys {
   const optional = (name: string): Nkey | undefined =>
     texts[name] === undefined ? undefined : readSeed(texts, name, 'account')
@@ -72,7 +73,7 @@ function readSince(texts: SecretTexts): Pick<SigningKeys, 'usedAtMs'> {
   )
 }
 
-/** @throws DamagedKeysError if `texts` has no seed of that role under `name`. */
+/** Reads a key pair from the seed under `name`. @throws DamagedKeysError if there is no valid seed of this role. */
 export function readSeed(texts: SecretTexts, name: string, role: NkeyRole): Nkey {
   const text = readText(texts, name)
   const key = nkeyOfSeed(role, text)
@@ -88,7 +89,7 @@ function readPublicKey(texts: SecretTexts, name: string): string {
   throw new DamagedKeysError(`key "${name}": it holds no public nkey of an account, want A...`)
 }
 
-/** @throws DamagedKeysError if there is no password of the servers' cluster. */
+/** Reads the password of the servers' cluster. @throws DamagedKeysError if it is missing or has another form. */
 export function readPassword(texts: SecretTexts): string {
   const text = readText(texts, KEY_NAMES.routePassword)
   if (/^[\w-]{16,}$/.test(text)) return text
@@ -97,7 +98,7 @@ export function readPassword(texts: SecretTexts): string {
   )
 }
 
-/** White space around a key is what editors leave. @throws DamagedKeysError if there is none. */
+/** Reads a text without the white space around it, which editors leave. @throws DamagedKeysError if the text is missing. */
 export function readText(texts: SecretTexts, name: string): string {
   const text = texts[name]?.trim()
   if (text === undefined) throw new DamagedKeysError(`key "${name}" is missing`)

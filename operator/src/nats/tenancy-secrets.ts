@@ -13,20 +13,20 @@ import { FIELD_MANAGER, isManaged, MANAGED_BY } from '../runtime/children.ts'
 import { TerminalError } from '../runtime/terminal-error.ts'
 import type { SecretTexts } from './tenancy-keys.ts'
 
-/** Names of the Secrets. */
+/** The names of the Secrets for NATS. */
 export const NATS_SECRETS = {
-  /** The keys, in the operator's namespace. Never overwritten, never made again while what follows from them is there. */
+  /** Secret of the keys, in the operator's namespace. It is made only once, and not again while the Secret `server` exists. */
   keys: 'tutti-nats-keys',
-  /** The files that the servers start with, in the operator's namespace. Follows from the keys. */
+  /** Secret of the files with which the servers start, in the operator's namespace. It is made from the keys. */
   server: 'tutti-nats-server',
-  /** The credential of a namespace, there. */
+  /** Secret of a namespace's credential, in that namespace. */
   credentials: 'tutti-nats',
 } as const
 
-/** The client that reads and writes Secrets. */
+/** The calls of a client that Secrets need. */
 export type SecretClient = Pick<Client, 'get' | 'create' | 'mergePatch'>
 
-/** A Secret as the code here reads it. */
+/** A Secret of the server, with its texts decoded. */
 export interface FoundSecret {
   readonly key: ObjectKey
   readonly resourceVersion: string
@@ -34,31 +34,34 @@ export interface FoundSecret {
   readonly annotations: Readonly<Record<string, string>>
   readonly labels: Readonly<Record<string, string>>
   readonly owners: readonly OwnerReference[]
-  /** The operator made it. */
+  /** True if the Secret has the operator's label. */
   readonly isOurs: boolean
 }
 
-/** A Secret as it shall be. */
+/** A desired Secret. */
 export interface DesiredSecret {
   readonly key: ObjectKey
-  /** `nats`: of the servers; `credentials`: of a namespace, and so part of its router set. */
+  /** Label `component`: `nats` for a Secret of the servers, `credentials` for a namespace's, which is part of its router set. */
   readonly component: 'nats' | 'credentials'
   readonly texts: SecretTexts
-  /** It goes with the last of them; absent: it has none. */
+  /**
+   * Owners of the Secret, which is deleted with the last of them. Absent: a new Secret has none, an existing one keeps its
+   * owners.
+   */
   readonly owners?: readonly OwnerReference[]
-  /** Beside those that all have. */
+  /** Labels in addition to those of all Secrets. */
   readonly labels?: Readonly<Record<string, string>>
 }
 
 /** The parts of a desired Secret that may differ from one that is there. */
 type Content = Pick<DesiredSecret, 'texts' | 'owners' | 'labels'>
 
-/** As messages have it. */
+/** Writes the name of a Secret for messages: `Secret "namespace/name"`. */
 export function nameOf(key: ObjectKey): string {
   return `Secret "${key.namespace}/${key.name}"`
 }
 
-/** @returns the Secret; undefined if there is none. @throws KubeError */
+/** Reads a Secret from the server. @returns undefined if there is none. @throws KubeError */
 export async function findSecret(
   client: SecretClient,
   key: ObjectKey,
@@ -68,7 +71,7 @@ export async function findSecret(
   return secret && toFound(key, secret)
 }
 
-/** Makes the Secret unless there is one. @returns the one that is there. @throws KubeError */
+/** Creates a Secret. @returns the new Secret, or the present one if it already exists. @throws KubeError */
 export async function createSecret(
   client: SecretClient,
   { key, component, texts, owners: ownerReferences = [], labels: more }: DesiredSecret,
@@ -91,7 +94,11 @@ export async function createSecret(
   }
 }
 
-/** Makes the Secret so, unless it is. @throws KubeError; TerminalError if it is there, different, and not the operator's. */
+/**
+ * Creates the Secret, or replaces its content if it differs.
+ *
+ * @throws KubeError; TerminalError if the Secret differs and lacks the operator's label.
+ */
 export async function writeSecret(
   client: SecretClient,
   found: FoundSecret | undefined,
@@ -109,7 +116,11 @@ export async function writeSecret(
   await replaceTexts(client, there, desired, o)
 }
 
-/** Makes `texts` all that the Secret holds, `owners` its owners if they are given, and adds `labels`. @throws KubeError: a Conflict if it changed since it was found. */
+/**
+ * Replaces all texts of a Secret, and its owners if `owners` is given. It adds `labels` to the present ones.
+ *
+ * @throws KubeError; it is a Conflict if the Secret changed since it was read.
+ */
 export async function replaceTexts(
   client: SecretClient,
   found: FoundSecret,
@@ -129,7 +140,7 @@ export async function replaceTexts(
   return toFound(found.key, await client.mergePatch(SECRET, found.key, options))
 }
 
-/** Whether nothing is to be written. Owners of a Secret that is not ours do not matter. */
+/** True if a Secret needs no write. Owners are not compared if the Secret lacks the operator's label. */
 export function isAsDesired(found: FoundSecret, { texts, owners, labels = {} }: Content): boolean {
   const names = Object.keys(texts)
   return (

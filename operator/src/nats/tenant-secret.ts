@@ -5,17 +5,17 @@ import type { CredentialIssuer } from './tenancy-keys.ts'
 import { type FoundSecret, type SecretClient, writeSecret } from './tenancy-secrets.ts'
 import { type CredentialOptions, checkCredentials, issueCredentials } from './user-credentials.ts'
 
-/** Keys of the Secret of a namespace: the credentials file, and the authorities of the servers if pods need them. */
+/** The keys of a namespace's Secret: the credentials file, and the authorities of the servers if pods need them. */
 export const CREDENTIAL_FILES = { credentials: 'nats.creds', authorities: 'ca.crt' } as const
 
-/** The issuer with which a credential is made, and the authorities that pods need with it. */
+/** The issuer that signs a credential, and the authorities that pods need to trust the servers. */
 export interface Issuance {
   readonly issuer: CredentialIssuer
-  /** PEM. */
+  /** Authorities of the servers' certificates, PEM. */
   readonly authorities?: string
 }
 
-/** How a tenant's Secret is ensured. */
+/** Options for a tenant's Secret: its owners, and the signal of the calls. */
 export interface EnsureTenantOptions extends CallOptions {
   readonly owners?: readonly OwnerReference[]
 }
@@ -28,18 +28,19 @@ export interface TenantSecret extends Issuance {
 
 export interface TenantSecretOptions {
   readonly client: SecretClient
-  /** First token of all subjects, as PREFIX_PATTERN. */
+  /** First token of all subjects; it must match PREFIX_PATTERN. */
   readonly prefix: string
-  /** Lifetime of a credential; it is renewed when half of it is over. */
+  /** Lifetime of a credential, in milliseconds. It is renewed after half of this time. */
   readonly lifetimeMs: number
   readonly clock: Clock
   readonly log: Logger
 }
 
 /**
- * Writes the Secret with the credential of a namespace, if it is not as it should be.
+ * Ensures the Secret with the credential of a namespace. A credential that is still good stays; otherwise a new one is issued.
  *
- * @returns when it has to be looked at again, in milliseconds since the epoch.
+ * @returns the time at which the credential must be renewed, in milliseconds since the epoch.
+ * @throws KubeError; TerminalError if the Secret lacks the operator's label.
  */
 export async function ensureTenantSecret(
   { client, prefix, lifetimeMs, clock, log }: TenantSecretOptions,

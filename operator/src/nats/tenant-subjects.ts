@@ -1,15 +1,15 @@
 import { assert } from '@tutti/errors'
 
-/** The names that the first token of all subjects may have: such a name is its own token, and NATS uses none of them itself. */
+/** The form of the first token of all subjects. A name of this form is one token, and NATS itself uses no such name. */
 export const PREFIX_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/
 
 const NAMESPACE_PATTERN = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/
 
 /**
- * The subjects of a namespace, its inboxes included (`<prefix>.<namespace>.inbox.*`): what its credential permits, and all of it.
- * Neither name has a dot or a wildcard, so no namespace's subjects are within another's, also when one name begins with the other.
+ * Returns the wildcard for all subjects of a namespace, its inboxes included (`<prefix>.<namespace>.inbox.*`). A credential
+ * permits exactly these. Neither name has a dot or a wildcard, so the subjects of two namespaces never overlap.
  *
- * @param names - prefix: as PREFIX_PATTERN; namespace: as Kubernetes names namespaces.
+ * @param names - prefix: as PREFIX_PATTERN; namespace: as Kubernetes names namespaces. Others fail an assertion.
  */
 export function tenantSubjects(names: {
   readonly prefix: string

@@ -14,7 +14,7 @@ export interface CredentialOptions {
   readonly nowMs: number
 }
 
-/** Whether a credential stays; `renewAtMs` (since the epoch) is when it has lived half of its life. */
+/** The result of a check: a fresh credential stays until `renewAtMs` (milliseconds since the epoch), a stale one is made anew. */
 export type CredentialCheck =
   | { readonly fresh: true; readonly renewAtMs: number }
   | { readonly fresh: false; readonly why: StaleReason }
@@ -29,8 +29,8 @@ export type StaleReason =
   | 'half of its life is over'
 
 /**
- * Makes the text of a credentials file: a new user of the account, who may publish and subscribe to the subjects of the
- * namespace and to nothing else, for `lifetimeMs`.
+ * Makes the text of a credentials file for a new user of the account. The user may publish and subscribe only to the subjects of
+ * the namespace. The credential expires after `lifetimeMs`.
  */
 export function issueCredentials(o: CredentialOptions): string {
   const user = createNkey('user')
@@ -53,7 +53,10 @@ export function issueCredentials(o: CredentialOptions): string {
   ].join('\n')
 }
 
-/** Checks the text of a credentials file; anything that is not as `issueCredentials` would make it now is stale. */
+/**
+ * Checks the text of a credentials file. It is stale if half its life is over or `issueCredentials` would now grant something
+ * else.
+ */
 export function checkCredentials(text: string | undefined, o: CredentialOptions): CredentialCheck {
   if (text === undefined) return stale('absent')
   const claims = readCredentials(text)

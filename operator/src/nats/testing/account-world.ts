@@ -14,8 +14,8 @@ import type { Teardown } from './tenant-server.ts'
 export type AccountWorld = Awaited<ReturnType<typeof openAccountWorld>>
 
 /**
- * The operator's side of servers with an account for each namespace, over Secrets in memory, and the servers themselves once they
- * are started, configured as by the chart.
+ * Opens an AccountTenancy over Secrets in memory. `start` starts real NATS servers, configured as by the chart. Everything is
+ * closed when the test ends.
  */
 export async function openAccountWorld(
   t: Teardown,
@@ -100,29 +100,29 @@ export async function openAccountWorld(
     lines,
     urls,
     folder,
-    /** Another process of the operator. */
+    /** Makes a new AccountTenancy over the same Secrets, as a restarted operator has it. The caller closes it. */
     restarted,
     start,
-    /** Ends the server, and starts one in another pod: with nothing but its Secret. */
+    /** Replaces a server by one in a new pod, which has its Secret but no accounts on disk. */
     replace: async (index: number): Promise<NatsServer> => {
       await running.get(index)?.stop()
       await rm(join(folder, `server-${index}-accounts`), { recursive: true, force: true })
       return await start(index)
     },
-    /** Moves the monotonic clock on, which stands still otherwise. */
+    /** Advances the monotonic clock, which otherwise stands still. */
     pass: (ms: number): void => {
       passedMs += ms
     },
     get lost() {
       return lost
     },
-    /** A credential of the namespace, as its pods have it. */
+    /** Returns the credential of a namespace, as its pods have it. */
     credential: (namespace: string) => ({
       credentials: textOf(namespace, NATS_SECRETS.credentials, CREDENTIAL_FILES.credentials),
       authorities: textOf(namespace, NATS_SECRETS.credentials, CREDENTIAL_FILES.authorities),
     }),
     textOf,
-    /** As by kubectl. */
+    /** Deletes the credential Secret of a namespace, as kubectl would. */
     remove: (namespace: string) =>
       client.remove(SECRET, { namespace, name: NATS_SECRETS.credentials }),
   }

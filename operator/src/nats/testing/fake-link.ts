@@ -1,6 +1,6 @@
 import type { SystemLink } from '../system-link.ts'
 
-/** Connects to servers that take whatever they are told. */
+/** Returns a link to servers that accept every call and know no accounts. */
 export function openFakeLink(): Promise<SystemLink> {
   return Promise.resolve({
     listAccounts: async () => [],

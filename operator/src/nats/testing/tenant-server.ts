@@ -3,12 +3,12 @@ import { connect, credsAuthenticator, Events } from 'nats'
 import { createNkey, type Nkey, signClaims } from '../nkey.ts'
 import type { CredentialIssuer } from '../tenancy-keys.ts'
 
-/** A test that closes what was opened when it ends. */
+/** The part of a test that runs a function when the test ends. */
 export interface Teardown {
   teardown(close: () => Promise<unknown>): void
 }
 
-/** The keys of somebody who runs servers with one account for all tenants. */
+/** The keys of an administrator whose servers have one account for all tenants. */
 export interface ExternalKeys extends CredentialIssuer {
   readonly operator: Nkey
 }
@@ -24,7 +24,7 @@ function about(sub: string) {
   return { sub, name: 'external', iat: 1 }
 }
 
-/** The lines of their configuration: the account, whose users any of its signing keys signs. */
+/** Builds the configuration of external servers: one account whose users the signing key signs. */
 export function externalConfig({ operator, account, signing }: ExternalKeys): string {
   const accountJwt = signClaims(operator, {
     ...about(account),
@@ -41,7 +41,7 @@ export function externalConfig({ operator, account, signing }: ExternalKeys): st
 /**
  * Starts a nats-server that includes the files of the operator, as the chart's does.
  *
- * @param files - by name.
+ * @param files - texts of the files by name.
  * @param o.block - more lines of the server's own configuration.
  */
 export async function startTenantServer(
@@ -57,7 +57,7 @@ export async function startTenantServer(
 }
 
 /**
- * Connects a client that tells what it may do there.
+ * Connects a client that can test its permissions. It closes when the test ends.
  *
  * @param credentials - the text of a credentials file.
  * @param authorities - PEM; absent: without TLS.
@@ -95,12 +95,12 @@ export async function connectTenant(
   }
   return {
     connection,
-    /** Whether the server takes what is published there. */
+    /** Publishes to the subject and returns whether the server permits it. */
     mayPublish: (subject: string): Promise<boolean> => {
       connection.publish(subject, 'x')
       return isTaken('publish', subject)
     },
-    /** Whether the server takes a subscription. */
+    /** Subscribes to the subject and returns whether the server permits it. */
     maySubscribe: async (subject: string): Promise<boolean> => {
       const subscription = connection.subscribe(subject, { callback: () => {} })
       const taken = await isTaken('subscription', subject)
