@@ -15,25 +15,27 @@ const DIGEST = 10
 type Accepted = AcceptedModel | AcceptedEnsemble
 export type Revision = Stored<ControllerRevision>
 
-/** Content that is to be a ControllerRevision; by name, as the name follows from the content. */
+/** The content of a desired ControllerRevision. Its name holds a digest of the content. */
 export interface WantedRevision {
   readonly name: string
   readonly data: JsonObject
 }
 
 export interface RevisionPlan {
-  /** To be made. */
+  /** ControllerRevisions to create. */
   readonly create: readonly (WantedRevision & { readonly revision: number })[]
-  /** Made before: it counts as the newest again, with this number. */
+  /** Existing ControllerRevision that becomes the newest again, by this revision number. */
   readonly renew?: { readonly object: Revision; readonly revision: number }
 }
 
-/** The newest first. */
+/** Compares ControllerRevisions for a sort with the newest first. */
 export function byRevision(one: ControllerRevision, other: ControllerRevision): number {
   return other.revision - one.revision
 }
 
-/** Reads what a ControllerRevision of ours holds; undefined if it cannot be read. */
+/**
+ * Parses the accepted Model or Ensemble in a ControllerRevision; undefined if it cannot be parsed. Each object is parsed once.
+ */
 export const acceptedOf = once(({ data }: Revision): Accepted | undefined => {
   try {
     return parseAcceptedJson(data)
@@ -44,10 +46,10 @@ export const acceptedOf = once(({ data }: Revision): Accepted | undefined => {
 })
 
 /**
- * The ControllerRevision of an accepted Model or Ensemble. Kubernetes keeps its text, and refuses patches of its metadata, also those of the garbage
- * collector, unless reading and writing it again gives the same text: keys are in the order of Go.
+ * Builds the ControllerRevision of an accepted Model or Ensemble. Its keys are sorted as Go sorts them: otherwise Kubernetes
+ * would refuse all patches of its metadata, also those of the garbage collector, because it compares the stored text.
  *
- * @param o.ignoresGeneration - the same content of a later generation is the same.
+ * @param o.ignoresGeneration - true to give equal content of different generations the same name.
  */
 export function toWanted(
   accepted: Accepted,
@@ -61,9 +63,10 @@ export function toWanted(
 }
 
 /**
- * Plans what makes one of `wanted` the newest: those that are not there are made; if all are, the newest of them counts anew. Pure.
+ * Plans how a wanted revision becomes the newest. Missing ones are created. If all exist, the newest of them gets the highest
+ * revision number, unless it has it already. Pure.
  *
- * @param known - all of the owner.
+ * @param known - all ControllerRevisions of the owner.
  */
 export function planAccepted(
   wanted: readonly WantedRevision[],
@@ -84,8 +87,8 @@ export function planAccepted(
 }
 
 /**
- * True for what was accepted of an earlier resource of that name, which was deleted without its children
- * (`--cascade=orphan`). Routers go on with it until it is deleted.
+ * True for a ControllerRevision of an earlier resource of this name that was deleted without its children (`--cascade=orphan`).
+ * Routers use such a revision until it is deleted.
  */
 export function isOrphanOf(
   { metadata: { labels = {}, ownerReferences = [] } }: Revision,

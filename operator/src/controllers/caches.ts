@@ -40,7 +40,7 @@ import {
 import { stepKeysOf } from './read-ensemble.ts'
 import { findRival, type Served, servedNameKey } from './served-names.ts'
 
-/** Indexes of the caches. */
+/** The names of the caches' indexes. */
 export const INDEX = {
   /** Models and Ensembles by `namespace/name`, the name that clients call. */
   servedName: 'servedName',
@@ -63,13 +63,13 @@ export interface CachesOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly openReflector: OpenReflector
-  /** True in tests: a change of a cached object is then an error where it happens. */
+  /** True to freeze objects, so that code that changes a cached object throws. For tests. */
   readonly isFrozen?: boolean
-  /** How often a cluster without Gateway API is asked for it. */
+  /** Milliseconds between two questions whether the cluster has Gateway API; default 30 s. */
   readonly gatewayAskMs?: number
 }
 
-/** The caches that controllers read, each kind once for all of them. */
+/** The caches that all controllers share, one for each kind. */
 export type Caches = ReturnType<typeof createCaches>
 
 /** Makes the caches; the manager starts them. */
@@ -125,10 +125,10 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
     revisions: cache(CONTROLLER_REVISION, ours),
     roles: children(ROLE, keepChild, ofRouters),
     roleBindings: children(ROLE_BINDING, keepChild, ofRouters),
-    /** The Secrets that say which host leads to which Ensembles. */
+    /** Secrets of routers with the hosts of exposed Ensembles. */
     edges: children(SECRET, keepChild, ofRouters),
     ingresses: children(INGRESS, keepIngress),
-    /** The HTTPRoutes of a cluster that may have no Gateway API. */
+    /** HTTPRoutes; empty while the cluster has no Gateway API. */
     httpRoutes: children(HTTP_ROUTE, keepRoute, {
       isServed: () => client.serves(HTTP_ROUTE),
       ...(askMs !== undefined && { askMs }),
@@ -136,23 +136,26 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
   }
 }
 
-/** The keys of objects of a namespace, as caches and queues have them. */
+/** Returns the keys of objects, `namespace/name`, as caches and queues use them. */
 export function keysOf(objects: readonly KubeObject[]): readonly string[] {
   return objects.map(({ metadata }) => toKeyString(metadata))
 }
 
-/** The namespace in a key. */
+/** Returns the namespace of a key `namespace/name`. */
 export function namespaceOfKey(key: string): string {
   return key.slice(0, key.indexOf('/'))
 }
 
-/** The Model of a pod, of the two or of any child that carries the label. */
+/** Returns the key of the Model that a pod or another child has in its label; an empty list without the label. */
 export function modelOf({ metadata }: KubeObject): readonly string[] {
   const name = metadata.labels?.[MODEL_LABEL]
   return name === undefined ? [] : [`${metadata.namespace}/${name}`]
 }
 
-/** The Secret that a Model's artifacts are fetched with, also where the spec is none that we know. */
+/**
+ * Returns the key of the Secret with which a Model's artifacts are fetched, also if the rest of the spec is invalid; else an
+ * empty list.
+ */
 export function secretKeysOf({ metadata, spec }: ModelObject): readonly string[] {
   const name: unknown = Object(Object(Object(spec).storage).secretRef).name
   return typeof name === 'string' ? [`${metadata.namespace}/${name}`] : []
@@ -171,7 +174,7 @@ function tlsOf({ metadata, spec }: EnsembleObject): readonly string[] {
   )
 }
 
-/** Who has the served name of a Model or an Ensemble, if it is another. */
+/** Finds another Model or Ensemble that holds the served name of this one; undefined if this one holds it. */
 export function rivalOf(
   { models, ensembles }: Pick<Caches, 'models' | 'ensembles'>,
   object: Served,

@@ -2,21 +2,28 @@ import type { ChildOutcome, SyncResult } from '../runtime/apply.ts'
 import { toDeletion } from '../runtime/deletion.ts'
 import { isRefusal } from '../runtime/refusal.ts'
 
-/** Why a child is not as it is wanted; one line. */
+/** The reason and message, one line, for a child that is not in its desired state. */
 export interface ChildProblem {
   readonly reason: string
   readonly message: string
-  /** True if it ends by itself. */
+  /** True if the problem ends without a person. */
   readonly isPassing?: boolean
 }
 
-/** Words for conditions: another object has the name; the API server refuses the child. */
+/**
+ * The reasons for conditions: `conflict` if another object has the child's name, `refused` if the API server refuses the child.
+ */
 export interface ChildReasons {
   readonly conflict: string
   readonly refused: string
 }
 
-/** The first problem that only a person can set right, else the first that passes. Pure. @throws what is worth another try. */
+/**
+ * Finds the first problem that needs a person, else the first that passes by itself. Pure.
+ *
+ * @returns undefined if no child has a problem.
+ * @throws the error of a child that may succeed at the next try.
+ */
 export function findChildProblem(
   { outcomes }: SyncResult,
   reasons: ChildReasons,

@@ -1,6 +1,6 @@
 import type { Condition } from '@tutti/kube'
 
-/** The content of a condition, but for its type, generation and time. */
+/** The content of a condition, without its type, generation and time. */
 export interface ConditionState {
   readonly status: Condition['status']
   /** One CamelCase word. */

@@ -8,9 +8,9 @@ import type { ManagedCache, ManagedController } from '../runtime/manager.ts'
 import type { RuntimeMetrics } from '../runtime/metrics.ts'
 import type { Caches } from './caches.ts'
 
-/** The parts that controllers are made of. */
+/** The parts from which all controllers are made. */
 export interface ControllerContext {
-  /** Writes only while this process leads. */
+  /** Client whose writes fail while this process does not lead. */
   readonly client: Client
   readonly openReflector: OpenReflector
   readonly events: Pick<EventRecorder, 'record'>
@@ -20,15 +20,15 @@ export interface ControllerContext {
   readonly flags: OperatorFlags
   /** Metrics that a scrape shows beside the runtime's. */
   readonly scrapes: Metrics
-  /** The operator's own, where its Lease is. */
+  /** Namespace of the operator and its Lease. */
   readonly namespace: string
   /** Port of the metrics listeners of routers and steps; default 8002. */
   readonly podPort?: number
-  /** Interval for faults of a router that only a person can repair; default 60 s. */
+  /** Milliseconds between two looks at a router with a fault that only a person can repair; default 60 s. */
   readonly troublePollMs?: number
 }
 
-/** The parts that every controller of our kinds is made of. */
+/** The parts of the controllers of Models, Ensembles and Routers. */
 export interface ControllerParts
   extends Pick<ControllerContext, 'client' | 'events' | 'metrics' | 'clock' | 'log'> {
   readonly caches: Caches

@@ -15,7 +15,7 @@ const KEYS = [
   'username',
 ]
 
-/** A Secret as caches keep it: digests in place of its values, which the operator does not need. */
+/** Returns a Secret for caches: digests replace its values, which the operator does not need, and annotations are left out. */
 export function withoutValues(secret: Stored<Secret>): Stored<Secret> {
   const { managedFields: _, annotations: __, ...metadata } = secret.metadata
   const data = Object.entries(secret.data ?? {}).map(([key, value]) => [
@@ -27,8 +27,9 @@ export function withoutValues(secret: Stored<Secret>): Stored<Secret> {
 }
 
 /**
- * A digest of the keys that a fetch uses, so that new credentials make new pods and nothing else does. It is on pods, which more
- * people read than Secrets. The random uid of the Secret is its key: without it nobody can try guesses.
+ * Computes a digest of the Secret's keys that a fetch uses. It is on pods, so that only new credentials make new pods. More
+ * people can read pods than Secrets, so the digest includes the random uid of the Secret: without the uid nobody can test
+ * guesses.
  */
 export function credentialsDigest(secret: Stored<Secret>): string {
   const { data = {}, metadata } = secret

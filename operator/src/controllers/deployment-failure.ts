@@ -1,7 +1,7 @@
 import type { LastFailure } from '@tutti/api'
 import type { DeploymentState } from './kept-objects.ts'
 
-/** Pods that cannot even be made: a quota, or a policy of the namespace. */
+/** Finds why a Deployment cannot create pods, because of a quota or a policy say; undefined if it can. */
 export function failureOfDeployment(
   deployment: DeploymentState | undefined,
 ): Pick<LastFailure, 'reason' | 'message'> | undefined {

@@ -1,17 +1,17 @@
 import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
 import type { DeploymentState } from './kept-objects.ts'
 
-/** False while the Deployment's status is about an earlier spec of it. */
+/** True if the status of a Deployment is about its newest spec. */
 export function isObserved({ metadata, status }: DeploymentState): boolean {
   return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 1)
 }
 
-/** The digest that the pods of a Deployment carry. */
+/** Returns the digest of a Deployment's pod template, which its pods carry as annotation. */
 export function templateOf({ spec }: DeploymentState): string | undefined {
   return spec.template.metadata?.annotations?.[TEMPLATE_ANNOTATION]
 }
 
-/** Pods of a Deployment, as its controller last counted them. */
+/** Returns the wanted number of a Deployment's pods, and the numbers that its controller counted last. */
 export function numbersOf({ spec, status }: DeploymentState) {
   return {
     wanted: spec.replicas ?? 1,
@@ -21,7 +21,7 @@ export function numbersOf({ spec, status }: DeploymentState) {
   }
 }
 
-/** `2/3`: the ready of the wanted. */
+/** Writes ready and wanted pods as `2/3`. */
 export function toPodsReady(ready: number, wanted = 0): string {
   return `${ready}/${wanted}`
 }

@@ -10,19 +10,19 @@ interface Conditioned {
 export interface ChangeOptions {
   readonly before: Conditioned | undefined
   readonly after: Conditioned
-  /** Types of conditions with the status that says that somebody must act. */
+  /** Types of conditions, each with the status that needs a person. */
   readonly bad: readonly (readonly [type: string, status: Condition['status']])[]
-  /** Text of a condition, which is told again when the text changes; undefined if it is not worth telling. */
+  /** Function that returns the text of a condition. A new text makes a new event; undefined makes none. */
   readonly textOf: (condition: Condition) => string | undefined
 }
 
-/** Routers use something else from now on. */
+/** Builds the event for a ControllerRevision that was accepted, which routers use from now on. */
 export function revisionAccepted(regarding: KubeObject, name: string): EventInput {
   const note = `accepted as ControllerRevision "${name}"`
   return { regarding, type: 'Normal', reason: 'RevisionAccepted', action: 'Accept', note }
 }
 
-/** Finds what is worth telling of a change of a status: readiness, and conditions that went bad. */
+/** Builds the events for a change of a status: one when it becomes ready, and one for each condition that went bad. */
 export function eventsOfChange(
   regarding: KubeObject,
   { before, after, bad, textOf }: ChangeOptions,

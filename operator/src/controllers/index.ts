@@ -11,7 +11,7 @@ import { createResourceMetrics } from './resource-metrics.ts'
 import { createRouterController } from './router/router-controller.ts'
 import { routerKeyOf } from './router/router-trouble.ts'
 
-/** Makes every controller of the operator: the one place where they are listed. */
+/** Makes all controllers of the operator and their caches. */
 export function createControllers(given: ControllerContext): ControllerSet {
   const { flags, clock, podPort } = given
   const openReflector = inNamespaces(given.openReflector, flags['watch-namespace'])

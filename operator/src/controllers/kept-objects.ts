@@ -22,7 +22,7 @@ import { foreignWriterOf } from '../runtime/replicas-writer.ts'
  * Caches keep of each kind what a reconcile reads. To read something else, keep it here first; until then it does not compile.
  */
 
-/** All of a Model that its own status needs again, the usual texts of conditions once. */
+/** Cuts a Model for the cache: only managedFields go, and equal short texts of conditions share memory. */
 export function keepModel(object: Stored<ModelObject>): Stored<ModelObject> {
   const { metadata, spec, status } = withoutManagedFields(object)
   return {
@@ -56,24 +56,24 @@ type ModelCondition = NonNullable<ModelStatus['conditions']>[number]
 /** Longer ones are seldom the same. */
 const LONG = 200
 
-/** Keeps an object of a kind of which only the applier reads. */
+/** Cuts a child of a kind that only the applier reads to its record. */
 export function keepChild(object: Stored<KubeObject>): Stored<ChildRecord> {
   return toChildRecord(object, {})
 }
 
-/** The parts of a Deployment that are read. */
+/** The parts of a Deployment that reconciles read. */
 export interface DeploymentState {
   readonly metadata: Pick<KubeObject['metadata'], 'name' | 'namespace' | 'generation'>
   readonly spec: {
     readonly replicas?: number
-    /** Field manager of somebody else who wrote the replicas; see foreignWriterOf. */
+    /** Field manager of another client that owns the replicas; see foreignWriterOf. */
     readonly replicasBy?: string
     readonly paused?: boolean
-    /** The digest of the template, if it has one. */
+    /** Pod template, of which only the annotation with its digest is kept. */
     readonly template: { readonly metadata?: Pick<KubeObject['metadata'], 'annotations'> }
   }
   readonly status?: Omit<NonNullable<Deployment['status']>, 'conditions'> & {
-    /** Those that tell of a failure, or of a rollout that takes too long. */
+    /** Conditions Progressing and ReplicaFailure only. */
     readonly conditions?: readonly StatusCondition[]
   }
 }
@@ -212,7 +212,7 @@ function keepContainer(container: PodContainer): PodContainer {
   }
 }
 
-/** `spec.behavior` alone: a server may leave something out of it. */
+/** The record of an HPA with its `spec.behavior`, because a server may leave out fields of it. */
 export interface AutoscalerRecord extends ChildRecord {
   readonly spec: Pick<HorizontalPodAutoscaler['spec'], 'behavior'>
 }
@@ -222,7 +222,7 @@ export function keepAutoscaler(object: Stored<HorizontalPodAutoscaler>): Stored<
   return toChildRecord(object, { spec: behavior === undefined ? {} : { behavior } })
 }
 
-/** The record of a route with what Gateways say of it. */
+/** The record of an HTTPRoute with its status, which Gateways write. */
 export type RouteRecord = ChildRecord & Pick<HttpRoute, 'status'>
 
 export function keepRoute(object: Stored<HttpRoute>): Stored<RouteRecord> {
@@ -230,7 +230,7 @@ export function keepRoute(object: Stored<HttpRoute>): Stored<RouteRecord> {
   return toChildRecord(object, status === undefined ? {} : { status })
 }
 
-/** Whether an ingress controller has taken it up. */
+/** The record of an Ingress. `isTaken` is true if an ingress controller has given it an address. */
 export type IngressRecord = ChildRecord & { readonly isTaken: boolean }
 
 export function keepIngress(object: Stored<Ingress>): Stored<IngressRecord> {

@@ -3,13 +3,13 @@ import type { Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../api/kinds.ts'
 import { once, parseSpec } from './read-spec.ts'
 
-/** An Ensemble as it was stored: what an older or newer schema let in may not be readable. */
+/** The manifest of a stored Ensemble, or why it cannot be read: an older or newer schema may have accepted it. */
 export type ReadEnsemble =
   | { readonly manifest: EnsembleManifest; readonly problem?: undefined }
-  /** One line. */
+  /** Problem of the spec, in one line. */
   | { readonly manifest?: undefined; readonly problem: string }
 
-/** Reads the spec of an Ensemble, once for each state of it. */
+/** Parses the spec of an Ensemble. Each object is parsed once. */
 export const readEnsemble = once((object: Stored<EnsembleObject>): ReadEnsemble => {
   const { spec, problem } = parseSpec(EnsembleSpec, object.spec)
   if (problem !== undefined) return { problem }
@@ -18,7 +18,7 @@ export const readEnsemble = once((object: Stored<EnsembleObject>): ReadEnsemble 
   return { manifest: { apiVersion: API_VERSION, kind: 'Ensemble', metadata, spec } }
 })
 
-/** Served names of the models and ensembles of the steps, each once. */
+/** Returns the served names of the models and ensembles that the steps run, each once. */
 export function stepModelsOf(object: Stored<EnsembleObject>): readonly string[] {
   const { manifest } = readEnsemble(object)
   const names = (manifest?.spec.steps ?? []).map(
@@ -27,7 +27,7 @@ export function stepModelsOf(object: Stored<EnsembleObject>): readonly string[] 
   return [...new Set(names.filter((name) => name !== undefined))]
 }
 
-/** The same as keys of an index, `namespace/served name`. */
+/** Returns the served names of `stepModelsOf` as keys of an index, `namespace/served name`. */
 export function stepKeysOf(object: Stored<EnsembleObject>): readonly string[] {
   return stepModelsOf(object).map((name) => `${object.metadata.namespace}/${name}`)
 }

@@ -1,7 +1,7 @@
 import { describeIssue, toProblemText, toSchemaProblems } from '@tutti/api'
 import type { z } from 'zod'
 
-/** A spec as it was stored, which an older or newer schema may have let in; or in one line why it cannot be read. */
+/** A parsed spec, or one line why it cannot be read: an older or newer schema may have accepted it. */
 export type ReadSpec<S> =
   | { readonly spec: S; readonly problem?: undefined }
   | { readonly spec?: undefined; readonly problem: string }
@@ -11,7 +11,7 @@ export function parseSpec<S>(schema: z.ZodType<S>, json: unknown): ReadSpec<S> {
   return success ? { spec: data } : { problem: toProblemText(toSchemaProblems(schema, error)) }
 }
 
-/** Reads each object once: objects of a cache stay the same. */
+/** Makes a function that calls `read` once for each object and remembers the result. Objects of a cache never change. */
 export function once<K extends object, V>(read: (object: K) => V): (object: K) => V {
   const known = new WeakMap<K, { readonly value: V }>()
   return (object) => {

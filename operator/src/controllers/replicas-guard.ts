@@ -15,15 +15,15 @@ import { controllerOf } from '../runtime/children.ts'
 import { foreignWriterOf } from '../runtime/replicas-writer.ts'
 import type { DeploymentRecord, DeploymentState } from './kept-objects.ts'
 
-/** Somebody else who writes the replicas of a Deployment, to whom the operator leaves them. */
+/** Another client that writes the replicas of a Deployment, and to which the operator leaves them. */
 export interface ReplicasWriter {
-  /** e.g. `HorizontalPodAutoscaler "yolo"`, or `the field manager "scaler"`. */
+  /** Name for messages, e.g. `HorizontalPodAutoscaler "yolo"` or `the field manager "scaler"`. */
   readonly name: string
-  /** Time until the operator looks again whether it still writes. */
+  /** Milliseconds until the operator looks again whether this client still writes. */
   readonly againMs: number
 }
 
-/** Says who writes the replicas, for a condition. */
+/** Writes the message of a condition: who writes the replicas, and how many there are now. */
 export function toWriterText(
   { name }: ReplicasWriter,
   { metadata, spec }: DeploymentState,
@@ -32,16 +32,16 @@ export function toWriterText(
 }
 
 export interface FindWriterOptions {
-  /** `namespace/name` of the owner. */
+  /** Key of the Deployment's owner, `namespace/name`. */
   readonly key: string
   readonly deployment: Stored<DeploymentRecord> | undefined
-  /** Replicas that the operator would write. */
+  /** Replicas that the operator would write; undefined if it would write none. */
   readonly planned: number | undefined
   readonly signal: CancelSignal
 }
 
 export interface ReplicasGuardOptions {
-  /** Reads Deployments, and lists the HPAs of a namespace. */
+  /** Client that reads Deployments and lists the HPAs of a namespace. */
   readonly client: Pick<Client, 'get' | 'list'>
   readonly clock: Pick<Clock, 'epochMs'>
 }
@@ -60,9 +60,9 @@ const FIRST_WAIT_MS = 20_000
 const LONGEST_WAIT_MS = 3_600_000
 
 /**
- * Keeps the operator from a fight about the replicas of a Deployment: both write for ever, and pods come and go. An HPA that has
- * the Deployment as its target gets its way as long as it is there. From anybody else the operator takes the replicas back, ever
- * less often.
+ * Keeps the operator and another client from overwriting each other's replicas for ever. If an HPA has the Deployment as its
+ * target, the operator leaves the replicas to it. From any other client it takes them back at once the first time. Each further
+ * time it waits twice as long, from 20 s up to an hour.
  */
 export class ReplicasGuard {
   readonly #o: ReplicasGuardOptions
@@ -73,7 +73,7 @@ export class ReplicasGuard {
     this.#o = o
   }
 
-  /** Finds to whom the replicas are left; undefined if the operator may write what it planned. */
+  /** Finds the client to which the replicas are left now; undefined if the operator may write `planned`. @throws KubeError */
   async find(o: FindWriterOptions): Promise<ReplicasWriter | undefined> {
     const writer = await this.#find(o)
     if (writer === undefined) this.#left.delete(o.key)
@@ -81,12 +81,12 @@ export class ReplicasGuard {
     return writer
   }
 
-  /** True if the last look left the replicas of this owner to somebody else. */
+  /** True if the last call of `find` for this owner left the replicas to another client. */
   isLeft(key: string): boolean {
     return this.#left.has(key)
   }
 
-  /** The owner is gone. */
+  /** Forgets an owner that is gone. */
   forget(key: string): void {
     this.#taken.delete(key)
     this.#left.delete(key)

@@ -15,9 +15,10 @@ interface ShownResource {
 }
 
 /**
- * Series for what is wrong only: an installation may have ten thousand resources. One that was never looked at is not wrong.
+ * Registers metrics of Models, Ensembles and Routers. Only resources with a fault have series, because an installation may have
+ * ten thousand. A resource without a condition Ready yet has no fault.
  *
- * @param caches - read at each scrape.
+ * @param caches - the caches to read at each scrape.
  */
 export function createResourceMetrics(
   metrics: Metrics,

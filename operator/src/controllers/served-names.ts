@@ -1,24 +1,24 @@
 import { compareClaims, modelNameOf } from '@tutti/api'
 import type { KubeObject, Stored } from '@tutti/kube'
 
-/** A Model or an Ensemble, of which only the name that clients call matters here. */
+/** A Model or an Ensemble. Its spec may be invalid. */
 export type Served = Stored<KubeObject & { readonly spec: unknown }>
 
-/** Returns the name by which clients call a Model or an Ensemble, also where the spec is none that we know. */
+/** Returns the name by which clients call a Model or an Ensemble, also if the rest of its spec is invalid. */
 export function servedNameOf({ metadata, spec }: Served): string {
   const modelName: unknown = Object(spec).modelName
   return modelNameOf({ metadata, spec: typeof modelName === 'string' ? { modelName } : {} })
 }
 
-/** The value of an index by which caches find those that clients call the same: `namespace/name`. */
+/** Returns the served name as key of an index, `namespace/served name`. */
 export function servedNameKey(object: Served): string {
   return `${object.metadata.namespace}/${servedNameOf(object)}`
 }
 
 /**
- * The one that has the served name, if it is not this one.
+ * Finds another Model or Ensemble that holds the served name of this object; undefined if this object holds it.
  *
- * @param others - all Models and Ensembles of that served name in the namespace; may hold the object itself.
+ * @param others - all Models and Ensembles of this served name in the namespace; the object itself may be among them.
  */
 export function findRival(object: Served, others: readonly Served[]): Served | undefined {
   const rivals = others.filter(

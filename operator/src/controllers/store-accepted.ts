@@ -30,17 +30,17 @@ import {
 export interface StoreOptions {
   readonly client: Client
   readonly owner: Owner
-  /** The owner's, as a cache has them. */
+  /** ControllerRevisions of the owner, from a cache. */
   readonly known: readonly Revision[]
-  /** Those of its name that have no owner: what an earlier one left behind goes once there is something of this one. */
+  /** ControllerRevisions that an earlier owner of this name left behind. They are deleted when this owner has its own. */
   readonly orphans: readonly Revision[]
-  /** Revisions of which one is to be the newest; nothing is made if there is none. */
+  /** Revisions one of which must be the newest. If the list is empty, nothing is created. */
   readonly wanted: readonly WantedRevision[]
   /**
-   * Finds what can be forgotten.
+   * Function that finds revisions to delete.
    *
-   * @param revisions - the newest first.
-   * @param history - so many are kept although nothing needs them, so that a rollback finds them.
+   * @param revisions - the owner's revisions, newest first.
+   * @param history - number of unneeded revisions to keep for a rollback.
    */
   readonly findUnused: (revisions: readonly Revision[], history: number) => readonly Revision[]
   readonly signal: AbortSignal
@@ -52,20 +52,20 @@ const HISTORY = 3
 export interface StoredRevisions {
   /** The accepted revisions, the newest first. */
   readonly revisions: readonly Revision[]
-  /** Revisions of it that came now, or came back; all of them, also if another one was refused. */
+  /** Revisions that this call created or made the newest again, also if the server refused another one. */
   readonly made: readonly Revision[]
-  /** Why what is wanted is not the newest. To be thrown once everything else is done, so that it is tried again. */
+  /** Error for a wanted revision that is not the newest. The caller throws it after everything else, to try again. */
   readonly refusal?: Error
-  /** Why something out of use is still there: the server refuses to delete it. To be thrown once everything else is done. */
+  /** Error for an unneeded revision that the server refuses to delete. The caller throws it after everything else. */
   readonly left?: KubeError
 }
 
 /**
- * Makes what was accepted the newest of the owner's ControllerRevisions, and deletes those that are out of use. What they hold is
- * never changed.
+ * Makes an accepted revision the newest of the owner's ControllerRevisions, and deletes unneeded ones. The content of a revision
+ * never changes.
  *
- * @throws KubeError for what is worth another try; OwnerMoved if something is to be changed for an owner that is gone or has been
- * edited.
+ * @throws KubeError for a call that may succeed at the next try; OwnerMoved if the owner is gone or edited when something must be
+ * written. Refusals are in the result.
  */
 export async function storeAccepted(o: StoreOptions): Promise<StoredRevisions> {
   const known = o.known.filter((one) => isLabelled(one, o.owner)).toSorted(byRevision)

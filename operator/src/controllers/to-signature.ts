@@ -4,7 +4,9 @@ import { fromConfigDatatype } from '@tutti/tensor'
 
 type Tensor = Pick<ModelConfig['output'][number], 'name' | 'data_type' | 'dims'>
 
-/** Inputs and outputs as clients see them; undefined for a configuration that does not fit into a status. */
+/**
+ * Builds the signature for a status: inputs and outputs as clients see them. It is undefined if it breaks the status's schema.
+ */
 export function toSignature(config: ModelConfig): Signature | undefined {
   const { data } = Signature.safeParse({
     maxBatchSize: config.max_batch_size,

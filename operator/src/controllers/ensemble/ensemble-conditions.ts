@@ -6,29 +6,29 @@ import type { RouterTrouble } from '../router/router-trouble.ts'
 import type { Exposed } from './exposure.ts'
 import type { ExposureProblem } from './exposure-problem.ts'
 
-/** The ControllerRevision that counts. */
+/** The newest ControllerRevision of an Ensemble, which routers execute. */
 export interface ServedRevision {
   readonly name: string
-  /** The generation of the Ensemble when it was accepted. */
+  /** Generation of the Ensemble that this revision accepted. */
   readonly generation: number
 }
 
-/** The facts that the conditions of an Ensemble follow from. */
+/** The facts from which the conditions of an Ensemble follow. */
 export interface EnsembleState {
   readonly generation: number
   readonly isPaused: boolean
   readonly checked: EnsembleCheck
-  /** The revision that routers execute; absent if nothing was ever accepted. */
+  /** Revision that routers execute; absent if no generation was ever accepted. */
   readonly served?: ServedRevision | undefined
-  /** Why the API server does not store what is accepted. */
+  /** Message of the API server if it refuses to store the accepted revision. */
   readonly refusal?: string | undefined
   readonly steps: readonly StepStatus[]
   /** Trouble of the namespace's router. */
   readonly trouble?: RouterTrouble | undefined
   readonly routers: readonly RouterView[]
-  /** The problem that keeps requests from outside away; absent if all is well, or nothing was asked for. */
+  /** Problem that keeps away requests from outside the cluster; absent without a problem or without `spec.expose`. */
   readonly exposure?: ExposureProblem | undefined
-  /** The route by which routers are to let in requests from outside; absent if there is none. */
+  /** Route by which routers must let in requests from outside the cluster; absent if there is none. */
   readonly route?: Exposed['route']
 }
 
@@ -107,7 +107,7 @@ function checkRoutable(state: EnsembleState): ConditionState {
   return isTrue('Routed', `all ready routers serve ${served.name}`)
 }
 
-/** Names the first thing that a router does not do yet of all that it should do; undefined if it does everything. */
+/** Finds the first thing that a router does not do yet, as a text like `serve NAME`; undefined if it does everything. */
 export function findMissing(
   { accepted, exposed = [] }: ServedByRouter,
   served: ServedRevision,
@@ -185,7 +185,7 @@ function checkProgressing(state: EnsembleState, ready: ConditionState): Conditio
   return isTrue('Waiting', ready.message)
 }
 
-/** Every condition of an Ensemble. Pure. */
+/** Computes all conditions of an Ensemble. Pure. */
 export function conditionsOfEnsemble(
   state: EnsembleState,
 ): Readonly<Record<EnsembleConditionType, ConditionState>> {

@@ -12,7 +12,7 @@ import { type Served, servedNameKey } from '../served-names.ts'
 import { EnsembleReconciler } from './ensemble-reconciler.ts'
 import { Exposure } from './exposure.ts'
 
-/** Checks Ensembles, and has routers serve those that are accepted. Keys are `namespace/name`. */
+/** Makes the controller of Ensembles, which checks them and stores accepted ones for routers. Its keys are `namespace/name`. */
 export function createEnsembleController(o: ControllerParts): Controller {
   const { clock, log, metrics, caches } = o
   const exposure = new Exposure(o)

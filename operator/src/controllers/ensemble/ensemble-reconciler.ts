@@ -52,7 +52,10 @@ const UNTOLD: ReadonlySet<string> = new Set([
 
 type Ensemble = Stored<EnsembleObject>
 
-/** Makes an Ensemble come true, one look at a time: read, check, accept, expose, ask the routers, and one status. */
+/**
+ * Reconciles Ensembles. Each pass reads and checks one, stores the accepted revision, exposes it, asks the routers and writes a
+ * status.
+ */
 export class EnsembleReconciler {
   readonly #o: EnsembleReconcilerOptions
 

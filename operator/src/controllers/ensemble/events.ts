@@ -2,12 +2,12 @@ import type { Condition } from '@tutti/api'
 import type { KubeObject } from '@tutti/kube'
 import type { EventInput } from '../../runtime/events.ts'
 
-/** Something in the manifest is odd, and it is accepted all the same. */
+/** Builds the event for a warning about a manifest that is accepted all the same. */
 export function hasWarning(regarding: KubeObject, note: string): EventInput {
   return { regarding, type: 'Warning', reason: 'Warning', action: 'Check', note }
 }
 
-/** The conditions that say that somebody must act, and how. */
+/** The conditions of an Ensemble with the status that needs a person; see ChangeOptions. */
 export const BAD_OF_ENSEMBLE = [
   ['Accepted', 'False'],
   ['Degraded', 'True'],
@@ -21,7 +21,7 @@ const QUIET: ReadonlySet<string> = new Set([
   'RouterSettingsInvalid',
 ])
 
-/** Writes the text that is told of a condition that went bad; undefined if nothing is told. */
+/** Returns the text of an event for a condition that went bad; undefined if the condition needs no event. */
 export function eventTextOf({ reason, message }: Condition): string | undefined {
   return QUIET.has(reason) ? undefined : `${reason} ${message}`
 }

@@ -1,7 +1,7 @@
 import type { ChildProblem } from '../child-problem.ts'
 
-/** A fault that keeps requests from outside away. */
+/** A problem that keeps away requests from outside the cluster. */
 export interface ExposureProblem extends ChildProblem {
-  /** True if nothing is wrong, but another program has not done its part yet: `Ready` waits for it. */
+  /** True if nothing is wrong, but another program has not done its part yet. `Ready` waits for this program. */
   readonly isAwaited?: boolean
 }

@@ -18,16 +18,16 @@ import { IssuerKeys } from '../router/issuer-keys.ts'
 import type { ExposureProblem } from './exposure-problem.ts'
 import { findIngressProblem, IngressClasses } from './ingress-problem.ts'
 
-/** How an Ensemble is reached from outside. */
+/** The result of exposing an Ensemble outside the cluster. */
 export interface Exposed {
   readonly problem?: ExposureProblem | undefined
-  /** The route by which routers are to let in requests; absent if no request may come from outside. */
+  /** Route by which routers must let in requests; absent if no request may come from outside the cluster. */
   readonly route?: Pick<ExposedEnsemble, 'hosts' | 'revision'> | undefined
 }
 
 type ExposureCaches = Pick<Caches, 'ingresses' | 'httpRoutes' | 'secrets'>
 
-/** Makes what brings requests from outside, and says why they do not come. */
+/** Writes the Ingresses and HTTPRoutes of Ensembles, and finds why requests from outside the cluster do not arrive. */
 export class Exposure {
   readonly #client: Client
   readonly #caches: ExposureCaches
@@ -55,7 +55,10 @@ export class Exposure {
   }
 
   /**
-   * @throws what is worth another try; OwnerMoved if something was to be changed for an Ensemble that has moved.
+   * Applies the routes of an Ensemble and reads its tokens.
+   *
+   * @returns the first problem and the route; both are absent without `spec.expose`.
+   * @throws an error that may pass at the next try; OwnerMoved if the Ensemble is gone or edited when something must be written.
    */
   async sync(
     object: Stored<EnsembleObject>,
@@ -132,7 +135,9 @@ interface NamedParent {
   readonly routeIn: string
 }
 
-/** Finds what the Gateway says is wrong with the route. A route without an answer of its Gateway is pending. Exported for its test. */
+/**
+ * Finds the problem that the Gateway reports in the route's status. A route without an answer is pending. Exported for its test.
+ */
 export function findRouteProblem(
   route: Pick<HttpRoute, 'metadata' | 'status'> | undefined,
   wanted: NamedParent,

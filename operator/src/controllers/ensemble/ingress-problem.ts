@@ -12,16 +12,19 @@ const MOST_TOLD = 5
 const AGED_MS = 10_000
 const TLS_KEYS = ['tls.crt', 'tls.key']
 
-/** The parts of an Ingress that may be missing, and how the API server is asked for them. */
+/** The Ingresses of an Ensemble, and functions that look up the objects to which they refer. */
 export interface IngressParts {
   readonly expose: IngressExpose
   readonly ingresses: readonly Pick<IngressRecord, 'isTaken'>[]
   readonly secretNamed: (name: string) => Pick<Secret, 'data'> | undefined
-  /** Undefined if they cannot be read. */
+  /** Function that lists the names of the cluster's IngressClasses; undefined if they cannot be read. */
   readonly classes: () => Promise<readonly string[] | undefined>
 }
 
-/** Why clients do not get in by the Ingresses of an Ensemble; undefined if nothing is known to be in the way. */
+/**
+ * Finds why the Ingresses of an Ensemble let in no requests: a TLS Secret or the IngressClass is missing; undefined if neither
+ * is.
+ */
 export async function findIngressProblem(o: IngressParts): Promise<ExposureProblem | undefined> {
   return findTlsProblem(o) ?? (await findClassProblem(o))
 }
@@ -54,7 +57,7 @@ async function findClassProblem({
   return { reason: 'IngressClassNotFound', message }
 }
 
-/** Names of the IngressClasses of the cluster, read now and then. */
+/** Reads the names of the cluster's IngressClasses and keeps them for 10 s. */
 export class IngressClasses {
   readonly #client: Pick<Client, 'list'>
   readonly #clock: Pick<Clock, 'now'>
@@ -69,7 +72,7 @@ export class IngressClasses {
     this.#clock = clock
   }
 
-  /** Undefined if they cannot be read: an operator of some namespaces has no right to them. */
+  /** Returns the sorted names; undefined if they cannot be read. An operator of some namespaces has no right to read them. */
   async read(signal: AbortSignal): Promise<readonly string[] | undefined> {
     if (this.#clock.now() - this.#readAt < AGED_MS) return this.#names
     try {

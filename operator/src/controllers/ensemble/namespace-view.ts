@@ -9,10 +9,10 @@ import { findRival, servedNameOf } from '../served-names.ts'
 
 type ViewedCaches = Pick<Caches, 'models' | 'ensembles' | 'revisions'>
 
-/** The resource that a step runs, as the namespace has it. */
+/** The Model or Ensemble that a step runs. */
 export type StepTarget = Stored<ModelObject> | Stored<EnsembleObject>
 
-/** The resources of a namespace, by which an Ensemble of it is checked. Reads caches only. */
+/** The view of a namespace's resources for the check of an Ensemble. It reads only caches. */
 export class NamespaceView {
   readonly #caches: ViewedCaches
   readonly #namespace: string
@@ -22,13 +22,13 @@ export class NamespaceView {
     this.#namespace = namespace
   }
 
-  /** Who has the served name: the oldest of those that claim it. */
+  /** Finds the Model or Ensemble that holds a served name: the oldest of those that claim it. */
   holderOf(servedName: string): StepTarget | undefined {
     const all = this.#claims(servedName)
     return all.find((one) => findRival(one, all) === undefined)
   }
 
-  /** Whose `metadata.name` it is: easily mistaken for what clients call it. */
+  /** Finds the Model or Ensemble with this `metadata.name`, which users may confuse with the served name. */
   resourceNamed(name: string): NamedResource | undefined {
     const key = `${this.#namespace}/${name}`
     for (const [kind, cache] of [
@@ -42,19 +42,19 @@ export class NamespaceView {
     return undefined
   }
 
-  /** The Ensemble's accepted states, the newest first. */
+  /** Returns the ControllerRevisions of an object, newest first. */
   revisionsOf(object: StepTarget): readonly Stored<ControllerRevision>[] {
     return this.#caches.revisions.byOwner(object.metadata).toSorted(byRevision)
   }
 
-  /** Lists what was accepted of an earlier Ensemble of that name, which was deleted without it. */
+  /** Returns the ControllerRevisions that an earlier Ensemble of this name left behind. */
   orphansOf({ metadata }: StepTarget): readonly Stored<ControllerRevision>[] {
     return this.#caches.revisions
       .inNamespace(this.#namespace)
       .filter((revision) => isOrphanOf(revision, 'ensemble', metadata.name))
   }
 
-  /** Finds the accepted state that counts of an Ensemble. */
+  /** Returns the newest accepted state of an Ensemble that can be parsed. */
   acceptedOf(object: StepTarget): AcceptedEnsemble | undefined {
     for (const revision of this.revisionsOf(object)) {
       const accepted = acceptedOf(revision)
@@ -63,7 +63,7 @@ export class NamespaceView {
     return undefined
   }
 
-  /** For `checkEnsemble`. */
+  /** Makes the input of `checkEnsemble` for an Ensemble of this namespace. */
   worldOf(object: Stored<EnsembleObject>): EnsembleWorld {
     const { models, ensembles } = this.#caches
     return {

@@ -1,7 +1,7 @@
 import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/api'
 import type { NamespaceView, StepTarget } from './namespace-view.ts'
 
-/** Tells what each step runs, and whether it can be run now. */
+/** Builds the status of each step: the served name that it runs, and whether that is ready. */
 export function toStepStatuses(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
   return spec.steps.map(({ name, modelRef, ensembleRef }) => {
     const model = modelRef?.name ?? ensembleRef?.name ?? ''

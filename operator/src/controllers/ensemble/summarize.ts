@@ -10,18 +10,18 @@ export interface SummaryInput {
   readonly state: EnsembleState
   /** The name by which clients call the Ensemble. */
   readonly modelName: string
-  /** Accepted, the newest first. */
+  /** Accepted revisions, newest first. */
   readonly revisions: readonly ServedRevision[]
-  /** The signature of the served generation. */
+  /** Signature of the served generation; undefined if there is none. */
   readonly signature: Signature | undefined
   readonly urls: { readonly url: string; readonly grpcUrl: string }
-  /** The status as it is. */
+  /** Status before this one. */
   readonly before: EnsembleStatus | undefined
-  /** RFC 3339. */
+  /** Time now, RFC 3339 in whole seconds. */
   readonly at: string
 }
 
-/** The whole status of an Ensemble: nothing in it changes as long as nothing has happened. Pure. */
+/** Builds the whole status of an Ensemble. Equal facts give an equal status, whatever the time. Pure. */
 export function summarizeEnsemble(o: SummaryInput): EnsembleStatus {
   const { state, before, at } = o
   const { generation, steps, served } = state

@@ -7,29 +7,29 @@ import { servedNameOf } from '../served-names.ts'
 import { findHostAccess } from './host-access.ts'
 import { readModelSpec } from './read-model-spec.ts'
 
-/** Why nothing is changed for a Model. `condition` is the one that says so. */
+/** The reason why the operator changes nothing for a Model. `condition` is the condition that reports it. */
 export interface Refusal {
   readonly condition: 'Accepted' | 'ArtifactsReady'
   readonly reason: string
   readonly message: string
 }
 
-/** The facts by which a Model is checked before anything is made for it. */
+/** The input of the checks that a Model must pass before its children are written. */
 export interface ModelCheckInput {
   readonly model: Stored<ModelObject>
-  /** Who has its served name. */
+  /** Other resource that holds the Model's served name; undefined if the Model holds it. */
   readonly rival: Stored<KubeObject> | undefined
   readonly settings: Pick<StepSettings, 'allowsHostAccess'>
-  /** True if the Secret that `storage.secretRef` names is there. */
+  /** True if the Secret in `storage.secretRef` exists. */
   readonly hasSecret: boolean
 }
 
 export type CheckedModel =
   | { readonly spec: ModelSpec; readonly refusal?: undefined }
-  /** `spec` is there if it could be read. */
+  /** Refused Model; `spec` is absent if it cannot be read. */
   | { readonly spec?: ModelSpec; readonly refusal: Refusal }
 
-/** The checks in order; the first that fails decides. Pure. */
+/** Checks a Model in order: spec, served name, host access, Secret. The first check that fails gives the refusal. Pure. */
 export function checkModel(input: ModelCheckInput): CheckedModel {
   const { spec, problem } = readModelSpec(input.model)
   if (spec === undefined) return { refusal: refuse('InvalidSpec', problem) }

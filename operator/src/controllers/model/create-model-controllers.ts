@@ -25,9 +25,9 @@ export interface ModelControllersOptions extends ControllerParts {
   readonly scrapes: Metrics
   readonly podClient: PodClient
   readonly settings: StepSettings
-  /** Between two looks at the load of pods; see ReplicaScaler. */
+  /** Milliseconds between two looks at the load of pods; see ReplicaScaler. */
   readonly scalingMs?: number
-  /** For one reconcile; see ControllerOptions. */
+  /** Longest time for one reconcile, in milliseconds; see ControllerOptions. */
   readonly reconcileMs?: number
 }
 

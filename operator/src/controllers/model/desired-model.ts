@@ -12,17 +12,17 @@ export interface DesiredModel {
   readonly parts: ModelParts
   readonly scaling: Scaling
   readonly podTemplate: PodTemplate
-  /** Its digest. */
+  /** Digest of `podTemplate`. */
   readonly template: string
 }
 
-/** Derives what the spec asks for, of a Model as it is in the cluster. Pure. */
+/** Derives the desired state of a Model from its spec. Pure. */
 export function toDesiredModel(
   { metadata: { name, namespace = '' } }: Stored<ModelObject>,
   spec: ModelSpec,
   o: {
     readonly settings: StepSettings
-    /** That artifacts are fetched with, if there is one. */
+    /** Secret with which artifacts are fetched, if there is one. */
     readonly secret: Stored<Secret> | undefined
   },
 ): DesiredModel {

@@ -5,9 +5,9 @@ import { cutText } from '../../runtime/conditions.ts'
 
 /** A field of a Model's `podTemplate` that gives its pods access to their node. */
 export interface HostAccess {
-  /** `podTemplate.spec.containers[0].ports[0].hostPort` */
+  /** Path of the field, e.g. `podTemplate.spec.containers[0].ports[0].hostPort`. */
   readonly place: string
-  /** The value that came, as JSON. */
+  /** Value of the field as JSON, cut to 100 characters. */
   readonly got: string
   readonly want: string
 }
@@ -73,7 +73,7 @@ const SPEC = [
 /** In the manner of before there was a field for it. */
 const APP_ARMOR = /^container\.apparmor\.security\.beta\.kubernetes\.io\//
 
-/** The first field that gives access to a node; undefined if none does. What a person wrote there may be anything. */
+/** Finds the first field of a pod template that gives access to a node; undefined if none does. Values may be of any type. */
 export function findHostAccess(podTemplate: ModelSpec['podTemplate']): HostAccess | undefined {
   for (const { path, want, allows } of SPEC) {
     for (const [place, value] of find(podTemplate, path)) {

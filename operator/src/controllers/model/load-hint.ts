@@ -47,9 +47,10 @@ const HINTS: readonly (readonly [
 const MOST_SEARCHED = 4096
 
 /**
- * Why a model cannot be fetched, mounted or loaded, and what of its Model that is about. Pure.
+ * Appends a hint to a known error of a fetch, mount or load: which field of the Model to change. Other errors stay as they are.
+ * Pure.
  *
- * @param storageUri - of the Model that the error is of; undefined if it may have been another.
+ * @param storageUri - the storageUri for which the error came; undefined if it may have been another one.
  */
 export function withLoadHint(error: string, storageUri: string | undefined): string {
   const text = error.slice(0, MOST_SEARCHED)

@@ -5,14 +5,14 @@ const READY = ['True', 'False', 'Unknown'] as const
 
 /** The counters of the Model controller. */
 export interface ModelMetrics {
-  /** ControllerRevisions that were made. */
+  /** Counter of the ControllerRevisions that were accepted. */
   readonly accepted: CounterMetric<never>
-  /** Pods whose readiness gate was opened. */
+  /** Counter of the pods whose readiness gate was opened. */
   readonly opened: CounterMetric<never>
   readonly scalings: CounterMetric<'direction'>
 }
 
-/** @param statuses - of all Models, as they are at a scrape. */
+/** Registers the metrics of Models. @param statuses - function that returns the statuses of all Models at a scrape. */
 export function createModelMetrics(
   metrics: Metrics,
   statuses: () => Iterable<ModelStatus | undefined>,

@@ -11,7 +11,7 @@ import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 
 type Check = (world: ModelWorld) => ConditionState
 
-/** Whether the resource is taken as it is. */
+/** Computes the condition Accepted: whether the spec is valid and may be used. */
 export const checkAccepted: Check = ({ refusal, modelName, spec }) => {
   if (refusal?.condition === 'Accepted') return isFalse(refusal.reason, refusal.message)
   const warnings = spec === undefined ? [] : findModelWarnings(spec)
@@ -20,7 +20,7 @@ export const checkAccepted: Check = ({ refusal, modelName, spec }) => {
     : isTrue('AcceptedWithWarnings', warnings.join('; '))
 }
 
-/** Whether pods have the model's files. */
+/** Computes the condition ArtifactsReady: whether a pod of the newest template has the model's files. */
 export const checkArtifacts: Check = (world) => {
   const { refusal, failure, spec } = world
   if (refusal?.condition === 'ArtifactsReady') return isFalse(refusal.reason, refusal.message)
@@ -52,7 +52,7 @@ function isFetching({ pod }: ModelPod): boolean {
   return (pod.status?.initContainerStatuses ?? []).some(({ state }) => state?.running !== undefined)
 }
 
-/** Whether the model is what the resource declares. */
+/** Computes the condition SchemaVerified: whether the model has the inputs and outputs that the Model declares. */
 export const checkSchema: Check = (world) => {
   const { spec } = world
   if (spec === undefined) return isUnknown('InvalidSpec', 'the spec cannot be read')
@@ -97,14 +97,17 @@ function findSchemaMismatch({ spec, pods }: ModelWorld): string | undefined {
   return undefined
 }
 
-/** True if what a pod serves is what the Model declares, else what differs. A pod that serves nothing yet differs in nothing. */
+/**
+ * Returns true if a pod serves what the Model declares, else the difference in one line. A pod that serves nothing yet gives
+ * true.
+ */
 export function isVerified(spec: NonNullable<ModelWorld['spec']>, pod: ModelPod): true | string {
   const config = pod.model?.config
   if (config === undefined || readyVersionsOf(pod).length === 0) return true
   return findMismatch(spec, config) ?? true
 }
 
-/** Whether something is wrong, be it that requests are answered all the same. */
+/** Computes the condition Degraded: whether something is wrong, even if requests are still answered. */
 export const checkDegraded: Check = (world) => {
   const { refusal, failure } = world
   if (refusal !== undefined) return isTrue(refusal.reason, refusal.message)
@@ -116,7 +119,7 @@ export const checkDegraded: Check = (world) => {
   return checkReplicasWriter(world) ?? isFalse('AsExpected', 'nothing is wrong')
 }
 
-/** Finds what is in the way of children; undefined if nothing is. */
+/** Finds the first problem of a child that does not pass by itself, as a condition; undefined if there is none. */
 export function checkChildren({
   outcomes,
 }: Pick<ModelWorld, 'outcomes'>): ConditionState | undefined {
@@ -133,7 +136,7 @@ export function checkChildren({
   return undefined
 }
 
-/** A child that goes by itself and is made anew then; undefined if there is none. */
+/** Finds a child whose deletion ends by itself, after which it is created again, as a condition; undefined if there is none. */
 export function findPassing({
   outcomes,
 }: Pick<ModelWorld, 'outcomes'>): ConditionState | undefined {

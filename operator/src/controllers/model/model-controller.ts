@@ -21,7 +21,7 @@ import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { servedNameKey } from '../served-names.ts'
 import { ModelPass, type ModelPassOptions } from './model-pass.ts'
 
-/** Keys are `namespace/name` of Models. */
+/** Makes the controller of Models. Its keys are `namespace/name`. @param timeoutMs - longest time for one reconcile. */
 export function createModelController(
   o: ModelPassOptions & Pick<ControllerParts, 'log' | 'metrics'>,
   children: readonly SourceCache<KubeObject>[],

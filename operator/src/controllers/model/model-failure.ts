@@ -14,12 +14,12 @@ import { withLoadHint } from './load-hint.ts'
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
 
 /**
- * Finds what is wrong with the pods of a Model now, the most telling of it: pods that live come first, then those of the newest
- * template. Pure.
+ * Finds the failure to report for the pods of a Model. Pods that live come before those that have ended, then those of the newest
+ * template before others. If no pod has failed, it looks at the Deployment. Pure.
  *
- * @param wanted - the Model's spec, and the digest of the template that it wants: pods of another were made from another spec, of a
- *   Model that was edited while it is paused, too.
- * @returns undefined if nothing is.
+ * @param wanted - the Model's spec and the digest of its template. Pods of another template were made from another spec, so their
+ *   failures get no hint from this one.
+ * @returns undefined if nothing is wrong.
  */
 export function findFailure(
   pods: readonly ModelPod[],
@@ -27,7 +27,7 @@ export function findFailure(
   wanted: {
     readonly spec?: Pick<ModelSpec, 'storageUri'> | undefined
     readonly template?: string | undefined
-    /** About pods that are late, and their claims. */
+    /** Events about late pods and their volume claims. */
     readonly events?: readonly Event[] | undefined
   } = {},
 ): Failure | undefined {
@@ -87,7 +87,7 @@ function ofLoad({ pod, model }: ModelPod): Failure | undefined {
   return { reason: 'ModelLoadFailed', message: error, pod: name, container: 'main' }
 }
 
-/** Why a model, or a version of it, cannot be loaded. */
+/** Returns the error with which a model, or the first failed version of it, could not be loaded; undefined if there is none. */
 export function loadErrorOf(model: NonNullable<ModelPod['model']>): string | undefined {
   if (model.reason !== '') return model.reason
   const version = model.versions.find(

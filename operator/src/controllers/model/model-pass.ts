@@ -46,7 +46,7 @@ export interface ModelPassOptions
   readonly statuses: StatusWriter
   readonly observer: PodObserver
   readonly latePods: LatePods
-  /** The replicas that the operator's own scaling wants. */
+  /** Scaler that gives the replicas for the provider Native. */
   readonly scaler: {
     wanted(key: string, uid: string): number | undefined
     forget(key: string): void
@@ -61,15 +61,15 @@ const FRESH_MS = 200
 /** While no pod waits, RouterViews asks often enough. */
 const AGED_MS = 60_000
 
-/** The subject of one look. */
+/** The Model of one pass, with its key. */
 export interface PassInput extends Pick<ReconcileContext, 'signal' | 'withoutSlot'> {
   readonly model: Stored<ModelObject>
   readonly key: string
 }
 
 /**
- * One look at one Model: check, apply, ask, accept, and one status. It throws OwnerMoved where something is to be changed for a
- * Model that is not as it was seen.
+ * One pass over one Model. It checks the spec, applies the children, asks the pods, accepts what they serve, asks the routers and
+ * writes one status.
  */
 export class ModelPass {
   readonly #o: ModelPassOptions
@@ -84,7 +84,12 @@ export class ModelPass {
     this.#before = o.statuses.current<ModelStatus>(input.model) ?? {}
   }
 
-  /** @throws what did not go well, once everything else is done. */
+  /**
+   * Runs the pass.
+   *
+   * @returns when to look at the Model again.
+   * @throws the error of a failed child or revision after the status is written; OwnerMoved if the Model is gone or edited.
+   */
   async run(): Promise<Result> {
     const { model, signal } = this.#input
     const { reader, client, clock, counts: metrics } = this.#o

@@ -4,14 +4,14 @@ import type { Stored } from '@tutti/kube'
 import { areContainersReady, isAlive, type PodState } from '../../pods/pod-state.ts'
 import { TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 
-/** A pod of a Model, and what it said. */
+/** A pod of a Model, and its answer about the model. */
 export interface ModelPod {
   readonly pod: Stored<PodState>
-  /** True if it was made from the template that is wanted now. */
+  /** True if the pod was made from the newest template. */
   readonly isCurrent: boolean
-  /** The pod's answer about the model; undefined if it was not asked, does not answer, or does not know the model yet. */
+  /** Answer about the model; absent if the pod was not asked, did not answer, or does not know the model yet. */
   readonly model?: ServedModel
-  /** Why it did not answer. */
+  /** Error if the pod did not answer. */
   readonly error?: ServeError
 }
 
@@ -21,7 +21,7 @@ export interface VersionRevision {
   readonly revision: string
 }
 
-/** True for a pod of the template with this digest. */
+/** True if a pod was made from the template with this digest; false for an undefined digest. */
 export function isOfTemplate(pod: PodState, digest: string | undefined): boolean {
   return digest !== undefined && pod.metadata.annotations?.[TEMPLATE_ANNOTATION] === digest
 }
@@ -34,12 +34,12 @@ export function readyVersionsOf({ model }: Pick<ModelPod, 'model'>): readonly Ve
     .toSorted((one, other) => one.version - other.version)
 }
 
-/** Pods of the newest template that neither end nor have ended. */
+/** Returns the pods of the newest template that are neither terminating nor ended. */
 export function currentPods(pods: readonly ModelPod[]): readonly ModelPod[] {
   return pods.filter(({ pod, isCurrent }) => isCurrent && isAlive(pod))
 }
 
-/** True for a pod whose processes are ready and that has a version to serve. */
+/** True if the containers of a pod are ready and it has a ready version of the model. */
 export function canServe(pod: ModelPod): boolean {
   return areContainersReady(pod.pod) && readyVersionsOf(pod).length > 0
 }

@@ -10,13 +10,13 @@ import type { Served } from '../served-names.ts'
 type Model = Stored<ModelObject>
 export type ModelReader = ReturnType<typeof createModelReader>
 
-/** Makes the functions by which a reconcile reads, from caches. */
+/** Makes the functions with which a reconcile reads a Model and its objects from caches. */
 export function createModelReader(caches: Caches) {
   return {
     model: (key: string): Model | undefined => caches.models.get(key),
-    /** Who has the Model's served name, if it is another. */
+    /** Finds another resource that holds the Model's served name; undefined if the Model holds it. */
     rivalOf: (model: Model): Served | undefined => rivalOf(caches, model),
-    /** That its artifacts are fetched with. */
+    /** Returns the Secret with which the Model's artifacts are fetched. */
     secretOf: (model: Model): Stored<Secret> | undefined =>
       caches.secrets.get(secretKeysOf(model)[0] ?? ''),
     deploymentOf: (model: Model): Stored<DeploymentRecord> | undefined =>
@@ -25,9 +25,9 @@ export function createModelReader(caches: Caches) {
       caches.pods
         .byIndex(INDEX.model, `${metadata.namespace}/${metadata.name}`)
         .filter((pod) => pod.metadata.labels?.[COMPONENT] === 'step'),
-    /** Those that the Model owns. */
+    /** Returns the ControllerRevisions that the Model owns. */
     revisionsOf: (model: Model): readonly Revision[] => caches.revisions.byOwner(model.metadata),
-    /** Those that an earlier Model of that name left behind. */
+    /** Returns the ControllerRevisions that an earlier Model of this name left behind. */
     orphansOf: (model: Model): readonly Revision[] =>
       caches.revisions
         .inNamespace(model.metadata.namespace)

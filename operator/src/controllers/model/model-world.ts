@@ -13,30 +13,30 @@ import type { RouterTrouble } from '../router/router-trouble.ts'
 import type { Refusal } from './check-model.ts'
 import type { ModelPod, VersionRevision } from './model-pods.ts'
 
-/** All that is known of a Model when its status is written. */
+/** All facts about a Model from which its status follows. */
 export interface ModelWorld {
   readonly model: Stored<ModelObject>
   /** The name by which clients call the Model. */
   readonly modelName: string
-  /** The status as it was. */
+  /** Status before this pass. */
   readonly before: ModelStatus
-  /** Absent if it cannot be read. */
+  /** Parsed spec; absent if it cannot be read. */
   readonly spec?: ModelSpec | undefined
   readonly scaling?: Scaling | undefined
-  /** Why nothing is changed for it. */
+  /** Reason why the operator changes nothing for the Model. */
   readonly refusal?: Refusal | undefined
-  /** Digest of the pod template that is wanted. */
+  /** Digest of the desired pod template. */
   readonly template?: string | undefined
-  /** As it is now. */
+  /** Deployment as it is now. */
   readonly deployment?: DeploymentState | undefined
   /** Results of the desired children. */
   readonly outcomes: readonly ChildOutcome[]
-  /** Somebody else to whom the replicas of the Deployment are left. */
+  /** Other client to which the replicas of the Deployment are left. */
   readonly replicasWriter?: ReplicasWriter | undefined
   readonly pods: readonly ModelPod[]
-  /** The versions that routers may use. */
+  /** Versions that are accepted, so that routers may use them. */
   readonly accepted: readonly VersionRevision[]
-  /** The views of every ready router. */
+  /** Answers of all ready routers. */
   readonly routers: readonly RouterView[]
   /** Trouble of the namespace's router. */
   readonly trouble?: RouterTrouble | undefined
@@ -44,14 +44,17 @@ export interface ModelWorld {
   readonly failure?: Failure | undefined
 }
 
-/** Finds the condition of before, if it is of this generation, where nothing can be seen of it now: there are no pods, say. */
+/**
+ * Returns the previous condition if it is of this generation and not Unknown. It serves where nothing can be seen now, without
+ * pods say.
+ */
 export function asBefore({ before, model }: ModelWorld, type: string): ConditionState | undefined {
   const known = findCondition(before.conditions, type)
   if (known?.observedGeneration !== model.metadata.generation) return undefined
   return known?.status === 'Unknown' ? undefined : known
 }
 
-/** True for a Model that was edited while it is paused: its pods, and its Deployment, are of the spec before. */
+/** True if a Model is paused and its Deployment still has an earlier template, so that its pods are of an earlier spec. */
 export function isLeftAsWas({
   spec,
   deployment,
@@ -61,7 +64,7 @@ export function isLeftAsWas({
   return templateOf(deployment) !== template
 }
 
-/** `1 pod`, `2 pods`. */
+/** Writes a number with its noun: `1 pod`, `2 pods`. */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
 }

@@ -20,9 +20,9 @@ const LOADING_MS = 5000
 const BLOCKED_MS = 10_000
 
 /**
- * When a Model is to be looked at again for what no watch tells. Pure.
+ * Computes when to look at a Model again for changes that no watch reports. Pure.
  *
- * @returns milliseconds; undefined if there is nothing to wait for.
+ * @returns milliseconds from now; undefined if the Model waits for nothing.
  */
 export function toNextLook(world: ModelWorld, epochMs: number): number | undefined {
   const delays = [
@@ -36,7 +36,7 @@ export function toNextLook(world: ModelWorld, epochMs: number): number | undefin
   return known.length === 0 ? undefined : Math.min(...known)
 }
 
-/** True for a pod that serves and is not let in yet. */
+/** True if the containers of a pod are ready but its readiness gate is not open yet. */
 export function isWaitingForGate(pod: PodState): boolean {
   return areContainersReady(pod) && statusOf(pod, ACCEPTED_GATE) !== 'True'
 }

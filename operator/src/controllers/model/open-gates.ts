@@ -20,8 +20,10 @@ export interface OpenGatesOptions {
 const AT_ONCE = 10
 
 /**
- * Opens the readiness gate of every pod whose revisions are accepted and served by all ready routers. A gate stays open: a router
- * that comes or goes later makes no pod unready.
+ * Opens the readiness gate of every pod whose versions are accepted and served by all ready routers. A gate stays open: a router
+ * that starts later makes no pod unready.
+ *
+ * @throws KubeError
  */
 export async function openGates(
   world: Pick<ModelWorld, 'modelName' | 'accepted' | 'routers' | 'pods'>,

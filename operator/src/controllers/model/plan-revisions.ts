@@ -6,11 +6,11 @@ export interface WantedInput {
   readonly owner: AcceptedModel['resource']
   readonly modelName: string
   readonly pods: readonly ModelPod[]
-  /** Whether what a pod serves is what the Model declares. */
+  /** Function that returns true if a pod serves what the Model declares. */
   readonly isVerified: (pod: ModelPod) => boolean
 }
 
-/** Plans what is to be accepted: what pods of the newest template serve and the Model declares, each content once. Pure. */
+/** Plans the revisions to accept: one for each content that verified pods of the newest template serve. Pure. */
 export function planWanted(input: WantedInput): readonly WantedRevision[] {
   const wanted = new Map<string, WantedRevision>()
   for (const pod of input.pods) {
@@ -36,11 +36,11 @@ function toAccepted({ owner, modelName }: WantedInput, pod: ModelPod): AcceptedM
 }
 
 /**
- * Finds what can be forgotten: beyond the history, what no pod serves. While a pod that may serve anything has not answered,
- * nothing is known to be out of use. Pure.
+ * Finds the revisions to delete: those that no pod serves, except the newest `history`. It finds none while a running pod has not
+ * answered, because that pod may serve any of them. Pure.
  *
- * @param revisions - the newest first.
- * @param history - so many are kept although no pod serves them, so that a rollback finds them.
+ * @param revisions - the owner's revisions, newest first.
+ * @param history - number of newest revisions that stay for a rollback.
  */
 export function findUnused(
   pods: readonly ModelPod[],
@@ -58,7 +58,9 @@ function mayServe({ pod }: ModelPod): boolean {
   return (pod.status?.containerStatuses ?? []).some(({ state }) => state?.running !== undefined)
 }
 
-/** Lists the versions of a Model that a ControllerRevision accepts. One that does not parse accepts none: routers do not use it either. */
+/**
+ * Lists the versions of a Model that a ControllerRevision accepts; none if it cannot be parsed, as routers do not use it either.
+ */
 export function versionsOf(revision: Revision): readonly VersionRevision[] {
   const accepted = acceptedOf(revision)
   return accepted?.kind === 'Model' ? accepted.versions : []

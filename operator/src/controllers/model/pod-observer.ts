@@ -18,14 +18,14 @@ type Answer =
 export interface ObserveOptions {
   /** The name by which clients call the model. */
   readonly modelName: string
-  /** Digest of the pod template that is wanted. */
+  /** Digest of the desired pod template. */
   readonly template: string | undefined
   readonly signal: AbortSignal
 }
 
 /**
- * Asks pods what they serve of a model. What a process says once it is ready stays true for as long as it lives, as it loads
- * nothing on request: it is asked once.
+ * Asks pods which versions of a model they serve. The answer of a ready process is kept until its container ends, because a step
+ * loads nothing on request.
  */
 export class PodObserver {
   readonly #client: Pick<PodClient, 'servedByStep'>
@@ -40,7 +40,12 @@ export class PodObserver {
     this.#client = client
   }
 
-  /** @throws the signal's reason if it aborts; a pod that does not answer is told in its place. */
+  /**
+   * Asks all pods that run and have not given their final answer.
+   *
+   * @returns one result for each pod, by name; a pod that does not answer has an `error`.
+   * @throws the signal's reason if it aborts.
+   */
   async observe(
     pods: readonly Stored<PodState>[],
     o: ObserveOptions,
@@ -55,7 +60,7 @@ export class PodObserver {
     return observed.toSorted((one, other) => byName(one.pod.metadata, other.pod.metadata))
   }
 
-  /** The pod is gone. */
+  /** Forgets the answers of a pod that is gone. */
   forget(uid: string): void {
     this.#known.delete(uid)
     this.#silent.delete(uid)

@@ -6,7 +6,7 @@ import { once, parseSpec, type ReadSpec } from '../read-spec.ts'
 /** Most levels of a pod spec; Kubernetes' own has about a dozen. */
 const DEEPEST = 64
 
-/** Reads the spec of a Model, once for each state of it. */
+/** Parses the spec of a Model. Each object is parsed once. */
 export const readModelSpec = once(({ spec }: Stored<ModelObject>): ReadSpec<ModelSpec> => {
   const read = parseSpec(ModelSpec, spec)
   if (!isDeeper(read.spec?.podTemplate?.spec, DEEPEST)) return read

@@ -2,7 +2,7 @@ import { type ConditionState, isTrue } from '../condition-state.ts'
 import { toWriterText } from '../replicas-guard.ts'
 import type { ModelWorld } from './model-world.ts'
 
-/** Whether somebody else writes the replicas that the Model leaves to the operator; undefined if not. */
+/** Builds the condition for another client that writes the replicas of the Model's Deployment; undefined if there is none. */
 export function checkReplicasWriter({
   replicasWriter,
   deployment,

@@ -11,7 +11,7 @@ import type { ModelWorld } from './model-world.ts'
 
 type RoutableWorld = Pick<ModelWorld, 'modelName' | 'accepted' | 'routers' | 'trouble'>
 
-/** Whether every ready router sends requests to a pod of the newest template. */
+/** Computes the condition Routable: whether all ready routers send requests to a pod of the newest template. */
 export function checkRoutable(world: ModelWorld): ConditionState {
   const serving = currentPods(world.pods).filter(canServe)
   if (serving.length === 0) {
@@ -22,7 +22,7 @@ export function checkRoutable(world: ModelWorld): ConditionState {
   return good ?? conditions[0] ?? isUnknown('Pending', 'not asked yet')
 }
 
-/** Whether requests may go to a pod: what it serves is accepted, and every ready router has heard so. */
+/** Checks whether requests may go to a pod: its versions are accepted, and all ready routers serve them. */
 export function checkPod(world: RoutableWorld, pod: ModelPod): ConditionState {
   const versions = readyVersionsOf(pod)
   const name = pod.pod.metadata.name

@@ -6,7 +6,7 @@ type Side = 'inputs' | 'outputs'
 type Declared = NonNullable<ModelSpec[Side]>[number]
 type Tensor = Pick<ModelConfig['output'][number], 'name' | 'data_type' | 'dims'>
 
-/** Finds what a Model declares and the model itself says otherwise, one line; undefined if both agree. */
+/** Finds the first difference between the Model's declaration and the served model, in one line; undefined if both agree. */
 export function findMismatch(spec: ModelSpec, config: ModelConfig): string | undefined {
   if (spec.maxBatchSize !== undefined && spec.maxBatchSize !== config.max_batch_size) {
     return `spec.maxBatchSize: ${spec.maxBatchSize}, the model is served with ${config.max_batch_size}; leave it out to take what the repository says`
@@ -64,8 +64,9 @@ function differing(declared: Declared, served: Tensor): string | undefined {
 }
 
 /**
- * Finds what a load that failed says about a tensor that the Model declares. The engines compare what is declared with the
- * model file, and name the tensor in quotes.
+ * Finds a declared tensor that the error of a failed load names in quotes; engines compare the declaration with the model file.
+ *
+ * @returns the path of the tensor and the error in one line; undefined if the error names no declared tensor.
  */
 export function findLoadMismatch(spec: ModelSpec, loadError: string): string | undefined {
   for (const side of ['inputs', 'outputs'] as const) {

@@ -24,7 +24,7 @@ const MOST_REVISIONS = 64
 /** Characters of a failure's text; a container's last words are no longer. */
 const LONGEST_FAILURE = 4096
 
-/** The status of a Model. Pure; the same world at another time gives the same status. */
+/** Builds the whole status of a Model. Pure. If nothing changes, it does not change with `nowMs` either. */
 export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
   const { model, modelName, before, deployment } = world
   const at = toTime(nowMs)

@@ -5,7 +5,7 @@ import type { DeploymentState } from '../kept-objects.ts'
 import { checkChildren, findPassing } from './model-conditions.ts'
 import { count, type ModelWorld } from './model-world.ts'
 
-/** Whether enough pods take requests, of whatever template they are. */
+/** Computes the condition WorkloadAvailable: whether enough pods are available, of any template. */
 export function checkWorkload(world: ModelWorld): ConditionState {
   const { deployment, failure } = world
   if (deployment === undefined) {
@@ -35,7 +35,7 @@ function toCount(value: IntOrString, of: number): number {
   return typeof value === 'number' ? value : Math.floor((Number.parseInt(value, 10) * of) / 100)
 }
 
-/** Whether pods are being replaced, made or taken away. */
+/** Computes the condition Progressing: whether pods are being replaced, created or removed. */
 export function checkProgress(world: ModelWorld): ConditionState {
   const { deployment } = world
   const held = checkHeld(world)
@@ -72,7 +72,7 @@ function checkHeld(world: ModelWorld): ConditionState | undefined {
   return blocked === undefined ? undefined : isFalse(blocked.reason, blocked.message)
 }
 
-/** True if the pods that take requests are all of the template that is wanted. */
+/** True if all pods of the Deployment are of the desired template, and there is at least one if any is wanted. */
 export function isRolledOut({ deployment, template }: ModelWorld): boolean {
   if (deployment === undefined || !isObserved(deployment)) return false
   const { wanted, all, updated } = numbersOf(deployment)

@@ -11,11 +11,16 @@ import { createNatsServersController, SERVERS_KEY } from './nats-servers-control
 
 export interface TenancyOptions extends ControllerContext {
   readonly caches: Pick<Caches, 'secrets'>
-  /** See NatsServersOptions. */
+  /** Callback for another signing key; see NatsServersOptions. */
   readonly onIssuerChanged: () => void
 }
 
-/** Makes what gives namespaces their credentials, and the controllers that keep the servers, as the flags say. */
+/**
+ * Makes the tenancy that gives namespaces their credentials, and the controller of the NATS servers. The flags decide between the
+ * chart's servers and external ones.
+ *
+ * @throws ServeError FLAG_INVALID
+ */
 export function createTenancy(o: TenancyOptions): ControllerSet & { readonly tenancy: Tenancy } {
   const { servers, ...settings } = toNatsSettings(o.flags)
   const common = { ...o, ...settings }

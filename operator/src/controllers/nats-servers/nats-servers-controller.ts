@@ -7,7 +7,7 @@ import type { RuntimeMetrics } from '../../runtime/metrics.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
 import type { ControllerSet } from '../context.ts'
 
-/** The keeper of the servers; AccountTenancy and ExternalTenancy are such. */
+/** The part of a tenancy that looks after the NATS servers. AccountTenancy and ExternalTenancy have it. */
 export interface ServersKeeper {
   readonly secretNames: readonly string[]
   ensureServers(o: { readonly signal: AbortSignal }): Promise<{
@@ -19,14 +19,14 @@ export interface ServersKeeper {
 
 export interface NatsServersOptions {
   readonly tenancy: ServersKeeper
-  /** Sources that the controller looks at beside its own Secrets. */
+  /** Sources of the controller in addition to those of its own Secrets. */
   readonly sources?: readonly Source[]
   readonly openReflector: OpenReflector
-  /** The operator's. */
+  /** Namespace of the operator. */
   readonly namespace: string
   /**
-   * Credentials are signed by another key from now on: every namespace has to be looked at. Called for the first key, too: a
-   * rotation that was asked for before the start may have come after a namespace was looked at.
+   * Callback when another key signs credentials, so that every namespace must be reconciled. It is also called for the first key
+   * after a start, because some namespaces may have been reconciled before a rotation of that time.
    */
   readonly onIssuerChanged: () => void
   readonly clock: Clock
@@ -34,7 +34,7 @@ export interface NatsServersOptions {
   readonly metrics: RuntimeMetrics
 }
 
-/** The one key: there is one set of servers. */
+/** The only key of this controller, as there is one set of servers. */
 export const SERVERS_KEY = 'servers'
 
 /** Looks at the servers once at the start, when there is no object yet that could say so. */
@@ -47,7 +47,12 @@ const START: Source = {
   },
 }
 
-/** Keeps what the servers of NATS need to let tenants in: its Secrets are made before any server can start. */
+/**
+ * Makes the controller that ensures what the NATS servers need to let tenants in. It also makes the Secrets without which no
+ * server starts.
+ *
+ * @returns the controller with its caches, and `look`, which enqueues its key.
+ */
 export function createNatsServersController(
   o: NatsServersOptions,
 ): ControllerSet & { readonly look: () => void } {

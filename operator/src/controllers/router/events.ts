@@ -3,13 +3,13 @@ import type { KubeObject } from '@tutti/kube'
 import type { EventInput } from '../../runtime/events.ts'
 import { eventsOfChange } from '../events.ts'
 
-/** The API server does not let the operator make the Router. */
+/** Builds the event for a Router that the API server does not let the operator create. */
 export function routerRefused(regarding: KubeObject, message: string): EventInput {
   const note = `Router "${ROUTER_NAME}": ${message}`
   return { regarding, type: 'Warning', reason: 'RouterRefused', action: 'Create', note }
 }
 
-/** Finds what is worth telling of a change of the status. */
+/** Builds the events for a change of a Router's status: when it becomes ready, and when Degraded becomes True. */
 export function eventsOfRouter(
   regarding: KubeObject,
   before: RouterStatus | undefined,

@@ -26,24 +26,24 @@ export interface ReadLockOptions {
   readonly signal: AbortSignal
 }
 
-/** A part of the lock that cannot be had: a token of the Secret, or the keys of the issuer. */
+/** A problem of an edge lock: a token is missing in its Secret, or the keys of the token issuer cannot be read. */
 export interface LockProblem {
   readonly missing: 'token' | 'issuer'
   readonly message: string
 }
 
-/** Who is let in to an Ensemble from outside. */
+/** The identities that may call an Ensemble from outside the cluster. */
 export interface EdgeLock {
-  /** Undefined if nobody can be: then it must not be open meanwhile. */
+  /** Lock of the Ensemble; undefined if no identity can be let in, and then the Ensemble must not be exposed. */
   readonly lock: ExposedEnsemble['lock'] | undefined
   readonly issuer?: TokenIssuer | undefined
-  /** Why some of those who should be let in are not. */
+  /** Problem that keeps out one of the declared identities. */
   readonly problem?: LockProblem | undefined
-  /** uid of the Secret of tokens. */
+  /** Uid of the Secret with the tokens. */
   readonly secretUid?: string | undefined
 }
 
-/** @throws KubeError */
+/** Reads the tokens and issuer keys that `expose.auth` needs. Without `auth` the lock is open to all. @throws KubeError */
 export async function readEdgeLock(
   namespace: string,
   expose: EnsembleSpec['expose'],
@@ -129,7 +129,7 @@ async function readIssuer(
   }
 }
 
-/** The Ensembles of a namespace that are reached from outside. One that nobody can be let in to is not. */
+/** Finds the exposed Ensembles among those of a namespace. One that can let in no identity is left out. @throws KubeError */
 export async function findExposed(
   ensembles: readonly Stored<EnsembleObject>[],
   o: ReadLockOptions,
@@ -142,17 +142,17 @@ export async function findExposed(
   }
 }
 
-/** How an Ensemble is reached from outside. */
+/** The access to an Ensemble from outside the cluster. */
 export interface OutsideAccess {
-  /** Absent if it is not. */
+  /** Exposed Ensemble for routers; absent if no request may come from outside the cluster. */
   readonly exposed?: ExposedEnsemble
   readonly issuer?: TokenIssuer | undefined
   readonly usesIssuer?: boolean
-  /** Why some of those who should be let in are not. */
+  /** Problem that keeps out one of the declared identities. */
   readonly problem?: LockProblem | undefined
 }
 
-/** @throws KubeError */
+/** Reads hosts, lock and issuer of an Ensemble; the result is empty if it is not exposed. @throws KubeError */
 export async function readExposure(
   ensemble: Stored<EnsembleObject>,
   o: ReadLockOptions,

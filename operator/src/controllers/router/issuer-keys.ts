@@ -2,10 +2,10 @@ import type { Clock } from '@tutti/chassis'
 import type { CancelSignal } from '@tutti/errors'
 import type { Client, TokenIssuer } from '@tutti/kube'
 
-/** Issuers change their keys rarely, and keep the former ones until their tokens have expired. */
+/** The time for which issuer keys are kept. Issuers change keys rarely, and accept the former ones until their tokens expire. */
 export const ISSUER_AGED_MS = 300_000
 
-/** The issuer of ServiceAccount tokens, read from the API server and kept for a while. */
+/** Reads the issuer of ServiceAccount tokens from the API server and keeps it for ISSUER_AGED_MS. */
 export class IssuerKeys {
   readonly #client: Pick<Client, 'tokenIssuer'>
   readonly #clock: Pick<Clock, 'now'>
@@ -23,7 +23,7 @@ export class IssuerKeys {
     this.#clock = clock
   }
 
-  /** The keys of before if they cannot be read now. @throws KubeError if they were never read. */
+  /** Returns the issuer, or the one read before if a new read fails. @throws KubeError if no read ever succeeded. */
   async read(signal: CancelSignal): Promise<TokenIssuer> {
     if (this.#known !== undefined && this.#clock.now() - this.#readAt < ISSUER_AGED_MS)
       return this.#known

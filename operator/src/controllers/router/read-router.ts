@@ -4,7 +4,7 @@ import type { RouterDefaults } from '../../resources/router-deployment.ts'
 import { type StepTransport, transportOf } from '../../resources/step-settings.ts'
 import { parseSpec, type ReadSpec } from '../read-spec.ts'
 
-/** A spec that may be served, or in one line why it may not. Pure. */
+/** Parses the spec of a Router. It also gives a problem for `spec.image` if images are not allowed. Pure. */
 export function readRouter(
   object: Pick<RouterObject, 'spec'>,
   { allowsImage }: Pick<RouterDefaults, 'allowsImage'>,
@@ -17,7 +17,9 @@ export function readRouter(
   }
 }
 
-/** Reads what the Router of a namespace says of the transport to steps; NATS where there is none, or its spec is wrong. Pure. */
+/**
+ * Reads the transport to steps from a Router's spec; undefined, which means NATS, without a Router or with an invalid spec. Pure.
+ */
 export function readTransport(
   router: Pick<RouterObject, 'spec'> | undefined,
 ): StepTransport | undefined {

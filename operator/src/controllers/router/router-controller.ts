@@ -13,8 +13,8 @@ import { type RouterControllerOptions, RouterReconciler } from './router-reconci
 import { routerKeysOf } from './router-trouble.ts'
 
 /**
- * Gives each namespace that has Models or Ensembles a Router, and every Router its pods and its credential for the broker. Keys are
- * `namespace/default`.
+ * Makes the controller of Routers. It creates a Router in each namespace that has Models or Ensembles, and gives every Router its
+ * pods and its credential for NATS. Its keys are `namespace/default`.
  */
 export function createRouterController(o: RouterControllerOptions): Controller {
   const { client, metrics, clock, log, caches } = o

@@ -17,14 +17,14 @@ import type { ControllerParts } from '../context.ts'
 import { routerRefused } from './events.ts'
 
 export interface RouterNeedOptions extends Pick<ControllerParts, 'client' | 'caches' | 'events'> {
-  /** Interval for faults that only a person can repair; default TROUBLE_POLL_MS. */
+  /** Milliseconds between two looks at a fault that only a person can repair; default TROUBLE_POLL_MS. */
   readonly troublePollMs?: number
 }
 
-/** Default interval for faults that only a person can repair, such as a quota. */
+/** The default interval between two looks at a fault that only a person can repair, such as a quota. */
 export const TROUBLE_POLL_MS = 60_000
 
-/** By then the caches have caught up. */
+/** The result for a reconcile that found its caches behind the server: it looks again after a second. */
 export const AGAIN: Result = { requeueAfterMs: 1000 }
 
 /** A namespace may hold thousands, each of up to 1.5 MiB with its status. */
@@ -40,13 +40,13 @@ export class RouterNeed {
     this.#o = o
   }
 
-  /** Whether the namespace has Models or Ensembles. */
+  /** True if the namespace has Models or Ensembles that are not being deleted. */
   isUsed(namespace: string): boolean {
     const { models, ensembles } = this.#o.caches
     return [models, ensembles].some((cache) => cache.inNamespace(namespace).some(isKept))
   }
 
-  /** The oldest Model of the namespace, or without Models the oldest Ensemble. */
+  /** Returns the oldest Model of the namespace, or without Models the oldest Ensemble. */
   oldest(namespace: string): Owner | undefined {
     const { models, ensembles } = this.#o.caches
     for (const cache of [models, ensembles]) {
@@ -61,8 +61,8 @@ export class RouterNeed {
   }
 
   /**
-   * Whether the caches have the namespace's Models, Ensembles and Router as the server has them. A process that has just started
-   * may have read an old state.
+   * Checks with the server that the caches of the namespace's Models, Ensembles and Router are current. A process that has just
+   * started may have read an old state. Once true, the answer stays true until `forget`.
    */
   async isCurrent(namespace: string, signal: AbortSignal): Promise<boolean> {
     if (this.#current.has(namespace)) return true
@@ -85,7 +85,7 @@ export class RouterNeed {
     this.#current.delete(namespace)
   }
 
-  /** Creates the Router, with the label by which the operator may delete it later. @throws KubeError */
+  /** Creates the Router, if the server still has Models or Ensembles there. A refusal becomes an event. @throws KubeError */
   async create(namespace: string, signal: AbortSignal): Promise<Result> {
     const { client } = this.#o
     if (!(await this.#isUsedNow(namespace, signal))) return AGAIN
@@ -117,7 +117,7 @@ export class RouterNeed {
     return { requeueAfterMs: this.#o.troublePollMs ?? TROUBLE_POLL_MS }
   }
 
-  /** Asks the server first, because a needless deletion is an outage. @throws KubeError */
+  /** Deletes the Router, unless the server has Models or Ensembles there: a wrong deletion is an outage. @throws KubeError */
   async delete(router: Stored<RouterObject>, signal: AbortSignal): Promise<Result> {
     const { namespace = '', uid, resourceVersion } = router.metadata
     if (await this.#isUsedNow(namespace, signal)) return AGAIN
@@ -137,7 +137,7 @@ export class RouterNeed {
   }
 }
 
-/** It is not being deleted. */
+/** True if an object is not being deleted. */
 export function isKept({ metadata }: KubeObject): boolean {
   return metadata.deletionTimestamp === undefined
 }

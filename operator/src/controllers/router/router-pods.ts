@@ -5,7 +5,7 @@ import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
-/** Why a router has no pod, or not those that are wanted: none can be made, none can run. Pure. */
+/** Finds why router pods cannot be created or cannot run; undefined if nothing is known to be wrong. Pure. */
 export function findPodTrouble(
   router: DeploymentState | undefined,
   pods: readonly PodState[],
@@ -23,8 +23,8 @@ export function findPodTrouble(
 }
 
 /**
- * Finds what is wrong with a pod of a router now, the same for as long as its cause is: all Ensembles of a namespace tell it, and a
- * pull that is tried again, or a container that is started again, would have them say another thing each time.
+ * Finds the failure of a router pod. The result stays equal while the cause lasts, also between two pulls or restarts: all
+ * Ensembles of the namespace copy it into their status.
  */
 export function failureOfRouter(pod: PodState, events: readonly Event[] = []): Failure | undefined {
   const failure = isAlive(pod) ? failureOfPod(pod, {}, events) : undefined

@@ -78,7 +78,10 @@ const SERVICES = [ROUTER_NAMES.grpcService, ROUTER_NAMES.httpService]
 /** How old an answer of a pod may be; RouterViews asks that often, and tells of changes. */
 const AGED_MS = 10_000
 
-/** Makes a Router where one is needed, and what belongs to it: read, check, apply, ask the pods, and one status. */
+/**
+ * Reconciles Routers. It creates one where it is needed, applies its children and credential, asks its pods and writes one
+ * status.
+ */
 export class RouterReconciler {
   readonly #o: RouterReconcilerOptions
   readonly #need: RouterNeed

@@ -14,21 +14,21 @@ import { isObserved, toPodsReady } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
-/** The facts that the status of a Router follows from. */
+/** The facts from which the status of a Router follows. */
 export interface RouterState {
   readonly generation: number
   readonly trouble: RouterTrouble | undefined
-  /** Pods that the Router wants; absent if that is not known. */
+  /** Number of pods that the Router wants; absent if its spec cannot be read. */
   readonly replicas?: number
   readonly deployment: DeploymentState | undefined
-  /** Whether both Services of the Router are there. */
+  /** True if both Services of the Router exist. */
   readonly hasServices: boolean
   readonly pods: readonly PodState[]
-  /** The answers of the pods that are ready. */
+  /** Answers of the ready pods. */
   readonly views: readonly RouterView[]
 }
 
-/** Every condition of a Router. Pure. */
+/** Computes all conditions of a Router. Pure. */
 export function conditionsOfRouter(
   state: RouterState,
 ): Readonly<Record<RouterConditionType, ConditionState>> {
@@ -78,13 +78,13 @@ function countPods(deployment: DeploymentState | undefined) {
   return { all: replicas, done: Math.min(updatedReplicas, readyReplicas) }
 }
 
-/** The whole status of a Router: nothing in it changes as long as nothing has happened. Pure. */
+/** Builds the whole status of a Router. Equal facts give an equal status, whatever the time. Pure. */
 export function summarizeRouter(
   state: RouterState,
   o: {
-    /** As they were. */
+    /** Conditions before this status. */
     readonly before: readonly Condition[] | undefined
-    /** RFC 3339. */
+    /** Time now, RFC 3339 in whole seconds. */
     readonly at: string
   },
 ): RouterStatus {

@@ -3,28 +3,28 @@ import type { KubeObject } from '@tutti/kube'
 import type { RouterObject } from '../../api/kinds.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 
-/** Why a namespace has no router, or not the one that is wanted. */
+/** The reason why a namespace has no router, or not the desired one. */
 export interface RouterTrouble {
   /** One CamelCase word, for conditions. */
   readonly reason: string
   readonly message: string
-  /** True if it ends by itself. */
+  /** True if the trouble ends without a person. */
   readonly isPassing?: boolean
-  /** True if requests go on: router pods are ready. The status of the Router says so. */
+  /** True if the Router is ready all the same, so that requests are answered. */
   readonly isServed?: boolean
 }
 
-/** The key of the Router of a namespace. */
+/** Returns the key of a namespace's Router. */
 export function routerKeyOf(namespace: string): string {
   return `${namespace}/${ROUTER_NAME}`
 }
 
-/** The key of the Router that serves an object's namespace, as sources give keys. */
+/** Returns the key of the Router of an object's namespace, as a list for sources. */
 export function routerKeysOf({ metadata }: KubeObject): readonly string[] {
   return metadata.namespace === undefined ? [] : [routerKeyOf(metadata.namespace)]
 }
 
-/** Reads what the status of a Router says of its trouble, see `conditionsOfRouter`: Models and Ensembles repeat it. Pure. */
+/** Reads the trouble from a Router's conditions, so that Models and Ensembles can repeat it; undefined if there is none. Pure. */
 export function troubleOf(router: RouterObject | undefined): RouterTrouble | undefined {
   const conditions = router?.status?.conditions
   const [degraded, progressing, ready] = ['Degraded', 'Progressing', 'Ready'].map((type) =>
@@ -39,7 +39,7 @@ export function troubleOf(router: RouterObject | undefined): RouterTrouble | und
   return { reason: progressing.reason, message: progressing.message, isPassing }
 }
 
-/** Tells states of a Router apart by their trouble. */
+/** True if two states of a Router differ in their trouble. */
 export function hasOtherTrouble(now: RouterObject, before: RouterObject): boolean {
   return JSON.stringify(troubleOf(now)) !== JSON.stringify(troubleOf(before))
 }

@@ -3,28 +3,28 @@ import { isRefusal } from '../../runtime/refusal.ts'
 import { TerminalError } from '../../runtime/terminal-error.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
-/** The part that gives namespaces their credential for the broker; AccountTenancy and ExternalTenancy are such. */
+/** The part that gives namespaces their credentials for NATS. AccountTenancy and ExternalTenancy have it. */
 export interface Tenancy {
   ensureTenant(
     namespace: string,
     o: {
-      /** It goes with the last of them. */
+      /** Owners of the credential's Secret, which is deleted with the last of them. */
       readonly owners: readonly OwnerReference[]
       readonly signal: AbortSignal
     },
   ): Promise<{ readonly renewAtMs: number }>
 }
 
-/** True for what may go well the next time by itself. */
+/** True for an error that may pass at the next try without a person. */
 export function isPassing(error: unknown): boolean {
   return !(error instanceof TerminalError) && !isRefusal(error)
 }
 
 /**
- * Tells what a failure to ensure a credential says of the router. Pure.
+ * Turns an error of `ensureTenant` into a trouble of the router. Pure.
  *
- * @param isThere - there is a credential, be it one that should have been renewed.
- * @returns undefined if nothing: what serves goes on with the credential that it has, and the next try comes soon.
+ * @param isThere - true if the namespace has a credential, even one that is due for renewal.
+ * @returns undefined if a credential exists and the error may pass: routers use the present credential until the next try.
  */
 export function toCredentialTrouble(error: unknown, isThere: boolean): RouterTrouble | undefined {
   if (isPassing(error) && isThere) return undefined
