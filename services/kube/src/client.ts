@@ -4,22 +4,22 @@ import type { Resource } from './resource.ts'
 
 export interface CallOptions {
   readonly signal?: CancelSignal | undefined
-  /** Default: that of the transport. */
+  /** Milliseconds that each try may take; the transport's limit if absent. */
   readonly timeoutMs?: number | undefined
 }
 
 export interface WriteOptions extends CallOptions {
-  /** In whose name fields are owned. */
+  /** Name of the manager that owns the written fields. */
   readonly fieldManager: string
 }
 
 export interface PatchOptions extends WriteOptions {
   readonly patch: JsonObject
-  /** `scale` as kubectl and the HPA write it; absent for the object itself. */
+  /** Subresource to patch, `scale` as kubectl and the HPA write it; the object itself if absent. */
   readonly subresource?: 'scale'
 }
 
-/** Which objects of a kind. */
+/** Selects objects of a kind. An absent member selects all. */
 export interface Selection {
   /** Absent: all namespaces. */
   readonly namespace?: string | undefined
@@ -28,33 +28,33 @@ export interface Selection {
 }
 
 export interface ListOptions extends CallOptions, Selection {
-  /** Objects a page; default 500. */
+  /** Objects in one page; 500 if absent. */
   readonly pageSize?: number
-  /** The server sends nothing but `metadata`: ask for a KubeObject then. */
+  /** True to get `metadata` alone; the resource's type must then be KubeObject. */
   readonly isMetadataOnly?: boolean
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Without both any object of that name goes. */
+  /** Uid and version that the object must have; without them, any object of that name is deleted. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
   readonly propagation?: 'Background'
 }
 
 export interface WatchOptions extends Selection {
-  /** Where to go on; empty together with `isInitial`. */
+  /** Version after which the watch begins; empty together with `isInitial`. */
   readonly resourceVersion: string
   /** True to have all objects first, and then a bookmark with the annotation `k8s.io/initial-events-end` (WatchList). */
   readonly isInitial?: boolean
-  /** When the server is to end the watch. */
+  /** Seconds after which the server ends the watch. */
   readonly timeoutSeconds: number
-  /** Longest time without a byte before the watch counts as dead. */
+  /** Milliseconds without a byte, after which the watch counts as dead. */
   readonly idleMs: number
   readonly signal?: CancelSignal | undefined
 }
 
 export interface ObjectList<T extends KubeObject> {
   readonly items: readonly Stored<T>[]
-  /** From which a watch goes on. */
+  /** Version of the list, after which a watch may begin. */
   readonly resourceVersion: string
 }
 
@@ -69,15 +69,15 @@ export type WatchEvent<T extends KubeObject> =
     }
 
 export interface Watch<T extends KubeObject> {
-  /** Once through; ends when the server ends the watch, throws a KubeError else. */
+  /** Events of the watch, to be read once. They end when the server ends the watch, and throw a KubeError if the watch fails. */
   readonly events: AsyncIterable<WatchEvent<T>>
   close(): void
 }
 
 /**
- * Reads and writes objects. Every method throws a KubeError (see its predicates); bodies of writes are checked strictly: a
- * field that the server does not know is an error, never dropped. Reads give objects as they come: fields that our types
- * lack are there, so what was read is never sent back whole, except to `replace` of kinds that are ours alone (Lease).
+ * Reads and writes objects. Every method throws a KubeError; branch by its predicates. The server checks written bodies strictly:
+ * a field that it does not know is an error. Objects that were read keep the fields that our types lack, so a caller never writes
+ * them back whole, except with `replace` of a kind that nobody else writes (Lease).
  */
 export interface Client {
   get<T extends KubeObject>(
@@ -85,7 +85,7 @@ export interface Client {
     key: ObjectKey,
     o?: CallOptions,
   ): Promise<Stored<T>>
-  /** All objects, read page by page; isExpired if a page token expires meanwhile. */
+  /** Reads all objects, page by page. @throws KubeError isExpired if a page token expires meanwhile. */
   list<T extends KubeObject>(resource: Resource<T>, o?: ListOptions): Promise<ObjectList<T>>
   create<T extends KubeObject>(
     resource: Resource<T>,
@@ -93,21 +93,21 @@ export interface Client {
     o: WriteOptions,
   ): Promise<Stored<T>>
   /**
-   * Server-side apply: makes the object or changes what the manager owns of it; fields of other managers are taken over.
-   * With `metadata.uid` it never makes one: an object that is gone is isUidMismatch.
+   * Applies an object on the server's side: creates the object, or sets the given fields and takes them over from other managers.
+   * With `metadata.uid` it never creates an object, and throws isUidMismatch if the object is gone.
    */
   apply<T extends KubeObject>(
     resource: Resource<T>,
     object: NoInfer<Desired<T>>,
     o: WriteOptions,
   ): Promise<Stored<T>>
-  /** Server-side apply to the subresource `status`; an object that is gone is isNotFound. */
+  /** Applies the subresource `status` on the server's side. @throws KubeError isNotFound if the object is gone. */
   applyStatus<T extends KubeObject>(
     resource: Resource<T>,
     object: NoInfer<Desired<T>>,
     o: WriteOptions,
   ): Promise<Stored<T>>
-  /** Puts the whole object; its `metadata.resourceVersion` makes an object that changed meanwhile a Conflict. */
+  /** Writes the whole object. @throws KubeError isConflict if the object no longer has `metadata.resourceVersion`. */
   replace<T extends KubeObject>(
     resource: Resource<T>,
     object: NoInfer<T>,
@@ -118,19 +118,23 @@ export interface Client {
     key: ObjectKey,
     o: PatchOptions,
   ): Promise<Stored<T>>
-  /** A precondition that does not hold is a Conflict. Resolves when the deletion is accepted; finalizers may hold it. */
+  /**
+   * Deletes an object. Resolves when the server accepts the deletion; finalizers may delay it.
+   *
+   * @throws KubeError isConflict if a precondition does not hold.
+   */
   delete(resource: Resource, key: ObjectKey, o?: DeleteOptions): Promise<void>
-  /** Resolves once the server has accepted the watch. */
+  /** Watches objects. Resolves once the server has accepted the watch; the caller closes the watch. */
   watch<T extends KubeObject>(resource: Resource<T>, o: WatchOptions): Promise<Watch<T>>
-  /** True if the server knows the resource in that version (a CRD may be missing). */
+  /** Tells whether the server knows the resource in its version; a CRD may be missing. */
   serves(resource: Resource, o?: CallOptions): Promise<boolean>
-  /** Who issues the cluster's ServiceAccount tokens, as the server publishes it (`system:service-account-issuer-discovery`). */
+  /** Reads the issuer of the cluster's ServiceAccount tokens; needs the role `system:service-account-issuer-discovery`. */
   tokenIssuer(o?: CallOptions): Promise<TokenIssuer>
 }
 
 /** An issuer of tokens, and the JSON Web Keys that verify them. */
 export interface TokenIssuer {
-  /** As it stands in `iss`. */
+  /** URL of the issuer, as tokens have it in `iss`. */
   readonly url: string
   readonly keys: readonly Readonly<Record<string, unknown>>[]
 }

@@ -16,17 +16,17 @@ export interface KubeErrorOptions {
 }
 
 /**
- * Why a request to an API server did not succeed: its answer (metav1.Status), or that there was none. Branch by the
+ * The failure of a request to an API server: the server answered with an error (metav1.Status), or gave no answer. Branch by the
  * predicates below, never by the message.
  */
 export class KubeError extends Error {
   override readonly name = 'KubeError'
-  /** HTTP's; 0 if no answer came: the request may or may not have been carried out. */
+  /** HTTP status; 0 if no answer came, in which case the server may still have carried out the request. */
   readonly status: number
   /** metav1.StatusReason (`NotFound`, `Conflict`, ...); without an answer `NoConnection`, `Timeout` or `BadResponse`. */
   readonly reason: string
   readonly causes: readonly KubeErrorCause[]
-  /** How long the server asks to wait. */
+  /** Milliseconds that the server asks the caller to wait. */
   readonly retryAfterMs: number | undefined
 
   constructor(o: KubeErrorOptions) {
@@ -38,7 +38,7 @@ export class KubeError extends Error {
   }
 }
 
-/** The error of a request to which no usable answer came. */
+/** Builds the error of a request without a usable answer; its status is 0. */
 export function noAnswer(
   reason: 'NoConnection' | 'Timeout' | 'BadResponse' | 'NoCredentials' | 'Closed',
   message: string,
@@ -47,12 +47,14 @@ export function noAnswer(
   return new KubeError({ status: 0, reason, message, cause })
 }
 
-/** The object, its namespace or its kind is not there. */
+/** Tells whether the object, its namespace or its kind does not exist. */
 export function isNotFound(error: unknown): error is KubeError {
   return error instanceof KubeError && error.status === 404
 }
 
-/** Somebody else changed the object or holds a field; what is written has to be decided anew. Not isAlreadyExists. */
+/**
+ * Tells whether another writer changed the object or owns a field, so that the caller must decide anew. Excludes isAlreadyExists.
+ */
 export function isConflict(error: unknown): error is KubeError {
   return error instanceof KubeError && error.status === 409 && error.reason !== 'AlreadyExists'
 }
@@ -62,8 +64,8 @@ export function isAlreadyExists(error: unknown): error is KubeError {
 }
 
 /**
- * The object with the uid that was named is gone; there may be another of its name. A uid in server-side apply gives it
- * instead of creating the object anew.
+ * Tells whether the object with the requested uid is gone; another object may have its name. Server-side apply with a uid fails
+ * so instead of creating the object anew.
  */
 export function isUidMismatch(error: unknown): error is KubeError {
   if (!(error instanceof KubeError)) return false
@@ -72,7 +74,7 @@ export function isUidMismatch(error: unknown): error is KubeError {
   return error.status === 409 && /\buid\b/i.test(error.message)
 }
 
-/** A resourceVersion or a continue token is too old: list again. */
+/** Tells whether a resourceVersion or a continue token is too old, so that the caller must list again. */
 export function isExpired(error: unknown): error is KubeError {
   return error instanceof KubeError && (error.status === 410 || error.reason === 'Expired')
 }
@@ -81,19 +83,19 @@ export function isForbidden(error: unknown): error is KubeError {
   return error instanceof KubeError && error.status === 403
 }
 
-/** A create in a namespace that is being deleted. */
+/** Tells whether a create failed because its namespace is being deleted. */
 export function isNamespaceTerminating(error: unknown): error is KubeError {
   return isForbidden(error) && error.causes.some(({ reason }) => reason === 'NamespaceTerminating')
 }
 
-/** The same request may succeed later without anybody's doing: no answer, overload, a fault of the server. */
+/** Tells whether the same request may succeed later: there was no answer, an overload or a fault of the server. */
 export function isTransient(error: unknown): error is KubeError {
   if (!(error instanceof KubeError)) return false
   if (isOfUnknownField(error) || isOfSize(error)) return false
   return TRANSIENT.has(error.status) || error.status >= 500
 }
 
-/** The same request never succeeds with this server: the object is refused, or the server does not know a field of it. */
+/** Tells whether the same request never succeeds: the server refuses the object or does not know one of its fields. */
 export function isTerminal(error: unknown): error is KubeError {
   if (!(error instanceof KubeError)) return false
   if (isOfSize(error)) return true

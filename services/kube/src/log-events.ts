@@ -12,14 +12,14 @@ export class KubeEvents {
     this.#log = log
   }
 
-  /** Logs each text once. @param warning - the header `Warning` of an answer, about a version that is going, say. */
+  /** Logs each warning once. @param warning - the header `Warning` of an answer, e.g. about a deprecated version. */
   serverWarned(warning: string | undefined): void {
     const { size } = this.#warnings
     if (warning === undefined || size === MOST_WARNINGS) return
     if (this.#warnings.add(warning).size > size) this.#log.warn('the API server warns', { warning })
   }
 
-  /** The first failure after success is a warning; those that follow it are for debugging. */
+  /** Logs a failed watch: the first failure after success at level warn, further failures at level debug. */
   watchFailed(o: {
     readonly resource: string
     readonly error: unknown
@@ -43,7 +43,7 @@ export class KubeEvents {
     this.#log.info('the API server has no WatchList, reading pages', { resource })
   }
 
-  /** A bug of the handler of the events. */
+  /** Logs an error that the handler of the events threw, which is a bug. */
   handlerFailed(o: {
     readonly resource: string
     readonly key: string

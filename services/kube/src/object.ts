@@ -5,7 +5,7 @@ export interface KubeObject {
   readonly metadata: ObjectMeta
 }
 
-/** Metadata, as written: what the API server fills in is optional here and there in `StoredMeta`. */
+/** Metadata of an object to write. Fields that the API server fills in are optional here, and required in `StoredMeta`. */
 export interface ObjectMeta {
   readonly name: string
   /** Absent for kinds that belong to no namespace. */
@@ -17,10 +17,10 @@ export interface ObjectMeta {
   readonly uid?: string
   /** Opaque: only equality means something. */
   readonly resourceVersion?: string
-  /** Counts changes of the spec; kinds without a status subresource have none. */
+  /** Number of the spec's latest change; absent for kinds without a status subresource. */
   readonly generation?: number
   readonly creationTimestamp?: string
-  /** Set once the object is being deleted and waits for its finalizers. */
+  /** Time of the deletion, while the object waits for its finalizers. */
   readonly deletionTimestamp?: string
   readonly deletionGracePeriodSeconds?: number
   readonly managedFields?: readonly ManagedFields[]
@@ -33,7 +33,7 @@ export interface StoredMeta {
   readonly creationTimestamp: string
 }
 
-/** An object as the API server gives it, or what is kept of one. */
+/** An object from the API server, whole or reduced to the fields that a reflector keeps. */
 export type Stored<T extends KubeObject> = T & { readonly metadata: StoredMeta }
 
 export interface OwnerReference {
@@ -41,7 +41,7 @@ export interface OwnerReference {
   readonly kind: string
   readonly name: string
   readonly uid: string
-  /** At most one owner is the controller. */
+  /** True for the owner that is the object's controller, at most one. */
   readonly controller?: boolean
   readonly blockOwnerDeletion?: boolean
 }
@@ -61,7 +61,7 @@ export interface Condition {
   readonly status: 'True' | 'False' | 'Unknown'
   /** The generation that the condition is about. */
   readonly observedGeneration?: number
-  /** When `status` last changed. */
+  /** Time of the latest change of `status`. */
   readonly lastTransitionTime: string
   /** One CamelCase word. */
   readonly reason: string
@@ -77,7 +77,7 @@ export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>
 }
 
-/** A number, or a name or percentage. */
+/** A number, or a text such as a name or a percentage. */
 export type IntOrString = number | string
 
 export type JsonValue =
@@ -92,7 +92,7 @@ export interface JsonObject {
   readonly [key: string]: JsonValue
 }
 
-/** T with every field optional, at every depth; lists are whole. */
+/** T with every field optional, at every depth. Lists cannot have gaps. */
 export type DeepPartial<T> = T extends readonly (infer Item)[]
   ? readonly DeepPartial<Item>[]
   : T extends object
@@ -108,20 +108,20 @@ export type Desired<T extends KubeObject> = Omit<
   'apiVersion' | 'kind' | 'metadata'
 > & { readonly metadata: ObjectMeta }
 
-/** Where an object is. */
+/** Namespace and name of an object. */
 export interface ObjectKey {
   /** Absent for kinds that belong to no namespace. */
   readonly namespace?: string
   readonly name: string
 }
 
-/** @returns `namespace/name`, or the name alone. */
+/** Formats a key as `namespace/name`, or as the name alone without a namespace. */
 export function toKeyString(key: ObjectKey): string {
   // Joined, since a template gives a text that keeps its parts until it is read, and these are kept for as long as the objects.
   return key.namespace === undefined ? key.name : [key.namespace, key.name].join('/')
 }
 
-/** @returns where an object is, from its metadata. */
+/** Gives the key of an object, from its metadata. */
 export function keyOf(object: { readonly metadata: ObjectKey }): ObjectKey {
   const { namespace, name } = object.metadata
   return namespace === undefined ? { name } : { namespace, name }

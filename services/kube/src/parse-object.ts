@@ -3,9 +3,10 @@ import type { KubeObject, Stored } from './object.ts'
 import { apiVersionOf, type Resource } from './resource.ts'
 
 /**
- * Takes what the API server sent for an object of type T. Its metadata is checked; for the rest the server, which holds all
- * objects against a schema, is believed.
+ * Takes a body of the API server as an object of type T. Only the name and the uid are checked, since the server checks all
+ * objects against a schema.
  *
+ * @param where - the request, for the message.
  * @throws KubeError `BadResponse`.
  */
 export function toStored<T extends KubeObject>(body: unknown, where: string): Stored<T> {
@@ -18,7 +19,13 @@ export function toStored<T extends KubeObject>(body: unknown, where: string): St
   return body
 }
 
-/** One page of a list; `next` is empty for the last. The server leaves apiVersion and kind of its items out. */
+/**
+ * Parses one page of a list, and adds apiVersion and kind to its items, which the server leaves out.
+ *
+ * @param where - the request, for the message.
+ * @returns `next`: the token of the next page, empty after the last.
+ * @throws KubeError `BadResponse`.
+ */
 export function toList<T extends KubeObject>(
   body: unknown,
   resource: Resource<T>,

@@ -2,7 +2,7 @@ import type { KubeObject, ObjectKey } from './object.ts'
 
 declare const OBJECT: unique symbol
 
-/** Names by which the API server calls a kind; no discovery is needed to talk about it. T is the type of its objects. */
+/** The names that the API server uses for a kind, so that no discovery is needed. T is the type of the kind's objects. */
 export interface Resource<T extends KubeObject = KubeObject> {
   /** Empty for the core group. */
   readonly group: string
@@ -11,11 +11,11 @@ export interface Resource<T extends KubeObject = KubeObject> {
   readonly plural: string
   readonly kind: string
   readonly namespaced: boolean
-  /** For the compiler alone: no descriptor has it. */
+  /** Type of the objects, for the compiler alone; never set. */
   readonly [OBJECT]?: T
 }
 
-/** Describes a kind of a namespace. @param apiVersion - `apps/v1` say, or `v1` for the core group. */
+/** Describes a kind whose objects belong to namespaces. @param apiVersion - e.g. `apps/v1`, or `v1` for the core group. */
 export function defineResource<T extends KubeObject>(
   apiVersion: string,
   plural: string,
@@ -25,17 +25,17 @@ export function defineResource<T extends KubeObject>(
   return { group, version, plural, kind, namespaced: true }
 }
 
-/** @returns `group/version`, or the version alone for the core group. */
+/** Formats the API version of a resource: `group/version`, or the version alone for the core group. */
 export function apiVersionOf(resource: Resource): string {
   return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`
 }
 
-/** @returns the path of a resource's group and version, `/apis/apps/v1` say. */
+/** Builds the path of a resource's group and version, e.g. `/apis/apps/v1`. */
 export function groupPath(resource: Resource): string {
   return resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`
 }
 
-/** @returns the path of all objects of a kind, or of those in one namespace. */
+/** Builds the path of all objects of a kind, or of its objects in one namespace. */
 export function collectionPath(resource: Resource, namespace?: string): string {
   if (namespace === undefined) return `${groupPath(resource)}/${resource.plural}`
   if (!resource.namespaced) {
@@ -46,7 +46,7 @@ export function collectionPath(resource: Resource, namespace?: string): string {
   return `${groupPath(resource)}/namespaces/${encodeURIComponent(namespace)}/${resource.plural}`
 }
 
-/** @returns the path of one object, or of its subresource. */
+/** Builds the path of one object, or of its subresource. */
 export function objectPath(resource: Resource, key: ObjectKey, subresource?: string): string {
   if (resource.namespaced && key.namespace === undefined) {
     throw new Error(`bug: ${resource.kind} "${key.name}" has no namespace, want one`)

@@ -1,6 +1,6 @@
 import { isNotFound } from './kube-error.ts'
 
-/** Waits for an object that was asked for. @returns undefined if it is not there. */
+/** Waits for a read. @returns undefined if the object does not exist. @throws any other error of the read. */
 export async function unlessNotFound<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked

@@ -11,7 +11,7 @@ export interface Deployment extends KubeObject {
 
 export const DEPLOYMENT = defineResource<Deployment>('apps/v1', 'deployments', 'Deployment')
 
-/** A state that was, as data that can never be changed. */
+/** A former state of an object, as immutable data. */
 export interface ControllerRevision extends KubeObject {
   readonly data?: JsonObject
   readonly revision: number

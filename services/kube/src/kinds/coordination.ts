@@ -25,7 +25,7 @@ export type Event = KubeObject &
 
 export const EVENT = defineResource<Event>('events.k8s.io/v1', 'events', 'Event')
 
-/** @returns RFC 3339 with six digits after the second, the only form in which the server takes a MicroTime. */
+/** Formats a time in RFC 3339 with six digits after the second, the only form that the server takes for a MicroTime. */
 export function toMicroTime(epochMs: number): string {
   return new Date(epochMs).toISOString().replace('Z', '000Z')
 }

@@ -10,7 +10,7 @@ export interface Role extends KubeObject {
 export const ROLE = defineResource<Role>('rbac.authorization.k8s.io/v1', 'roles', 'Role')
 
 export interface RoleBinding extends KubeObject {
-  /** Can never be changed. */
+  /** Reference to the role; the server refuses changes of it. */
   readonly roleRef: Wire<V1RoleRef>
   readonly subjects?: readonly Wire<RbacV1Subject>[]
 }

@@ -1,6 +1,6 @@
 /**
- * Is a type of Kubernetes' client as the API server writes it: times are texts, a field that is a word of JavaScript has its own name,
- * and nothing is changed in place.
+ * Converts a type of Kubernetes' client to the JSON of the API server: times are strings, names lose the client's leading
+ * underscore (`_continue`), and all members are readonly.
  */
 export type Wire<T> = T extends Date
   ? string

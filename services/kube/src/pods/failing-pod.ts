@@ -11,10 +11,10 @@ export interface Failure {
   readonly exitCode?: number | undefined
 }
 
-/** The fields of a container that are read. */
+/** The fields of a container's status that the search for a pod's failure reads. */
 export type PodContainer = Pick<ContainerStatus, 'name' | 'ready' | 'state' | 'lastState'>
 
-/** The fields of a pod that are read. */
+/** The fields of a pod that the search for its failure reads. */
 export interface FailingPod {
   readonly metadata: Pick<ObjectMeta, 'name'> & { readonly uid?: string | undefined }
   readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates' | 'volumes'>

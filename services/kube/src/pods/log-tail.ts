@@ -8,9 +8,10 @@ const LogLine = z.object({
 })
 
 /**
- * Finds in the end of a container's log why it ended: what is no line of a log, else the errors in it, else all of it. Pure.
+ * Finds in the end of a container's log why the container ended. Gives the lines that are not in our log's format, else our lines
+ * of level error, else the whole text. Pure.
  *
- * @param text - as Kubernetes keeps it: the last 2 KiB or 80 lines, so the first line may be cut.
+ * @param text - the end of the log as Kubernetes keeps it: 2 KiB or 80 lines, so the first line may be cut.
  */
 export function causeInLog(text: string): string {
   const lines = text.split('\n').filter((line) => line.trim() !== '')

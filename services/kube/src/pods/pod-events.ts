@@ -18,7 +18,7 @@ function timeOfEvent(event: Event & { readonly deprecatedLastTimestamp?: string 
   return times.find((time) => typeof time === 'string') ?? metadata.creationTimestamp ?? ''
 }
 
-/** The latest warning about a pod, if nothing has happened to the pod since. Pure. */
+/** Finds the latest warning about a pod; undefined if a normal event or the start of a container came later. Pure. */
 export function warningOf(pod: FailingPod, events: readonly Event[]): Failure | undefined {
   const own = eventsOf(pod, events).filter(({ reason }) => !TOLD_BY_STATUS.has(reason))
   const [latest] = own.toSorted(newestFirst)
@@ -28,7 +28,7 @@ export function warningOf(pod: FailingPod, events: readonly Event[]): Failure | 
   return toFailure(pod, latest)
 }
 
-/** The probe for which a container was killed. Pure. */
+/** Finds the failed liveness or startup probe for which a container was killed. Pure. */
 export function probeFailure(
   pod: FailingPod,
   { finishedAt = '' }: { readonly finishedAt?: string | undefined },
@@ -46,7 +46,7 @@ export function probeFailure(
 /** Between the last failure of a probe and the end of its container lies the grace period of the pod. */
 const NEAR_MS = 180_000
 
-/** Why a claim of a pod has no volume. Pure. */
+/** Finds the latest event that says why a claim of the pod has no volume. Pure. */
 export function claimFailure(pod: FailingPod, events: readonly Event[]): Failure | undefined {
   const claims = claimsOf(pod)
   const [latest] = events
@@ -60,7 +60,7 @@ export function claimFailure(pod: FailingPod, events: readonly Event[]): Failure
   return { reason: latest.reason, message, pod: pod.metadata.name }
 }
 
-/** Names of the claims that a pod mounts. */
+/** Lists the names of the claims that a pod mounts. */
 export function claimsOf({ spec }: Pick<FailingPod, 'spec'>): readonly string[] {
   return (spec.volumes ?? []).flatMap(
     ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [],

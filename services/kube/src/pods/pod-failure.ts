@@ -4,7 +4,7 @@ import type { FailingPod, Failure, PodContainer } from './failing-pod.ts'
 import { causeInLog } from './log-tail.ts'
 import { claimFailure, probeFailure, warningOf } from './pod-events.ts'
 
-/** Reasons of containers whose failures have one of their own, by the containers' names. */
+/** Reasons to report for failed containers in place of Kubernetes' own, by the containers' names. */
 export type ContainerReasons = Readonly<Record<string, string>>
 
 /** Reasons for which a container waits while nothing is wrong. With any other reason something is in its way. */
@@ -13,9 +13,9 @@ const COMING: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializi
 const RESTING = 'CrashLoopBackOff'
 
 /**
- * Finds what Kubernetes says is wrong with a pod now, the deepest of it; undefined if nothing is. Pure.
+ * Finds the present fault of a pod, at its deepest known cause; undefined if the pod has none. Pure.
  *
- * @param events - about the pod and its claims, if they were read: they tell what no status does (volumes, networks, probes).
+ * @param events - events about the pod and its claims. They tell of faults that no status shows (volumes, networks, probes).
  */
 export function failureOfPod(
   pod: FailingPod,
@@ -34,7 +34,7 @@ export function failureOfPod(
   )
 }
 
-/** A failure in one line, for conditions. */
+/** Formats a failure as a text for conditions, with its pod and container. */
 export function toFailureText({ pod, container, message }: Failure): string {
   const place = [pod && `pod "${pod}"`, container && `container "${container}"`].filter(Boolean)
   return place.length === 0 ? message : `${place.join(', ')}: ${message}`

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createTestCertificates } from '@tutti/chassis/testing'
 import type { ApiUser } from './api-server.ts'
 
-/** The files of an API server of tests in its folder. */
+/** Lists the paths of an API server's files in its folder. */
 export function filesIn(folder: string) {
   const file = (name: string): string => join(folder, name)
   return {
@@ -18,9 +18,10 @@ export function filesIn(folder: string) {
 }
 
 /**
- * Writes what an API server starts with: certificates, the keys of service accounts, and whom it knows.
+ * Writes the files that an API server starts with: certificates, the keys of service accounts, and the tokens of users.
  *
- * @param o.token - of a user in system:masters.
+ * @param o.token - token of a user in system:masters.
+ * @param o.users - further users.
  */
 export async function writeServerFiles(
   folder: string,
@@ -42,7 +43,7 @@ export async function writeServerFiles(
   await writeFile(files.tokens, lines.join(''))
 }
 
-/** A kubeconfig file's text. */
+/** Builds the text of a kubeconfig file. */
 export function kubeconfigText(o: {
   readonly url: URL
   readonly ca: string

@@ -4,7 +4,7 @@ import { filesIn } from './api-server-files.ts'
 /** Loopback, as the addresses of pods that tests play. */
 const SERVICE_RANGE = '127.96.0.0/16'
 
-/** Flags of kube-apiserver. */
+/** Builds the flags of kube-apiserver. */
 export function apiServerFlags(
   folder: string,
   o: ApiServerOptions & { readonly etcdUrl: string; readonly port: number },
@@ -33,7 +33,7 @@ export function apiServerFlags(
   ]
 }
 
-/** Flags of Kubernetes' own controllers. @param o.kubeconfig - its path. */
+/** Builds the flags of kube-controller-manager and kube-scheduler. @param o.kubeconfig - path of the file. */
 export function controllerFlags(
   folder: string,
   o: Pick<ApiServerOptions, 'controllerFlags'> & { readonly kubeconfig: string },

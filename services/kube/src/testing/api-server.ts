@@ -1,4 +1,4 @@
-/** Somebody whom the API server knows by a token. */
+/** A user that the API server knows by a token. */
 export interface ApiUser {
   readonly token: string
   /** `system:serviceaccount:NAMESPACE:NAME` for a service account. */

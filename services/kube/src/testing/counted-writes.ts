@@ -1,6 +1,6 @@
 import type { ProxiedRequest } from './fault-rules.ts'
 
-/** A write that was carried out, or refused by the server. */
+/** A write that the server carried out or refused. */
 export interface CountedWrite {
   readonly method: string
   readonly path: string
@@ -12,7 +12,7 @@ export interface CountedWrite {
 export interface WriteHooks {
   /** Called, and waited for, before the write is passed on. */
   readonly before?: (request: ProxiedRequest) => unknown
-  /** Called, and waited for, when it is carried out and before it is answered. */
+  /** Called, and waited for, after the server's answer and before the answer is passed on. */
   readonly after?: (request: ProxiedRequest) => unknown
 }
 
@@ -21,9 +21,9 @@ export type WriteFilter = (request: ProxiedRequest) => boolean
 export type CountedWrites = ReturnType<typeof createCountedWrites>
 
 /**
- * Counts writes, and calls those back who wait for one of them.
+ * Counts writes, and calls the hooks of the writes that a test waits for.
  *
- * @param counts - which of the writes do; default: all but those of leases and events, which come of themselves.
+ * @param counts - tells which writes count; default: all but those of leases and events, which come at any time.
  */
 export function createCountedWrites(counts: WriteFilter = isCounted) {
   const writes: CountedWrite[] = []
@@ -33,7 +33,11 @@ export function createCountedWrites(counts: WriteFilter = isCounted) {
     onWrite: (k: number, around: WriteHooks, when: WriteFilter = () => true) =>
       void hooks.add({ left: k - 1, around, when }),
     clear: () => hooks.clear(),
-    /** Passes a write on with all that is to happen around it. @param pass - calls back with the status. */
+    /**
+     * Passes a request on, and calls the hooks that are due around it.
+     *
+     * @param pass - sends it, and calls back with the status.
+     */
     around: async (
       request: ProxiedRequest,
       pass: (onAnswer: (status: number) => Promise<void>) => Promise<void>,

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-/** A request as it comes to the proxy. */
+/** A request as the proxy receives it. */
 export interface ProxiedRequest {
   readonly method: string
-  /** Without its query. */
+  /** Path of the URL, without the query. */
   readonly path: string
   readonly query: URLSearchParams
   readonly isWatch: boolean
@@ -14,17 +14,17 @@ export interface ProxiedRequest {
   readonly body: string
 }
 
-/** Fault that a request meets instead of being passed on. */
+/** A fault of the proxy for one request. */
 export type Fault =
-  /** It is passed on once the promise is fulfilled. */
+  /** The request is passed on once the promise is fulfilled. */
   | { readonly type: 'wait'; readonly until: Promise<unknown> }
-  /** It is not passed on and never answered. */
+  /** The request is neither passed on nor answered. */
   | { readonly type: 'drop' }
-  /** It is not passed on, and its connection is reset. */
+  /** The request is not passed on, and its connection is reset. */
   | { readonly type: 'reset' }
-  /** It is carried out, and its connection is reset instead of answered: the answer is lost. */
+  /** The server carries out the request, and the connection is reset before the answer. */
   | { readonly type: 'lose' }
-  /** It is not passed on; the answer is a metav1.Status. */
+  /** The request is not passed on; the answer is a metav1.Status. */
   | {
       readonly type: 'answer'
       readonly status: number
@@ -43,25 +43,25 @@ export interface FaultRule {
   readonly isWatch?: boolean
   readonly isWrite?: boolean
   readonly when?: (request: ProxiedRequest) => boolean
-  /** How often it counts; without an end if absent. */
+  /** Number of requests that get the fault; unlimited if absent. */
   readonly times?: number
   readonly fault: Fault
 }
 
 export type FaultRules = ReturnType<typeof createFaultRules>
 
-/** The rules of a proxy: of those that fit a request, the one that was added first counts. */
+/** Makes an empty list of a proxy's rules. If several rules fit a request, the oldest counts. */
 export function createFaultRules() {
   const rules = new Set<{ readonly rule: FaultRule; left: number }>()
   return {
-    /** @returns takes the rule back. */
+    /** Adds a rule. @returns a function that removes the rule. */
     add: (rule: FaultRule): (() => void) => {
       const entry = { rule, left: rule.times ?? Number.POSITIVE_INFINITY }
       rules.add(entry)
       return () => void rules.delete(entry)
     },
     clear: () => rules.clear(),
-    /** The fault for a request, which counts for the rule's `times`. */
+    /** Takes the fault for a request; undefined without a fitting rule. The request counts for the rule's `times`. */
     take: (request: ProxiedRequest): Fault | undefined => {
       for (const entry of rules) {
         if (!fits(entry.rule, request)) continue
@@ -112,7 +112,7 @@ function fits(rule: FaultRule, request: ProxiedRequest): boolean {
   )
 }
 
-/** Answers in place of the server. */
+/** Answers a request with a fault, in place of the server. */
 export function answerFault(
   fault: Extract<Fault, { type: 'answer' | 'watch-error' }>,
   response: ServerResponse,
@@ -138,7 +138,7 @@ export async function readRequest(incoming: IncomingMessage): Promise<ProxiedReq
   return { method, path: url.pathname, query: url.searchParams, isWatch, isWrite, body }
 }
 
-/** The headers of an answer that are passed on. */
+/** Selects the headers of an answer that the proxy passes on. */
 export function passedHeaders(answer: IncomingMessage): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {}
   for (const [name, value] of Object.entries(answer.headers)) {

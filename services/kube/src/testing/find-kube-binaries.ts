@@ -13,13 +13,16 @@ export type KubeProgram =
 
 const ALWAYS: readonly KubeProgram[] = ['etcd', 'kube-apiserver']
 
-/** The folder that TUTTI_KUBE_BIN names, which the test command sets, else KUBEBUILDER_ASSETS; undefined if neither is set. */
+/**
+ * Finds the folder of Kubernetes' programs: TUTTI_KUBE_BIN, which the test command sets, else KUBEBUILDER_ASSETS; undefined if
+ * neither is set.
+ */
 export function findKubeBinaries(): string | undefined {
   return env['TUTTI_KUBE_BIN'] || env['KUBEBUILDER_ASSETS'] || undefined
 }
 
 /**
- * For tap's `skip`: why tests that need a real API server cannot run, or false if they can.
+ * Tells why tests that need a real API server cannot run, for tap's `skip`; false if they can.
  *
  * @param more - programs that the test needs beside etcd and kube-apiserver.
  */

@@ -26,11 +26,11 @@ import { createPastStates, type PastState, type PastStates } from './past-states
 import type { ApiServer } from './start-api-server.ts'
 
 export interface HttpFaultProxyOptions {
-  /** Which writes are counted; default: all but those of leases and events, which come of themselves. */
+  /** Tells which writes are counted; default: all but those of leases and events, which come at any time. */
   readonly isCounted?: (request: ProxiedRequest) => boolean
 }
 
-/** Starts a proxy on a free port of loopback. Close it in the test's teardown, after those who use it. */
+/** Starts a proxy on a free port of loopback. Close the proxy in the test's teardown, after its clients. */
 export async function startHttpFaultProxy(
   target: ApiServer,
   o: HttpFaultProxyOptions = {},
@@ -47,9 +47,9 @@ interface Passing {
   readonly fault: Fault | undefined
 }
 
-/** Stands before an API server, with its certificate, and misbehaves as it is told. */
+/** A proxy before an API server, with the server's certificate, that produces the faults of a test. */
 export class HttpFaultProxy {
-  /** Requests that came, of all kinds. */
+  /** Number of requests so far, of all kinds. */
   requests = 0
   readonly #target: ApiServer
   readonly #writes: CountedWrites
@@ -99,38 +99,42 @@ export class HttpFaultProxy {
     return new URL(`https://127.0.0.1:${address.port}`)
   }
 
-  /** The counted writes that the server has answered, from the first on. */
+  /** Counted writes that the server has answered, the oldest first. */
   get writes(): readonly CountedWrite[] {
     return this.#writes.writes
   }
 
-  /** Watches that are open. */
+  /** Number of open watches. */
   get watches(): number {
     return this.#watches.size + this.#past.watches
   }
 
-  /** @param token - default: that of system:masters. */
+  /** Gives the access to the API server through this proxy. @param token - default: that of a user in system:masters. */
   access(token?: string): ClusterAccess {
     return { ...this.#target.access(token), server: this.url }
   }
 
-  /** @returns takes the rule back. */
+  /** Adds a rule for faults. @returns a function that removes the rule. */
   addRule(rule: FaultRule): () => void {
     return this.#rules.add(rule)
   }
 
-  /** Takes all rules and hooks back. */
+  /** Removes all rules and hooks. */
   clear(): void {
     this.#rules.clear()
     this.#writes.clear()
   }
 
-  /** Calls back around the k-th counted write from now on, 1 for the next one. @param when - which of them count; default: all. */
+  /**
+   * Calls the hooks around the k-th counted write from now on, 1 for the next.
+   *
+   * @param when - tells which writes count; default: all.
+   */
   onWrite(k: number, hooks: WriteHooks, when?: WriteFilter): void {
     this.#writes.onWrite(k, hooks, when)
   }
 
-  /** Passes nothing on to watches, old and new, until `thaw`; their connections stay open. */
+  /** Passes nothing on to watches, old and new, until `thawWatches`; their connections stay open. */
   freezeWatches(): void {
     this.#isFrozen = true
     for (const answer of this.#watches.values()) answer.pause()
@@ -159,21 +163,21 @@ export class HttpFaultProxy {
     this.#isRefusing = false
   }
 
-  /** Remembers what all watches that are open now would be given as a complete state now. */
+  /** Reads the present complete state of all objects that open watches watch, for `rewind`. */
   remember(): Promise<PastState> {
     return this.#past.remember()
   }
 
   /**
-   * Gives new watches of what was remembered, and lists that name a version, that state, as a lagging server would; what
-   * happened since does not come before `present`. Resets the watches that are open.
+   * Gives the remembered state to new watches, and to lists that name a version, as a lagging server would. Later changes do not
+   * come before `present`. Resets the watches that are open.
    */
   rewind(past: PastState): void {
     this.#past.rewind(past)
     this.cutWatches()
   }
 
-  /** Ends what `rewind` began: the watches that had got the old state end, and go on from there with the real server. */
+  /** Ends `rewind`: ends the watches that got the old state, so that their clients go on from it with the real server. */
   present(): void {
     this.#past.present()
   }

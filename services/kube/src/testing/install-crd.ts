@@ -3,7 +3,7 @@ import type { PlainClient, PlainObject } from './plain-client.ts'
 
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
-/** Gives a server a kind, and waits until it is listed and served: both come a moment after it is established. */
+/** Applies a CustomResourceDefinition, and waits until the server lists and serves its objects. */
 export async function installCrd(plain: PlainClient, crd: PlainObject): Promise<void> {
   const { group, names, versions } = crd['spec']
   await plain.apply(`${CRDS}/${crd['metadata'].name}`, {

@@ -2,18 +2,18 @@ import type { ServerResponse } from 'node:http'
 import type { ProxiedRequest } from './fault-rules.ts'
 import type { PlainClient, PlainObject } from './plain-client.ts'
 
-/** Complete lists of some time, by path and selectors. */
+/** Complete lists as they were at one time, by path and selectors. */
 export type PastState = ReadonlyMap<string, PlainObject>
 
 export type PastStates = ReturnType<typeof createPastStates>
 
-/** Answers with what once was. @param client - reads the states. */
+/** Remembers states of watched objects, and answers requests with a past state. @param client - reads the states. */
 export function createPastStates(client: PlainClient) {
   const watched = new Map<ServerResponse, string>()
   const held = new Set<ServerResponse>()
   let past: PastState = new Map()
   return {
-    /** Notes a watch that is passed on: what it watches can be remembered while it is open. */
+    /** Notes a watch that is passed on. While the watch is open, `remember` reads the state of its objects. */
     track: (request: ProxiedRequest, response: ServerResponse): void => {
       watched.set(response, collectionOf(request))
       response.once('close', () => watched.delete(response))
@@ -32,7 +32,7 @@ export function createPastStates(client: PlainClient) {
       past = new Map()
       for (const response of held) response.end()
     },
-    /** @returns true if the request is answered with a past state, and is not to be passed on. */
+    /** Answers a request with a past state, if there is one. @returns false if the request must be passed on. */
     answer: (request: ProxiedRequest, response: ServerResponse): boolean => {
       const list = request.method === 'GET' ? past.get(collectionOf(request)) : undefined
       // A list that names no version is read from etcd: it is never behind.
@@ -50,7 +50,7 @@ export function createPastStates(client: PlainClient) {
       if (isInitial) response.write(toEvents(list))
       return true
     },
-    /** Watches that got a past state and are open. */
+    /** Number of open watches that got a past state. */
     get watches() {
       return held.size
     },

@@ -14,7 +14,7 @@ export interface PlainAnswer {
 
 export interface PlainRequest {
   readonly body?: unknown
-  /** Default: `application/json`, for PATCH `application/merge-patch+json`. */
+  /** Content type of the body; default: `application/json`, for PATCH `application/merge-patch+json`. */
   readonly contentType?: string
 }
 
@@ -31,8 +31,8 @@ export interface PlainAccess {
 const IDLE_MS = 30_000
 
 /**
- * Speaks to an API server with nothing of ours between, so that tests can compare ours with it. Paths are those of the REST API,
- * with their query: `/api/v1/namespaces/default/pods/x`. Close it when it is no longer used.
+ * Makes a client of an API server without any code of ours, so that tests can compare our client with it. Paths are those of the
+ * REST API, with their query: `/api/v1/namespaces/default/pods/x`. The caller closes the client.
  */
 export function plainClient(o: PlainAccess) {
   const access = { ...o, agent: new Agent({ keepAlive: true, timeout: IDLE_MS }) }
@@ -46,34 +46,34 @@ export function plainClient(o: PlainAccess) {
     throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
   }
   return {
-    /** Gives every answer back, errors too. */
+    /** Sends a request and returns every answer, errors too. */
     send,
-    /** @throws Error for all but 2xx, as do those below. */
+    /** Reads an object. This and the methods below throw an Error for a status other than 2xx. */
     get: (path: string): Promise<PlainObject> => must('GET', path),
-    /** The items of a list. */
+    /** Reads the items of a list. */
     list: async (path: string): Promise<PlainObject[]> => (await must('GET', path))['items'] ?? [],
     create: (path: string, object: PlainObject): Promise<PlainObject> =>
       must('POST', path, { body: object }),
-    /** Server-side apply with force, as `kubectl`. */
+    /** Applies an object on the server's side, with force. */
     apply: (path: string, object: PlainObject, fieldManager = 'kubectl'): Promise<PlainObject> => {
       const query = `fieldManager=${fieldManager}&force=true&fieldValidation=Strict`
       const contentType = 'application/apply-patch+yaml'
       return must('PATCH', `${path}?${query}`, { body: object, contentType })
     },
-    /** A merge patch. */
+    /** Sends a merge patch. */
     patch: (path: string, patch: PlainObject): Promise<PlainObject> =>
       must('PATCH', path, { body: patch }),
-    /** An object that is gone is fine. */
+    /** Deletes an object, which may be gone already. */
     delete: async (path: string, options?: PlainObject): Promise<void> => {
       const { status, body } = await send('DELETE', path, { body: options })
       if (status !== 404 && status >= 300) {
         throw new Error(`DELETE ${path}: ${status} ${JSON.stringify(body)}`)
       }
     },
-    /** Ends its connections. */
+    /** Closes the connections of the client. */
     close: (): void => access.agent.destroy(),
     /**
-     * Watches one object until it fits, and gives it back; `undefined` stands for an object that is not there.
+     * Watches one object until it fits, and returns it. An object that does not exist is `undefined`.
      *
      * @throws Error with the object as it was last, after `timeoutMs`.
      */

@@ -8,7 +8,7 @@ import { createTransport } from '../transport/create-transport.ts'
 import { createReflector } from '../watch/create-reflector.ts'
 import type { ReflectorEvent, ReflectorOptions } from '../watch/reflector.ts'
 
-/** A client for one test, with a transport of its own. */
+/** Opens a client for one test. Its transport closes in the test's teardown. */
 export function openTestClient(t: Test, access: ClusterAccess): Client {
   const log = createLogger({ level: 'error', name: 'test', destination: { write: () => {} } })
   const transport = createTransport(access, { clock: systemClock, log, userAgent: 'test' })
@@ -18,7 +18,7 @@ export function openTestClient(t: Test, access: ClusterAccess): Client {
 
 export type ReflectorLog<T extends KubeObject> = ReturnType<typeof openReflector<T>>
 
-/** Opens a reflector that is closed in the test's teardown, and keeps what it says. */
+/** Opens a reflector that is closed in the test's teardown, and records its events and log lines. */
 export function openReflector<T extends KubeObject>(
   t: Test,
   o: Pick<ReflectorOptions<T>, 'client' | 'resource'> & Partial<ReflectorOptions<T>>,

@@ -47,7 +47,7 @@ function exitAtOnce(): void {
 export class ApiServer {
   /** PEM of the authority that signed the server's certificate. */
   ca = ''
-  /** The server's own, for a proxy in front of it. */
+  /** Path of the server's certificate, for a proxy in front of the server. */
   readonly certFile: string
   readonly keyFile: string
   /** Token of a user in system:masters. */
@@ -110,7 +110,7 @@ export class ApiServer {
     return path
   }
 
-  /** A token of a service account, which is made with its namespace if it is not there. */
+  /** Gives a token of a service account that lasts a week. Makes the account and its namespace if they do not exist. */
   async createToken(namespace: string, serviceAccount: string): Promise<string> {
     const { plain } = this
     await plain.send('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } })
@@ -125,7 +125,7 @@ export class ApiServer {
     return String(status.token)
   }
 
-  /** A folder as a pod has it, for TUTTI_SERVICE_ACCOUNT_DIR. */
+  /** Writes a service account's folder as pods have it, for TUTTI_SERVICE_ACCOUNT_DIR. @returns the folder's path. */
   async createServiceAccountDir(namespace: string, serviceAccount: string): Promise<string> {
     const folder = await this.#newFolder()
     const token = await this.createToken(namespace, serviceAccount)
@@ -146,12 +146,14 @@ export class ApiServer {
     await this.#startApiServer()
   }
 
-  /** Makes etcd forget all that was before now: watches from before get 410 (once the server's own memory is gone too: restart). */
+  /**
+   * Makes etcd forget all earlier versions. Watches from these get 410 after a `restart`, which empties the server's own cache.
+   */
   async compact(): Promise<void> {
     await this.#etcd?.compact()
   }
 
-  /** Ends everything and removes the data. Fine to call again. */
+  /** Ends all processes and removes the data. It may be called again. */
   async stop(): Promise<void> {
     // All data is deleted, so no process needs to stop in order.
     this.#plain?.close()

@@ -3,7 +3,7 @@ import { onFreePort, startProcess } from '@tutti/chassis/testing'
 
 export type Etcd = Awaited<ReturnType<typeof startEtcd>>
 
-/** Starts what holds the data of an API server. @param folder - an empty one, for its data. */
+/** Starts etcd on a free port. @param bin - folder of the program. @param folder - folder in which etcd makes its data folder. */
 export async function startEtcd(bin: string, folder: string) {
   return await onFreePort(async (port) => {
     const url = `http://127.0.0.1:${port}`
@@ -22,7 +22,7 @@ export async function startEtcd(bin: string, folder: string) {
     return {
       url,
       process: started,
-      /** Forgets all that was before now. */
+      /** Makes etcd forget all earlier versions. */
       compact: () => compact(url),
     }
   })

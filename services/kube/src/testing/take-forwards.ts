@@ -6,11 +6,10 @@ const DATA = 0
 const ERROR = 1
 
 /**
- * Has a server take forwards of ports of pods, as a kubelet does: messages of `v4.channel.k8s.io`, whose channels begin with the
- * number of the port.
+ * Makes a server accept port forwards to pods, as a kubelet does, with the protocol `v4.channel.k8s.io`.
  *
- * @param ports - by port of a pod, the port of this machine that stands for it; other ports of pods refuse connections.
- * @returns the paths that were asked for.
+ * @param ports - port of a pod -> port of this machine that stands for it; other ports of pods refuse connections.
+ * @returns the paths of the requests, to which each new request is added.
  */
 export function takeForwards(
   server: Pick<Server, 'on'>,

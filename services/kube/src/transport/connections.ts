@@ -11,16 +11,16 @@ const KEEP_ALIVE_MS = 30_000
 
 export interface ConnectionRequest {
   readonly method: Method
-  /** With its query. */
+  /** Path with its query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string | number>>
-  /** True for a response that goes on: it takes none of the connections that requests share. */
+  /** True for a response that goes on, which gets a connection outside of the pool that requests share. */
   readonly isStream: boolean
 }
 
-/** The connections to an API server. HTTP/1.1: a long list then holds nothing else up, and to end a watch closes a socket. */
+/** The connections to an API server. With HTTP/1.1, a long list delays no other request, and closing a socket ends a watch. */
 export interface Connections {
-  /** Opens a request with these credentials; their header is added. The caller ends it. */
+  /** Opens a request with the credentials and their header. The caller ends the request. */
   open(o: ConnectionRequest, credentials: Credentials): ClientRequest
   close(): void
 }
@@ -31,7 +31,7 @@ interface Agents {
   readonly streams: HttpAgent
 }
 
-/** Makes connections as they are needed; other certificates or authorities begin with new ones. */
+/** Makes a pool that connects when needed. Credentials with another certificate or authority get new connections. */
 export function createConnections(access: ClusterAccess): Connections {
   const { server } = access
   const isSecure = server.protocol === 'https:'

@@ -24,13 +24,13 @@ const LONGEST_LINE_BYTES = 16 * 1024 * 1024
 export interface TransportOptions {
   readonly clock: Clock
   readonly log: Logger
-  /** Gets client-go's `rest_client_*`; none if absent. */
+  /** Metrics to which client-go's `rest_client_*` are added; none if absent. */
   readonly metrics?: Metrics
-  /** `tutti-operator/1.2.3` say; priorities of the API server can match it. */
+  /** Value of the header `user-agent`, e.g. `tutti-operator/1.2.3`. */
   readonly userAgent: string
-  /** From 0 up to 1, not 1; Math.random if absent. */
+  /** Random numbers, uniform in [0, 1); Math.random if absent. */
   readonly random?: () => number
-  /** Time limit of requests that set none of their own; default 30000. */
+  /** Milliseconds that a request without its own limit may take; default 30000. */
   readonly timeoutMs?: number
 }
 

@@ -3,21 +3,21 @@ import { type Clock, signalError } from '@tutti/chassis'
 import type { CancelSignal } from '@tutti/errors'
 import { KubeError, noAnswer } from '../kube-error.ts'
 
-/** One request and its answer, which a signal, a limit or the transport's end may break off. */
+/** One request and its answer. A signal, a limit or the transport's end may abort it. */
 export interface Exchange {
   /** Sends the request. Resolves with the answer's head. */
   send(body: string | undefined): Promise<IncomingMessage>
-  /** Breaks it off: the caller that waits for the answer gets `error`. */
+  /** Aborts the exchange: the caller that waits for the answer gets `error`. */
   abort(error: Error): void
-  /** Sets the limit anew, from now on. `error` says what took too long. */
+  /** Aborts the exchange after `ms` from now, in place of an earlier limit. @param error - makes the error to abort with. */
   limit(ms: number, error: () => Error): void
-  /** Returns what to throw for an error that the answer's stream gave. */
+  /** Converts an error of the answer's stream to the error of the abort, or to a KubeError without an abort. */
   toError(error: unknown): Error
-  /** Takes listeners and timers back. */
+  /** Removes the listener of the signal and the timer of the limit. */
   finish(): void
 }
 
-/** @param title - of the request, for errors. */
+/** Makes the exchange of a request that is not sent yet. @param o.title - the request in words, for errors. */
 export function createExchange(
   request: ClientRequest,
   o: { readonly title: string; readonly clock: Clock; readonly signal?: CancelSignal | undefined },
@@ -62,7 +62,7 @@ function toConnectionError(title: string, error: unknown): Error {
   return noAnswer('NoConnection', `${title}: ${describeError(error)}`, error)
 }
 
-/** The text of an error of a connection. When no address of a name takes it, Node's error has a code and no message. */
+/** Describes an error of a connection. If all addresses of a name refuse it, Node's error has a code and no message. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.message !== '') return error.message

@@ -11,15 +11,15 @@ const REREAD_MS = 10_000
 export interface InClusterEnv {
   readonly KUBERNETES_SERVICE_HOST?: string | undefined
   readonly KUBERNETES_SERVICE_PORT?: string | undefined
-  /** Holds `token` and `ca.crt`; default `/var/run/secrets/kubernetes.io/serviceaccount`. */
+  /** Folder of `token` and `ca.crt`; default `/var/run/secrets/kubernetes.io/serviceaccount`. */
   readonly TUTTI_SERVICE_ACCOUNT_DIR?: string | undefined
 }
 
 /**
- * The API server that a pod reaches, as the pod's service account. Token and authority are read anew every ten seconds, and
- * when the server refuses them; while they cannot be read, the last ones count.
+ * Gives a pod access to its API server, as the pod's service account. Token and authority are read anew every ten seconds, and
+ * when the server refuses them. While the files cannot be read, the last credentials count.
  *
- * @throws Error if the environment names no API server: this is no pod.
+ * @throws Error if the environment names no API server, outside of a pod.
  */
 export function inClusterAccess(env: InClusterEnv, clock: Clock = systemClock): ClusterAccess {
   const folder = env.TUTTI_SERVICE_ACCOUNT_DIR || SERVICE_ACCOUNT_DIR

@@ -5,7 +5,7 @@ import type { Exchange } from './exchange.ts'
 /** Lists are read in pages, so that nothing comes near this. */
 const LONGEST_BODY_BYTES = 256 * 1024 * 1024
 
-/** Reads an answer to its end. @throws KubeError, or what the exchange was broken off with. */
+/** Reads an answer to its end. @throws KubeError, or the error with which the exchange was aborted. */
 export async function readText(exchange: Exchange, response: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = []
   let bytes = 0
@@ -24,7 +24,7 @@ export async function readText(exchange: Exchange, response: IncomingMessage): P
   return Buffer.concat(pieces).toString('utf8')
 }
 
-/** @returns undefined for an answer without a body. @throws KubeError `BadResponse`. */
+/** Parses a JSON body; undefined if it is empty. @param title - the request, for errors. @throws KubeError `BadResponse`. */
 export function parseBody(title: string, text: string): unknown {
   if (text === '') return undefined
   try {

@@ -11,13 +11,18 @@ const LONGEST_WAIT_MS = 10_000
 export interface RepeatOptions {
   readonly clock: Clock
   readonly random?: () => number
-  /** The credentials were refused. */
+  /** Reports that the server refused the credentials. */
   readonly onRefused: () => void
-  /** True if nothing more is to be sent. */
+  /** Tells whether the transport is closed, so that nothing more is sent. */
   readonly isClosed: () => boolean
 }
 
-/** Sends again what was refused for its credentials, once, and what may be sent again. @throws what the last try gave. */
+/**
+ * Sends a request, and repeats it once after refused credentials. An idempotent request is sent up to three times after 429, 503
+ * or a lost connection.
+ *
+ * @throws the error of the last try.
+ */
 export async function repeatRequest<T>(
   request: TransportRequest,
   send: () => Promise<T>,

@@ -14,7 +14,7 @@ interface Status {
 const SHOWN_CHARS = 200
 
 /**
- * The error for an answer of 400 or above.
+ * Builds the error for an answer of 400 or above.
  *
  * @param text - the body, which should be a metav1.Status in JSON.
  */
@@ -37,9 +37,10 @@ export function toKubeError(o: {
 }
 
 /**
- * The error that a metav1.Status is, from an answer or from a line of a watch.
+ * Converts a metav1.Status, from an answer or from a line of a watch, to an error.
  *
- * @param code - if the status has none of its own.
+ * @param code - HTTP status for a Status without a code.
+ * @param retryAfterMs - wait that the answer's header asks for, in milliseconds; it precedes that of the Status.
  */
 export function fromStatus(body: unknown, code: number, retryAfterMs?: number): KubeError {
   const status: Status = isRecord(body) ? body : {}

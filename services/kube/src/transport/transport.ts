@@ -6,22 +6,22 @@ export type Query = Readonly<Record<string, string | number | boolean | undefine
 
 export interface TransportRequest {
   readonly method: Method
-  /** Begins with a slash, percent-encoded. */
+  /** Path with a leading slash, percent-encoded. */
   readonly path: string
   /** Query of the path; members that are undefined are left out. */
   readonly query?: Query
-  /** Sent as JSON. */
+  /** Body to send, as JSON. */
   readonly body?: unknown
   /** Content type of the body; `application/json` if absent. */
   readonly contentType?: string
   /** Content type of the answer, which is JSON in any case; `application/json` if absent. */
   readonly accept?: string
   readonly signal?: CancelSignal | undefined
-  /** Time limit of each try: for a request until all has come, for a stream until its head has. Default: that of the transport. */
+  /** Milliseconds of each try, until a request's whole answer or a stream's head. Default: that of the transport. */
   readonly timeoutMs?: number | undefined
   /**
-   * True if carrying it out twice does no harm: then, and only then, it is sent again after 429, 503 or a connection that
-   * was lost, three times in all. Default: true for GET.
+   * True if the server may carry out the request twice without harm. Only such a request is sent again after 429, 503 or a lost
+   * connection, three times in all. Default: true for GET.
    */
   readonly isIdempotent?: boolean
 }
@@ -35,20 +35,24 @@ export interface TransportResponse {
 /** A response whose lines come over time. */
 export interface TransportStream {
   /**
-   * Lines without their ends, once through. Ends when the server ends the response; throws a KubeError with status 0 if the
-   * connection is lost or idle for too long, and the signal's reason if it aborts.
+   * Lines without their line ends, to be read once. They end when the server ends the response. They throw a KubeError with
+   * status 0 if the connection is lost or idle for too long, and the signal's reason if the signal aborts.
    */
   readonly lines: AsyncIterable<string>
-  /** Gives the connection up; `lines` ends. */
+  /** Closes the connection, which ends `lines`. */
   close(): void
 }
 
 /** Sends requests to one API server, over connections that are kept. */
 export interface Transport {
-  /** @throws KubeError for a status of 400 or above, and if no answer comes. */
+  /** Sends a request and reads its whole answer. @throws KubeError for a status of 400 or above, and if no answer comes. */
   request(o: TransportRequest): Promise<TransportResponse>
-  /** @param o.idleMs - longest time without a byte before the stream counts as dead. */
+  /**
+   * Sends a request, and resolves with the head of its answer. The caller closes the stream.
+   *
+   * @param o.idleMs - milliseconds without a byte, after which the stream counts as dead.
+   */
   stream(o: TransportRequest & { readonly idleMs: number }): Promise<TransportStream>
-  /** Ends all connections; what is under way fails. */
+  /** Ends all connections. Requests and streams that are under way fail. */
   close(): Promise<void>
 }

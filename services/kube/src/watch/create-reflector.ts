@@ -16,7 +16,7 @@ const IDLE_MS = 150_000
 /** A watch that ends sooner and without an event is a failure: to come back at once would be a hot loop. */
 const SHORTEST_WATCH_MS = 1000
 
-/** Starts to read and to watch at once. */
+/** Makes a reflector that starts to read and to watch at once. The caller closes the reflector. */
 export function createReflector<T extends KubeObject, K extends KubeObject = T>(
   o: ReflectorOptions<T, K>,
 ): Reflector<K> {

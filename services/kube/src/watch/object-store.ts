@@ -1,14 +1,14 @@
 import { type KubeObject, keyOf, type Stored, toKeyString } from '../object.ts'
 import type { ReflectorEvent } from './reflector.ts'
 
-/** A copy of a resource's objects; every change gives the events that tell of it. */
+/** A copy of a resource's objects. Each change returns the events that describe the change. */
 export interface ObjectStore<T extends KubeObject> {
   readonly objects: ReadonlyMap<string, Stored<T>>
-  /** Takes an object that is new or changed. */
+  /** Stores a new or changed object. */
   set(object: Stored<T>): readonly ReflectorEvent<T>[]
-  /** Takes an object away, unless another with its name is held. */
+  /** Removes an object, unless the store has another object of its name. */
   remove(object: Stored<T>): readonly ReflectorEvent<T>[]
-  /** Takes a complete state in place of all that is held. */
+  /** Replaces all stored objects by a complete state. @param isInitial - whether added objects count as initial. */
   replace(next: ReadonlyMap<string, Stored<T>>, isInitial: boolean): readonly ReflectorEvent<T>[]
 }
 
@@ -46,7 +46,7 @@ export function createObjectStore<T extends KubeObject>(): ObjectStore<T> {
   }
 }
 
-/** The key under which an object is held. */
+/** Formats the key of an object: `namespace/name`, or the name alone. */
 export function keyStringOf(object: KubeObject): string {
   return toKeyString(keyOf(object))
 }

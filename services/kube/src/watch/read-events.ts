@@ -7,9 +7,10 @@ import { fromStatus } from '../transport/to-kube-error.ts'
 const INITIAL_END = 'k8s.io/initial-events-end'
 
 /**
- * Makes events of the lines of a watch.
+ * Converts the lines of a watch to events.
  *
- * @throws KubeError: what the server says in an ERROR event, or `BadResponse` for a line that is no event.
+ * @param where - the request, for messages.
+ * @throws KubeError of the server for an ERROR event, or `BadResponse` for a line that is no event.
  */
 export async function* readEvents<T extends KubeObject>(
   lines: AsyncIterable<string>,
@@ -18,7 +19,7 @@ export async function* readEvents<T extends KubeObject>(
   for await (const line of lines) yield parseEvent<T>(line, where)
 }
 
-/** Parses one line of a watch. @throws KubeError, as readEvents. */
+/** Parses one line of a watch. @throws KubeError as `readEvents`. */
 export function parseEvent<T extends KubeObject>(line: string, where: string): WatchEvent<T> {
   const event = parseJson(line)
   const { type, object } = isRecord(event) ? event : {}

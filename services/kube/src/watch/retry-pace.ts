@@ -9,9 +9,9 @@ const HEALTHY_MS = 120_000
 /** A server may ask for longer waits than ours, up to this. */
 const LONGEST_ASKED_MS = 60_000
 
-/** How long to wait after failures that follow one another. */
+/** Computes the wait before the next try after consecutive failures. */
 export interface RetryPace {
-  /** Failures since the last healthy time. */
+  /** Number of failures since the last time without failures. */
   readonly failures: number
   /** Counts a failure. @returns milliseconds to wait. */
   fail(error: unknown, nowMs: number): number

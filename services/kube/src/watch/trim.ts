@@ -3,9 +3,9 @@ import type { KubeObject, Stored } from '../object.ts'
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
 /**
- * Leaves out who owns which field, and kubectl's own copy of the object: about half of the memory of a small object.
+ * Removes `managedFields` and kubectl's own copy of the object, which take about half of the memory of a small object.
  *
- * @returns a copy that shares the rest.
+ * @returns a copy that shares the other fields with the object.
  */
 export function withoutManagedFields<T extends KubeObject>(object: Stored<T>): Stored<T> {
   const { managedFields: _, ...metadata } = object.metadata
