@@ -5,18 +5,18 @@ import type { ComposingModel } from './ensemble-plan.ts'
 
 export type LookupModel = (modelName: string) => ComposingModel | undefined
 
-/** The completed config of the model version that a step runs. */
+/** Finds the completed configuration of the model version that a step runs; returns undefined if it is not known. */
 export type ConfigOfStep = (step: EnsembleStep) => ModelConfig | undefined
 
-/** Where all versions of a model have the same config. */
+/** Makes a lookup by model name, for models whose versions all have the same configuration. */
 export function configByName(models: ReadonlyMap<string, ModelConfig>): ConfigOfStep {
   return ({ model_name }) => models.get(model_name)
 }
 
 /**
- * Finds the completed config of every model that the ensemble composes.
+ * Finds the completed configuration of every model that the ensemble composes.
  *
- * @throws ServeError ENSEMBLE_DEPENDENCY with Triton's text if one is absent, invalid or not loaded.
+ * @throws ServeError ENSEMBLE_DEPENDENCY with Triton's text if a model is absent, invalid or not loaded.
  * @see triton-semantics 1.3
  */
 export function resolveComposingModels(config: ModelConfig, lookup: LookupModel): ConfigOfStep {

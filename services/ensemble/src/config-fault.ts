@@ -6,17 +6,17 @@ import type { MappingFault, TensorDefinition } from './tensor-mapping.ts'
 /** One thing that is wrong with an ensemble of a repository. */
 export interface ConfigFault {
   readonly reason: AcceptedReason
-  /** Into config.pbtxt, e.g. `ensemble_scheduling.step[2].input_map[image]`; '' for the whole. */
+  /** Path of the field in config.pbtxt, e.g. `ensemble_scheduling.step[2].input_map[image]`; '' for the whole file. */
   readonly path: string
   readonly message: string
 }
 
-/** `ensemble_scheduling.step[2]` */
+/** Builds the path of a step in config.pbtxt: `ensemble_scheduling.step[2]`. */
 export function configStepPath(index: number): string {
   return `ensemble_scheduling.step[${index}]`
 }
 
-/** A fault of the maps in the words of config.pbtxt. */
+/** Describes a fault of the steps' maps to the author of a config.pbtxt. */
 export function toMappingFault(config: ModelConfig, fault: MappingFault): ConfigFault {
   const { model, at } = fault
   const step = configStepPath(at.step)

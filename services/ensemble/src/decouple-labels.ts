@@ -13,10 +13,11 @@ interface UnlabelledPlan {
 }
 
 /**
- * Finds out which decoupled step counts the values of each tensor: 0 for none, else 1 + the step's index.
+ * Finds the label of each tensor. Label 0 means one value for each request. Label i + 1 means one value for each response of
+ * the decoupled step i.
  *
- * @returns by tensor; a step has the label of its inputs.
- * @throws ServeError ENSEMBLE_INVALID if tensors that are counted by different steps meet.
+ * @returns labels by tensor. A step has the label of its inputs.
+ * @throws ServeError ENSEMBLE_INVALID if a step, or the outputs, use tensors of different labels.
  * @see triton-semantics 1.2, the decoupled label rule
  */
 export function labelTensors(o: UnlabelledPlan): readonly (number | undefined)[] {

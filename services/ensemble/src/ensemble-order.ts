@@ -2,18 +2,21 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { findWay, settle } from './graph-walks.ts'
 
-/** Names of the models that an ensemble composes, each once, in step order; none for a config that is no ensemble. */
+/**
+ * Lists the names of the models that an ensemble composes, each once, in step order. A configuration that is no ensemble has
+ * none.
+ */
 export function findDependencies(config: ModelConfig): readonly string[] {
   const steps = config.ensemble_scheduling?.step ?? []
   return [...new Set(steps.map((step) => step.model_name))]
 }
 
 /**
- * Orders ensembles so that each comes after those that it contains.
+ * Orders ensembles so that each comes after the ensembles that it contains.
  *
- * @param configs - by name; what a config depends on but is not in the map is left to `planEnsemble`.
- * @returns `order`: every name that is on no cycle, dependencies first; one that merely contains one on a cycle too. `cycles`:
- *   the others, each with its error.
+ * @param configs - configurations by name. A dependency that is not in the map is ignored here; `planEnsemble` checks it.
+ * @returns `order`: the names that are on no cycle, dependencies first. An ensemble that only contains one on a cycle is among
+ *   them. `cycles`: the names that are on a cycle, each with its error.
  * @see triton-semantics 1.3
  */
 export function orderEnsembles(configs: ReadonlyMap<string, ModelConfig>) {

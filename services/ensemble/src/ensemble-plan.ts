@@ -2,16 +2,16 @@ import type { StepHedge } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
 
-/** The facts that planning needs to know of a model that an ensemble composes. */
+/** A model that an ensemble composes, as far as planning needs to know it. */
 export interface ComposingModel {
   /** Completed config of the latest READY version; absent if there is none. */
   readonly config?: ModelConfig
-  /** Completed configs of versions that steps name, where they differ from that. */
+  /** Completed configurations by version: those of versions that steps name, if they differ from `config`. */
   readonly configs?: ReadonlyMap<number, ModelConfig>
   readonly readyVersions: readonly number[]
-  /** Why no version is READY, e.g. `version 1 is at UNAVAILABLE state: Internal: ...;`. */
+  /** Reason why no version is READY, e.g. `version 1 is at UNAVAILABLE state: Internal: ...;`. */
   readonly versionError?: string
-  /** Why the model's own configuration was refused. */
+  /** Reason why the model's own configuration was refused. */
   readonly configError?: string
 }
 
@@ -29,11 +29,11 @@ interface PlanStepInput extends PlanStepOutput {
 }
 
 export interface PlanStep {
-  /** Position in the config. */
+  /** Index of the step in the config. */
   readonly index: number
   /**
-   * Unique in the ensemble: the name that the rules give it, else the model's name, or `<model>#<index>` if the model occurs in
-   * several steps.
+   * Unique name of the step: the name in the rules, else the model's name. If several steps run the model, it is
+   * `<model>#<index>`.
    */
   readonly name: string
   readonly model: string
@@ -44,27 +44,30 @@ export interface PlanStep {
   readonly decoupled: boolean
   readonly inputs: readonly PlanStepInput[]
   readonly outputs: readonly PlanStepOutput[]
-  /** Each tensor that it reads, once. */
+  /** Indexes of the tensors that the step reads, each once. */
   readonly reads: readonly number[]
-  /** All keys of the output map: Triton asks for them even if one of them is not needed. */
+  /** All keys of the output map. The step requests all of them, as in Triton, even if one is not needed. */
   readonly outputNames: readonly string[]
-  /** Steps that must have ended before it begins, if they run; each once, none of them decoupled. */
+  /** Indexes of the steps that must end before this step begins, if they run. Each comes once, and none of them is decoupled. */
   readonly dependsOn: readonly number[]
-  /** When a second replica is asked too; undefined for never. */
+  /** Rule for asking a second replica; undefined if the step never asks one. */
   readonly hedge: StepHedge | undefined
-  /** The label that all its inputs carry: in which iterations it runs. */
+  /** Label of all inputs of the step, which tells the iterations in which the step runs. */
   readonly label: number
 }
 
 /**
- * A value that exists once per iteration. Two tensors have the same name only where a step writes onto the name of an
- * ensemble input: steps read the request's tensor, the ensemble output of that name is the written one.
+ * An ensemble tensor, which has one value in each iteration. Two tensors share a name only if a step writes to the name of an
+ * ensemble input. Then steps read the request's tensor, and the ensemble output of that name is the tensor that the step wrote.
  */
 export interface PlanTensor {
   readonly name: string
-  /** The index of the step that makes it; undefined for an ensemble input. */
+  /** Index of the step that makes the tensor; undefined for an ensemble input. */
   readonly step: number | undefined
-  /** 0 if there is one value per request; 1 + the index of the decoupled step whose responses count it otherwise. */
+  /**
+   * Label of the tensor: 0 for one value per request, 1 + the index of a decoupled step for one value per response of that
+   * step.
+   */
   readonly label: number
 }
 
@@ -73,27 +76,27 @@ export interface PlanEnsembleTensor {
   readonly name: string
   /** Index into `EnsemblePlan.tensors`. */
   readonly tensor: number
-  /** The shape that the client sees, without a batch dimension. */
+  /** Shape that the client sees, without a batch dimension. */
   readonly dims: Shape
-  /** The shape that the steps see, if that differs. */
+  /** Shape that the steps see; undefined if it is `dims`. */
   readonly reshape: Shape | undefined
   readonly optional: boolean
 }
 
-/** The part of a plan that one set of requested outputs needs, as the run looks it up on every event. */
+/** The part of a plan that a set of requested outputs needs. A run reads it at every event. */
 export interface RunGraph {
-  /** By tensor: needed steps that read it, ascending. */
+  /** Indexes of the needed steps that read a tensor, ascending; one list per tensor. */
   readonly consumers: readonly (readonly number[])[]
-  /** By tensor: references to it, which are its needed consumers and the response. */
+  /** Number of uses of each tensor: the needed steps that read it, and the response. */
   readonly uses: readonly number[]
-  /** By step: how many tensors and steps it waits for. */
+  /** Number of tensors and steps that each step waits for. */
   readonly pending: readonly number[]
-  /** By step: needed steps that depend on its end beside what they read. */
+  /** Indexes of the needed steps that wait for a step's end by `dependsOn`; one list per step. */
   readonly dependents: readonly (readonly number[])[]
   readonly outputs: readonly PlanEnsembleTensor[]
-  /** The label of the requested outputs; unless 0, the ensemble answers once per response of that decoupled step. */
+  /** Label of the requested outputs. Unless it is 0, the ensemble answers once per response of that decoupled step. */
   readonly outputLabel: number
-  /** By label: what one iteration executes, and the response that it makes. */
+  /** Work of one iteration, by label: the number of steps that it executes, plus 1 if it makes a response. */
   readonly work: readonly number[]
 }
 
@@ -109,9 +112,9 @@ export interface EnsemblePlan {
     /** `max_inflight_requests`; 0 means no bound. */
     readonly maxInflightRequests: number
   }
-  /** The longest time for a request; absent for none. */
+  /** Longest time for a request, in milliseconds; undefined for no limit. */
   readonly timeoutMs: number | undefined
-  /** Requests at the same time, of which further ones are refused; absent for no bound. */
+  /** Most requests at the same time; further ones are refused. Undefined for no bound. */
   readonly maxInFlightRequests: number | undefined
   readonly steps: readonly PlanStep[]
   readonly tensors: readonly PlanTensor[]

@@ -1,37 +1,37 @@
 import type { ServeError } from '@tutti/errors'
 import type { Datatype, Parameters, RequestContext, Shape } from '@tutti/tensor'
 
-/** A tensor that the run knows about but does not read: the number that the caller gave it, and its description. */
+/** A tensor of a run: the number that the caller gave it, its datatype and its shape. The run does not read the data. */
 export interface TensorEntry {
   readonly ref: number
   readonly datatype: Datatype
   readonly shape: Shape
 }
 
-/** Inputs of the ensemble by name; a declared optional input that the request omits is not in it. */
+/** Tensors by name. An optional input that the request omits is not in the table. */
 export type TensorTable = ReadonlyMap<string, TensorEntry>
 
 export interface NamedEntry extends TensorEntry {
   readonly name: string
 }
 
-/** `execution` repeats the number of the InvokeStep that the event belongs to. */
+/** An event that the caller reports to a run. `execution` is the number of the InvokeStep that the event belongs to. */
 export type RunEvent =
   | {
       readonly type: 'StepResponded'
       readonly execution: number
       readonly index: number
       readonly final: boolean
-      /** By the model's output name. The run owns these references from now on. */
+      /** Tensors by the name of the model's output. From now on the run owns them. */
       readonly outputs: TensorTable
       readonly parameters: Parameters
     }
   | {
       readonly type: 'StepFailed'
       readonly execution: number
-      /** Error of the last attempt: the run knows of no other. */
+      /** Error of the last attempt. The run does not learn of earlier attempts. */
       readonly error: ServeError
-      /** True if it goes on all the same, because a response of it was refused. It is cancelled with the run. */
+      /** True if the execution still runs, because only a response of it was refused. It is cancelled with the run. */
       readonly isRunning?: boolean
     }
   | { readonly type: 'Cancelled'; readonly error: ServeError }
@@ -40,40 +40,45 @@ export type RunAction =
   | {
       readonly type: 'InvokeStep'
       readonly step: number
-      /** Counts from 1 in this run, over all steps and the iterations after a decoupled one. */
+      /** Number of the execution, from 1 in each run, over all steps and iterations. */
       readonly execution: number
       readonly context: RequestContext
-      /** Shapes are converted already (triton-semantics 1.6). Null tensors are left out. */
+      /** Inputs of the model, with shapes already converted (triton-semantics 1.6). Tensors without a value are left out. */
       readonly inputs: readonly NamedEntry[]
       readonly requestedOutputs: readonly string[]
     }
-  /** All that have not ended. */
+  /** Cancels all executions that have not ended. */
   | { readonly type: 'CancelSteps' }
-  /** The run needs this tensor no more. Comes once for each. */
+  /** Gives a tensor back to the caller, because the run no longer needs it. Comes once for each tensor. */
   | { readonly type: 'ReleaseTensor'; readonly ref: number }
   | {
       readonly type: 'Emit'
       readonly index: number
       readonly final: boolean
-      /** The ensemble's outputs; the run releases them afterwards. */
+      /** Outputs of the ensemble. The run releases them by later actions. */
       readonly outputs: readonly NamedEntry[]
       readonly parameters: Parameters
     }
   | { readonly type: 'Fail'; readonly error: ServeError }
 
 /**
- * The execution of one ensemble request. Pure: events in, actions out; no clock, no I/O.
- * Ends with exactly one Emit with `final` or one Fail, with which every tensor that it was given is released (late responses of
- * cancelled steps are released at once), and then takes events without effect. CancelSteps comes before the ReleaseTensor of
- * what the steps read.
+ * The execution of one ensemble request. Pure: it takes events and returns actions, without a clock or I/O.
+ *
+ * A run ends with exactly one Emit with `final`, or one Fail. With it, the run releases every tensor that it was given. Later
+ * events have no effect, but tensors of late responses are released at once. CancelSteps comes before ReleaseTensor for the
+ * tensors that steps read.
  */
 export interface EnsembleRun {
-  /** @param inputs - of a request that was checked against the plan's config. */
+  /**
+   * Starts the run; may be called only once.
+   *
+   * @param inputs - of a request that was checked against the plan's config.
+   */
   start(inputs: TensorTable): readonly RunAction[]
   on(event: RunEvent): readonly RunAction[]
   /**
-   * True while the steps after a decoupled one have many of its responses to finish with: it should wait before it gives
-   * another.
+   * Tells whether a decoupled step has given many responses that the steps after it have not finished. Then it should wait
+   * before its next response.
    */
   isAhead(step: number): boolean
 }

@@ -12,13 +12,13 @@ import { fieldProblems, validateEnsembleConfig } from './validate-ensemble-confi
 
 /** A model of the repositories whose config can be read. */
 export interface FoundModel extends KnownModel {
-  /** Only its code says its tensors, when it runs. */
+  /** True if the model's tensors are known only once its code runs. */
   readonly isPending?: boolean
 }
 
 /** The other models of the repositories. */
 export interface ConfigWorld {
-  /** 'faulty' for what has problems of its own. */
+  /** Finds a model by name; 'unknown' if there is none, 'faulty' if it has problems of its own. */
   readonly lookup: (name: string) => FoundModel | 'unknown' | 'faulty'
   readonly names: () => Iterable<string>
   /** Finds the models that an ensemble runs; none for other models. */
@@ -28,19 +28,19 @@ export interface ConfigWorld {
 /** The result of an ensemble's check. */
 export interface CheckedConfig {
   readonly faults: readonly ConfigFault[]
-  /** Completed, if it could be planned; else as it is written. */
+  /** Configuration of the ensemble: completed if it could be planned, else as written. */
   readonly config: ModelConfig
 }
 
 type Report = (reason: AcceptedReason, path: string, message: string) => void
 
 /**
- * Finds everything that is wrong with an ensemble as config.pbtxt has it, but for what follows from a problem that is told anyway. What
- * planning alone finds comes only where there is nothing else but notes (SchemaPending).
+ * Finds all faults of an ensemble in config.pbtxt, except those that follow from another fault. Faults that only planning finds
+ * are looked for only if there are no others but notes (SchemaPending).
  *
- * The rules are those of `validateEnsembleConfig`, which answers a load request with Triton's first problem in Triton's text. An author
- * needs all of them, each with its field. `checkEnsemble` tells all of a manifest, whose graph stands in other fields. A property test
- * holds the faults of a config to what planning refuses.
+ * The rules are those of `validateEnsembleConfig`, which answers a load request with Triton's text of the first fault. An
+ * author needs all faults, each with its field. `checkEnsemble` does this for a manifest, whose graph stands in other fields. A
+ * property test compares the faults of a configuration with the faults that planning refuses.
  *
  * @param config - normalised.
  */
@@ -252,7 +252,7 @@ function findModels(
   return models
 }
 
-/** The models that the steps of an ensemble run; none for another model. */
+/** Lists the models that the steps of an ensemble run; none for another model. */
 export function composedModels(config: ModelConfig | undefined): readonly string[] {
   return config === undefined || !isEnsembleConfig(config)
     ? []

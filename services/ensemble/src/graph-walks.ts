@@ -1,4 +1,8 @@
-/** The names from `start` to `goal`, by the shortest way; undefined if there is none. */
+/**
+ * Finds the shortest way from `start` to `goal`.
+ *
+ * @returns the names on the way, with both ends; undefined if there is no way.
+ */
 export function findWay(
   start: string,
   goal: string,
@@ -13,9 +17,9 @@ export function findWay(
 }
 
 /**
- * Takes members out of `open` in its order, again and again, until a round takes out none.
+ * Removes the settled members from `open`, round by round, until a round removes none.
  *
- * @returns them in the order in which they were taken out.
+ * @returns the removed members, in the order in which they were removed.
  */
 export function settle<T>(open: Set<T>, isSettled: (member: T) => boolean): readonly T[] {
   const settled = new Set<T>()

@@ -8,7 +8,11 @@ import { applyReshape, convertBatch } from './shape-conversion.ts'
 /** The sequence parameters of a response that belongs to no sequence, as nearly all responses. */
 const NO_SEQUENCE = sequenceParameters(EMPTY_CONTEXT, EMPTY_CONTEXT)
 
-/** @param o - of a request with one iteration if absent: its label and number are 0. */
+/**
+ * Makes an iteration whose tensors are not there yet.
+ *
+ * @param o - its place in the request. Default: the only iteration of a request, with label and number 0.
+ */
 export function newIteration(
   graph: RunGraph,
   o: Pick<Iteration, 'label' | 'number' | 'parent'> = { label: 0, number: 0, parent: undefined },
@@ -17,7 +21,7 @@ export function newIteration(
   return { ...o, tensors: [], pending: graph.pending.slice(), open }
 }
 
-/** Takes one use away; the last one releases the tensor. */
+/** Takes one use of a tensor away. After the last use, adds a ReleaseTensor to `actions`. */
 export function useTensor(iteration: Iteration, tensor: number, actions: RunAction[]): void {
   const held = iteration.tensors[tensor]
   if (held === undefined) return
@@ -26,12 +30,12 @@ export function useTensor(iteration: Iteration, tensor: number, actions: RunActi
   actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
 }
 
-/** The requested outputs of a complete iteration as a response. Outputs that a step withheld are left out. */
+/** Makes the response of a complete iteration from the requested outputs. Outputs that a step withheld are left out. */
 export function toResponse(o: {
   readonly request: RequestContext
   readonly outputs: readonly PlanEnsembleTensor[]
   readonly isBatched: boolean
-  /** Undefined gives an empty response. */
+  /** Iteration of the response; undefined gives an empty response. */
   readonly iteration: Iteration | undefined
 }): { readonly outputs: readonly NamedEntry[]; readonly parameters: Parameters } {
   const { isBatched, iteration } = o
@@ -62,7 +66,10 @@ function responseParameters(request: RequestContext, made: RequestContext | unde
 
 type StepResponded = Extract<RunEvent, { type: 'StepResponded' }>
 
-/** Gathers what a step that is ready reads. Its tensors stay held until the execution has ended. */
+/**
+ * Makes the execution of a step that is ready, with its inputs and its context. The iteration holds the tensors until the
+ * execution ends.
+ */
 export function newExecution(
   step: PlanStep,
   iteration: Iteration,
@@ -85,13 +92,16 @@ export function newExecution(
   return { step, iteration, context: context ?? request, inputs, responses: 0 }
 }
 
-/** False for a response that only says that the execution has ended (triton-semantics 1.9). */
+/** Tells whether a response carries outputs. If not, it only says that the execution has ended (triton-semantics 1.9). */
 export function carriesOutputs(execution: StepExecution, response: StepResponded): boolean {
   if (!response.final || response.outputs.size > 0) return true
   return !execution.step.decoupled && execution.responses === 0
 }
 
-/** False for a response after one that was lost, for one that came twice, and for one too many. */
+/**
+ * Tells whether a response is the next one of an execution. It is not if the one before it was lost, if it came twice, or if a
+ * model that is not decoupled responds again.
+ */
 export function isExpected(execution: StepExecution, response: StepResponded): boolean {
   const { step, responses } = execution
   if (response.index !== responses) return false

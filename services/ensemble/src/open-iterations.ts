@@ -33,14 +33,22 @@ export class OpenIterations {
     return (this.#counts[step + 1] ?? 0) >= MAX_AHEAD
   }
 
-  /** @throws ServeError OVERLOADED if a decoupled step is too far ahead of the steps after it. */
+  /**
+   * Checks the number of open iterations.
+   *
+   * @throws ServeError OVERLOADED if a decoupled step is too far ahead of the steps after it.
+   */
   checkLimit(model: string): void {
     if (this.#all.size < MAX_OPEN_ITERATIONS) return
     const text = `model '${model}' is ahead of the steps after it: got ${MAX_OPEN_ITERATIONS} open iterations, want fewer`
     throw new ServeError('OVERLOADED', text)
   }
 
-  /** @param parent - that of the decoupled step's execution; absent for the request itself. */
+  /**
+   * Opens an iteration.
+   *
+   * @param parent - iteration of the decoupled step's execution; absent for the request itself.
+   */
   open(label: number, parent?: Iteration): Iteration {
     const iteration = newIteration(this.#graph, { label, number: this.#opened++, parent })
     this.#all.add(iteration)
@@ -57,7 +65,7 @@ export class OpenIterations {
     return iteration
   }
 
-  /** Ends one execution of an iteration, or its response. */
+  /** Ends one execution of an iteration, or its response. After the last one the iteration is forgotten. */
   end(iteration: Iteration): void {
     iteration.open -= 1
     if (iteration.open === 0) this.#forget(iteration)
@@ -68,7 +76,11 @@ export class OpenIterations {
     this.#counts[iteration.label] = (this.#counts[iteration.label] ?? 1) - 1
   }
 
-  /** A step has ended in `iteration`: @returns the iterations in which steps may have waited for that. */
+  /**
+   * Notes that a step has ended in an iteration.
+   *
+   * @returns the iterations in which steps may have waited for that.
+   */
   waitingFor(iteration: Iteration, step: number): readonly Iteration[] {
     if ((this.#graph.dependents[step] ?? []).length === 0) return []
     iteration.ended ??= new Set()
@@ -76,7 +88,7 @@ export class OpenIterations {
     return [...this.#all].filter((inner) => wayUp(inner).includes(iteration))
   }
 
-  /** Takes the iterations that have all requested outputs, up to the first that has not. */
+  /** Removes and returns the iterations that have all requested outputs, in order, up to the first that lacks one. */
   takeComplete(): readonly Iteration[] {
     const { outputs } = this.#graph
     const next = this.#answers.findIndex(({ tensors }) =>
@@ -90,8 +102,9 @@ export class OpenIterations {
   }
 
   /**
-   * Leaves only what comes before a failure: the responses that a decoupled step had sent before it failed, or the iterations before
-   * that of another step. Iterations around the failed execution go too: what they still open would come behind the failure.
+   * Removes all iterations after a failure. If a decoupled step failed, the iterations of the responses that it had sent stay.
+   * If another step failed, the iterations before its own stay. Iterations around the failed execution go too, because what
+   * they still open would come after the failure.
    */
   cutBehind({ step, iteration: failed }: StepExecution): void {
     const label = step.decoupled ? step.index + 1 : failed.label
@@ -106,7 +119,11 @@ export class OpenIterations {
     this.#answers = this.#answers.filter(isBefore)
   }
 
-  /** Forgets all. @returns those that were open or cut. */
+  /**
+   * Forgets all iterations.
+   *
+   * @returns the iterations that were open or cut, so that the caller can release their tensors.
+   */
   close(): readonly Iteration[] {
     const open = [...this.#all, ...this.#cut.splice(0)]
     this.#all.clear()

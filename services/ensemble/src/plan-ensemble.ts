@@ -17,10 +17,10 @@ import { checkTensorMapping } from './tensor-mapping.ts'
 import { validateEnsembleConfig } from './validate-ensemble-config.ts'
 
 /**
- * Checks an ensemble against the models that it composes and compiles it.
+ * Checks an ensemble against the models that it composes, and compiles it into a plan.
  *
- * @param o.lookup - undefined for a name that is in no repository.
- * @param o.rules - what a manifest says beyond the config; they fit it.
+ * @param o.lookup - finds a model; undefined for a name that is in no repository.
+ * @param o.rules - rules of a manifest beyond the config; the caller makes sure that they fit the config.
  * @throws ServeError ENSEMBLE_INVALID or ENSEMBLE_DEPENDENCY, with Triton's text where Triton has the rule.
  * @see triton-semantics 1.1 to 1.3
  */
@@ -69,7 +69,7 @@ export function planEnsemble(o: {
   }
 }
 
-/** The ensemble's config as ModelConfig answers it: `decoupled` is computed, whatever was written. */
+/** Returns the configuration of an ensemble that clients get. `decoupled` is computed, whatever was written. */
 export function completeEnsembleConfig(plan: EnsemblePlan): ModelConfig {
   return { ...plan.config, model_transaction_policy: { decoupled: plan.decoupled } }
 }
@@ -132,7 +132,7 @@ function draftStep(
   }
 }
 
-/** Why no second replica may be asked for a model's answers, whatever its requests are; undefined if it may. */
+/** Tells why requests to a model can never be hedged; returns undefined if they can. */
 export function hedgeFault(model: ModelConfig): string | undefined {
   const want = `want no hedge for '${model.name}'`
   if (isDecoupled(model))

@@ -18,8 +18,9 @@ const RETRYABLE: ReadonlySet<Reason> = new Set<Reason>([
 /**
  * Decides whether a failed attempt is followed by another.
  *
- * @param o.tries - attempts made so far, the failed one included.
- * @param o.hasResponded - a step that sent anything has run, whatever the failure claims.
+ * @param o.executed - 'no' if the failed attempt certainly did not execute.
+ * @param o.hasResponded - true if the step sent a response: then it has executed, whatever the failure says.
+ * @param o.tries - attempts made so far, with the failed one.
  * @returns milliseconds to wait, 0 for at once; undefined if the failure is final.
  */
 export function retryDelayMs(o: {

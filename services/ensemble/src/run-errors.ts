@@ -8,9 +8,10 @@ import type { Iteration, StepExecution } from './run-state.ts'
 const ENGINE_TEXTS = ENGINES.flatMap(({ errorPrefix }) => errorPrefix ?? [])
 
 /**
- * The error that ends a run: a prefix once per level of nesting, and where it was; what the innermost level knows is kept.
+ * Makes the error that ends a run. The text begins with the ensemble's name, once per level of nesting, and the details say
+ * where the error was. Details of an inner level are kept.
  *
- * @param execution - the one that failed; absent if it was none.
+ * @param execution - the execution that failed; absent if none did.
  */
 export function endOf(
   { name: ensemble, tensors, steps }: EnsemblePlan,
@@ -46,7 +47,7 @@ function nameStep(
   return error.withSuffix(` (output '${made.name}' of step '${maker.name}')`)
 }
 
-/** Lets everything go that a run still holds when it ends so. */
+/** Releases all tensors that an iteration still holds when its run fails. */
 export function releaseTensors(iteration: Iteration, actions: RunAction[]): void {
   for (const held of iteration.tensors) {
     if (held === undefined || held.uses === 0 || held.entry === null) continue
@@ -54,7 +55,7 @@ export function releaseTensors(iteration: Iteration, actions: RunAction[]): void
   }
 }
 
-/** Why a response was not expected: one before it was lost, or it came twice, or it is one too many. */
+/** Makes the error for a response that was not expected: one before it was lost, it came twice, or it is one too many. */
 export function unexpectedResponse({ step, responses }: StepExecution, index: number): ServeError {
   const problem =
     index === responses

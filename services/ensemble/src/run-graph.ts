@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { EnsemblePlan, PlanEnsembleTensor, RunGraph } from './ensemble-plan.ts'
 
 /**
- * Selects what is needed for the requested outputs: the steps from which one of them can be reached.
+ * Selects the part of a plan that the requested outputs need: the steps from which one of the outputs can be reached.
  *
  * @param names - a name given twice counts once.
  * @throws ServeError INVALID_REQUEST, Triton's text, for a name that is no output.
@@ -19,7 +19,7 @@ export function selectOutputs(plan: EnsemblePlan, names: readonly string[]): Run
   return outputs.length === plan.outputs.length ? plan.graph : runGraph(plan, outputs)
 }
 
-/** @param outputs - some of the plan's. */
+/** Builds the graph that a request for some of a plan's outputs executes. */
 export function runGraph(
   plan: Pick<EnsemblePlan, 'steps' | 'tensors'>,
   outputs: readonly PlanEnsembleTensor[],

@@ -8,31 +8,31 @@ import type { NamedEntry, TensorEntry } from './ensemble-run.ts'
 
 /** One value of an ensemble tensor, held by one reference until nothing needs it. */
 export interface HeldTensor {
-  /** Null for an optional input that the request omits and an output that a step withholds. */
+  /** Tensor; null for an optional input that the request omits and for an output that a step withholds. */
   readonly entry: TensorEntry | null
   /** True if the first dimension is the batch. */
   readonly isBatched: boolean
-  /** The context that the step that made it gives on; absent for an ensemble input. */
+  /** Context that the step which made the tensor passes on; undefined for an ensemble input. */
   readonly context: RequestContext | undefined
-  /** Consumers that have not ended, and the response that has not been emitted. */
+  /** Number of uses that are left: consumers that have not ended, and a response that is not emitted yet. */
   uses: number
 }
 
 /** The values that belong together: those of the request itself, or those that follow from one decoupled response. */
 export interface Iteration {
-  /** 0 for the request itself, else one more than the decoupled step whose response it follows from. */
+  /** Label: 0 for the request itself, else 1 + the index of the decoupled step whose response opened the iteration. */
   readonly label: number
-  /** Its number among all iterations of the request, in the order in which they were opened. */
+  /** Number of the iteration within the request, in the order in which iterations were opened. */
   readonly number: number
-  /** That of the decoupled step's execution; absent for the request itself. */
+  /** Iteration of the decoupled step's execution; undefined for the request itself. */
   readonly parent: Iteration | undefined
-  /** By tensor; undefined until it is made. */
+  /** Values by index of the tensor; undefined until they are made. */
   readonly tensors: (HeldTensor | undefined)[]
-  /** By step: how many of its tensors are not there yet, and of the steps that it depends on have not ended. */
+  /** Number of waits of each step: tensors that are not there yet, and steps in `dependsOn` that have not ended. */
   readonly pending: number[]
-  /** Executions that have not ended, and the response that has not been emitted. */
+  /** Number of executions that have not ended, plus 1 for a response that is not emitted yet. */
   open: number
-  /** Steps that have ended and that others depend on; kept where a decoupled step runs. */
+  /** Indexes of steps that have ended and that others depend on; kept only if a decoupled step runs. */
   ended?: Set<number>
 }
 
@@ -42,6 +42,6 @@ export interface StepExecution {
   readonly iteration: Iteration
   readonly context: RequestContext
   readonly inputs: readonly NamedEntry[]
-  /** Responses so far, an empty final one included. */
+  /** Number of responses so far, with an empty final one. */
   responses: number
 }

@@ -2,8 +2,9 @@ import { ServeError } from '@tutti/errors'
 import type { Parameter, Parameters, RequestContext } from '@tutti/tensor'
 
 /**
- * The context that a step's outputs carry to the steps that read them: the step's own, unless its response sets a
- * sequence parameter. Then flags that it does not mention become false, and an id that it does not mention stays.
+ * Finds the context that a step's outputs pass to the steps that read them. It is the step's own context, unless the response
+ * sets a sequence parameter. Then flags that the response does not mention become false, and an id that it does not mention
+ * stays.
  *
  * @throws ServeError RESPONSE_INVALID (INVALID_ARGUMENT, Triton's text) if a parameter has the wrong kind.
  * @see triton-semantics 1.7
@@ -22,9 +23,9 @@ export function overrideSequence(context: RequestContext, parameters: Parameters
 }
 
 /**
- * The sequence parameters of an ensemble response. The id has the kind of the request's.
+ * Builds the sequence parameters of an ensemble response. The id is text if the request's id, or the id in `made`, is text.
  *
- * @param made - the context that the first output of the response that a step made carries.
+ * @param made - context of the first output in the response that a step made.
  * @see triton-semantics 1.7 and 9.5
  */
 export function sequenceParameters(request: RequestContext, made: RequestContext): Parameters {

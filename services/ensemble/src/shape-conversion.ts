@@ -4,10 +4,10 @@ import { type Shape, shapeMatches } from '@tutti/tensor'
 /**
  * Adds or drops the batch dimension of a tensor that goes from a batching model to one without batching, or back.
  *
- * @param shape - the tensor's own, as its producer gave it.
- * @param wanted.dims - declared by the consumer, without a batch dimension.
- * @param wanted.isBatched - of the consumer; the producer's is the opposite.
- * @returns the very shape where nothing changes. What does not fit is passed on: the consumer's own check refuses it.
+ * @param shape - shape of the tensor, as its producer gave it.
+ * @param wanted.dims - shape that the consumer declares, without a batch dimension.
+ * @param wanted.isBatched - true if the consumer batches; then the producer does not, and the other way round.
+ * @returns `shape` itself if nothing changes. A shape that does not fit is passed on, and the consumer's own check refuses it.
  * @see triton-semantics 1.6
  */
 export function convertBatch(
@@ -20,9 +20,9 @@ export function convertBatch(
 }
 
 /**
- * Renames extents from one declared shape to another with the same number of elements, keeping what is variable.
+ * Converts a shape from one declared shape to another with the same number of elements. Variable extents keep their values.
  *
- * @returns `shape` itself if it does not fit `from`: its check is somebody else's.
+ * @returns `shape` itself if it does not fit `from`; this function does not check it.
  * @see triton-semantics 2.2, reshape
  */
 export function applyReshape(shape: Shape, hasBatch: boolean, from: Shape, to: Shape): Shape {

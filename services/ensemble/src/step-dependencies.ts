@@ -7,8 +7,9 @@ import { settle } from './graph-walks.ts'
 /**
  * Finds steps that wait for one another.
  *
- * @param waits - by step, the indexes of the steps that it waits for, for what it reads or by `dependsOn`.
- * @returns the steps of one such cycle in the order in which they wait, the first of them least; undefined if there is none.
+ * @param waits - for each step, the indexes of the steps that it waits for, to read their outputs or by `dependsOn`.
+ * @returns the indexes of the steps of one cycle, in the order in which they wait, from the least index; undefined if there is
+ *   no cycle.
  */
 export function findStepCycle(
   waits: readonly (readonly number[])[],
@@ -31,8 +32,8 @@ export function findStepCycle(
 /**
  * Checks `dependsOn` against the graph.
  *
- * Every other step either comes before a decoupled one or follows its responses one by one, and it may have to wait for those
- * that follow: no step can wait for its end.
+ * No step can wait for the end of a decoupled step. Every other step either runs before the decoupled one, or runs for each of
+ * its responses, and the decoupled step may have to wait for the latter.
  *
  * @param steps - in the config's order.
  * @throws ServeError ENSEMBLE_INVALID, with `details.cycle` if steps would wait for one another.

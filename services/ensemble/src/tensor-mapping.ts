@@ -3,15 +3,15 @@ import type { DataType, EnsembleStep, ModelConfig, ModelInput } from '@tutti/mod
 import { formatShape, type Shape, shapeMatches } from '@tutti/tensor'
 import type { ConfigOfStep } from './composing-models.ts'
 
-/** The facts that are known of an ensemble tensor, from the model that named it first. */
+/** The type and shape of an ensemble tensor, as declared by the model that names it first. */
 export interface TensorDefinition {
-  /** The tensor of the step that names it; absent for an input or output of the ensemble. */
+  /** Tensor of the step that names it first; absent for an input or output of the ensemble. */
   readonly at?: StepTensor
-  /** The ensemble for its own inputs and outputs, else the first model that reads or makes it. */
+  /** Name of the ensemble for its own inputs and outputs, else of the first model that reads or makes the tensor. */
   readonly model: string
   readonly dataType: DataType
   readonly dims: Shape
-  /** With a leading -1 if the model batches. */
+  /** Shape with a leading -1 if the model batches. */
   readonly fullDims: Shape
 }
 
@@ -19,16 +19,16 @@ export interface TensorDefinition {
 export interface StepTensor {
   readonly step: number
   readonly side: 'input' | 'output'
-  /** As the model calls it. */
+  /** Name that the model gives the tensor. */
   readonly name: string
 }
 
-/** By the ensemble tensor's name. */
+/** The definitions of ensemble tensors, by name. */
 export type TensorDefinitions = ReadonlyMap<string, TensorDefinition>
 
 type DeclaredTensor = Pick<ModelInput, 'name' | 'data_type' | 'dims'>
 
-/** A rule that the maps of the steps break, of the step `at.step` and the model that it runs. */
+/** A rule that the maps of the step `at.step` break. `model` is the model that the step runs. */
 export type MappingFault = { readonly model: ModelConfig; readonly at: StepTensor } & (
   | { readonly kind: 'batch' }
   | { readonly kind: 'unmapped'; readonly next: TensorDefinition }
@@ -44,9 +44,10 @@ export type MappingFault = { readonly model: ModelConfig; readonly at: StepTenso
 type Definitions = Map<string, TensorDefinition>
 
 /**
- * Checks the maps of every step against the models' completed configs.
+ * Checks the maps of every step against the models' completed configurations.
  *
- * @param configOf - finds the config of every step.
+ * @param configOf - finds the configuration of every step.
+ * @returns the definitions of all ensemble tensors.
  * @throws ServeError ENSEMBLE_INVALID with Triton's text for the first broken rule, in Triton's order.
  * @see triton-semantics 1.2
  */
@@ -59,7 +60,10 @@ export function checkTensorMapping(config: ModelConfig, configOf: ConfigOfStep):
   })
 }
 
-/** Reads the maps and finds every broken rule, in Triton's order. Steps of which no config is known are left out. */
+/**
+ * Reads the maps of all steps, and finds every broken rule in Triton's order. Steps whose configuration is not known are left
+ * out.
+ */
 export function findMappingFaults(
   config: ModelConfig,
   configOf: ConfigOfStep,

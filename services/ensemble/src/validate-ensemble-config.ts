@@ -12,8 +12,8 @@ interface GraphTensor {
 type Graph = Map<string, GraphTensor>
 
 /**
- * Checks what an ensemble's own config.pbtxt can show, before any composing model is looked at. A config that is
- * no ensemble passes.
+ * Checks the rules that an ensemble's own config.pbtxt can break, without a look at its composing models. A configuration that
+ * is no ensemble passes.
  *
  * @throws ServeError ENSEMBLE_INVALID with Triton's text for the first broken rule, in Triton's order.
  * @see triton-semantics 1.1
@@ -33,7 +33,7 @@ export function validateEnsembleConfig(config: ModelConfig): void {
 /** A text, and the field if there is one to name. */
 type Problem = readonly [text: string, field?: string]
 
-/** Finds what is wrong with the fields beside the graph, in Triton's text. */
+/** Yields the problems of the fields outside the graph, with Triton's texts, in Triton's order. */
 export function* fieldProblems(config: ModelConfig): Generator<Problem> {
   const { name, platform, ensemble_scheduling: scheduling } = config
   const isEnsemble = platform === 'ensemble'

@@ -26,60 +26,62 @@ import { modelOfStep } from './ensemble-graph.ts'
 import { stepPath } from './ensemble-references.ts'
 import { type EnsembleConversion, toEnsembleConfig } from './to-ensemble-config.ts'
 
-/** The facts that are known of a served name. */
+/** The facts that are known about the model of a served name. */
 export interface KnownModel {
-  /** Completed; of a Model or an Ensemble. */
+  /** Completed configuration of the Model or Ensemble. */
   readonly config: ModelConfig
-  /** Absent where versions are not known (offline): then every version counts as there. */
+  /** Versions that are ready; absent if they are not known (offline). Then every version counts as ready. */
   readonly readyVersions?: readonly number[]
 }
 
 /** The world that an Ensemble is checked against: the other resources of its namespace. */
 export interface EnsembleWorld {
   /**
-   * @returns 'pending' for what is there but not known yet, 'absent' for what may still come; 'unknown' for what is not there and
-   *   will not come.
+   * Finds the Model or Ensemble of a served name.
+   *
+   * @returns 'pending' if it exists but its signature is not known yet, 'absent' if it may still come, 'unknown' if it does not
+   *   exist and will not come.
    */
   readonly lookup: (servedName: string) => KnownModel | 'unknown' | 'pending' | 'absent'
-  /** Every served name, for hints. */
+  /** Lists every served name, for hints. */
   readonly names?: () => Iterable<string>
-  /** Why a model of a repository cannot be read, if that is why it is not served. */
+  /** Tells why a model of a repository cannot be read; returns undefined for any other model. */
   readonly problemOf?: (servedName: string) => string | undefined
-  /** The resource of that `metadata.name`, for hints: it is mistaken for the served name. */
+  /** Finds the resource of a `metadata.name`, for hints, because users mistake that name for the served name. */
   readonly resourceNamed?: (name: string) => NamedResource | undefined
-  /** Another resource that has this Ensemble's served name. */
+  /** Finds another resource that has this Ensemble's served name. */
   readonly holder?: (servedName: string) => Claimant | undefined
-  /** The served names that another Ensemble runs: as it is written, and as it was accepted. */
+  /** Lists the served names that another Ensemble runs: in the spec as written, and in the spec as accepted. */
   readonly composes?: (servedName: string) => readonly string[]
 }
 
-/** Whether an Ensemble is accepted. */
+/** The result of an Ensemble's check. */
 export type EnsembleCheck =
   | {
       readonly accepted: true
-      /** Completed. */
+      /** Completed configuration of the Ensemble. */
       readonly config: ModelConfig
       readonly rules: EnsembleRules
-      /** The configurations that it was checked against, by served name. */
+      /** Configurations that the Ensemble was checked against, by served name. */
       readonly models: Readonly<Record<string, ModelConfig>>
       readonly warnings: readonly string[]
     }
   | ({
       readonly accepted: false
-      /** Further problems of it, if they were looked for. */
+      /** Further problems of the Ensemble; absent if there are none, or if none were looked for. */
       readonly others?: readonly EnsembleProblem[]
     } & EnsembleProblem)
 
 /** One thing that is wrong with an Ensemble. */
 export interface EnsembleProblem {
   readonly reason: AcceptedReason
-  /** One line: a path from `spec` on, what was got, what is wanted. */
+  /** Text in one line: a path from `spec` on, what was got, what is wanted. */
   readonly message: string
 }
 
 const SUMMARIZED_PROBLEMS = 4
 
-/** The first problems in one text, and how many there are besides: for a condition, which is no place for a hundred. */
+/** Joins the first problems into one text, and counts the others: a condition has no room for a hundred. */
 export function summarizeProblems(problems: readonly Pick<EnsembleProblem, 'message'>[]): string {
   const shown = problems.slice(0, SUMMARIZED_PROBLEMS).map(({ message }) => message)
   const more = problems.length - shown.length
@@ -89,9 +91,9 @@ export function summarizeProblems(problems: readonly Pick<EnsembleProblem, 'mess
 }
 
 /**
- * The one check of an Ensemble: the operator's condition `Accepted`, and what `tutti validate` says. It finds everything that is wrong,
- * but for what follows from a problem that it tells anyway. What the manifest alone shows comes first, since it is wrong
- * whatever the models are, and what is not known yet comes last.
+ * Checks an Ensemble, both for the operator's condition `Accepted` and for `tutti validate`. It finds all problems, except
+ * those that follow from another problem. Problems that the manifest alone shows come first, because no change of a model
+ * helps. Signatures that are not known yet come last.
  */
 export function checkEnsemble(manifest: EnsembleManifest, world: EnsembleWorld): EnsembleCheck {
   const faults: EnsembleFault[] = []

@@ -1,6 +1,6 @@
 import { nearestName, ServeError } from '@tutti/errors'
 
-/** Why an Ensemble is not accepted: the reason of its condition `Accepted`. */
+/** The reasons why an Ensemble is not accepted, with their meanings. The condition `Accepted` has one of them. */
 export const ACCEPTED_REASONS = {
   InvalidSpec: 'the manifest breaks a rule of its schema',
   NameConflict: 'another Model or Ensemble of the namespace has the served name',
@@ -34,20 +34,24 @@ export class EnsembleFault extends ServeError {
   }
 }
 
-/** Takes a fault; the check goes on if it returns. */
+/** Takes a fault of a check. If the function returns, the check goes on. */
 export type ReportFault = (fault: EnsembleFault) => void
 
-/** Ends a check at its first fault. */
+/** Throws a fault, which ends a check at its first one. */
 export function raise(fault: EnsembleFault): never {
   throw fault
 }
 
-/** @param path - from `spec` on, e.g. `steps[2](ocr).inputMap[image]`. */
+/**
+ * Makes the fault of a field.
+ *
+ * @param path - from `spec` on, e.g. `steps[2](ocr).inputMap[image]`.
+ */
 export function refused(fault: AcceptedReason, path: string, problem: string): EnsembleFault {
   return new EnsembleFault(fault, path, problem)
 }
 
-/** A hint for a name that is not among those that are known. */
+/** Builds a hint for an unknown name: the nearest known name, else a list of up to eight known names. */
 export function hintOf(name: string, known: Iterable<string>): string {
   const names = [...known]
   const near = nearestName(name, names)

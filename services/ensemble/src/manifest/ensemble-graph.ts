@@ -3,34 +3,34 @@ import type { ModelConfig } from '@tutti/model-config'
 import { hintOf, type ReportFault, refused } from './ensemble-fault.ts'
 import { EnsembleReferences, stepPath, type TensorSource } from './ensemble-references.ts'
 
-/** The completed configuration of a served name; undefined while it is not known. */
+/** Finds the completed configuration of a served name; returns undefined while it is not known. */
 export type FindModel = (servedName: string) => ModelConfig | undefined
 
-/** Something that reads a tensor. */
+/** A reference to a tensor, in an input of a step or an output of the ensemble. */
 export interface GraphRead {
   readonly source: TensorSource
-  /** Where it is written. */
+  /** Path of the field that has the reference. */
   readonly path: string
 }
 
-/** An Ensemble with its references resolved, without those that were reported. */
+/** An Ensemble with its references resolved. References that were reported as faults are left out. */
 export interface EnsembleGraph {
   readonly spec: EnsembleSpec
-  /** By step: the model's input -> what feeds it. */
+  /** References by input of the step's model; one map per step. */
   readonly reads: readonly ReadonlyMap<string, GraphRead>[]
-  /** In the order of `spec.outputs`. */
+  /** References of the outputs, in the order of `spec.outputs`; undefined if reported. */
   readonly outputs: readonly (GraphRead | undefined)[]
-  /** By step: the model's output -> the name that `outputMap` gives it. */
+  /** Names that `outputMap` gives, by output of the step's model; one map per step. */
   readonly declared: readonly ReadonlyMap<string, string>[]
-  /** By step: indexes of steps. */
+  /** Indexes of the steps that a step depends on; one list per step. */
   readonly dependsOn: readonly (readonly number[])[]
-  /** Steps whose reads lack some that were reported. */
+  /** Indexes of the steps of which a reference was reported, so that `reads` is not complete. */
   readonly partial: ReadonlySet<number>
-  /** Inputs and steps that references that were reported may mean, so that they may well be read. */
+  /** Inputs and steps that reported references may mean. They are not reported as unread. */
   readonly meant: EnsembleReferences['meant']
 }
 
-/** The Model or Ensemble that a step runs, by the name that clients use. */
+/** Returns the served name of the Model or Ensemble that a step runs. */
 export function modelOfStep({
   modelRef,
   ensembleRef,
@@ -39,9 +39,9 @@ export function modelOfStep({
 }
 
 /**
- * Resolves every reference of an Ensemble, and reports those that cannot be.
+ * Resolves every reference of an Ensemble, and reports the references that cannot be resolved.
  *
- * @param findModel - asked only for steps that a shorthand `inputs: [STEP]` is about.
+ * @param findModel - called only for steps that a shorthand `inputs: [STEP]` is about.
  */
 export function resolveGraph(
   spec: EnsembleSpec,

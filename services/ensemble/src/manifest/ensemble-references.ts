@@ -2,24 +2,30 @@ import type { EnsembleSpec } from '@tutti/api'
 import { nearestName } from '@tutti/errors'
 import { hintOf, type ReportFault, refused } from './ensemble-fault.ts'
 
-/** The meaning of a reference: an input of the ensemble, or what a step makes. */
+/** The source of a tensor: an input of the ensemble, or an output of a step. */
 export type TensorSource =
   | { readonly kind: 'input'; readonly name: string }
   | { readonly kind: 'made'; readonly step: number; readonly output: string }
 
-/** Equal for sources that mean the same tensor. */
+/** Builds a key of a source. Sources of the same tensor have equal keys. */
 export function keyOf(source: TensorSource): string {
   return source.kind === 'input' ? `input ${source.name}` : `made ${source.step} ${source.output}`
 }
 
-/** `steps[2](ocr)`. */
+/** Builds the path of a step in a manifest: `steps[2](ocr)`. */
 export function stepPath(spec: EnsembleSpec, index: number): string {
   return `steps[${index}](${spec.steps[index]?.name ?? ''})`
 }
 
-/** Resolves references of one Ensemble. Faults go to `report`; what such a reference may mean goes to `meant`. */
+/**
+ * Resolves the references of one Ensemble. Faults go to `report`. Inputs and steps that a faulty reference may mean go to
+ * `meant`.
+ */
 export class EnsembleReferences {
-  /** Names of inputs and indexes of steps: that nothing reads them may follow from what was reported. */
+  /**
+   * Names of inputs and indexes of steps that a reported reference may mean. If nothing reads one of them, the cause may be
+   * that reference.
+   */
   readonly meant: ReadonlySet<string | number>
   readonly #meant = new Set<string | number>()
   readonly #spec: EnsembleSpec
@@ -29,7 +35,7 @@ export class EnsembleReferences {
   /** By the name that an outputMap gives. */
   readonly #made = new Map<string, { readonly kind: 'made'; step: number; output: string }>()
 
-  /** Reports a tensor that two steps make. */
+  /** Collects the tensors of an Ensemble, and reports each tensor that two steps make. */
   constructor(spec: EnsembleSpec, report: ReportFault) {
     this.#spec = spec
     this.#report = report
@@ -52,7 +58,7 @@ export class EnsembleReferences {
     }
   }
 
-  /** The index of a step; otherwise reports UnknownStep. */
+  /** Finds the index of a step; reports UnknownStep and returns undefined if there is none. */
   step(name: string, path: string): number | undefined {
     const index = this.#steps.get(name)
     if (index !== undefined) return index
@@ -62,7 +68,7 @@ export class EnsembleReferences {
     return this.mean(this.#nearestStep(name))
   }
 
-  /** Notes what a reference that is reported may mean: a step, or a tensor that is declared. */
+  /** Notes the step or the declared tensor that a reported reference may mean. A number is a step, a text is a tensor. */
   mean(what: number | string | undefined): undefined {
     if (typeof what === 'number') this.#meant.add(what)
     if (typeof what !== 'string') return
@@ -79,7 +85,7 @@ export class EnsembleReferences {
     return this.#steps.has(name)
   }
 
-  /** True if `resolve` would find something. */
+  /** Tells whether `resolve` would find something. */
   isKnown(reference: string): boolean {
     const { step } = split(reference)
     return this.#declared(reference).length > 0 || (step !== undefined && this.#steps.has(step))
@@ -92,9 +98,11 @@ export class EnsembleReferences {
   }
 
   /**
-   * Finds what `reference` means; undefined if it was reported.
+   * Finds the source of a reference. If there is none, or more than one, it reports that and returns undefined.
    *
-   * @param first - where a step writes onto the name of an input: a step reads the request's value, an output is what was written.
+   * @param path - path of the field that has the reference.
+   * @param first - the kind that wins if a step writes to the name of an input. A step reads the request's value; an output is
+   *   the value that the step wrote.
    */
   resolve(reference: string, path: string, first: TensorSource['kind']): TensorSource | undefined {
     const declared = this.#declared(reference)

@@ -23,25 +23,25 @@ import { fromConfigDatatype } from '@tutti/tensor'
 import { z } from 'zod'
 import { toEnsembleConfig } from './to-ensemble-config.ts'
 
-/** The parts of a manifest that a configuration does not say. */
+/** The parts of a manifest that do not follow from a configuration. */
 export interface ImportOptions {
   readonly resourceName: string
-  /** The name that clients use. */
+  /** Name by which clients call the model. */
   readonly servedName: string
-  /** The backend of a model: what selectBackend found. */
+  /** Backend of a model, as `selectBackend` found it. */
   readonly backend?: string
-  /** The place of a model: where its directory is. */
+  /** Address of the model's directory. */
   readonly storageUri?: string
-  /** True if a served name is an ensemble's. */
+  /** Tells whether a served name belongs to an ensemble. */
   readonly isEnsemble: (servedName: string) => boolean
 }
 
 /**
- * Writes a configuration as a manifest. Served, it gives the same configuration again: a Model takes what it does not
- * name from config.pbtxt, and an Ensemble says all.
+ * Converts a configuration to a manifest, which gives the same configuration when it is served. A Model leaves the fields that
+ * it does not name to config.pbtxt. An Ensemble names all fields.
  *
  * @param config - as parsed from config.pbtxt, or the empty one.
- * @throws ServeError UNSUPPORTED for what a manifest has no words for, with the field of config.pbtxt.
+ * @throws ServeError UNSUPPORTED if a manifest cannot express a field, with the field of config.pbtxt.
  */
 export function fromModelConfig(config: ModelConfig, o: ImportOptions): Manifest {
   return isEnsembleConfig(config) ? fromEnsembleConfig(config, o) : fromConfig(config, o)

@@ -2,12 +2,12 @@ import { type EnsembleFault, type ReportFault, refused } from './ensemble-fault.
 import type { EnsembleGraph, GraphRead } from './ensemble-graph.ts'
 import { keyOf, stepPath } from './ensemble-references.ts'
 
-/** The names that tensors have in the configuration, by `keyOf` of their producer. Tensors that no step reads have none. */
+/** The names of tensors in the configuration, by `keyOf` of their source. A tensor that nothing reads has no name. */
 export type TensorNames = ReadonlyMap<string, string>
 
 /**
- * Names the tensors as config.pbtxt needs it, where a tensor has one name and an output's name is its tensor's. Outputs
- * name theirs first, then `outputMap`, then the reference itself (`STEP.OUTPUT`).
+ * Names the tensors for config.pbtxt, where each tensor has one name, and an output has the name of its tensor. The name is
+ * that of an output, else the name in `outputMap`, else the reference itself (`STEP.OUTPUT`).
  *
  * @param report - takes the faults OutputInvalid and UnusedInput.
  */

@@ -13,23 +13,25 @@ import { type EnsembleGraph, type FindModel, modelOfStep, resolveGraph } from '.
 import { keyOf, stepPath, type TensorSource } from './ensemble-references.ts'
 import { nameTensors, type TensorNames } from './tensor-names.ts'
 
-/** An Ensemble in Triton's terms, with what is needed to say where something was written. */
+/** An Ensemble in Triton's terms, with the graph that tells where in the manifest something is written. */
 export interface EnsembleConversion {
-  /** With `ensemble_scheduling`. An output without a type has TYPE_INVALID if its model is not known. */
+  /** Configuration with `ensemble_scheduling`. An output without a datatype has TYPE_INVALID if its model is not known. */
   readonly config: ModelConfig
-  /** The rules that config.pbtxt has no words for. */
+  /** Rules of the Ensemble that config.pbtxt cannot express. */
   readonly rules: EnsembleRules
   readonly graph: EnsembleGraph
   readonly warnings: readonly string[]
 }
 
 /**
- * Writes an Ensemble as a ModelConfig with `ensemble_scheduling`, references resolved, and as the rules beside it.
+ * Converts an Ensemble to a ModelConfig with `ensemble_scheduling`, and to the rules that a ModelConfig cannot express.
+ * References are resolved.
  *
- * @param findModel - completed configurations by served name, for the shorthand `inputs: [STEP]` and for outputs that
- * name no type; by default none is known.
- * @param report - takes each fault; its text begins with the path of the field. What was reported is left out of the conversion.
- * @throws ServeError ENSEMBLE_INVALID, by default, with the first fault.
+ * @param findModel - finds completed configurations by served name, for the shorthand `inputs: [STEP]` and for outputs without
+ *   a type. By default none is known.
+ * @param report - takes each fault, whose text begins with the path of the field. Parts with a fault are left out. Default:
+ *   throws.
+ * @throws ServeError ENSEMBLE_INVALID for the first fault, if `report` is absent.
  */
 export function toEnsembleConfig(
   manifest: EnsembleManifest,
