@@ -17,15 +17,15 @@ import type { QuotaMeter } from './quota-meter.ts'
 export interface CallerAccess {
   readonly backend: InferenceBackend
   /**
-   * Grants that the caller has now; the first one that has a model counts for it.
+   * Grants that the caller has now. For a model, the first grant that has it counts.
    *
-   * @throws ServeError UNAUTHENTICATED once it may no longer do anything.
+   * @throws ServeError UNAUTHENTICATED once the caller has no grants.
    */
   readonly grants: () => readonly Grant[]
   readonly caller: Caller
   /** The error for a model that no grant has. */
   readonly refuse: (name: string, identity: string | undefined) => ServeError
-  /** Whether clients load and unload here at all, as far as they may. */
+  /** True if the listener offers load and unload, for callers who may. */
   readonly hasControl: boolean
   readonly log: AccessLog
 }
@@ -37,7 +37,7 @@ export class AccessBackend implements InferenceBackend {
   #counted: QuotaMeter | undefined
 
   /**
-   * Counts the call, however it ends.
+   * Counts the call as a request of its caller's quota, however it ends.
    *
    * @throws ServeError QUOTA_EXCEEDED if any request would be refused now: then nothing of the call has to be read.
    */
@@ -75,7 +75,7 @@ export class AccessBackend implements InferenceBackend {
     return this.#access.backend.isLive()
   }
 
-  /** About what the caller reaches: that another model is not ready is none of its business. */
+  /** Checks the readiness of the models that the caller may call; other models do not matter. */
   isReady(): boolean {
     const names = this.#names
     if (names === undefined) return this.#access.backend.isReady()

@@ -85,9 +85,11 @@ export interface AccessFileOptions {
 /** Options with what reads YAML. */
 type ParsingOptions = AccessFileOptions & Pick<typeof Yaml, 'parse'>
 
-/** Who may call what, from a file that is read again when it changes. If it cannot be read then, the rules stay. */
+/**
+ * The rules of the access file: who may call which models. A changed file is read again; if that fails, the former rules stay.
+ */
 export class AccessFile {
-  /** Ends the looking. */
+  /** Function that stops watching the file. */
   readonly close: () => void
   #identities: readonly IdentityRule[]
 
@@ -108,7 +110,11 @@ export class AccessFile {
     })
   }
 
-  /** @throws ServeError FLAG_INVALID if it cannot be read, or does not fit, at the start. */
+  /**
+   * Opens the file of `--access-file`; undefined without the flag.
+   *
+   * @throws ServeError FLAG_INVALID if it cannot be read, or does not fit.
+   */
   static async open(o: AccessFileOptions): Promise<AccessFile | undefined> {
     const { 'access-file': path } = o.flags
     if (path === undefined) return undefined
@@ -117,7 +123,7 @@ export class AccessFile {
     return new AccessFile(path, await readFiles(filesOf(path)), { ...o, parse })
   }
 
-  /** The same list until the file has changed. */
+  /** Function that returns the rules: the same list until the file has changed. */
   readonly identities = (): readonly IdentityRule[] => this.#identities
 }
 

@@ -1,6 +1,6 @@
 import type { FlagTable } from '@tutti/chassis'
 
-/** Who may call the listeners, those for requests from outside apart. */
+/** The flag for who may call the listeners. Listeners for requests from outside have other rules. */
 export const ACCESS_FLAGS = {
   'access-file': {
     type: 'string',

@@ -21,15 +21,15 @@ function isRefusal(reason: Reason): reason is Refusal {
 /** Where identities are configured. */
 export type IdentitySource = 'file' | 'edge'
 
-/** Counts of all listeners of a process. */
+/** Counts of refused calls and of requests by identity, over all listeners of a process. */
 export class AccessCounts {
   readonly #refused = new Map<Refusal, number>(REFUSALS.map((reason) => [reason, 0]))
   readonly #identities = new Map<IdentitySource, readonly string[]>()
   #requests = new Map<string, number>()
 
   /**
-   * Shows series of these identities, at 0 unless they are there. Those of identities vanish that no source has now, so that
-   * labels stay few.
+   * Sets the identities of a source. Each has a series, which begins at 0. Series of identities that no source has now vanish, so
+   * that labels stay few.
    */
   follow(source: IdentitySource, identities: readonly string[]): void {
     this.#identities.set(source, identities)
@@ -41,7 +41,7 @@ export class AccessCounts {
     this.#refused.set(reason, (this.#refused.get(reason) ?? 0) + 1)
   }
 
-  /** Not counted for an identity that has gone meanwhile. */
+  /** Counts a request of an identity, unless no source has the identity now. */
   request(identity: string): void {
     const count = this.#requests.get(identity)
     if (count !== undefined) this.#requests.set(identity, count + 1)
@@ -70,8 +70,8 @@ function toSeries(label: string, counts: ReadonlyMap<string, number>): readonly 
 }
 
 /**
- * Whom lines of the audit log can crowd out: lines of the same identity about the same action. What changed the server is always there;
- * to load a model again and again is work enough for the line not to matter, which it is not to register memory.
+ * Finds the lines of the audit log that share a bound on their number: those of one identity about one action. Lines about
+ * changes of the server have no bound, except about shared memory: a client can register memory very often at no cost.
  */
 export const auditBudget: BudgetKey = (message, { identity, call, outcome, wasLoaded }) => {
   if (message !== CONTROL_CALL) return `${message} ${String(identity)}`
@@ -84,13 +84,13 @@ const OK = 'OK'
 
 export interface AccessLogOptions {
   readonly counts: AccessCounts
-  /** Bounded by `auditBudget`, because others cause its lines; absent: nothing is written. */
+  /** Logger of the audit log, bounded by `auditBudget` because clients cause its lines; absent: nothing is written. */
   readonly log?: Logger | undefined
 }
 
-/** A call as the audit log has it. No header is ever in it. */
+/** A call as a line of the audit log describes it, without any header. */
 export interface AuditedCall extends Pick<Caller, 'socket'> {
-  /** A path without its query, or what is asked: `load`. */
+  /** Path without its query, or the action, such as `load`. */
   readonly call: string
   readonly identity: string | undefined
   readonly model?: string | undefined
@@ -108,7 +108,7 @@ export class AccessLog {
     this.#log = log
   }
 
-  /** Finds what a caller may do. @throws ServeError UNAUTHENTICATED, noted here, if that is nothing. */
+  /** Finds the rights of a caller. @throws ServeError UNAUTHENTICATED if there are none; counted and logged here. */
   identify<T>(caller: Caller, find: () => readonly T[]): readonly T[] {
     try {
       const found = find()
@@ -121,7 +121,7 @@ export class AccessLog {
     }
   }
 
-  /** @returns the error for a caller that may not change the server, noted here. */
+  /** Makes the error for a caller that may not change the server, and counts and logs it. */
   denied(caller: Caller, identity: string | undefined): ServeError {
     const { path = '' } = caller
     const action = path.slice(path.lastIndexOf('/') + 1)
@@ -136,7 +136,7 @@ export class AccessLog {
     this.#log?.info('call refused', { ...toFields(call), reason: error.reason })
   }
 
-  /** @param error - absent: it went well. */
+  /** Logs a call that changed the server, or tried to. @param error - absent: the call went well. */
   controlled(call: AuditedCall, error?: ServeError): void {
     if (error !== undefined && isRefusal(error.reason)) return this.refused(call, error)
     const { wasLoaded } = call
@@ -145,12 +145,12 @@ export class AccessLog {
   }
 }
 
-/** For an identity without control. @param action - what it asked for, `load` say. */
+/** Makes the error ACCESS_DENIED for an identity without control. @param action - the action of its call, such as `load`. */
 export function controlDenied(action: string, identity: string | undefined): ServeError {
   return new ServeError('ACCESS_DENIED', `identity '${identity}' may not call: ${action}`)
 }
 
-/** A refused call as the audit log has it. */
+/** Describes a refused call for the audit log. */
 export function toAudited(
   { path = '', socket }: Caller,
   identity: string | undefined,

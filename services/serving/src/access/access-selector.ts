@@ -38,13 +38,13 @@ const CONTROL: ReadonlySet<string | undefined> = new Set([
 const ALL = '*'
 
 export interface AccessRulesSource {
-  /** As they are now; the same list as long as nothing has changed. */
+  /** Function that returns the rules now: the same list as long as they have not changed. */
   readonly rules: () => readonly IdentityRule[]
   readonly counts: AccessCounts
   readonly clock: Clock
 }
 
-/** The rules of an access file, by what callers bring. One for all listeners, so that an identity has one quota. */
+/** The rules of an access file, compiled. All listeners share one instance, so that an identity has one quota. */
 export class AccessRules {
   readonly #source: AccessRulesSource
   readonly #meters: QuotaMeters
@@ -95,9 +95,10 @@ export class AccessRules {
 }
 
 /**
- * Lets callers do what the rules of an access file give the identity that they prove, and nothing else. Health answers everybody.
+ * Creates a selector that gives callers the rights of the identity that they prove. Everybody may call health.
  *
- * @returns throws UNAUTHENTICATED for a caller that proves none.
+ * @returns a selector that throws UNAUTHENTICATED for a caller that proves no identity, and ACCESS_DENIED for a load or unload
+ * without control.
  */
 export function createAccessSelector(o: {
   readonly backend: InferenceBackend
@@ -120,10 +121,10 @@ export function createAccessSelector(o: {
 }
 
 /**
- * Follows what a caller may do, while its call is open.
+ * Creates a function that returns a caller's grants under the rules of that moment, for a call that stays open.
  *
- * @param read - the rules as they are; the same object as long as they have not changed.
- * @param find - what they give the caller. @throws ServeError if that is nothing.
+ * @param read - returns the rules now: the same object as long as they have not changed.
+ * @param find - finds the caller's grants in the rules. @throws ServeError if there are none.
  */
 export function followGrants<Rules>(
   read: () => Rules,
@@ -139,7 +140,7 @@ export function followGrants<Rules>(
   }
 }
 
-/** Says nothing about models that the caller may not call, not even whether they exist. */
+/** Makes the error for a model that the caller may not call. It does not tell whether the model exists. */
 export function denied(name: string, identity: string | undefined): ServeError {
   const text = `identity '${identity}' may not call model '${name}'`
   return new ServeError('ACCESS_DENIED', text, { details: { model: name } })

@@ -9,7 +9,7 @@ import type { ServiceAccountTokens } from './service-account-tokens.ts'
 
 /** The rights of a caller who has proven an identity. */
 export interface Grant {
-  /** Undefined: whoever calls, without any proof. */
+  /** Name of the identity; undefined: any caller, without a proof. */
   readonly identity: string | undefined
   /** Served names; undefined: all. */
   readonly models: ReadonlySet<string> | undefined
@@ -26,14 +26,14 @@ export type Proof =
   /** A name in the certificate of the client, as readClientCertificate gives it. */
   | { readonly certificate: string }
 
-/** Whom a ServiceAccount token must speak for, and to whom. */
+/** The ServiceAccount whose token proves an identity, and the audience that the token must have. */
 export interface ServiceAccount {
   readonly namespace: string
   readonly name: string
   readonly audience: string
 }
 
-/** Finds what callers may do by what they bring. */
+/** Finds the grants of callers by their bearer tokens and certificates. */
 export class CallerCredentials {
   readonly #grants = new Map<string, readonly Grant[]>()
   readonly #tokens: ServiceAccountTokens | undefined
@@ -60,10 +60,11 @@ export class CallerCredentials {
   }
 
   /**
-   * A token counts before the certificate of the connection, which a proxy may share among its clients.
+   * Finds the grants of a caller. A token counts before the certificate of the connection, which a proxy may share among its
+   * clients.
    *
-   * @returns nothing for a caller that brings nothing that is known. @throws ServeError UNAUTHENTICATED for a token, or a certificate,
-   * that is not known.
+   * @returns an empty list for a caller with neither token nor certificate.
+   * @throws ServeError UNAUTHENTICATED for a token or certificate that is not known, or a certificate that has expired.
    */
   find({ headers, socket }: Caller): readonly Grant[] {
     const token = bearerTokenOf(headers)

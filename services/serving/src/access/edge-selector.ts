@@ -10,25 +10,26 @@ import { CallerCredentials, type Grant, type Proof, type ServiceAccount } from '
 import { type Quota, QuotaMeters } from './quota-meter.ts'
 import { ServiceAccountTokens, type TokenIssuer } from './service-account-tokens.ts'
 
-/** Models that hosts lead to. Several routes may name one host. */
+/** The models that requests from outside reach under some hosts. Several routes may name one host. */
 export interface EdgeRoute {
   /** Lower case, without a port; `*.` at the beginning stands for one label or more. */
   readonly hosts: readonly string[]
   readonly models: readonly string[]
-  /** Who is let in. Absent: everybody. */
+  /** Identities that may call the models; absent: everybody may. */
   readonly identities?: readonly EdgeIdentity[] | undefined
 }
 
-/** Somebody whom a route lets in. */
+/** An identity that a route lets in, and its proofs. */
 export interface EdgeIdentity {
   readonly name: string
-  /** SHA-256 of a bearer token that lets requests in, in hex; or whose tokens do. */
+  /** SHA-256, in hex, of a bearer token that proves the identity. */
   readonly tokenSha256?: string | undefined
+  /** ServiceAccount whose tokens prove the identity. */
   readonly serviceAccount?: ServiceAccount | undefined
   readonly quota?: Quota | undefined
 }
 
-/** All that is reached from outside. */
+/** All routes of requests from outside. */
 export interface EdgeAccess {
   readonly routes: readonly EdgeRoute[]
   /** Issuer of ServiceAccount tokens; absent: none is accepted. */
@@ -36,7 +37,7 @@ export interface EdgeAccess {
 }
 
 export interface EdgeRulesSource {
-  /** As it is now; the same object as long as nothing has changed. */
+  /** Function that returns the routes now: the same object as long as they have not changed. */
   readonly access: () => EdgeAccess
   readonly counts: AccessCounts
   readonly clock: Clock
@@ -52,7 +53,7 @@ interface HostRules {
 
 const LONGEST_HOST = 253
 
-/** The rules of all hosts: what they lead to, and who may call it. One for all listeners, so that an identity has one quota. */
+/** The models of each host, and who may call them. All listeners share one instance, so that an identity has one quota. */
 export class EdgeRules {
   readonly #source: EdgeRulesSource
   readonly #meters: QuotaMeters
@@ -65,7 +66,7 @@ export class EdgeRules {
     this.#compile()
   }
 
-  /** An exact name goes before a wildcard, a longer wildcard before a shorter one. */
+  /** Finds the rules of a host. An exact name goes before a wildcard, a longer wildcard before a shorter one. */
   find(host: string): HostRules | undefined {
     this.#compile()
     const exact = this.#hosts.get(host)
@@ -129,9 +130,10 @@ export class EdgeRules {
 }
 
 /**
- * Lets requests from outside reach what their host and their credentials lead to, and nothing else.
+ * Creates a selector that lets requests from outside reach only the models of their host, as far as their credentials allow.
  *
- * @returns throws NOT_FOUND for a host that leads nowhere, and UNAUTHENTICATED where credentials are wanted that are not there.
+ * @returns a selector that throws NOT_FOUND for a host without models, UNAUTHENTICATED for credentials that are missing or not
+ * known, and ACCESS_DENIED for a request that asks for the times of steps.
  */
 export function createEdgeSelector(o: {
   readonly backend: InferenceBackend

@@ -9,7 +9,7 @@ import { DecoratedBackend } from '../backend/decorated-backend.ts'
 import type { InferenceBackend, Protocol, SelectorDecorator } from '../backend/inference-backend.ts'
 import { compileHeaderPattern } from './header-pattern.ts'
 
-/** Flags of tritonserver for what headers of calls decide. */
+/** Flags of tritonserver that forward headers of calls as parameters, or refuse calls without a header. */
 export const HEADER_FLAGS = {
   'http-header-forward-pattern': {
     type: 'string',
@@ -46,7 +46,12 @@ interface HeaderRules {
   readonly wanted: ReadonlyMap<ApiGroup, WantedHeader>
 }
 
-/** @throws ServeError FLAG_INVALID */
+/**
+ * Reads the flags about headers.
+ *
+ * @returns a decorator whose selectors refuse calls without a wanted header, and add forwarded headers to requests as parameters.
+ * @throws ServeError FLAG_INVALID
+ */
 export function readHeaderRules(flags: HeaderFlags): SelectorDecorator {
   const rules = { http: readRules('http', flags), grpc: readRules('grpc', flags) }
   return (protocol, select) => {

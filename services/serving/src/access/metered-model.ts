@@ -4,10 +4,10 @@ import type { ResolvedModel } from '../backend/inference-backend.ts'
 import type { QuotaMeter } from './quota-meter.ts'
 
 /**
- * A model whose requests are in work for an identity until they are answered: not until their client is, because an engine may go on
- * with a request whose client has left.
+ * Wraps a model so that each request counts as in work for an identity until its final response or error. It counts even after
+ * its client has left, because an engine may go on with it.
  *
- * @param refused - takes note of a request that is over the quota, before it fails.
+ * @param refused - gets the error of a request that is over the quota, and returns the error with which the request fails.
  */
 export function meteredModel(
   model: ResolvedModel,

@@ -2,12 +2,12 @@ import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { ClientShare } from '../admission/admission-ticket.ts'
 
-/** How much an identity may ask of one server process. What is absent has no bound. */
+/** The bounds on the requests of one identity at one server process. An absent bound is none. */
 export interface Quota {
   readonly requestsPerSecond?: number | undefined
-  /** Requests that may come at once after a pause; as many as come in a second if absent. */
+  /** Requests that may come at once after a pause; absent: `requestsPerSecond`. */
   readonly burst?: number | undefined
-  /** Inference requests until their answers. */
+  /** Inference requests that may be in work at the same time. */
   readonly concurrentRequests?: number | undefined
 }
 
@@ -21,7 +21,7 @@ const ROUNDING = 1e-6
 export class QuotaMeter {
   /** May change while requests are in work. */
   quota: Quota
-  /** Bytes of its calls that wait for it. */
+  /** Bytes of the identity's calls that wait for their client. */
   readonly share = new ClientShare()
   readonly #clock: Pick<Clock, 'now'>
   #left: number
@@ -47,7 +47,7 @@ export class QuotaMeter {
     this.#left -= 1
   }
 
-  /** A request is in work until `leave`. @throws ServeError QUOTA_EXCEEDED */
+  /** Counts a request as in work until `leave`. @throws ServeError QUOTA_EXCEEDED without counting it. */
   enter(): void {
     const obstacle = this.#workObstacle()
     if (obstacle !== undefined) throw obstacle
@@ -95,7 +95,7 @@ export class QuotaMeters {
     this.#clock = clock
   }
 
-  /** @param quotas - by keys that tell identities apart; all others are forgotten. */
+  /** Sets all quotas. @param quotas - by keys that tell identities apart; meters of other keys are dropped. */
   replace(quotas: ReadonlyMap<string, Quota | undefined>): void {
     const before = this.#meters
     this.#meters = new Map()

@@ -1,15 +1,15 @@
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { Clock } from '@tutti/chassis'
 
-/** Who issues ServiceAccount tokens of a cluster, and the keys that it signs them with. */
+/** The issuer of a cluster's ServiceAccount tokens, and the public keys that verify them. */
 export interface TokenIssuer {
-  /** As it stands in `iss`. */
+  /** URL of the issuer, as `iss` of its tokens has it. */
   readonly url: string
   /** JSON Web Keys; those that cannot verify the signatures of Kubernetes are ignored. */
   readonly keys: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** Whom a valid token speaks for, and to whom. */
+/** The subject and the audiences of a valid token. */
 export interface TokenClaims {
   readonly subject: string
   readonly audiences: readonly string[]
@@ -42,8 +42,8 @@ interface Key {
 }
 
 /**
- * Checks ServiceAccount tokens by the keys of their issuer, without a call to the API server. A token stays valid until it expires,
- * also if its ServiceAccount or its pod is deleted before.
+ * Checks ServiceAccount tokens by the keys of their issuer, without a call to the API server. A token stays valid until it
+ * expires, also if its ServiceAccount or its pod is deleted before.
  *
  * @see RFC 7515, RFC 7519
  */
@@ -60,7 +60,7 @@ export class ServiceAccountTokens {
     this.#keys = new Map(keys.flatMap(toKey))
   }
 
-  /** @returns undefined unless it is a valid token of the issuer now. */
+  /** Verifies a token and reads its claims. @returns undefined unless it is a valid token of the issuer now. */
   read(token: string): TokenClaims | undefined {
     if (token.length > LONGEST_TOKEN) return undefined
     const digest = createHash('sha256').update(token).digest('base64')

@@ -8,11 +8,14 @@ export type EndReason = (typeof END_REASONS)[number]
 export interface AdmissionBounds {
   /** Requests from their last byte to their answer; a request stream counts as one while it has a request. */
   readonly maxRequests: number
-  /** Bytes of request bodies, half read or in flight, of tensors between steps, and of answers until their clients have taken them. */
+  /**
+   * Bytes of request bodies, half read or in flight, of tensors between steps, and of answers until their clients have taken
+   * them.
+   */
   readonly maxBytes: number
   /** Part of `maxBytes` for calls that wait for their clients: requests that are not whole, and answers that are not taken. */
   readonly maxWaitingBytes: number
-  /** The same for one identity, and for one connection unless it is a proxy's. */
+  /** Part of `maxBytes` for waiting calls of one identity, and of one connection unless it is a proxy's. */
   readonly maxWaitingBytesPerClient: number
 }
 
@@ -38,12 +41,13 @@ export function compileBounds(given: GivenBounds): AdmissionBounds {
 export const ADMISSION_DEFAULTS: AdmissionBounds = compileBounds({})
 
 /**
- * Where a call counts: `request`, with tensors or files, among the requests in work; `control`, about models and settings, in bounds
- * of its own, and so works under overload; `none`, which holds nothing, nowhere.
+ * The class of a call in the admission. A `request` has tensors or files, and counts among the requests in work. A `control`
+ * call is about models and settings; it counts in bounds of its own, and so works under overload. A call of class `none` does
+ * not count.
  */
 export type AdmissionClass = 'none' | 'control' | 'request'
 
-/** Bytes of one call without tensors and files, over both protocols: what is above this is no request that we know. */
+/** Most bytes of one call without tensors or files, over both protocols. No valid one needs more. */
 export const MAX_CONTROL_BYTES = 2 ** 16
 
 /** The part of the bounds that requests from outside get at most, so that they never lock out those from inside. */
@@ -71,12 +75,12 @@ interface Counted {
   readonly waitingBytes: number
 }
 
-/** @throws ServeError OVERLOADED */
+/** Refuses a request beyond `maxRequests`. @throws ServeError OVERLOADED */
 export function refuseRequest({ requests, bounds }: Counted): never {
   throw overloaded(`${requests} requests are in flight, the bound is ${bounds.maxRequests}`)
 }
 
-/** @param more - bytes that would go over the bound. @throws ServeError OVERLOADED */
+/** Refuses bytes beyond `maxBytes`. @param more - bytes that would go over the bound. @throws ServeError OVERLOADED */
 export function refuseBytes({ bytes, bounds }: Counted, more: number): never {
   throw overloaded(
     `${bytes} bytes of requests and answers are in flight, ${more} more would go over, the bound is ${bounds.maxBytes}`,

@@ -5,7 +5,7 @@ import { LinePlace, WaitingLine } from './waiting-line.ts'
 export interface WaitingCall {
   /** Bytes that its client has sent of the request, or taken of the answer; only differences mean something. */
   readonly movedBytes: number
-  /** Ends the call, at once as far as it holds bytes. */
+  /** Ends the call, and gives back the bytes that it holds at once. */
   endWaiting(error: ServeError): void
 }
 
@@ -15,7 +15,7 @@ export class ClientShare {
   readonly line = new WaitingLine<AdmissionTicket>()
 }
 
-/** Where tickets count: an `Admission`. */
+/** The pool in which tickets count: an `Admission`. */
 export interface TicketPool {
   readonly whole: TicketPool | undefined
   readonly line: WaitingLine<AdmissionTicket>
@@ -32,10 +32,11 @@ export interface TicketPool {
  * client: to send the rest of the request, or to take the answer.
  */
 export class AdmissionTicket implements ByteCount {
-  /** Where bytes that wait count beside the admission. */
+  /** Share of the connection, in which waiting bytes count beside the admission. */
   readonly connection: ClientShare | undefined
+  /** Share of the caller's identity, in which waiting bytes count too. */
   readonly identity: ClientShare | undefined
-  /** How often it has begun to wait. */
+  /** Number of times that the ticket's bytes began to wait for the client. */
   waits = 0
   hasPlace = false
   readonly #admission: TicketPool
@@ -99,7 +100,7 @@ export class AdmissionTicket implements ByteCount {
     return this
   }
 
-  /** Opens another one of the same client and call, for bytes that wait at other times. */
+  /** Opens another ticket of the same client and call, for bytes that wait at other times. */
   another(): AdmissionTicket {
     const other = new AdmissionTicket(this.#admission, this.connection, this.identity)
     other.#call = this.#call
@@ -122,17 +123,21 @@ export class AdmissionTicket implements ByteCount {
     this.#update()
   }
 
-  /** Says whether the client is waited for, where that is not as the place says; undefined where it is. */
+  /**
+   * Says whether the ticket's bytes wait for the client.
+   *
+   * @param isWaiting - undefined: they wait while the ticket has no place.
+   */
   waitForClient(isWaiting: boolean | undefined): void {
     this.#waitsForClient = isWaiting
     this.#update()
   }
 
   /**
-   * Counts bytes of the request as they arrive and of its answer once it is there, or gives back with a negative number. Calls
-   * whose clients are waited for end for it.
+   * Counts bytes of a request or an answer; a negative number gives back. To make room, it ends calls that wait for their
+   * clients.
    *
-   * @throws ServeError OVERLOADED without counting them if there is no room, or if this is the call that ends.
+   * @throws ServeError OVERLOADED without counting the bytes, if there is no room or this call itself ends.
    */
   charge(bytes: number): void {
     if (this.#isClosed || bytes === 0) return
@@ -144,7 +149,7 @@ export class AdmissionTicket implements ByteCount {
     if (this.#isClosed) this.#throwEnd()
   }
 
-  /** Gives back bytes that are no longer held, at most those that it has, for requests that share a ticket. */
+  /** Gives back bytes, at most those that the ticket has. */
   release(bytes: number): void {
     this.charge(-Math.min(bytes, this.#bytes))
   }
@@ -156,14 +161,14 @@ export class AdmissionTicket implements ByteCount {
     this.#isClosed = true
   }
 
-  /** Moves bytes to another ticket of the call, for which something else is waited for. @throws ServeError OVERLOADED */
+  /** Moves bytes to another ticket of the same call. @throws ServeError OVERLOADED */
   move(bytes: number, to: AdmissionTicket): void {
     if (to === this) return
     this.release(bytes)
     to.charge(bytes)
   }
 
-  /** Closes it and ends its call. */
+  /** Closes the ticket and ends its call with the error. */
   end(error: ServeError): void {
     this.#error = error
     this.close()

@@ -12,13 +12,13 @@ import { EndedCalls } from './ended-calls.ts'
 import { WaitingLine } from './waiting-line.ts'
 
 /**
- * Counts what is being read and worked on. What goes over a bound ends the calls that have waited longest for their clients; where
- * no client is waited for, it is refused, at once. The servers of a process share one.
+ * Counts requests and bytes that servers read, work on or send. Beyond a bound it ends the calls that have waited longest for
+ * their clients. If no call waits, it refuses the new request or bytes at once. The servers of a process share one admission.
  */
 export class Admission implements TicketPool {
   readonly bounds: AdmissionBounds
   readonly whole: Admission | undefined
-  /** Line of all tickets, those of shares of it too. */
+  /** Line of all tickets that wait, including tickets of admissions that are a share of this one. */
   readonly line = new WaitingLine<AdmissionTicket>()
   readonly ended: EndedCalls
   /** By connection; undefined if each carries the calls of many clients. */
@@ -28,9 +28,9 @@ export class Admission implements TicketPool {
   #waitingBytes = 0
 
   /**
-   * @param whole - what this is a share of, for requests from outside, whose connections are those of proxies: everything counts
-   * there too.
-   * @param ended - counts the calls that it ends; those of `whole` if absent.
+   * @param whole - the admission of which this one is a share, for requests from outside: everything counts in `whole` too, and
+   * connections have no bounds, because they are those of proxies.
+   * @param ended - counts the calls that this admission ends; absent: as `whole` does.
    */
   constructor(bounds: GivenBounds = {}, whole?: Admission, ended?: EndedCalls) {
     this.bounds = compileBounds(bounds)
@@ -53,9 +53,10 @@ export class Admission implements TicketPool {
   }
 
   /**
-   * Lets a request be read, which takes no place.
+   * Opens a ticket for a request that is to be read. It has no place before `enter`.
    *
-   * @param identity - where the bytes of its caller count. @throws ServeError OVERLOADED if no place is free, or no byte could be read.
+   * @param identity - the share in which bytes of the caller count.
+   * @throws ServeError OVERLOADED if no place is free, or no byte could be read.
    */
   open(connection?: object, identity?: ClientShare): AdmissionTicket {
     this.#check(this)
@@ -107,7 +108,7 @@ export class Admission implements TicketPool {
     this.#requests += 1
   }
 
-  /** For tickets: a request is over. */
+  /** For tickets: gives a place back. */
   leave(): void {
     this.whole?.leave()
     this.#requests -= 1

@@ -1,7 +1,7 @@
 import type { MetricFamily } from '@tutti/telemetry'
 import { END_REASONS, type EndReason } from './admission-bounds.ts'
 
-/** How many calls of a process were ended because their clients were waited for. */
+/** Counts of calls that were ended while they waited for their clients, by reason. */
 export class EndedCalls {
   readonly #counts = new Map<EndReason, number>(END_REASONS.map((reason) => [reason, 0]))
 

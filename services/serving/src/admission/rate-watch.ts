@@ -5,9 +5,9 @@ import type { AdmissionTicket } from './admission-ticket.ts'
 export interface RateWatchOptions {
   readonly clock: Clock
   readonly admission: Admission
-  /** A client must send of its request, or take of its answer, at least so much while it is waited for; 0 for no watch. */
+  /** Least rate at which a client must send its request, or take its answer, while the call waits for it; 0 is no watch. */
   readonly bytesPerSecond: number
-  /** How long it may be slower. */
+  /** Least time over which a client's rate is measured. */
   readonly windowMs: number
 }
 
@@ -20,10 +20,10 @@ interface Seen {
 }
 
 /**
- * Ends calls whose clients send half a request, or take an answer, more slowly than they have to, while more than half of the bytes are
- * in use. Calls that wait for us, such as a stream for its model, are none of these. One timer serves all calls.
+ * Ends calls whose clients send a request, or take an answer, more slowly than `bytesPerSecond`, while more than half of the
+ * bytes of the admission are in use. Calls that do not wait for their client go on. One timer serves all calls.
  *
- * @returns ends the watch.
+ * @returns a function that ends the watch.
  */
 export function watchRates({ clock, admission, bytesPerSecond, windowMs }: RateWatchOptions) {
   if (bytesPerSecond === 0) return () => {}

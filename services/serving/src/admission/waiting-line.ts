@@ -4,7 +4,7 @@ interface Waiting {
   readonly call: unknown
 }
 
-/** The place of a ticket in one of its lines, be it in it or not. */
+/** The place of a ticket in one of its lines, whether or not the ticket is in the line now. */
 export class LinePlace<T extends Waiting> {
   readonly ticket: T
   readonly #line: WaitingLine<T>
@@ -35,7 +35,7 @@ export class LinePlace<T extends Waiting> {
   }
 }
 
-/** The tickets of one pool or client whose client is waited for, those first that have waited longest. */
+/** The tickets of one pool or client that wait for their client, in the order in which they began to wait. */
 export class WaitingLine<T extends Waiting> implements Iterable<T> {
   first: LinePlace<T> | undefined
   last: LinePlace<T> | undefined;
@@ -49,7 +49,7 @@ export class WaitingLine<T extends Waiting> implements Iterable<T> {
     }
   }
 
-  /** The ticket that has waited longest of those that belong to a call. Very few do not. */
+  /** The ticket that has waited longest among those with a call; undefined if there is none. */
   get longest(): T | undefined {
     let place = this.first
     while (place !== undefined && place.ticket.call === undefined) place = place.after

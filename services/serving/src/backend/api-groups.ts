@@ -1,4 +1,4 @@
-/** Calls that tritonserver restricts together. */
+/** Groups of calls that tritonserver restricts together. */
 export const API_GROUPS = [
   'health',
   'metadata',

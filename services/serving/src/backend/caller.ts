@@ -4,15 +4,15 @@ import type { ApiGroup } from './api-groups.ts'
 /** The facts about a caller that are known before anything of its call is read. */
 export interface Caller {
   readonly headers: IncomingHttpHeaders
-  /** Names of headers as the client wrote them, each with its value behind it; with HTTP/1 alone. */
+  /** Names and values of headers in turn, as the client wrote them; only with HTTP/1. */
   readonly rawHeaders?: readonly string[]
   /** The path of the gRPC method, or the URL of the HTTP request. */
   readonly path: string | undefined
-  /** The path of the route, of HTTP: a client may write it in several ways. */
+  /** Path of the HTTP route, of which `path` may be any spelling. */
   readonly route?: string
-  /** With which calls the server restricts this one; undefined for a method that it does not have, and for pages. */
+  /** API group of the call, for restrictions; undefined for a method that the server does not have, and for pages. */
   readonly group?: ApiGroup | undefined
-  /** Its connection; undefined if that is gone. */
+  /** Socket of the connection; undefined if the connection is gone. */
   readonly socket: CallerSocket | undefined
 }
 
@@ -20,7 +20,7 @@ export interface CallerSocket {
   readonly remoteAddress?: string | undefined
 }
 
-/** Undefined if its connection is gone: the socket of an HTTP/2 session then throws. */
+/** Reads the IP address of a caller; undefined if its connection is gone, when the socket of an HTTP/2 session throws. */
 export function addressOf(socket: CallerSocket | undefined): string | undefined {
   try {
     return socket?.remoteAddress
@@ -29,11 +29,11 @@ export function addressOf(socket: CallerSocket | undefined): string | undefined 
   }
 }
 
-/** Whom a caller has proven to be, as far as that limits what it sees and changes of the server. */
+/** The identity that a caller has proven, and its rights. */
 export interface CallerIdentity {
-  /** As configured; undefined for a caller without credentials. */
+  /** Name as configured; undefined for a caller without credentials. */
   readonly name: string | undefined
   readonly mayControl: boolean
-  /** Whether it may call a model, by its served name; there need not be one. */
+  /** Function that tells whether the caller may call a model of this served name; the model need not exist. */
   readonly mayCall: (model: string) => boolean
 }

@@ -4,7 +4,7 @@ import { observeRequest } from '@tutti/telemetry'
 import type { RequestObserver } from '@tutti/tensor'
 import type { ResolvedModel } from './inference-backend.ts'
 
-/** A model that is executed otherwise. */
+/** Copies a model with another `execute`. */
 export function decorateModel(
   model: ResolvedModel,
   execute: ResolvedModel['execute'],
@@ -13,7 +13,11 @@ export function decorateModel(
   return { name, version, config, isDecoupled, labels: (output) => model.labels(output), execute }
 }
 
-/** A model whose requests are observed, from outside. @param arrivedAt - of a client's request. */
+/**
+ * Wraps a model so that `observer` hears of its requests.
+ *
+ * @param o.arrivedAt - time of the clock, in ms, when a client's request came.
+ */
 export function observeModel(
   model: ResolvedModel,
   observer: RequestObserver,

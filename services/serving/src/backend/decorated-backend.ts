@@ -15,7 +15,7 @@ export class DecoratedBackend implements InferenceBackend {
   readonly #backend: InferenceBackend
   readonly #decorate: (model: ResolvedModel) => ResolvedModel['execute']
 
-  /** @param decorate - gives what executes the requests of a model instead. */
+  /** @param decorate - makes the `execute` that replaces the one of a model. */
   constructor(
     backend: InferenceBackend,
     decorate: (model: ResolvedModel) => ResolvedModel['execute'],

@@ -9,7 +9,7 @@ export interface RequestedOutput {
   readonly name: string
   /** Top-k if above 0; 0 for the tensor itself. */
   readonly classification: number
-  /** In shared memory of the client; absent if the answer has the bytes. */
+  /** Place in shared memory of the client; absent if the answer has the bytes. */
   readonly place?: OutputPlace
 }
 
@@ -17,7 +17,7 @@ export interface RequestedOutput {
 export interface ResolvedModel extends Executor {
   readonly name: string
   readonly version: number
-  /** Completed and normalised. */
+  /** Config of the version, completed and normalised. */
   readonly config: ModelConfig
   readonly isDecoupled: boolean
   /** The label lines of an output, for classification; undefined if it has none. */
@@ -46,24 +46,26 @@ export interface ModelControl {
   /** The reason why it refuses every load and unload; requests are then refused before they are read. */
   readonly refusal?: ServeError
   /**
-   * Resolves when the model, and what it is composed of, is loaded; goes on if the client leaves.
+   * Loads a model, and for an ensemble the models that it is composed of. Resolves once they are loaded; goes on if the client
+   * leaves.
+   *
    * @throws ServeError with the texts of triton-semantics 3.3.
    */
   load(name: string, parameters: LoadParameters): Promise<void>
-  /** Resolves when the model takes no new requests; what was accepted is finished in the background. */
+  /** Unloads a model. Resolves once it takes no new requests; accepted requests are finished in the background. */
   unload(name: string, o: { readonly unloadDependents: boolean }): Promise<void>
 }
 
 /**
  * Selects the backend of a call by its caller, before anything of it is read.
  *
- * @throws ServeError if it reaches none: the answer of the call.
+ * @throws ServeError if the caller reaches none; the call is answered with this error.
  */
 export type BackendSelector = (caller: Caller) => InferenceBackend
 
 export type Protocol = 'http' | 'grpc'
 
-/** Adds something to what selects the backends of the calls of a protocol. Returns it as it is where there is nothing to add. */
+/** Wraps the selector of a protocol. Returns the selector itself where there is nothing to add. */
 export type SelectorDecorator = (protocol: Protocol, select: BackendSelector) => BackendSelector
 
 /** The models that a server serves, of a router or a step. All errors are ServeErrors with Triton's text. */
@@ -72,22 +74,30 @@ export interface InferenceBackend {
   isLive(): boolean
   /** Triton's ServerReady, strict readiness included. */
   isReady(): boolean
-  /** Asks the model itself where it can be asked. False for an unknown model, as Triton 2.51; rejects with INVALID_ARGUMENT for a version that does not parse. */
+  /**
+   * Checks whether a model version is ready, and asks the model itself where it can be asked. Resolves with false for an unknown
+   * model, as Triton 2.51; rejects with INVALID_ARGUMENT for a version that does not parse.
+   */
   isModelReady(name: string, version: string): Promise<boolean>
-  /** `version` as the client wrote it, '' for the latest ready one. Throws the lookup errors of triton-semantics 4.5. */
+  /**
+   * Finds the model version for a request.
+   *
+   * @param version - as the client wrote it; '' for the latest ready one.
+   * @throws ServeError with the lookup errors of triton-semantics 4.5.
+   */
   resolve(name: string, version: string): ResolvedModel
   modelMetadata(name: string, version: string): ModelMetadata
-  /** '' for all models. */
+  /** Reads statistics of a model. @param name - '' for all models. */
   statistics(name: string, version: string): Promise<readonly ModelStatistics[]>
   repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]>
-  /** Absent where clients may not load and unload: in the model control modes `none` and `poll`. */
+  /** Control of models by clients; absent where they may not load and unload: in the model control modes `none` and `poll`. */
   readonly control?: ModelControl | undefined
-  /** Checks the caller, for calls that stay open. @throws ServeError once it may no longer do anything. */
+  /** Checks the caller of a call that stays open. @throws ServeError once the caller has lost all access. */
   checkCaller?(): void
-  /** Who calls, where callers have identities. */
+  /** Identity of the caller, where callers have identities. */
   readonly identity?: CallerIdentity | undefined
-  /** Where bytes count that wait for the caller, where callers have identities. */
+  /** Share in which bytes that wait for the caller count, where callers have identities. */
   readonly share?: ClientShare | undefined
-  /** Regions of their memory that clients share, where the server lets them. */
+  /** Regions of shared memory that clients have registered, where the server allows them. */
   readonly regions?: SharedRegions | undefined
 }

@@ -2,9 +2,10 @@ import type { ExecuteOptions, InferRequest, StepResponse } from '@tutti/tensor'
 import type { ResolvedModel } from './inference-backend.ts'
 
 /**
- * Executes a request of a model that is not decoupled. What the model gives beyond its first response is dropped.
+ * Executes a request of a model that is not decoupled, and drops responses after the first one.
  *
- * @param read - takes from the response what is wanted of it. Its bytes are lent until it returns.
+ * @param read - converts the response, whose bytes are lent until `read` returns.
+ * @returns the result of `read`; rejects with the model's error, or with what `read` throws.
  */
 export function onlyResponse<T>(
   model: ResolvedModel,

@@ -1,6 +1,6 @@
 import manifest from '../../package.json' with { type: 'json' }
 
-/** The facts about a server that ServerMetadata says. */
+/** The name, version and extensions of a server, as ServerMetadata tells them. */
 export interface ServerIdentity {
   readonly name: string
   readonly version: string
@@ -26,12 +26,12 @@ export const SERVER_IDENTITY: ServerIdentity = {
   extensions: SERVER_EXTENSIONS,
 }
 
-/** The extensions of one server. */
+/** Lists the protocol extensions of a server. */
 export function extensionsOf(o: {
-  /** Clients load and unload models, and change what is logged. */
+  /** True if clients may load and unload models, and change log settings. */
   readonly isOneProcess: boolean
   readonly hasTraces: boolean
-  /** Clients share memory. */
+  /** True if clients may share memory. */
   readonly hasRegions: boolean
 }): readonly string[] {
   const further: Readonly<Record<string, readonly string[]>> = {

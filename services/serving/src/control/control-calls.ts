@@ -9,7 +9,7 @@ import { requireControl } from './model-control.ts'
 /** A call that changes the server, or would if that were offered. */
 export interface ControlCall {
   readonly action: 'load' | 'unload' | 'trace settings' | 'log settings' | 'shared memory'
-  /** Absent for all models. */
+  /** Name of the model; absent for all models. */
   readonly model?: string | undefined
   readonly headers: IncomingHttpHeaders
   readonly socket: CallerSocket | undefined
@@ -17,15 +17,15 @@ export interface ControlCall {
 }
 
 export interface ControlCallsOptions {
-  /** Absent: everybody may. */
+  /** Check of the caller; absent: everybody may change the server. */
   readonly guardControl?: ControlGuard | undefined
-  /** Absent: nothing is noted. */
+  /** Audit log of the calls; absent: none. */
   readonly accessLog?: AccessLog | undefined
-  /** Knows all models, not only those of the caller. */
+  /** Backend of all models, not only those of the caller. */
   readonly backend: Pick<InferenceBackend, 'resolve'>
 }
 
-/** Lets those change the server who may, and notes who did or tried. */
+/** Checks who may change the server, and logs who changed it or tried to. */
 export class ControlCalls {
   readonly #guard: ControlGuard
   readonly #log: AccessLog | undefined
@@ -38,9 +38,9 @@ export class ControlCalls {
   }
 
   /**
-   * Before anything of a load or an unload is read.
+   * Checks a load or an unload before its message is read.
    *
-   * @throws ServeError if the caller is not allowed, or if the server refuses all; the audit log has a line of it.
+   * @throws ServeError if the caller may not, or if the server refuses all; the audit log gets a line.
    */
   check(call: ControlCall): void {
     try {
@@ -51,7 +51,7 @@ export class ControlCalls {
     }
   }
 
-  /** Before anything of another call is read. @throws ServeError for a caller that may not change the server. */
+  /** Checks another control call before its message is read. @throws ServeError for a caller that may not change the server. */
   checkCaller(call: ControlCall): void {
     try {
       this.#checkCaller(call)
@@ -60,7 +60,7 @@ export class ControlCalls {
     }
   }
 
-  /** @throws ServeError for a caller that may not, else as `act` does. */
+  /** Checks the caller, runs `act` and logs the call. @throws ServeError for a caller that may not, else as `act` does. */
   async run<T>(call: ControlCall, act: () => T | Promise<T>): Promise<T> {
     try {
       this.#checkCaller(call)

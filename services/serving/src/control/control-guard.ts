@@ -4,20 +4,24 @@ import { BlockList } from 'node:net'
 import { ServeError } from '@tutti/errors'
 import { bearerTokenOf } from '../access/bearer-token.ts'
 
-/** Who asks for a load or an unload. */
+/** The caller of a load or an unload. */
 export interface ControlCaller {
   readonly headers: IncomingHttpHeaders
   /** IP address of the connection; undefined if that is gone. */
   readonly address: string | undefined
 }
 
-/** Lets a caller load and unload models. @throws ServeError for a caller that may not. */
+/** Checks that a caller may load and unload models. @throws ServeError for a caller that may not. */
 export type ControlGuard = (caller: ControlCaller) => void
 
 export interface ControlGuardOptions {
-  /** The bearer token that a caller must bring, read anew for each call; absent: none. @throws ServeError if it cannot be read. */
+  /**
+   * Function that reads the wanted bearer token, for each call anew; absent: none is wanted.
+   *
+   * @throws ServeError if it cannot be read.
+   */
   readonly readToken?: (() => string) | undefined
-  /** Refuses callers from other machines. */
+  /** True to refuse callers from other machines. */
   readonly isLoopbackOnly: boolean
 }
 

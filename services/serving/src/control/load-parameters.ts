@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { LoadParameters } from '../backend/inference-backend.ts'
 
-/** How a load request names a file: `file:<version>/<name>`. */
+/** Prefix of the load parameters that hold files: `file:<version>/<name>`. */
 export const FILE_PREFIX = 'file:'
 
 /** A parameter of a load or unload request as it came, in either protocol. */
@@ -10,7 +10,11 @@ export interface ControlParameter {
   readonly value: string | Uint8Array | boolean | bigint | undefined
 }
 
-/** @throws ServeError INVALID_PARAMETER with Triton's text for a parameter of another type, or that is none. */
+/**
+ * Reads the parameters of a load.
+ *
+ * @throws ServeError INVALID_PARAMETER with Triton's text for an unknown name or a wrong type.
+ */
 export function readLoadParameters(parameters: Iterable<ControlParameter>): LoadParameters {
   let config: string | undefined
   const files = new Map<string, Uint8Array>()
@@ -28,7 +32,11 @@ export function readLoadParameters(parameters: Iterable<ControlParameter>): Load
   return { ...(config !== undefined && { config }), files }
 }
 
-/** Reads `unload_dependents` of an unload, and ignores parameters that Triton does not know. @throws ServeError INVALID_PARAMETER */
+/**
+ * Reads `unload_dependents` of an unload, and ignores parameters that Triton does not know.
+ *
+ * @throws ServeError INVALID_PARAMETER
+ */
 export function readUnloadDependents(parameters: Iterable<ControlParameter>): boolean {
   let isWanted = false
   for (const { name, value } of parameters) {

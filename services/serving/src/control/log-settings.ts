@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 /** A value of one setting as a protocol writes it; undefined if it is none of these. */
 export type SettingValue = boolean | number | string | undefined
 
-/** How a protocol words its refusals; each has other texts in Triton. */
+/** The errors of one protocol for settings that are refused. In Triton each protocol has its own texts. */
 export interface SettingTexts {
   refuse(name: string, want: 'boolean' | 'int32' | 'string'): ServeError
   format(got: string): ServeError
@@ -15,7 +15,7 @@ const SWITCHES: readonly Switch[] = ['info', 'warning', 'error']
 const MAX_UINT32 = 2 ** 32 - 1
 
 /**
- * Reads what is to change, all of it before anything changes. Names that mean nothing are ignored, as in Triton.
+ * Reads the log settings that a client changes, without applying them. Unknown names are ignored, as in Triton.
  *
  * @param settings - by their names in the protocol; those that are absent stay.
  * @throws ServeError UNSUPPORTED for the file, which only the command line names; INVALID_PARAMETER, MALFORMED_MESSAGE.
@@ -53,7 +53,7 @@ function toFormat(value: SettingValue, texts: SettingTexts): LogSettings['format
   throw texts.format(value.slice(0, 200))
 }
 
-/** All settings by their names in the protocol, in Triton's order. */
+/** Writes all settings by their names in the protocol, in Triton's order. */
 export function writtenLogSettings(settings: LogSettings): Readonly<Record<string, SettingValue>> {
   return {
     log_file: settings.file,

@@ -1,7 +1,11 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelControl } from '../backend/inference-backend.ts'
 
-/** @throws ServeError MODEL_CONTROL_REFUSED where nobody loads models, with Triton's text in the modes `none` and `poll`. */
+/**
+ * Checks that clients may load and unload models.
+ *
+ * @throws ServeError MODEL_CONTROL_REFUSED if they may not, with Triton's text in the modes `none` and `poll`.
+ */
 export function requireControl(control: ModelControl | undefined): ModelControl {
   if (control?.refusal !== undefined) throw control.refusal
   if (control !== undefined) return control
@@ -11,12 +15,12 @@ export function requireControl(control: ModelControl | undefined): ModelControl 
   )
 }
 
-/** Over several processes no model is loaded or unloaded on request. */
+/** The control of servers over several processes: it refuses every load and unload, since flags rule. */
 export const FLAGS_RULE = refuseAll(
   'the flags of steps and routers rule what is loaded, on Kubernetes the Model resource; change these, or run with --model-control-mode=poll',
 )
 
-/** On Kubernetes only Model resources decide what is loaded. */
+/** The control of servers on Kubernetes: it refuses every load and unload, since Model resources rule. */
 export const MODEL_RESOURCE_RULES = refuseAll(
   'on Kubernetes the Model resource rules what is loaded; change it with kubectl',
 )

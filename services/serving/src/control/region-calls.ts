@@ -13,8 +13,9 @@ type Caller = Omit<ControlCall, 'action' | 'model'>
 /** A region in the words of both protocols. */
 export interface RegionStatus {
   readonly name: string
-  /** These two of the memory of the machine. */
+  /** Key of system shared memory. */
   readonly key?: string
+  /** Offset within system shared memory, in bytes. */
   readonly offset?: number
   /** Id of the GPU, for memory of a GPU. */
   readonly device_id?: number
@@ -29,29 +30,29 @@ export class RegionCalls {
     this.#control = control
   }
 
-  /** @throws ServeError for a caller that may not change the server. */
+  /** Checks that a caller may change the server. @throws ServeError for a caller that may not. */
   check(caller: Caller): void {
     this.#control.checkCaller({ ...caller, action: 'shared memory' })
   }
 
-  /** @param name - '' for all. @throws ServeError NOT_FOUND */
+  /** Lists the registered regions of a kind. @param name - '' for all. @throws ServeError NOT_FOUND */
   status(kind: RegionKind, name: string, caller: Caller): readonly RegionStatus[] {
     this.check(caller)
     const { regions = new SharedRegions() } = caller.backend
     return regions.status(name, kind).map(toStatus)
   }
 
-  /** @throws ServeError with Triton's text. */
+  /** Registers a region of system shared memory. @throws ServeError with Triton's text. */
   async register(request: SystemRequest, caller: Caller): Promise<void> {
     await this.#change(caller, (regions) => regions.register(request))
   }
 
-  /** @throws ServeError with Triton's text: where there are no GPUs always. */
+  /** Registers a region of GPU memory. @throws ServeError with Triton's text, always where there are no GPUs. */
   async registerCuda(request: CudaRequest, caller: Caller): Promise<void> {
     await this.#change(caller, (regions) => regions.registerCuda(request))
   }
 
-  /** @param name - '' for all. @throws ServeError if requests use a region. */
+  /** Forgets a region. @param name - '' for all. @throws ServeError if requests use a region. */
   async unregister(kind: RegionKind, name: string, caller: Caller): Promise<void> {
     await this.#change(caller, (regions) => regions.unregister(name, kind))
   }

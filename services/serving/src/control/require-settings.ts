@@ -3,15 +3,19 @@ import type { InferenceBackend } from '../backend/inference-backend.ts'
 
 export type SettingsAction = 'log settings' | 'trace settings'
 
-/** Where what the server does may be read and changed. @throws ServeError UNSUPPORTED for listeners to the outside. */
+/**
+ * Checks that the server offers settings, and returns them.
+ *
+ * @throws ServeError UNSUPPORTED if not, as listeners to the outside.
+ */
 export function requireSettings<T>(settings: T | undefined, what: SettingsAction): T {
   if (settings !== undefined) return settings
   throw new ServeError('UNSUPPORTED', `${what} are not offered by this server`)
 }
 
 /**
- * Over several processes and on Kubernetes clients change a server as little as they load models: the settings of one process
- * among many would be those of whichever got the call.
+ * Refuses a change of settings where clients may not load models: over several processes and on Kubernetes. The change would
+ * reach only the one process that got the call.
  *
  * @throws ServeError UNSUPPORTED
  */
@@ -24,7 +28,12 @@ export function requireOneProcess(
   throw new ServeError('UNSUPPORTED', text)
 }
 
-/** @param model - '' for all. @throws ServeError INVALID_REQUEST, as Triton, for one that is unknown or has no version ready. */
+/**
+ * Checks the model of trace settings.
+ *
+ * @param model - '' for all.
+ * @throws ServeError INVALID_REQUEST, as Triton, for a model that is unknown or has no version ready.
+ */
 export function requireTracedModel(
   backend: Pick<InferenceBackend, 'resolve'>,
   model: string,

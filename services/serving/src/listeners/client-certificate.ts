@@ -3,17 +3,17 @@ import { TLSSocket } from 'node:tls'
 /** The certificate that a client has shown and proven. */
 export interface ClientCertificate {
   readonly names: readonly string[]
-  /** Since the epoch. From then on it proves nothing, although its connection may still be open. */
+  /** Time since the epoch at which the certificate expires. It proves nothing afterwards, even if the connection stays open. */
   readonly validToMs: number
 }
 
 /**
- * The names in the certificate that the client of a connection has shown and proven: `CN:` with the common name of its subject,
- * then its subject alternative names as `DNS:`, `URI:` (SPIFFE ids among them), `email:` and `IP Address:`. The kind is a part
- * of a name, so that the common name `spiffe://a/b` is no SPIFFE id.
+ * Reads the names in the certificate that the client of a connection has shown and proven: `CN:` with the common name of its
+ * subject, then its subject alternative names as `DNS:`, `URI:` (SPIFFE ids among them), `email:` and `IP Address:`. The kind
+ * is a part of a name, so that the common name `spiffe://a/b` is no SPIFFE id.
  *
- * Undefined if the listener does not ask for certificates (no `--*-use-ssl-mutual`), or the connection is gone. A certificate that
- * no authority of the listener has signed never comes so far: its handshake fails.
+ * Returns undefined if the listener asks for no certificates (no `--*-use-ssl-mutual`), or the connection is gone. A
+ * certificate that no authority of the listener has signed never comes so far: its handshake fails.
  *
  * The certificate of a connection never changes. Ask once for each: reading it parses the certificate.
  *

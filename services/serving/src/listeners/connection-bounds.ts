@@ -2,18 +2,18 @@ import type { Server, Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
 
 export interface ListenerBounds {
-  /** For a further connection the one ends that is idle longest; if a request is in work on each, the new one ends. */
+  /** Most open connections. A further one ends the connection that is idle longest, or itself if all have requests in work. */
   readonly maxConnections: number
-  /** The same for the connections of one address; 0 is no bound. */
+  /** Most open connections of one address, with the same rule; 0 is no bound. */
   readonly maxConnectionsPerAddress: number
 }
 
 export interface BoundConnectionsOptions extends ListenerBounds {
   readonly clock: Pick<Clock, 'now' | 'setTimer'>
-  /** The names of those connections that have a request in work, by `connectionName`. */
+  /** Function that returns the names, as `connectionName` makes them, of the connections with a request in work. */
   readonly busy: () => ReadonlySet<string>
   readonly end: (socket: Socket) => void
-  /** A new connection was ended. */
+  /** Callback for each new connection that is ended. */
   readonly onRefused: () => void
 }
 

@@ -7,7 +7,7 @@ const LAST_ANSWERS_MS = 1000
 export interface InFlight {
   /** Calls back when none is left, at once if there is none. */
   whenIdle(callback: () => void): void
-  /** Answers those that are left SERVER_STOPPING. */
+  /** Answers the requests that are left with SERVER_STOPPING. */
   failAll(): void
 }
 

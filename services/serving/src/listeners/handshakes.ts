@@ -12,8 +12,8 @@ const SHARE = 1 / 4
  * new connection ends the oldest that has not finished, so clients that connect and say nothing neither take the places of
  * those that speak nor keep new ones out.
  *
- * @param o.maxConnections - of the server.
- * @returns ends all handshakes, for a server that takes no more connections.
+ * @param o.maxConnections - the server's bound; at most a quarter of it may be handshakes.
+ * @returns a function that ends all handshakes, for a server that accepts no more connections.
  */
 export function boundHandshakes(
   server: Server,

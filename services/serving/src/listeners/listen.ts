@@ -1,14 +1,14 @@
 import type { Server } from 'node:net'
 import { ServeError } from '@tutti/errors'
 
-/** A server that listens. To be ended in the order of its methods. */
+/** A listening server. To end it, call its methods in their order. */
 export interface RunningServer {
   readonly port: number
   /** Takes no more connections and requests; what was accepted goes on. */
   stopAccepting(): void
   /**
-   * Resolves with true when every accepted request is answered. After `timeoutMs` those that are left are answered
-   * SERVER_STOPPING, and the result is false.
+   * Waits until every accepted request is answered, and resolves with true. After `timeoutMs` it answers the requests that are
+   * left with SERVER_STOPPING, and resolves with false.
    */
   drain(o: { readonly timeoutMs: number }): Promise<boolean>
   /** Ends everything at once; after `drain` nothing is left to end. */

@@ -18,7 +18,7 @@ export interface SecureOptions {
   /** Texts of the files. */
   readonly texts: readonly string[]
   readonly options: TlsOptions
-  /** When the certificate ends. */
+  /** Time at which the server's certificate expires. */
   readonly validTo: Date
 }
 
@@ -52,7 +52,7 @@ export function readSecureOptions(
   return toSecureOptions(files, texts, clock)
 }
 
-/** For `followFiles`: certificate, key and root. */
+/** Lists the files that `followFiles` watches: certificate, key and, if there is one, root. */
 export function followedFiles(files: TlsFiles): FollowedFiles {
   const { cert, key, root } = files
   const refuse = (path: string, cause: Error): ServeError => {
@@ -63,7 +63,9 @@ export function followedFiles(files: TlsFiles): FollowedFiles {
 }
 
 /**
- * @param texts - of certificate, key and root.
+ * Checks the texts of the files, and makes the options of TLS from them.
+ *
+ * @param texts - of certificate, key and root, in this order; the root may be absent.
  * @throws ServeError FLAG_INVALID for what is not valid at this time, does not fit together, or OpenSSL refuses.
  */
 export function toSecureOptions(

@@ -13,10 +13,10 @@ export interface SecureServerOptions {
 }
 
 /**
- * Bounds the handshakes of a server that has just begun to listen, and gives it the files' certificates when they change: for
- * new connections, those that are open keep theirs. What is refused is logged, and the former certificates stay.
+ * Bounds the handshakes of a TLS server that has just begun to listen, and gives it new certificates when their files change.
+ * Open connections keep theirs. If the new files cannot be used, it logs that and keeps the former certificates.
  *
- * @returns ends it, with the handshakes; for a server that takes no more connections.
+ * @returns a function that ends this and all handshakes, for a server that accepts no more connections.
  */
 export function keepSecure(server: Server, o: SecureServerOptions): () => void {
   const { secure, clock, log } = o

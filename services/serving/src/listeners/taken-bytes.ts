@@ -7,13 +7,13 @@ interface SocketHandle {
   readonly writeQueueSize: number
 }
 
-/** Bytes that the system has taken from a socket. Only differences mean something. */
+/** Counts the bytes that the system has taken from a socket. Only differences mean something. */
 export function takenBytes(socket: Socket): number {
   const handle = handleOf(socket)
   return handle === undefined ? 0 : handle.bytesWritten - handle.writeQueueSize
 }
 
-/** Bytes that were given to a socket, and that the system has not taken. */
+/** Counts the bytes that were given to a socket and that the system has not taken yet. */
 export function unsentBytes(socket: Socket): number {
   return handleOf(socket)?.writeQueueSize ?? 0
 }

@@ -31,7 +31,7 @@ export interface TlsFiles {
   readonly root?: string
 }
 
-/** The flags of one listener. Those of gRPC are tritonserver's, which has none for the others. @param name - for people. */
+/** Builds the TLS flags of a listener. tritonserver has only those of gRPC. @param name - the listener's name in descriptions. */
 export function tlsFlags<const L extends TlsListener>(listener: L, name: string): TlsFlagTable<L> {
   const bool = { type: 'bool', default: false } as const
   const file = { type: 'string', path: 'file' } as const
@@ -57,7 +57,7 @@ export function tlsFlags<const L extends TlsListener>(listener: L, name: string)
 }
 
 /**
- * The files of a listener; undefined without TLS.
+ * Reads the TLS files of a listener from its flags; undefined without TLS.
  *
  * @throws ServeError FLAG_INVALID for a file that is missing, or that would have no effect: someone may believe that it has.
  */

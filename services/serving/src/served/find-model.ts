@@ -23,7 +23,12 @@ export function findModel<M extends ListedModel>(
   return findVersion(models, name, parseModelVersion(version), version)
 }
 
-/** As `findModel`, with a parsed version: undefined is the highest READY one. @param written - as the client wrote it. */
+/**
+ * Finds a version as `findModel` does.
+ *
+ * @param version - parsed; undefined is the highest READY one.
+ * @param written - the version as the client wrote it, for the error.
+ */
 export function findVersion<M extends ListedModel>(
   models: ReadonlyMap<string, M>,
   name: string,

@@ -2,11 +2,11 @@ import type { IndexEntry } from '../backend/inference-backend.ts'
 import { compareNames } from './listed-model.ts'
 
 /**
- * The index of repositories whose models may be loaded later: those that never were are listed by name, and those that were
- * not served and are no longer there are not.
+ * Builds the index of repositories whose models may be loaded later. It adds models that were never loaded, and leaves out
+ * UNAVAILABLE models that are no longer in the repositories.
  *
- * @param listed - what is known of models that were to be served.
- * @param names - of all models that are there.
+ * @param listed - the entries of models that were to be served.
+ * @param names - the names of all models in the repositories.
  */
 export function withNames(
   listed: readonly IndexEntry[],

@@ -25,7 +25,11 @@ export interface ListedModel {
 
 const UNLOADED = 'unloaded'
 
-/** Why a model is listed that was unloaded, in Triton's word. @param cause - why, unless a client wanted it. */
+/**
+ * Makes the `reason` of an unloaded model, in Triton's word.
+ *
+ * @param cause - why it was unloaded; absent: a client unloaded it.
+ */
 export function unloadedReason(cause?: string): string {
   return cause === undefined ? UNLOADED : `${UNLOADED}: ${cause}`
 }
@@ -34,12 +38,15 @@ export function isUnloadedReason(reason: string): boolean {
   return reason === UNLOADED || reason.startsWith(`${UNLOADED}: `)
 }
 
-/** Ascending: so versions print in Triton's metadata. */
+/** Lists the READY versions of a model, ascending as in Triton's metadata. */
 export function readyVersions(model: ListedModel): readonly number[] {
   return model.versions.filter((v) => v.state === 'READY').map((v) => v.version)
 }
 
-/** Triton's strict readiness: every version that was to be served is READY, and each model with a configuration has one. */
+/**
+ * Checks Triton's strict readiness: every version that was to be served is READY, and each model with a configuration has a
+ * version. Unloaded models and versions do not count.
+ */
 export function areAllReady(models: Iterable<ListedModel>): boolean {
   for (const { config, versions, reason } of models) {
     if (config !== undefined && versions.length === 0 && !isUnloadedReason(reason)) return false
@@ -48,7 +55,7 @@ export function areAllReady(models: Iterable<ListedModel>): boolean {
   return true
 }
 
-/** The lines of the repository index, one per version; a model that never came to loading has one line without. */
+/** Builds the entries of the repository index, one per version. A model without versions has one entry, with version ''. */
 export function toIndex(models: Iterable<ListedModel>, readyOnly: boolean): readonly IndexEntry[] {
   const entries = [...models].flatMap((model): IndexEntry[] => {
     const { name, reason } = model
@@ -92,7 +99,7 @@ export function selectStatistics(
   )
 }
 
-/** By code unit, whatever the locale. */
+/** Compares names by code unit, whatever the locale. */
 export function compareNames(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1

@@ -4,7 +4,10 @@ import { ServeError } from '@tutti/errors'
  * The texts of load requests (triton-semantics 3.3, 9.1, 9.2).
  */
 
-/** The model's directory, configuration or overrides could not be read. Triton's text has no reason; ours goes on with it. */
+/**
+ * Makes the error for a model whose directory, configuration or overrides could not be read. It adds the reason to Triton's
+ * text.
+ */
 export function pollFailed(model: string, cause: ServeError): ServeError {
   return new ServeError(
     'MODEL_POLL_FAILED',
@@ -30,7 +33,7 @@ export function versionFailures(
   return clauses.join('')
 }
 
-/** A newer load or unload of the same model came before this load was done. */
+/** Makes the error of a load that a newer load or unload of the same model has overtaken. */
 export function loadOvertaken(model: string): ServeError {
   const text =
     'Newer operation has been applied to the model lifecycle, current load operation is out-dated.'

@@ -1,9 +1,9 @@
 import { ServeError } from '@tutti/errors'
 
 /**
- * Triton's `--exit-on-error`: nothing is served if anything failed at the start.
+ * Refuses to serve anything if a model failed at the start, as Triton's `--exit-on-error`.
  *
- * @param failures - by model.
+ * @param failures - the errors by model.
  * @throws ServeError MODEL_LOAD_FAILED that lists what failed.
  */
 export function refuseFailures(failures: ReadonlyMap<string, ServeError>): void {

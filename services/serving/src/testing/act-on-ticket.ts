@@ -2,7 +2,7 @@ import { ok } from 'node:assert/strict'
 import { ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission/admission-ticket.ts'
 
-/** Does something to a ticket. A refusal has to be one for overload; then nothing was counted. @param act - any other text charges the bytes. */
+/** Does `act` to a ticket, and asserts that a refusal is OVERLOADED. @param act - a text that names no act charges the bytes. */
 export function actOn(ticket: AdmissionTicket, act: string, bytes: number): void {
   try {
     if (act === 'close') ticket.close()

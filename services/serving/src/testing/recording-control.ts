@@ -1,6 +1,6 @@
 import type { LoadParameters, ModelControl } from '../backend/inference-backend.ts'
 
-/** Notes what it was asked, and does what a test says. */
+/** A control that records its loads and unloads, and ends them as `outcome` says. */
 export class RecordingControl implements ModelControl {
   readonly loads: (readonly [string, LoadParameters])[] = []
   readonly unloads: (readonly [string, boolean])[] = []

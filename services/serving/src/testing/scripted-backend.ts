@@ -15,7 +15,7 @@ import type {
   ResolvedModel,
 } from '../backend/inference-backend.ts'
 
-/** A response as a script writes it: its place in the sequence is counted. */
+/** A response as a script writes it, without its index. */
 export type ScriptedResponse = Omit<StepResponse, 'index'>
 
 /** The answer of a scripted model to a request. */
@@ -24,7 +24,7 @@ export type ModelScript = (
   context: CallContext,
 ) => AsyncIterable<ScriptedResponse>
 
-/** A script that fails before it gives a response. */
+/** Makes a script that fails before it gives a response. */
 export function failsWith(error: Error): ModelScript {
   // oxlint-disable-next-line require-yield -- it gives no response
   return async function* () {
@@ -47,7 +47,7 @@ const DEFAULT_CONFIG = `
   output { name: "y" data_type: TYPE_FP32 dims: [ -1 ] }
 `
 
-/** One response that ends the sequence; outputs are the request's inputs, renamed by `rename`. */
+/** Makes a script of one final response, whose outputs are the request's inputs, renamed by `rename`. */
 export function echo(rename: (name: string) => string = (name) => name): ModelScript {
   return async function* (request) {
     yield response(
@@ -57,7 +57,7 @@ export function echo(rename: (name: string) => string = (name) => name): ModelSc
   }
 }
 
-/** A response of the model `m`. */
+/** Makes a response to a request, final by default, with the request's parameters. */
 export function response(
   request: InferRequest,
   outputs: readonly NamedTensor[],
@@ -69,7 +69,7 @@ export function response(
   return { parameters: context.parameters, outputs, final: o.final ?? true, ...lent }
 }
 
-/** A backend whose models do what a test says. It keeps what it was asked. */
+/** A backend whose models do what a test says. It keeps the requests that it gets. */
 export class ScriptedBackend implements InferenceBackend {
   live = true
   ready = true

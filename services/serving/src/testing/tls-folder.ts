@@ -5,7 +5,7 @@ import type { TlsFiles, TlsListener } from '../listeners/tls-flags.ts'
 
 const NAMES = ['DNS:localhost', 'IP:127.0.0.1']
 
-/** Files of TLS as a mounted Secret has them: behind a link that is replaced when one of them changes. */
+/** Creates TLS files as a mounted Secret has them: behind a link that is replaced when a file changes. */
 export async function createTlsFolder(folder: string) {
   const authority = await createTestAuthority(folder)
   let written = 0
