@@ -20,21 +20,21 @@ import { readSettings } from './settings.ts'
 import type { ServerStream } from './stream.ts'
 import { type StreamBounds, Streams } from './streams.ts'
 
-/** The bounds on what a connection may cost. */
+/** Bounds on the resources that a connection may use. */
 export interface ConnectionBounds extends StreamBounds, ResetBounds {}
 
-/** The handler that hears of a connection. */
+/** Handler for the events of a connection. */
 export interface ConnectionHandler {
-  /** A request has begun. `stream.handler` is to be set at once. */
+  /** Takes a new request. Must set `stream.handler` before it returns. */
   stream(stream: ServerStream): void
-  /** The client has pinged; it is answered. */
+  /** Called when the client has pinged. The ping is answered without it. */
   pinged?(): void
 }
 
 export interface ConnectionOptions extends ConnectionBounds {
   readonly sink: ByteSink
   readonly handler: ConnectionHandler
-  /** In milliseconds. */
+  /** Clock in milliseconds. */
   readonly now: () => number
 }
 
@@ -88,17 +88,17 @@ export class ServerConnection {
     if (more > 0) this.#sender.control(windowUpdateFrame(0, more))
   }
 
-  /** The client has confirmed our settings, so it knows our bounds. */
+  /** True once the client has confirmed our settings, and so knows our bounds. */
   get isConfirmed(): boolean {
     return this.#streams.isConfirmed
   }
 
-  /** The client has sent its preface and its settings. */
+  /** True once the client has sent its preface and its settings. */
   get hasBegun(): boolean {
     return this.#hasSettings
   }
 
-  /** True if nothing comes or goes, but for what the socket still has. */
+  /** True once the connection reads and sends nothing more. The socket may still hold unsent bytes. */
   get isClosed(): boolean {
     return this.#isClosed
   }
@@ -107,12 +107,12 @@ export class ServerConnection {
     return this.#streams.count
   }
 
-  /** The last stream that the client has opened; it has opened more since, if this has grown. */
+  /** Id of the last stream that the client has opened. It grows with each new stream. */
   get lastStreamId(): number {
     return this.#streams.lastId
   }
 
-  /** Takes what the client has sent. */
+  /** Takes bytes that the client has sent. A client that breaks the protocol gets GOAWAY, and the connection ends. */
   receive(chunk: Buffer): void {
     if (this.#isClosed) return
     try {
@@ -123,38 +123,38 @@ export class ServerConnection {
     }
   }
 
-  /** @param onAnswer - called when the client has answered; never, if it does not. */
+  /** Sends a ping. @param onAnswer - called when the client has answered; never, if it does not. */
   ping(onAnswer: () => void): void {
     if (this.#isClosed) return
     this.#pings.push(onAnswer)
     this.#sender.control(pingFrame(Buffer.alloc(PING_BYTES), false))
   }
 
-  /** Tells the client to begin no more streams. Those on their way are still served, until `stop`. */
+  /** Tells the client to begin no more streams. New streams that it had sent by then are served until `stop`. */
   announceStop(): void {
     if (this.#isClosed || this.#streams.isStopping) return
     this.#sender.control(goawayFrame(MAX_STREAM_ID, ErrorCode.noError, ''))
   }
 
-  /** Takes no more streams, and ends the connection with the last one that there is. */
+  /** Takes no more streams, and ends the connection when the last open stream has ended. */
   stop(code: ErrorCode = ErrorCode.noError, text = ''): void {
     if (this.#isClosed || this.#streams.isStopping) return
     this.#goaway(code, text)
     this.#endIfIdle()
   }
 
-  /** Ends all streams as they stand, and says goodbye. */
+  /** Ends all streams at once, sends GOAWAY and ends the connection. */
   end(): void {
     this.#fail(ErrorCode.noError, '')
   }
 
-  /** Drops the connection. */
+  /** Ends all streams and destroys the socket, without a word to the client. */
   destroy(): void {
     this.close()
     this.#o.sink.destroy()
   }
 
-  /** Ends all streams: the connection is gone. What has not gone to the socket by now is lost. */
+  /** Ends all streams of a connection that is gone. Bytes that have not gone to the socket are lost. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true

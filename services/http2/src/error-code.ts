@@ -1,4 +1,4 @@
-/** Why a stream or a connection ends. @see RFC 9113, 7 */
+/** Error codes that say why a stream or a connection ends. @see RFC 9113, 7 */
 export const ErrorCode = {
   noError: 0,
   protocolError: 1,
@@ -17,7 +17,7 @@ export const ErrorCode = {
 } as const
 export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode]
 
-/** The client broke the protocol, or went over a bound, in a way that its connection cannot outlive. */
+/** Error for a client that broke the protocol or exceeded a bound. It ends the whole connection. */
 export class ConnectionError extends Error {
   readonly code: ErrorCode
 

@@ -1,7 +1,7 @@
 import { ConnectionError, ErrorCode } from './error-code.ts'
 import { TokenBucket } from './token-bucket.ts'
 
-/** Streams that a client resets, or has us reset or refuse: so many at once, and so many more each second. */
+/** Bounds on the streams that a client resets or makes us reset or refuse: `resetBurst` at once, then `resetsPerSecond`. */
 export interface ResetBounds {
   readonly resetBurst: number
   readonly resetsPerSecond: number
@@ -16,7 +16,7 @@ const BYTES_PER_FRAME = 256
 /** Streams whose windows are moved in the time that a frame takes which brings nothing. */
 const STREAMS_PER_FRAME = 16
 
-/** Bounds what a client may have us do for nothing. */
+/** Bounds the work that a client may cause without requests or bodies, such as resets, pings and settings. */
 export class FrameBudget {
   readonly #resets: TokenBucket
   readonly #useless: TokenBucket
@@ -27,28 +27,32 @@ export class FrameBudget {
     this.#useless = new TokenBucket(USELESS, now)
   }
 
-  /** A request has come, or a part of an answer has gone. */
+  /** Adds to the budget for a request that has come, or for a part of an answer that has gone. */
   earn(): void {
     this.#useless.give(EARNED)
   }
 
-  /** Bytes of a body have come or gone. */
+  /** Adds to the budget for bytes of a body that have come or gone. */
   earnBytes(bytes: number): void {
     this.#useless.give(bytes / BYTES_PER_FRAME)
   }
 
-  /** @throws ConnectionError ENHANCE_YOUR_CALM */
+  /** Counts a stream that was reset or refused. @throws ConnectionError ENHANCE_YOUR_CALM if there are too many. */
   countReset(): void {
     if (this.#resets.take()) return
     throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many streams are given up')
   }
 
-  /** @throws ConnectionError ENHANCE_YOUR_CALM */
+  /** Counts a frame that brings nothing. @throws ConnectionError ENHANCE_YOUR_CALM if there are too many. */
   countUseless(): void {
     this.#count(1)
   }
 
-  /** Counts a setting that moves the windows of so many streams. @throws ConnectionError ENHANCE_YOUR_CALM */
+  /**
+   * Counts a setting that moves the windows of `streams` streams.
+   *
+   * @throws ConnectionError ENHANCE_YOUR_CALM if there are too many.
+   */
   countMoved(streams: number): void {
     this.#count(streams / STREAMS_PER_FRAME)
   }

@@ -8,15 +8,15 @@ import {
   Type,
 } from './frames.ts'
 
-/** The receiver of the frames of a client, in their order. What it throws ends the connection. */
+/** Receiver of a client's frames, in their order. An error that it throws ends the connection. */
 export interface FrameHandler {
-  /** A frame begins; its payload may still be to come. */
+  /** Called when a frame begins. Its payload may still be to come. */
   begin(header: FrameHeader): void
-  /** A frame other than DATA. @param payload - a view that is valid during the call. */
+  /** Takes a frame other than DATA. @param payload - a view that is valid during the call. */
   frame(header: FrameHeader, payload: Buffer): void
-  /** A part of a frame of DATA, without its padding: a view that is valid during the call. */
+  /** Takes a part of a DATA frame, without its padding. The part is a view that is valid during the call. */
   data(piece: Buffer): void
-  /** The frame of DATA is whole. */
+  /** Called when all of a DATA frame has come. */
   dataEnd(header: FrameHeader): void
 }
 
@@ -24,8 +24,8 @@ export interface FrameHandler {
 const KEPT_BYTES = 64
 
 /**
- * Splits what a client sends into frames. DATA are given out as they come, of other frames the payload is put together first. What
- * was read is no longer looked at after `receive`.
+ * Splits a client's bytes into frames. Parts of DATA frames are given out as they come; other frames are put together first. The
+ * reader does not look at a chunk after `receive`.
  */
 export class FrameReader {
   readonly #handler: FrameHandler
@@ -44,13 +44,13 @@ export class FrameReader {
     this.#handler = handler
   }
 
-  /** Reads no further, not even what was received. */
+  /** Stops reading. Bytes that were received and not yet read are dropped. */
   stop(): void {
     this.#isStopped = true
     this.#kept = Buffer.alloc(0)
   }
 
-  /** @param chunk - no longer looked at after the call. @throws ConnectionError */
+  /** Reads a chunk. @param chunk - not used after the call. @throws ConnectionError */
   receive(chunk: Buffer): void {
     let at = 0
     while (at < chunk.byteLength && !this.#isStopped) {

@@ -1,17 +1,17 @@
 import type { ErrorCode } from './error-code.ts'
 
 export const FRAME_HEADER_BYTES = 9
-/** Bytes of a frame that every end of a connection takes. @see RFC 9113, 4.2 */
+/** Bytes of a frame's payload that every peer accepts. @see RFC 9113, 4.2 */
 export const LEAST_MAX_FRAME_BYTES = 2 ** 14
 export const MOST_MAX_FRAME_BYTES = 2 ** 24 - 1
 export const MAX_WINDOW_BYTES = 2 ** 31 - 1
-/** The window of a stream and of a connection for which nothing else was said. */
+/** Bytes of the window of a stream or connection for which no setting was sent. */
 export const DEFAULT_WINDOW_BYTES = 2 ** 16 - 1
 export const MAX_STREAM_ID = 2 ** 31 - 1
 
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** @see RFC 9113, 6 */
+/** Frame types. @see RFC 9113, 6 */
 export const Type = {
   data: 0,
   headers: 1,
@@ -25,10 +25,10 @@ export const Type = {
   continuation: 9,
 } as const
 
-/** ACK is that of SETTINGS and PING. */
+/** Frame flags. `ack` belongs to SETTINGS and PING. */
 export const Flag = { endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 32 } as const
 
-/** @see RFC 9113, 6.5.2 */
+/** Ids of settings. @see RFC 9113, 6.5.2 */
 export const Setting = {
   headerTableBytes: 1,
   enablePush: 2,
@@ -38,7 +38,7 @@ export const Setting = {
   maxHeaderListBytes: 6,
 } as const
 
-/** Writes the header of a frame. */
+/** Writes the header of a frame, 9 bytes, to `out` from `at` on. */
 export function putFrameHeader(
   out: Uint8Array,
   at: number,
@@ -81,12 +81,12 @@ export function settingsFrame(settings: readonly (readonly [id: number, value: n
 
 export const SETTINGS_ACK = toFrame(Type.settings, Flag.ack, 0, Buffer.alloc(0))
 
-/** @param data - 8 bytes. */
+/** Makes a PING frame. @param data - 8 bytes. */
 export function pingFrame(data: Uint8Array, isAnswer: boolean): Buffer {
   return toFrame(Type.ping, isAnswer ? Flag.ack : 0, 0, data)
 }
 
-/** @param streamId - 0 for the connection. */
+/** Makes a WINDOW_UPDATE frame. @param streamId - 0 for the connection. */
 export function windowUpdateFrame(streamId: number, bytes: number): Buffer {
   return toFrame(Type.windowUpdate, 0, streamId, toBytes(bytes))
 }
@@ -95,7 +95,7 @@ export function resetFrame(streamId: number, code: ErrorCode): Buffer {
   return toFrame(Type.resetStream, 0, streamId, toBytes(code))
 }
 
-/** @param lastId - the last stream that the server has taken, or may still take. */
+/** Makes a GOAWAY frame. @param lastId - the last stream that the server has taken, or may still take. */
 export function goawayFrame(lastId: number, code: ErrorCode, text: string): Buffer {
   const payload = Buffer.concat([toBytes(lastId), toBytes(code), Buffer.from(text)])
   return toFrame(Type.goaway, 0, 0, payload)

@@ -9,15 +9,15 @@ const LINGER_MS = 500
 /** From the connection, and over TLS from the end of its handshake, to the client's settings. */
 const BEGIN_MS = 10_000
 
-/** As `ConnectionHandler`, with the socket beside each request. */
+/** Handler for the events of a connection, as `ConnectionHandler`. It gets the socket beside each request. */
 export interface SocketHandler {
   readonly stream: (stream: ServerStream, socket: Socket) => void
   readonly pinged?: () => void
 }
 
 /**
- * Speaks HTTP/2 on a socket that has just been accepted, over TLS or not. The socket is the connection's from now on, but for its
- * end: who needs to may destroy it.
+ * Serves HTTP/2 on a socket that has just been accepted, with or without TLS. The connection owns the socket from now on. Others
+ * may only destroy it.
  */
 export function openConnection(
   socket: Socket,

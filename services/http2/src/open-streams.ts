@@ -2,7 +2,7 @@ import type { ServerStream } from './stream.ts'
 
 const BUCKETS = 32
 
-/** The streams of a connection that are open, by their ids. No Map: docs/decisions/no-sets-of-requests.md. */
+/** Open streams of a connection, by their ids. It is no Map: docs/decisions/no-sets-of-requests.md. */
 export class OpenStreams implements Iterable<ServerStream> {
   readonly #buckets: readonly ServerStream[][] = Array.from({ length: BUCKETS }, () => [])
   #size = 0
@@ -16,7 +16,7 @@ export class OpenStreams implements Iterable<ServerStream> {
     return undefined
   }
 
-  /** @param stream - one with an id that is not in here. */
+  /** Adds a stream. @param stream - its id is not here yet. */
   add(stream: ServerStream): void {
     this.#bucketOf(stream.id).push(stream)
     this.#size += 1

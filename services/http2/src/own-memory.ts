@@ -5,7 +5,10 @@ const SMALL_BYTES = 1024
 let slab = Buffer.alloc(0)
 let used = 0
 
-/** Memory with any bytes in it, of which less than 4 KiB more is kept. Pages that nothing is written to take none. */
+/**
+ * Allocates memory with undefined content. Small pieces share a slab of 4 KiB, so a piece keeps at most that much more alive.
+ * Pages that nothing is written to take no memory.
+ */
 export function takeMemory(bytes: number): Buffer {
   if (bytes > SMALL_BYTES) return Buffer.allocUnsafeSlow(bytes)
   if (used + bytes > slab.byteLength) {
@@ -16,7 +19,7 @@ export function takeMemory(bytes: number): Buffer {
   return slab.subarray(used - bytes, used)
 }
 
-/** Copies bytes of a read, which may be kept then. */
+/** Copies bytes of a read into memory of their own, which may be kept. */
 export function ownCopy(bytes: Uint8Array): Buffer {
   const own = takeMemory(bytes.byteLength)
   own.set(bytes)

@@ -1,6 +1,6 @@
 import type { Field } from './hpack/static-table.ts'
 
-/** The fields that a request begins with: names in small letters, the pseudo-headers among them; each has one value. */
+/** Headers of a request, by name in lower case, with the pseudo-headers. Each has one value. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
 
 const PSEUDO = new Set([':method', ':scheme', ':path', ':authority'])
@@ -31,7 +31,7 @@ const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const NO_VALUE = /[\x00\r\n]/
 const LENGTH = /^\d{1,15}$/
 
-/** The headers of a request; undefined if they are none. @see RFC 9113, 8.2 and 8.3 */
+/** Makes the headers of a request from its fields; undefined if no request may have such fields. @see RFC 9113, 8.2 and 8.3 */
 export function toRequestHeaders(fields: readonly Field[]): RequestHeaders | undefined {
   const headers: Record<string, string> = Object.create(null)
   let isBegun = false
@@ -50,12 +50,12 @@ export function toRequestHeaders(fields: readonly Field[]): RequestHeaders | und
   return isRequest(headers) ? headers : undefined
 }
 
-/** Whether fields may stand at the end of a request. */
+/** Checks whether fields may be the trailers of a request. */
 export function areTrailers(fields: readonly Field[]): boolean {
   return fields.every(({ name, value }) => isRegular(name, value) && !NO_VALUE.test(value))
 }
 
-/** How many bytes the body is said to have; undefined if nothing is said. */
+/** Reads the length of the body from `content-length`, in bytes; undefined without that field. */
 export function contentLength(headers: RequestHeaders): number | undefined {
   const length = headers['content-length']
   return length === undefined ? undefined : Number(length)

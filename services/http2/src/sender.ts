@@ -12,24 +12,28 @@ import {
 import type { FieldBlock } from './hpack/encoder.ts'
 import type { Outgoing, ServerStream, StreamSender } from './stream.ts'
 
-/** Where bytes go. */
+/** Output of a connection: a socket. */
 export interface ByteSink {
-  /** Sends all pieces, as one write. @param done - called later, once they have gone; never, if the connection ends before. */
+  /**
+   * Sends all pieces as one write.
+   *
+   * @param done - called later, once the socket has taken them; never, if the connection ends first.
+   */
   write(pieces: readonly Uint8Array[], done: () => void): void
-  /** Says goodbye, behind what was written, and waits for the client to do so too, but not for long. */
+  /** Ends the output after the bytes written so far. Waits a short time for the client to end too, then destroys the socket. */
   end(): void
-  /** The client is to be gone soon, whether it takes what was written or not. */
+  /** Destroys the socket after a short time, whether or not the client has taken the bytes written so far. */
   endSoon(): void
   destroy(): void
 }
 
 export interface SenderOptions {
   readonly sink: ByteSink
-  /** A frame of data went out. */
+  /** Called for each DATA frame that is put in the output, with the bytes of its payload. */
   readonly onData: (bytes: number) => void
-  /** All bytes of one write went out. */
+  /** Called when all bytes of one `write` of a stream are in the output. */
   readonly onWhole: () => void
-  /** The client takes nothing and makes us answer all the same. */
+  /** Called when the client reads nothing and yet causes too many control frames. */
   readonly onOverflow: () => void
 }
 
@@ -47,8 +51,8 @@ const MAX_CONTROL_FRAMES = 2 ** 14
 const NO_TABLE = 0x20
 
 /**
- * Sends the frames of one connection. All that is there at the end of a turn of the event loop goes out as one write, and nothing
- * more until the socket has taken that. Bodies go out as far as the client's windows allow, each stream in its turn.
+ * Sends the frames of one connection. All frames of one turn of the event loop go out as one write. The next write waits until
+ * the socket has taken it. Bodies go out as far as the client's windows allow, and streams take turns.
  */
 export class Sender implements StreamSender {
   readonly #o: SenderOptions
@@ -76,7 +80,7 @@ export class Sender implements StreamSender {
   #isWriting = false
   #isEnding = false
   #isClosed = false
-  /** Bytes that the client takes in a frame. */
+  /** Most bytes of a frame's payload that the client takes. */
   maxFrameBytes = LEAST_MAX_FRAME_BYTES
 
   constructor(o: SenderOptions) {
@@ -132,7 +136,7 @@ export class Sender implements StreamSender {
     else stream.trailers = fields
   }
 
-  /** The client takes more of a stream. @returns false if that is more than a window may be. */
+  /** Widens the send window of a stream. @returns false if the window would exceed its maximum. */
   widenStream(stream: ServerStream, bytes: number): boolean {
     if (stream.sendWindow + bytes > MAX_WINDOW_BYTES) return false
     stream.sendWindow += bytes
@@ -140,7 +144,7 @@ export class Sender implements StreamSender {
     return true
   }
 
-  /** The client takes more of all streams together. @throws ConnectionError FLOW_CONTROL_ERROR */
+  /** Widens the send window of the connection. @throws ConnectionError FLOW_CONTROL_ERROR if it would exceed its maximum. */
   widen(bytes: number): void {
     if (this.#window + bytes > MAX_WINDOW_BYTES) {
       throw new ConnectionError(ErrorCode.flowControlError, 'the window is too large')
@@ -149,7 +153,7 @@ export class Sender implements StreamSender {
     if (this.#ready.size > 0) this.#schedule()
   }
 
-  /** A stream is over. */
+  /** Drops the unsent bytes of a stream that is over. */
   drop(stream: ServerStream): void {
     this.#ready.delete(stream)
     for (const outgoing of stream.queue) this.#finish(outgoing)
@@ -161,7 +165,7 @@ export class Sender implements StreamSender {
     this.#schedule()
   }
 
-  /** The connection is gone. */
+  /** Ends all sending, since the connection is gone. Streams close, and bytes that wait are released. */
   close(): void {
     this.#isClosed = true
     for (const stream of [...this.#overSoon, ...this.#over]) stream.close()

@@ -3,7 +3,7 @@ import { LEAST_MAX_FRAME_BYTES, MAX_WINDOW_BYTES, MOST_MAX_FRAME_BYTES, Setting 
 
 const ENTRY_BYTES = 6
 
-/** The settings of a client, as far as they matter for a server that pushes nothing and whose encoder has no table. */
+/** Settings of a client, without those that do not matter to us: we push nothing, and our encoder has no table. */
 export interface ClientSettings {
   readonly initialWindowBytes?: number
   readonly maxFrameBytes?: number

@@ -7,13 +7,13 @@ const READ_BYTES = 2 ** 16
 let shared: Buffer | undefined
 
 /**
- * Reads a socket into memory that is used again for each read of each socket. Otherwise libuv takes 64 KiB for each read, which
- * V8 counts as its own: it then collects garbage for little else.
+ * Reads a socket into one buffer that all sockets share. Otherwise libuv allocates 64 KiB for each read. V8 counts them as its
+ * own and collects garbage for little else.
  *
- * `node:net` offers this as `onread`, but to clients alone. A socket that was accepted gets what that sets; where a later Node
- * keeps it elsewhere, the socket reads as any other.
+ * `node:net` offers such reads as `onread`, but only to clients. This sets the same fields on an accepted socket. If a later Node
+ * keeps them elsewhere, the socket reads as any other.
  *
- * @param take - gets what came: a view that is valid during the call.
+ * @param take - gets the bytes: a view that is valid during the call.
  */
 export function readShared(socket: Socket, take: (bytes: Buffer) => void): void {
   // Over TLS some may have come with the end of the handshake. Without a listener `end` would not come either.

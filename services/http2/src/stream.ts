@@ -3,17 +3,22 @@ import { windowUpdateFrame } from './frames.ts'
 import type { FieldBlock } from './hpack/encoder.ts'
 import type { RequestHeaders } from './request-headers.ts'
 
-/** The receiver of a request. All are called as the frames are read, never within a call of the stream's own methods but for `closed`. */
+/**
+ * Receiver of a request. The methods are called while frames are read. Only `closed` may be called within a call of the stream's
+ * own methods.
+ */
 export interface StreamHandler {
-  /** Takes bytes of the body: a view that is valid during the call. */
+  /** Takes bytes of the body. They are a view that is valid during the call. */
   data(piece: Buffer): void
-  /** The client has sent all. */
+  /** Called when the client has sent all of its request. */
   ended(): void
-  /** The stream is over: the last frame has gone to the socket, or one end has reset it, or the connection is gone. Comes once. */
+  /**
+   * Called once, when the stream is over: the last frame has gone to the socket, one end has reset it, or the connection is gone.
+   */
   closed(): void
 }
 
-/** The sender of the frames of streams. */
+/** Sender of the frames of streams. */
 export interface StreamSender {
   control(frame: Uint8Array): void
   reset(streamId: number, code: ErrorCode): void
@@ -22,14 +27,14 @@ export interface StreamSender {
   end(stream: ServerStream, fields: FieldBlock): void
 }
 
-/** The parts of its connection that a stream needs. */
+/** Parts of the connection that a stream needs. */
 export interface StreamOwner {
   readonly sender: StreamSender
   /** Bytes of a stream that a client may send before they are read. */
   readonly windowBytes: number
-  /** Forgets a stream to which no further frame belongs. */
+  /** Removes a stream that takes and sends no further frames. */
   forget(stream: ServerStream): void
-  /** Gives back the place of a stream of which nothing waits. */
+  /** Frees the place of a stream whose last frame has gone. */
   closed(): void
 }
 
@@ -39,9 +44,9 @@ export interface Outgoing {
   sent: number
   readonly taken: (() => void) | undefined
   readonly released: (() => void) | undefined
-  /** For the sender: the socket reads some of them. */
+  /** True while the socket reads some of the bytes. Used by the sender. */
   isOnWay: boolean
-  /** For the sender: no more of them is sent. */
+  /** True once no more of the bytes will be sent. Used by the sender. */
   isOver: boolean
 }
 
@@ -52,19 +57,19 @@ export class ServerStream {
   /** Bytes of `headers`, as a header list counts. */
   readonly headerBytes: number
   readonly #owner: StreamOwner
-  /** Must be set when the stream is given out. */
+  /** Handler of the request. The receiver of the stream must set it at once. */
   handler: StreamHandler | undefined
-  /** The client has sent all. */
+  /** True once the client has sent all of its request. */
   hasEnded: boolean
-  /** The answer has begun. */
+  /** True once the answer has begun. */
   hasResponded = false
   /** True if nothing more can be sent: the last frame is on its way, or the stream was reset, or its client is gone. */
   isOver = false
-  /** For the sender: what the client takes now, what waits for that, and how the answer ends. */
+  /** State for the sender: bytes that the client takes now, writes that wait, and fields that end the answer. */
   sendWindow: number
   readonly queue: Outgoing[] = []
   trailers: FieldBlock | undefined
-  /** For the connection: what the client may send now, and how much of the body is still to come if that is known. */
+  /** State for the connection: bytes that the client may send now, and bytes of the body still to come, if known. */
   receiveWindow: number
   bodyLeft: number | undefined
   /** Bytes of the body that have come, and of the answer that went to the socket. */
@@ -94,7 +99,7 @@ export class ServerStream {
     return this.#owner.windowBytes
   }
 
-  /** Begins the answer. Nothing happens once the stream is over; the same holds for what follows. */
+  /** Begins the answer. This and all further calls have no effect once the stream is over. */
   respond(fields: FieldBlock): void {
     if (this.isOver) return
     this.hasResponded = true
@@ -102,11 +107,12 @@ export class ServerStream {
   }
 
   /**
-   * Sends a part of the body, which has begun.
+   * Sends a part of the answer's body, after `respond`.
    *
-   * @param bytes - not to be changed until they have gone out.
-   * @param taken - called once they have gone to the socket as a whole; never, if the stream ends before.
-   * @param released - called once when the bytes are no longer read: they have gone, or will not go, and the socket is done with them.
+   * @param bytes - not to be changed until `released` is called.
+   * @param taken - called once the socket has taken all of the bytes; never, if the stream ends first.
+   * @param released - called once, when the bytes are no longer read: they were sent or dropped, and the socket is done with
+   * them.
    */
   write(bytes: Uint8Array, taken?: () => void, released?: () => void): void {
     if (this.isOver) return released?.()
@@ -123,13 +129,15 @@ export class ServerStream {
     if (!this.isOver) this.#owner.sender.end(this, fields)
   }
 
-  /** Ends the stream at once; what was not sent is dropped. Last frames that wait for the socket are not waited for. */
+  /**
+   * Ends the stream at once. Unsent bytes are dropped, and `closed` does not wait for frames that are on their way to the socket.
+   */
   reset(code: ErrorCode): void {
     if (!this.isOver) this.#owner.sender.reset(this.id, code)
     this.close()
   }
 
-  /** Lets the client send no more than its window. What has been sent still comes. */
+  /** Keeps the client from sending more than its window. Bytes that it sends within the window still come. */
   pause(): void {
     this.#isPaused = true
   }
@@ -139,7 +147,7 @@ export class ServerStream {
     this.returnWindow()
   }
 
-  /** For the connection: notes bytes that came, and allows as many more, unless the stream is paused. */
+  /** Counts bytes that came, and lets the client send as many more unless the stream is paused. Called by the connection. */
   received(bytes: number): void {
     this.receivedBytes += bytes
     this.receiveWindow -= bytes
@@ -157,7 +165,10 @@ export class ServerStream {
     sender.control(windowUpdateFrame(this.id, bytes))
   }
 
-  /** For the connection and the sender: ends the stream, whose frames mean nothing from now on. Its handler hears of it in `close`. */
+  /**
+   * Ends the stream: later frames of it are ignored. Its handler learns of the end in `close`. Called by the connection and the
+   * sender.
+   */
   leave(): void {
     if (this.isOver) return
     this.isOver = true
@@ -166,7 +177,7 @@ export class ServerStream {
     this.trailers = undefined
   }
 
-  /** For the connection and the sender: tells the handler, once. */
+  /** Ends the stream and calls `closed` of its handler, once. Called by the connection and the sender. */
   close(): void {
     this.leave()
     if (this.#isClosed) return

@@ -8,12 +8,12 @@ import { contentLength } from './request-headers.ts'
 import type { Sender } from './sender.ts'
 import { ServerStream, type StreamOwner } from './stream.ts'
 
-/** The bounds on what the streams of a connection may cost. */
+/** Bounds on the resources that the streams of a connection may use. */
 export interface StreamBounds {
-  /** Bytes of each stream and of the connection that a client may send before they are read. */
+  /** Bytes that a client may send before they are read, for each stream and for the connection. */
   readonly windowBytes: number
   readonly maxConcurrentStreams: number
-  /** Bytes of the headers of one request. A client that has not confirmed our settings may send more, up to 64 KiB, and gets a stream. */
+  /** Most bytes of the headers of one request. A client that has not confirmed our settings may send up to 64 KiB. */
   readonly maxHeaderListBytes: number
 }
 
@@ -21,13 +21,13 @@ export interface StreamsOptions {
   readonly bounds: StreamBounds
   readonly sender: Sender
   readonly budget: FrameBudget
-  /** A request has begun. */
+  /** Called when a request has begun. */
   readonly onStream: (stream: ServerStream) => void
-  /** No stream is open, and nothing of one waits. */
+  /** Called when no stream is open and no last frame waits for the socket. */
   readonly onIdle: () => void
 }
 
-/** The streams of one connection: which there are, and what frames mean for them. */
+/** Streams of one connection. It keeps the open ones and applies frames to them. */
 export class Streams implements StreamOwner {
   readonly #o: StreamsOptions
   readonly #headers = new HeaderReader()
@@ -42,7 +42,7 @@ export class Streams implements StreamOwner {
   #initialSendWindow = DEFAULT_WINDOW_BYTES
   /** The one whose frame of DATA is being read. */
   #dataStream: ServerStream | undefined
-  /** Takes no more streams. */
+  /** True once new streams are refused. */
   isStopping = false
 
   constructor(o: StreamsOptions) {
@@ -58,7 +58,7 @@ export class Streams implements StreamOwner {
     return this.#o.bounds.windowBytes
   }
 
-  /** The client has confirmed our settings, so it knows our bounds. */
+  /** True once the client has confirmed our settings, and so knows our bounds. */
   get isConfirmed(): boolean {
     return this.#isConfirmed
   }
@@ -71,17 +71,20 @@ export class Streams implements StreamOwner {
     return this.#places === 0
   }
 
-  /** The last one that the client has opened. */
+  /** Id of the last stream that the client has opened. */
   get lastId(): number {
     return this.#lastId
   }
 
-  /** Ends all of them. */
+  /** Ends all open streams. */
   close(): void {
     for (const stream of this.#open) stream.close()
   }
 
-  /** Until now the client might have sent as much of a stream as the standard allows. */
+  /**
+   * Notes that the client has confirmed our settings. From now on our own window holds; before, the client could use the
+   * standard's.
+   */
   confirm(): void {
     const before = this.#initialReceiveWindow
     this.#isConfirmed = true
@@ -89,7 +92,11 @@ export class Streams implements StreamOwner {
     for (const stream of this.#open) stream.receiveWindow -= less
   }
 
-  /** The client's setting: of streams that are open too. @throws ConnectionError FLOW_CONTROL_ERROR, ENHANCE_YOUR_CALM */
+  /**
+   * Sets the initial send window of the client's settings, also for open streams.
+   *
+   * @throws ConnectionError FLOW_CONTROL_ERROR, ENHANCE_YOUR_CALM
+   */
   setInitialWindow(bytes: number): void {
     const more = bytes - this.#initialSendWindow
     if (more === 0) return
@@ -101,7 +108,7 @@ export class Streams implements StreamOwner {
     }
   }
 
-  /** A whole block of fields. @throws ConnectionError */
+  /** Takes a whole block of fields: a request or its trailers. @throws ConnectionError */
   block(streamId: number, isEnd: boolean, block: Buffer): void {
     const stream = this.#open.find(streamId)
     if (stream !== undefined) this.#onTrailers(stream, isEnd, block)
@@ -109,7 +116,7 @@ export class Streams implements StreamOwner {
     else this.#onRequest(streamId, isEnd, block)
   }
 
-  /** A frame of DATA begins, with padding and all. @throws ConnectionError */
+  /** Begins a DATA frame. Its length with padding counts in the windows. @throws ConnectionError */
   beginData({ flags, streamId, length }: FrameHeader): void {
     const { budget } = this.#o
     this.#requireOpened(streamId)
@@ -128,7 +135,7 @@ export class Streams implements StreamOwner {
     else stream.received(length)
   }
 
-  /** A piece of the body, of the frame that has begun. */
+  /** Takes a piece of the body from the DATA frame that was begun. */
   data(piece: Buffer): void {
     const stream = this.#dataStream
     if (stream === undefined || stream.isOver) return
@@ -145,7 +152,7 @@ export class Streams implements StreamOwner {
     if (stream !== undefined && !stream.isOver && flags & Flag.endStream) this.#onEnd(stream)
   }
 
-  /** The client gives a stream up. @throws ConnectionError */
+  /** Ends a stream that the client has reset. @throws ConnectionError */
   reset(streamId: number): void {
     this.#requireOpened(streamId)
     const stream = this.#open.find(streamId)
@@ -156,7 +163,7 @@ export class Streams implements StreamOwner {
     this.#o.budget.countReset()
   }
 
-  /** The client takes more of a stream. @throws ConnectionError */
+  /** Widens the send window of a stream. @throws ConnectionError */
   widen(streamId: number, bytes: number): void {
     this.#requireOpened(streamId)
     const stream = this.#open.find(streamId)
@@ -167,14 +174,14 @@ export class Streams implements StreamOwner {
     }
   }
 
-  /** For streams. */
+  /** Removes a stream that takes and sends no further frames. Called by streams. */
   forget(stream: ServerStream): void {
     this.#open.delete(stream)
     this.#over.add(stream.id, !stream.hasEnded)
     this.sender.drop(stream)
   }
 
-  /** For streams. */
+  /** Frees the place of a stream whose last frame has gone. Called by streams. */
   closed(): void {
     this.#places -= 1
     if (this.#places === 0) this.#o.onIdle()

@@ -1,4 +1,4 @@
-/** Bounds how often something happens: so many at once, and so many more each second. */
+/** Bounds how often something happens: `burst` times at once, then `perSecond` times each second. */
 export class TokenBucket {
   readonly #burst: number
   readonly #perSecond: number
@@ -6,7 +6,7 @@ export class TokenBucket {
   #left: number
   #at: number
 
-  /** @param now - in milliseconds. */
+  /** Makes a full bucket. @param now - clock in milliseconds. */
   constructor(o: { readonly burst: number; readonly perSecond: number }, now: () => number) {
     this.#burst = o.burst
     this.#perSecond = o.perSecond
@@ -15,7 +15,7 @@ export class TokenBucket {
     this.#at = now()
   }
 
-  /** False if there were not so many left. */
+  /** Takes tokens from the bucket. @returns false if fewer were left. */
   take(count = 1): boolean {
     // The clock is asked only where it matters.
     if (this.#left < count) {
@@ -28,7 +28,7 @@ export class TokenBucket {
     return this.#left >= 0
   }
 
-  /** Gives some back, parts of one too, for what shows that it is worth it. */
+  /** Adds tokens, also a fraction of one, up to the burst. */
   give(count: number): void {
     this.#left = Math.min(this.#burst, this.#left + count)
   }

@@ -9,13 +9,13 @@ const MAX_INTEGER = 2 ** 28
 
 /** The fields of one block. */
 export interface DecodedBlock {
-  /** Those within the bound. */
+  /** Fields within the bound on the list. */
   readonly fields: readonly Field[]
-  /** Bytes of all fields, as a header list counts. */
+  /** Bytes of all fields, also of dropped ones, counted as HTTP/2 counts a header list. */
   readonly listBytes: number
 }
 
-/** The decoder of one connection. @see RFC 7541 */
+/** Decoder for the field blocks of one connection, which share a table. @see RFC 7541 */
 export class HpackDecoder {
   /** The newest last. */
   readonly #entries: Field[] = []
@@ -25,14 +25,17 @@ export class HpackDecoder {
   #block: Uint8Array = new Uint8Array()
   #at = 0
 
-  /** Grows with each change of the table: while it stays the same, equal blocks have equal fields. */
+  /** Number of changes of the table. While it stays the same, equal blocks have equal fields. */
   get changes(): number {
     return this.#changes
   }
 
   /**
-   * @param maxListBytes - further fields are decoded, because they may change the table, and dropped.
-   * @throws ConnectionError COMPRESSION_ERROR; the table is of no use afterwards.
+   * Decodes a block. Blocks must come in their order.
+   *
+   * @param maxListBytes - bound on the fields that are returned. Further fields are decoded, because they may change the table,
+   * and dropped.
+   * @throws ConnectionError COMPRESSION_ERROR; the decoder cannot be used after that.
    */
   decode(block: Uint8Array, maxListBytes: number): DecodedBlock {
     this.#block = block

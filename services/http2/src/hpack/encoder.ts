@@ -4,14 +4,14 @@ const MAX_LENGTH_IN_ONE_BYTE = 126
 /** "Without indexing", and a name from the static table. */
 const NAME_BITS = 4
 
-/** Fields that go out in one block. To be made once where they are the same each time. */
+/** Encoded block of fields. A block that is the same each time should be made once. */
 export type FieldBlock = Uint8Array
 
 /**
- * Encodes fields so that a decoder needs no table of its own for them: with indexes of the static table, else as they are. Each block is good for
- * any connection.
+ * Encodes fields with indexes of the static table, else as plain texts. They need no dynamic table, so a block is good for any
+ * connection.
  *
- * @param fields - names in small letters; names and values of bytes (latin1).
+ * @param fields - names in lower case; names and values are strings of bytes (latin1).
  */
 export function encodeFields(fields: Iterable<readonly [name: string, value: string]>): FieldBlock {
   const pieces: Uint8Array[] = []

@@ -89,7 +89,7 @@ function toStep(places: readonly Place[], from: Place, half: number): number {
 const LEAST_BITS = 5
 let scratch = Buffer.allocUnsafe(1024)
 
-/** @returns the string; undefined if the bytes are none. */
+/** Decodes a string in HPACK's Huffman code. @returns the string; undefined if the bytes are not valid in this code. */
 export function decodeHuffman(bytes: Uint8Array, from: number, to: number): string | undefined {
   const most = Math.ceil(((to - from) * 8) / LEAST_BITS)
   const out = most <= scratch.byteLength ? scratch : (scratch = Buffer.allocUnsafeSlow(2 * most))

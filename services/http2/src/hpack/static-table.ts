@@ -74,7 +74,7 @@ vary
 via
 www-authenticate`
 
-/** The first entry has the index 1. */
+/** Static table of HPACK. The first entry has the index 1 in HPACK. */
 export const STATIC_TABLE: readonly Field[] = TABLE.split('\n').map((line) => {
   const [name = '', ...value] = line.split(' ')
   return { name, value: value.join(' ') }

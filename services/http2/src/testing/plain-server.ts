@@ -16,7 +16,7 @@ export const TEST_BOUNDS: ConnectionBounds = {
 const HEADERS = encodeFields([[':status', '200']])
 const TRAILERS = encodeFields([['bytes', 'all']])
 
-/** Answers each request, once it is whole, with what it brought and a word. */
+/** Answers each request, once it is whole, with its own body and the word hello. */
 export function echo(stream: ServerStream): void {
   const pieces: Buffer[] = []
   stream.handler = {

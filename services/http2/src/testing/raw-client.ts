@@ -27,7 +27,7 @@ export function toFrame({ type, flags = 0, id = 0, payload = Buffer.alloc(0) }: 
   return Buffer.concat([head, payload])
 }
 
-/** Four bytes. */
+/** Encodes a number as four bytes, big-endian. */
 export function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32BE(value)
@@ -45,19 +45,19 @@ export const REQUEST_FIELDS = [
 export const REQUEST = encodeFields(REQUEST_FIELDS)
 export const EMPTY_SETTINGS = toFrame({ type: 4 })
 
-/** The headers of a request. @param flags - 4: all of them; 5: the stream ends with them. */
+/** Makes a HEADERS frame. @param flags - 4: the block is whole; 5: the stream ends with it too. */
 export function request(id: number, flags = 4, payload: Uint8Array = REQUEST): Buffer {
   return toFrame({ type: 1, flags, id, payload })
 }
 
-/** The server's end of a connection without a socket: what is sent is called at once, what comes back is looked at. */
+/** Drives the server's end of a connection without a socket. Frames are sent at once, and the answers are collected. */
 export class RawClient {
   readonly connection: ServerConnection
   readonly streams: ServerStream[] = []
   now = 0
   isEnded = false
   isDestroyed = false
-  /** The socket takes nothing. */
+  /** True while the socket takes nothing. */
   isStuck = false
   writes = 0
   #received = Buffer.alloc(0)
@@ -91,14 +91,14 @@ export class RawClient {
     })
   }
 
-  /** The socket has taken all. */
+  /** Tells the server that the socket has taken all. */
   take(): void {
     const done = this.#done
     this.#done = undefined
     if (done !== undefined) setImmediate(done)
   }
 
-  /** Sends the preface, empty settings, and what else. */
+  /** Sends the preface, empty settings and further frames. */
   open(...frames: readonly Uint8Array[]): void {
     this.send(PREFACE, EMPTY_SETTINGS, ...frames)
   }
