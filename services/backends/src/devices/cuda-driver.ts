@@ -1,19 +1,19 @@
 import { ServeError } from '@tutti/errors'
 import { callNative, loadLibrary, type NativeLibrary } from './native-library.ts'
 
-/** The devices that NVIDIA's driver offers this process, CUDA_VISIBLE_DEVICES, MIG and the container's share considered. */
+/** Devices that NVIDIA's driver offers this process, after CUDA_VISIBLE_DEVICES, MIG and the share of the container. */
 export type CudaDriver =
   | { readonly count: number }
-  /** There is none to ask, or it offers nothing. */
+  /** No driver was found, or it offers no device. */
   | { readonly count: 0; readonly problem: string }
 
-/** A name that the loader finds. */
+/** Name of the CUDA driver's library, which the dynamic loader finds. */
 export const CUDA_LIBRARY = 'libcuda.so.1'
 const SUCCESS = 0
 
 /**
- * Asks the driver's own library, which says what every user of CUDA in this process will find. It makes no context on a
- * device, and processes that are started later have nothing of it.
+ * Asks the driver's library how many devices it offers, which every user of CUDA in this process will find too. It makes no
+ * context on a device and does not affect processes that are started later. Never rejects: an error becomes `problem`.
  *
  * @param library - a name that the loader finds, or a path.
  */
@@ -35,10 +35,10 @@ export async function askCudaDriver(library = CUDA_LIBRARY): Promise<CudaDriver>
 }
 
 /**
- * Loads the driver's library, with a check of the statuses that its functions return.
+ * Loads the driver's library, with a function that checks the statuses of its calls.
  *
  * @param name - a name that the loader finds, or a path.
- * @throws Error of koffi if there is none; the check ServeError DEVICE_UNAVAILABLE with CUDA's words.
+ * @throws Error of koffi if there is no library. `check` throws ServeError DEVICE_UNAVAILABLE with CUDA's words.
  */
 export function loadCudaDriver(name: string): {
   readonly library: NativeLibrary

@@ -18,10 +18,10 @@ interface ImportedMemory {
 }
 
 /**
- * Memory of GPUs that other processes of this machine have exported. The driver's library is looked for at the first opening. A device's
- * primary context, which engines in this process share, is kept from then on.
+ * Opens GPU memory that other processes of this machine have exported. The first `open` loads the driver's library. A device's
+ * primary context, which engines in this process share, is kept once it is used.
  *
- * A context is current to a thread: what needs one is called on this thread.
+ * A context is current to a thread, so all calls that need one are made on this thread.
  */
 export class CudaImports {
   readonly #library: string
@@ -34,10 +34,11 @@ export class CudaImports {
   }
 
   /**
-   * Undefined where there is no driver. What it returns is the owner's to close.
+   * Opens exported memory. The caller closes it.
    *
    * @param handle - a CUipcMemHandle, of 64 bytes; copied.
-   * @throws ServeError DEVICE_UNAVAILABLE with CUDA's words; so do the copies, once the device is lost.
+   * @returns undefined where there is no driver.
+   * @throws ServeError DEVICE_UNAVAILABLE with CUDA's words. The copies throw it too, once the device is lost.
    */
   async open(handle: Uint8Array, deviceId: number): Promise<ImportedMemory | undefined> {
     this.#driver ??= loadDriver(this.#library)

@@ -1,28 +1,28 @@
 import { askCudaDriver, type CudaDriver } from './cuda-driver.ts'
 
-/** The accelerator that a process was given to execute on, as a Model's `spec.accelerator` names it. */
+/** Accelerator that a process was given, as a Model's `spec.accelerator` names it. */
 export interface GivenAccelerator {
   /** The extended resource: `nvidia.com/gpu`, `nvidia.com/mig-1g.5gb`. */
   readonly resourceName: string
   readonly count: number
 }
 
-/** Devices of one sort, and how that is known: for errors. */
+/** Number of devices of one kind, and for errors a text that says how they were found. */
 export interface FoundDevices {
   readonly count: number
   readonly found: string
 }
 
-/** The one place that knows which devices this process has. */
+/** Devices that this process has. */
 export interface Devices {
-  /** Instances that may choose execute there; undefined where none was given, which leaves what is there to KIND_GPU. */
-  readonly accelerator: GivenAccelerator | undefined
   /**
-   * Finds the devices that CUDA offers; of more than were given the first. The driver is asked once, when the first model wants
-   * to know.
+   * Accelerator for instances that may choose. Undefined if none was given: then only KIND_GPU instances use devices of the
+   * machine.
    */
+  readonly accelerator: GivenAccelerator | undefined
+  /** Finds the devices that CUDA offers; if that is more than were given, the first ones. The first call asks the driver. */
   cuda(): Promise<FoundDevices>
-  /** Finds the devices that models' own code may use: other vendors' too, of which only their number is known. */
+  /** Finds the devices that the code of models may use. For another vendor's accelerator only the number is known. */
   any(): Promise<FoundDevices>
 }
 
@@ -37,7 +37,7 @@ export interface DevicesOptions {
 const NVIDIA = 'nvidia.com/'
 const TOLD = ['NVIDIA_VISIBLE_DEVICES', 'CUDA_VISIBLE_DEVICES'] as const
 
-/** Where there are none, whatever the machine has. */
+/** Devices of a process that has none, whatever the machine has. */
 export const NO_DEVICES: Devices = createDevices({
   askDriver: () => Promise.resolve({ count: 0, problem: 'not asked' }),
 })

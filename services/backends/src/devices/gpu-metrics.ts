@@ -73,7 +73,7 @@ const FAMILIES: readonly GpuFamily[] = [
   },
 ]
 
-/** Their names, in the order of a scrape. */
+/** Names of the GPU metric families, in the order of a scrape. */
 export const GPU_FAMILY_NAMES: readonly string[] = FAMILIES.map(({ name }) => name)
 
 interface Gpu {
@@ -84,10 +84,7 @@ interface Gpu {
   readonly first: Map<string, number>
 }
 
-/**
- * Triton's metrics of the GPUs that this process's container has. The library is looked for at the first reading, and
- * counters begin there.
- */
+/** Triton's metrics of the GPUs that this container has. The first `read` loads the library, and counters begin there. */
 export class GpuMetrics {
   readonly #library: string
   #opened: Promise<() => Promise<ModelMetricFamily[]>> | undefined
@@ -99,8 +96,8 @@ export class GpuMetrics {
   }
 
   /**
-   * Families as they are now, for a scrape: none where there is no library or no GPU, or while the driver does not
-   * answer. A figure that a GPU does not tell, such as a divided one's utilisation, has no series.
+   * Reads the metric families for a scrape. There are none without a library or a GPU, or while the driver does not answer. A
+   * value that a GPU does not give, such as the utilization of a divided one, has no series.
    */
   async read(): Promise<ModelMetricFamily[]> {
     this.#opened ??= openLibrary(this.#library)

@@ -25,7 +25,7 @@ export function loadLibrary(library: string): NativeLibrary {
   return loaded
 }
 
-/** The type of a C struct of bytes that is passed by value: of objects `{ bytes }`. */
+/** Makes the koffi type of a C struct of `count` bytes that is passed by value. Its values are objects `{ bytes }`. */
 export function bytesByValue(count: number): NativeType {
   const koffi = loadKoffi()
   return koffi.struct({ bytes: koffi.array('uint8_t', count) })
@@ -35,7 +35,7 @@ function loadKoffi(): Koffi {
   return createRequire(import.meta.url)('koffi')
 }
 
-/** Calls on a thread of koffi's, where a driver may take seconds. @returns the function's status. */
+/** Calls a native function on a thread of koffi's, since a driver may take seconds. @returns the function's status. */
 export function callNative(native: NativeCall, ...args: readonly unknown[]): Promise<number> {
   return new Promise((resolve, reject) => {
     native.async(...args, (error: Error | null, code: number) => {

@@ -14,8 +14,8 @@ const BY_VALUE = new Set(
 )
 
 /**
- * Whether the time of a model's runs is bounded by the size of its inputs, and not by their values, so that a client cannot
- * make a short run long. False for large models: nothing is known of them.
+ * Checks whether the size of a model's inputs, and not their values, bounds the time of its runs. Then a client cannot make a
+ * short run long. Always false for files above 4 MiB, which are not read.
  *
  * @throws ServeError MALFORMED_MESSAGE if the file is no ModelProto; Error if it cannot be read.
  */

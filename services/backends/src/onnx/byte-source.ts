@@ -5,7 +5,10 @@ import { ServeError } from '@tutti/errors'
 /** Bytes that are read piece by piece, so that a model's weights never enter our memory. */
 export interface ByteSource {
   readonly size: number
-  /** A view of up to `length` bytes from `offset`; shorter only at the end of the source. Valid until the next call. */
+  /**
+   * Reads up to `length` bytes from `offset`; fewer only at the end of the source. The result is a view that is valid until the
+   * next call.
+   */
   read(offset: number, length: number): Promise<Uint8Array>
   close(): Promise<void>
 }
@@ -40,7 +43,11 @@ function fileSource(file: FileHandle, size: number): ByteSource {
   }
 }
 
-/** Opens a regular file. @throws ServeError MODEL_LOAD_FAILED if it is absent or unreadable. */
+/**
+ * Opens a regular file. The caller closes it.
+ *
+ * @throws ServeError MODEL_LOAD_FAILED if it is absent, unreadable or not a regular file.
+ */
 export async function openFileSource(path: string): Promise<ByteSource> {
   try {
     // A named pipe would otherwise wait for a writer, without end and without a way to give up.

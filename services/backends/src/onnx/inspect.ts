@@ -16,19 +16,19 @@ import {
 /** One input or output as the model file declares it. */
 export interface OnnxValue {
   readonly name: string
-  /** `tensor`, or what else it is: `sequence`, `map`, `optional`, `sparse tensor`, `opaque`, `none`. */
+  /** Kind of the value: `tensor`, `sequence`, `map`, `optional`, `sparse tensor`, `opaque` or `none`. */
   readonly kind: string
-  /** TensorProto.DataType; 0 if it is not a tensor. */
+  /** Element type, a TensorProto.DataType; 0 if the value is not a tensor. */
   readonly elementType: number
-  /** -1 for a symbolic or unknown extent, [] for a scalar; null if not even the rank is declared. */
+  /** Extents: -1 for a symbolic or unknown one, [] for a scalar; null if not even the rank is declared. */
   readonly dims: readonly number[] | null
 }
 
-/** The contents of a model file beside its nodes and weights. */
+/** Inputs and outputs of a model file. */
 export interface OnnxModel {
-  /** Without those that have a default, an initializer of the same name. */
+  /** Inputs that have no default. A default is an initializer of the same name. */
   readonly inputs: readonly OnnxValue[]
-  /** Those that have a default which is not sparse. */
+  /** Inputs that have a default which is not sparse. */
   readonly overridable: readonly OnnxValue[]
   readonly outputs: readonly OnnxValue[]
 }
@@ -209,8 +209,8 @@ function refuseDuplicates(values: readonly OnnxValue[], what: string): void {
 }
 
 /**
- * Reads the signature of an ONNX model without its weights: a file is read in windows of 64 KiB, and what lies between
- * the parts of interest is skipped.
+ * Reads the inputs and outputs of an ONNX model without its weights. A file is read in windows of 64 KiB, and parts without
+ * interest are skipped.
  *
  * @param model - the path of a .onnx file, or its bytes (viewed, not kept).
  * @throws ServeError MODEL_LOAD_FAILED if the file cannot be read or is not a model.

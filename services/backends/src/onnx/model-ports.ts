@@ -6,7 +6,7 @@ import type { OnnxModel, OnnxValue } from './inspect.ts'
 /** One input or output of a model that can be served; `dims` is null if the file declares no rank. */
 export interface OnnxPort extends Omit<TensorSpec, 'dims'> {
   readonly dims: Shape | null
-  /** An input with a default in the model. */
+  /** True for an input with a default in the model. */
   readonly optional: boolean
 }
 
@@ -37,7 +37,7 @@ export const ELEMENT_TYPES: readonly (readonly [name: string, datatype?: Datatyp
   ['bfloat16', 'BF16'],
 ]
 
-/** The number of a datatype, in ONNX and in the runtime's C API. */
+/** Numbers of the datatypes, in ONNX and in the runtime's C API. */
 export const TYPE_NUMBERS: ReadonlyMap<Datatype | undefined, number> = new Map(
   ELEMENT_TYPES.map(([, datatype], number) => [datatype, number]),
 )
@@ -54,7 +54,11 @@ function toPort(value: OnnxValue, kind: 'input' | 'output', optional: boolean): 
   )
 }
 
-/** @throws ServeError MODEL_LOAD_FAILED naming the tensor whose type cannot be served. */
+/**
+ * Converts a model's inputs and outputs to those that can be served.
+ *
+ * @throws ServeError MODEL_LOAD_FAILED that names a tensor whose type cannot be served.
+ */
 export function toPorts(model: OnnxModel): OnnxPorts {
   // A default of a type that cannot be sent stays a constant, so it is no reason to refuse the model.
   const servable = model.overridable.filter(
@@ -74,8 +78,8 @@ function toSpec({ name, datatype, dims }: OnnxPort): TensorSpec {
 }
 
 /**
- * The signature for auto-completion: without optional inputs, because many exporters list every weight as an input. A
- * rank that is not known counts as [].
+ * Makes the signature for auto-completion. Optional inputs are left out, because many exporters list every weight as an input. An
+ * unknown rank counts as [].
  */
 export function toSignature({ inputs, outputs }: OnnxPorts): ModelSignature {
   return {
@@ -84,7 +88,7 @@ export function toSignature({ inputs, outputs }: OnnxPorts): ModelSignature {
   }
 }
 
-/** True if the first dimension of every input and output is free. */
+/** Checks whether the first dimension of every input and output is free (-1). */
 export function isBatchable({ inputs, outputs }: ModelSignature): boolean {
   return [...inputs, ...outputs].every(({ dims }) => dims[0] === -1)
 }

@@ -7,7 +7,7 @@ import type { TensorParts } from './session-contract.ts'
  * Several requests in one run, along dimension 0. A request that is alone needs nothing of this.
  */
 
-/** Groups requests that can go through a model in one run: those without a batch dimension go alone. */
+/** Groups requests that can share one run. A request without a batch dimension gets a group of its own. */
 export function joinRequests<R extends { readonly request: StepRequest }>(
   requests: readonly R[],
   ragged?: RaggedRules,
@@ -24,7 +24,10 @@ function batchKey({ inputs }: StepRequest, ragged: RaggedRules | undefined): str
   return parts.toSorted().join(';')
 }
 
-/** The inputs of a run of these requests: one behind the other along dimension 0, flat if they are ragged; and what tells of them. */
+/**
+ * Joins the inputs of requests for one run: along dimension 0, or flat if they are ragged. The batch inputs, which describe
+ * ragged ones, are added.
+ */
 export function joinInputs({ inputs, ragged }: OnnxContext, requests: Requests): TensorParts[] {
   const names = requests[0]?.request.inputs.map(({ name }) => name) ?? []
   const joined = names.map((name): TensorParts => {
@@ -50,7 +53,7 @@ function joinShapes(tensors: readonly NamedTensor[]): Shape {
   return [batch, ...(tensors[0]?.shape.slice(1) ?? [])]
 }
 
-/** Splits an output into batches of these sizes, which add up to its own; views, not copies. */
+/** Splits an output into batches. @param sizes - of the batches; they add up to the output's own. @returns views, not copies. */
 export function splitBatch(output: NamedTensor, sizes: readonly number[]): readonly NamedTensor[] {
   const { name, datatype, shape, data } = output
   const [total = 0, ...rest] = shape

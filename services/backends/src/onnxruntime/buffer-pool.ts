@@ -7,7 +7,10 @@ function roundSize(size: number): number {
   return size <= SMALLEST_BYTES ? SMALLEST_BYTES : 1 << (32 - Math.clz32(size - 1))
 }
 
-/** Keeps buffers for reuse: a fresh 786 KB buffer costs page faults of up to 400 us. Over its bound, the size that came first goes. */
+/**
+ * Keeps buffers for reuse, since a fresh buffer of 786 KB costs page faults of up to 400 us. When the pool exceeds its bound, it
+ * drops all buffers of the size that it has had longest.
+ */
 export class BufferPool {
   readonly #buffers = new Map<number, ArrayBuffer[]>()
   readonly #maxBytes: number
@@ -17,7 +20,7 @@ export class BufferPool {
     this.#maxBytes = maxBytes
   }
 
-  /** A buffer of at least `size` bytes, with whatever it held before. */
+  /** Takes a buffer of at least `size` bytes. Its content is undefined. */
   take(size: number): ArrayBuffer {
     const rounded = roundSize(size)
     const buffer = this.#buffers.get(rounded)?.pop()

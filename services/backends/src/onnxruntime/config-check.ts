@@ -86,7 +86,7 @@ function checkOutput(config: ModelConfig, output: ModelOutput, ports: readonly O
 }
 
 /**
- * Holds a configuration against the model itself, with Triton's texts (triton-semantics 6.2).
+ * Checks a configuration against the model file, with Triton's texts (triton-semantics 6.2).
  *
  * @param ports.inputs - the model's inputs; those with a default in the model are `optional` and need not be declared.
  * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT.

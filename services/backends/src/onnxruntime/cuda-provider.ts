@@ -6,8 +6,8 @@ import { ortFolder } from './ort-library.ts'
 const LIBRARIES = ['libonnxruntime_providers_shared.so', 'libonnxruntime_providers_cuda.so']
 
 /**
- * Why ONNX Runtime cannot use CUDA here; undefined if what it needs of its own is installed. Whether the libraries that
- * CUDA's provider needs in turn can be loaded, a session tells when it is made.
+ * Says why ONNX Runtime cannot use CUDA here; undefined if its own CUDA libraries are installed. Whether the libraries that these
+ * need can be loaded is known only when a session is made.
  */
 export function cudaProviderProblem(): string | undefined {
   const folder = ortFolder()

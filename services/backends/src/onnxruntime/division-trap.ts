@@ -9,7 +9,10 @@ import type koffiModule from 'koffi'
  * Runtime refuses them. It is machine code, since a handler in JavaScript would need the event loop, and costs nothing until then.
  */
 
-/** Machine code, by lines: its bytes, and what they say. Behind it stands the action that the signal had before. Called with a ucontext_t in rdx (glibc, x86-64). */
+/**
+ * Machine code of the signal handler, one instruction a line: its bytes, then its text. The former action of the signal follows
+ * the code in memory. The handler is called with a ucontext_t in rdx (glibc, x86-64).
+ */
 export const HANDLER = `
   488b82a8000000         mov rax,[rdx+0xa8]
   48b91111111111111111   movabs rcx,BEGIN
@@ -105,14 +108,14 @@ const SA_SIGINFO = 4
 /** struct sigaction: the handler, a mask of 128 bytes, the flags. */
 const [SIGACTION_BYTES, FLAGS_AT] = [152, 136]
 
-/** Whether a division of the least integer by -1 traps here, and there is a handler for it. */
+/** True where a division of the least integer by -1 traps and the handler can repair it: Linux on x86-64. */
 export const CAN_TRAP = process.platform === 'linux' && process.arch === 'x64'
 
 /**
- * Repairs divisions within the code of a library that is loaded, for the life of this process. Every other trap is handled as before.
+ * Repairs such divisions in the code of a loaded library, for the life of this process. Every other trap is handled as before.
  *
  * @param library - its path.
- * @throws Error with the name of the function of the system that failed.
+ * @throws Error that names the system function which failed.
  */
 export function repairDivisions(koffi: typeof koffiModule, library: string): void {
   if (!CAN_TRAP) return
@@ -120,7 +123,11 @@ export function repairDivisions(koffi: typeof koffiModule, library: string): voi
   if (code !== undefined) installHandler(koffi, code)
 }
 
-/** Between which addresses the code of a library is. @param maps - as in /proc/self/maps. */
+/**
+ * Finds the addresses between which the code of a library lies; undefined if it is not loaded.
+ *
+ * @param maps - text of /proc/self/maps.
+ */
 export function codeRange(maps: string, library: string): readonly [bigint, bigint] | undefined {
   const lines = maps
     .split('\n')
@@ -133,9 +140,9 @@ export function codeRange(maps: string, library: string): readonly [bigint, bigi
 }
 
 /**
- * Makes the handler one for a range of addresses, unless it is: a thread may load the library again.
+ * Installs the handler for a range of addresses, unless it is already installed: another thread may load the library again.
  *
- * @param between - the addresses of the instructions that are repaired.
+ * @param between - addresses of the instructions to repair.
  */
 export function installHandler(
   koffi: typeof koffiModule,
@@ -159,7 +166,7 @@ export function installHandler(
   if (set(SIGFPE, action, null) !== 0) throw new Error('sigaction failed')
 }
 
-/** Memory that holds code, for the life of this process. @returns its address. */
+/** Copies code into executable memory, for the life of this process. @returns its address. */
 export function makeExecutable(koffi: typeof koffiModule, code: Buffer): bigint {
   const libC = koffi.load(null)
   const size = Math.ceil(code.byteLength / PAGE) * PAGE

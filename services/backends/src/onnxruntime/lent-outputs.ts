@@ -6,7 +6,10 @@ export const LENT_BYTES = 65_536
 /** Views that a session keeps: its arena gives the same places again and again, and each new view costs the collector. */
 const KEPT_VIEWS = 64
 
-/** The large outputs of one session's runs, lent where the runtime made them: fresh memory costs several times what a model takes. */
+/**
+ * Lends the large outputs of one session's runs where the runtime made them. A copy to fresh memory would cost several times the
+ * time of a model.
+ */
 export class LentOutputs {
   readonly #library: OrtLibrary
   /** By address. That a place is used again is no matter: a view is only given out while the output there is alive. */
@@ -16,7 +19,7 @@ export class LentOutputs {
     this.#library = library
   }
 
-  /** The bytes of an output. @param address - of its data, which stays alive until its loan is over. */
+  /** Makes a view of an output's bytes. @param address - of its data, which stays alive until the loan is over. */
   view(address: bigint, size: number): Uint8Array {
     const kept = this.#views.get(address)
     if (kept !== undefined && kept.byteLength >= size) return new Uint8Array(kept, 0, size)
@@ -28,7 +31,9 @@ export class LentOutputs {
     return new Uint8Array(view, 0, size)
   }
 
-  /** Whether an output's data is that of an input, which is the request's and not the output's: the graph only passes it on. */
+  /**
+   * Checks whether an output's data is that of an input, because the graph only passes it on. Such data belongs to the request.
+   */
   isInput(address: bigint, inputs: BigUint64Array): boolean {
     const out = new BigUint64Array(1)
     return inputs.some((value) => {
@@ -38,7 +43,11 @@ export class LentOutputs {
     })
   }
 
-  /** Lends outputs until all who retained them gave them back. @param values - OrtValues, which are released then. */
+  /**
+   * Lends outputs until all who retained them have given them back.
+   *
+   * @param values - addresses of OrtValues, which are then released.
+   */
   lend(values: readonly bigint[]): Loan {
     return new Loan(() => {
       for (const value of values) this.#library.api.releaseValue(value)

@@ -12,21 +12,22 @@ import { CREATE_SESSION, RELEASE_SESSION } from './thread-mailbox.ts'
 const GRAPH_LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const
 const EXECUTION_MODES = { sequential: 0, parallel: 1 } as const
 
-/** How the instances of a model start. */
+/** Options for the start of a model's instances. */
 export interface ModelLoading extends Omit<SessionParts, 'session' | 'hasArena'> {
   readonly model: string
   readonly placements: readonly Placement[]
   readonly threads: RunThreads
   /** Absolute path of the .onnx file; external data is found beside it. */
   readonly modelFile: string
-  /** All but the execution provider, which belongs to the instance. */
+  /** Session options without the execution provider, which belongs to the instance. */
   readonly options: Omit<OrtSessionOptions, 'executionProviders'>
 }
 
 /**
- * Makes an instance for each placement, and a session for those on one device.
+ * Makes an instance for each placement. Instances on one device share a session.
  *
- * @returns in the order of their placements; `release` frees the sessions once instances no longer run.
+ * @returns the instances in the order of their placements. The caller calls `release`, which frees the sessions, once no instance
+ * runs.
  * @throws ServeError MODEL_LOAD_FAILED with the runtime's text.
  */
 export async function startInstances(o: ModelLoading) {

@@ -5,25 +5,25 @@ import { type RaggedRules, toRaggedRules } from './ragged.ts'
 /** An input or output of a run. */
 export interface RunPort extends OnnxPort {
   readonly index: number
-  /** A scalar of the model that the configuration declares as [1], the only way that it can. */
+  /** True for a scalar of the model, which the configuration can declare only as [1]. */
   readonly isVector: boolean
 }
 
-/** A model as its runs see it. */
+/** Facts about a model that its runs need. */
 export interface OnnxContext {
   readonly model: string
-  /** By name, in the order that runs count them. */
+  /** Inputs by name, in the order of their indexes. */
   readonly inputs: ReadonlyMap<string, RunPort>
   readonly outputs: ReadonlyMap<string, RunPort>
   readonly outputNames: readonly string[]
   readonly outputIndexes: readonly number[]
-  /** Undefined for a model without ragged batches. */
+  /** Rules for ragged batches; undefined for a model without them. */
   readonly ragged: RaggedRules | undefined
-  /** Elements that an input of BYTES may have. */
+  /** Most elements of a BYTES input. */
   readonly maxStrings: number
 }
 
-/** Joins what a configuration and the model's file say, as it is looked up for every run. */
+/** Joins the facts of a configuration and of the model's file into a form that is quick to look up in every run. */
 export function toContext(config: ModelConfig, file: OnnxPorts, maxStrings: number): OnnxContext {
   const vectors = config.output.filter(({ dims }) => dims.length === 1 && dims[0] === 1)
   const names = new Set(vectors.map(({ name }) => name))

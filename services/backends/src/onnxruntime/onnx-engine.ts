@@ -26,15 +26,18 @@ import { RunThreads } from './run-threads.ts'
 import { compileSessionOptions } from './session-options.ts'
 
 export interface OnnxEngineOptions {
-  /** Default: no log. */
+  /** Logger of the engine; silent if absent. */
   readonly log?: Logger
-  /** Those that are known, which no session can keep to: the runtime's threads are those of this process. */
+  /**
+   * Known host policies. ONNX models cannot follow them, because the runtime's threads are those of this process; a warning says
+   * so.
+   */
   readonly hostPolicies?: HostPolicies
-  /** Elements that an input of BYTES may have; the thread that serves makes a string of each for the runtime. */
+  /** Most elements of a BYTES input; default MAX_STRINGS. The serving thread makes a string of each element for the runtime. */
   readonly maxStrings?: number | undefined
 }
 
-/** Some 20 ms of the thread that serves, 100 on a busy machine. */
+/** Default bound on the elements of a BYTES input: they take some 20 ms of the serving thread, 100 ms on a busy machine. */
 export const MAX_STRINGS = 2 ** 18
 const DEFAULT_FILENAME = 'model.onnx'
 /** Most bytes of buffers kept for reuse, for all models of the engine: each sees requests of many sizes in the course of days. */
@@ -111,8 +114,8 @@ async function load(source: ModelVersionSource, count: number, o: Parts): Promis
 }
 
 /**
- * Makes the `onnxruntime` engine: ONNX Runtime's C API, one session for a model and device. The library is loaded with the first
- * model.
+ * Makes the `onnxruntime` engine, which calls ONNX Runtime's C API. Each model has one session for each device. The first model
+ * loads the library.
  */
 export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
   let made: Runtime | undefined

@@ -12,16 +12,16 @@ import type { RunReply, SessionRun, TensorParts } from './session-contract.ts'
 
 const NO_PARAMETERS: Parameters = new Map()
 
-/** A model loaded by ONNX Runtime: one session for the instances on a device. */
+/** Model loaded by ONNX Runtime. Its instances on one device share a session. */
 export class OnnxModel implements LoadedModel {
-  /** Executions that an instance takes at a time. How far it may be behind is for the caller to bound, by their time. */
+  /** Most executions that an instance takes at a time. The caller bounds how long they may take together. */
   readonly openExecutions = 64
   readonly #context: OnnxContext
   readonly #instances: readonly OrtInstance[]
   readonly #release: () => Promise<void>
   #closing: Promise<void> | undefined
 
-  /** @param release - frees the sessions, once instances no longer run. */
+  /** Makes a model of instances that have started. @param release - frees the sessions; called once no instance runs. */
   constructor(
     context: OnnxContext,
     instances: readonly OrtInstance[],
@@ -70,7 +70,10 @@ export class OnnxModel implements LoadedModel {
   }
 }
 
-/** One execution at a time, on the session that it shares: here if runs are short, else on a thread. */
+/**
+ * Instance that runs one execution at a time, on a session that it shares. Short runs block the calling thread; others go to a
+ * run thread.
+ */
 export class OrtInstance {
   readonly #session: OrtSession
   readonly #thread: InstanceThread
@@ -81,7 +84,7 @@ export class OrtInstance {
     this.#thread = thread
   }
 
-  /** Executes a run after those that it has. */
+  /** Executes a run after the earlier runs of the instance. Errors go to the run. */
   run(run: SessionRun, o: BatchOptions): void {
     try {
       if (this.#isClosing) throw new ServeError('ENGINE_STOPPED', 'the model is being unloaded')
@@ -95,7 +98,7 @@ export class OrtInstance {
     }
   }
 
-  /** Resolves when it runs nothing; it takes no further run. */
+  /** Takes no further run, and resolves when the open runs are done. */
   close(): Promise<void> {
     this.#isClosing = true
     return this.#thread.idle()

@@ -3,17 +3,17 @@ import type { EngineCheck, EngineOpenOptions } from '../engine-code.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 import { loadOrtLibrary, ortFolder } from './ort-library.ts'
 
-/** As EngineCode's. */
+/** Opens the engine, as `open` of EngineCode. */
 export function open({ settings, ...common }: EngineOpenOptions) {
   return createOnnxEngine({ ...common, maxStrings: settings['maxStrings'] })
 }
 
-/** As EngineCode's. */
+/** Checks the engine, as `check` of EngineCode. */
 export async function check(): Promise<EngineCheck> {
   return checkLibrary(loadOrtLibrary)
 }
 
-/** Checks that ONNX Runtime loads. @param load - throws what keeps it from that. */
+/** Checks that ONNX Runtime loads. @param load - loads it, or throws. */
 export function checkLibrary(load: () => unknown): EngineCheck {
   try {
     load()

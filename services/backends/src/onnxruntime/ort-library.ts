@@ -12,14 +12,14 @@ import { THREAD_CALLS } from './thread-mailbox.ts'
  * The C API is a table of functions to which later versions only append (onnxruntime_c_api.h, OrtApi).
  */
 
-/** An address; 0 for none. Out parameters are BigUint64Arrays, so they come as bigint from there. */
+/** Address in native memory; 0 for none. Out parameters are BigUint64Arrays, so addresses from them are bigint. */
 export type Address = number | bigint
 /** An OrtStatus: 0 for success, else to be read with `readStatus`. */
 type Status = number
 /** Memory that is alive during the call; the runtime writes addresses and sizes to it. */
 type Out = BigUint64Array
 
-/** The arguments of a run: where the names and values are, and how many. */
+/** Arguments of a run: addresses and counts of the names and values. */
 export type RunArguments = readonly [
   session: Address,
   options: Address,
@@ -88,9 +88,12 @@ export interface OrtApi {
     count: number,
   ) => Status
   readonly getTensorData: (value: Address, data: Out) => Status
-  /** Writes 4 bytes of `type`. `dims` gets the address of `rank` int64, which are the value's; 0 for none. */
+  /**
+   * Reads type and shape of a value. It writes 4 bytes of `type`. `dims` gets the address of `rank` int64 that belong to the
+   * value, or 0.
+   */
   readonly getTypeAndShape: (value: Address, type: Out, dims: Out, rank: Out) => Status
-  /** Blocks the calling thread. */
+  /** Runs a session. Blocks the calling thread. */
   readonly run: (...run: RunArguments) => Status
   readonly releaseStatus: (status: Status) => void
   readonly releaseValue: (value: Address) => void
@@ -101,19 +104,19 @@ export interface OrtApi {
   readonly copyTo: (target: Address, source: Uint8Array, size: number) => void
 }
 
-/** A loaded library. */
+/** ONNX Runtime's library, loaded. */
 export interface OrtLibrary {
   readonly api: OrtApi
   /** The OrtEnv of this process. */
   readonly env: Address
-  /** That of memory which is ours. */
+  /** OrtMemoryInfo of memory that belongs to us. */
   readonly cpuMemory: Address
   readonly allocator: Address
-  /** Those that run threads call. */
+  /** Addresses of the functions that run threads call, in the order of THREAD_CALLS. */
   readonly threadFunctions: readonly bigint[]
-  /** Where memory is. It must stay referenced for as long as the address is used. */
+  /** Finds the address of memory. The memory must stay referenced for as long as the address is used. */
   readonly addressOf: (memory: ArrayBufferView) => number
-  /** Memory of the runtime's, until it is freed there. */
+  /** Makes a view of memory of the runtime. It is valid until the runtime frees that memory. */
   readonly view: (address: Address, size: number) => ArrayBuffer
 }
 
@@ -174,7 +177,7 @@ const LIBRARIES: Readonly<Record<string, string>> = {
   win32: 'onnxruntime.dll',
 }
 
-/** The folder of ONNX Runtime's libraries, in the npm package onnxruntime-node. */
+/** Finds the folder of ONNX Runtime's libraries, in the npm package onnxruntime-node. */
 export function ortFolder(): string {
   const entry = createRequire(import.meta.url).resolve('onnxruntime-node')
   return join(dirname(entry), '../bin/napi-v6', process.platform, process.arch)
@@ -183,10 +186,10 @@ export function ortFolder(): string {
 const loaded = new Map<string, OrtLibrary>()
 
 /**
- * Loads the library, once in the life of this process.
+ * Loads ONNX Runtime's library, once for each path in the life of this thread.
  *
- * @param path - of another one, for tests.
- * @throws ServeError MODEL_LOAD_FAILED with what is missing.
+ * @param path - of another library, for tests.
+ * @throws ServeError MODEL_LOAD_FAILED that says what does not load.
  */
 export function loadOrtLibrary(path = ortPath()): OrtLibrary {
   const library = loaded.get(path) ?? bindLibrary(loadKoffi(), path)
@@ -198,7 +201,7 @@ function ortPath(): string {
   return join(ortFolder(), LIBRARIES[process.platform] ?? 'libonnxruntime.so.1')
 }
 
-/** An OrtStatus in words; it is released. */
+/** Reads code and text of an OrtStatus that is not 0, and releases the status. */
 export function readStatus(api: OrtApi, status: Status): { code: number; text: string } {
   const failure = { code: api.getErrorCode(status), text: api.getErrorMessage(status).trim() }
   api.releaseStatus(status)

@@ -24,8 +24,8 @@ const MUST_NOT_CHANGE: ReadonlySet<Datatype> = new Set<Datatype>(['BOOL', 'INT32
 const NO_DATA = new Uint8Array(8)
 
 /**
- * One session of ONNX Runtime, which any number of threads may run at the same time. It checks all that comes from requests:
- * a wrong size or address would end the process.
+ * Session of ONNX Runtime, which any number of threads may run at the same time. It checks all data of requests, because a wrong
+ * size or address would end the process.
  */
 export class OrtSession {
   /** Address of the OrtSession. */
@@ -53,7 +53,7 @@ export class OrtSession {
   }
 
   /**
-   * Puts a run's inputs in place: the bytes of a tensor in one aligned part are used where they are, others are copied.
+   * Prepares a run. A tensor whose bytes are in one aligned part is used in place; others are copied.
    *
    * @throws ServeError INVALID_TENSOR_DATA if bytes and shape do not fit; ENGINE_FAILED.
    */
@@ -96,7 +96,7 @@ export class OrtSession {
     block.isShrinking = isShrinking
   }
 
-  /** Whether a run is so short that it may block the calling thread. */
+  /** Tells whether a run is expected to be so short that it may block the calling thread. */
   isShort({ inputBytes }: OpenedRun): boolean {
     return this.#o.mayRunHere && this.pace.isShort(inputBytes)
   }
@@ -110,14 +110,14 @@ export class OrtSession {
     return [this.address, options, address, address + inputs, ins, values, outs, outputValues]
   }
 
-  /** Runs on the calling thread, to the end. */
+  /** Runs on the calling thread, and answers the run before it returns. */
   runHere(opened: OpenedRun): void {
     const beginNs = monotonicNs()
     const status = this.#o.library.api.run(...this.argumentsOf(opened))
     this.finish(opened, status, beginNs, monotonicNs())
   }
 
-  /** Asks a run that is going on, or about to, to end with an error. */
+  /** Asks a run to end with an error, whether it has begun or not. */
   terminate(opened: OpenedRun): void {
     opened.isTerminated = true
     const { api } = this.#o.library
@@ -125,9 +125,10 @@ export class OrtSession {
   }
 
   /**
-   * Answers a run, and frees what it had.
+   * Answers a run and frees its memory.
    *
-   * @param status - of the runtime, or why there is none. @param beginNs - when the run began, as `endNs`.
+   * @param status - of the runtime, or the error if there is none.
+   * @param beginNs - monotonic time when the run began; `endNs` when it ended. Both are in nanoseconds.
    */
   finish(opened: OpenedRun, status: number | ServeError, beginNs: number, endNs: number): void {
     const readNs = monotonicNs()
@@ -157,7 +158,7 @@ export class OrtSession {
     opened.run.done(result)
   }
 
-  /** Frees the memory of runs. None is open now. */
+  /** Frees the memory kept for runs. No run may be open. */
   dispose(): void {
     for (const { options } of this.#blocks.splice(0)) this.#o.library.api.releaseRunOptions(options)
   }
@@ -294,9 +295,9 @@ const LONGEST_WAIT_RUNS = 4096
 /** A run of less is over before anybody who left would be noticed. */
 const TERMINABLE_NS = 1_000_000
 
-/** Times of the runs of a session, and so whether the next one is to run on the calling thread. */
+/** Decides from the times of a session's earlier runs whether the next run should block the calling thread. */
 export class RunPace {
-  /** The last run took a while; true before the first one. */
+  /** True if the last run took 1 ms or more, and before the first run. */
   mayBeLong = true
   #isHere = false
   #runs = 0
@@ -305,12 +306,17 @@ export class RunPace {
   /** The largest inputs of runs that were not slow had so many bytes. */
   #bytes = 0
 
-  /** Whether a run is expected to be short: others were, with inputs of at least half the size. */
+  /** Tells whether a run is expected to be short: earlier runs were, with inputs of at least half the size. */
   isShort(inputBytes: number): boolean {
     return this.#isHere && inputBytes <= 2 * this.#bytes
   }
 
-  /** @param inputNs - what putting the inputs in place took. @param ns - what the run took. */
+  /**
+   * Adds the times of a run, in nanoseconds.
+   *
+   * @param inputNs - time to put the inputs in place.
+   * @param ns - time of the run itself.
+   */
   add({ inputBytes, inputNs }: Pick<OpenedRun, 'inputBytes' | 'inputNs'>, ns: number): void {
     this.mayBeLong = ns >= TERMINABLE_NS
     if (ns > LONG_NS) {

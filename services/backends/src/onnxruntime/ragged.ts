@@ -33,7 +33,7 @@ interface BatchOutputRule {
   readonly itemSize: number
 }
 
-/** @returns undefined for a model without any of it, as nearly all are. */
+/** Reads the rules for ragged batches from a configuration. @returns undefined if it has none, as nearly all. */
 export function toRaggedRules(config: ModelConfig): RaggedRules | undefined {
   const inputs = new Set(config.input.filter((one) => one.allow_ragged_batch).map((i) => i.name))
   const batchOutputs = new Map<string, BatchOutputRule>()
@@ -53,7 +53,7 @@ export function toRaggedRules(config: ModelConfig): RaggedRules | undefined {
   return { model: config.name, inputs, batchInputs: config.batch_input, batchOutputs }
 }
 
-/** The batch inputs of a run of these requests, by name. */
+/** Makes the batch inputs for a run of these requests, with their names. */
 export function batchInputs(rules: RaggedRules, requests: Requests) {
   return rules.batchInputs.flatMap((rule) => {
     const { dims, values } = MAKERS[rule.kind](tensorsOf(requests, rule.source_input[0] ?? ''))
@@ -65,7 +65,7 @@ export function batchInputs(rules: RaggedRules, requests: Requests) {
 }
 
 /**
- * Splits an output by the shapes of its source input: a view for each request. What the model puts behind them is left out.
+ * Splits an output by the shapes of its source input: one view for each request. Elements beyond the last view are left out.
  *
  * @returns undefined for an output that is no batch output.
  * @throws ServeError RESPONSE_INVALID if there are too few elements.
@@ -89,7 +89,7 @@ export function scatter(
   return parts
 }
 
-/** The tensor of each request that has it. */
+/** Finds the tensor `name` of each request that has it. */
 export function tensorsOf(requests: Requests, name: string): NamedTensor[] {
   return requests.flatMap(({ request }) => request.inputs.filter((tensor) => tensor.name === name))
 }

@@ -1,19 +1,22 @@
 import type { OrtLibrary } from './ort-library.ts'
 import type { SessionPort } from './session-contract.ts'
 
-/** A name of the model's, as a C string that stays where it is. */
+/** Name of an input or output as a C string that stays at its address. */
 export interface NativeName {
   readonly bytes: Uint8Array
   readonly address: bigint
 }
 
-/** Native memory of a run, used again by later ones: addresses of the inputs' names and values, of the outputs', and its options. */
+/**
+ * Native memory of a run, reused by later runs. It holds the addresses of the names and values of the inputs, then of the
+ * outputs, and the run's options.
+ */
 export interface RunBlock {
   readonly addresses: BigUint64Array
   readonly address: number
-  /** OrtRunOptions, by which the run can be ended. */
+  /** Address of the OrtRunOptions, through which a run can be ended. */
   readonly options: bigint
-  /** Whether these have the arena give back what is free after the run. */
+  /** True if the options make the arena free unused memory after the run. */
   isShrinking: boolean
 }
 
@@ -30,7 +33,7 @@ export function toNativeNames(library: OrtLibrary, ports: readonly SessionPort[]
   })
 }
 
-/** @param check - of each status. */
+/** Allocates the memory of a run. @param check - throws for a status that is not 0. */
 export function createRunBlock(
   { library, inputs, outputs }: Model,
   check: (status: number) => void,

@@ -8,7 +8,7 @@ import type { SessionPort } from './session-contract.ts'
  * Errors with which a request is answered that cannot run, or whose run has failed.
  */
 
-/** @throws ServeError INVALID_REQUEST, DATATYPE_MISMATCH */
+/** Refuses an input with an unknown name or another datatype. @throws ServeError INVALID_REQUEST, DATATYPE_MISMATCH */
 export function refuseInput(model: string, tensor: NamedTensor, port?: SessionPort): never {
   if (port === undefined) refuseName(model, 'input', tensor.name)
   const text = `input '${tensor.name}' of model '${model}': datatype ${tensor.datatype}, want ${port.datatype}`
@@ -24,19 +24,19 @@ export function checkStrings(model: string, tensor: NamedTensor, most: number): 
   }
 }
 
-/** @throws ServeError INVALID_REQUEST */
+/** Refuses an input or output with an unknown name. @throws ServeError INVALID_REQUEST */
 export function refuseName(model: string, kind: 'input' | 'output', name: string): never {
   const text = `unexpected inference ${kind} '${name}' for model '${model}'`
   throw new ServeError('INVALID_REQUEST', text)
 }
 
-/** @throws ServeError RESPONSE_INVALID */
+/** Refuses an output with another batch size than its requests. @throws ServeError RESPONSE_INVALID */
 export function refuseBatch(model: string, { name, shape }: NamedTensor, want: number): never {
   const text = `output '${name}' of model '${model}': shape [${shape.join(',')}], want ${want} in the batch dimension`
   throw new ServeError('RESPONSE_INVALID', text)
 }
 
-/** @throws ServeError RESPONSE_INVALID */
+/** Refuses a batch output with too few elements. @throws ServeError RESPONSE_INVALID */
 export function refuseScatter(
   model: string,
   { name, shape }: NamedTensor,
@@ -47,13 +47,18 @@ export function refuseScatter(
   throw new ServeError('RESPONSE_INVALID', text)
 }
 
-/** @throws ServeError RESPONSE_INVALID */
+/** Refuses a run that did not make a wanted output. @throws ServeError RESPONSE_INVALID */
 export function refuseMissing(model: string, name: string): never {
   const text = `output '${name}' was not produced by model '${model}'`
   throw new ServeError('RESPONSE_INVALID', text)
 }
 
-/** @throws ServeError INVALID_TENSOR_DATA @param got - with its unit, which is that of `want` too. */
+/**
+ * Refuses an input whose data does not fit its shape.
+ *
+ * @param got - amount with its unit, such as "8 bytes"; `want` is in the same unit.
+ * @throws ServeError INVALID_TENSOR_DATA
+ */
 export function refuseData(
   { name, datatype }: SessionPort,
   dims: readonly number[],
@@ -68,13 +73,13 @@ export function refuseIndex(): never {
   throw bug('a run names a tensor that its model has not')
 }
 
-/** @throws ServeError RESPONSE_INVALID */
+/** Refuses an output with another datatype than the model declares. @throws ServeError RESPONSE_INVALID */
 export function refuseType({ name, datatype }: SessionPort, type: number): never {
   const [got = type] = ELEMENT_TYPES[type] ?? []
   throw new ServeError('RESPONSE_INVALID', `output '${name}': datatype ${got}, want ${datatype}`)
 }
 
-/** @throws ServeError INVALID_TENSOR_DATA */
+/** Refuses an input with too many extents, or a negative one. @throws ServeError INVALID_TENSOR_DATA */
 export function refuseDims({ name }: SessionPort, dims: readonly number[], most: number): never {
   const text = `input '${name}': shape [${dims.join(',')}], want at most ${most} extents of 0 or more`
   throw new ServeError('INVALID_TENSOR_DATA', text)
@@ -84,8 +89,8 @@ export function refuseDims({ name }: SessionPort, dims: readonly number[], most:
 const KERNEL_EXCEPTION = /Status Message: \/.*\.(cc|h):\d+/
 
 /**
- * Makes the error that ONNX Runtime tells of a run, with Triton's numbers: 2 is INVALID_ARGUMENT, 6 an exception in a kernel, 1
- * any other failure.
+ * Makes the error for a run that failed in ONNX Runtime, with Triton's numbers: 2 is INVALID_ARGUMENT, 6 an exception in a
+ * kernel, 1 any other failure.
  */
 export function runtimeError({ code, text }: { code: number; text: string }): ServeError {
   const number = code === 1 && KERNEL_EXCEPTION.test(text) ? 6 : code

@@ -17,12 +17,16 @@ import {
 
 /** A call for a run thread. */
 export interface ThreadCall {
-  /** One of `THREAD_CALLS`. */
+  /** Index of the function in `THREAD_CALLS`. */
   readonly function: number
   readonly args: readonly Address[]
   /** Owner of the memory that the arguments point to: it stays referenced until the call is done. */
   readonly held: unknown
-  /** @param result - or why the thread has ended; then `beginNs` and `endNs` are 0. */
+  /**
+   * Called once the call is done.
+   *
+   * @param result - of the function; an error if the thread has ended, with `beginNs` and `endNs` 0.
+   */
   done(result: number | ServeError, beginNs: number, endNs: number): void
 }
 
@@ -34,7 +38,9 @@ const MODULE = new URL(
 /** A thread's JavaScript has nothing to keep. */
 const LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 }
 
-/** A thread of its own for native calls, in order. libuv's are for files, names and keys, and four by default. */
+/**
+ * Thread for native calls, which it makes in order. libuv's threads serve files, names and keys, and are only four by default.
+ */
 export class RunThread {
   readonly #mailbox = createMailbox()
   readonly #worker: Worker
@@ -47,7 +53,7 @@ export class RunThread {
   #problem = 'no error was reported'
   endError: ServeError | undefined
 
-  /** @param onEnd - the thread is no more, and takes no calls. */
+  /** Starts the thread. @param onEnd - called when the thread has ended and takes no further calls. */
   constructor(functions: readonly bigint[], onEnd: () => void, module = MODULE) {
     const workerData: RunThreadData = { memory: this.#mailbox.memory, functions }
     this.#onEnd = onEnd
@@ -57,7 +63,7 @@ export class RunThread {
     this.#worker.once('exit', () => this.#ended())
   }
 
-  /** Has the thread make a call after those that it has. */
+  /** Adds a call, which the thread makes after the earlier ones. */
   post(call: ThreadCall): void {
     if (this.endError !== undefined) return call.done(this.endError, 0, 0)
     this.#calls.push(call)
@@ -65,7 +71,7 @@ export class RunThread {
     this.#listen()
   }
 
-  /** Ends the thread, which has no calls. Never by `terminate`: it may be in native code. */
+  /** Ends the thread, which must have no open calls. It does not use `terminate`, since the thread may be in native code. */
   end(): void {
     this.#calls.push({ function: END_THREAD, args: [], held: undefined, done: () => {} })
     this.#fill()
@@ -129,8 +135,8 @@ export class RunThread {
 }
 
 /**
- * The run threads of an engine. An instance has one while it runs; one is started when none is idle, so there are at most as many
- * as instances of loaded models.
+ * Run threads of an engine. An instance takes one while it runs, and a thread is started when none is idle. So there are at most
+ * as many as instances of loaded models.
  */
 export class RunThreads {
   readonly #functions: readonly bigint[]
@@ -139,13 +145,13 @@ export class RunThreads {
   readonly #idle: RunThread[] = []
   #bound = 0
 
-  /** @param module - what the threads execute, for tests. */
+  /** Makes an empty pool. @param module - module that the threads execute, for tests. */
   constructor(functions: readonly bigint[], module?: URL) {
     this.#functions = functions
     this.#module = module
   }
 
-  /** More instances, or fewer: threads over their number end. */
+  /** Changes the number of instances by `instances`, which may be negative. Idle threads beyond that number end. */
   resize(instances: number): void {
     this.#bound += instances
     while (this.#all.size > this.#bound) {
@@ -155,7 +161,7 @@ export class RunThreads {
     }
   }
 
-  /** A thread that runs nothing. The last one that was used comes first: it is warm. */
+  /** Takes an idle thread, or starts one. The thread used last comes first, because it is warm. */
   take(): RunThread {
     const idle = this.#idle.pop()
     if (idle !== undefined) return idle
@@ -169,7 +175,7 @@ export class RunThreads {
     return thread
   }
 
-  /** @param thread - has no calls. */
+  /** Gives a thread back, which must have no open calls. Threads beyond the number of instances end. */
   give(thread: RunThread): void {
     if (thread.endError !== undefined) return
     if (this.#all.size > this.#bound) this.#end(thread)
@@ -182,9 +188,9 @@ export class RunThreads {
   }
 }
 
-/** The thread of an instance, which has one while it runs there. */
+/** Thread of an instance, which takes one from the pool while it has runs. */
 export class InstanceThread {
-  /** Runs that are not over. */
+  /** Number of runs that are not over. */
   openRuns = 0
   readonly #session: OrtSession
   readonly #threads: RunThreads
@@ -196,7 +202,7 @@ export class InstanceThread {
     this.#threads = threads
   }
 
-  /** Executes a run after those that it has; it is ended once the signal aborts. */
+  /** Executes a run after the earlier ones. The run is ended once the signal aborts. */
   run(opened: OpenedRun, o: { readonly signal: CancelSignal }): void {
     const session = this.#session
     this.#thread ??= this.#threads.take()
@@ -215,7 +221,7 @@ export class InstanceThread {
     this.#thread.post({ function: RUN, args, held: opened, done })
   }
 
-  /** Resolves when no run is open. No further one begins. */
+  /** Resolves when no run is open. The caller begins no further run. */
   idle(): Promise<void> {
     if (this.openRuns === 0) return Promise.resolve()
     return new Promise((resolve) => (this.#whenIdle = resolve))

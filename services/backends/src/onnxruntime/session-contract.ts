@@ -1,42 +1,45 @@
 import type { ServeError } from '@tutti/errors'
 import type { Datatype, Loan, NamedTensor } from '@tutti/tensor'
 
-/** A tensor that can be fed or fetched. Runs name it by its place. */
+/** Input or output of a session. Runs name it by its index. */
 export interface SessionPort {
   readonly name: string
   readonly datatype: Datatype
 }
 
-/** A tensor to be fed: the data of its parts, one behind the other. */
+/** Input tensor of a run. Its data is that of `parts`, one after the other. */
 export interface TensorParts {
   readonly index: number
   readonly dims: readonly number[]
   readonly parts: readonly { readonly data: Uint8Array }[]
 }
 
-/** The work that a session executes at once. */
+/** Inputs and wanted outputs of one run of a session. */
 export interface SessionRun {
-  /** Viewed until the run is done. */
+  /** Input tensors, whose data is viewed until the run is done. */
   readonly inputs: readonly TensorParts[]
-  /** Indexes of those wanted. */
+  /** Indexes of the wanted outputs. */
   readonly outputs: readonly number[]
-  /** Called once, at its end. */
+  /** Called once, when the run has ended. */
   done(result: RunReply | ServeError): void
 }
 
-/** The results of one run. */
+/** Outputs and times of one run. */
 export interface RunReply {
   readonly outputs: readonly NamedTensor[]
   /** Loan of the outputs that are lent; the receiver ends it. */
   readonly loan: Loan | undefined
-  /** Time that it waited for its thread; the others are the times of making the inputs, of the run itself and of reading the outputs. */
+  /**
+   * Time that the run waited for its thread. The next ones are the times to put the inputs in place, of the run itself, and to
+   * read the outputs.
+   */
   readonly waitNs: number
   readonly inputNs: number
   readonly inferNs: number
   readonly outputNs: number
 }
 
-/** How a session is made. */
+/** Options of a session. */
 export interface OrtSessionOptions {
   readonly executionProviders: readonly { readonly name: string; readonly deviceId?: number }[]
   readonly graphOptimizationLevel: 'disabled' | 'basic' | 'extended' | 'all'

@@ -5,7 +5,7 @@ import type { Placement } from '../placement.ts'
 import type { OrtSessionOptions } from './session-contract.ts'
 
 export interface CompiledOptions {
-  /** Everything but the execution provider, which belongs to the instance. */
+  /** Session options without the execution provider, which belongs to the instance. */
   readonly session: Omit<OrtSessionOptions, 'executionProviders'>
   /** Parameters that are set and have no effect here. */
   readonly ineffective: readonly string[]
@@ -99,9 +99,9 @@ function refuseUnserved(config: ModelConfig, usesGpu: boolean): void {
 }
 
 /**
- * Turns a model's parameters and optimization settings into session options (triton-semantics 6.2).
+ * Converts a model's parameters and optimization settings to session options (triton-semantics 6.2).
  *
- * @throws ServeError MODEL_LOAD_FAILED for a value out of range, UNSUPPORTED for what the engine does not do.
+ * @throws ServeError MODEL_LOAD_FAILED for a value out of range, UNSUPPORTED for a feature that the engine does not have.
  */
 export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): CompiledOptions {
   refuseUnserved(config, usesGpu)
@@ -138,7 +138,7 @@ export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): Co
   return { session, ineffective }
 }
 
-/** The execution providers of an instance; operators that CUDA lacks fall to the CPU, as ONNX Runtime does it. */
+/** Lists the execution providers of an instance. Operators that CUDA lacks run on the CPU. */
 export function toExecutionProviders(
   placement: Placement,
 ): OrtSessionOptions['executionProviders'] {

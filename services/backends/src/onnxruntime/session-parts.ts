@@ -3,21 +3,21 @@ import type { Address, OrtLibrary } from './ort-library.ts'
 import type { RunBlock } from './run-block.ts'
 import type { SessionPort, SessionRun } from './session-contract.ts'
 
-/** The parts of which the session of a model is made. */
+/** Parts that the session of a model is made of. */
 export interface SessionParts {
   readonly library: OrtLibrary
   readonly session: Address
   readonly inputs: readonly SessionPort[]
   readonly outputs: readonly SessionPort[]
-  /** For copies of inputs. */
+  /** Pool of buffers for copies of inputs. */
   readonly pool: BufferPool
-  /** Whether runs that are short may run on the calling thread. */
+  /** True if short runs may block the calling thread. */
   readonly mayRunHere: boolean
-  /** Whether it keeps the memory of its runs for later ones. */
+  /** True if the session keeps the memory of its runs for later ones. */
   readonly hasArena: boolean
 }
 
-/** A run whose inputs are in place. Everything that the runtime reads stays referenced from here until the run is over. */
+/** Run whose inputs are in place. It keeps all memory referenced that the runtime reads, until the run is over. */
 export interface OpenedRun {
   readonly run: SessionRun
   readonly block: RunBlock
@@ -26,7 +26,7 @@ export interface OpenedRun {
   readonly beginNs: number
   inputBytes: number
   inputNs: number
-  /** Outputs that are lent: the loan releases them. */
+  /** Addresses of the OrtValues of outputs that are lent. The loan releases them. */
   readonly lent: bigint[]
   isTerminated: boolean
 }

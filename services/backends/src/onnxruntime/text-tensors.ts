@@ -17,7 +17,13 @@ interface TextsInput {
   readonly count: number
 }
 
-/** @returns the address of an OrtValue. @throws ServeError INVALID_TENSOR_DATA @param check - of each status. */
+/**
+ * Makes a tensor of strings for the runtime; copies.
+ *
+ * @param check - throws for a status that is not 0.
+ * @returns the address of an OrtValue, which the caller releases.
+ * @throws ServeError INVALID_TENSOR_DATA if the number of elements does not fit the shape.
+ */
 export function createTexts(
   library: OrtLibrary,
   { port, tensor: { dims, parts }, count }: TextsInput,
@@ -129,7 +135,7 @@ class Places {
   }
 }
 
-/** The BYTES tensor of a tensor of `count` strings; a copy. */
+/** Reads a tensor of `count` strings as the data of a BYTES tensor; copies. @param check - throws for a status that is not 0. */
 export function readTexts(
   { api }: OrtLibrary,
   value: Address,

@@ -4,29 +4,29 @@
  */
 
 /**
- * Functions that run threads call: place in OrtApi, how many arguments of the size of an address there are, and whether there is
- * a result.
+ * Functions that run threads call. Each has its position in OrtApi, its number of address-sized arguments, and whether it has a
+ * result.
  */
 export const THREAD_CALLS = [
   { place: 9, parameters: 8, hasResult: true },
   { place: 7, parameters: 4, hasResult: true },
   { place: 95, parameters: 1, hasResult: false },
 ] as const
-/** Their indexes. */
+/** Index of OrtApi's `Run` in THREAD_CALLS; those of two others follow. */
 export const RUN = 0
 export const CREATE_SESSION = 1
 export const RELEASE_SESSION = 2
-/** In place of an index: the thread ends. */
+/** Value in place of an index, which ends the thread. */
 export const END_THREAD = -1
 
-/** In the header: calls posted, and calls done; both count on and wrap at 2^32. */
+/** Position in the header of the number of posted calls; that of done calls follows. Both wrap at 2^32. */
 export const POSTED = 0
 export const DONE = 1
 const HEADER_BYTES = 64
 
-/** Calls that are in the ring at most; more wait outside. */
+/** Most calls in the ring; further ones wait outside. */
 export const RING_CALLS = 64
-/** The numbers of a call: which one it is, up to eight arguments, its result, and when it began and ended. */
+/** Positions of the numbers of a call: its function, up to eight arguments, its result, its begin and its end. */
 export const CALL = {
   FUNCTION: 0,
   ARGUMENTS: 1,
@@ -35,15 +35,15 @@ export const CALL = {
   END: 11,
   NUMBERS: 12,
 } as const
-/** The views of a mailbox. */
+/** Shared memory of a mailbox, and the views of it. */
 export interface Mailbox {
   readonly memory: SharedArrayBuffer
   readonly header: Int32Array
-  /** Addresses are whole numbers below 2^53. */
+  /** Numbers of the calls. Addresses are exact, since they are whole numbers below 2^53. */
   readonly calls: Float64Array
 }
 
-/** The data with which a run thread is started: its mailbox, and the addresses of what it may call. */
+/** Data that a run thread is started with: its mailbox, and the addresses of the functions that it may call. */
 export interface RunThreadData {
   readonly memory: SharedArrayBuffer
   readonly functions: readonly bigint[]
@@ -59,7 +59,7 @@ export function openMailbox(memory: SharedArrayBuffer): Mailbox {
   return { memory, header, calls: new Float64Array(memory, HEADER_BYTES) }
 }
 
-/** Where the numbers of a call are. @param count - of the calls before it. */
+/** Finds the position of a call's numbers in the ring. @param count - of the calls before it. */
 export function callAt(count: number): number {
   return ((count >>> 0) % RING_CALLS) * CALL.NUMBERS
 }

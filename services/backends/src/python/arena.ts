@@ -4,11 +4,17 @@ import type { SharedMapping } from './shared-memory.ts'
 
 /** Small tensors begin at such addresses: a cache line, and what vector instructions like. */
 const ALIGNMENT = 64
-/** Parts and large tensors do, so that none shares a page with another: a multiple of every system's pages. */
+/**
+ * Alignment of parts and large tensors, in bytes, so that none shares a page with another: a multiple of every system's page
+ * size.
+ */
 export const PAGE_BYTES = 65_536
-/** Up to this many bytes travel in the frame itself: cheaper than a place in the arena. */
+/** Most bytes that travel in the frame itself, which is cheaper than a place in the arena. */
 export const INLINE_BYTES = 8192
-/** The arena with number N begins at N times this, for processes that map those of others. Offsets stay below 2^53. */
+/**
+ * Span of an arena, in bytes: the arena with number N begins at N times this, for processes of other instances. Offsets stay
+ * below 2^53.
+ */
 export const SPAN_BYTES = 2 ** 40
 const MOST_SHARED = 8191
 /** Bytes that are copied at most on the event loop: some milliseconds where each page of them is new. */
@@ -27,7 +33,7 @@ interface Gap {
   size: number
 }
 
-/** Rounds a size up to what a tensor of that size takes, or a part. */
+/** Rounds a size up to the bytes that a tensor or part of that size takes. */
 export function aligned(size: number): number {
   const alignment = size <= INLINE_BYTES ? ALIGNMENT : PAGE_BYTES
   return Math.ceil(size / alignment) * alignment
@@ -38,12 +44,12 @@ const arenas = new WeakMap<ArrayBufferLike, Arena>()
 const freeNumbers: number[] = []
 let lastNumber = 0
 
-/** The arena that bytes lie in; undefined for ordinary memory. */
+/** Finds the arena that holds these bytes; undefined for ordinary memory. */
 export function arenaOf(bytes: Uint8Array): Arena | undefined {
   return arenas.get(bytes.buffer)
 }
 
-/** A part of the arena. */
+/** Allocated part of an arena. */
 export interface ArenaPart {
   readonly offset: number
   /** Bytes; a multiple of a page. */
@@ -51,8 +57,9 @@ export interface ArenaPart {
 }
 
 /**
- * Shares out a mapping that an instance sees too. First fit from the start, so that what is in use stays near the start and
- * the rest can be given back to the system. The file behind it is sparse: only what was once written takes memory.
+ * Allocates parts of a mapping that an instance sees too. It takes the first gap that fits, so that used parts stay near the
+ * start and the rest can be given back to the system. The file behind the mapping is sparse: only pages that were written take
+ * memory.
  */
 export class Arena {
   readonly mapping: SharedMapping
@@ -68,7 +75,7 @@ export class Arena {
   /** Readers of what was lent. */
   #loans = 0
   #number: number | undefined
-  /** Called before the mapping ends: processes of other instances that see it. */
+  /** Functions that are called before the mapping ends, for processes of other instances that see it. */
   readonly viewers = new Set<(arena: Arena) => void>()
   /** Set while `unmap` waits for them. */
   #returned: (() => void) | undefined
@@ -83,7 +90,7 @@ export class Arena {
     return this.#parts.size === 0
   }
 
-  /** Where it begins for processes of other instances that map it; undefined if there are too many. */
+  /** Offset of the arena for processes of other instances that map it; undefined if too many arenas are shared. */
   get sharedBase(): number | undefined {
     const isLeft = freeNumbers.length > 0 || lastNumber < MOST_SHARED
     if (this.#number === undefined && isLeft && this.mapping.size <= SPAN_BYTES) {
@@ -92,12 +99,12 @@ export class Arena {
     return this.#number && this.#number * SPAN_BYTES
   }
 
-  /** As processes of other instances know it, once it has a shared base. */
+  /** Number of the arena for processes of other instances; 0 before it has a shared base. */
   get number(): number {
     return this.#number ?? 0
   }
 
-  /** @returns undefined if there is no gap of that size. */
+  /** Allocates a part of at least `bytes` bytes. The caller frees it. @returns undefined if no gap is large enough. */
   allocate(bytes: number): ArenaPart | undefined {
     const size = Math.max(PAGE_BYTES, Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES)
     const index = this.#gaps.findIndex((gap) => gap.size >= size)
@@ -124,9 +131,10 @@ export class Arena {
   }
 
   /**
-   * As `free`, once its memory has gone back to the system, off the event loop: much of it takes as long as copying it.
+   * Gives the memory of a part back to the system, then frees the part. The work is done off the event loop, since for much
+   * memory it takes as long as a copy.
    *
-   * @param keep - as of `trimLater`, which follows.
+   * @param keep - bytes that the following `trimLater` keeps.
    */
   async discard(part: ArenaPart, keep: number): Promise<void> {
     const end = part.offset + part.size
@@ -141,15 +149,16 @@ export class Arena {
     await discarding.finally(() => this.#unfinished.delete(discarding))
   }
 
-  /** The size of the part with this offset; 0 if none is in use there. */
+  /** Finds the size of the part at this offset, in bytes; 0 if none is in use there. */
   sizeOf(offset: number): number {
     return this.#parts.get(offset) ?? 0
   }
 
   /**
-   * Copies a tensor in. The caller owns the part.
+   * Copies a tensor into a part that the caller owns.
    *
-   * @returns when a large one is copied, off the event loop; undefined for one that is.
+   * @returns a promise that resolves when a large tensor is copied, off the event loop; undefined if the tensor is copied
+   * already.
    */
   write(offset: number, data: Uint8Array): Promise<void> | undefined {
     const { mapping } = this
@@ -161,7 +170,10 @@ export class Arena {
     return undefined
   }
 
-  /** A tensor in place. The lender keeps its part in use, and the mapping by `lend`, until it has been read. */
+  /**
+   * Makes a view of a tensor in the arena. The lender keeps the part in use, and the mapping by `lend`, until the tensor has been
+   * read.
+   */
   view(offset: number, size: number): Uint8Array {
     this.#check(offset, size)
     const end = offset + size
@@ -176,7 +188,7 @@ export class Arena {
     return new Uint8Array(buffer, offset, size)
   }
 
-  /** Keeps the mapping while something of it is read. @param free - called when it is not. */
+  /** Keeps the mapping until the returned loan is over. @param free - called at that time. */
   lend(free: () => void): Loan {
     this.#loans += 1
     return new Loan(() => {
@@ -195,9 +207,10 @@ export class Arena {
   }
 
   /**
-   * Copies a tensor out as `read` does, a large one off the event loop: mostly its time is that of new pages.
+   * Copies a tensor out as `read` does. A large one is copied off the event loop, because mostly the new pages take the time.
    *
-   * @returns the tensor, and when it is there; undefined for one that is. Its part stays in use until then.
+   * @returns the tensor, and a promise that resolves when it is copied; undefined if it is copied already. Its part stays in use
+   * until then.
    */
   readLater(offset: number, size: number): readonly [Uint8Array, Promise<void> | undefined] {
     const { mapping } = this
@@ -207,7 +220,7 @@ export class Arena {
     return [target, this.#inPieces(offset, target, (at, piece) => mapping.copyOutLater(at, piece))]
   }
 
-  /** Gives the memory back once nothing is copied or read. */
+  /** Unmaps the arena once nothing is copied or read. */
   async unmap(): Promise<void> {
     if (this.#loans > 0) {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -224,7 +237,7 @@ export class Arena {
   }
 
   /**
-   * Gives memory beyond `keep` bytes back to the system, from the end, and not all of much memory at once. Only while nothing is in use.
+   * Gives memory beyond `keep` bytes back to the system, from the end, at most 16 MiB a call. The arena must be idle.
    *
    * @returns true if there is more to give back.
    */
@@ -239,7 +252,7 @@ export class Arena {
     return from > least
   }
 
-  /** As `trim`, all of it, if nothing is in use for a while. */
+  /** Trims the arena to `keep` bytes once it has been idle for a second. */
   trimLater(keep: number): void {
     if (!this.isIdle || this.#highest <= keep) return
     this.cancelTrim()

@@ -16,8 +16,8 @@ interface Mapped {
 }
 
 /**
- * Inputs that lie in the arenas of other instances: this one's process maps these arenas privately and reads the inputs in place,
- * without a copy. What the model writes into them stays its own.
+ * Borrows inputs that are in the arenas of other instances. The instance's process maps these arenas privately and reads the
+ * inputs in place, without a copy. Writes of the model stay private to its process.
  */
 export class Borrowings {
   readonly #send: (frame: Buffer) => void
@@ -40,8 +40,9 @@ export class Borrowings {
   /**
    * Retains an input for an execution.
    *
-   * @returns where the process sees it; undefined if it is to be copied: it is small, or ordinary memory, the process does not see
-   *   its arena (yet), or has it already for something else, and would see there what a model writes.
+   * @returns the offset at which the process sees the input; undefined if the input must be copied. That is so if it is small or
+   * in ordinary memory, if the process has not mapped its arena (yet), or if another execution has the same bytes and its model
+   * may write there.
    */
   borrow(execution: number, { retain }: InferRequest, data: Uint8Array): number | undefined {
     const isSmall = data.byteLength <= INLINE_BYTES
@@ -64,21 +65,25 @@ export class Borrowings {
     return begin
   }
 
-  /** The process has answered whether it could map an arena. One that it could not is not asked for again. */
+  /** Takes the answer of the process whether it could map an arena. An arena that it could not map is not tried again. */
   answered(id: number, problem: unknown): void {
     for (const mapped of this.#arenas.values()) {
       if (mapped.id === id) mapped.isMapped = problem === undefined
     }
   }
 
-  /** The model has let go of what the execution had, if it had something. */
+  /** Gives back all that an execution borrowed, since the model no longer uses it. */
   giveBack(execution: number): void {
     const borrowed = this.#open.get(execution)
     this.#open.delete(execution)
     for (const giveBack of borrowed?.giveBacks ?? []) giveBack()
   }
 
-  /** As `giveBack`, told by the process after the execution. @throws ServeError MALFORMED_MESSAGE if it had nothing. */
+  /**
+   * Gives back all that an execution borrowed, as the process reports after the execution.
+   *
+   * @throws ServeError MALFORMED_MESSAGE if it had borrowed nothing.
+   */
   returned(execution: number, isExecuting: boolean): void {
     if (isExecuting || !this.#open.has(execution)) {
       throw badFrame(`a return of what execution ${execution} does not have`)
@@ -86,12 +91,15 @@ export class Borrowings {
     this.giveBack(execution)
   }
 
-  /** From now on inputs are copied: the model writes into them, and the system's copies, page by page, take several times as long. */
+  /**
+   * Stops borrowing: from now on inputs are copied. A model that writes into its inputs makes the system copy page by page, which
+   * takes several times as long.
+   */
   stop(): void {
     this.#isStopped = true
   }
 
-  /** The process has ended. */
+  /** Gives everything back, since the process has ended. */
   close(): void {
     this.stop()
     for (const arena of this.#arenas.keys()) arena.viewers.delete(this.#forget)

@@ -3,15 +3,15 @@ import { mkdir, readdir, readlink, rm, stat, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-/** Where environments are kept: `<key>` is a link to a folder `<key>-<random>`, made when all is there. */
+/** Folder of the Python environments. `<key>` is a link to a folder `<key>-<random>`, and is made when the folder is complete. */
 export const ENVIRONMENT_CACHE = join(homedir(), '.cache', 'tutti', 'environments')
 
 /** Time after which a folder that is not done has lost its maker. */
 const ABANDONED_MS = 24 * 3600 * 1000
 
 /**
- * Finds a folder of the cache, or makes it. Several processes may do this at once: each makes its own, the first that is done is
- * what all use. What a process leaves that is killed meanwhile is removed by a later one.
+ * Finds a folder of the cache, or makes it. Several processes may do this at once: each makes its own folder, and all use the one
+ * that is complete first. A later process removes what a killed process has left.
  *
  * @param key - of hexadecimal digits, letters, dots and dashes.
  * @returns the folder itself, not the link.

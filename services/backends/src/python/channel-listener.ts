@@ -13,8 +13,9 @@ const GREETING_MS = 10_000
 const MOST_GREETING_BYTES = 64
 
 /**
- * Where the processes of instances connect. On Linux its name is in the abstract namespace: nothing on disk, gone with this
- * process. Anybody on this machine may connect there, so a caller must name a token that only a forked process was told.
+ * Listener for the connections of instances' processes. On Linux its name is in the abstract namespace: it leaves nothing on disk
+ * and ends with this process. Anybody on this machine may connect, so a caller must send a token that only a forked process
+ * knows.
  */
 export class ChannelListener {
   readonly address: string
@@ -48,8 +49,8 @@ export class ChannelListener {
   /**
    * Lets a process connect.
    *
-   * @param onChannel - gets each channel, paused; it owns the socket.
-   * @returns the token to tell the process, and what ends its use.
+   * @param onChannel - gets each channel, paused, and owns its socket.
+   * @returns the token to tell the process, and a function that makes the token invalid.
    */
   expect(onChannel: (channel: Channel, socket: Socket) => void): {
     readonly token: string

@@ -5,7 +5,7 @@ import { type ProbedPython, probePython } from './probe-python.ts'
 
 const NAMES: Readonly<Record<PythonModule, string>> = { numpy: 'NumPy', torch: 'PyTorch' }
 
-/** Checks that an interpreter has the modules of an engine. */
+/** Checks that at least one of the interpreters has the modules of an engine. */
 export async function checkInterpreters(
   backend: string,
   { interpreters, makesEnvironment }: EngineCheckOptions,

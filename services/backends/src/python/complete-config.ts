@@ -12,9 +12,9 @@ import { type SessionOptions, startSession } from './python-instance.ts'
 /**
  * Runs a model's `auto_complete_config` in a process of its own, which has not initialized the model.
  *
- * @param module - with the model's class.
+ * @param module - file and package of the model's class.
  * @returns the same configuration if the model completes nothing.
- * @throws ServeError MODEL_LOAD_FAILED with the text of its exception; CONFIG_SYNTAX if it made no configuration.
+ * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception; CONFIG_SYNTAX if the result is no configuration.
  */
 export async function completeConfig(
   source: Pick<ModelVersionSource, 'config' | 'version'>,

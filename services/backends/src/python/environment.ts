@@ -12,17 +12,17 @@ import { makeCached } from './cached-folder.ts'
 const PARAMETER = 'EXECUTION_ENV_PATH'
 const MODEL_DIRECTORY = '$$TRITON_MODEL_DIRECTORY'
 
-/** An environment that a model brings: a folder with `bin/python`. */
+/** Python environment that a model brings: a folder with `bin/python`. */
 export interface Environment {
   readonly directory: string
   readonly interpreter: string
 }
 
 /**
- * Finds, and unpacks if need be, the environment that a model's parameters name.
+ * Finds the environment that a model's parameters name, and unpacks it if it is an archive.
  *
  * @returns undefined if they name none.
- * @throws ServeError MODEL_LOAD_FAILED if it is not there, or no environment.
+ * @throws ServeError MODEL_LOAD_FAILED if the environment is absent or invalid.
  */
 export async function findEnvironment(
   config: ModelConfig,

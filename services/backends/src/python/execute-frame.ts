@@ -3,11 +3,11 @@ import { type Arena, type ArenaPart, aligned, INLINE_BYTES } from './arena.ts'
 import { FrameWriter, IN_ARENA, IN_PAYLOAD, OP, type TensorPlace } from './frames.ts'
 import { contextJson } from './request-context.ts'
 
-/** Tensors in place. */
+/** Tensors packed for a frame. */
 export interface PackedTensors {
-  /** Holds them; undefined if they travel in the frame. */
+  /** Part of the arena that holds the tensors; undefined if they travel in the frame. */
   readonly region: ArenaPart | undefined
-  /** As the lists that were given. */
+  /** Places of the tensors, in the lists that were given. */
   readonly places: readonly (readonly TensorPlace[])[]
   readonly payload: readonly Uint8Array[]
   readonly payloadBytes: number
@@ -16,9 +16,9 @@ export interface PackedTensors {
 }
 
 /**
- * Copies tensors into the arena, large ones off the event loop; small ones, and all where the arena is full, travel in the frame.
+ * Copies tensors into the arena, large ones off the event loop. Small ones travel in the frame, and all do if the arena is full.
  *
- * @param borrow - where the process sees a tensor of a list already; undefined if it does not.
+ * @param borrow - finds the offset at which the process already sees a tensor of a list; undefined if it does not.
  */
 export function packTensors(
   lists: readonly (readonly NamedTensor[])[],
@@ -59,12 +59,12 @@ export function packTensors(
   return { region, places, payload, payloadBytes: region === undefined ? bytes : 0, copied }
 }
 
-/** The frame of an execution: header, meta and payload, in order. */
+/** Makes the frame of an execution: header, meta and payload, in order. */
 export function executeFrame(o: {
   readonly id: number
   readonly firstKey: number
   readonly requests: readonly StepRequest[]
-  /** Their inputs: one copy that makes them private to this execution. */
+  /** Inputs of the requests, packed for this execution alone. */
   readonly packed: PackedTensors
   readonly scratch: ArenaPart | undefined
 }): readonly Uint8Array[] {
@@ -79,7 +79,10 @@ export function executeFrame(o: {
   return finishWith(packed, writer, OP.EXECUTE, o.id)
 }
 
-/** The frame with the tensors that travel in it; as one buffer if they are small: each further one costs more than its copy. */
+/**
+ * Finishes a frame with the tensors that travel in it. Small ones go into one buffer, because each further buffer costs more than
+ * the copy.
+ */
 export function finishWith(
   { payload, payloadBytes }: PackedTensors,
   writer: FrameWriter,

@@ -10,18 +10,18 @@ import { isNewEnough, type ProbedPython, probePython } from './probe-python.ts'
 import { type RunProgramOptions, runProgram, whatFailed } from './run-program.ts'
 
 export interface FindPythonOptions {
-  /** Interpreters that flags name, as candidates that come first. The log tells why one of them is not taken. */
+  /** Interpreters that flags name, tried before the candidates. The log says why one of them is not taken. */
   readonly named?: readonly string[]
-  /** Names on PATH, or paths; the first that has the modules is taken. */
+  /** Names on PATH, or paths. The first one that has the modules is taken. */
   readonly candidates: readonly string[]
   readonly modules: readonly PythonModule[]
-  /** The folder of environments; one is made there if no candidate has the modules. */
+  /** Folder of environments. An environment is made there if no candidate has the modules. */
   readonly cache: string
   readonly log: Logger
-  /** Shows how long an environment takes; absent: lines of the log do. */
+  /** Status line that shows how long an environment takes; if absent, log lines do. */
   readonly statusLine?: StatusLine | undefined
   readonly clock: Clock
-  /** Ends what is under way. */
+  /** Signal that ends the search or the installation. */
   readonly signal?: AbortSignal
 }
 
@@ -38,7 +38,7 @@ export const PYTHON_MENDING: Readonly<Record<PythonModule, string>> = {
 }
 
 /**
- * Finds an interpreter that can run models, or makes an environment with what they need.
+ * Finds an interpreter that can run models, or makes an environment with the modules.
  *
  * @returns a name on PATH, or a path.
  * @throws ServeError MODEL_LOAD_FAILED that says what to install.
@@ -71,7 +71,7 @@ async function findOrMake(o: FindPythonOptions): Promise<ChosenPython> {
 
 type BasePython = ProbedPython & Required<Pick<ProbedPython, 'version' | 'executable'>>
 
-/** Whether an environment can be made with it: it lacks nothing but modules. */
+/** Checks whether an environment can be made with an interpreter: it may lack modules, but nothing else. */
 export function isBasePython(found: ProbedPython): found is BasePython {
   const { executable, version } = found
   return executable !== undefined && version !== undefined && isNewEnough(version)

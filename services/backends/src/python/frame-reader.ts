@@ -4,7 +4,7 @@ import { badFrame, type Frame, type FrameHeader, HEADER_BYTES, readHeader } from
 const MOST_META_BYTES = 64 * 1024 * 1024
 const NOTHING = Buffer.alloc(0)
 
-/** Cuts what comes from a socket into frames. A frame's payload is memory of its own, its meta may be a view. */
+/** Cuts the bytes of a socket into frames. A frame's payload is memory of its own; its meta may be a view. */
 export class FrameReader {
   readonly #mostPayload: number
   readonly #onFrame: (frame: Frame) => void
@@ -18,13 +18,13 @@ export class FrameReader {
   #coming: Buffer[] = []
   #filled = 0
 
-  /** @param mostPayload - bytes; a frame that announces more is refused before anything is allocated. */
+  /** Makes a reader. @param mostPayload - most bytes of a payload; a longer one is refused before anything is allocated. */
   constructor(mostPayload: number, onFrame: (frame: Frame) => void) {
     this.#mostPayload = mostPayload
     this.#onFrame = onFrame
   }
 
-  /** @throws ServeError MALFORMED_MESSAGE, after which the reader is of no use. */
+  /** Takes bytes of the socket. @throws ServeError MALFORMED_MESSAGE; the reader cannot be used after that. */
   push(chunk: Buffer): void {
     let bytes = chunk
     while (bytes.length > 0) {

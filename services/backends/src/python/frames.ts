@@ -37,7 +37,7 @@ export const OP = {
 } as const
 
 const MAGIC = 0x5454
-/** u16 magic, u16 operation, u32 bytes of meta, u64 bytes of payload, u64 id. */
+/** Bytes of a frame's header: u16 magic, u16 operation, u32 bytes of meta, u64 bytes of payload, u64 id. */
 export const HEADER_BYTES = 24
 /** u8 datatype, u8 rank, u8 place, u8, u32 bytes of the name, u64 offset in the arena, u64 bytes; then the dims and the name. */
 const TENSOR_BYTES = 24
@@ -49,11 +49,14 @@ const RESPONSE_BYTES = 12
 const MOST_U16 = 65_535
 const HIGH = 2 ** 32
 
-/** Where a tensor's bytes are: in the frame's payload, one after the other, or in the arena. Beyond its end are those of other instances. */
+/**
+ * Places of a tensor's bytes: in the frame's payload, one after the other, or in the arena. Offsets beyond the arena's end are in
+ * arenas of other instances.
+ */
 export const IN_PAYLOAD = 0
 export const IN_ARENA = 1
 
-/** One frame as it came. */
+/** Received frame. */
 export interface Frame {
   readonly op: number
   readonly id: number
@@ -69,18 +72,18 @@ export interface FrameHeader {
   readonly payloadBytes: number
 }
 
-/** A tensor of a frame: what it is and where its bytes are. */
+/** Tensor of a frame, with the place of its bytes. */
 export interface TensorPlace {
   readonly name: string
   readonly datatype: Datatype
   readonly shape: Shape
   readonly place: typeof IN_PAYLOAD | typeof IN_ARENA
-  /** In the arena. */
+  /** Offset in the arena, in bytes. */
   readonly offset: number
   readonly size: number
 }
 
-/** Makes the error for what a frame's text said wrong. The instance is no longer to be trusted. */
+/** Makes the error for a frame with a wrong content. The instance that wrote it can no longer be trusted. */
 export function badFrame(problem: string): ServeError {
   return new ServeError('MALFORMED_MESSAGE', `the process of the model wrote ${problem}`)
 }
@@ -109,7 +112,7 @@ export function writeHeader(bytes: Buffer, header: FrameHeader): void {
   writeU64(bytes, header.id, 16)
 }
 
-/** @throws ServeError MALFORMED_MESSAGE if these bytes begin no frame. */
+/** Reads the header of a frame. @throws ServeError MALFORMED_MESSAGE if no frame begins at this position. */
 export function readHeader(bytes: Buffer, at: number): FrameHeader {
   const magic = bytes.readUInt16LE(at)
   if (magic !== MAGIC) throw badFrame(`0x${magic.toString(16)} where a frame begins`)
@@ -121,7 +124,7 @@ export function readHeader(bytes: Buffer, at: number): FrameHeader {
   }
 }
 
-/** A whole frame without payload. */
+/** Makes a whole frame without payload. @param value - written as JSON; absent: no meta. */
 export function plainFrame(op: number, id: number, value?: unknown): Buffer {
   const meta = value === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(value))
   const frame = Buffer.allocUnsafe(HEADER_BYTES + meta.length)
@@ -151,7 +154,7 @@ export class FrameWriter {
     return this
   }
 
-  /** A request of EXECUTE: `json` is '' for none. */
+  /** Writes a request of EXECUTE. @param json - '' for none. */
   request(key: number, tensors: readonly TensorPlace[], json: string): this {
     this.u64(key)
     const at = this.#at
@@ -161,7 +164,7 @@ export class FrameWriter {
     return this
   }
 
-  /** A response of INFER_RESPONSE. */
+  /** Writes the response of INFER_RESPONSE. @param json - '' for none. */
   response(flags: number, tensors: readonly TensorPlace[], json: string): this {
     this.u32((flags << 8) + tensors.length * 65_536, 0, 0)
     const at = this.#at
@@ -170,7 +173,7 @@ export class FrameWriter {
     return this
   }
 
-  /** Bytes that travel with the frame: small, for each is copied. */
+  /** Writes bytes of payload into the frame; copies, so they should be small. */
   payload(parts: readonly Uint8Array[], size: number): this {
     this.#reserve(size)
     for (const part of parts) {
@@ -181,7 +184,12 @@ export class FrameWriter {
     return this
   }
 
-  /** The frame, or what of it was written: `more` bytes of payload are to follow. The writer is done with it. */
+  /**
+   * Ends the frame.
+   *
+   * @param more - bytes of payload that the caller sends after it.
+   * @returns the frame so far; the writer must not be used again.
+   */
   finish(op: number, id: number, more: number): Buffer {
     const payloadBytes = this.#payloadBytes + more
     const metaBytes = this.#at - HEADER_BYTES - this.#payloadBytes
@@ -236,32 +244,32 @@ export class FrameWriter {
   }
 }
 
-/** A response by a sender, and what it cost in nanoseconds. */
+/** Response of a model's response sender, with its times in nanoseconds. */
 export interface WireSent {
-  /** The making of the request's inputs. */
+  /** Time to make the inputs of the request, in nanoseconds. */
   readonly inputNs: number
   readonly outputNs: number
   readonly response: WireResponse
 }
 
-/** One response as an instance wrote it, with nothing checked but that it can be read. */
+/** Response as an instance wrote it. It can be read, but nothing else is checked. */
 export interface WireResponse {
-  /** False: nothing comes in its place (a request whose response goes through a sender, or an end without a response). */
+  /** False if there is no response here: the request answers through a sender, or a stream ends without a further response. */
   readonly isPresent: boolean
-  /** The model wants the request again (RESCHEDULE). */
+  /** True if the model wants the request again (RESCHEDULE). */
   readonly isAgain: boolean
   readonly isFinal: boolean
   readonly tensors: readonly TensorPlace[]
-  /** '' for none. */
+  /** JSON text; '' for none. */
   readonly json: string
 }
 
 export interface WireResult {
-  /** True if the model still has some of the inputs: a RELEASE tells when it has not. */
+  /** True if the model still uses some of the inputs. A RELEASE follows when it no longer does. */
   readonly isRetained: boolean
-  /** As that, of inputs that are another instance's: a RETURNED tells. */
+  /** True if the model still uses inputs in arenas of other instances. A RETURNED follows when it no longer does. */
   readonly keepsLent: boolean
-  /** The model has written into such an input, in this execution or before. */
+  /** True if the model has written into such an input, in this execution or an earlier one. */
   readonly writesLent: boolean
   readonly inputNs: number
   readonly inferNs: number
@@ -274,7 +282,7 @@ const knownRecords = new Map<string, readonly TensorPlace[]>()
 const MOST_KNOWN = 256
 const MOST_KNOWN_BYTES = 1024
 
-/** Reads what an instance wrote. Every read is checked against the end: a short frame is MALFORMED_MESSAGE. */
+/** Reads the meta of a frame from an instance. Every read throws ServeError MALFORMED_MESSAGE rather than read past the end. */
 export class FrameParser {
   readonly #meta: Buffer
   #at = 0
@@ -303,7 +311,7 @@ export class FrameParser {
     }
   }
 
-  /** A response by a sender. */
+  /** Reads a response of a response sender. */
   sent(): WireSent {
     const at = this.#take(SENT_BYTES)
     const times = { inputNs: readU64(this.#meta, at), outputNs: readU64(this.#meta, at + 8) }

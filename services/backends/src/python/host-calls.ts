@@ -14,11 +14,11 @@ export interface HostCallsOptions {
   readonly host: ModelHost | undefined
   /** Caller and bounds of calls that belong to no request. */
   readonly background: BackgroundCall
-  /** How many of these may be open. */
+  /** Most open calls that belong to no request. */
   readonly backgroundCalls: number
 }
 
-/** The calls that one process makes to other models. */
+/** Calls that one process makes to other models. */
 export class HostCalls {
   readonly #o: HostCallsOptions
   readonly #open = new Map<number, ModelCall>()
@@ -28,7 +28,7 @@ export class HostCalls {
     this.#o = o
   }
 
-  /** As FrameTaker's. */
+  /** Takes a frame, as `take` of FrameTaker. */
   take(frame: Frame, session: InstanceSession): boolean | Promise<void> {
     if (frame.op === OP.INFER) return this.#take(frame, session) ?? true
     if (frame.op === OP.TAKEN) this.#open.get(frame.id)?.taken()
@@ -37,7 +37,7 @@ export class HostCalls {
     return true
   }
 
-  /** The process has ended: what still comes is dropped. */
+  /** Ends all calls, since the process has ended. Further responses are dropped. */
   close(): void {
     for (const call of this.#open.values()) call.end()
   }
@@ -145,7 +145,7 @@ class ModelCall implements ResponseSink {
   }
 }
 
-/** The error where models may not ask the server for anything. */
+/** Makes the error for a server that takes no calls from models. */
 export function noHost(): ServeError {
   return new ServeError('STEP_UNAVAILABLE', 'this server takes no calls from models')
 }

@@ -15,7 +15,7 @@ export interface HostQuestionsOptions {
   readonly metrics: ModelMetricsSession
   readonly log: Logger
   readonly origin: LineOrigin
-  /** Monotonic milliseconds. */
+  /** Clock in monotonic milliseconds. */
   readonly now: () => number
 }
 
@@ -35,7 +35,7 @@ const OPERATIONS: readonly MetricOperation[] = ['increment', 'set', 'observe']
 const REFUSAL_MS = 100
 const FILE_PREFIX = 'file:'
 
-/** Questions and messages of one process besides tensors: model control, metrics, log lines. */
+/** Questions and messages of one process other than tensors: model control, metrics and log lines. */
 export class HostQuestions {
   readonly #o: HostQuestionsOptions
   readonly #budget: LineBudget
@@ -49,7 +49,7 @@ export class HostQuestions {
     this.#limited = limitLog(o.log, { clock: o })
   }
 
-  /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
+  /** Takes a frame. @returns true if the frame was a question or message for here. @throws ServeError MALFORMED_MESSAGE */
   take(frame: Frame, process: Answering): boolean {
     if (frame.op === OP.METRIC) this.#metric(frame)
     else if (frame.op === OP.NOTE) this.#note(parseObject(frame.meta.toString()))
@@ -58,7 +58,7 @@ export class HostQuestions {
     return true
   }
 
-  /** The process has ended. */
+  /** Aborts open questions and removes the metrics, since the process has ended. */
   close(): void {
     this.#ended.abort(new ServeError('CANCELLED', 'the model that asked has ended'))
     this.#o.metrics.close()

@@ -8,24 +8,24 @@ type MaybePart = ArenaPart | undefined
 /** Larger results get their memory when the process asks for it. */
 const LARGEST_GUESS = 64 * 1024 * 1024
 
-/** The responses of a frame. */
+/** Responses taken from a frame. */
 export interface TakenResponses {
-  /** Large tensors are views that are lent until `end`. */
+  /** Contents of the responses. Large tensors are views that are lent until `end`. */
   readonly contents: readonly (ResponseContent | undefined)[]
   readonly copied: Promise<unknown> | undefined
-  /** Called when all later readers have retained the memory: frees it once they have given it back. */
+  /** Ends the loan of the caller. Readers that need the memory longer retain it before that. */
   readonly end: () => void
 }
 
-/** Parts that a frame may name, besides those that the process asked for. */
+/** Parts of the arena that a frame may name, besides those that the process asked for. */
 export interface FrameParts {
-  /** Lent, and freed with the frame. */
+  /** Parts that are lent to readers and freed when these are done. */
   readonly lent: readonly MaybePart[]
-  /** Copied: the model has them too. */
+  /** Parts whose tensors are copied, because the model uses them too. */
   readonly copied: readonly MaybePart[]
 }
 
-/** Who has which part of an instance's arena. */
+/** Tracks who uses which part of an instance's arena. */
 export class InstanceMemory {
   readonly #findArena: () => Arena | undefined
   readonly #idleBytes: number
@@ -36,32 +36,38 @@ export class InstanceMemory {
   #guess = 0
 
   /**
-   * @param findArena - the arena; undefined if there is none, or no longer one.
-   * @param idleBytes - memory that an idle instance keeps.
+   * Begins with no parts in use.
+   *
+   * @param findArena - finds the arena; undefined if the instance has none.
+   * @param idleBytes - bytes of memory that an idle instance keeps.
    */
   constructor(findArena: () => Arena | undefined, idleBytes: number) {
     this.#findArena = findArena
     this.#idleBytes = idleBytes
   }
 
-  /** Memory for the outputs of the next execution, as large as the results lately. */
+  /** Allocates memory for the outputs of the next execution, sized by recent results; undefined if none is needed or left. */
   allocateScratch(): MaybePart {
     return this.#guess > 0 ? this.#findArena()?.allocate(this.#guess) : undefined
   }
 
-  /** @returns undefined if the arena is full, or there is none. */
+  /** Allocates memory that the process asks for. @returns undefined if the arena is full, or there is none. */
   grow(bytes: number): MaybePart {
     const part = this.#findArena()?.allocate(bytes)
     if (part !== undefined) this.#grown.add(part.offset)
     return part
   }
 
-  /** The model keeps arrays over the part until it releases it. */
+  /** Notes that the model uses the part until it releases it. */
   retain(part: ArenaPart): void {
     this.#retained.set(part.offset, part)
   }
 
-  /** @throws ServeError MALFORMED_MESSAGE if the process does not have the part. */
+  /**
+   * Frees a retained part that the model no longer uses.
+   *
+   * @throws ServeError MALFORMED_MESSAGE if the process does not have the part.
+   */
   release(offset: number): void {
     const part = this.#retained.get(offset)
     if (part === undefined) throw badFrame(`a release of ${offset}, which it does not have`)
@@ -73,7 +79,7 @@ export class InstanceMemory {
   /**
    * Takes the responses of a frame out of the arena.
    *
-   * @throws ServeError MALFORMED_MESSAGE if a tensor is elsewhere.
+   * @throws ServeError MALFORMED_MESSAGE if a tensor is at a place that the frame may not name.
    */
   take(responses: readonly WireResponse[], { payload }: Frame, parts: FrameParts): TakenResponses {
     const arena = this.#findArena()
@@ -111,7 +117,7 @@ export class InstanceMemory {
     }
   }
 
-  /** Sizes the next scratch memory as the largest result lately. */
+  /** Sizes the next scratch memory by the largest recent result. */
   learn(responses: readonly WireResponse[]): void {
     let size = 0
     for (const { tensors } of responses) {
@@ -126,7 +132,7 @@ export class InstanceMemory {
     this.#findArena()?.trimLater(this.#idleBytes)
   }
 
-  /** An execution begins: no trim now. */
+  /** Cancels a pending trim, since an execution begins. */
   cancelTrim(): void {
     this.#findArena()?.cancelTrim()
   }

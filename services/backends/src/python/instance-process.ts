@@ -13,24 +13,27 @@ export interface ProcessTask {
   readonly [setting: string]: unknown
 }
 
-/** Who gets what a process sends, before it is ready too. */
+/** Receiver of the frames of a process, also before the process is ready. */
 export interface FrameReceiver {
   /**
-   * @returns when the frame's tensors are copied; the next frame waits until then. Undefined if they are.
+   * Takes a frame.
+   *
+   * @returns a promise that resolves when the frame's tensors are copied; the next frame waits for it. Undefined if they are
+   * copied already.
    * @throws ServeError MALFORMED_MESSAGE, and the process is killed.
    */
   onFrame(frame: Frame): Promise<void> | undefined
-  /** The process is gone; called once, at the very end. */
+  /** Called once, at the very end, when the process is gone. */
   onEnd(error: ServeError): void
 }
 
 export interface InstanceProcessOptions {
   readonly process: ForkedProcess
   readonly memory: SharedMemoryLike | undefined
-  /** Bytes of the arena, and the most that a frame may bring. */
+  /** Bytes of the arena, and the most bytes that a frame may bring. */
   readonly arenaBytes: number
   readonly task: ProcessTask
-  /** How the instance is called in errors. */
+  /** Name of the instance in errors. */
   readonly name: string
   readonly receiver: FrameReceiver
 }
@@ -38,7 +41,7 @@ export interface InstanceProcessOptions {
 /** Time that a process that closed its connection has to end by itself, and for which one that has ended may still be read. */
 const LINGER_MS = 500
 
-/** The process of an instance, from its fork to its end, which is that of the other instances in it too. */
+/** Process of an instance, from its fork to its end. Other instances that share the process end with it. */
 export class InstanceProcess {
   readonly #o: InstanceProcessOptions
   readonly #process: ForkedProcess
@@ -69,16 +72,16 @@ export class InstanceProcess {
     this.#begin()
   }
 
-  /** Shared with the process; absent where memory cannot be shared. */
+  /** Arena shared with the process; undefined where memory cannot be shared. */
   get arena(): Arena | undefined {
     return this.#arena
   }
 
   /**
-   * Resolves when the process has done the first part of its task.
+   * Waits until the process has done the first part of its task.
    *
-   * @returns what it answered.
-   * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or how the process ended.
+   * @returns the answer of the process.
+   * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or an error that says how the process ended.
    */
   async ready(): Promise<Readonly<Record<string, unknown>>> {
     const frame = await this.#first.promise
@@ -94,7 +97,7 @@ export class InstanceProcess {
     this.sendAfter(undefined, ...parts)
   }
 
-  /** Sends as soon as the tensors of the frame are copied. What is sent later does not overtake it. */
+  /** Sends a frame once its tensors are copied. Frames that are sent later do not overtake it. */
   sendAfter(copied: Promise<unknown> | undefined, ...parts: readonly Uint8Array[]): void {
     if (copied === undefined && this.#sending === undefined) return this.#write(parts)
     const sending = this.#writeAfter(this.#sending, copied, parts).finally(() => {
@@ -129,7 +132,7 @@ export class InstanceProcess {
     this.send(plainFrame(OP.REPLY, id, answer))
   }
 
-  /** Ends it at once. @param problem - what its requests are told. */
+  /** Kills the process. @param problem - reason in the errors of its requests. */
   kill(problem: string): void {
     this.#process.kill(problem)
   }

@@ -22,20 +22,26 @@ import {
 import { type ExecutionEvents, OpenExecution, type ResponseContent } from './open-execution.ts'
 import { parseObject } from './wire-response.ts'
 
-/** A response for a process: tensors, final flag, and the rest as members of a JSON text. */
+/** Response for a process: tensors, the final flag, and further fields as members of a JSON object. */
 export interface DescribedResponse {
   readonly outputs: readonly NamedTensor[]
   readonly isFinal: boolean
   readonly members: readonly string[]
-  /** As Lent's. */
+  /** Function that retains the outputs, as `retain` of Lent. */
   readonly retain: StepResponse['retain']
 }
 
-/** Takes the frames of a process that concern no execution. */
+/** Taker of frames that belong to no execution. */
 export interface FrameTaker {
-  /** @returns false if the frame was none of these; when its tensors are copied. @throws ServeError MALFORMED_MESSAGE */
+  /**
+   * Takes a frame.
+   *
+   * @returns false if the frame is not for this taker, true if it is done, or a promise that resolves when its tensors are
+   * copied.
+   * @throws ServeError MALFORMED_MESSAGE
+   */
   take(frame: Frame, session: InstanceSession): boolean | Promise<void>
-  /** The process has ended. */
+  /** Called when the process has ended. */
   close(): void
 }
 
@@ -46,7 +52,7 @@ export interface InstanceSessionOptions extends Omit<InstanceProcessOptions, 're
   readonly idleBytes: number
 }
 
-/** One process of an instance and the executions that are open on it. */
+/** Process of an instance, with its open executions. */
 export class InstanceSession implements FrameReceiver {
   readonly #o: InstanceSessionOptions
   readonly #executions = new Map<number, OpenExecution>()
@@ -61,14 +67,14 @@ export class InstanceSession implements FrameReceiver {
   #finalizeError: string | undefined
   #endError: ServeError | undefined
 
-  /** Gives the process its task. Until it is ready it can only be killed. */
+  /** Gives the process its task. Until the process is ready it can only be killed. */
   constructor(o: InstanceSessionOptions) {
     this.#o = o
     this.process = new InstanceProcess({ ...o, receiver: this })
     this.#memory = new InstanceMemory(() => this.process.arena, o.idleBytes)
   }
 
-  /** Calls back when the process has ended, before its executions fail; at once if it has. */
+  /** Calls `callback` when the process has ended, before its executions fail; at once if it has ended already. */
   whenEnded(callback: (problem: string) => void): void {
     if (this.#endError === undefined) this.#onEnded = callback
     else callback(this.#endError.message)
@@ -123,7 +129,7 @@ export class InstanceSession implements FrameReceiver {
     if (key !== undefined) this.process.send(plainFrame(OP.CANCEL, key))
   }
 
-  /** The execution that a request belongs to, as long as the request is open. */
+  /** Finds the execution of an open request, and the request's position in it. @param key - of the request. */
   findOpen(key: number): readonly [OpenExecution, number] | undefined {
     for (const execution of this.#executions.values()) {
       const position = execution.positionOf(key)
@@ -138,11 +144,11 @@ export class InstanceSession implements FrameReceiver {
   }
 
   /**
-   * The requests that a model calls others for: those that it names and that somebody waits for. If their callers have all left they are
-   * returned too, so that the call ends at once.
+   * Finds the requests for which a model calls another model: those that it names and whose callers still wait. If no caller
+   * waits, all of them are returned, so that the call ends at once.
    *
    * @param keys - as the process wrote them.
-   * @returns none if the executions of those that it names are over, or if it names none.
+   * @returns none if the model names none, or if their executions are over.
    */
   findCallers(keys: unknown): readonly StepRequest[] {
     const open = (Array.isArray(keys) ? keys : []).flatMap((key: unknown) => {
@@ -154,16 +160,16 @@ export class InstanceSession implements FrameReceiver {
     return open.flatMap(([execution, position]) => execution.o.batch[position]?.request ?? [])
   }
 
-  /** The request with this key, as the process wrote it, if somebody waits for it. */
+  /** Finds the request with this key, as the process wrote it; undefined if nobody waits for it. */
   findCaller(key: unknown): StepRequest | undefined {
     const found = typeof key === 'number' ? this.findOpen(key) : undefined
     return found?.[0].wanted(found[1])
   }
 
   /**
-   * Gives the tensors of a call to `use`: large ones are lent where they are in the arena, unless the model has them too.
+   * Gives the tensors of a call to `use`. Large ones are lent in the arena, unless the model uses them too; then they are copied.
    *
-   * @returns when large ones are copied; undefined if all is.
+   * @returns a promise that resolves when large ones are copied; undefined if all are copied already.
    * @throws ServeError MALFORMED_MESSAGE
    */
   takeInputs(
@@ -206,14 +212,18 @@ export class InstanceSession implements FrameReceiver {
     if (this.#endError === undefined) this.process.reply(id, answer)
   }
 
-  /** Asks the model to finalize. @returns the text of its exception, if it raised one. */
+  /**
+   * Asks the model to finalize, and waits for the end of its process.
+   *
+   * @returns the text of the model's exception, if it raised one.
+   */
   async finalize(): Promise<string | undefined> {
     this.process.send(plainFrame(OP.FINALIZE, 0))
     await this.process.ended
     return this.#finalizeError
   }
 
-  /** Asks the model whether it is ready; false if its process ends before. Only one that reports that itself answers. */
+  /** Asks the model whether it is ready; false if its process ends first. Only models that report their own readiness answer. */
   isReady(): Promise<boolean> {
     if (this.#endError !== undefined) return Promise.resolve(false)
     if (this.#asked === undefined) {

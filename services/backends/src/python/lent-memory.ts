@@ -10,17 +10,18 @@ const IDLE_BYTES = 1024 * 1024
 const SPARE = 4
 
 /**
- * An arena of the server's own: engines' processes map it as they map those of other instances, and read in place what clients send.
+ * Arena of the server itself. Engines' processes map it as they map arenas of other instances, and read clients' tensors in
+ * place.
  */
 export class LentMemory implements TensorMemory {
   readonly #arena: Arena
 
-  /** @param maxBytes - that may be in use. */
+  /** Allocates the arena. @param maxBytes - most bytes that are in use at a time. */
   constructor(memory: SharedMemoryLike, maxBytes: number) {
     this.#arena = new Arena(memory.create(Math.min(SPAN_BYTES, SPARE * maxBytes)))
   }
 
-  /** @returns undefined where memory cannot be shared. */
+  /** Opens the memory on this machine. The caller closes it. @returns undefined where memory cannot be shared. */
   static open(maxBytes: number): LentMemory | undefined {
     const memory = openSharedMemory()
     try {
@@ -47,7 +48,7 @@ export class LentMemory implements TensorMemory {
     return { bytes: arena.view(part.offset, sizeBytes), free: () => loan.end() }
   }
 
-  /** Ends it once all is given back. */
+  /** Unmaps the memory once all parts are given back. */
   close(): Promise<void> {
     return this.#arena.unmap()
   }

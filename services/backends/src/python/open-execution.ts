@@ -24,34 +24,34 @@ interface Part {
 
 const NO_PARAMETERS: Parameters = new Map()
 
-/** A response without index and final flag, or with what went wrong instead. */
+/** Response without index and final flag; `error` replaces it if something went wrong. */
 export interface ResponseContent extends Pick<StepResponse, 'outputs' | 'parameters' | 'retain'> {
   readonly error?: ServeError
 }
 
-/** The events that an execution reports. */
+/** Functions that an execution calls at its events. */
 export interface ExecutionEvents {
-  /** The model has returned, but some requests still stream. */
+  /** Called when the model has returned and some requests still stream. */
   readonly returned: () => void
-  /** Every request had its final response, and the model has returned. */
+  /** Called when every request has had its final response and the model has returned. */
   readonly ended: (times: ExecutionTimes) => void
 }
 
-/** The options with which an execution is opened. */
+/** Options of an execution. */
 export interface ExecutionOptions extends ExecutionEvents {
-  /** Keys name requests between the server and the process; those of one execution follow each other. */
+  /** Key of the first request; the others follow it. Keys name requests between the server and the process. */
   readonly firstKey: number
   readonly batch: readonly EngineRequest[]
   readonly isDecoupled: boolean
-  /** Where the inputs are; freed when the model has let go of them. */
+  /** Part of the arena with the inputs; freed when the model no longer uses them. */
   readonly region: ArenaPart | undefined
-  /** For outputs; freed with the result. */
+  /** Part of the arena for outputs; freed with the result. */
   readonly scratch: ArenaPart | undefined
   /** Nanoseconds that copying the inputs took on this side. */
   readonly copyNs: () => number
 }
 
-/** One call of `execute`: what each of its requests has had, until all are answered and the model has returned. */
+/** One call of `execute`. It tracks the responses of each request until all are answered and the model has returned. */
 export class OpenExecution {
   readonly o: ExecutionOptions
   hasReturned = false
@@ -74,7 +74,11 @@ export class OpenExecution {
     }))
   }
 
-  /** Marks a request as one whose caller has left. @returns its key, or undefined if there is nothing to tell. */
+  /**
+   * Marks a request whose caller has left.
+   *
+   * @returns its key for the process; undefined if the request is over or was marked before.
+   */
   cancel(position: number): number | undefined {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal || part.isCancelled) return undefined
@@ -82,7 +86,7 @@ export class OpenExecution {
     return this.o.firstKey + position
   }
 
-  /** A request, if somebody still waits for it. */
+  /** Finds a request; undefined if nobody waits for it. */
   wanted(position: number): StepRequest | undefined {
     const part = this.#parts[position]
     return part === undefined || part.hasFinal || part.isCancelled
@@ -90,13 +94,13 @@ export class OpenExecution {
       : this.o.batch[position]?.request
   }
 
-  /** The position of a request by its key; undefined if it is none of this execution's. */
+  /** Finds the position of a request by its key; undefined if the request belongs to another execution. */
   positionOf(key: number): number | undefined {
     const position = key - this.o.firstKey
     return this.#parts[position] === undefined ? undefined : position
   }
 
-  /** The model has returned. */
+  /** Notes that the model has returned. @param times - of the execution. */
   returned(times: ExecutionTimes): void {
     this.#times = times
     this.hasReturned = true
@@ -104,7 +108,7 @@ export class OpenExecution {
     this.#endIfDone()
   }
 
-  /** Answers a request with what the model returned for it: its only response. */
+  /** Answers a request with the response that the model returned for it, which is its last. */
   answer(position: number, content: ResponseContent): void {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal) return
@@ -112,7 +116,7 @@ export class OpenExecution {
     this.#deliver(part, position, isSecond ? TWO_RESPONSES : content, true)
   }
 
-  /** Adds what a response through a sender took: its output, and the inputs of its request. */
+  /** Adds the times of a response that came through a sender. `inputNs` replaces the earlier value, `outputNs` adds up. */
   count(position: number, inputNs: number, outputNs: number): void {
     const part = this.#parts[position]
     if (part === undefined) return
@@ -120,7 +124,7 @@ export class OpenExecution {
     part.outputNs += outputNs
   }
 
-  /** Takes what came through a sender; `content` is undefined for an end without a response. */
+  /** Takes a response that came through a sender. @param content - undefined for an end without a response. */
   stream(position: number, content: ResponseContent | undefined, isFinal: boolean): void {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal) return
@@ -135,7 +139,7 @@ export class OpenExecution {
     if (isFinal) this.#deliver(part, position, part.held ?? EMPTY, true)
   }
 
-  /** Gives a request back that the model wants again: nothing more of it comes here. */
+  /** Gives a request back that the model wants again. No further response for it comes here. */
   again(position: number): void {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal) return
@@ -147,12 +151,12 @@ export class OpenExecution {
     entry?.again?.(entry.request)
   }
 
-  /** As ResponseSink's, of one request. */
+  /** Tells whether the sink of a request is ready, as `ready` of ResponseSink. */
   ready(position: number): Promise<void> | undefined {
     return this.o.batch[position]?.sink.ready?.()
   }
 
-  /** Ends whatever has no final response. */
+  /** Fails all requests that have no final response. */
   fail(error: ServeError): void {
     this.#parts.forEach((part, position) => {
       if (!part.hasFinal) this.#deliver(part, position, { ...EMPTY, error }, true)

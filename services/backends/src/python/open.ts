@@ -4,12 +4,12 @@ import { pythonBackendProgram } from './python-backends.ts'
 import { createPythonEngine } from './python-engine.ts'
 import { zygotesOf } from './zygote-pool.ts'
 
-/** As EngineCode's. */
+/** Opens the engine, as `open` of EngineCode. */
 export function open(o: EngineOpenOptions) {
   return createPythonEngine({ ...o, zygotes: zygotesOf(o.owner) })
 }
 
-/** Makes the engine of a backend that is Python code itself. @param program - its name, and the folder that has its model.py. */
+/** Makes the engine of a python-based backend. @param program - name of the backend, and the folder with its model.py. */
 export function openBackend(
   o: EngineOpenOptions,
   program: { readonly backend: string; readonly folder: string },
@@ -18,7 +18,7 @@ export function openBackend(
   return createPythonEngine({ ...o, zygotes }, pythonBackendProgram(program))
 }
 
-/** As EngineCode's. */
+/** Checks the engine, as `check` of EngineCode. */
 export function check(o: EngineCheckOptions): Promise<EngineCheck> {
   return checkInterpreters('python', o)
 }

@@ -2,18 +2,18 @@ import { fileURLToPath } from 'node:url'
 import type { PythonModule } from '@tutti/engines'
 import { ProgramStopped, runProgram, whatFailed } from './run-program.ts'
 
-/** The report of an interpreter on itself. */
+/** Result of probing a Python interpreter. */
 export interface ProbedPython {
-  /** As it was asked for: a name on PATH, or a path. */
+  /** Interpreter as it was asked for: a name on PATH, or a path. */
   readonly interpreter: string
-  /** `3.11.7`; undefined if it did not answer. */
+  /** Version, such as `3.11.7`; undefined if the interpreter did not answer. */
   readonly version?: string
-  /** Its own path. */
+  /** Path that the interpreter reports for itself. */
   readonly executable?: string
   readonly modules: Readonly<Partial<Record<PythonModule, ModuleReport>>>
-  /** Why it cannot run the models that need these modules; undefined if it can. */
+  /** Reason why the interpreter cannot run models that need the modules; undefined if it can. */
   readonly problem?: string
-  /** Whether it was stopped before it answered, so that the problem may be none of its own. */
+  /** True if the interpreter was stopped before it answered, so that the fault may not be its own. */
   readonly isUnanswered?: true
 }
 
@@ -30,7 +30,7 @@ const PROBE_MS = 120_000
 const OLDEST_PYTHON = [3, 9] as const
 const OLDEST_TORCH = [1, 12] as const
 
-/** Asks an interpreter for its version, and has it import the modules. Never fails: what goes wrong is the problem. */
+/** Asks an interpreter for its version, and makes it import the modules. Never rejects: an error becomes `problem`. */
 export async function probePython(
   interpreter: string,
   modules: readonly PythonModule[],
@@ -79,7 +79,7 @@ function findProblem(report: Report, modules: readonly PythonModule[]): string |
   return undefined
 }
 
-/** @param version - of Python. */
+/** Checks whether a version of Python is 3.9 or newer. */
 export function isNewEnough(version: string): boolean {
   return !isOlder(version, OLDEST_PYTHON)
 }

@@ -13,9 +13,9 @@ interface Generation {
 }
 
 /**
- * Instances that are to be in one process, mostly a single one. The first to start forks it, with a channel for each; the others
- * join, one after the other, as a model may prepare in its first `initialize` what the others use too. When the process ends,
- * the next to start forks another one.
+ * Instances that share one process; mostly it is a single one. The first instance to start forks the process, with a channel for
+ * each. The others join one after the other, because the first `initialize` of a model may prepare things for all. When the
+ * process ends, the next instance to start forks another one.
  */
 export class ProcessGroup {
   readonly #fork: () => Promise<ForkedProcess[]>
@@ -27,10 +27,11 @@ export class ProcessGroup {
   }
 
   /**
-   * Gives an instance its channel of the process. An instance has one of each process: it starts again only after the end.
+   * Starts an instance on its channel of the process. An instance has one channel of each process, and starts again only after
+   * the process has ended.
    *
-   * @param load - resolves when the instance has started; if it rejects, it has ended the process.
-   * @throws ServeError what `load` throws, for this instance or one before it; ENGINE_STOPPED if the process ended otherwise.
+   * @param load - resolves when the instance has started. If it rejects, it has ended the process.
+   * @throws ServeError of `load`, for this instance or an earlier one; ENGINE_STOPPED if the process ended otherwise.
    */
   async start<T>(load: (process: ForkedProcess) => Promise<T>): Promise<T> {
     this.#live ??= this.#begin()
@@ -70,15 +71,17 @@ export class ProcessGroup {
   }
 }
 
-/** An instance, and what gives it its process. */
+/** Placement of an instance, with the group that gives it its process. */
 export interface GroupedPlacement extends Placement {
   readonly processes: ProcessGroup
 }
 
 /**
- * Finds the processes of instances: one for each; or, if they share, one for those of an instance group that are on one device.
+ * Assigns instances to processes: one process for each instance. If they share, the instances of a group on one device have one
+ * process.
  *
- * @param fork - gets how the process is called in the log, as its instance or as its first and last one, and their number.
+ * @param fork - forks a process. It gets the name of the process for the log, made of its first and last instance, and the number
+ * of instances.
  */
 export function groupByProcess(
   placements: readonly Placement[],

@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net'
 import { LineBudget, LineSplitter, type Logger } from '@tutti/chassis'
 
-/** Who a line comes from. */
+/** Source of a log line. */
 export interface LineOrigin {
   readonly model: string
   readonly version: string
   readonly instance: string
 }
 
-/** Lines that the program of a model writes and that must not fill the log: 200 a second, 1000 at once; the rest is counted. */
+/** Limit on the log lines of a model's program: 200 a second, 1000 at once. Further lines are counted. */
 export const MODEL_LINES = { lines: 1000, everyMs: 5 }
 
 /** Longer lines of a model are cut. */
@@ -18,7 +18,7 @@ const LAST_WORDS_BYTES = 4096
 const LINGER_MS = 1000
 const FATAL = 'Fatal Python error:'
 
-/** Brings what a model's process prints into the log, line by line, and keeps the end of it for the error of a crash. */
+/** Logs the output of a model's process line by line, and keeps its end for the error of a crash. */
 export class ProcessOutput {
   readonly #log: Logger
   readonly #origin: LineOrigin
@@ -54,7 +54,7 @@ export class ProcessOutput {
     )
   }
 
-  /** After the process has ended: resolves when everything has been read that it wrote. */
+  /** Resolves, after the end of the process, when all of its output has been read. */
   async ended(): Promise<void> {
     // A process that it has started may have inherited its outputs and outlive it, where the system cannot tell us.
     const timer = setTimeout(() => {
@@ -64,7 +64,7 @@ export class ProcessOutput {
     clearTimeout(timer)
   }
 
-  /** The interpreter's own report of a crash, with the Python frames; '' if there is none. */
+  /** Report of the interpreter on a crash, with the Python frames; '' if there is none. */
   get crashReport(): string {
     const at = this.#lastWords.lastIndexOf(FATAL)
     return at === -1 ? '' : this.#lastWords.slice(at).trimEnd()

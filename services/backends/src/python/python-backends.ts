@@ -8,9 +8,10 @@ import type { PythonProgram } from './python-engine.ts'
 const STOCK_DIRECTORY = fileURLToPath(new URL('../../python/backends', import.meta.url))
 
 /**
- * The folder of a python-based backend: `NAME/model.py` in the directory that a user names, else in those of this package.
+ * Finds the folder of a python-based backend with `NAME/model.py`: in the directory that a user names, else among those of this
+ * package.
  *
- * @returns undefined if there is none, or if the name is no name of a folder.
+ * @returns undefined if there is none, or if the name cannot be that of a folder.
  */
 export function findPythonBackend(name: string, directory: string | undefined): string | undefined {
   if (name === '' || name.startsWith('.') || /[/\\\0]/.test(name)) return undefined
@@ -20,7 +21,9 @@ export function findPythonBackend(name: string, directory: string | undefined): 
     .find((folder) => existsSync(join(folder, PYTHON_BACKEND_FILE)))
 }
 
-/** Makes the program that the processes of a python-based backend run: the class of its own folder, whatever lies in the model's. */
+/**
+ * Makes the program that the processes of a python-based backend run. Its class is in the backend's folder, never in the model's.
+ */
 export function pythonBackendProgram({
   backend,
   folder,

@@ -34,44 +34,44 @@ import type { ForkedProcess } from './zygote.ts'
 import { type ZygoteLease, ZygotePool } from './zygote-pool.ts'
 
 export interface PythonEngineOptions {
-  /** Default: no log. */
+  /** Logger of the engine; silent if absent. */
   readonly log?: Logger
   readonly clock?: Clock
   /**
-   * The interpreter of models without an environment of their own: a name on PATH, or a path, or what finds one when a model
+   * Interpreter of models without an environment of their own: a name on PATH, a path, or a function that finds one when a model
    * needs it. Default `python3`.
    */
   readonly interpreter?: string | (() => Promise<string>)
   readonly settings?: Partial<PythonSettings>
-  /** Where unpacked environments of models are kept. Default: ~/.cache/tutti/environments. */
+  /** Folder of unpacked environments of models. Default: ~/.cache/tutti/environments. */
   readonly environmentCache?: string
-  /** Where metrics of models go. Default: nowhere. */
+  /** Metrics that models write to. Default: nowhere. */
   readonly metrics?: ModelMetrics
-  /** False: tensors travel over the socket, as where memory cannot be shared. */
+  /** False makes tensors travel over the socket, as where memory cannot be shared. */
   readonly sharesMemory?: boolean
   /** Memory that is shared with models. Default: memory of this machine. */
   readonly memory?: SharedMemoryLike
   /** CPUs of the processes of instances. Default: those of this process. */
   readonly hostPolicies?: HostPolicies
-  /** Shared by engines whose processes may be forked from one. Default: its own. */
+  /** Pool of zygotes, shared by engines whose processes may be forked from one. Default: a pool of its own. */
   readonly zygotes?: ZygotePool
 }
 
-/** The program that the processes of an engine run. */
+/** Program that the processes of an engine run. */
 export interface PythonProgram {
   readonly backend: string
   /** Statements about CUDA of programs that use no other devices. */
   readonly cuda?: EngineCuda
-  /** Whether the class may have `auto_complete_config`. */
+  /** True if the class may have `auto_complete_config`. */
   readonly completesConfig: boolean
-  /** Whether its instances may share a process. */
+  /** True if its instances may share a process. */
   readonly sharesInterpreters: boolean
-  /** Imported before instances are forked. */
+  /** Python modules that are imported before instances are forked. */
   readonly modules: readonly string[]
-  /** Runtime that the configuration names, for a python-based backend, whose class is not the model's. */
+  /** Runtime that the configuration must name, for a python-based backend, whose class is not the model's. */
   readonly runtime?: string
   /**
-   * The file with the model's class.
+   * Finds the file with the model's class.
    *
    * @throws ServeError MODEL_LOAD_FAILED, UNSUPPORTED if the model cannot be served.
    */
@@ -227,8 +227,8 @@ class PythonEngine implements Engine {
 }
 
 /**
- * Makes the `python` engine: a process for each instance, or for those that share one, forked from a process that has imported NumPy already.
- * Loaded models must be closed; a process that does not come to it leaves nothing behind either.
+ * Makes the `python` engine. Each instance has a process, or shares one. A process is forked from one that has imported NumPy
+ * already. The caller closes loaded models; if this process ends without that, its processes and their memory still go away.
  */
 export function createPythonEngine(
   o: PythonEngineOptions = {},

@@ -15,7 +15,7 @@ import type { PythonSettings } from './python-settings.ts'
 import type { SharedMemoryLike } from './shared-memory.ts'
 import type { ForkedProcess } from './zygote.ts'
 
-/** The options with which a process of a model is started. */
+/** Options of a model's process. */
 export interface SessionOptions {
   readonly origin: LineOrigin
   readonly task: ProcessTask
@@ -24,12 +24,12 @@ export interface SessionOptions {
   readonly memory: SharedMemoryLike | undefined
   readonly clock: Clock
   readonly log: Logger
-  /** Where it gets its process from; another one after a crash. */
+  /** Group that gives the instance its process, and another one after a crash. */
   readonly processes: ProcessGroup
   /** Services that models may ask of the server; absent where they may ask nothing. */
   readonly host: ModelHost | undefined
   readonly metrics: ModelMetrics
-  /** As EngineOptions'. */
+  /** Time limit for a restart in milliseconds, as in EngineOptions; undefined for none. */
   readonly restartMs: number | undefined
 }
 
@@ -37,13 +37,13 @@ export interface SessionOptions {
 const READINESS_MS = 5000
 
 /**
- * One instance of a model. If its process ends by itself, what is open on it fails and another one is started; meanwhile
+ * Instance of a model. If its process ends by itself, open executions fail and another process is started. Meanwhile new
  * executions wait for the attempt that is under way.
  */
 export class PythonInstance {
   readonly #o: SessionOptions
   readonly #session: Restarting<InstanceSession>
-  /** True if the model says itself whether it is ready. */
+  /** True if the model reports its own readiness. */
   readonly reportsReadiness: boolean
 
   private constructor(o: SessionOptions, session: InstanceSession, reportsReadiness: boolean) {
@@ -60,15 +60,18 @@ export class PythonInstance {
   }
 
   /**
-   * @param signal - as of EngineOptions.
-   * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or what else kept it from loading.
+   * Starts an instance: gets a process and initializes the model.
+   *
+   * @param signal - as in EngineOptions.
+   * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or an error that says why the process did not
+   * start.
    */
   static async start(o: SessionOptions, signal?: AbortSignal): Promise<PythonInstance> {
     const [session, answer] = await startSession(o, signal)
     return new PythonInstance(o, session, answer['reports_readiness'] === true)
   }
 
-  /** Executes on the process that lives or comes next. Resolves when all requests are answered and the model has returned. */
+  /** Executes on the live process, or on the next one. Resolves when all requests are answered and the model has returned. */
   execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
     const { live } = this.#session
     if (live !== undefined) return this.#run(live, batch, o)
@@ -78,7 +81,10 @@ export class PythonInstance {
     )
   }
 
-  /** Asks the model, only if it reports that itself; false while there is no process, and if it says nothing in time. */
+  /**
+   * Asks a model that reports its own readiness whether it is ready. False while there is no process, or without an answer within
+   * 5 s.
+   */
   isReady(): Promise<boolean> {
     const { clock } = this.#o
     return new Promise((resolve) => {
@@ -88,7 +94,7 @@ export class PythonInstance {
     })
   }
 
-  /** Ends the process: after `finalize`, or at once if it does not come to that in time. */
+  /** Ends the process after the model's `finalize`. A process that does not finalize in time is killed. */
   async close(): Promise<void> {
     const session = await this.#session.close()
     if (session === undefined) return
@@ -173,8 +179,8 @@ type StartedSession = readonly [InstanceSession, Readonly<Record<string, unknown
 /**
  * Gets a process and waits until its model is initialized.
  *
- * @param signal - aborts when it is no longer wanted: a load may take long.
- * @returns what it answered, too.
+ * @param signal - aborts the load, which may take long.
+ * @returns the session, and the answer of the process.
  */
 export function startSession(o: SessionOptions, signal?: AbortSignal): Promise<StartedSession> {
   return o.processes.start((process) => loadSession(o, process, signal))

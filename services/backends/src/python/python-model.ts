@@ -2,13 +2,13 @@ import { ServeError } from '@tutti/errors'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import type { PythonInstance } from './python-instance.ts'
 
-/** A Python model: a process for each instance, or for those that share one. */
+/** Python model, whose instances each have a process or share one. */
 export class PythonModel implements LoadedModel {
   readonly isReady: (() => Promise<boolean>) | undefined
   readonly #instances: readonly PythonInstance[]
   readonly #closed: () => void
 
-  /** @param closed - called when all processes are gone. */
+  /** Makes a model of instances that have started. @param closed - called when all processes are gone. */
   constructor(instances: readonly PythonInstance[], closed: () => void) {
     this.#instances = instances
     this.#closed = closed

@@ -1,35 +1,37 @@
 import type { ModelConfig } from '@tutti/model-config'
 import { findIneffective, refuseField } from '../config-fields.ts'
 
-/** How instances of Python models are run. Times in milliseconds. */
+/** Settings of the instances of Python models. Times are in milliseconds. */
 export interface PythonSettings {
-  /** How long a process may take from its fork until it has connected, before it imports anything of a model. As Triton's stub-timeout-seconds. */
+  /**
+   * Time from a process's fork until it has connected, before it imports anything of a model. As Triton's stub-timeout-seconds.
+   */
   readonly startMs: number
   /** Time that finalize may take before the process is killed. */
   readonly finalizeMs: number
-  /** How long an execution may go on after its last caller has left; 0 for ever. */
+  /** Time that an execution may go on after its last caller has left; 0 for ever. */
   readonly abandonedMs: number
-  /** How long a model that is not decoupled may leave a request unanswered after `execute` has returned; 0 for ever. */
+  /** Time that a model which is not decoupled may leave a request unanswered after `execute` has returned; 0 for ever. */
   readonly unansweredMs: number
-  /** Time of a call to another model that belongs to no request; 0 for no limit. */
+  /** Time limit of a call to another model that belongs to no request; 0 for none. */
   readonly backgroundMs: number
-  /** How many of those an instance may have open. */
+  /** Most calls that an instance may have open without a request. */
   readonly backgroundCalls: number
-  /** Waits before a process that ended by itself is started again: doubling from the first to the longest. */
+  /** Waits before a process that ended by itself is started again. They double from the first to the longest. */
   readonly restartFirstMs: number
   readonly restartLongestMs: number
-  /** A process that lived so long makes the next wait the first again. */
+  /** Lifetime of a process after which the next wait is `restartFirstMs` again. */
   readonly restartResetMs: number
-  /** Greatest size of an instance's shared memory, in bytes: what the tensors of its open executions may take. */
+  /** Most bytes of an instance's shared memory, which bounds the tensors of its open executions. */
   readonly arenaBytes: number
-  /** Bytes of it that an idle instance keeps. */
+  /** Bytes of shared memory that an idle instance keeps. */
   readonly idleBytes: number
 }
 
-/** The settings that a model's own parameters give its instances. */
+/** Settings of a model's instances, after its own parameters. */
 export interface ModelSettings {
   readonly settings: PythonSettings
-  /** Parameters that are set and do nothing here, and why. */
+  /** Parameters that are set and have no effect here, each with the reason. */
   readonly ineffective: readonly string[]
 }
 
@@ -53,7 +55,7 @@ const OPTIMIZATIONS = [
 const CPU_ONLY = 'FORCE_CPU_ONLY_INPUT_TENSORS'
 
 /**
- * Reads what of a model's configuration concerns its instances; parameters that do not are the model's own.
+ * Reads the settings of a model's instances from its configuration. Other parameters are for the model's own code.
  *
  * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT, that names the parameter.
  */

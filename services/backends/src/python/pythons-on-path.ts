@@ -6,9 +6,9 @@ const SYSTEM_FOLDER = '/usr/bin'
 const NAMES = ['python3', 'python']
 
 /**
- * Every interpreter on PATH, as paths: each `python3` in the order of PATH, then that of the system, then each `python`.
+ * Lists every interpreter on PATH, as paths: each `python3` in the order of PATH, then that of the system, then each `python`.
  *
- * @param path - value of PATH; what is relative in it is left out, since processes of models start elsewhere.
+ * @param path - value of PATH. Relative folders are left out, since processes of models start elsewhere.
  * @param system - folder of the system's programs; another one for tests.
  */
 export function pythonsOnPath(path: string, system = SYSTEM_FOLDER): readonly string[] {

@@ -9,7 +9,7 @@ function parameterJson(parameter: Parameter): string {
   return Number.isInteger(value) && Math.abs(value) < 1e21 ? value.toFixed(1) : String(value)
 }
 
-/** Parameters as the JSON text that a model gets: 64-bit integers with all digits. */
+/** Writes parameters as the JSON text that a model gets: 64-bit integers have all digits. */
 export function parametersJson(parameters: Parameters): string {
   const members = [...parameters].map(
     ([name, parameter]) => `${JSON.stringify(name)}:${parameterJson(parameter)}`,
@@ -24,9 +24,9 @@ function correlationJson(id: bigint | string): string {
 }
 
 /**
- * Makes the JSON of what a model may ask about a request besides its tensors; '' if there is nothing but defaults.
- * Names are those that python/tutti_worker/frames.py reads. The JSON of the parameters, which a model gets as it is, follows a
- * line break, which JSON of ours has nowhere else: as a text within JSON it would be several times as long.
+ * Makes the JSON of the request fields that a model may read besides its tensors; '' if all have their defaults. The names are
+ * those that python/tutti_worker/frames.py reads. The JSON of the parameters, which a model gets unchanged, follows a line break,
+ * which our JSON has nowhere else. As a text within JSON it would be several times as long.
  */
 export function contextJson({ context, requestedOutputs }: StepRequest): string {
   const { id, timeoutUs, priority, parameters } = context

@@ -5,23 +5,27 @@ import type { Readable } from 'node:stream'
 export interface RunProgramOptions {
   readonly cwd: string
   readonly timeoutMs: number
-  /** Stops the program and what it has started. Without it the program is in the process group of this process, where Ctrl-C stops it. */
+  /**
+   * Signal that stops the program and those that it has started. Without a signal the program is in the process group of this
+   * process, where Ctrl-C stops it.
+   */
   readonly signal?: AbortSignal | undefined
-  /** Hears each line that it writes to stdout. */
+  /** Called for each line that the program writes to stdout. */
   readonly onLine?: ((line: string) => void) | undefined
 }
 
-/** The program was stopped, by its signal or at its time limit. It may have succeeded with more time. */
+/** Error of a program that was stopped by its signal or at its time limit. It might have succeeded with more time. */
 export class ProgramStopped extends Error {}
 
 /** Characters that are kept of each output: the last ones. */
 const KEPT = 2 ** 18
 
 /**
- * Runs a program without input. With a signal, the programs that it has started (pip starts some) are stopped with it.
+ * Runs a program without input. With a signal, programs that it has started (pip starts some) are stopped with it.
  *
- * @returns what it wrote to stdout.
- * @throws ProgramStopped at the limit or by the signal; Error with `stdout` and `stderr` if it fails; Error if it cannot be run.
+ * @returns the end of its stdout, at most 256 Ki characters.
+ * @throws ProgramStopped at the limit or by the signal; Error with `stdout` and `stderr` if the program fails; Error if it cannot
+ * be run.
  */
 export async function runProgram(
   program: string,
@@ -83,9 +87,9 @@ function kill(child: ChildProcess, isGroup: boolean): void {
 }
 
 /**
- * Finds what a program wrote before it failed, in one line; else why it was stopped or could not be run.
+ * Describes in one line why a program failed: its last output, else why it was stopped or could not be run.
  *
- * @param mostLines - how many of the last lines that it wrote; all of them if absent.
+ * @param mostLines - most lines of the output, from its end; all of them if absent.
  */
 export function whatFailed(error: unknown, mostLines = Number.POSITIVE_INFINITY): string {
   const { stderr = '', stdout = '', message = String(error) } = Object(error)

@@ -3,8 +3,7 @@ import { createRequire } from 'node:module'
 import type koffiModule from 'koffi'
 
 /**
- * Memory that another process can map too, as far as we use it. Addresses are plain numbers: nothing here is safe from
- * wrong ones, `Arena` is the only user.
+ * Shared memory that another process can map too. Addresses are plain numbers and are not checked here. `Arena` is the only user.
  */
 export interface SharedMemoryLike {
   /** Makes an anonymous memory file of that size, which can neither grow nor shrink, and maps it. */
@@ -12,7 +11,7 @@ export interface SharedMemoryLike {
 }
 
 export interface SharedMapping {
-  /** Opens the file from another process of the same user, until `unmap`. */
+  /** Path by which another process of the same user can open the file, until `unmap`. */
   readonly path: string
   readonly size: number
   copyIn(offset: number, data: Uint8Array): void
@@ -21,9 +20,9 @@ export interface SharedMapping {
   copyInLater(offset: number, data: Uint8Array): Promise<void>
   /** As `copyOut`, off the event loop. Nothing may be unmapped before it has resolved. */
   copyOutLater(offset: number, target: Uint8Array): Promise<void>
-  /** The first bytes in place. It must not be read after `unmap`. */
+  /** Makes a view of the first `bytes` bytes. It must not be read after `unmap`. */
   view(bytes: number): ArrayBuffer
-  /** Gives memory back to the system; it reads as zeros then. Whole pages only. */
+  /** Gives whole pages back to the system. They read as zeros afterwards. */
   discard(offset: number, size: number): void
   /** As `discard`, off the event loop. Nothing may be unmapped before it has resolved. */
   discardLater(offset: number, size: number): Promise<void>
@@ -57,7 +56,11 @@ function bindLibC(koffi: Koffi) {
   }
 }
 
-/** @returns undefined, or why there is none: not Linux, or koffi's native part does not load. */
+/**
+ * Opens shared memory on this machine.
+ *
+ * @returns a text with the reason if there is none: not Linux, or koffi's native part does not load.
+ */
 export function openSharedMemory(): SharedMemoryLike | string {
   if (process.platform !== 'linux') return `the platform is ${process.platform}, not linux`
   try {

@@ -8,7 +8,7 @@ import {
 } from '@tutti/tensor'
 import { badFrame, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
 
-/** The contents of a response besides its tensors. */
+/** Parameters or error of a response, besides its tensors. */
 export interface ResponseExtra {
   readonly parameters: Parameters
   readonly error?: ServeError
@@ -27,7 +27,7 @@ const CODES: readonly StatusCode[] = [
   'CANCELLED',
 ]
 
-/** TritonError's number of a code; that of INTERNAL for one that Triton lacks. */
+/** Finds TritonError's number of a code; that of INTERNAL for a code that Triton lacks. */
 export function toErrorNumber(code: StatusCode): number {
   const number = CODES.indexOf(code)
   return number === -1 ? CODES.indexOf('INTERNAL') : number
@@ -37,7 +37,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** JSON that an instance wrote. @throws ServeError MALFORMED_MESSAGE if it is no object. */
+/** Parses JSON of an instance. @throws ServeError MALFORMED_MESSAGE if it is no object. */
 export function parseObject(json: string): Readonly<Record<string, unknown>> {
   let value: unknown
   try {
@@ -84,7 +84,7 @@ function readError(value: unknown): ServeError | undefined {
   return new ServeError('ENGINE_FAILED', message, { code: CODES[code] ?? 'INTERNAL' })
 }
 
-/** @throws ServeError MALFORMED_MESSAGE */
+/** Reads parameters and error of a response. @throws ServeError MALFORMED_MESSAGE */
 export function readExtra({ json }: WireResponse): ResponseExtra {
   if (json === '') return { parameters: NO_PARAMETERS }
   const extra = parseObject(json)
@@ -92,17 +92,17 @@ export function readExtra({ json }: WireResponse): ResponseExtra {
   return { parameters: readParameters(extra['parameters']), ...(error && { error }) }
 }
 
-/** Where the bytes of a frame's tensors are. */
+/** Sources of the bytes of a frame's tensors. */
 export interface TensorBytes {
   readonly payload: Buffer
-  /** Where in the payload the next tensor is. */
+  /** Position of the next tensor in the payload, in bytes. */
   at: number
-  /** Copies a tensor out of the arena. @throws ServeError MALFORMED_MESSAGE if the instance may not name that place. */
+  /** Takes a tensor from the arena. @throws ServeError MALFORMED_MESSAGE if the instance may not name that place. */
   readonly fromArena: (place: TensorPlace) => Uint8Array
 }
 
 /**
- * Takes tensors out of a frame: those of the payload as views, those of the arena as copies.
+ * Takes tensors out of a frame. Those in the payload are views; `bytes.fromArena` decides for the others.
  *
  * @throws ServeError MALFORMED_MESSAGE if bytes are outside the announced memory or do not fit datatype and shape.
  */

@@ -10,23 +10,23 @@ interface Entry {
   timer: NodeJS.Timeout | undefined
 }
 
-/** The use of one kind of zygote. */
+/** Lease of one kind of zygote. The holder releases it. */
 export interface ZygoteLease {
-  /** One that lives; it is started, or started again, when there is none. */
+  /** Returns a live zygote. It is started, or started again, if there is none. */
   zygote(): Promise<Zygote>
   release(): void
 }
 
 const pools = new WeakMap<object, ZygotePool>()
 
-/** The one pool of engines that are opened together. */
+/** Finds the pool that engines with one owner share; makes it at the first call. */
 export function zygotesOf(owner: object): ZygotePool {
   const pool = pools.get(owner) ?? new ZygotePool()
   pools.set(owner, pool)
   return pool
 }
 
-/** Zygotes by what they are; shared by all models that need the same. */
+/** Pool of zygotes by their specification. All models with the same one share a zygote. */
 export class ZygotePool {
   readonly #entries = new Map<string, Entry>()
 

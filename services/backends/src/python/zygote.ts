@@ -9,33 +9,33 @@ import { ServeError } from '@tutti/errors'
 import { type Channel, ChannelListener } from './channel-listener.ts'
 import type { ProcessOutput } from './process-output.ts'
 
-/** Which interpreter runs, and what it has imported before it is forked. */
+/** Specification of a zygote: its interpreter, and the modules that it imports before it is forked. */
 export interface ZygoteSpec {
-  /** A name on PATH, or a path. */
+  /** Interpreter: a name on PATH, or a path. */
   readonly interpreter: string
-  /** The folder of the environment that the interpreter belongs to; '' for none in particular. */
+  /** Folder of the environment that the interpreter belongs to; '' for none. */
   readonly environment: string
   readonly modules: readonly string[]
 }
 
-/** How a process ended: its exit status, or minus the number of the signal that ended it. */
+/** Exit status of a process, or minus the number of the signal that ended it. */
 export type EndStatus = number
 
-/** A process that was forked for an instance, or for several that share it, as one of them has it. */
+/** Process that was forked for one or several instances, as one of them sees it. */
 export interface ForkedProcess {
   /** The instance's own connection. */
   readonly frames: Socket
   /** Output that the process prints. */
   readonly output: ProcessOutput
-  /** Resolves once it has ended, with all that it left in its process group; undefined if it is not known how. */
+  /** Resolves when the process and all others in its group have ended; undefined if the status is not known. */
   readonly ended: Promise<EndStatus | undefined>
-  /** SIGKILL to the process and its group. @param problem - what all its instances tell their requests. */
+  /** Kills the process and its group with SIGKILL. @param problem - reason in the errors of all its instances. */
   kill(problem: string): void
-  /** Returns the problem that the first `kill` said. */
+  /** Returns the problem of the first `kill`; undefined before that. */
   problem(): string | undefined
 }
 
-/** How long a process may take from its fork until it has connected. */
+/** Time limit, in milliseconds, from a process's fork until it has connected. */
 export interface StartLimit {
   readonly clock: Clock
   readonly ms: number
@@ -59,13 +59,13 @@ const CONTROL_FD = 3
 const MOST_LINE_BYTES = 65_536
 const LAST_WORDS_BYTES = 2048
 
-/** A process that has imported what instances need and forks them. It ends when its control socket closes. */
+/** Process that has imported the modules of instances and forks them. It ends when its control socket closes. */
 export class Zygote {
   readonly #child: ChildProcess
   readonly #control: Socket
   readonly #listener: ChannelListener
   readonly #forks = new Map<number, Fork>()
-  /** Resolves when it has ended, whyever. */
+  /** Resolves when the zygote has ended, for any reason. */
   readonly exited: Promise<void>
   #nextId = 1
   #lastWords = ''
@@ -93,7 +93,11 @@ export class Zygote {
     })
   }
 
-  /** @throws ServeError MODEL_LOAD_FAILED if the interpreter is absent, too old, or lacks a module. */
+  /**
+   * Starts a zygote; the caller closes it.
+   *
+   * @throws ServeError MODEL_LOAD_FAILED if the interpreter is absent, too old, or lacks a module.
+   */
   static async start(spec: ZygoteSpec): Promise<Zygote> {
     const listener = await ChannelListener.open()
     const [program, ...rest] = commandOf(spec)
@@ -115,7 +119,7 @@ export class Zygote {
     throw new ServeError('INTERNAL', 'bug: a zygote neither started nor failed')
   }
 
-  /** Whether it keeps this process alive. */
+  /** Sets whether the zygote keeps this process alive. */
   hold(isHeld: boolean): void {
     const act = isHeld ? 'ref' : 'unref'
     this.#child[act]()
@@ -125,11 +129,11 @@ export class Zygote {
   }
 
   /**
-   * Forks a process for so many instances and waits until all have connected.
+   * Forks a process for `instances` instances and waits until all have connected.
    *
-   * @param limit - for that.
-   * @returns the process as each instance has it.
-   * @throws ServeError ENGINE_STOPPED if it ended before, or did not come to that.
+   * @param limit - on the time for that.
+   * @returns the process as each instance sees it.
+   * @throws ServeError ENGINE_STOPPED if the process ended first, or did not connect in time.
    */
   async fork(
     output: ProcessOutput,
@@ -181,7 +185,7 @@ export class Zygote {
     return sockets.map((frames) => ({ ...process, frames }))
   }
 
-  /** Ends it with all its instances. */
+  /** Ends the zygote and all processes forked from it. */
   async close(): Promise<void> {
     this.hold(true)
     this.#control.destroy()
@@ -223,7 +227,7 @@ function commandOf(spec: ZygoteSpec): readonly [string, ...string[]] {
   return ['bash', '-c', 'source "$0" && exec "$@"', script, interpreter, ...zygote]
 }
 
-/** How a process ended, to stand behind a noun. */
+/** Describes how a process ended, as a phrase that follows a noun. */
 export function describeEnd(status: EndStatus | undefined): string {
   if (status === undefined) return 'ended'
   if (status >= 0) return `exited with status ${status}`

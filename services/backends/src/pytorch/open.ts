@@ -3,12 +3,12 @@ import { checkInterpreters } from '../python/check-interpreters.ts'
 import { zygotesOf } from '../python/zygote-pool.ts'
 import { createPytorchEngine } from './pytorch-engine.ts'
 
-/** As EngineCode's. */
+/** Opens the engine, as `open` of EngineCode. */
 export function open(o: EngineOpenOptions) {
   return createPytorchEngine({ ...o, zygotes: zygotesOf(o.owner) })
 }
 
-/** As EngineCode's. */
+/** Checks the engine, as `check` of EngineCode. */
 export function check(o: EngineCheckOptions): Promise<EngineCheck> {
   return checkInterpreters('pytorch', o)
 }

@@ -33,8 +33,8 @@ const PROGRAM: PythonProgram = {
 }
 
 /**
- * Makes the `pytorch` engine: TorchScript files in processes like those of Python models, whose interpreter must have PyTorch.
- * Without it each load fails with what to install.
+ * Makes the `pytorch` engine, which runs TorchScript files in processes like those of Python models. The interpreter must have
+ * PyTorch. Without it each load fails with an error that says what to install.
  */
 export function createPytorchEngine(o: PythonEngineOptions = {}): Engine {
   return createPythonEngine(o, PROGRAM)
