@@ -11,8 +11,8 @@ import {
 } from './catalog/catalog.ts'
 
 /**
- * A line with the counts if they changed, and one for each ensemble that cannot be served for a new reason: a warning, unless it
- * only waits for a step. The step logs its own models.
+ * Logs the numbers of ready models and ensembles if they changed, and each ensemble that cannot be served for a new reason.
+ * That is a warning, unless the ensemble only waits for a step. A step logs its own models.
  */
 export function catalogChanged(
   log: Logger,
@@ -52,7 +52,7 @@ function ensembleKept(
   ensembleStays(log, model, reason)
 }
 
-/** A new configuration cannot be served. */
+/** Logs that an ensemble stays as it was, because its new configuration cannot be served. */
 export function ensembleStays(log: Logger, model: string, reason: string): void {
   log.warn('ensemble stays as it was', { model, reason })
 }
@@ -84,7 +84,7 @@ function countReady(catalog: Catalog): { readonly models: number; readonly ensem
   return { models, ensembles: ready.length - models }
 }
 
-/** A step came, or announces that it serves something else. */
+/** Logs that a step came, or announces other revisions. */
 export function stepAnnounced(log: Logger, replica: string, revisions: number): void {
   log.info('step announced', { replica, revisions })
 }
@@ -107,7 +107,7 @@ export function describeFailed(
   })
 }
 
-/** A load is over. The reason of a failure is logged where the model failed; the request gets it too. */
+/** Logs the end of a load. The reason of a failure is logged where the model failed; the request gets it too. */
 export function loadEnded(log: Logger, model: string, failure: ServeError | undefined): void {
   if (failure === undefined) log.info('model load done', { model })
   else {
@@ -119,12 +119,12 @@ export function unloadRequested(log: Logger, model: string, unloadDependents: bo
   log.info('model unload requested', { model, unloadDependents })
 }
 
-/** The repositories could not be looked at for changes; the next look tries again. */
+/** Logs that the repositories could not be polled. The next poll tries again. */
 export function repositoryUnreadable(log: Logger, error: ServeError): void {
   log.warn('model repository could not be polled', { reason: error.reason, error: error.message })
 }
 
-/** Clients get the one or the other, by the router that they reach. */
+/** Logs that routers have different ensembles under one name. Clients get one or the other, by the router that they reach. */
 export function ensemblesDiffer(
   log: Logger,
   o: { readonly ensemble: string; readonly version: number; readonly routers: readonly string[] },
@@ -136,17 +136,17 @@ export function routerNotDescribed(log: Logger, router: string, error: ServeErro
   log.info('router did not describe itself', { router, reason: error.reason, error: error.message })
 }
 
-/** Requests from outside reach something else from now on. */
+/** Logs that other routes of requests from outside are in force now. */
 export function edgeRoutesChanged(log: Logger, routes: number): void {
   log.info('edge routes changed', { routes })
 }
 
-/** Those that were read last go on. */
+/** Logs that the routes of requests from outside cannot be read. Those that were read last stay in force. */
 export function edgeRoutesUnreadable(log: Logger, error: ServeError): void {
   log.error('edge routes cannot be read, those before go on', { error })
 }
 
-/** All that was accepted has been read for the first time. */
+/** Logs that all accepted resources have been read for the first time. */
 export function acceptedSynced(
   log: Logger,
   counts: { readonly models: number; readonly ensembles: number },
@@ -154,7 +154,7 @@ export function acceptedSynced(
   log.info('accepted revisions read', counts)
 }
 
-/** The data of a ControllerRevision cannot be used; what was there before goes on. */
+/** Logs that the data of a ControllerRevision cannot be used. Its former data stays. */
 export function revisionRefused(log: Logger, revision: string, error: ServeError): void {
   log.error('accepted revision cannot be used', {
     revision,
@@ -163,7 +163,7 @@ export function revisionRefused(log: Logger, revision: string, error: ServeError
   })
 }
 
-/** Another Model or Ensemble was accepted under the name first. */
+/** Logs that another Model or Ensemble was accepted under the name first. */
 export function nameTaken(
   log: Logger,
   model: string,
@@ -172,7 +172,7 @@ export function nameTaken(
   log.warn('served name is taken by another resource', { model, kind, resource: resource.name })
 }
 
-/** A replica announces an accepted revision and describes it as something else. */
+/** Logs that a replica announces an accepted revision, but describes it with another configuration. */
 export function configDiffers(
   log: Logger,
   o: {

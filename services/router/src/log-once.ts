@@ -5,7 +5,11 @@ const MAX_LOGGED = 1024
 export class LoggedOnce {
   readonly #logged = new Set<string>()
 
-  /** True for the first time, or for the first after very many others. @param subject - as JSON compares it. */
+  /**
+   * Remembers a subject, and tells whether it is new. After very many subjects all are forgotten.
+   *
+   * @param subject - compared by its JSON.
+   */
   isNew(subject: unknown): boolean {
     const key = JSON.stringify(subject)
     if (this.#logged.has(key)) return false

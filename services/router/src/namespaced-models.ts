@@ -31,14 +31,15 @@ import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog/catalog.t
 import type { Router } from './router.ts'
 
 export interface NamespacedSource {
-  /** Knows models by their qualified names. */
+  /** Router that knows models by their qualified names. */
   readonly router: Router
   readonly repository: Pick<ModelRepository, 'names' | 'hasListed'>
 }
 
 /**
- * The view of clients on a router whose models are called `<repository>::<name>` (`--model-namespacing`): the plain names. One
- * that models of several repositories have is refused, with Triton's text. Loads and unloads are of all that have the name.
+ * The models of a router as clients see them with `--model-namespacing`: by plain names, while the router knows them as
+ * `<repository>::<name>`. A name that models of several repositories have is refused, with Triton's text. A load or unload
+ * applies to all models with the name.
  */
 export class NamespacedModels implements InferenceBackend, ConsoleSource {
   readonly #router: Router
@@ -58,9 +59,10 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
   }
 
   /**
-   * Finds what a model means by the name of another one: one of its own repository, be it loaded or not, before any other.
+   * Finds the model that another model refers to by a plain name. A model of the caller's own repository, loaded or not, comes
+   * before any other.
    *
-   * @param caller - qualified.
+   * @param caller - qualified name of the model that refers to `model`.
    */
   resolveFrom(caller: string, model: string): string {
     const namespace = splitName(caller)?.namespace ?? ''
@@ -106,7 +108,7 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
     return all.map((one) => ({ ...one, name: plainName(one.name) }))
   }
 
-  /** For the console, as the rest of ConsoleSource: undefined for a name that several models have. */
+  /** Finds a model for the console; returns undefined if none, or more than one, has the name. */
   find(name: string): ConsoleModel | undefined {
     const [only, ...others] = this.#qualified(name)
     if (only === undefined || others.length > 0) return undefined

@@ -11,7 +11,10 @@ const Unpinned = z.object({
   pins: z.array(z.tuple([z.string(), z.number(), z.string()])),
 })
 
-/** Makes the answers to what steps ask a router, for their models and for what they replaced. */
+/**
+ * Makes the function that answers the questions of steps to a router: whether a model is ready, and which replaced versions are
+ * unpinned.
+ */
 export function createRouterAnswers(o: {
   isModelReady(model: string, version: string): Promise<boolean>
   /** Tells whether no request can ask the replica for the version any longer. */

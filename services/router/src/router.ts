@@ -58,17 +58,22 @@ export interface RouterOptions extends ServedViewOptions {
   readonly cache?: ResponseCache | undefined
   /** Bounds of the requests that models make. */
   readonly nesting?: Partial<NestingBounds>
-  /** Names of all models that could be loaded, for the index; absent or undefined if that is not known. */
+  /**
+   * Lists the names of all models that could be loaded, for the index; absent, or resolves to undefined, if they are not known.
+   */
   readonly listNames?: () => Promise<readonly string[] | undefined>
-  /** A replica refused a revision that it was thought to serve: what is known of it is out of date. */
+  /**
+   * Called when a replica refuses a revision that it was thought to serve, because the router's knowledge of the replica is out
+   * of date.
+   */
   readonly revisionRefused?: (replica: string) => void
-  /** The control that clients load and unload with; undefined, or absent, where they may not. */
+  /** Returns the control by which clients load and unload; undefined, or absent, if they may not. */
   readonly control?: () => ModelControl | undefined
-  /** Regions of their memory that clients share; absent where they may not. */
+  /** Memory regions that clients share with the router; absent if they may not share any. */
   readonly regions?: InferenceBackend['regions']
-  /** For the console: how a replica is reached; absent where all are in this process. */
+  /** Tells the console how a replica is reached; absent if all replicas are in this process. */
   readonly reachedOver?: (replica: string) => string
-  /** For the console: the routers of the repository beside this one. */
+  /** Lists the other routers of the repository, for the console. */
   readonly otherRouters?: () => readonly OtherRouter[]
 }
 
@@ -76,13 +81,13 @@ export interface RouterOptions extends ServedViewOptions {
 const MAX_QUESTIONS = 8
 
 /**
- * The inference backend over step replicas and ensembles: looks to clients like one Triton server. What it serves is the
- * view's; requests go their way in `Requests`.
+ * The inference backend over step replicas and ensembles. To clients it looks like one Triton server. `view` decides what it
+ * serves, and `Requests` executes the requests.
  */
 export class Router implements InferenceBackend, ConsoleSource {
   /** Tensors that ensemble runs hold, and their bytes: zero when no request is in flight. */
   readonly memory = { count: 0, bytesInUse: 0 }
-  /** The sequences that it sends to their replicas. */
+  /** Routes of sequences to the replicas that have their state. */
   readonly sequences: SequenceRoutes
   /** The view of what is served; it takes the changes of steps, ensembles and accepted resources. */
   readonly view: ServedView
@@ -155,7 +160,11 @@ export class Router implements InferenceBackend, ConsoleSource {
     return new Requests(shared)
   }
 
-  /** The way of all requests. @throws ServeError with Triton's look-up texts. */
+  /**
+   * Finds the model that a request executes. All requests come this way.
+   *
+   * @throws ServeError with Triton's look-up texts.
+   */
   resolve(name: string, version: string): ResolvedModel {
     const model = this.#requests.resolve(name, version)
     const observer = this.#isWatched ? this.#observer : undefined
@@ -170,12 +179,12 @@ export class Router implements InferenceBackend, ConsoleSource {
     return this.#options.regions
   }
 
-  /** Resolves once no request in flight uses the version, in whichever step of an ensemble. */
+  /** Waits until no request in flight uses the version, in any step of an ensemble. */
   whenUnpinned(pin: PinnedVersion): Promise<void> {
     return this.#pinned.whenUnpinned(pin)
   }
 
-  /** From now on health is not live, and the servers refuse new requests. */
+  /** Stops the router: health is not live from now on, and the servers refuse new requests. */
   stop(): void {
     this.#isLive = false
   }
@@ -192,7 +201,7 @@ export class Router implements InferenceBackend, ConsoleSource {
     return this.view.isModelReady(name, version)
   }
 
-  /** For the console: what is known of a model now, whether it is ready or not. */
+  /** Finds a model for the console, whether it is ready or not. */
   find(name: string): ConsoleModel | undefined {
     const found = this.view.find(name)
     if (found?.kind !== 'ensemble' || found.config !== undefined) return found
@@ -201,7 +210,10 @@ export class Router implements InferenceBackend, ConsoleSource {
     return config === undefined ? found : { ...found, config }
   }
 
-  /** For the console: the next request of a model that is as it wants, whichever way it comes. */
+  /**
+   * Notes, for the console, that a page waits for the next request of a model, whichever way it comes. Returns what was caught
+   * so far.
+   */
   waitForRequest(o: WaitOptions): CaptureState {
     const { page, turn, wanted } = o
     return this.#captures.wait(page, turn, wanted)
@@ -211,17 +223,17 @@ export class Router implements InferenceBackend, ConsoleSource {
     this.#captures.stop(page, turn)
   }
 
-  /** For the console: what was counted of each step of an ensemble. */
+  /** Returns the totals of each step of an ensemble, for the console. */
   stepTotals(ensemble: string): readonly StepTotals[] {
     return this.#options.metrics.stepTotals(ensemble)
   }
 
-  /** For the console: where models run, and why they do not. */
+  /** Lists, for the console, the replicas of models, and why a model does not run there. */
   replicasOf(models: ReadonlySet<string>): readonly ConsoleReplica[] {
     return this.view.replicasOf(models, this.#options.reachedOver ?? (() => 'this process'))
   }
 
-  /** For the console: what the calls of steps took at each replica since a page looks. */
+  /** Returns, for the console, the times of step calls at each replica since a page looks. */
   replicaTotals(): readonly ReplicaTotals[] {
     return this.#replicaCounts.read()
   }
@@ -236,15 +248,16 @@ export class Router implements InferenceBackend, ConsoleSource {
   }
 
   /**
-   * Asked of the steps and added up over the replicas; of ensembles as recorded here.
+   * Returns the statistics of models and ensembles. The steps are asked for their models, and the answers of replicas are added
+   * up. Ensembles are recorded here.
    *
-   * @throws ServeError that of a step that does not answer: a sum without its counts would go backwards.
+   * @throws ServeError of a step that does not answer, because a sum without its counts would go backwards.
    */
   async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
     return selectStatistics(await this.#ask([name]), name, version)
   }
 
-  /** For the console: as `statistics`, of several models, and nothing of those that are not known. */
+  /** Returns the statistics of several models, for the console. Models that are not known are left out. */
   async statisticsOf(names: ReadonlySet<string>): Promise<readonly ModelStatistics[]> {
     const all = await this.#ask([...names])
     return all.filter(({ name }) => names.has(name))

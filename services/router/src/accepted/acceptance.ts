@@ -13,7 +13,10 @@ import { type AcceptedModelRevision, type AcceptedSet, NOTHING_ACCEPTED } from '
 const MAX_FORMER = 4
 const MAX_FORMER_MODELS = 1024
 
-/** Lets requests use those models of the replicas that an accepted Model names and that are described as they were accepted. */
+/**
+ * Decides which models of replicas requests may use: those that an accepted Model names, as long as the replica describes them
+ * with the accepted configuration.
+ */
 export class Acceptance {
   readonly #log: Logger
   readonly #logged = new LoggedOnce()
@@ -47,7 +50,10 @@ export class Acceptance {
     this.#accepted = accepted
   }
 
-  /** Keeps those of a replica's models that may be used: none that was never accepted, and no READY version of another revision. */
+  /**
+   * Keeps the models of a replica that requests may use. It leaves out models that were never accepted, and READY versions of a
+   * revision that is not accepted.
+   */
   filter(replica: string, models: readonly ServedModel[]): readonly ServedModel[] {
     const accepted = this.#accepted.models
     return filterReady(
@@ -56,7 +62,10 @@ export class Acceptance {
     )
   }
 
-  /** Requests that pinned a revision while it was accepted may finish with it. */
+  /**
+   * Tells whether requests may use a version at a replica. Requests that pinned a revision while it was accepted may finish
+   * with it.
+   */
   mayAsk(replica: string, model: ServedModel, version: ServedVersion): boolean {
     const { name } = model
     const former = this.#former.get(name) ?? []
@@ -64,7 +73,7 @@ export class Acceptance {
     return this.#mayUse(replica, model, version, revisions)
   }
 
-  /** Accepted models that no replica describes: not unknown, as their replicas may come any time. */
+  /** Lists the accepted models that no replica describes. They are not unknown, because their replicas may come at any time. */
   lost(isDescribed: (model: string) => boolean): readonly CatalogModel[] {
     const lost = [...this.#accepted.models].flatMap(([name, revisions]) => {
       const newest = revisions.at(-1)
@@ -94,7 +103,7 @@ export class Acceptance {
   }
 }
 
-/** True if the Model was accepted with this revision of the version. */
+/** Tells whether a Model was accepted with this revision of a version. */
 export function names(
   { accepted }: AcceptedModelRevision,
   { version, revision }: { readonly version: number; readonly revision: string },
@@ -102,14 +111,17 @@ export function names(
   return accepted.versions.some((one) => one.version === version && one.revision === revision)
 }
 
-/** The config with which a version was accepted. */
+/** Returns the configuration with which a version was accepted. */
 export function acceptedConfig({ accepted }: AcceptedModelRevision, version: number): ModelConfig {
   return accepted.versions.find((one) => one.version === version)?.config ?? accepted.config
 }
 
 const SAME = new WeakMap<ModelConfig, WeakMap<ModelConfig, boolean>>()
 
-/** Configs never change and are compared at each change of anything. */
+/**
+ * Tells whether two configurations are equal. The result is remembered, because configurations never change and are compared at
+ * each change of anything.
+ */
 export function isSame(described: ModelConfig, accepted: ModelConfig): boolean {
   const known = SAME.get(described) ?? new WeakMap<ModelConfig, boolean>()
   SAME.set(described, known)

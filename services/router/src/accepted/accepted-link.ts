@@ -3,25 +3,25 @@ import { acceptedSynced } from '../log-events.ts'
 import { AcceptedRevisions, type RevisionObject } from './accepted-revisions.ts'
 import type { AcceptedSet } from './accepted-set.ts'
 
-/** A change of the ControllerRevisions that a watch tells; as `ReflectorEvent`. */
+/** A change of a ControllerRevision that a watch reports. It has the form of a `ReflectorEvent`. */
 export type RevisionEvent = {
   readonly type: 'added' | 'updated' | 'deleted'
   readonly object: RevisionObject
 }
 
-/** Gets the changes of the ControllerRevisions that the operator wrote. */
+/** The listener for changes of the ControllerRevisions that the operator wrote. */
 export interface RevisionListener {
   readonly onEvent: (event: RevisionEvent) => void
-  /** Comes once, after all that were there at first. */
+  /** Called once, after the events of all ControllerRevisions that existed at first. */
   readonly onSynced: () => void
 }
 
-/** Watches them until it is closed. */
+/** Watches the ControllerRevisions until the result is closed. */
 export type WatchRevisions = (listener: RevisionListener) => { close(): Promise<void> }
 
 /**
- * Between a router and the ControllerRevisions of its namespace. Nothing is served before all of them are known, so that no
- * request meets half of it; afterwards what was known counts for as long as the API server cannot be reached.
+ * Takes the ControllerRevisions of a namespace into the view of a router. Nothing is served before all of them are known, so
+ * that no request meets half of them. Later, while the API server cannot be reached, the last known ones stay in force.
  */
 export class AcceptedLink {
   readonly #revisions: AcceptedRevisions

@@ -38,8 +38,8 @@ interface Holder {
 }
 
 /**
- * Keeps the ControllerRevisions of a namespace and joins them to one set. Data that cannot be used is as if it were not
- * there: the others count, and what the same ControllerRevision held before.
+ * Keeps the ControllerRevisions of a namespace and joins them into one set. Data that cannot be used is logged and ignored: the
+ * former data of the same ControllerRevision stays, and so do all others.
  */
 export class AcceptedRevisions {
   readonly #log: Logger
@@ -54,7 +54,7 @@ export class AcceptedRevisions {
     this.#log = o.log
   }
 
-  /** A ControllerRevision is there, or is different now. */
+  /** Adds or replaces a ControllerRevision. If its data cannot be used, a line is logged and its former data stays. */
   put(object: RevisionObject): void {
     const { name, creationTimestamp: createdAt } = object.metadata
     try {
@@ -70,7 +70,7 @@ export class AcceptedRevisions {
     if (this.#entries.delete(name)) this.#current = undefined
   }
 
-  /** The same object until something changes. */
+  /** Accepted Models and Ensembles; the same object until something changes. */
   get current(): AcceptedSet {
     this.#current ??= this.#join()
     return this.#current

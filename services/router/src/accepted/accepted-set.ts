@@ -8,18 +8,21 @@ export interface AcceptedModelRevision {
   readonly accepted: AcceptedModel
 }
 
-/** The accepted generation of an Ensemble that counts. */
+/** The newest accepted generation of an Ensemble. */
 export interface AcceptedEnsembleRevision {
   /** Name of the ControllerRevision. */
   readonly name: string
   readonly accepted: AcceptedEnsemble
-  /** The same object as long as the ControllerRevision is the same: plans are kept by that. */
+  /**
+   * Source of the ensemble. It stays the same object while the ControllerRevision does not change, because plans are kept by
+   * its identity.
+   */
   readonly source: EnsembleSource
 }
 
-/** The set that the operator has accepted, as a router is to serve it. Never changes. */
+/** The Models and Ensembles that the operator has accepted, for a router to serve. Immutable. */
 export interface AcceptedSet {
-  /** By served name, all that there are of the Model, the newest last. */
+  /** Accepted generations of each Model by served name, the newest last. */
   readonly models: ReadonlyMap<string, readonly AcceptedModelRevision[]>
   readonly ensembles: readonly AcceptedEnsembleRevision[]
 }

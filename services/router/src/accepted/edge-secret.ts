@@ -4,20 +4,20 @@ import { ServeError } from '@tutti/errors'
 import type { Secret } from '@tutti/kube'
 import { edgeRoutesChanged, edgeRoutesUnreadable } from '../log-events.ts'
 
-/** A change of the Secret; as `ReflectorEvent`. */
+/** A change of a Secret that a watch reports. It has the form of a `ReflectorEvent`. */
 export interface SecretEvent {
   readonly type: 'added' | 'updated' | 'deleted'
   readonly object: Secret
 }
 
-/** Gets the changes of one Secret. */
+/** The listener for changes of one Secret. */
 export interface SecretListener {
   readonly onEvent: (event: SecretEvent) => void
-  /** Comes once, after the Secret if it was there at first. */
+  /** Called once, after the event of the Secret if it existed at first. */
   readonly onSynced: () => void
 }
 
-/** Watches it until it is closed. */
+/** Watches one Secret until the result is closed. */
 export type WatchSecret = (listener: SecretListener) => { close(): Promise<void> }
 
 /** The key of the Secret. */
@@ -25,8 +25,9 @@ const KEY = 'edge.json'
 const NOTHING: EdgeRoutes = { routes: [] }
 
 /**
- * The routes of requests from outside, from a Secret that the operator writes. A change counts as soon as the API server tells of
- * it; while it does not, and if the Secret cannot be read, the routes stay as they were. Without a Secret no request gets in.
+ * The routes of requests from outside, from a Secret that the operator writes. They change as soon as the API server reports a
+ * change. While it cannot be reached, or the Secret cannot be read, they stay as they were. Without a Secret no request gets
+ * in.
  */
 export class EdgeSecret {
   readonly #log: Logger
@@ -44,12 +45,12 @@ export class EdgeSecret {
     })
   }
 
-  /** The same object until the Secret has changed. */
+  /** Routes that are in force; the same object until the Secret changes. */
   get access(): EdgeRoutes {
     return this.#access
   }
 
-  /** False until the Secret has been read once, or was not there. */
+  /** False until the Secret has been read once, or is known to be absent. */
   get hasSynced(): boolean {
     return this.#hasSynced
   }

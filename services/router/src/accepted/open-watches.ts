@@ -5,15 +5,20 @@ import type { AcceptedSet } from './accepted-set.ts'
 import { EdgeSecret, type WatchSecret } from './edge-secret.ts'
 import { clusterOf, watchRevisions, watchSecret } from './watch-objects.ts'
 
-/** The watches of a router at the API server; each is absent where the flags do not ask for it. */
+/** The watches of a router at the API server. Each is undefined if the flags do not ask for it. */
 export interface Watches {
   readonly accepted: AcceptedLink | undefined
   readonly edge: EdgeSecret | undefined
-  /** Texts about what has not been read yet, for health. */
+  /** Lists what has not been read yet, in texts for health. */
   readonly causes: () => readonly string[]
 }
 
-/** Opens the watches that the flags ask for. @param o.opened - closes them. @throws ServeError SETTING_INVALID outside of a cluster. */
+/**
+ * Opens the watches that the flags ask for.
+ *
+ * @param o.opened - closes the watches.
+ * @throws ServeError SETTING_INVALID outside of a cluster.
+ */
 export function openWatches(o: {
   readonly flags: {
     readonly kubernetes: boolean
@@ -22,7 +27,7 @@ export function openWatches(o: {
   }
   readonly env: InClusterEnv
   readonly view: { setAccepted(accepted: AcceptedSet): void }
-  /** In place of the API server of the pod. */
+  /** Watch to use instead of the API server of the pod. */
   readonly watch?: WatchRevisions | undefined
   readonly watchSecret?: WatchSecret | undefined
   readonly clock: Clock

@@ -13,10 +13,10 @@ import type {
   AcceptedSet,
 } from './accepted-set.ts'
 
-/** Models and revisions that requests from inside reach. */
+/** The models and revisions that requests from inside the cluster reach. */
 export type ServedInside = Pick<ServedByRouter, 'models' | 'accepted'>
 
-/** Finds what requests reach now, for the operator. Pure. */
+/** Lists the models and revisions that requests reach now, for the operator. Pure. */
 export function toServed(catalog: Catalog, accepted: AcceptedSet): ServedInside {
   const { models } = catalog
   const names: string[] = []

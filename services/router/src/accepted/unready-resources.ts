@@ -41,7 +41,12 @@ const LONGEST = 1000
 /** States in their order: those that need a change by people stand first. */
 const ORDER: readonly UnreadyResource['state'][] = ['refused', 'not ready', 'degraded']
 
-/** Reads which Models and Ensembles of a namespace are not Ready, for the console, as their conditions say it. */
+/**
+ * Opens a source for the console, which reads the Models and Ensembles of a namespace that are not Ready, with the cause in
+ * their conditions.
+ *
+ * @param o.opened - closes the connection to the API server.
+ */
 export function openUnreadyResources(o: {
   readonly access: ClusterAccess
   readonly namespace: string
@@ -62,7 +67,7 @@ interface ResourceReading {
   readonly clock: Pick<Clock, 'now' | 'epochMs'>
 }
 
-/** Asks the API server only when a page does, for all pages at once. */
+/** Reads the resources that are not Ready. The API server is asked only when a page asks, and one answer serves all pages. */
 export class UnreadyResources {
   readonly #reading: ResourceReading
   #answer: Promise<readonly UnreadyResource[]> = Promise.resolve([])
@@ -72,7 +77,11 @@ export class UnreadyResources {
     this.#reading = o
   }
 
-  /** @throws KubeError if they cannot be read; the next try is as far away as after an answer. */
+  /**
+   * Returns the resources that are not Ready. An answer is used for at least 10 seconds.
+   *
+   * @throws KubeError if the resources cannot be read. The next try then waits as long as after an answer.
+   */
   read(): Promise<readonly UnreadyResource[]> {
     if (this.#reading.clock.now() >= this.#nextAt) {
       // Until it has ended.

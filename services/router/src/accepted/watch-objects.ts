@@ -17,7 +17,7 @@ import type { WatchRevisions } from './accepted-link.ts'
 import type { WatchSecret } from './edge-secret.ts'
 
 /**
- * The API server of the pod's cluster.
+ * Finds the API server of the pod's cluster.
  *
  * @throws ServeError SETTING_INVALID if the environment names none.
  */
@@ -30,7 +30,7 @@ export function clusterOf(env: InClusterEnv, clock: Clock): ClusterAccess {
   }
 }
 
-/** Where objects are watched. */
+/** The API server and the namespace of a watch. */
 export interface WatchPlace {
   readonly access: ClusterAccess
   readonly namespace: string
@@ -38,13 +38,13 @@ export interface WatchPlace {
   readonly log: Logger
 }
 
-/** Watches what was accepted in one namespace. */
+/** Makes a watch of the ControllerRevisions of accepted resources in one namespace. */
 export function watchRevisions(place: WatchPlace): WatchRevisions {
   return (listener) =>
     watch(place, { resource: CONTROLLER_REVISION, labelSelector: ACCEPTED_LABEL, ...listener })
 }
 
-/** Watches one Secret of a namespace; the right to read that one is enough. */
+/** Makes a watch of one Secret of a namespace. The right to read that Secret is enough. */
 export function watchSecret(place: WatchPlace, name: string): WatchSecret {
   const fieldSelector = `metadata.name=${name}`
   return (listener) => watch(place, { resource: SECRET, fieldSelector, ...listener })

@@ -5,7 +5,7 @@ import { type Before, invalid, planned, refused, unloaded } from './ensemble-ent
 import type { EnsembleSource } from './ensemble-source.ts'
 import { remembered } from './remembered.ts'
 
-/** Puts the ensembles into the entries, which have the models already, those first that others are composed of. */
+/** Adds the ensembles to entries that already have the models. An ensemble comes after the ensembles that it is composed of. */
 export function addEnsembles(
   entries: CatalogEntries,
   sources: readonly EnsembleSource[],

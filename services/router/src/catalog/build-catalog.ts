@@ -14,15 +14,18 @@ import { type DescribedStep, mergeReplicas } from './merge-replicas.ts'
 const MAX_LOST_MODELS = 1024
 
 export interface CatalogOptions {
-  /** The catalog before: its models that no step still describes are kept as lost, until a step does; unless `lost` is there. */
+  /**
+   * Former catalog. Its models that no step describes now are kept as lost until a step describes them. With `lost`, that
+   * function decides instead.
+   */
   readonly previous?: Catalog
-  /** Finds the models that are lost, of those that no step describes. */
+  /** Lists the lost models among those that no step describes. */
   readonly lost?: (isDescribed: (model: string) => boolean) => readonly CatalogModel[]
-  /** An ensemble that is no longer valid is listed as unloaded, with what it had (triton-semantics 1.11). */
+  /** True if an ensemble that is no longer valid is listed as unloaded, with its versions (triton-semantics 1.11). */
   readonly takesDown?: boolean
 }
 
-/** Joins what the steps serve and which ensembles there are into one view. Pure. */
+/** Builds one catalog from the models that steps describe and from the ensembles. Pure. */
 export function buildCatalog(
   steps: readonly DescribedStep[],
   ensembles: readonly EnsembleSource[],

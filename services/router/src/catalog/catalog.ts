@@ -12,32 +12,32 @@ type Labels = Readonly<Record<string, readonly string[]>>
 /** A revision of a model version that at least one replica serves. */
 export interface LiveRevision {
   readonly revision: string
-  /** Completed and normalised, as the replicas describe it. */
+  /** Configuration, completed and normalised, as the replicas describe it. */
   readonly config: ModelConfig
-  /** Equal for two revisions exactly if a request to one fits the other. */
+  /** Key of the signature. Two revisions have equal keys if, and only if, a request to one of them fits the other. */
   readonly signature: string
-  /** Output name -> label lines. */
+  /** Label lines by output name. */
   readonly labels: Labels
-  /** How many replicas serve it. */
+  /** Number of replicas that serve the revision. */
   readonly replicas: number
 }
 
 export interface CatalogVersion extends ListedVersion {
-  /** The one that requests pin; '' if none is known. */
+  /** Revision that requests pin; '' if none is known. */
   readonly revision: string
   /** Revisions that are served under this version, the pinned one first; several during a rollout. Empty for an ensemble. */
   readonly revisions: readonly LiveRevision[]
-  /** The model version without which this one cannot run: every replica of it is gone. */
+  /** Model version that has no replica left and without which this version cannot run; absent if there is none. */
   readonly lost?: { readonly model: string; readonly version: number }
 }
 
 interface CatalogEntry extends ListedModel {
-  /** Output name -> label lines. */
+  /** Label lines by output name. */
   readonly labels: Labels
   readonly versions: readonly CatalogVersion[]
 }
 
-/** A version whose replicas are gone. */
+/** Makes the catalog's version of a model version whose replicas are gone. */
 export function lostVersion(
   model: string,
   { version, revision }: Pick<CatalogVersion, 'version' | 'revision'>,
@@ -55,19 +55,19 @@ export interface CatalogModel extends CatalogEntry {
 /** A model that the router itself executes as a graph of other models. */
 export interface CatalogEnsemble extends CatalogEntry {
   readonly kind: 'ensemble'
-  /** Absent if the ensemble is not valid; then no version is READY. */
+  /** Plan of the ensemble; absent if it is not valid, and then no version is READY. */
   readonly plan?: EnsemblePlan
-  /** Equal for two plans of the ensemble exactly if they are the same. */
+  /** Key of the plan. Two plans of the ensemble have equal keys if, and only if, they are the same. */
   readonly planKey?: string
-  /** True if it lacks a composing model that a step may still bring. */
+  /** True if the ensemble lacks a composing model that a step may still bring. */
   readonly isWaiting: boolean
   /** Composing models that no step has ever described, those of nested ensembles included; empty unless it waits. */
   readonly missing: readonly string[]
   /** The source that was served last; requests use it while it has a plan. */
   readonly source?: EnsembleSource
-  /** The desired ensemble in its place, which cannot be served; its reason says why. */
+  /** Desired ensemble that cannot be served in place of this one, with the reason why. */
   readonly pending?: CatalogEnsemble
-  /** Why it was taken out of service. */
+  /** Reason why the ensemble was taken out of service. */
   readonly cause?: string
 }
 
@@ -93,7 +93,7 @@ export interface ResolvedEntry {
   readonly labels: Labels
   readonly version: CatalogVersion
   readonly pinned: ModelTarget
-  /** That of `pinned`, as replicas are found by it. */
+  /** Key of `pinned`, by which its replicas are found. */
   readonly pinnedKey: string
   /** Names of all outputs. */
   readonly outputs: readonly string[]
@@ -113,7 +113,11 @@ export function lookupModel(catalog: Catalog, name: string, version: string): Re
   return lookupVersion(catalog, name, parseModelVersion(version), version)
 }
 
-/** As `lookupModel`, with a parsed version: undefined is the highest READY one. @param written - as the client wrote it. */
+/**
+ * Finds a version as `lookupModel` does, by a parsed version. undefined means the highest READY version.
+ *
+ * @param written - the version as the client wrote it, for texts.
+ */
 export function lookupVersion(
   catalog: Catalog,
   name: string,
@@ -140,9 +144,9 @@ export function lookupVersion(
 }
 
 /**
- * Finds the version of every step at once, before anything runs (triton-semantics 1.4.2).
+ * Finds the version of every step at once, before anything runs (triton-semantics 1.4.2), and keeps them in `ensemble.steps`.
  *
- * @throws ServeError, prefixed, if a step's model cannot be found.
+ * @throws ServeError if a step's model cannot be found; its text begins with the ensemble's name.
  */
 export function resolveSteps(
   ensemble: ResolvedEntry,
@@ -161,12 +165,12 @@ export function resolveSteps(
   return steps
 }
 
-/** True if requests reach some version. */
+/** Tells whether an entry has a READY version, which requests reach. */
 export function isReady(entry: CatalogModel | CatalogEnsemble | undefined): boolean {
   return entry?.versions.some((v) => v.state === 'READY') ?? false
 }
 
-/** Why the entry, or its first version that has a reason, is not served; '' if it is. */
+/** Returns the reason why an entry is not served, or else that of its first version with a reason; '' if there is none. */
 export function whyNotServed(entry: CatalogModel | CatalogEnsemble): string {
   if (entry.kind === 'ensemble' && entry.cause !== undefined) return entry.cause
   return entry.reason || (entry.versions.find((v) => v.reason !== '')?.reason ?? '')
@@ -188,7 +192,8 @@ function refuseLost(catalog: Catalog, name: string, version: number | undefined)
 }
 
 /**
- * A model that is unknown because the ensemble waits for steps is not unknown: clients may try again.
+ * Makes the error for an ensemble that waits for steps. It replaces the error that the ensemble is unknown, because clients may
+ * try again.
  *
  * @param unknown - the error of the lookup; its text stays first.
  */
@@ -200,7 +205,11 @@ export function noStepYet(unknown: ServeError, ensemble: CatalogEnsemble): Serve
   return new ServeError('STEP_UNAVAILABLE', text, { details, cause: unknown })
 }
 
-/** @param error - of the lookup; its text stays first. */
+/**
+ * Makes the error for a model that only steps of other protocol versions serve.
+ *
+ * @param error - the error of the lookup; its text stays first.
+ */
 export function onlyForeign(error: ServeError, foreign: ForeignMember): ServeError {
   const { member, oldestProtocol, newestProtocol } = foreign
   const versions =
@@ -210,7 +219,7 @@ export function onlyForeign(error: ServeError, foreign: ForeignMember): ServeErr
   return new ServeError('STEP_UNAVAILABLE', text, { details, cause: error })
 }
 
-/** No replica of any revision serves the model version. */
+/** Makes the error for a model version that no replica of any revision serves. */
 export function noReplica(o: { readonly model: string; readonly version: number }): ServeError {
   return new ServeError(
     'STEP_UNAVAILABLE',

@@ -4,7 +4,7 @@ import { isUnloadedReason, versionFailures } from '@tutti/serving'
 import type { CatalogEnsemble, CatalogEntries, CatalogModel, CatalogVersion } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 
-/** Finds the models that no step has ever described, of those that an ensemble is composed of, those of nested ensembles included. */
+/** Lists the models that an ensemble is composed of and that no step has ever described. Nested ensembles are included. */
 export function findMissing(entries: CatalogEntries, config: ModelConfig): readonly string[] {
   const missing = findDependencies(config).flatMap((model) => {
     const entry = entries.get(model)
@@ -37,7 +37,7 @@ function findUsable(
   return version === undefined ? usable.at(-1) : usable.find((v) => v.version === version)
 }
 
-/** Finds why a model that an ensemble is composed of has lost its replicas; undefined if each has one. */
+/** Finds the first composing model version of an ensemble that has lost its replicas; returns undefined if there is none. */
 export function findLost(entries: CatalogEntries, config: ModelConfig): CatalogVersion['lost'] {
   for (const { model_name: model, model_version: version } of stepsOf(config)) {
     const entry = entries.get(model)
@@ -47,7 +47,7 @@ export function findLost(entries: CatalogEntries, config: ModelConfig): CatalogV
   return undefined
 }
 
-/** Describes a model or ensemble that an ensemble is composed of, for its planning; undefined if it is not there. */
+/** Describes a composing model of an ensemble, for its planning; returns undefined if there is no such model. */
 export function toComposing(
   entries: CatalogEntries,
   ensemble: ModelConfig,
@@ -80,7 +80,10 @@ function findVersionError(entry: CatalogModel | CatalogEnsemble): {
   return failed.length === 0 ? {} : { versionError: versionFailures(failed) }
 }
 
-/** An ensemble output without labels of its own takes those of the model output that makes it (triton-semantics 1.3). */
+/**
+ * Finds the labels of an ensemble's outputs. An output without labels of its own takes those of the model output that makes it
+ * (triton-semantics 1.3).
+ */
 export function inheritLabels(
   entries: CatalogEntries,
   source: EnsembleSource,

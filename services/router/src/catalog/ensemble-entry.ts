@@ -18,13 +18,16 @@ import { findLost, findMissing, inheritLabels, toComposing } from './composing-m
 import type { EnsembleSource } from './ensemble-source.ts'
 import { signatureKey } from './signature-key.ts'
 
-/** The former catalog, and whether an ensemble that was valid there is listed as unloaded. */
+/** The former catalog, and whether an ensemble that was valid there and is no longer valid is listed as unloaded. */
 export interface Before {
   readonly previous: Catalog
   readonly takesDown: boolean
 }
 
-/** The entry of an ensemble that is planned with what there is now; `invalid` if it does not fit. */
+/**
+ * Makes the entry of an ensemble by planning it with the models that there are now. If it does not fit them, the entry is that
+ * of `invalid`.
+ */
 export function planned(
   entries: CatalogEntries,
   source: EnsembleSource,
@@ -87,7 +90,7 @@ type Lacks = Pick<CatalogEnsemble, 'isWaiting' | 'missing'>
 
 const NOTHING_MISSING: Lacks = { isWaiting: false, missing: [] }
 
-/** An ensemble that cannot be served with what there is now. */
+/** Makes the entry of an ensemble that cannot be served with the models that there are now. */
 export function invalid(
   source: EnsembleSource,
   { previous, takesDown }: Before,
@@ -99,7 +102,11 @@ export function invalid(
   return takesDown && wasValid ? unloaded(source, message) : refused(source, message, lacks)
 }
 
-/** An ensemble that is listed only. @param cause - why it was taken down; absent if a client wanted it. */
+/**
+ * Makes the entry of an ensemble that is only listed.
+ *
+ * @param cause - the reason why it was taken down; absent if a client asked for that.
+ */
 export function unloaded(source: EnsembleSource, cause?: string): CatalogEnsemble {
   const { name, labels, config, versions } = source
   const reason = unloadedReason(cause)
@@ -115,7 +122,7 @@ export function unloaded(source: EnsembleSource, cause?: string): CatalogEnsembl
   }
 }
 
-/** An ensemble that never became valid was never loaded: it is listed by name, with the reason. */
+/** Makes the entry of an ensemble that was never valid, and so was never loaded. It is listed by name, with the reason. */
 export function refused(
   { name, labels, lacksVersion, config }: EnsembleSource,
   reason: string,

@@ -17,29 +17,30 @@ import { digestVersion, type RepositoryModel, readLabels } from '@tutti/reposito
 /** An ensemble as a repository describes it, before its composing models are looked at. */
 export interface EnsembleSource {
   readonly name: string
-  /** Normalised; absent if it was refused. */
+  /** Configuration, normalised; absent if it was refused. */
   readonly config?: ModelConfig
-  /** Rules that its manifest adds to the configuration; absent for one of a repository. */
+  /** Rules that a manifest adds to the configuration; absent for an ensemble of a repository. */
   readonly rules?: EnsembleRules
   readonly labels: Readonly<Record<string, readonly string[]>>
   readonly versions: readonly { readonly version: number; readonly revision: string }[]
-  /** Why it cannot be served whatever the composing models are; '' otherwise. */
+  /** Reason why the ensemble cannot be served, whatever the composing models are; '' if there is none. */
   readonly reason: string
-  /** True if it was refused for having no version alone: Triton knows it all the same. */
+  /** True if the ensemble was refused only because it has no version. Triton knows such a model all the same. */
   readonly lacksVersion?: boolean
-  /** True if its configuration cannot be read: it may be a model that a step serves. */
+  /** True if the configuration cannot be read. It may then be that of a model that a step serves. */
   readonly isUnreadable?: boolean
-  /** True if it is listed only, because it was unloaded. */
+  /** True if the ensemble was unloaded, and is only listed. */
   readonly isUnloaded?: boolean
 }
 
-/** An ensemble, perhaps, of which nothing is known but why it cannot be read. */
+/** Makes the source of a model whose configuration cannot be read, so that it may be an ensemble. */
 export function unreadableSource(name: string, reason: string): EnsembleSource {
   return { name, labels: {}, versions: [], reason, isUnreadable: true }
 }
 
 /**
- * Reads the ensembles among the models of the repositories, and what may be one but cannot be read; steps serve everything else.
+ * Reads the ensembles among the models of the repositories. A model that cannot be read is listed too, because it may be an
+ * ensemble. Steps serve everything else.
  */
 export async function readEnsembles(
   models: readonly RepositoryModel[],
@@ -64,7 +65,7 @@ function ensembleConfig(model: RepositoryModel): ModelConfig | undefined {
   return isEnsembleConfig(config) ? config : undefined
 }
 
-/** Reads one ensemble. What is wrong with it is its reason. */
+/** Reads one ensemble. A fault is not thrown: it becomes the `reason` of the source. */
 export async function readEnsemble(
   model: RepositoryModel,
   parsed: ModelConfig,

@@ -6,7 +6,7 @@ import { signatureKey } from './signature-key.ts'
 /** A replica as the router knows it. */
 export interface DescribedStep {
   readonly models: readonly ServedModel[]
-  /** Counts descriptions up: a greater one came later. */
+  /** Number of the description; a greater number came later. */
   readonly order: number
 }
 
@@ -19,7 +19,11 @@ interface VersionView extends View {
   readonly served: ServedVersion
 }
 
-/** Joins what the replicas serve, by model. Pure. @param previous - what did not change since is taken from it. */
+/**
+ * Merges the models of all replicas into one entry per model. Pure.
+ *
+ * @param previous - the former catalog, from which unchanged entries are taken.
+ */
 export function mergeReplicas(
   steps: readonly DescribedStep[],
   previous: Catalog,
@@ -41,7 +45,7 @@ export function mergeReplicas(
   return new Map([...views].map(merge))
 }
 
-/** Leaves out the READY versions that are not wanted, and models of which nothing is left then. */
+/** Leaves out the READY versions that are not wanted, and models that then have no version left. */
 export function filterReady(
   models: readonly ServedModel[],
   isWanted: (model: ServedModel, version: ServedVersion) => boolean,

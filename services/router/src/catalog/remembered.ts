@@ -1,8 +1,8 @@
 const MADE_FROM = new WeakMap<object, readonly unknown[]>()
 
 /**
- * Makes a value that never changes, or takes the one of before if it was made from the very same objects: a change of one model
- * then costs what depends on it, and not everything that is served.
+ * Returns the former value if it was made from the very same objects; else makes a new one. A change of one model then costs
+ * only what depends on that model.
  *
  * @param from - everything that `make` reads; compared by identity.
  */

@@ -3,8 +3,9 @@ import type { ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
 const KEYS = new WeakMap<ModelConfig, string>()
 
 /**
- * Makes a key of what must be equal for a request to move from one revision of a model version to another: inputs, outputs,
- * `max_batch_size`, and whether the model is decoupled, because ensembles are planned with it. The order does not count.
+ * Makes a key of a model's signature: inputs, outputs, `max_batch_size`, and whether the model is decoupled, because ensembles
+ * are planned with it. A request may move between revisions of a model version only if their keys are equal. The order of
+ * tensors does not count.
  */
 export function signatureKey(config: ModelConfig): string {
   const known = KEYS.get(config)

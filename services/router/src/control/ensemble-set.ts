@@ -2,7 +2,7 @@ import { findDependencies } from '@tutti/ensemble'
 import type { OpenedModel } from '@tutti/repository'
 import { type EnsembleSource, unreadableSource } from '../catalog/ensemble-source.ts'
 
-/** An ensemble as it is now. */
+/** An ensemble as it was read last, with the digests of what was read. */
 export interface ReadEnsemble extends Pick<OpenedModel, 'digest' | 'filesDigest'> {
   readonly source: EnsembleSource
 }
@@ -10,12 +10,12 @@ export interface ReadEnsemble extends Pick<OpenedModel, 'digest' | 'filesDigest'
 /** Unloaded ensembles that stay listed; a bound, because load requests make names. */
 const MAX_UNLOADED = 1024
 
-/** Which ensembles are wanted, be they valid or not at the moment, and which were unloaded. */
+/** The ensembles that are wanted, valid or not, and the ensembles that were unloaded. */
 export class EnsembleSet {
   readonly #wanted = new Map<string, ReadEnsemble>()
   readonly #unloaded = new Map<string, EnsembleSource>()
 
-  /** For the router: what is wanted, and what is only listed. */
+  /** Ensembles for the router: those that are wanted, and those that are only listed. */
   get sources(): readonly EnsembleSource[] {
     return [...[...this.#wanted.values()].map(({ source }) => source), ...this.#unloaded.values()]
   }
@@ -28,7 +28,11 @@ export class EnsembleSet {
     return this.#wanted.get(name)?.source
   }
 
-  /** Lists what cannot be read, unless it is known as an ensemble. @returns whether it is listed. */
+  /**
+   * Lists a model that cannot be read, unless it is known as an ensemble.
+   *
+   * @returns true if it is listed.
+   */
   addUnreadable(name: string, reason: string): boolean {
     const known = this.#wanted.get(name)
     if (known !== undefined && known.source.isUnreadable !== true) return false
@@ -37,7 +41,10 @@ export class EnsembleSet {
     return true
   }
 
-  /** Takes an ensemble as it is now. One that did not change stays the very same object: plans are kept by that. */
+  /**
+   * Adds or replaces an ensemble. An ensemble that did not change stays the same object, because plans are kept by its
+   * identity.
+   */
   add(read: ReadEnsemble): void {
     const { source, digest } = read
     this.#unloaded.delete(source.name)
@@ -46,15 +53,19 @@ export class EnsembleSet {
     if (!isSame) this.#wanted.set(source.name, read)
   }
 
-  /** Finds what is wanted under the name if its files are still these, with the configuration that a load request gave it. */
+  /**
+   * Returns the wanted ensemble of a name if its files are still the same, with the configuration that a load request gave it.
+   */
   kept(name: string, filesDigest: string): ReadEnsemble | undefined {
     const known = this.#wanted.get(name)
     return known?.filesDigest === filesDigest ? known : undefined
   }
 
   /**
-   * @param isListed - whether it stays listed: Triton forgets one that never was valid.
-   * @returns the names of its composing models; none if it was not there.
+   * Unloads an ensemble.
+   *
+   * @param isListed - true if the ensemble stays listed; Triton forgets one that was never valid.
+   * @returns the names of its composing models; empty if it was not there.
    */
   unload(name: string, isListed: boolean): readonly string[] {
     const source = this.get(name)
@@ -68,19 +79,19 @@ export class EnsembleSet {
     return dependenciesOf(source)
   }
 
-  /** A model took the name. */
+  /** Forgets the ensemble of a name, so that it is no longer listed. */
   delete(name: string): void {
     this.#wanted.delete(name)
     this.#unloaded.delete(name)
   }
 
-  /** True if a wanted ensemble is composed of the model. */
+  /** Tells whether a wanted ensemble is composed of the model. */
   needs(model: string): boolean {
     return [...this.#wanted.values()].some(({ source }) => dependenciesOf(source).includes(model))
   }
 }
 
-/** Names of the models that the ensemble is composed of. */
+/** Lists the names of the models that an ensemble is composed of. */
 export function dependenciesOf({ config }: EnsembleSource): readonly string[] {
   return config === undefined ? [] : findDependencies(config)
 }

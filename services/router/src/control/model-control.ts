@@ -17,34 +17,35 @@ import { dependenciesOf, EnsembleSet, type ReadEnsemble } from './ensemble-set.t
 import { Operations } from './operations.ts'
 import { type ReadModels, readModels } from './read-models.ts'
 
-/** The hosts that execute models that are no ensembles. */
+/** The hosts of the models that are not ensembles. */
 export interface ModelHosts {
   /**
-   * Resolves when the model is READY, at once if nothing changed.
+   * Loads a model. Resolves when the model is READY, at once if nothing changed.
+   *
    * @throws ServeError with the texts of triton-semantics 3.3.
    */
   load(name: string, parameters?: LoadParameters): Promise<void>
-  /** The model takes no new requests from now on. Unknown names are no error. */
+  /** Unloads a model: it takes no new requests from now on. An unknown name is no error. */
   unload(name: string): Promise<void> | void
 }
 
 export interface ControlDependencies {
   readonly router: { readonly view: Pick<ServedView, 'setEnsembles' | 'find' | 'models'> }
-  /** Where ensembles are read; what is none there, or not there at all, is the hosts'. */
+  /** Repository of the ensembles. Models that are not ensembles there, or not there at all, are left to the hosts. */
   readonly repository: Pick<ModelRepository, 'take' | 'kindOf'>
   /** Rules that manifests add to the configurations of ensembles, by name. */
   readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
-  /** Absent where others load the models. */
+  /** Hosts of the models that are not ensembles; absent if other processes load the models. */
   readonly hosts?: ModelHosts
   readonly log: Logger
 }
 
-/** Why models were not loaded, by name. */
+/** The errors of models that were not loaded, by name. */
 export type LoadFailures = ReadonlyMap<string, ServeError>
 
 /**
- * Loads and unloads models and ensembles (triton-semantics 3.3, 3.4, 1.11): an ensemble with all that it is composed of, a model
- * with what that does to the ensembles over it.
+ * Loads and unloads models and ensembles (triton-semantics 3.3, 3.4, 1.11). An ensemble is loaded with all models that it is
+ * composed of. A load or unload of a model also changes the ensembles over it.
  */
 export class RepositoryControl implements ModelControl {
   readonly #dependencies: ControlDependencies
@@ -67,7 +68,7 @@ export class RepositoryControl implements ModelControl {
     if (failure !== undefined) throw failure
   }
 
-  /** True for an ensemble that was loaded, be it valid at the moment or not. */
+  /** Tells whether an ensemble was loaded, valid or not at the moment. */
   knowsEnsemble(name: string): boolean {
     return this.#ensembles.has(name)
   }
@@ -79,7 +80,7 @@ export class RepositoryControl implements ModelControl {
     return failures
   }
 
-  /** Applies what a look at the repositories found. Never rejects. */
+  /** Applies the changes that a poll of the repositories found. Never rejects. */
   async follow(changes: Pick<RepositoryChanges, 'changed' | 'removed'>): Promise<void> {
     for (const name of changes.removed) {
       await this.#unloadOne(name)

@@ -1,6 +1,6 @@
 /**
- * Which of several operations on a name came last. Loads take time between their begin and their effect: one whose name was unloaded
- * meanwhile must not bring it back, and one that comes late must not take back what a newer one did.
+ * Tells which of several operations on a name came last. A load takes time between its begin and its effect. It must not bring
+ * back a name that was unloaded meanwhile, and it must not undo a newer load.
  */
 export class Operations {
   readonly #unloaded = new Map<string, number>()
@@ -8,7 +8,11 @@ export class Operations {
   #last = 0
   #open = 0
 
-  /** A load begins, newer than all before. Its `end` must follow. */
+  /**
+   * Begins a load, which is newer than all operations before. The caller must call `end` once for it.
+   *
+   * @returns the number of the load.
+   */
   begin(): number {
     this.#open += 1
     this.#last += 1
@@ -28,12 +32,16 @@ export class Operations {
     if (this.#open > 0) this.#unloaded.set(name, this.#last)
   }
 
-  /** True if the name was unloaded since the load began. */
+  /** Tells whether a name was unloaded since a load began. */
   isOvertaken(name: string, load: number): boolean {
     return (this.#unloaded.get(name) ?? 0) > load
   }
 
-  /** The load takes effect on the name. @returns false if a newer one did already. */
+  /**
+   * Notes that a load takes effect on a name.
+   *
+   * @returns false if a newer load already took effect.
+   */
   apply(name: string, load: number): boolean {
     if ((this.#loaded.get(name) ?? 0) > load) return false
     this.#loaded.set(name, load)

@@ -6,13 +6,13 @@ import { type LoadParameters, pollFailed } from '@tutti/serving'
 import { readEnsemble } from '../catalog/ensemble-source.ts'
 import { dependenciesOf, type EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
 
-/** The ensembles and models that a load of some names amounts to. */
+/** The ensembles and models that a load of some names includes. */
 export interface ReadModels {
-  /** The ensembles among them and those that they contain. */
+  /** Ensembles among the names, and the ensembles that these contain. */
   readonly ensembles: ReadonlyMap<string, ReadEnsemble>
-  /** Everything else that was named or is needed. */
+  /** Names of all other models that were named or are needed. */
   readonly models: ReadonlySet<string>
-  /** Ensembles that could not be read. */
+  /** Errors of the ensembles that could not be read, by name. */
   readonly failures: ReadonlyMap<string, ServeError>
 }
 
@@ -26,10 +26,10 @@ interface ReadOptions {
 }
 
 /**
- * Reads the ensembles that are named, and what they are composed of, again and again until all is known.
+ * Reads the named ensembles and, level by level, the ensembles that they are composed of.
  *
- * @param o.parameters - hold for the names, not for what these are composed of.
- * @param o.known - what is an ensemble already: one whose configuration broke is not left to the hosts.
+ * @param o.parameters - parameters of the named models, but not of the models that these are composed of.
+ * @param o.known - the ensembles so far. An ensemble whose configuration broke is not left to the hosts.
  */
 export async function readModels(
   repository: Pick<ModelRepository, 'take' | 'kindOf'>,

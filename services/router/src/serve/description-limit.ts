@@ -16,7 +16,11 @@ export class DescriptionLimit {
     this.#maxBytes = maxBytes
   }
 
-  /** Counts a replica's description instead of its last one. @throws ServeError OVERLOADED; then the last one stands. */
+  /**
+   * Counts a replica's description in place of its former one.
+   *
+   * @throws ServeError OVERLOADED if the bound is exceeded; then the former description stays counted.
+   */
   take(replica: string, description: unknown): void {
     const bytes = Buffer.byteLength(JSON.stringify(description ?? null))
     const others = this.#total - (this.#bytes.get(replica) ?? 0)
@@ -28,7 +32,7 @@ export class DescriptionLimit {
     this.#total = others + bytes
   }
 
-  /** The replica is gone, and its description with it. */
+  /** Takes the description of a replica that is gone out of the count. */
   remove(replica: string): void {
     this.#total -= this.#bytes.get(replica) ?? 0
     this.#bytes.delete(replica)

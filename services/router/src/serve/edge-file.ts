@@ -9,9 +9,12 @@ export interface EdgeFileOptions {
   readonly log: Logger
 }
 
-/** The routes of requests from outside, from a file. If the file cannot be read later, they stay as they were. */
+/**
+ * The routes of requests from outside, from a file that is read again when it changes. If the file cannot be read later, the
+ * routes stay as they were.
+ */
 export class EdgeFile {
-  /** Ends the looking. */
+  /** Stops following the file. */
   readonly close: () => void
   #access: EdgeRoutes
 
@@ -29,12 +32,16 @@ export class EdgeFile {
     })
   }
 
-  /** @throws ServeError SETTING_INVALID if it cannot be read at the start. */
+  /**
+   * Reads the file and begins to follow its changes.
+   *
+   * @throws ServeError SETTING_INVALID if the file cannot be read or parsed at the start.
+   */
   static async open(o: EdgeFileOptions): Promise<EdgeFile> {
     return new EdgeFile(o, await readFiles(filesOf(o.path)))
   }
 
-  /** The same object until the file has changed. */
+  /** Routes that are in force; the same object until the file changes. */
   get access(): EdgeRoutes {
     return this.#access
   }

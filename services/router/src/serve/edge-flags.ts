@@ -2,7 +2,7 @@ import type { FlagTable, FlagValues } from '@tutti/chassis'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 
-/** Requests from outside have servers of their own. */
+/** The flags of the servers for requests from outside. */
 export const EDGE_FLAGS = {
   'edge-file': {
     type: 'string',

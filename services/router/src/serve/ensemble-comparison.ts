@@ -24,8 +24,8 @@ type Described = Readonly<z.infer<typeof Described>>
 const Description = z.object({ ensembles: z.array(Described), host: z.string().exactOptional() })
 
 /**
- * Notices that routers of one repository have different ensembles under one name: clients would get the one or the other, by
- * the router that they reach. Nothing tells which one is meant, so each logs a line.
+ * Compares the ensembles of a router with those of other routers, and logs a line if two differ under one name. Clients would
+ * get one or the other, by the router that they reach, and nothing tells which one is meant.
  */
 export class EnsembleComparison {
   readonly #self: string
@@ -41,7 +41,7 @@ export class EnsembleComparison {
   #described: { readonly of: readonly EnsembleSource[]; readonly as: object } | undefined
 
   constructor(o: {
-    /** This router. */
+    /** Name of this router. */
     readonly self: string
     /** Host name of its machine. */
     readonly host: string
@@ -56,7 +56,7 @@ export class EnsembleComparison {
     this.#log = o.log
   }
 
-  /** This router's own ensembles, for others. The same object until they change. */
+  /** Describes this router's ensembles to other routers. Returns the same object until the ensembles change. */
   readonly describe = (): object => {
     const ensembles = this.#ensembles()
     if (this.#described?.of !== ensembles) {
@@ -66,12 +66,12 @@ export class EnsembleComparison {
     return this.#described.as
   }
 
-  /** The machine of another router, as it said last; '' if it did not. */
+  /** Returns the host name of another router's machine, as that router said last; '' if it has not said it. */
   hostOf(router: string): string {
     return this.#hosts.get(router) ?? ''
   }
 
-  /** Another router is there, or has other ensembles than before. */
+  /** Asks another router for its ensembles, because the router is new or has other ensembles than before. */
   readonly routerChanged = (router: string): void => {
     if (this.#waiting.size < MAX_WAITING) this.#waiting.add(router)
     if (!this.#isAsking) void this.#askAll()

@@ -7,10 +7,10 @@ import type { EdgeFlags } from './edge-flags.ts'
 /**
  * Opens the routes of requests from outside.
  *
- * @param o.secret - of --edge-secret-name.
+ * @param o.secret - the Secret of --edge-secret-name; undefined without that flag.
  * @param o.opened - closes the file.
- * @returns undefined if the flags name no routes.
- * @throws ServeError SETTING_INVALID if the file does not fit.
+ * @returns the options of the servers; undefined if the flags name no routes.
+ * @throws ServeError SETTING_INVALID if the file cannot be read or parsed.
  */
 export async function openEdge(
   flags: EdgeFlags,

@@ -12,12 +12,12 @@ import type { RouterMember } from './router-member.ts'
 
 /** The models of the router's own process; a `Step` is one. */
 export interface LocalModels {
-  /** Its name among all replicas. */
+  /** Name of the process among all replicas. */
   readonly replica: string
   readonly executor: FindExecutor
   readonly control: Required<StepControl>
   served(): StepDescription['models']
-  /** Versions that requests use which pinned them before they were replaced. */
+  /** Lists replaced versions that are still used by requests which pinned them before. */
   retired(): Revisions
   onChange(listener: () => void): () => void
 }
@@ -36,9 +36,9 @@ export interface OpenRouterOptions
     | 'log'
   > {
   readonly flags: FlagValues<typeof NESTING_FLAGS> & { readonly 'strict-readiness': boolean }
-  /** The models of this process, if it has some. */
+  /** Models of this process; absent if it has none. */
   readonly local?: LocalModels
-  /** The way to the models of other processes, if it calls some. */
+  /** Member on the broker that reaches the models of other processes; absent if none are called. */
   readonly member?: RouterMember
 }
 

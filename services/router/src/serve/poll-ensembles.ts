@@ -12,9 +12,9 @@ type PollingFlags = Pick<
   Partial<Pick<RouterFlags, 'model-config-name'>>
 
 /**
- * Loads the ensembles of the repositories, in the mode that follows them.
+ * Loads the ensembles of the repositories, if the model control mode follows changes. Does nothing in the mode none.
  *
- * @returns follows what changes there until the signal aborts, and resolves then.
+ * @returns a function that follows changes of the repositories until the signal aborts, and then resolves.
  * @throws ServeError if a repository cannot be read.
  */
 export async function pollEnsembles(

@@ -50,7 +50,12 @@ export const ROUTER_FLAGS = {
 
 export type RouterFlags = FlagValues<typeof ROUTER_FLAGS>
 
-/** @throws ServeError FLAG_INVALID if --kubernetes comes with a flag that chooses what is served, or --edge-secret-name without it. */
+/**
+ * Checks that the flags name one source of what is served.
+ *
+ * @throws ServeError FLAG_INVALID if --kubernetes comes with a flag that chooses what is served, or --edge-secret-name without
+ *   it.
+ */
 export function checkSources(flags: RouterFlags): void {
   checkEdgeSource(flags)
   if (!flags.kubernetes) return

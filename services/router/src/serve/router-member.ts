@@ -28,17 +28,17 @@ const BROKER_GRACE_MS = 30_000
 
 export interface RouterMemberOptions {
   readonly flags: BrokerFlags & {
-    /** The ensembles come from the API server. */
+    /** True if the ensembles come from the API server. */
     readonly kubernetes?: boolean
     readonly 'max-bls-requests': number
   }
-  /** Name of the step of this process, if it is on the broker too: the router reaches it without. */
+  /** Name of this process's own step, if that is on the broker too. The router reaches it without the broker. */
   readonly ownStep?: string
   /** Joins the broker; `openRouterEndpoint` unless a test has its own. */
   readonly openEndpoint?: typeof openRouterEndpoint | undefined
 }
 
-/** A router's place on the broker, and the steps that it hears there: none until it has joined. */
+/** A router as a member on the broker, with the steps that it hears there. Before it has joined it knows no steps. */
 export class RouterMember implements BrokerMember, ReplicaCalls {
   readonly role = 'router'
   readonly areRemote = true
@@ -67,8 +67,8 @@ export class RouterMember implements BrokerMember, ReplicaCalls {
   }
 
   /**
-   * Steps are known from then on, and their models may call others through the router. Resolves when those that are there have
-   * described themselves, or did not within some seconds.
+   * Joins the broker. From then on steps are known, and their models may call other models through the router. Resolves when
+   * the steps that are there have described themselves, or when one has not done so within some seconds.
    *
    * @param o.hasAll - see StepDiscovery.
    */
@@ -134,14 +134,14 @@ export class RouterMember implements BrokerMember, ReplicaCalls {
     return this.#discovery.isOver
   }
 
-  /** For the console: how a replica is reached. */
+  /** Tells the console how a replica is reached; '' before the router has joined. */
   reachedOver(replica: string): string {
     if (this.#endpoint === undefined) return ''
     const { direct, transport } = this.#endpoint
     return direct.includes(replica) ? (transport.direct?.kind ?? '') : 'nats'
   }
 
-  /** For the console: the routers of the repository beside this one. */
+  /** Other routers of the repository, for the console. */
   get otherRouters(): readonly OtherRouter[] {
     const routers = this.#endpoint?.routers ?? []
     return routers.map((name) => ({ name, host: this.#others?.hostOf(name) ?? '' }))

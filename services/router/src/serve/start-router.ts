@@ -32,15 +32,15 @@ export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
   readonly clock?: Clock
   /** Joins the broker; `openRouterEndpoint` unless a test has its own. */
   readonly openEndpoint?: typeof openRouterEndpoint
-  /** With --kubernetes; watches the API server of the pod unless a test has its own. */
+  /** Watch of the ControllerRevisions, with --kubernetes. Default: the API server of the pod. Tests have their own. */
   readonly watch?: WatchRevisions
-  /** With --edge-secret-name; the same. */
+  /** Watch of the Secret, with --edge-secret-name. Default: the API server of the pod. Tests have their own. */
   readonly watchSecret?: WatchSecret
 }
 
 /**
- * Serves ensembles over the steps of a broker. The servers open when the steps that are there have described themselves, or did
- * not within some seconds; the probes answer before.
+ * Serves ensembles over the steps of a broker. The servers open when the steps that are there have described themselves, or
+ * when one has not done so within some seconds. The probes answer before that.
  *
  * @throws ServeError if flags do not fit, a repository cannot be read or a port is taken.
  */

@@ -24,10 +24,11 @@ export class StepDiscovery {
   }
 
   /**
-   * Resolves when the steps that are there have described themselves, or one did not for some seconds. Without a broker it
-   * resolves at once, and the discovery goes on.
+   * Waits until the steps that are there have described themselves, or until one has not done so for some seconds. Without a
+   * connected broker it resolves at once, and the discovery goes on.
    *
-   * @param o.hasAll - true if no step is missed: one that is may be slow, and is waited for.
+   * @param o.hasAll - tells whether no step is missing. A missing step may be slow, so the discovery waits for it a little
+   *   longer.
    */
   async begin(
     endpoint: Pick<RouterEndpoint, 'isConnected'>,

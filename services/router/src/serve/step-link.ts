@@ -14,12 +14,15 @@ const READINESS_MS = 7000
 
 export interface StepLinkOptions {
   readonly view: Pick<ServedView, 'describe' | 'announce' | 'remove'>
-  /** Questions wait until the broker was joined. */
+  /** Members of the broker. Questions wait until the broker is joined. */
   readonly members: Promise<MemberQuestions>
   readonly clock: Clock
   readonly log: Logger
   readonly random?: () => number
-  /** Questions that are open at the same time; 4 if absent. Descriptions may be large, and many steps may come at once. */
+  /**
+   * Most questions that are open at the same time. Default: 4, because descriptions may be large, and many steps may come at
+   * once.
+   */
   readonly parallelism?: number
 }
 
@@ -34,8 +37,9 @@ const DEFAULT_PARALLELISM = 4
 const BACKOFF = { firstMs: 100, longestMs: 5000 }
 
 /**
- * Keeps a router's view of the steps of the broker up to date. Each change of a step leads to a question what it serves. It is
- * level-based: any number of changes leads to one question, and the answer to a question from before the last change is not used.
+ * Keeps a router's view of the steps of the broker up to date. When a step changes, it is asked what it serves. This is
+ * level-based: any number of changes leads to one question, and an answer to a question from before the last change is not
+ * used.
  */
 export class StepLink {
   readonly #options: StepLinkOptions
@@ -60,7 +64,7 @@ export class StepLink {
     this.refresh(replica)
   }
 
-  /** Asks for the description of the replica anew: what is known of it is out of date. */
+  /** Asks a replica for its description anew, because the known description is out of date. */
   refresh(replica: string): void {
     const known = this.#steps.get(replica)
     known?.stop()

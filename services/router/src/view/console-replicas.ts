@@ -7,14 +7,14 @@ export interface KnownMembers {
   readonly members: Pick<StepMembers, 'all' | 'offers'>
   readonly directory: Pick<StepDirectory, 'find'>
   readonly foreign: readonly ForeignMember[]
-  /** How a replica is reached. */
+  /** Tells how a replica is reached. */
   readonly reachedOver: (replica: string) => string
 }
 
 const IDLE = 'no new requests go there: it drains, or this revision was not accepted'
 const FOREIGN = 'the replica shares no version of the protocol with this router'
 
-/** The replicas that serve some of the models, or do not although they know them, as this router sees them. */
+/** Lists the replicas that know some of the models, whether they serve them or not, as this router sees them. */
 export function readReplicas(
   models: ReadonlySet<string>,
   { members, directory, foreign, reachedOver }: KnownMembers,

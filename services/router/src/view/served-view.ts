@@ -27,15 +27,18 @@ import { type Revisions, StepMembers, type StepQuestions } from './step-members.
 export interface ServedViewOptions {
   readonly directory: StepDirectory
   readonly ensembles: readonly EnsembleSource[]
-  /** Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring. */
+  /**
+   * True if steps come and go. With strict readiness the router is then not ready while an ensemble lacks a model that a step
+   * may bring.
+   */
   readonly awaitsSteps?: boolean
-  /** False as long as steps may be there that this router does not know yet: then an unknown model may well exist. */
+  /** Tells whether the router has heard all steps that are there. Until then, an unknown model may well exist. */
   readonly hasHeardSteps?: () => boolean
-  /** Steps that this router cannot call, because they share no protocol version with it. */
+  /** Lists the steps that this router cannot call, because they share no protocol version with it. */
   readonly foreignSteps?: () => readonly ForeignMember[]
-  /** An ensemble that is no longer valid is listed as unloaded: in the modes that change what is served. */
+  /** True if an ensemble that is no longer valid is listed as unloaded, as in the modes that change what is served. */
   readonly takesDown?: boolean
-  /** Only what an operator has accepted is served: nothing before `setAccepted`. */
+  /** True if only resources that an operator has accepted are served: nothing before `setAccepted`. */
   readonly servesAccepted?: boolean
   readonly clock: Clock
   readonly log: Logger
@@ -50,8 +53,8 @@ const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
 ])
 
 /**
- * The view of what a router serves: joins what replicas describe and announce, which ensembles there are and what was accepted
- * into one catalog, anew whenever one of them changes.
+ * The models and ensembles that a router serves. It joins the descriptions and announcements of replicas, the ensembles, and
+ * the accepted resources into one catalog, and builds the catalog anew whenever one of them changes.
  */
 export class ServedView {
   readonly #options: ServedViewOptions
@@ -77,17 +80,21 @@ export class ServedView {
     return this.#catalog.models.get(name)
   }
 
-  /** As they were set last. */
+  /** Ensembles as they were set last. */
   get ensembles(): readonly EnsembleSource[] {
     return this.#ensembles
   }
 
-  /** For questions to every replica that was described. */
+  /** Controls for questions to every replica that was described. */
   get controls(): StepMembers['controls'] {
     return this.#members.controls
   }
 
-  /** For the console: the replicas that know some of the models. @param reachedOver - how one is reached. */
+  /**
+   * Lists the replicas that know some of the models, for the console.
+   *
+   * @param reachedOver - tells how a replica is reached.
+   */
   replicasOf(
     models: ReadonlySet<string>,
     reachedOver: (replica: string) => string,
@@ -101,7 +108,7 @@ export class ServedView {
     return [...this.#catalog.models.values()]
   }
 
-  /** By name; another map whenever anything changed. */
+  /** Models and ensembles by name; a new map after every change. */
   get models(): Catalog['models'] {
     return this.#catalog.models
   }
@@ -113,7 +120,7 @@ export class ServedView {
     return this.served.accepted.length === count
   }
 
-  /** The models and revisions that requests reach now, for the operator. */
+  /** Models and revisions that requests reach now, for the operator. */
   get served(): ServedInside {
     return toServed(this.#catalog, this.#acceptance?.accepted ?? NOTHING_ACCEPTED)
   }
@@ -123,39 +130,39 @@ export class ServedView {
   }
 
   /**
-   * Learns what a step serves.
+   * Takes the description of a step.
    *
-   * @param retired - what it executes besides, for requests that pinned it before it was replaced.
+   * @param retired - replaced versions that the step still executes, for requests that pinned them.
    */
   describe(description: StepDescription, control: StepQuestions, retired?: Revisions): void {
     this.#members.describe(description, control, retired)
     this.#rebuild()
   }
 
-  /** Takes from a heartbeat what a step takes work for now; what it is comes with its description. */
+  /** Takes from a heartbeat the revisions for which a step takes work now. Their details come with its description. */
   announce(replica: string, revisions: Revisions): void {
     if (this.#members.announce(replica, revisions)) this.#rebuild()
   }
 
-  /** The step is gone; what is in flight there is the transport's to fail. */
+  /** Removes a step that is gone. The transport fails the requests that are in flight there. */
   remove(replica: string): void {
     if (this.#members.remove(replica)) this.#rebuild()
   }
 
-  /** From now on these are the ensembles; those that are unloaded among them are only listed. */
+  /** Replaces the ensembles. Unloaded ensembles among them are only listed. */
   setEnsembles(ensembles: readonly EnsembleSource[]): void {
     this.#ensembles = ensembles
     this.#rebuild()
   }
 
-  /** From now on this is what was accepted, ensembles included. */
+  /** Replaces the accepted resources, with the ensembles among them. */
   setAccepted(accepted: AcceptedSet): void {
     this.#acceptance?.set(accepted)
     this.#members.review()
     this.setEnsembles(accepted.ensembles.map(({ source }) => source))
   }
 
-  /** True if the replica takes new requests for the version. */
+  /** Tells whether a replica takes new requests for a version. */
   offers(replica: string, version: PinnedVersion): boolean {
     return this.#members.offers(replica, version)
   }
@@ -167,10 +174,10 @@ export class ServedView {
   }
 
   /**
-   * Finds what a request for `name` gets.
+   * Finds the version that a request for `name` gets.
    *
    * @param version - as the client wrote it.
-   * @throws ServeError as `lookupModel`; SERVER_NOT_READY or STEP_UNAVAILABLE for what may yet come.
+   * @throws ServeError as `lookupModel`; SERVER_NOT_READY or STEP_UNAVAILABLE for a model that may yet come.
    */
   lookup(name: string, version: string): ResolvedEntry {
     try {
@@ -184,7 +191,7 @@ export class ServedView {
     }
   }
 
-  /** Whether a replica is ready for requests to the model, by its model's own check where it has one. */
+  /** Tells whether a replica is ready for requests to a model. A model that reports its own readiness is asked. */
   async isModelReady(name: string, version: string): Promise<boolean> {
     try {
       const { entry, version: found } = this.lookup(name, version)
@@ -196,7 +203,7 @@ export class ServedView {
     }
   }
 
-  /** Triton's strict readiness: no ensemble waits, and every known version is ready. */
+  /** Tells whether the router is ready in Triton's strict sense: no ensemble waits, and every known version is ready. */
   areAllReady(): boolean {
     const { entries } = this
     if (this.#options.awaitsSteps === true && entries.some(isWaiting)) return false

@@ -12,7 +12,7 @@ import { type DescribedStep, filterReady } from '../catalog/merge-replicas.ts'
 /** The revisions that a step announces: [model, version, revision]. */
 export type Revisions = readonly (readonly [string, number, string])[]
 
-/** The questions to a step that it answers itself. */
+/** The questions that a router asks a step about statistics and readiness. */
 export type StepQuestions = Omit<StepControl, 'describe'>
 
 interface Member {
@@ -23,8 +23,8 @@ interface Member {
 }
 
 /**
- * The replicas that a router knows, each with its description and what it takes work for. The directory learns of those in this
- * process here, of all others from the transport.
+ * The replicas that a router knows, each with its description and the revisions for which it takes work. This class tells the
+ * directory about replicas in this process; the transport tells it about all others.
  */
 export class StepMembers {
   readonly #directory: StepDirectory
@@ -47,12 +47,12 @@ export class StepMembers {
     })
   }
 
-  /** The directory learns what may be used now, of one replica or of all. */
+  /** Makes the directory check anew which revisions may be used, for one replica or for all. */
   review(replica?: string): void {
     if (this.#acceptance !== undefined) this.#directory.review(replica)
   }
 
-  /** For questions to every replica that was described, with the names of its models. */
+  /** Controls for questions to every replica that was described, with the names of its models. */
   get controls(): readonly {
     readonly control: StepQuestions
     readonly models: ReadonlySet<string>
@@ -64,21 +64,21 @@ export class StepMembers {
     })
   }
 
-  /** Every replica that was described, as it described itself. */
+  /** Descriptions of all replicas; `host` is '' if a replica does not name one. */
   get all(): readonly (StepDescription & { readonly host: string })[] {
     return [...this.#members.values()].flatMap(({ described }) =>
       described === undefined ? [] : [{ host: '', ...described.description }],
     )
   }
 
-  /** The steps with what new requests may use, and what is not READY, for the catalog. */
+  /** Steps for the catalog, with the versions that new requests may use and those that are not READY. */
   get described(): readonly DescribedStep[] {
     return [...this.#members].flatMap(([replica, { described }]) =>
       described === undefined ? [] : [{ models: this.#models(replica), order: described.order }],
     )
   }
 
-  /** True if the replica takes new requests for the version. */
+  /** Tells whether a replica takes new requests for a version. */
   offers(replica: string, wanted: PinnedVersion): boolean {
     const model = this.#models(replica).find(({ name }) => name === wanted.model)
     return model?.versions.some((known) => isReadyAs(known, wanted)) ?? false
@@ -99,7 +99,10 @@ export class StepMembers {
     )
   }
 
-  /** True if a replica that takes requests for the revision is ready for them, by its model's own check where it has one. */
+  /**
+   * Tells whether a replica that takes requests for a revision is ready for them. A model that reports its own readiness is
+   * asked; a replica that does not answer is not ready.
+   */
   async isReady(
     name: string,
     { version, revision }: { readonly version: number; readonly revision: string },
@@ -116,7 +119,11 @@ export class StepMembers {
     return asked.length === 0 || (await Promise.all(asked)).some((isReady) => isReady)
   }
 
-  /** Takes from a heartbeat what the replica serves now; nothing if it drains. @returns false if it was not described yet. */
+  /**
+   * Takes from a heartbeat the revisions that a replica serves now; none if the replica drains.
+   *
+   * @returns false if the replica was not described yet.
+   */
   announce(replica: string, revisions: Revisions): boolean {
     const member = this.#of(replica)
     const taken = this.#directory.takesWork(replica) ? revisions : []
@@ -125,9 +132,9 @@ export class StepMembers {
   }
 
   /**
-   * Takes a description; until the step sends heartbeats, all that is READY in it is served.
+   * Takes the description of a step. Until the step sends heartbeats, all READY versions in it are served.
    *
-   * @param retired - what is executed besides, for requests that pinned it only.
+   * @param retired - replaced versions that the step executes only for requests that pinned them.
    */
   describe(description: StepDescription, control: StepQuestions, retired: Revisions = []): void {
     const { replica, models } = description
@@ -148,7 +155,11 @@ export class StepMembers {
     this.#directory.announce({ replica }, [...ready, ...pinned])
   }
 
-  /** @returns false if it was not known. */
+  /**
+   * Removes a replica that is gone.
+   *
+   * @returns false if the replica was not known.
+   */
   remove(replica: string): boolean {
     this.#directory.remove(replica)
     return this.#members.delete(replica)
