@@ -92,7 +92,7 @@ export type RawInferenceService = Omit<
 export interface InferenceServices {
   /** `inference.GRPCInferenceService`; ModelInfer and ModelStreamInfer take and give encoded messages. */
   readonly inference: RawInferenceService
-  /** The same service with every message as an object. */
+  /** Service `inference.GRPCInferenceService` with every message as an object. */
   readonly objects: GRPCInferenceServiceDefinition
   /** `grpc.health.v1.Health`. */
   readonly health: HealthDefinition

@@ -2,7 +2,7 @@ import { splitName } from '@tutti/model-config'
 import type { MetricFamily } from '@tutti/telemetry'
 import type { HostedVersion } from './load/hosted-model.ts'
 
-/** The automatic delays of versions that have one, labelled as Triton labels models. */
+/** Makes the metric family of the automatic queue delays, for the versions that have one. Labels are Triton's. */
 export function delayFamily(
   versions: readonly (readonly [
     model: string,

@@ -4,7 +4,7 @@ import type { ServeError } from '@tutti/errors'
 /** The lines that a running scheduler writes. */
 export type SchedulerEvents = ReturnType<StepEvents['forVersion']>
 
-/** Every log line of this package has a name here. */
+/** Log lines of this package: each has a method here. */
 export class StepEvents {
   readonly #log: Logger
 
@@ -50,7 +50,7 @@ export class StepEvents {
     })
   }
 
-  /** @param longest - those that load for the longest time. */
+  /** Logs how far the loading of models is. @param longest - models that have been loading for the longest time. */
   modelsLoading(
     done: number,
     total: number,
@@ -101,13 +101,13 @@ export class StepEvents {
     this.#log.info('step drained', {})
   }
 
-  /** The lines of one model version's scheduler. */
+  /** Makes the log lines of one model version's scheduler. */
   forVersion(model: string, version: number) {
     const log = this.#log.child({ model, version })
     return {
-      /** The engine sent something after its last. @param request - the client's id. */
+      /** Logs that the engine sent something after a final response. @param request - the client's id. */
       responseOutOfTurn: (request: string) => log.warn('engine response out of turn', { request }),
-      /** Once for each output. */
+      /** Logs that an output differs from the configuration. Called once for each output. */
       outputDiffers: (o: {
         readonly output: string
         readonly got: string

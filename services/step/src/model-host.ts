@@ -14,22 +14,25 @@ import type { RouterCalls } from '@tutti/transport'
 import type { ScheduledRequest } from './execution/execution.ts'
 import type { ResolveFrom } from './step-options.ts'
 
-/** The parts from which a host is made. */
+/** Parts that a model host needs. */
 export interface HostDependencies {
   readonly replica: string
   readonly clock: Clock
-  /** Undefined until the step has joined its routers. */
+  /** Returns the routers; undefined until the step has joined them. */
   routers(): RouterCalls | undefined
-  /** Undefined where models are not for others to load. */
+  /** Returns the control of models; undefined where models may not load others. */
   control(): ModelControl | undefined
-  /** The running request that an engine was given as this object; undefined for one that is over, and for a warm-up. */
+  /** Finds the running request that an engine was given as this object; undefined for a finished one, and for a warm-up. */
   findCaller(request: StepRequest): ScheduledRequest | undefined
 }
 
 const SEQUENCE_START = 1
 const SEQUENCE_END = 2
 
-/** Lets the models of a step call other models, through the routers of the repository, and load them in this process. */
+/**
+ * Makes the host through which models of a step call other models, by the routers of the repository, and load models in this
+ * process.
+ */
 export function createModelHost(o: HostDependencies): ModelHost {
   return {
     infer: (request, sink, options) => inferAsCaller(o, request, sink, options),
@@ -44,7 +47,7 @@ export function createModelHost(o: HostDependencies): ModelHost {
   }
 }
 
-/** The host of one model, which finds the models of its own repository first if there are namespaces. */
+/** Makes the host of one model. With namespaces it finds models of the caller's own repository first. */
 export function namespacedHost(
   host: ModelHost,
   caller: string,

@@ -8,39 +8,46 @@ import type { ServerMetrics } from '@tutti/telemetry'
 import type { RouterCalls } from '@tutti/transport'
 import type { RateLimiter } from './limiter/rate-limiter.ts'
 
-/** @param caller - qualified. @returns the model that is called, qualified, or `model` as it is where no one model is meant. */
+/**
+ * Finds the model that another model names. Names are unique only within a repository.
+ *
+ * @param caller - qualified name of the calling model.
+ * @returns the qualified name; `model` itself if it names no model, or several.
+ */
 export type ResolveFrom = (caller: string, model: string) => string
 
-/** The options that a step process is opened with. Models that settings beyond the configuration name are plain names. */
+/** Options of a step. Settings beyond the configurations name models without a namespace. */
 export interface StepOptions extends Partial<BeyondConfig> {
-  /** This process's name among all replicas; a restarted process has another. */
+  /** Name of this process among all replicas. A restarted process has another name. */
   readonly replica: string
-  /** Where models come from; without it none can be loaded. */
+  /** Repository that models come from; if absent, none can be loaded. */
   readonly repository?: Pick<ModelRepository, 'take'>
-  /** Resolves once no request that pinned the version can come any longer; a replaced version is kept until then. */
+  /** Waits until no request can come that has pinned the version. A replaced version is kept until then. */
   readonly unpinned?: (pin: PinnedVersion) => Promise<void>
   readonly engines: Engines | readonly Engine[]
-  /** Complete configurations from the models themselves (Triton's default). */
+  /** True to complete configurations from the models themselves (Triton's default). */
   readonly autoComplete: boolean
-  /** Items; for batching models that auto-completion finds. Triton's default is 4. */
+  /** Default `max_batch_size` of batching models that auto-completion finds, in items. Triton's default is 4. */
   readonly defaultMaxBatchSize?: number
-  /** Models that load at the same time. */
+  /** Most models that load at the same time. */
   readonly loadParallelism: number
   /** The devices that instances may execute on. */
   readonly devices: Devices
-  /** Requests that may wait for one model version whose config names no `max_queue_size`. */
+  /** Most requests that may wait for one model version whose config sets no `max_queue_size`. */
   readonly maxQueuedRequests: number
-  /** The routers that models call others through; undefined until there are some. Without it models can call none. */
+  /**
+   * Finds the routers through which models call other models; undefined until there are some. If absent, models can call none.
+   */
   readonly routers?: () => RouterCalls | undefined
-  /** The control that models load and unload others with; undefined where they may not. */
+  /** Finds the control with which models load and unload others; undefined where they may not. */
   readonly control?: () => ModelControl | undefined
-  /** Finds the model that another model names, where names are unique only within a repository; both qualified. */
+  /** Finds the model that another model names, where names are unique only within a repository. If absent, names are unique. */
   readonly resolveFrom?: ResolveFrom | undefined
   /** Cache of the models whose `response_cache` enables it; closed by its owner. */
   readonly cache?: ResponseCache | undefined
-  /** Those that the engines know; groups that name another are told so. */
+  /** Host policies that the engines know. A group that names another policy gets a warning. */
   readonly hostPolicies?: HostPolicies | undefined
-  /** Absent if instances execute whenever they are free. */
+  /** Rate limiter; absent if instances execute whenever they are idle. */
   readonly limiter?: RateLimiter | undefined
   readonly clock: Clock
   readonly log: Logger

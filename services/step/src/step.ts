@@ -12,11 +12,11 @@ import { StepEvents } from './log-events.ts'
 import { createModelHost } from './model-host.ts'
 import type { StepOptions, StepSettings } from './step-options.ts'
 
-/** How busy a step process is, for those who choose between replicas. */
+/** Load of a step process, by which routers choose between replicas. */
 export interface ProcessLoad {
   /** Accepted and not yet answered, in requests. */
   readonly inFlight: number
-  /** Instances that execute nothing. */
+  /** Number of instances that execute nothing. */
   readonly freeSlots: number
   readonly models: readonly ModelLoad[]
 }
@@ -46,9 +46,9 @@ export function openStep(o: StepOptions): Step {
   return new Step({ ...o, engines })
 }
 
-/** The models of a process: executes requests to them, says what they serve, counts. */
+/** Models of a process. It executes requests to them, describes them and counts their work. */
 export class Step {
-  /** The executors of the requests to a model version: each answers a request with one final response, or fails. */
+  /** Finds the executor of a model version. The executor ends each request with a final response or a failure. */
   readonly executor: FindExecutor
   readonly control: Required<StepControl>
   readonly models: ModelLoader
@@ -59,7 +59,7 @@ export class Step {
   #isBusy = false
   #closed: Promise<void> | undefined
 
-  /** Its name among all replicas. */
+  /** Name of this process among all replicas. */
   readonly replica: string
 
   constructor(given: StepSettings) {
@@ -104,17 +104,17 @@ export class Step {
     }
   }
 
-  /** Lists the models as `describe` tells them, by name. */
+  /** Lists the models by name, as `describe` returns them. */
   served(): readonly ServedModel[] {
     return this.#table.models.map(toServedModel)
   }
 
-  /** [model, version, revision] of versions that still execute requests that pinned them, after they were replaced or unloaded. */
+  /** Lists [model, version, revision] of replaced or unloaded versions that still execute requests which pinned them. */
   retired(): readonly (readonly [string, number, string])[] {
     return this.#table.retiredPins
   }
 
-  /** Calls `listener` when what `describe` says has changed. @returns ends it. */
+  /** Calls `listener` when the answer to `describe` has changed. @returns a function that removes the listener. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
@@ -129,19 +129,19 @@ export class Step {
     return { inFlight: this.#inFlight, freeSlots: sum(models.map((m) => m.freeSlots)), models }
   }
 
-  /** Takes no new work and resolves when all accepted requests are answered. */
+  /** Stops taking new requests, and resolves when all accepted ones are answered. */
   async drain(): Promise<void> {
     this.#events.draining(this.#inFlight)
     await Promise.all(this.#table.servings.map(({ scheduler }) => scheduler.drain()))
     this.#events.drained()
   }
 
-  /** After `close`: an engine goes on with what cannot be interrupted, and was not waited for. */
+  /** True after `close` if an engine still executes work that cannot be interrupted. */
   get isBusy(): boolean {
     return this.#isBusy
   }
 
-  /** Answers what waits with SERVER_STOPPING and what runs with ENGINE_STOPPED, and releases the engines. */
+  /** Fails waiting requests with SERVER_STOPPING and running ones with ENGINE_STOPPED, and releases the engines. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed

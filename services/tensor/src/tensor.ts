@@ -39,7 +39,10 @@ export const DATATYPE_BY_NAME: ReadonlyMap<string, Datatype> = new Map(
 
 const BY_CONFIG = new Map<string, Datatype>(NAMES.map((name) => [DATATYPES[name].config, name]))
 
-/** `TYPE_STRING` -> `BYTES`. Returns undefined for `TYPE_INVALID` and unknown text. */
+/**
+ * Converts a datatype of a configuration, such as `TYPE_STRING` to `BYTES`. Returns undefined for `TYPE_INVALID` and unknown
+ * text.
+ */
 export function fromConfigDatatype(text: string): Datatype | undefined {
   return BY_CONFIG.get(text)
 }

@@ -2,9 +2,9 @@ import type { ByteCount, CancelSignal } from '@tutti/errors'
 
 /** Time as a parameter, so that tests drive it. */
 export interface Clock {
-  /** Monotonic milliseconds with a fraction; only differences mean something. */
+  /** Reads the monotonic clock in milliseconds, with a fraction. Only differences mean something. */
   now(): number
-  /** Milliseconds since the epoch, for what people and protocols read. */
+  /** Reads the time since the epoch in milliseconds, for people and protocols. */
   epochMs(): number
   /** Calls `callback` once after `delayMs`; the returned function cancels it. */
   setTimer(delayMs: number, callback: () => void): () => void

@@ -12,7 +12,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** Monotonic nanoseconds, the same clock on every thread of the process. */
+/** Reads the monotonic clock in nanoseconds. It is the same on every thread of the process. */
 export function monotonicNs(): number {
   const [seconds, ns] = process.hrtime()
   return seconds * 1e9 + ns

@@ -10,7 +10,7 @@ export class Secret {
     this.#text = text
   }
 
-  /** The text itself, for the one place that sends it. */
+  /** Returns the text itself, for the one place that sends it. */
   reveal(): string {
     return this.#text
   }

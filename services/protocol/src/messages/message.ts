@@ -9,7 +9,7 @@ import type { Envelope } from '../envelope.ts'
  * sent beyond both.
  */
 
-/** Where a tensor's bytes are: in the message itself, or in a transfer of their own on the data plane. */
+/** Place of a tensor's bytes: in the message itself, or in a transfer of their own on the data plane. */
 export type TensorPart =
   | { readonly kind: 'inline'; readonly bytes: Uint8Array }
   /**

@@ -25,8 +25,8 @@ import { z } from 'zod'
 import { FETCH_FLAGS, type FetchFlags } from './fetch-flags.ts'
 
 /**
- * The exit code of `fetch` for each kind of failure, so that an operator can tell them apart; README.md has the same table. 1 is
- * everything else.
+ * Exit codes of `fetch` by the reason of the failure, so that an operator can tell failures apart. All other failures are 1.
+ * README.md has the same table.
  */
 export const FETCH_EXIT_CODES = {
   FLAG_INVALID: 2,
@@ -41,7 +41,7 @@ export const FETCH_EXIT_CODES = {
   ARTIFACT_NOT_STORED: 17,
 } as const satisfies Partial<Record<Reason, number>>
 
-/** The result that `fetch` prints as JSON. */
+/** Result that `fetch` prints as JSON. */
 export const FetchResult = z
   .object({
     uri: z.string().exactOptional().meta({
@@ -65,10 +65,10 @@ export const FETCH_USAGE =
 const MAX_MESSAGE_BYTES = 4096
 
 /**
- * Fetches a model, or checks one: `tutti-step fetch` and `tutti fetch`.
+ * Fetches a model, or verifies one: `tutti-step fetch` and `tutti fetch`.
  *
- * @param program - what a message begins with.
- * @returns the exit code; the message of a failure is on stderr and in the termination log.
+ * @param program - name that a message begins with.
+ * @returns the exit code. The message of a failure is on stderr and in the termination log.
  */
 export async function runFetch(
   program: string,

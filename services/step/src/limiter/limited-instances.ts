@@ -3,7 +3,7 @@ import type { ModelConfig } from '@tutti/model-config'
 import type { InstanceChoice } from '../execution/scheduler-parts.ts'
 import type { InstanceLimits, LimitedInstance } from './rate-limiter.ts'
 
-/** The instances of a normalised config in the order in which they are numbered. */
+/** Lists the instances of a normalised config in the order of their numbers. */
 export function limitedInstances(config: ModelConfig): readonly LimitedInstance[] {
   return config.instance_group.flatMap(({ rate_limiter: limiter, count, kind, gpus }) => {
     const devices = kind === 'KIND_GPU' && gpus.length > 0 ? gpus : [0]
@@ -13,7 +13,7 @@ export function limitedInstances(config: ModelConfig): readonly LimitedInstance[
   })
 }
 
-/** Instances of which each executes one batch at a time, as long as the limiter lets it. */
+/** Instances that each execute one batch at a time, when the limiter allows it. */
 export class LimitedInstances implements InstanceChoice {
   readonly #limits: InstanceLimits
   readonly #hasWork: () => boolean
@@ -22,7 +22,7 @@ export class LimitedInstances implements InstanceChoice {
   constructor(o: {
     readonly count: number
     readonly limits: InstanceLimits
-    /** Whether anything waits for an instance. */
+    /** Checks whether anything waits for an instance. */
     readonly hasWork: () => boolean
   }) {
     this.#limits = o.limits
@@ -34,7 +34,10 @@ export class LimitedInstances implements InstanceChoice {
     return this.#isBusy.filter((isBusy) => !isBusy).length
   }
 
-  /** The first that may. All that may not wait then: whichever gets its resources first executes. */
+  /**
+   * Picks the first instance that may begin. Idle instances that may not begin now wait at the limiter; the first to get its
+   * resources executes.
+   */
   pick(): number {
     if (!this.#hasWork()) return -1
     return this.#isBusy.findIndex((isBusy, i) => !isBusy && this.#limits.mayBegin(i))
@@ -51,7 +54,7 @@ export class LimitedInstances implements InstanceChoice {
   }
 }
 
-/** The choice of a model with sequences, as long as the limiter lets the chosen instance execute. */
+/** Limits the instance choice of a model with sequences: it chooses an instance only when the limiter allows it. */
 export function limitChoice(inner: InstanceChoice, limits: InstanceLimits): InstanceChoice {
   return {
     get idle() {

@@ -23,9 +23,9 @@ export const LIMITER_FLAGS = {
 export type LimiterFlags = FlagValues<typeof LIMITER_FLAGS>
 
 /**
- * The limiter that the flags ask for.
+ * Opens the rate limiter that the flags ask for.
  *
- * @returns undefined if it is off; counts of resources have no effect then, as in Triton.
+ * @returns undefined if it is off; then counts of resources have no effect, as in Triton.
  * @throws ServeError FLAG_INVALID
  */
 export function openLimiter(flags: LimiterFlags): RateLimiter | undefined {

@@ -1,27 +1,27 @@
 import { ServeError } from '@tutti/errors'
 
-/** A resource that an instance wants while it executes. */
+/** Resource that an instance uses while it executes. */
 export interface WantedResource {
   readonly name: string
-  /** One count for all devices; else each device has its own. */
+  /** True for one count for all devices; false if each device has a count of its own. */
   readonly global: boolean
   readonly count: number
 }
 
-/** How an instance takes its turn. */
+/** Instance that the limiter schedules. */
 export interface LimitedInstance {
   readonly resources: readonly WantedResource[]
-  /** 1 is the most frequent turn; an instance of priority 2 gets half of it. 0 is 1. */
+  /** Priority: 1 has the most frequent turns, and an instance of priority 2 gets half as many. 0 means 1. */
   readonly priority: number
-  /** The GPU, or 0 for the CPU, as Triton numbers them. */
+  /** Number of the GPU, or 0 for the CPU, as in Triton. */
   readonly device: number
 }
 
-/** A resource that the command line counts. */
+/** Count of a resource from the command line. */
 export interface ResourceCount {
   readonly name: string
   readonly count: number
-  /** Absent for every device. */
+  /** Device of the count; absent for every device. */
   readonly device?: number
 }
 
@@ -55,22 +55,22 @@ class Turn {
   }
 }
 
-/** The instances of one model version at the limiter. */
+/** Limits on the instances of one model version. */
 export interface InstanceLimits {
-  /** `wake` is called when an instance that waits may begin. */
+  /** Sets the function that is called when a waiting instance may begin. */
   onTurn(wake: () => void): void
-  /** True if the instance may begin now; else it waits, and its model is woken when it may. */
+  /** Checks whether an instance may begin now. If not, the instance waits, and `wake` is called when it may. */
   mayBegin(instance: number): boolean
   begin(instance: number): void
   end(instance: number): void
-  /** Gives everything back; nothing of the model executes any longer. */
+  /** Gives all resources back. No instance of the model may execute any longer. */
   close(): void
 }
 
 /**
- * Triton's rate limiter: an instance executes only while the resources that it wants are free. Those that wait are served by
- * priority, in start-time fair queueing: each turn moves an instance back by its priority, and one that was idle joins at where
- * the others are. What the first of them cannot get yet, nobody behind it takes, so that a large want does not starve.
+ * Triton's rate limiter. An instance executes only while its resources are free. Waiting instances are served by priority, in
+ * start-time fair queueing: each turn moves an instance back by its priority, and an idle instance joins where the others are.
+ * Later instances cannot take resources for which an earlier one waits, so that a large need does not starve.
  */
 export class RateLimiter {
   readonly #given: readonly ResourceCount[]
@@ -81,7 +81,7 @@ export class RateLimiter {
   #now = 0
   #willServe = false
 
-  /** @param given - counts that do not follow from what instances want. Names in any case. */
+  /** Makes a limiter. @param given - counts that replace the largest need of an instance; names in any case. */
   constructor(given: readonly ResourceCount[]) {
     this.#given = given
   }
@@ -89,8 +89,8 @@ export class RateLimiter {
   /**
    * Registers the instances of a model version, in their order.
    *
-   * @throws ServeError CONFIG_INVALID with Triton's text if an instance wants more than there is, or a resource as a global one that
-   * others want for each device.
+   * @throws ServeError CONFIG_INVALID with Triton's text if an instance needs more than there is, or if a resource is global here
+   * and counted for each device elsewhere.
    */
   register(model: string, instances: readonly LimitedInstance[]): InstanceLimits {
     for (const instance of instances) {
@@ -120,7 +120,7 @@ export class RateLimiter {
     }
   }
 
-  /** The amount taken of each resource, and of how much. */
+  /** Amount in use of each resource, and its count. */
   get usage(): readonly { readonly name: string; readonly used: number; readonly count: number }[] {
     return [...this.#pools.values()].map((pool) => ({
       name: pool.name,

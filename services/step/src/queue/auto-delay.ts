@@ -10,20 +10,20 @@ const LEAST_VARIANCE = 0.25
 /** A timer of a process may be that late. */
 const TIMER_MS = 1
 
-/** The requests that an instance could execute now. */
+/** Requests that an idle instance could execute together now. */
 export interface HeldBatch {
-  /** Requests. */
+  /** Number of requests. */
   readonly count: number
-  /** Items. */
+  /** Number of items. */
   readonly size: number
-  /** When the first of them to time out does, by the clock; Infinity if none will. */
+  /** Time of the earliest timeout among the requests, in milliseconds of the clock; Infinity if there is none. */
   readonly endsAt: number
 }
 
 /**
- * Decides how long a free instance waits for a further request (`maxQueueDelay: auto` of a Model). It waits for as long as, by the
- * gaps between the last requests, the execution time that a further request saves, spread over the requests of the batch, is
- * more than the wait that is to be expected. No clock of its own. Times are in milliseconds.
+ * Decides how long an idle instance waits for a further request (`maxQueueDelay: auto` of a Model). A further request in the
+ * batch saves execution time. The instance waits while this saving for each request exceeds the expected wait, as estimated from
+ * the gaps between recent requests. The caller passes the time, in milliseconds.
  */
 export class AutoDelay {
   /** Gaps between the last arrivals, ascending, and in the order in which they came. */
@@ -40,7 +40,7 @@ export class AutoDelay {
   #covariance = 0
   #itemMs: number | undefined
 
-  /** @param isFirst - nothing waited before it. */
+  /** Notes the arrival of a request. @param isFirst - true if the queue was empty. */
   arrived(now: number, isFirst: boolean): void {
     if (isFirst) this.released()
     const gap = now - this.#arrivedAt
@@ -53,7 +53,7 @@ export class AutoDelay {
     this.#sorted.splice(this.#firstFrom(gap), 0, gap)
   }
 
-  /** An execution has ended well. @param size - its items. */
+  /** Learns from an execution that has succeeded. @param size - number of its items. */
   executed(size: number, times: ExecutionTimes): void {
     const ms = (times.computeInputNs + times.computeInferNs + times.computeOutputNs) / 1e6
     if (this.#size === 0) {
@@ -71,18 +71,25 @@ export class AutoDelay {
     if (this.#variance >= LEAST_VARIANCE) this.#itemMs = this.#covariance / this.#variance
   }
 
-  /** The cost of an execution beside its items: each request that joins a batch saves it. 0 while it is not known. */
+  /**
+   * Milliseconds that each request saves by joining a batch: the part of an execution that does not depend on its items. 0 while
+   * it is not known.
+   */
   get savedMs(): number {
     if (this.#itemMs === undefined) return 0
     return Math.min(this.#ms, Math.max(0, this.#ms - this.#itemMs * this.#size))
   }
 
-  /** How long one request would wait for a second one, if it came now. */
+  /** Milliseconds that one request would wait for a second one, if it came now. */
   get delayMs(): number {
     return this.#windowMs(this.savedMs / 2, 0)
   }
 
-  /** @returns when the batch has to execute unless a further request has come: `now` if waiting does not pay. */
+  /**
+   * Computes how long to hold a batch.
+   *
+   * @returns the time at which the batch executes if no further request comes; `now` if waiting does not pay.
+   */
   holdUntil({ count, size, endsAt }: HeldBatch, now: number): number {
     this.#heldSince ??= now
     const executionMs = this.#ms + (this.#itemMs ?? 0) * (size - this.#size)
@@ -92,7 +99,7 @@ export class AutoDelay {
     return Math.max(now, Math.min(end, latest))
   }
 
-  /** The batch executes. */
+  /** Notes that the batch executes. */
   released(): void {
     this.#heldSince = undefined
   }
@@ -132,10 +139,10 @@ export class AutoDelay {
   }
 }
 
-/** The rules that decide how long the batches of a queue wait, in place of a fixed delay. */
+/** Automatic delay of a queue, in place of a fixed one. */
 export interface AutoDelayOptions<T> {
   readonly delay: AutoDelay
-  /** When the client no longer waits for the request, by the clock; Infinity if it always does. */
+  /** Finds the time at which the client stops waiting for a request, in milliseconds of the clock; Infinity if it never does. */
   readonly deadlineOf: (item: T) => number
 }
 
@@ -143,7 +150,7 @@ interface QueuedBatch<T> extends Omit<HeldBatch, 'endsAt'> {
   readonly first: QueueEntry<T>
 }
 
-/** When the first requests of a queue have to execute, as `holdUntil`. */
+/** Computes until when the first requests of a queue are held, as `holdUntil` does. */
 export function heldUntil<T>(
   { delay, deadlineOf }: AutoDelayOptions<T>,
   { first, count, size }: QueuedBatch<T>,

@@ -1,34 +1,34 @@
 import type { StepRequest } from '@tutti/tensor'
 import type { LevelRules } from './queue-rules.ts'
 
-/** The parts of a request that a queue reads. */
+/** Parts of a request that a queue reads. */
 export type QueuedRequest = Pick<StepRequest, 'batchSize' | 'inputs'> & {
   readonly context: Pick<StepRequest['context'], 'id' | 'priority' | 'timeoutUs'>
 }
 
-/** The requests of one priority level. */
+/** Priority level of a queue. */
 export interface Level {
-  /** 0 without priority levels; 1 is the highest. */
+  /** Number of the level: 1 is the highest; 0 without priority levels. */
   readonly number: number
   readonly rules: LevelRules
-  /** Shared by the levels that have no limit of their own. */
+  /** Count of waiting requests. Levels without a limit of their own share it. */
   readonly waiting: { count: number }
 }
 
-/** A waiting request, linked into the queue so that a cancelled one leaves the middle at once. */
+/** Waiting request. Entries are linked, so that a cancelled one leaves the middle of the queue at once. */
 export interface QueueEntry<T> {
   readonly item: T
   /** Items in the batch dimension, at least 1. */
   readonly size: number
-  /** Requests of different keys never share a batch. */
+  /** Key of the request. Requests with different keys never share a batch. */
   readonly key: string
   readonly level: Level
-  /** Milliseconds of the injected clock. */
+  /** Time of the arrival, in milliseconds of the injected clock. */
   readonly enqueuedAt: number
-  /** When the queue's own timeout strikes; Infinity if never. */
+  /** Time of the queue timeout, in milliseconds of the injected clock; Infinity if there is none. */
   readonly expiresAt: number
   isWaiting: boolean
-  /** Its timeout has struck and moved it behind its level; it does not strike again. */
+  /** True once a timeout has moved the entry behind its level. There is no second timeout. */
   isDelayed: boolean
   previous: QueueEntry<T> | undefined
   next: QueueEntry<T> | undefined

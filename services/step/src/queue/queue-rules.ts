@@ -1,32 +1,32 @@
 import type { DynamicBatching, ModelConfig, QueuePolicy } from '@tutti/model-config'
 import type { StepRequest } from '@tutti/tensor'
 
-/** The rules that a queue reads for every request: a model's `dynamic_batching`, compiled, with the defaults filled in. */
+/** Rules that a queue reads for every request: a model's `dynamic_batching`, compiled, with defaults filled in. */
 export interface QueueRules {
-  /** At least 1, also for a model without a batch dimension; 1 executes every request alone, also one that is a batch itself. */
+  /** Most items of a batch, at least 1. With 1 every request executes alone, even one that is itself a batch. */
   readonly maxBatchSize: number
   readonly preferredBatchSizes: ReadonlySet<number>
   readonly maxPreferredBatchSize: number
-  /** 0 takes what is there. */
+  /** Time that a batch waits for further requests, in milliseconds; 0 executes the waiting requests at once. */
   readonly maxQueueDelayMs: number
-  /** 0 without levels; then everything is level 0. */
+  /** Number of priority levels; 0 without levels, and then every request is of level 0. */
   readonly levels: number
   readonly defaultLevel: number
   readonly defaultLevelRules: LevelRules
   readonly levelRules: ReadonlyMap<number, LevelRules>
-  /** Inputs by which requests must be alike to share a batch; undefined where nothing is compared. */
+  /** Inputs that must be equal in requests of one batch; undefined if none must. */
   readonly batchKey: readonly BatchKeyInput[] | undefined
-  /** The server's limit for levels without their own, in requests. */
+  /** Most waiting requests of the levels without a limit of their own: the server's limit. */
   readonly maxQueuedRequests: number
 }
 
 /** The queue policy of one priority level. */
 export interface LevelRules {
   readonly timeoutAction: 'REJECT' | 'DELAY'
-  /** 0 is none. */
+  /** Timeout in the queue, in microseconds; 0 for none. */
   readonly defaultTimeoutUs: number
   readonly allowTimeoutOverride: boolean
-  /** 0 leaves the limit to the server. */
+  /** Most waiting requests; 0 for the server's limit. */
   readonly maxQueueSize: number
 }
 
@@ -47,7 +47,7 @@ const NO_BATCHER: DynamicBatching = {
   priority_queue_policy: {},
 }
 
-/** Compiles what a validated and normalised config says of waiting and batching. */
+/** Compiles the rules for waiting and batching from a validated and normalised config. */
 export function compileQueueRules(config: ModelConfig, maxQueuedRequests: number): QueueRules {
   const batcher = config.dynamic_batching ?? NO_BATCHER
   const preferred = batcher.preferred_batch_size
@@ -76,18 +76,18 @@ function toLevelRules(policy: QueuePolicy | undefined): LevelRules {
   }
 }
 
-/** An input by which requests must be alike to share a batch. */
+/** Input that must be equal in requests of one batch. */
 export interface BatchKeyInput {
   readonly name: string
-  /** Its shape counts, not only whether it is there. */
+  /** True if the shape must be equal; false if only the presence of the input must. */
   readonly hasShape: boolean
 }
 
 /**
- * Compiles what requests must have in common to share a batch: equal shapes (without the batch dimension) of inputs with a
- * variable dimension that are not ragged, and the same set of inputs if some are optional.
+ * Compiles what requests must have in common to share a batch. Inputs with a variable dimension that are not ragged must have
+ * equal shapes (without the batch dimension). If some inputs are optional, requests must have the same inputs.
  *
- * @returns inputs in the order of the config, as clients may send theirs in any; undefined where nothing has to be compared.
+ * @returns inputs in the order of the config, since clients may send theirs in any order; undefined if nothing must be compared.
  */
 export function compileBatchKey(config: ModelConfig): readonly BatchKeyInput[] | undefined {
   const hasOptional = config.input.some((input) => input.optional)
@@ -100,7 +100,7 @@ export function compileBatchKey(config: ModelConfig): readonly BatchKeyInput[] |
   return config.max_batch_size <= 1 || inputs.length === 0 ? undefined : inputs
 }
 
-/** Gives equal text for requests that may share a batch. */
+/** Makes the key of a request. Requests with equal keys may share a batch. */
 export function batchKey(
   inputs: readonly BatchKeyInput[],
   request: Pick<StepRequest, 'inputs'>,

@@ -5,8 +5,9 @@ import type { Level, QueuedRequest, QueueEntry } from './queue-entry.ts'
 import { batchKey, type LevelRules, type QueueRules } from './queue-rules.ts'
 
 /**
- * The requests of one model version that wait for an instance, as one list in the order of service: by priority level, in a level by
- * arrival, those that DELAY moved back last (triton-semantics 2.7). No clock of its own: time comes in as `now`.
+ * Requests of one model version that wait for an instance, in the order of service: by priority level, and within a level by
+ * arrival. Requests that DELAY moved back come last in their level (triton-semantics 2.7). The caller passes the time as `now`,
+ * in milliseconds.
  */
 export class RequestQueue<T> {
   readonly #rules: QueueRules
@@ -27,12 +28,15 @@ export class RequestQueue<T> {
     return this.#length
   }
 
-  /** No request expires before. It may have left since: then `expire` finds nothing and looks for the next. */
+  /**
+   * Time before which no request expires. The request may have left since: then `expire` finds nothing and looks for the next
+   * one.
+   */
   get nextExpiry(): number {
     return this.#nextExpiry
   }
 
-  /** @throws ServeError QUEUE_FULL or OVERLOADED. */
+  /** Adds a request. @returns its entry, for `remove`. @throws ServeError QUEUE_FULL or OVERLOADED. */
   add(item: T, request: QueuedRequest, now: number): QueueEntry<T> {
     const { id, priority, timeoutUs } = request.context
     const level = this.#levelOf(priority)
@@ -58,7 +62,7 @@ export class RequestQueue<T> {
     return entry
   }
 
-  /** False if the entry has left already. */
+  /** Removes an entry. @returns false if it has left already. */
   remove(entry: QueueEntry<T>): boolean {
     if (!entry.isWaiting) return false
     entry.isWaiting = false
@@ -70,8 +74,9 @@ export class RequestQueue<T> {
   }
 
   /**
-   * Applies the queue timeouts. Looks at the whole queue: its length is bounded, while a heap costs every request more.
-   * @returns what is rejected, and why; it has left the queue.
+   * Applies the queue timeouts. It looks at the whole queue, whose length is bounded; a heap would cost every request more.
+   *
+   * @returns the rejected requests, which have left the queue, each with its error.
    */
   expire(now: number): readonly (readonly [T, ServeError])[] {
     const rejected: [T, ServeError][] = []
@@ -94,11 +99,11 @@ export class RequestQueue<T> {
   }
 
   /**
-   * Decides on the next batch as Triton's dynamic batcher does: the largest preferred size that can be formed; else all that fits
-   * once the oldest has waited `maxQueueDelayMs`, the automatic delay is over or nothing more can join; else it waits. Client
-   * batches stay whole.
+   * Decides on the next batch as Triton's dynamic batcher does. It takes the largest preferred size that can be formed. Else it
+   * takes all that fits once the oldest request has waited `maxQueueDelayMs`, the automatic delay is over, or nothing more can
+   * join. Else the requests wait. Client batches stay whole.
    *
-   * @returns the requests to execute together, which have left the queue; or when to ask again: Infinity while none waits.
+   * @returns the requests to execute together, which have left the queue; or the time to ask again, Infinity while none waits.
    * @see triton-inference-server/core, dynamic_batch_scheduler.cc, GetDynamicBatch
    */
   next(now: number): readonly T[] | number {
@@ -115,7 +120,7 @@ export class RequestQueue<T> {
     return canGrow && end > now ? end : this.#take(found.count)
   }
 
-  /** Empties the queue. @returns what was in it. */
+  /** Empties the queue. @returns the requests that were in it. */
   clear(): readonly T[] {
     return this.#take(this.#length)
   }

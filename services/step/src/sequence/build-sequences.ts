@@ -10,7 +10,7 @@ import { compileNext, compileSequenceCheck, compileWarmUpCheck } from './sequenc
 import { compileSequenceRules } from './sequence-rules.ts'
 import { compileStates, StateMemory, type StateRule } from './sequence-states.ts'
 
-/** The parts that a model with `sequence_batching` needs beside those of every model. */
+/** Parts that a model with `sequence_batching` needs beside those of every model. */
 export interface Sequences {
   readonly check: (request: InferRequest) => StepRequest
   readonly warmUpCheck: (request: InferRequest) => StepRequest
@@ -18,10 +18,10 @@ export interface Sequences {
 }
 
 /**
- * Reads what a config and its files say of sequences.
+ * Reads the sequence settings of a config and the files of its initial states.
  *
  * @returns undefined for a model without sequences.
- * @throws ServeError CONFIG_INVALID for an initial state that is no state of the model.
+ * @throws ServeError CONFIG_INVALID if an initial state does not fit its state.
  */
 export async function openSequences(
   config: ModelConfig,
@@ -31,7 +31,7 @@ export async function openSequences(
   return compileSequences(config, await readInitialStates(config, modelDirectory))
 }
 
-/** @param initial - the states of a new sequence, by name of the input. */
+/** Compiles the sequence settings of a config. @param initial - the states of a new sequence, by name of the input. */
 export function compileSequences(
   config: ModelConfig,
   initial: ReadonlyMap<string, NamedTensor>,
@@ -44,7 +44,7 @@ export function compileSequences(
   }
 }
 
-/** The parts of a scheduler that schedules sequences. */
+/** Builds the parts of a scheduler that schedules sequences. */
 export function buildSequences(
   { states }: Sequences,
   o: {

@@ -1,7 +1,10 @@
 import type { InstanceSlots, Sequence, SequenceEntry } from './sequence.ts'
 import type { DirectRules } from './sequence-rules.ts'
 
-/** Triton's direct strategy: a sequence keeps its place in the batch of its instance. Compared with a running 2.51: the places are the same. */
+/**
+ * Slots of Triton's direct strategy: a sequence keeps its place in the batch of its instance. The places are the same as in a
+ * running Triton 2.51.
+ */
 export class DirectSlots<T> implements InstanceSlots<T> {
   readonly #rules: DirectRules
   readonly #slots: (Sequence<T> | undefined)[]
@@ -20,7 +23,7 @@ export class DirectSlots<T> implements InstanceSlots<T> {
     return this.#slots.filter((sequence) => sequence !== undefined)
   }
 
-  /** The lowest one: what is below the highest place of a batch is filled up. */
+  /** Takes the lowest free slot, because a batch is padded up to its highest used slot. */
   take(sequence: Sequence<T>): number {
     const slot = this.#slots.indexOf(undefined)
     this.#slots[slot] = sequence

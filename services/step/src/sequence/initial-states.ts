@@ -17,9 +17,9 @@ type InitialState = SequenceState['initial_state'][number]
 const FOLDER = 'initial_state'
 
 /**
- * Reads what the states of a new sequence are: zeros, with 1 for a variable dimension, or what `initial_state` says.
+ * Reads the states of a new sequence: the values of `initial_state`, else zeros, with an extent of 1 for a variable dimension.
  *
- * @returns by name of the state's input.
+ * @returns the states by name of their input.
  * @throws ServeError CONFIG_INVALID with Triton's text.
  */
 export async function readInitialStates(

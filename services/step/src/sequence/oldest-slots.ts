@@ -3,7 +3,7 @@ import { RequestQueue } from '../queue/request-queue.ts'
 import type { InstanceSlots, Sequence, SequenceEntry } from './sequence.ts'
 import type { OldestRules } from './sequence-rules.ts'
 
-/** Triton's oldest strategy: a dynamic batch over the sequences of an instance, at most one request of each. */
+/** Slots of Triton's oldest strategy: a dynamic batch over the sequences of an instance, with at most one request of each. */
 export class OldestSlots<T> implements InstanceSlots<T> {
   readonly #queue: RequestQueue<SequenceEntry<T>>
   readonly #offered = new Map<SequenceEntry<T>, QueueEntry<SequenceEntry<T>>>()

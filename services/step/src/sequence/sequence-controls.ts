@@ -14,7 +14,7 @@ import {
 
 type Id = RequestContext['correlationId']
 
-/** The control inputs of one model, ready to be put into requests. */
+/** Control inputs of one model, ready to be added to requests. */
 export interface ControlTensors {
   /** Returns the control inputs of a request, in the order of the config. */
   of(context: RequestContext): readonly NamedTensor[]
@@ -24,7 +24,7 @@ export interface ControlTensors {
   readonly correlation: { readonly name: string; readonly datatype: Datatype } | undefined
 }
 
-/** Compiles the control inputs: tensors of one element each, which all requests share but for the correlation id. */
+/** Compiles the control inputs, tensors of one element each. All requests share them, except for the correlation id. */
 export function compileControls(config: ModelConfig): ControlTensors {
   const shape = config.max_batch_size > 0 ? [1, 1] : [1]
   const controls = sequenceControls(config).map((control) => compileControl(control, shape))

@@ -1,6 +1,9 @@
 import { ServeError } from '@tutti/errors'
 
-/** Triton's texts, which have no request id (triton-semantics 2.7). */
+/**
+ * Makes the error for a sequence whose first request lacks START. The text is Triton's, without a request id (triton-semantics
+ * 2.7).
+ */
 export function notStartedError(id: bigint | string, model: string): ServeError {
   const text = `inference request for sequence ${id} to model '${model}' must specify the START flag on the first request of the sequence`
   return new ServeError('SEQUENCE_NOT_STARTED', text)
@@ -21,13 +24,13 @@ export function backlogTimeoutError(): ServeError {
   return new ServeError('QUEUE_TIMEOUT', text)
 }
 
-/** For what waits behind a request that its caller gave up. Triton's CANCELLED has no text. */
+/** Makes the error for requests that wait behind one which its caller gave up. Triton's CANCELLED has no text. */
 export function endedEarlyError(id: bigint | string): ServeError {
   const text = `sequence ${id} ended early: an earlier request of it was given up before it executed`
   return new ServeError('CANCELLED', text)
 }
 
-/** For what waits behind a request during which the engine ended. */
+/** Makes the error for requests that wait behind one during which the engine ended. */
 export function stateLostError(id: bigint | string, model: string): ServeError {
   const text = `sequence ${id} ended early: the instance of model '${model}' that it was bound to stopped`
   return new ServeError('ENGINE_STOPPED', text)

@@ -26,15 +26,15 @@ export interface SequenceBatching {
   readonly places: SequencePlaces
   readonly states: readonly StateRule[]
   readonly memory: StateMemory
-  /** The control inputs of a place in the batch that no request has; undefined where places do not count. */
+  /** Control inputs of a place in the batch without a request; undefined if places do not matter. */
   readonly padding: readonly NamedTensor[] | undefined
-  /** For iterative sequences: makes of a request the one that its model gets in its next execution. */
+  /** Makes the request for the next execution of an iterative sequence. */
   readonly toNext?: ((request: SequenceRequest) => StepRequest) | undefined
 }
 
 /**
- * A model between the sequence scheduler and its engine: puts each request into its place of the batch, and keeps the states of
- * its sequence from one request to the next.
+ * Model between the sequence scheduler and its engine. It puts each request at its place in the batch, and keeps the states of a
+ * sequence from one request to the next.
  */
 export class SequenceModel implements LoadedModel {
   readonly #loaded: LoadedModel

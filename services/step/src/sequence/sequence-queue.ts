@@ -27,11 +27,11 @@ interface Instance<T> {
 }
 
 /**
- * The sequences of one model version. A sequence is bound to an instance from START to END: while the slots of all instances are
+ * Sequences of one model version. A sequence is bound to an instance from START to END. While the slots of all instances are
  * taken it waits in the backlog. Its requests execute in their order, one at a time. An iterative sequence is one request, which
- * may execute several times. No clock of its own: time comes in as `now`.
+ * may execute several times. The caller passes the time as `now`, in milliseconds.
  *
- * It is queue and choice of the instance at once, because a request of a sequence can execute on one instance only.
+ * The class is both queue and instance choice, because a request of a sequence can execute on one instance only.
  */
 export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
   readonly #rules: SequenceRules
@@ -72,7 +72,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     return this.#instances.filter(({ open }) => open === 0).length
   }
 
-  /** Sequences that have a slot, and those that wait for one. */
+  /** Number of sequences with a slot, and of those that wait for one. */
   get sequences(): { readonly active: number; readonly backlog: number } {
     const active = this.#instances.reduce((sum, { slots }) => sum + slots.used, 0)
     return { active, backlog: this.#backlog.size }
@@ -86,7 +86,8 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
   }
 
   /**
-   * A request that executes waits for its next execution (an iterative sequence).
+   * Adds a request. One that executes already waits for its next execution (an iterative sequence).
+   *
    * @throws ServeError SEQUENCE_NOT_STARTED for a sequence that is not known; OVERLOADED.
    */
   add(item: T, request: StepRequest, now: number): SequenceEntry<T> {
@@ -119,7 +120,11 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     return entry
   }
 
-  /** A request that leaves before it executed ends its sequence: the model would miss it. */
+  /**
+   * Removes a waiting request, and ends its sequence, because the model would miss the request.
+   *
+   * @returns false if it has left already.
+   */
   remove(entry: SequenceEntry<T>): boolean {
     if (!entry.isWaiting) return false
     const { sequence } = entry
@@ -184,7 +189,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     instance.running = []
   }
 
-  /** The engine gets a request of the batch that began last. */
+  /** Notes that the engine gets a request of the batch that began last. @returns its entry; undefined if it is not running. */
   execute(item: T): SequenceEntry<T> | undefined {
     const entry = this.#running.get(item)
     if (entry === undefined) return undefined
@@ -193,7 +198,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     return entry
   }
 
-  /** Ends the sequences that an instance had begun: all that it held of them is gone. */
+  /** Ends the sequences that an instance had begun, because all that it kept for them is lost. */
   lose(index: number): void {
     for (const sequence of this.#at(index).slots.sequences) {
       if (!sequence.hasBegun) continue
@@ -209,7 +214,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     return this.#refused.splice(0).map(([item]) => item)
   }
 
-  /** Ends a sequence before its END. What waits of it fails with the error. */
+  /** Ends a sequence before its END. Its waiting requests fail with the error. */
   endEarly(sequence: Sequence<T>, error: ServeError): void {
     const [first] = sequence.waiting
     if (first !== undefined) this.#withdraw(first)

@@ -11,14 +11,14 @@ import { type ControlTensors, compileControls } from './sequence-controls.ts'
 import { batchError, noIdError } from './sequence-errors.ts'
 import type { StateRule } from './sequence-states.ts'
 
-/** A request as the model of a sequence gets it: with control inputs, and with the states of its sequence once it executes. */
+/** Request as the model of a sequence gets it: with control inputs, and with the states of its sequence once it executes. */
 export class SequenceRequest implements StepRequest {
   readonly context: RequestContext
   readonly inputs: NamedTensor[]
   readonly requestedOutputs: readonly string[]
   readonly batchSize: number
   readonly retain?: () => () => void
-  /** The outputs that the client wants; empty means all. */
+  /** Names of the outputs that the client wants; empty means all. */
   readonly wanted: readonly string[]
 
   constructor(
@@ -39,8 +39,8 @@ export class SequenceRequest implements StepRequest {
 }
 
 /**
- * The check of requests to a model with sequences: that of every model, then what the sequence scheduler asks for, with Triton's
- * texts.
+ * Makes the check of requests to a model with sequences. It checks what every model requires, then what the sequence scheduler
+ * requires, with Triton's texts.
  */
 export function compileSequenceCheck(
   config: ModelConfig,
@@ -70,7 +70,7 @@ function compileIds({ correlation }: ControlTensors): (checked: StepRequest) => 
   }
 }
 
-/** Makes of a request what its model gets in its next execution: START and END are over, and control inputs say so. */
+/** Makes the function that turns a request into that of its next execution: without START and END, also in the control inputs. */
 export function compileNext(
   config: ModelConfig,
   states: readonly StateRule[],
@@ -101,9 +101,7 @@ function compileRefusal(model: string, { correlation }: ControlTensors) {
   }
 }
 
-/**
- * The check of warm-up samples: each is a whole sequence. A sample may bring control inputs and states itself.
- */
+/** Makes the check of warm-up samples. Each sample is a whole sequence, and may have control inputs and states of its own. */
 export function compileWarmUpCheck(
   config: ModelConfig,
   states: readonly StateRule[],

@@ -5,34 +5,34 @@ import { type BatchKeyInput, compileQueueRules, type QueueRules } from '../queue
 export interface SequenceRules {
   readonly model: string
   readonly instances: number
-  /** Sequences that one instance works on at a time. */
+  /** Most sequences that one instance works on at a time. */
   readonly slots: number
   readonly maxIdleMs: number
-  /** Each request is a sequence, for as many executions as its model wants. */
+  /** True if each request is a sequence of its own, with as many executions as its model wants. */
   readonly isIterative: boolean
-  /** Requests that wait, of sequences with a slot and without one. */
+  /** Most waiting requests, of sequences with and without a slot. */
   readonly maxQueuedRequests: number
-  /** Inputs by which requests must be alike to share a batch; undefined where nothing is compared. */
+  /** Inputs that must be equal in requests of one batch; undefined if none must. */
   readonly batchKey: readonly BatchKeyInput[] | undefined
   readonly strategy: DirectRules | OldestRules
 }
 
-/** Each sequence has a place in the batch of its own. */
+/** Rules of the direct strategy: each sequence has its own place in the batch. */
 export interface DirectRules {
   readonly kind: 'direct'
-  /** How long a batch waits for further sequences; 0 takes what is there. */
+  /** Time that a batch waits for further sequences, in milliseconds; 0 executes the waiting requests at once. */
   readonly maxQueueDelayMs: number
-  /** Requests that make a batch go at once, whatever the delay. */
+  /** Number of requests with which a batch executes at once, whatever the delay. */
   readonly enough: number
 }
 
-/** A dynamic batch of whichever sequences have a request. */
+/** Rules of the oldest strategy: a dynamic batch of sequences that have a request. */
 export interface OldestRules {
   readonly kind: 'oldest'
   readonly queue: QueueRules
 }
 
-/** Compiles a validated and normalised config. Without a strategy it is direct, as in Triton. */
+/** Compiles the sequence rules of a validated and normalised config. Without a strategy it is direct, as in Triton. */
 export function compileSequenceRules(
   config: ModelConfig,
   o: { readonly instances: number; readonly maxQueuedRequests: number },
@@ -60,7 +60,7 @@ export function compileSequenceRules(
   }
 }
 
-/** Sequences that one instance works on at a time: its batch, or `max_candidate_sequences`. */
+/** Finds the number of sequences that one instance works on at a time: its batch size, or `max_candidate_sequences`. */
 export function sequenceSlots({ sequence_batching, max_batch_size }: ModelConfig): number {
   const candidates = sequence_batching?.oldest?.max_candidate_sequences ?? 0
   return candidates > 0 ? candidates : Math.max(1, max_batch_size)

@@ -5,16 +5,16 @@ import { fromConfigDatatype, type NamedTensor } from '@tutti/tensor'
 /** Bytes that all sequences of a model version may keep together: states grow with every model that says so. */
 const MAX_STATE_BYTES = 2 ** 30
 
-/** A state that the scheduler keeps for the sequences of a model (`sequence_batching.state`). */
+/** State that the scheduler keeps for each sequence of a model (`sequence_batching.state`). */
 export interface StateRule {
   readonly output: string
-  /** The value that a new sequence has: a tensor with the name of the input. */
+  /** Value for a new sequence: a tensor with the name of the input. */
   readonly initial: NamedTensor
-  /** The client may ask for it: it is an output of the model too. */
+  /** True if the client may ask for the state, because it is an output of the model too. */
   readonly isOutput: boolean
 }
 
-/** Puts together what a config and its files say of states. @param initial - by name of the input. */
+/** Joins the states of a config with their initial values. @param initial - by name of the input. */
 export function compileStates(
   config: ModelConfig,
   initial: ReadonlyMap<string, NamedTensor>,
@@ -28,7 +28,7 @@ export function compileStates(
   })
 }
 
-/** The bytes that the sequences of one model version keep. */
+/** Bound on the bytes of states that the sequences of one model version keep. */
 export class StateMemory {
   readonly #model: string
   readonly #most: number
@@ -43,7 +43,7 @@ export class StateMemory {
     return this.#bytes
   }
 
-  /** @throws ServeError OVERLOADED over the bound. */
+  /** Adds bytes, or gives back a negative number. @throws ServeError OVERLOADED over the bound. */
   add(bytes: number): void {
     const sum = this.#bytes + bytes
     if (bytes > 0 && sum > this.#most) {
@@ -54,7 +54,7 @@ export class StateMemory {
   }
 }
 
-/** The states that one sequence keeps for its model between two requests. */
+/** States that one sequence keeps for its model between two requests. */
 export class SequenceStates {
   readonly #memory: StateMemory
   /** By name of the output that brings the next. */
@@ -70,12 +70,12 @@ export class SequenceStates {
     this.#current = new Map(this.#initial)
   }
 
-  /** The inputs of the next request. */
+  /** State inputs of the next request. */
   get inputs(): Iterable<NamedTensor> {
     return this.#current.values()
   }
 
-  /** A sequence with this id begins anew. */
+  /** Sets the states back to their initial values, since a sequence with this id begins anew. */
   reset(): void {
     for (const [output, initial] of this.#initial) this.#current.set(output, initial)
     this.#memory.add(-this.#bytes)
@@ -83,7 +83,8 @@ export class SequenceStates {
   }
 
   /**
-   * Keeps what a response brings; its bytes are copied.
+   * Keeps the states in a response; their bytes are copied.
+   *
    * @throws ServeError OVERLOADED.
    */
   take(outputs: readonly NamedTensor[]): void {
@@ -99,7 +100,7 @@ export class SequenceStates {
     }
   }
 
-  /** The sequence is over: what it has is read once more at most, by its last request. */
+  /** Releases the counted bytes, since the sequence is over. Its last request may still read the states. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true

@@ -5,11 +5,11 @@ import type { ServeError } from '@tutti/errors'
 
 /** Settings of backends that came as `--backend-config`. */
 export interface BackendConfig {
-  /** `max_batch_size` of a model that can batch and names none. */
+  /** Default `max_batch_size` of a model that can batch and sets none. */
   readonly defaultMaxBatchSize: number
-  /** Those of each engine, by its backend. */
+  /** Settings of each engine, by its backend. */
   readonly settings: ReadonlyMap<string, EngineSettings>
-  /** Those that nothing here uses, as they came. */
+  /** Settings that nothing here uses, as they were given. */
   readonly ineffective: readonly string[]
 }
 
@@ -28,8 +28,9 @@ interface Occurrence {
 }
 
 /**
- * Reads tritonserver's `--backend-config=[BACKEND,]SETTING=VALUE`; without a backend, or with an empty one, it is for all of them. The
- * last of a setting holds. As in Triton any setting is accepted; those without effect here come back.
+ * Reads tritonserver's `--backend-config=[BACKEND,]SETTING=VALUE`. Without a backend, or with an empty one, the setting is for
+ * all backends. The last value of a setting holds. As in Triton any setting is accepted; those without effect are returned as
+ * `ineffective`.
  *
  * @throws ServeError FLAG_INVALID for a value that a setting cannot have.
  */

@@ -16,10 +16,10 @@ const FLAG = '--host-policy'
 const MOST_CPU = 65_535
 
 /**
- * The CPUs of each policy. Its `cpu-cores` go before its `numa-node`, whose memory follows the CPUs: Linux takes it from the node of
- * the thread that asks first.
+ * Reads the CPUs of each host policy. `cpu-cores` takes precedence over `numa-node`. The memory follows the CPUs: Linux allocates
+ * it on the node of the thread that uses it first.
  *
- * @param nodes - where the system lists its NUMA nodes.
+ * @param nodes - folder where the system lists its NUMA nodes.
  * @throws ServeError FLAG_INVALID
  */
 export function readHostPolicies(

@@ -8,7 +8,7 @@ import type { StepFlags } from './step-flags.ts'
 const DIRECTORY = '--model-directory'
 const OVERRIDES = '--model-overrides'
 
-/** The models of a step that stand in no repository, and what overrides configurations. @throws ServeError FLAG_INVALID */
+/** Reads the models outside of repositories, and the overrides of configurations. @throws ServeError FLAG_INVALID */
 export function readOtherModels(
   flags: Pick<StepFlags, 'model-directory' | 'model-overrides'>,
 ): Required<OtherModels> & { readonly beyond: BeyondConfig } {
@@ -21,16 +21,17 @@ export function readOtherModels(
 }
 
 /**
- * Reads the occurrences of `--model-directory=NAME=DIR`.
+ * Reads the values of `--model-directory=NAME=DIR`.
  *
- * @throws ServeError FLAG_INVALID that names what came: no NAME or DIR, a name that no model can have, or one given twice.
+ * @throws ServeError FLAG_INVALID that names the value: without NAME or DIR, with a name that no model can have, or with a name
+ * given twice.
  */
 export function readModelDirectories(occurrences: readonly string[]): readonly ModelDirectory[] {
   return [...readNamed(DIRECTORY, occurrences, 'NAME=DIR')].map(([name, path]) => ({ name, path }))
 }
 
 /**
- * Reads the occurrences of `--model-overrides=NAME=JSON`.
+ * Reads the values of `--model-overrides=NAME=JSON`.
  *
  * @throws ServeError FLAG_INVALID that names the model and the field.
  */

@@ -103,12 +103,14 @@ export type ModelFlags = FlagValues<typeof MODEL_FLAGS>
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Where models come from beside the repositories, and what overrides their configurations. */
+/** Models outside of repositories, and overrides of configurations. */
 export type OtherModels = Pick<ScanOptions, 'directories' | 'overrides'>
 
 /**
- * @param o.hasOthers - models are given in another way than by repositories.
- * @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting or a host policy is not what it can be.
+ * Checks the flags that can be checked before anything starts.
+ *
+ * @param o.hasOthers - true if models are given by other means than repositories.
+ * @throws ServeError FLAG_INVALID if the flags name no repository, or if a backend setting or a host policy is invalid.
  */
 export function checkModelFlags(
   flags: Pick<ModelFlags, 'model-repository' | 'backend-config' | 'host-policy'>,
@@ -121,9 +123,9 @@ export function checkModelFlags(
 }
 
 /**
- * The settings of a step that the flags give.
+ * Converts the flags to the settings of a step.
  *
- * @param env - of the process, for what a device plugin has set there.
+ * @param env - environment of the process, for the values that a device plugin has set there.
  * @throws ServeError FLAG_INVALID for `--accelerator`, `--rate-limit-resource` and `--host-policy`.
  */
 export function toStepSettings(flags: ModelFlags, env: Environment | undefined) {
@@ -138,11 +140,11 @@ export function toStepSettings(flags: ModelFlags, env: Environment | undefined) 
 }
 
 /**
- * The repositories that the flags name.
+ * Opens the repositories that the flags name. The caller closes them.
  *
- * @param o.env - of the process, for the credentials of repositories in buckets.
- * @param o.identity - the clouds' libraries for those of gs:// and as://.
- * @throws ServeError FLAG_INVALID for an address that is none.
+ * @param o.env - environment of the process, for the credentials of repositories in buckets.
+ * @param o.identity - the clouds' libraries for credentials of gs:// and as://.
+ * @throws ServeError FLAG_INVALID for an address that is invalid.
  */
 export function openRepository(
   flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
@@ -178,10 +180,10 @@ export function openRepository(
 }
 
 /**
- * The devices of a process, as `--accelerator=RESOURCE=COUNT` and its environment say.
+ * Finds the devices of a process from `--accelerator=RESOURCE=COUNT` and its environment.
  *
  * @param text - the flag's value.
- * @throws ServeError FLAG_INVALID that names what came.
+ * @throws ServeError FLAG_INVALID that names the value.
  */
 export function openDevices(text: string | undefined, env?: Environment): Devices {
   if (text === undefined) return createDevices({ env })
@@ -192,13 +194,13 @@ export function openDevices(text: string | undefined, env?: Environment): Device
   throw flagRefusal('--accelerator', `got "${text}", ${want}`)
 }
 
-/** Makes the engines of a server; what models measure is printed with the server's own metrics. */
+/** Makes the engines of a server. Metrics of models and GPUs are added to the server's own. */
 export function openEngines(
   o: Omit<EnginesOptions, 'metrics'> & {
     readonly metrics: ServerMetrics
     readonly log: Logger
     readonly ineffective: BackendConfig['ineffective']
-    /** Whether the metrics have those of GPUs; true if absent. */
+    /** True, or absent, to add the metrics of GPUs. */
     readonly gpuMetrics?: boolean | undefined
   },
 ): Engines {

@@ -13,24 +13,24 @@ export interface OpenModelsOptions
   readonly flags: ModelFlags & { readonly 'allow-gpu-metrics'?: boolean }
   readonly log: Logger
   readonly statusLine?: StatusLine | undefined
-  /** Models beside the repositories, and how those of buckets are reached. */
+  /** Models beside the repositories, and credentials for buckets. */
   readonly places?: Omit<Parameters<typeof openRepository>[1], 'env' | 'log' | 'statusLine'>
   /** Settings of models beyond their configurations. */
   readonly beyond?: BeyondConfig | undefined
-  /** Those of this build unless a test has its own. */
+  /** Engines; those of this build if absent. Tests pass their own. */
   readonly engines?: Engines | readonly Engine[] | undefined
-  /** Those of `--backend-config` if absent. */
+  /** Settings of backends; those of `--backend-config` if absent. */
   readonly backends?: BackendConfig | undefined
 }
 
-/** The models of a process, and where they come from. */
+/** Step with the models of a process, and the repository that they come from. */
 export interface OpenedModels {
   readonly step: Step
   readonly repository: ModelRepository
 }
 
 /**
- * Opens the repositories that the flags name, and a step over them that has loaded nothing yet. `shared.opened` closes them.
+ * Opens the repositories that the flags name, and a step over them that has no models loaded yet. `shared.opened` closes both.
  *
  * @throws ServeError FLAG_INVALID for flags that do not fit.
  */

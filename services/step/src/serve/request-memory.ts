@@ -2,7 +2,10 @@ import { LentMemory } from '@tutti/backends'
 import type { ProcessBase } from '@tutti/server'
 import type { TensorMemory } from '@tutti/tensor'
 
-/** Opens memory for the large tensors of clients' requests that engines read in place; undefined where there can be none. */
+/**
+ * Opens memory for the large tensors of clients' requests, which engines read in place. `opened` closes it. Undefined where
+ * memory cannot be shared.
+ */
 export function openRequestMemory(
   maxBytes: number,
   { opened }: Pick<ProcessBase, 'opened'>,

@@ -14,18 +14,19 @@ export interface StartModelsOptions {
   readonly others: Required<OtherModels>
   readonly clock: Clock
   readonly log: Logger
-  /** Aborts when a stop signal comes before the start is done. */
+  /** Signal that aborts when a stop signal comes before the start is done. */
   readonly signal?: AbortSignal
 }
 
 type Follow = (signal: AbortSignal) => Promise<void>
 
 /**
- * Loads the models of the start.
+ * Loads the models that are served from the start.
  *
- * @returns follows what changes on disk until the signal aborts, in the mode that does, and resolves then.
- * @throws ServeError if a repository cannot be read, a flag names a model that cannot be served here, or, with
- * `--exit-on-error`, one fails.
+ * @returns a function that follows changes on disk until its signal aborts, if `--model-control-mode` asks for that, and then
+ * resolves.
+ * @throws ServeError if a repository cannot be read, if a flag names a model that cannot be served here, or, with
+ * `--exit-on-error`, if a model fails to load.
  */
 export async function loadStartModels(flags: StepFlags, o: StartModelsOptions): Promise<Follow> {
   return await o.repository.untilStopped(o.signal, () => loadModelsOf(flags, o))

@@ -23,15 +23,15 @@ import { StepMember } from './step-member.ts'
 
 export interface StartStepOptions extends StartOptions<typeof STEP_FLAGS> {
   readonly clock?: Clock
-  /** Joins the broker; `openStepEndpoint` unless a test has its own. */
+  /** Function that joins the broker; `openStepEndpoint` if absent. Tests pass their own. */
   readonly openEndpoint?: typeof openStepEndpoint
-  /** Those of this build unless a test has its own. */
+  /** Engines; those of this build if absent. Tests pass their own. */
   readonly engines?: Engines | readonly Engine[]
 }
 
 /**
- * Serves models of repositories as a microservice: to routers over the broker, to clients on its own ports. These listen once
- * every model is READY or has failed; the probes answer before.
+ * Serves models as a microservice: to routers over the broker, and to clients on ports of its own. The clients' ports listen once
+ * every model is READY or has failed. The probes answer before that.
  *
  * @throws ServeError if flags do not fit, a repository cannot be read, a port is taken, or, with `--exit-on-error`, a model
  * fails.

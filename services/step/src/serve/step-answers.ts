@@ -3,10 +3,10 @@ import type { JsonAnswers } from '@tutti/server'
 import type { Step } from '../step.ts'
 
 /**
- * Makes the answers of a step on its metrics port, to the operator and to people. It answers already while models load.
+ * Makes the answers of a step on its metrics port, for the operator and for people. They are available while models load.
  *
- * @param own - what it says of itself.
- * @param getStep - undefined until there is one.
+ * @param own - names of the step in the answers.
+ * @param getStep - finds the step; undefined until there is one.
  */
 export function createStepAnswers(
   own: { readonly replica: string; readonly host: string },

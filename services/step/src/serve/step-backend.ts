@@ -33,11 +33,11 @@ export interface StepBackendOptions {
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
   readonly tracing: Tracing
-  /** See `openRegions`. */
+  /** Regions of shared memory; see `openRegions`. */
   readonly regions?: InferenceBackend['regions']
 }
 
-/** Shows clients that talk to a step directly its models as one Triton server. */
+/** Serves a step's models to its direct clients, as one Triton server. */
 export class StepBackend implements InferenceBackend {
   readonly control = FLAGS_RULE
   readonly #options: StepBackendOptions
@@ -54,7 +54,7 @@ export class StepBackend implements InferenceBackend {
     return this.#options.regions
   }
 
-  /** From now on the server is neither live nor ready, and refuses new requests. */
+  /** Makes the server neither live nor ready from now on. It refuses new requests. */
   stop(): void {
     this.#isLive = false
   }

@@ -4,7 +4,7 @@ import type { Json } from '@tutti/model-config'
 import type { Question, StepEndpointOptions } from '@tutti/transport'
 import type { Step } from '../step.ts'
 
-/** Makes what a step says of itself and answers over the broker. */
+/** Makes the description of a step and its answers to questions over the broker. */
 export function toEndpointOptions(
   step: Step,
   own: { readonly replica: string; readonly host?: string },

@@ -15,13 +15,13 @@ import { untilUnpinned } from './until-unpinned.ts'
 
 export interface StepMemberOptions {
   readonly flags: BrokerFlags
-  /** The names that the step says of itself. */
+  /** Names of the step: its replica and its host. */
   readonly own: { readonly replica: string; readonly host: string }
-  /** Joins the broker; `openStepEndpoint` unless a test has its own. */
+  /** Function that joins the broker; `openStepEndpoint` if absent. Tests pass their own. */
   readonly openEndpoint?: typeof openStepEndpoint | undefined
 }
 
-/** A step's place on the broker. Until it has joined it knows no routers, and none know it. */
+/** Member that stands for a step on the broker. Until it has joined, it knows no routers, and no routers know it. */
 export class StepMember implements BrokerMember {
   readonly role = 'step'
   readonly #shared: ProcessBase
@@ -52,7 +52,7 @@ export class StepMember implements BrokerMember {
     opened.defer(() => endpoint.close())
   }
 
-  /** The routers that the models call others through. */
+  /** Finds the routers through which models call other models; undefined until the step has joined. */
   readonly routers = (): RouterCalls | undefined => this.#endpoint?.routers
 
   /** Resolves once no router has a request that pinned the version. */

@@ -16,12 +16,12 @@ const HAS_NO_PINS: ReadonlySet<Reason> = new Set<Reason>([
 export interface UnpinnedOptions {
   readonly replica: string
   readonly clock: Clock
-  /** Undefined until the step has joined its routers. */
+  /** Finds the step's member on the broker; undefined until the step has joined its routers. */
   readonly member: () => Pick<StepEndpoint, 'isConnected' | 'askRouters'> | undefined
   readonly signal: AbortSignal
 }
 
-/** Resolves once no router has a request that pinned the version; at once without routers, and when the signal aborts. */
+/** Waits until no router has a request that pinned the version. Resolves at once without routers, and when the signal aborts. */
 export async function untilUnpinned(pin: PinnedVersion, o: UnpinnedOptions): Promise<void> {
   const { clock, signal } = o
   while (!signal.aborted && !(await isUnpinned(pin, o))) {
