@@ -1,7 +1,7 @@
 import type { MetricFamily } from '@tutti/telemetry'
 import type { CacheCounts, ResponseCache } from './response-cache.ts'
 
-/** Families of a cache, with Triton's names and texts. What a cache that others fill holds is theirs to say. */
+/** Makes the metric families of a cache, with Triton's names and texts. A shared cache has none about its entries. */
 export function cacheFamilies(cache: Pick<ResponseCache, 'counts'>): readonly MetricFamily[] {
   const { counts } = cache
   return [

@@ -15,7 +15,7 @@ import type { ResponseCache } from './response-cache.ts'
 const FLAG = '--cache-config'
 const DEPRECATED = '--response-cache-byte-size'
 
-/** The response cache, as tritonserver configures it. */
+/** The flags of the response cache, as in tritonserver. */
 export const CACHE_FLAGS = {
   'cache-config': {
     type: 'string',
@@ -37,16 +37,16 @@ export interface CacheDependencies {
   readonly clock: Clock
   readonly metrics: ServerMetrics
   readonly log: Logger
-  /** Has user and password of Redis, as for Triton. */
+  /** Environment, in which user and password of Redis may be, as for Triton. */
   readonly env: Readonly<Record<string, string | undefined>> | undefined
-  /** Closes it. */
+  /** Stack that closes the cache. */
   readonly opened: AsyncDisposableStack
 }
 
 /**
- * Opens the response cache that the flags ask for. Its metrics are printed with the server's.
+ * Opens the response cache that the flags name, and adds its metrics to the server's.
  *
- * @returns undefined if they ask for none.
+ * @returns undefined if the flags name none.
  * @throws ServeError FLAG_INVALID, also if Redis is there and refuses user, password or database.
  */
 export async function openCache(

@@ -18,7 +18,7 @@ interface KeyedRequest {
   readonly outputs: readonly string[]
 }
 
-/** Whether a request's tensors are digested in several turns of the loop, by `cacheKeyByTurns`. */
+/** Checks whether a request's inputs are so large that `cacheKeyByTurns` must digest them, in several turns of the loop. */
 export function isKeyedByTurns({ inputs }: Pick<InferRequest, 'inputs'>): boolean {
   return inputs.reduce((sum, { data }) => sum + data.byteLength, 0) > TURN_BYTES
 }
@@ -40,8 +40,8 @@ export async function cacheKeyByTurns(
 }
 
 /**
- * The key of a request: equal exactly if the same model gets the same inputs and is asked for the same outputs, with the same
- * parameters. The request's id, priority and queue timeout are no part of it.
+ * Makes the key of a request. Two requests have the same key only if model, inputs, requested outputs and parameters are the
+ * same. Id, priority and queue timeout are no part of the key.
  *
  * @returns 64 hexadecimal digits.
  */

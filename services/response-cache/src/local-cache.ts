@@ -13,7 +13,7 @@ interface Entry extends CachedResponse {
   readonly bytes: number
 }
 
-/** Responses by the key of their request, in this process, bounded in bytes. What was not used for the longest time goes first. */
+/** A response cache in the memory of this process, bounded in bytes. It evicts the least recently used responses first. */
 export class LocalCache implements ResponseCache {
   readonly isShared = false
   readonly #maxBytes: number
@@ -23,7 +23,7 @@ export class LocalCache implements ResponseCache {
   #bytes = 0
   readonly #counted = { hits: 0, misses: 0, evictions: 0, lookupNs: 0, insertionNs: 0 }
 
-  /** @param o.maxBytes - of all entries, with what they take beside their tensors. */
+  /** @param o.maxBytes - the most bytes of all entries, overhead included. */
   constructor(o: { readonly maxBytes: number; readonly clock: Pick<Clock, 'now'> }) {
     this.#maxBytes = o.maxBytes
     this.#clock = o.clock
@@ -35,7 +35,7 @@ export class LocalCache implements ResponseCache {
     return { ...counted, held: { entries, evictions, utilization: this.#bytes / this.#maxBytes } }
   }
 
-  /** @param key - of `cacheKey`. */
+  /** Looks up the response to a request. @param key - of `cacheKey`. */
   lookup(key: string): CachedResponse | undefined {
     const startedAt = this.#clock.now()
     const entry = this.#entries.get(key)

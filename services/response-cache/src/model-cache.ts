@@ -15,28 +15,28 @@ import type { CachedResponse, ResponseCache } from './response-cache.ts'
 /** A request that a cache may answer. */
 export interface CachedCall {
   readonly cache: ResponseCache
-  /** Names the loaded model or ensemble: each model, version and load has another identity. */
+  /** Identity of the loaded model or ensemble: another one for each model, version and load. */
   readonly identity: string
   readonly request: InferRequest
-  /** Names of all outputs: those of a request that names none. */
+  /** Names of all outputs of the model, which a request that names none asks for. */
   readonly outputs: readonly string[]
   readonly sink: ResponseSink
   readonly observer: CacheObserver | undefined
   readonly clock: Pick<Clock, 'now'>
-  /** Ends the wait for a cache elsewhere; the request is executed then, which refuses it. */
+  /** Signal of the call; an abort ends the wait for a shared cache, and the request goes to `execute`. */
   readonly signal: CancelSignal
-  /** Executes the request; what it throws the sink gets. */
+  /** Function that executes the request. An error that it throws goes to the sink. */
   readonly execute: (sink: ResponseSink) => void
-  /** False for a response that others must not get; always true if absent. */
+  /** Function that returns false for a response that others must not get; absent: every response may be kept. */
   readonly mayKeep?: () => boolean
 }
 
 /**
- * Answers a request from the cache, or executes it and keeps the response. Errors are not kept, and nothing of several
- * responses. Never throws.
+ * Answers a request from the cache, or executes it and keeps the response. It keeps neither errors nor the responses of a request
+ * that has several. Never throws.
  *
- * @returns where the cache is elsewhere or the request is large, a promise that resolves once the request is answered or given to
- * `execute`.
+ * @returns undefined if all is done at once; for a shared cache or a large request, a promise that resolves once the request is
+ * answered or given to `execute`.
  */
 export function executeCached(call: CachedCall): Promise<void> | undefined {
   const startedAt = call.clock.now()

@@ -20,7 +20,7 @@ const MAX_PENDING_BYTES = 64 * 1024 * 1024
 const REFUSED_MS = 1000
 
 /**
- * Opens the cache in Redis. If Redis is away the cache opens all the same, and answers nothing until it is there.
+ * Opens the cache in Redis. If Redis is away, the cache opens all the same: each lookup is a miss until Redis is there.
  *
  * @throws ServeError FLAG_INVALID for files that cannot be read; Redis' own error if it refuses user, password or database.
  */
@@ -37,7 +37,7 @@ export async function openRedisCache(
   return new RedisCache(link, { clock, events, lookupMs: settings.lookupMs })
 }
 
-/** Responses in Redis, by the key of their request, for all who name their models by their contents. */
+/** A response cache in Redis, which processes share. Keys in it must name models by their contents, not by their load. */
 export class RedisCache implements ResponseCache {
   readonly isShared = true
   readonly #link: RedisLink

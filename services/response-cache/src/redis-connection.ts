@@ -2,12 +2,12 @@ import { createClient, ErrorReply, RESP_TYPES } from '@redis/client'
 import type { Clock } from '@tutti/chassis'
 import type { RedisSettings, RedisTls } from './redis-settings.ts'
 
-/** A connection to Redis that has answered once. Whatever goes wrong rejects; nothing is tried again or kept for later. */
+/** A connection to Redis that has answered once. A failed command rejects; it is neither tried again nor queued. */
 export interface RedisConnection {
   get(key: string): Promise<Buffer | null>
-  /** The bytes are viewed until it resolves. */
+  /** Writes a value, which is viewed until the promise settles. */
   set(key: string, value: Buffer): Promise<unknown>
-  /** Closes the connection. What is on its way rejects. */
+  /** Closes the connection. Commands on their way reject. */
   close(): void
 }
 
@@ -15,7 +15,7 @@ export interface RedisConnection {
 const PROBE = 'tutti:probe'
 
 /**
- * Connects, logs in and reads once.
+ * Connects to Redis, logs in, and reads one key to prove that reads are allowed.
  *
  * @param lost - called when the connection breaks.
  */
@@ -65,7 +65,7 @@ function secured({ ca, ...files }: RedisTls) {
   return { tls: true as const, ...files, ...(ca && { ca: [...ca] }) }
 }
 
-/** As the promise, but rejects if it takes longer. An answer that came while this process was busy is in time. */
+/** Settles as the promise does, but rejects after `ms`. An answer that came while this process was busy counts as in time. */
 export async function within<T>(ms: number, clock: Clock, promise: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>()
   const give = (): void => late.reject(new Error(`no answer within ${ms} ms`))
@@ -77,12 +77,12 @@ export async function within<T>(ms: number, clock: Clock, promise: Promise<T>): 
   }
 }
 
-/** The error that Redis itself answered with, such as `OOM command not allowed ...`; undefined for any other. */
+/** Reads the text of an error that Redis itself answered, such as `OOM command not allowed ...`; undefined for other errors. */
 export function redisReply(error: unknown): string | undefined {
   return error instanceof ErrorReply ? error.message : undefined
 }
 
-/** Says what is wrong, in words. Where a name has several addresses the error of all of them has only a code. */
+/** Describes an error by its message, or by its code or name if it has no message. */
 export function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? String(error.code) : error.name

@@ -26,7 +26,7 @@ const Head = z.object({
 })
 type Head = z.infer<typeof Head>
 
-/** Copies a response into the value that is kept under its key. */
+/** Encodes a response as the value of its key in Redis. Copies. */
 export function encodeEntry(key: string, { outputs, parameters }: CachedResponse): Buffer {
   const head: Head = {
     outputs: outputs.map(({ name, datatype, shape, data }) => ({
@@ -47,9 +47,9 @@ export function encodeEntry(key: string, { outputs, parameters }: CachedResponse
 }
 
 /**
- * Reads what is kept under a key. Anybody may have written it.
+ * Decodes the value of a key in Redis, which anybody may have written. Copies.
  *
- * @returns undefined for what `encodeEntry` has not made for this key, as a whole.
+ * @returns undefined unless the value is exactly one that `encodeEntry` made for this key.
  */
 export function decodeEntry(key: string, entry: Buffer): CachedResponse | undefined {
   if (entry.byteLength < HEAD_AT) return undefined

@@ -8,7 +8,7 @@ const RETRY_MS = 1000
 /** Errors that no later attempt would make better: who we are, and which database we want. */
 const REFUSALS = /^(WRONGPASS|NOAUTH|NOPERM|ERR .*(AUTH|password|DB index))/
 
-/** Keeps one connection to Redis: one that was lost or does not answer is closed, and another is tried every second. */
+/** Keeps one connection to Redis. It closes a connection that is lost or does not answer, and tries a new one every second. */
 export class RedisLink {
   readonly #settings: RedisSettings
   readonly #clock: Clock
@@ -28,12 +28,16 @@ export class RedisLink {
     this.#events = o.events
   }
 
-  /** Undefined while Redis is away. */
+  /** The open connection; undefined while Redis is away. */
   get connection(): RedisConnection | undefined {
     return this.#connection
   }
 
-  /** Tries once; Redis may be away. @throws ServeError FLAG_INVALID for files that cannot be read; Redis' own error if it refuses us. */
+  /**
+   * Tries once to connect. If Redis is away, it resolves and tries again later.
+   *
+   * @throws ServeError FLAG_INVALID for files that cannot be read; Redis' own error if it refuses user, password or database.
+   */
   async open(): Promise<void> {
     try {
       await this.#connect()
@@ -44,7 +48,7 @@ export class RedisLink {
     }
   }
 
-  /** Gives up a connection that failed. Fine to call again. */
+  /** Closes a connection that failed, and connects anew later. A second call for the same connection does nothing. */
   lost(connection: RedisConnection, error: unknown): void {
     if (connection !== this.#connection) return
     this.#connection = undefined

@@ -3,17 +3,17 @@ import { join } from 'node:path'
 import { flagRefusal, Secret } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 
-/** The certificates and the key that a connection over TLS is made with, in PEM. */
+/** The certificates and the key of connections over TLS, in PEM. */
 export interface RedisTls {
-  /** Absent: the authorities that Node trusts. */
+  /** Certificates of authorities; absent: those that Node trusts. */
   readonly ca?: readonly string[]
   readonly cert?: string
   readonly key?: string
-  /** The name that the certificate has to be for; absent: the host. */
+  /** Name that the server's certificate must have; absent: the host. */
   readonly servername?: string
 }
 
-/** Where Redis is and how it is asked. */
+/** The settings of the connection to Redis. */
 export interface RedisSettings {
   readonly host: string
   readonly port: number
@@ -21,11 +21,11 @@ export interface RedisSettings {
   readonly password: Secret | undefined
   readonly db: number
   readonly connectMs: number
-  /** For one lookup: after it the request is executed. */
+  /** Time for one lookup; after it the request is executed. */
   readonly lookupMs: number
-  /** It is set, and has no effect: one connection takes many lookups at a time. */
+  /** True if `pool_size` is set. It has no effect: one connection takes many lookups at a time. */
   readonly hasPoolSize: boolean
-  /** Reads the files, for each connection anew; undefined without TLS. @throws ServeError FLAG_INVALID */
+  /** Function that reads the files of TLS, for each connection anew; undefined without TLS. @throws ServeError FLAG_INVALID */
   readonly readTls: (() => RedisTls) | undefined
 }
 

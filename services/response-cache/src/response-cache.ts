@@ -1,18 +1,18 @@
 import type { NamedTensor, Parameters } from '@tutti/tensor'
 
-/** The response of a request that had only one. Its bytes are read-only: every request that it answers gets a view of them. */
+/** The only response to a request. Its bytes are read-only: all requests that it answers get views of the same memory. */
 export interface CachedResponse {
   readonly outputs: readonly NamedTensor[]
   readonly parameters: Parameters
 }
 
-/** The counts of a cache since the process began, and what it holds. */
+/** The counts of a cache since the process began, and its entries. */
 export interface CacheCounts {
   readonly hits: number
   readonly misses: number
   readonly lookupNs: number
   readonly insertionNs: number
-  /** Absent for a cache that others fill too. */
+  /** Figures about the entries; absent for a cache that others fill too. */
   readonly held?: {
     readonly entries: number
     readonly evictions: number
@@ -21,17 +21,22 @@ export interface CacheCounts {
   }
 }
 
-/** Keeps responses by the key of their request. It never fails: what it cannot do is a miss. */
+/** Keeps responses by the key of their request. It never fails: a lookup that cannot be made is a miss. */
 export interface ResponseCache {
   readonly counts: CacheCounts
   /**
-   * Whether it outlives this process and is read by others. Keys then name models by their contents; in a cache of this process
-   * they name the load.
+   * True if the cache outlives this process and other processes read it. Its keys then name models by their contents; keys of a
+   * cache in this process name the load.
    */
   readonly isShared: boolean
-  /** @param key - of `cacheKey`. @returns a promise only where the answer comes from elsewhere; it never rejects. */
+  /**
+   * Looks up a response.
+   *
+   * @param key - of `cacheKey`.
+   * @returns undefined for a miss; a shared cache may give a promise, which never rejects.
+   */
   lookup(key: string): CachedResponse | undefined | Promise<CachedResponse | undefined>
-  /** Copies what it keeps: the bytes are viewed until it returns. */
+  /** Keeps a copy of a response, which is viewed only until `insert` returns. */
   insert(key: string, response: CachedResponse): void
   close(): Promise<void>
 }

@@ -3,11 +3,11 @@ import type { MetricFamily } from '@tutti/telemetry'
 /** A router or a step on the broker, as its process sees it. */
 export interface BrokerMember {
   readonly role: 'router' | 'step'
-  /** Why the process is not ready on its account; also before it has joined. */
+  /** Lists the reasons why this member keeps the process from being ready. Not having joined yet is one. */
   causes(): readonly string[]
-  /** How it reaches others, for scrapes; none before it has joined. */
+  /** Makes the metric families of the member's connections to others; none before it has joined. */
   families(): readonly MetricFamily[]
-  /** Resolves when it has nothing in flight. */
+  /** Drains the member, and resolves when it has nothing in flight. */
   drain(o: { readonly signal: AbortSignal }): Promise<void>
 }
 

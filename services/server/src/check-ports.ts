@@ -5,11 +5,11 @@ import { namePortFlag } from './port-flag.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
 
 /**
- * Looks whether all that `openServers` would listen on is free, for an executable that takes minutes before it listens. Clients are
- * refused meanwhile, as by any server that is not there; so a program may still take a port, which `openServers` then says. The
- * listeners of the edge are left out: only routers have them.
+ * Checks that the ports on which `openServers` will listen are free, for an executable that takes minutes before it listens.
+ * The ports are not kept: if another program takes one meanwhile, `openServers` fails. Ports of the edge, which only routers
+ * have, are not checked.
  *
- * @param page - undefined for none.
+ * @param page - the page's listener; its port is undefined if there is no page.
  * @throws ServeError SETTING_INVALID that names the flag.
  */
 export async function checkPorts(

@@ -4,10 +4,10 @@ import { openTraces, readTraceFlags, type TRACE_FLAGS } from '@tutti/telemetry'
 import type { ServersOptions } from './servers.ts'
 
 /**
- * Opens what the flags say of the calls of clients: who may make them, and which of them are traced into files.
+ * Opens the files that the flags name for calls of clients: the access file, and the files for traces.
  *
- * @param o.headerRules - decorates the calls last, if there is such a decorator.
- * @param o.offersTraces - clients may ask for traces also where the flags name no file.
+ * @param o.headerRules - a decorator for the selectors of calls; absent: none.
+ * @param o.offersTraces - true if clients may change trace settings even where the flags name no file.
  * @param o.opened - closes the files.
  * @throws ServeError FLAG_INVALID if a file cannot be read or does not fit.
  */

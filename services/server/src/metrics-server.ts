@@ -14,10 +14,10 @@ import { keepSecure, listenOn, readSecureOptions, type TlsFiles } from '@tutti/s
 import { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from '@tutti/telemetry'
 import { SharedText } from './shared-text.ts'
 
-/** The source of what the endpoint prints; `ServerMetrics` is one. */
+/** The source of the metrics that the endpoint serves; `ServerMetrics` is one. */
 export interface MetricsSource {
   readonly contentType: string
-  /** Prometheus' text. @param o.hasExemplars - at the ends of lines, as OpenMetrics has them. */
+  /** Renders Prometheus' text. @param o.hasExemplars - true to end lines with exemplars, as in OpenMetrics. */
   render(o?: { readonly hasExemplars?: boolean }): Promise<string>
 }
 
@@ -28,15 +28,15 @@ export interface MetricsServerOptions {
   /** Absent: HTTP without TLS. */
   readonly tls?: TlsFiles | undefined
   readonly metrics: MetricsSource
-  /** The process's own state, for `/livez` and `/readyz`; without it they are paths as any other. */
+  /** Health of the process, for `/livez` and `/readyz`; absent: these paths answer with the metrics, as all others. */
   readonly health?: HealthReading
-  /** The answers of the process about itself, as JSON, by path. */
+  /** Answers in JSON to further paths. */
   readonly answers?: JsonAnswers
   readonly clock?: Clock
   readonly log?: Logger
 }
 
-/** By path, e.g. `/tutti/v1/served`: makes the JSON of the answer. */
+/** Functions that make JSON answers, by path, e.g. `/tutti/v1/served`. */
 export type JsonAnswers = ReadonlyMap<string, () => Json | Promise<Json>>
 
 /** The part of a process's health that the probes read. */
@@ -51,9 +51,10 @@ const JSON_TYPE = 'application/json'
 const LISTENER_FAILED = 'listener failed'
 
 /**
- * Serves Prometheus text over HTTP, or OpenMetrics for those who ask for it, for as long as the process lives: also while it drains.
- * GET on any path answers with the metrics, as Triton 2.51 does (triton-semantics 9.19); other methods get 405.
- * Only `/livez` and `/readyz` are the process's own (200 `ok`, or 503 with one line for each cause), and the paths of `answers`.
+ * Starts the server for metrics, probes and `answers`, which also serves while the process drains. GET on any other path
+ * answers with the metrics, as Triton 2.51 does (triton-semantics 9.19): as Prometheus' text, or as OpenMetrics if the client
+ * asks for it. Other methods get 405. With `health`, `/livez` and `/readyz` answer 200 `ok`, or 503 with one line for each
+ * cause.
  *
  * @throws ServeError SETTING_INVALID if the address cannot be listened on, FLAG_INVALID for files of TLS that do not fit.
  */

@@ -13,17 +13,18 @@ import type { SERVER_FLAGS } from './server-flags.ts'
 export interface ObservedProcess {
   readonly flags: FlagValues<typeof SERVER_FLAGS>
   readonly metrics: ServerMetrics
-  /** For `/livez` and `/readyz` on the metrics port. */
+  /** Health of the process, for `/livez` and `/readyz` on the metrics port. */
   readonly health?: HealthReading
-  /** For further paths on the metrics port. */
+  /** JSON answers to further paths on the metrics port. */
   readonly answers?: JsonAnswers
   readonly log: Logger
 }
 
 /**
- * Starts only the metrics server, if the flags allow it: for executables that take long to start and must answer probes
- * meanwhile. They start the others later, with it as `metricsServer`.
+ * Starts only the metrics server, for executables that take long to start and must answer probes meanwhile. They pass the
+ * result to `openServers` later, as `metricsServer`.
  *
+ * @returns undefined if the flags do not allow it.
  * @throws ServeError SETTING_INVALID if the address cannot be listened on.
  */
 export async function openMetricsServer(o: ObservedProcess): Promise<MetricsServer | undefined> {

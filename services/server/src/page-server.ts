@@ -1,7 +1,7 @@
 import type { RestRoute, RestServerOptions } from '@tutti/rest'
 import type { BackendSelector, Caller, InferenceBackend } from '@tutti/serving'
 
-/** A listener for people: a page and what it reads and calls, under the rules that callers of the HTTP API have. */
+/** The listener of a web page: its files, and the calls that it makes under the rules of the HTTP API. */
 export interface PageServerOptions {
   readonly address: string
   /** 0 for any free port. */
@@ -9,9 +9,9 @@ export interface PageServerOptions {
   readonly routes: readonly RestRoute[]
   /** Headers of every answer. */
   readonly headers: Readonly<Record<string, string>>
-  /** Looks at each call before its credentials. @throws ServeError for one that a browser must not make. */
+  /** Check of each call, before its credentials are read. @throws ServeError for a call that a browser must not make. */
   readonly check: (caller: Caller) => void
-  /** Whether a route needs no identity, because it says nothing about models. */
+  /** Function that tells whether a route needs no identity, because it tells nothing about models. */
   readonly isPublic: (route: string) => boolean
 }
 
@@ -25,7 +25,12 @@ export function toPageOptions(page: PageServerOptions) {
   return { address, port, routes, headers, ...bounds } satisfies Partial<RestServerOptions>
 }
 
-/** @param o.select - what the callers of the HTTP API reach; everything if absent. */
+/**
+ * Creates the selector of a page's calls: it runs the page's check, and then selects as the HTTP API does, except on public
+ * routes.
+ *
+ * @param o.select - the selector of the HTTP API; absent: every call reaches `backend`.
+ */
 export function createPageSelector(
   page: Pick<PageServerOptions, 'check' | 'isPublic'>,
   o: { readonly backend: InferenceBackend; readonly select?: BackendSelector },

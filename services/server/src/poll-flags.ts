@@ -1,8 +1,8 @@
 import type { FlagTable } from '@tutti/chassis'
 
 /**
- * Which models a process serves when: tritonserver's names and defaults. Its mode `explicit`, in which clients load and unload, is
- * for servers of one process.
+ * The flags for when a process loads models, with tritonserver's names and defaults. The mode `explicit`, in which clients load
+ * and unload, is missing here: only servers of one process have it.
  */
 export const POLL_FLAGS = {
   'model-control-mode': {

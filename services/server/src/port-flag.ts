@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 
-/** Starts a listener. @throws ServeError as the start does; where it cannot listen, the text begins with the flag that names the port. */
+/** Starts a listener. @throws ServeError as `start` does; if it cannot listen, the text begins with the flag of the port. */
 export async function namePortFlag<T>(listener: string, start: () => Promise<T>): Promise<T> {
   try {
     return await start()

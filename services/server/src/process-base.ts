@@ -12,7 +12,7 @@ import { type CACHE_FLAGS, openCache, type ResponseCache } from '@tutti/response
 import { type METRICS_FLAGS, readMetricsFlags, ServerMetrics } from '@tutti/telemetry'
 import type { SERVER_FLAGS } from './server-flags.ts'
 
-/** The flags that every process has that serves. */
+/** The flags of every process that serves requests. */
 export type ServingFlags = FlagValues<
   typeof SERVER_FLAGS & typeof METRICS_FLAGS & typeof CACHE_FLAGS & typeof PROCESS_FLAGS
 >
@@ -43,7 +43,12 @@ export interface ProcessBase {
   readonly stopping: AbortSignal
 }
 
-/** @throws ServeError if the flags of metrics or of the cache do not fit, or the cache cannot be reached. */
+/**
+ * Opens the parts that everything in a process shares: tracing, metrics and response cache.
+ *
+ * @param shared.opened - closes the parts.
+ * @throws ServeError if the flags of metrics or cache do not fit, or Redis refuses.
+ */
 export async function openProcessBase(
   o: ProcessBaseOptions,
   { opened, stopping }: Pick<ProcessBase, 'opened' | 'stopping'>,

@@ -7,15 +7,15 @@ import { checkAnswered, openServers, type ServersOptions } from './servers.ts'
 
 export interface ServeProcessOptions extends ProcessBaseOptions {
   readonly health: Health
-  /** Called last when the process closes, and when it cannot start. */
+  /** Callback that runs last, when the process closes or could not start. */
   readonly close?: () => Promise<void>
 }
 
-/** The state of a process, for those who ask it from then on. */
+/** The sources of the state that a process shows to probes and scrapes. */
 export interface ProcessState {
-  /** Members on the broker; they drain while the servers do. */
+  /** Members on the broker, which drain at the same time as the servers. */
   readonly members?: readonly BrokerMember[]
-  /** Further causes for which the process is not ready. */
+  /** Function that lists further causes for which the process is not ready. */
   readonly causes?: () => readonly string[]
   /** See MetricsServerOptions. */
   readonly answers?: JsonAnswers
@@ -35,23 +35,23 @@ export interface ServedContent
     | 'traceSettings'
     | 'memory'
   > {
-  /** Refuses new requests from now on; what is in flight goes on. */
+  /** Function that makes the parts refuse new requests; requests in flight go on. */
   readonly stop: () => void
-  /** Models of this process: drained last, when nothing asks for them any longer. */
+  /** Models of this process, drained last, after servers and members. */
   readonly models?: { drain(): Promise<void>; readonly isBusy: boolean }
   /** Names of the process for the log, beside its ports. */
   readonly fields?: Readonly<Record<string, string | number>>
 }
 
-/** Answers probes and scrapes from now on: for a process that takes long to have something to serve. */
+/** Starts to answer probes and scrapes, for a process that takes long before it serves. */
 export type OpenProbes = (state: ProcessState) => Promise<void>
 
 /**
- * Runs a process: opens what all its parts share, has the parts made, and opens the servers over them. Its lifecycle is the same
- * whatever it serves.
+ * Runs a process that serves: opens the shared parts, has `compose` make the parts of the program, and opens the servers over
+ * them.
  *
- * @param compose - makes the parts. What they open they leave to `shared.opened`.
- * @throws ServeError what `compose` throws; SETTING_INVALID if a port is taken. Nothing is left open then.
+ * @param compose - makes the program's parts. They register what they open at `shared.opened`.
+ * @throws ServeError as `compose` does; SETTING_INVALID if a port is taken. Nothing stays open then.
  */
 export async function serveProcess(
   o: ServeProcessOptions,

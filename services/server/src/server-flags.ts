@@ -5,7 +5,7 @@ import { ADMISSION_DEFAULTS, tlsFlags } from '@tutti/serving'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 
-/** Flags of tritonserver that only a process without others can have, and why. */
+/** Flags of tritonserver that steps and routers refuse, each with the reason. */
 export const REFUSED_OVER_BROKERS = {
   'model-namespacing':
     'only tutti serve has it: steps and routers tell each other models by name alone, whichever repository has them',

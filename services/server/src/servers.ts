@@ -39,11 +39,11 @@ import { createPageSelector, type PageServerOptions, toPageOptions } from './pag
 import { namePortFlag } from './port-flag.ts'
 
 /**
- * Servers for requests from outside: each request reaches the models that its host and token lead to. They have no TLS: an ingress
- * controller or a Gateway before them ends that of the clients.
+ * The options of servers for requests from outside. A request reaches the models of its host, as far as its token allows. The
+ * servers have no TLS: an ingress controller or a Gateway in front of them ends it.
  */
 export interface EdgeServersOptions {
-  /** See EdgeRulesOptions. */
+  /** Function that returns the routes now: the same object as long as they have not changed. */
   readonly access: () => EdgeAccess
   readonly address: string
   /** 0 for any free port. */
@@ -53,19 +53,22 @@ export interface EdgeServersOptions {
 
 export interface ServersOptions extends ObservedProcess {
   readonly backend: InferenceBackend
-  /** Absent: nothing is served to the outside. */
+  /** Servers for requests from outside; absent: none. */
   readonly edge?: EdgeServersOptions | undefined
   /** A page for people; absent for none. */
   readonly page?: PageServerOptions | undefined
-  /** Who may call what, those outside apart; the same list as long as nothing has changed. Absent: everybody everything. */
+  /**
+   * Function that returns the rules for calls from inside: the same list as long as they have not changed. Absent: everybody may
+   * call everything.
+   */
   readonly identities?: (() => readonly IdentityRule[]) | undefined
-  /** Who may load and unload models; everybody if absent. */
+  /** Check of who may load and unload models; absent: everybody may. */
   readonly guardControl?: ControlGuard
-  /** Decorators of calls that do not come from outside; each comes before those that precede it. */
+  /** Decorators of the selectors for calls from inside; each one wraps those before it in the list. */
   readonly decorators?: readonly SelectorDecorator[]
-  /** Makes the observer of the requests of such calls, by protocol. */
+  /** Function that makes the observer of requests from inside, by protocol. */
   readonly observe?: ((protocol: Protocol) => RequestObserver) | undefined
-  /** The settings of what is traced of these calls into files, where that is offered. */
+  /** Settings of the traces of such requests in files; absent: not offered. */
   readonly traceSettings?: TraceSettings | undefined
   /** Memory of large tensors of requests; ordinary memory if absent. */
   readonly memory?: TensorMemory | undefined
@@ -89,7 +92,11 @@ export interface Servers extends Omit<RunningServer, 'port'> {
   readonly ports: ServerPorts
 }
 
-/** For the end of a drain. @throws ServeError SERVER_STOPPING if the servers had to refuse requests that they had accepted. */
+/**
+ * Checks the result of a drain.
+ *
+ * @throws ServeError SERVER_STOPPING if the servers had to refuse requests that they had accepted.
+ */
 export function checkAnswered(isAnswered: boolean): void {
   if (!isAnswered) throw new ServeError('SERVER_STOPPING', 'requests were not answered in time')
 }

@@ -6,9 +6,8 @@ const REST = 9
 const MOST_REST_MS = 1000
 
 /**
- * Makes a text for all callers that ask at about the same time. The text that a caller gets was begun after it asked, so its
- * figures are
- * not old. Callers that ask while a text is made, or soon after, wait and share the next one.
+ * Makes one text for all callers that ask at about the same time. A caller gets a text that was begun after it asked, so the
+ * figures are fresh. Callers that ask while a text is made, or soon after, wait and share the next text.
  */
 export class SharedText {
   readonly #make: () => Promise<string>
@@ -22,7 +21,7 @@ export class SharedText {
     this.#clock = clock
   }
 
-  /** @throws whatever making it does. */
+  /** Waits for the next text. @throws as `make` does. */
   get(): Promise<Buffer> {
     return (this.#next ??= this.#makeNext())
   }

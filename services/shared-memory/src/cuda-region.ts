@@ -7,15 +7,15 @@ import { type CudaRequest, checkPlace, PIECE_BYTES, type Region, unknownRegion }
 export interface CudaMemory {
   /** Bytes of the client's allocation. */
   readonly byteSize: number
-  /** Copies the bytes from `begin` on. @throws ServeError with CUDA's words. */
+  /** Fills `bytes` with a copy of the memory from `begin` on. @throws ServeError with CUDA's words. */
   read(begin: number, bytes: Uint8Array): void
-  /** Copies bytes to `begin`: they are there when it returns. @throws ServeError with CUDA's words. */
+  /** Copies bytes into the memory at `begin`, before it returns. @throws ServeError with CUDA's words. */
   write(begin: number, bytes: Uint8Array): void
   close(): void
 }
 
 /**
- * Opens what a `cudaIpcMemHandle_t` names. Undefined where there is no driver.
+ * Opens the memory of a `cudaIpcMemHandle_t`. Resolves with undefined where there is no driver.
  *
  * @throws ServeError with CUDA's words.
  */
@@ -25,8 +25,8 @@ export type OpenCudaMemory = (
 ) => Promise<CudaMemory | undefined>
 
 /**
- * Memory of a GPU. It is copied on the event loop, because what CUDA works with belongs to a thread: at most a piece in a turn. A device
- * that is lost is an error of the requests that name the region.
+ * A region of GPU memory. The event loop copies it, at most a piece in a turn, because CUDA's state belongs to one thread. If the
+ * device is lost, requests that name the region fail.
  */
 export class CudaRegion implements Region {
   readonly kind = 'cuda'
@@ -34,7 +34,7 @@ export class CudaRegion implements Region {
   uses = 0
   #memory: CudaMemory | undefined
 
-  /** @param memory - closed with the region. @throws ServeError if the allocation is smaller than that. */
+  /** @param memory - closed with the region. @throws ServeError if the allocation is smaller than the region. */
   constructor(request: CudaRequest, memory: CudaMemory) {
     const { name, byteSize } = request
     if (byteSize > memory.byteSize) {

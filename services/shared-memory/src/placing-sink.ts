@@ -12,7 +12,10 @@ interface PlacedOutput extends OutputPlace {
   readonly output: NamedTensor
 }
 
-/** Writes outputs into their places. What a caller has given up is not written: it may use the memory for something else by now. */
+/**
+ * Writes outputs into their places in shared memory, and sends responses on without these bytes. After the call's signal has
+ * aborted it writes nothing: the caller may use the memory for something else by then.
+ */
 export class PlacingSink implements ResponseSink {
   readonly #sink: ResponseSink
   readonly #places: ReadonlyMap<string, OutputPlace>

@@ -2,26 +2,26 @@ import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { SharedPlace } from '@tutti/protocol'
 
 /**
- * Bytes that a request reads and a response writes at most on the event loop, where a mebibyte takes almost a millisecond: one turn of
- * it may bring hundreds of requests.
+ * Most bytes that a request reads, or a response writes, on the event loop. A mebibyte takes almost a millisecond there, and
+ * one turn may bring hundreds of requests.
  */
 export const AT_ONCE_BYTES = 256 * 1024
-/** Bytes that are copied at a time if there are more: the thread pool and the event loop have work of others too. */
+/** Bytes of one piece of a larger copy: between pieces, the thread pool and the event loop do other work. */
 export const PIECE_BYTES = 1024 * 1024
 
 export type RegionKind = 'system' | 'cuda'
 
-/** A region that a client registers of the memory of its machine. */
+/** A client's request to register a region of system shared memory. */
 export interface SystemRequest {
   readonly name: string
-  /** As it is given to `shm_open`: with or without a slash before it. */
+  /** Name of the object, as for `shm_open`; with or without a slash before it. */
   readonly key: string
-  /** Where the region begins in the object, in bytes. */
+  /** Begin of the region in the object, in bytes. */
   readonly offset: number
   readonly byteSize: number
 }
 
-/** A region that a client registers of the memory of a GPU. */
+/** A client's request to register a region of GPU memory. */
 export interface CudaRequest {
   readonly name: string
   /** A `cudaIpcMemHandle_t`. */
@@ -36,19 +36,31 @@ export interface Region {
   readonly request: SystemRequest | CudaRequest
   /** Requests in work that will write into it, or read it off the event loop. */
   uses: number
-  /** @throws ServeError for a place that is not wholly within the region. */
+  /** Checks that a place is within the region. @throws ServeError if it is not wholly within. */
   check(place: SharedPlace): void
   /** Copies the bytes of a place at once. @throws ServeError if the place is not there, or no longer there. */
   read(place: SharedPlace): Uint8Array
-  /** Memory for the bytes of a place, which `fill` copies. @throws ServeError as `read`. */
+  /** Allocates memory for the bytes of a place, which `fill` copies. @throws ServeError as `read`. */
   reserve(place: SharedPlace): Buffer
-  /** Copies the bytes of a place while others go on. @throws ServeError as `read`, or the signal's reason. */
+  /**
+   * Copies the bytes of a place into `bytes`, without blocking the event loop.
+   *
+   * @throws ServeError as `read`, or the signal's reason.
+   */
   fill(bytes: Buffer, place: SharedPlace, signal: CancelSignal): Promise<void>
-  /** Copies bytes to the begin of a place at once. @throws ServeError if the memory has gone or shrunk, or there is none left for it. */
+  /**
+   * Copies bytes to the begin of a place at once.
+   *
+   * @throws ServeError if the memory has gone or shrunk, or the machine has none left.
+   */
   write(place: SharedPlace, bytes: Uint8Array): void
-  /** Copies bytes to the begin of a place while others go on. @throws ServeError as `write`, or the signal's reason. */
+  /**
+   * Copies bytes to the begin of a place, without blocking the event loop.
+   *
+   * @throws ServeError as `write`, or the signal's reason.
+   */
   store(bytes: Uint8Array, place: SharedPlace, signal: CancelSignal): Promise<void>
-  /** Forgets the memory: what is still to be copied fails. */
+  /** Closes the memory. Copies that are still to be made fail. */
   close(): void
 }
 
@@ -58,20 +70,20 @@ export interface OutputPlace {
   readonly place: SharedPlace
 }
 
-/** @throws ServeError for a place that is not wholly within the region. */
+/** Checks that a place is wholly within a region. @throws ServeError if it is not. */
 export function checkPlace(request: Region['request'], { offset, byteSize }: SharedPlace): void {
   if (offset >= request.byteSize) throw isOutside(request, 'offset')
   const isWithin = byteSize > 0 && offset + byteSize <= request.byteSize
   if (!isWithin) throw isOutside(request, 'offset + byte size')
 }
 
-/** Triton's error for a place that is not there. */
+/** Makes Triton's error for a place outside its region. */
 export function isOutside({ name }: Region['request'], what: string): ServeError {
   const text = `Invalid ${what} for shared memory region: '${name}'`
   return new ServeError('INVALID_PARAMETER', text)
 }
 
-/** Triton's error for a region that is not registered. */
+/** Makes Triton's error for a region that is not registered. */
 export function unknownRegion(name: string): ServeError {
   return new ServeError('NOT_FOUND', `Unable to find shared memory region: '${name}'`, {
     details: { field: 'parameters.shared_memory_region' },

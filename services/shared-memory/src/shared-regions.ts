@@ -10,31 +10,35 @@ import {
 } from './region.ts'
 import { SystemRegion } from './system-region.ts'
 
-/** Regions that are registered at the same time. Each holds a file descriptor, or an opening of CUDA's. */
+/** Most regions that are registered at the same time. Each holds a file descriptor, or memory that CUDA has opened. */
 export const MAX_REGIONS = 4096
 /** Bytes of a `cudaIpcMemHandle_t`. */
 export const HANDLE_BYTES = 64
 /** CUDA counts devices with C's `int`. */
 const MAX_DEVICE_ID = 2 ** 31 - 1
 
-/** The regions of shared memory that clients have registered: one for all listeners of a process, as in Triton. */
+/** The regions of shared memory that clients have registered. All listeners of a process share one instance, as in Triton. */
 export class SharedRegions {
   readonly #regions = new Map<string, Region>()
 
   readonly #openCudaMemory: OpenCudaMemory | undefined
 
-  /** @param openCudaMemory - absent where memory of GPUs is not offered. */
+  /** @param openCudaMemory - opens memory of GPUs; absent: every such region is refused. */
   constructor(openCudaMemory?: OpenCudaMemory) {
     this.#openCudaMemory = openCudaMemory
   }
 
-  /** @throws ServeError with Triton's text, OVERLOADED for too many regions. */
+  /** Registers a region of system shared memory. @throws ServeError with Triton's text, OVERLOADED for too many regions. */
   register(request: SystemRequest): void {
     this.#checkNew(request.name, request.key)
     this.#regions.set(request.name, new SystemRegion(request))
   }
 
-  /** Where there is no driver, all memory is refused. @throws ServeError as `register`, with CUDA's words where it refuses. */
+  /**
+   * Registers a region of GPU memory.
+   *
+   * @throws ServeError as `register`, always without a driver; with CUDA's words if CUDA refuses.
+   */
   async registerCuda(request: CudaRequest): Promise<void> {
     this.#refuseTaken(request.name)
     const memory = await this.#openCuda(request)
@@ -48,7 +52,7 @@ export class SharedRegions {
     }
   }
 
-  /** @param name - '' for all of a kind. @throws ServeError NOT_FOUND */
+  /** Lists regions of a kind, `system` by default. @param name - '' for all of the kind. @throws ServeError NOT_FOUND */
   status(name: string): readonly SystemRequest[]
   status(name: string, kind: RegionKind): readonly Region['request'][]
   status(name: string, kind: RegionKind = 'system'): readonly Region['request'][] {
@@ -57,7 +61,12 @@ export class SharedRegions {
     throw new ServeError('NOT_FOUND', `Unable to find ${kind} shared memory region: '${name}'`)
   }
 
-  /** Forgets a region; one that is not there is no error. @param name - '' for all of a kind. @throws ServeError if requests use it. */
+  /**
+   * Forgets a region, if it is registered.
+   *
+   * @param name - '' for all of the kind.
+   * @throws ServeError for regions that requests use.
+   */
   unregister(name: string, kind: RegionKind = 'system'): void {
     const inUse = this.#wanted(name, kind).filter((region) => !this.#forget(region))
     if (inUse.length === 0) return
@@ -69,14 +78,14 @@ export class SharedRegions {
     throw new ServeError('INVALID_PARAMETER', text, { code: 'INTERNAL' })
   }
 
-  /** @throws ServeError NOT_FOUND */
+  /** Finds a registered region by its name. @throws ServeError NOT_FOUND */
   find(name: string): Region {
     const region = this.#regions.get(name)
     if (region === undefined) throw unknownRegion(name)
     return region
   }
 
-  /** Closes all; what is still to be written fails. */
+  /** Closes all regions. Copies that are still to be made fail. */
   close(): void {
     for (const region of this.#regions.values()) region.close()
     this.#regions.clear()

@@ -40,7 +40,7 @@ export class SystemRegion implements Region {
   #copies = 0
   #fd: number | undefined
 
-  /** @throws ServeError if there is no such object, or if it is smaller than that. */
+  /** Opens the object of the region. @throws ServeError if there is no such object, or if it is smaller than the region. */
   constructor(request: SystemRequest) {
     this.request = request
     const { name, offset, byteSize } = request

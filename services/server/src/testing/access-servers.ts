@@ -20,7 +20,7 @@ export function rule(name: string, o: Partial<IdentityRule> = {}): IdentityRule 
   return { name, tokenSha256, certificates: [], models: ['a'], control: false, ...o }
 }
 
-/** The header of its token. */
+/** Makes the header `authorization` of an identity that `rule` made. */
 export const bearer = (name: string) => `Bearer token-of-${name}`
 
 interface Line {
@@ -29,7 +29,7 @@ interface Line {
   readonly [field: string]: unknown
 }
 
-/** Both servers of one process, with identities. What is asked is given by the code of its end. */
+/** Opens the gRPC and REST servers of one process with identities, and a client. The end of the test closes all. */
 export async function openAccess(
   t: Test,
   o: { identities?: readonly IdentityRule[]; script?: ModelScript; flags?: string[] },
@@ -110,7 +110,7 @@ export async function openAccess(
   }
 }
 
-/** An inference over gRPC. */
+/** Makes the message of an inference over gRPC. */
 export const INFER = (model: string) => ({ model_name: model })
-/** One over REST. */
+/** The body of an inference over REST. */
 export const REST_INFER = '{"inputs":[]}'

@@ -35,7 +35,7 @@ export function restAt(offset: number, byteSize: number, region = 'r') {
   }
 }
 
-/** A server whose clients share 64 bytes as the region `r`: four floats, and zeros. @param sizeBytes - if it is more. */
+/** Opens a server with the shared memory region `r`: four floats, then zeros. @param sizeBytes - the region's size. */
 export async function openShared(
   t: Test,
   models: Readonly<Record<string, ScriptedModel>> = { m: {} },
@@ -70,7 +70,7 @@ interface StreamAnswer {
   readonly infer_response: { readonly raw_output_contents: readonly Buffer[] }
 }
 
-/** The answers to the requests of a stream. */
+/** Sends requests on one stream and collects the answers until its end. */
 export function streamObjects(
   { client }: TestServer,
   ...requests: readonly object[]

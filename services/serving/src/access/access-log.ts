@@ -70,8 +70,8 @@ function toSeries(label: string, counts: ReadonlyMap<string, number>): readonly 
 }
 
 /**
- * Finds the lines of the audit log that share a bound on their number: those of one identity about one action. Lines about
- * changes of the server have no bound, except about shared memory: a client can register memory very often at no cost.
+ * Names the budget of a line of the audit log: lines of one identity about one action share one. A line about a change of the
+ * server has none, so it is never left out. Shared memory is an exception: a client can register it very often at little cost.
  */
 export const auditBudget: BudgetKey = (message, { identity, call, outcome, wasLoaded }) => {
   if (message !== CONTROL_CALL) return `${message} ${String(identity)}`
