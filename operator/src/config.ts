@@ -30,7 +30,7 @@ export const OperatorConfig = z.object({
 })
 export type OperatorConfig = z.infer<typeof OperatorConfig>
 
-/** @throws ServeError SETTING_INVALID that names each refused variable. */
+/** Reads and checks the operator's environment. @throws ServeError SETTING_INVALID that names each refused variable. */
 export function loadOperatorConfig(
   env: Readonly<Record<string, string | undefined>>,
 ): Readonly<OperatorConfig> {

@@ -5,13 +5,13 @@ import { checkOperatorFlags, OPERATOR_FLAGS } from './operator-flags.ts'
 import { unhandledRejection } from './runtime/log-events.ts'
 import { type OperatorOptions, startOperator } from './start-operator.ts'
 
-/** The parts of its process that the operator needs beside those that every executable does. */
+/** The parts of the process that the operator uses. */
 export interface OperatorEnvironment extends Pick<ProcessEnvironment, 'env' | 'exit'> {
-  /** Calls back with rejections that nothing handled. */
+  /** Calls the listener for each promise rejection that nothing handled. */
   onUnhandledRejection(listener: (error: unknown) => void): void
 }
 
-/** The operator as a program. */
+/** Makes the executable of the operator: its flags, their check and its start. */
 export function operatorExecutable(
   environment: OperatorEnvironment,
   o: Pick<OperatorOptions, 'createControllers'> = {},

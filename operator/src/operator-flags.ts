@@ -63,7 +63,11 @@ export const OPERATOR_FLAGS = {
 
 export type OperatorFlags = FlagValues<typeof OPERATOR_FLAGS>
 
-/** @throws ServeError FLAG_INVALID if the times of the election do not fit one another, or pods could not start. */
+/**
+ * Checks flags that depend on each other or go on to pods.
+ *
+ * @throws ServeError FLAG_INVALID if the times of the election do not fit one another, or pods would not start with a value.
+ */
 export function checkOperatorFlags(flags: OperatorFlags): void {
   for (const text of flags['metrics-config']) checkMetricsConfig(text)
   checkTelemetry(flags)

@@ -14,7 +14,7 @@ const PYTHON_MODELS = modelsOf(({ image }) => image === 'python')
 /** Share of the requests. */
 const ALL = '1'
 
-/** The flags about what the operator serves, and the pods with which it does so. */
+/** The flags about the served namespaces, and the pods of routers and steps. */
 export const SERVING_FLAGS = {
   'watch-namespace': {
     type: 'string',
@@ -118,7 +118,11 @@ export const SERVING_FLAGS = {
   },
 } as const satisfies FlagTable
 
-/** @throws ServeError FLAG_INVALID for what the pods would not start with, or would ignore. */
+/**
+ * Checks the flags about OTLP.
+ *
+ * @throws ServeError FLAG_INVALID for a value with which pods would not start, or which they ignore.
+ */
 export function checkTelemetry(flags: FlagValues<typeof SERVING_FLAGS>): void {
   const { 'otlp-endpoint': endpoint, 'otlp-sample-ratio': ratio } = flags
   if (endpoint === undefined) {
@@ -140,7 +144,9 @@ const QUANTILE = '(0?\\.\\d+|0|1):(0?\\.\\d+|0|1)'
 const QUANTILES = new RegExp(`^summary_quantiles=${QUANTILE}(,${QUANTILE})*$`)
 
 /**
- * @param text - a value of `--metrics-config`, as routers and steps take it: with another one all new pods would end at their start.
+ * Checks a value of `--metrics-config`, because new pods would not start with a wrong one.
+ *
+ * @param text - one value, `NAME=VALUE`.
  * @throws ServeError FLAG_INVALID
  */
 export function checkMetricsConfig(text: string): void {

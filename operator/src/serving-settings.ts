@@ -5,7 +5,7 @@ import type { RouterDefaults } from './resources/router-deployment.ts'
 import type { NatsSettings as PodAccess, StepSettings } from './resources/step-settings.ts'
 import type { TelemetrySettings } from './resources/telemetry-env.ts'
 
-/** Reads what the flags say about steps. @throws ServeError FLAG_INVALID */
+/** Derives the settings of steps from the flags. @throws ServeError FLAG_INVALID for a flag about NATS. */
 export function toStepSettings({
   flags,
   namespace,
@@ -52,7 +52,7 @@ function toPodAccess({ urls, prefix, servers }: NatsSettings): PodAccess {
   return { servers: urls, prefix, secret: NATS_SECRETS.credentials, hasAuthorities }
 }
 
-/** Reads what the flags say about routers. */
+/** Derives the settings of routers from the flags and the settings of steps. */
 export function toRouterDefaults(
   flags: OperatorFlags,
   { nats, network, metricsConfig, telemetry, imagePullSecrets }: StepSettings,

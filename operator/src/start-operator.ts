@@ -27,9 +27,9 @@ import { createRuntimeMetrics } from './runtime/metrics.ts'
 
 export interface OperatorOptions extends Omit<StartOptions<typeof OPERATOR_FLAGS>, 'settings'> {
   readonly config: OperatorConfig
-  /** Ends the process at once: the lease is lost. */
+  /** Function that ends the process at once, called when the lease is lost. */
   readonly exit: (code: number) => void
-  /** All of the operator's, if absent. */
+  /** Function that makes the controllers; absent: all controllers of the operator. */
   readonly createControllers?: (context: ControllerContext) => ControllerSet
   readonly clock?: Clock
 }
@@ -37,7 +37,11 @@ export interface OperatorOptions extends Omit<StartOptions<typeof OPERATOR_FLAGS
 /** To the API server. */
 const USER_AGENT = `tutti-operator/${manifest.version}`
 
-/** Starts the operator: resolves when its caches have synced, whether it leads or stands by. */
+/**
+ * Starts the operator. It resolves when the caches have synced, whether this process leads or not. The caller closes it.
+ *
+ * @throws ServeError SERVER_NOT_READY if the caches do not sync in time; the signal's reason if it aborts.
+ */
 export async function startOperator(
   o: OperatorOptions,
 ): Promise<Running & { readonly ports: readonly number[] }> {

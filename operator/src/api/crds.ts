@@ -20,7 +20,7 @@ type Column = readonly [
   description: string,
 ]
 
-/** The names of a kind, its schemas, and the columns that show it. */
+/** The definition of a kind: its names, its schemas and its columns in `kubectl get`. */
 export interface KindDefinition {
   readonly kind: string
   readonly plural: string
@@ -29,7 +29,7 @@ export interface KindDefinition {
   readonly spec: z.ZodType
   readonly status: z.ZodType
   readonly columns: readonly Column[]
-  /** Shown with `-o wide` only. */
+  /** Columns that `kubectl get` shows only with `-o wide`. */
   readonly wideColumns: readonly Column[]
   /** Paths of the scale subresource. */
   readonly scale?: StructuralSchema
@@ -109,7 +109,7 @@ export const KINDS: readonly KindDefinition[] = [
   },
 ]
 
-/** The CustomResourceDefinition of a kind. */
+/** Builds the CustomResourceDefinition of a kind. @throws ServeError INTERNAL for a schema that no CRD can express. */
 export function buildCrd(definition: KindDefinition): StructuralSchema {
   const { kind, plural, shortName, scale } = definition
   return {

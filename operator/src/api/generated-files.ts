@@ -7,9 +7,10 @@ import { renderReference } from './reference-page.ts'
 const MAX_CRD_BYTES = 256 * 1024
 
 /**
- * Builds the files that `npm run gen` writes of the kinds: path from the root of the repository -> text.
+ * Builds the files that `npm run gen` writes for the kinds: CRDs, reference page and JSON Schemas.
  *
- * @throws ServeError INTERNAL for a schema that no CRD can say.
+ * @returns texts by path from the root of the repository.
+ * @throws ServeError INTERNAL for a schema that no CRD can express.
  * @throws RangeError for a CRD that is too large for `kubectl apply`.
  */
 export function buildGeneratedFiles(): ReadonlyMap<string, string> {

@@ -6,10 +6,10 @@ import { KINDS, VERSION } from './crds.ts'
 const BASE = `${SITE}/schemas/${VERSION}`
 
 /**
- * JSON Schemas (draft 7) of the manifests as people write them, for editors: one of each kind, and `manifest.json`, which takes
- * the one of the document's kind, for files with several documents. What only CEL can say is not in them.
+ * Builds JSON Schemas (draft 7) of manifests, for editors. Each kind has a schema. `manifest.json` chooses one by the document's
+ * kind, for files with several documents. Rules that only CEL can express are left out.
  *
- * @returns text by path from the root of the repository.
+ * @returns texts by path from the root of the repository.
  */
 export function buildJsonSchemas(): ReadonlyMap<string, string> {
   const byKind = KINDS.map(({ kind, manifest }) => {

@@ -8,7 +8,7 @@ interface Row {
   readonly description: string
 }
 
-/** The page that explains every field, made from the same schemas as the CRDs. */
+/** Writes the reference page of all kinds and fields in Markdown, from the same schemas as the CRDs. */
 export function renderReference(): string {
   const sections = KINDS.map(renderKind)
   return `# Custom resources

@@ -2,7 +2,7 @@ import { celPattern, isMirrored } from '@tutti/api'
 import { assert } from '@tutti/errors'
 import { z } from 'zod'
 
-/** A node of a structural schema, as a CustomResourceDefinition takes it. */
+/** A node of a structural schema for a CustomResourceDefinition. */
 export type StructuralSchema = Record<string, unknown>
 
 /** Fields that JSONSchemaProps knows and we use; anything else would be refused as an unknown field. */
@@ -38,8 +38,8 @@ const INT32_MAX = 2 ** 31 - 1
 /**
  * Turns a zod schema into a structural schema.
  *
- * @throws ServeError INTERNAL with the path of a node that Kubernetes could not check as zod does: an unknown keyword, a
- * refinement without CEL, a list, map, text or number without bounds, a pattern that RE2 lacks.
+ * @throws ServeError INTERNAL with the path of a node that Kubernetes cannot check as zod does: an unknown keyword; a refinement
+ * without a CEL rule; a list, map, text or number without bounds; a pattern that RE2 does not support.
  */
 export function toStructuralSchema(schema: z.ZodType): StructuralSchema {
   const json: unknown = z.toJSONSchema(schema, {

@@ -2,16 +2,16 @@ import { get, type IncomingMessage } from 'node:http'
 import { type Reason, ServeError } from '@tutti/errors'
 import { parseBoundedJson } from '@tutti/formats'
 
-/** Where JSON comes from. */
+/** The address of a JSON document in a pod. */
 export interface JsonPlace {
-  /** The pod's name, for errors. */
+  /** Name of the pod, for errors. */
   readonly pod: string
   readonly ip: string
   readonly port: number
   readonly path: string
 }
 
-/** Bytes of all answers that are being read. */
+/** A shared count of the bytes of all answers that are being read, and its limit. Each answer's first 64 KiB are not counted. */
 export interface AnswerBytes {
   held: number
   readonly most: number
@@ -21,21 +21,21 @@ export interface AnswerBytes {
 const SMALL_BYTES = 64 * 1024
 
 export interface GetJsonOptions extends JsonPlace {
-  /** Counts this answer while it is read. */
+  /** Shared count, in which this answer counts while it is read. */
   readonly answers: AnswerBytes
 
-  /** Largest answer that is read. */
+  /** Most bytes of the answer. */
   readonly maxBytes: number
-  /** Most values in it, as parseBoundedJson counts. */
+  /** Most JSON values in the answer, as parseBoundedJson counts. */
   readonly maxValues: number
   readonly signal: AbortSignal
 }
 
 /**
- * Asks a process for JSON.
+ * Sends a GET request to a pod and parses the JSON of the answer.
  *
- * @throws ServeError POD_UNREACHABLE, MESSAGE_TOO_LARGE, OVERLOADED while too many bytes are held, or MALFORMED_MESSAGE that names
- * the pod and the path; the signal's reason if it aborts.
+ * @throws ServeError that names the pod and the path: POD_UNREACHABLE, also for another HTTP status than 200; MESSAGE_TOO_LARGE;
+ * MALFORMED_MESSAGE; OVERLOADED if the shared count of bytes is full. It throws the signal's reason if the signal aborts.
  */
 export async function getJson(o: GetJsonOptions): Promise<unknown> {
   o.signal.throwIfAborted()
@@ -48,7 +48,7 @@ export async function getJson(o: GetJsonOptions): Promise<unknown> {
   }
 }
 
-/** An error that says where it happened. */
+/** Makes an error whose message names the pod, its address and the path. */
 export function failureAt(
   { pod, ip, port, path }: JsonPlace,
   reason: Reason,

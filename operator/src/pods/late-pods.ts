@@ -19,8 +19,8 @@ interface Known {
 }
 
 /**
- * Reads the events of pods that are late, and of the claims that these wait for. Events are not watched: a cluster has more of them
- * than of everything else.
+ * Reads Kubernetes events of pods that are not ready in 10 s, and of the volume claims for which they wait. It does not watch
+ * events, because a cluster has more of them than of all other objects.
  */
 export class LatePods {
   readonly #client: Pick<Client, 'list'>
@@ -36,7 +36,7 @@ export class LatePods {
     this.#clock = o.clock
   }
 
-  /** Events of the first late pods, in the order of the pods; none where they cannot be read. */
+  /** Reads the events of the first two late pods, in the order of the pods. It returns none if they cannot be read. */
   async eventsOf(
     pods: readonly Stored<PodState>[],
     { signal }: { readonly signal: AbortSignal },
@@ -79,7 +79,7 @@ export class LatePods {
   }
 }
 
-/** Until events of pods that are late, or become so, may say something new; undefined if no pod is waited for. Pure. */
+/** Computes the milliseconds until events of late pods may tell more; undefined if all pods are ready or have ended. Pure. */
 export function toLatePodsDelayMs(
   pods: readonly Stored<PodState>[],
   nowMs: number,

@@ -12,11 +12,11 @@ import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import { openLimit } from '../runtime/open-limit.ts'
 import { failureAt, getJson, type JsonPlace } from './get-json.ts'
 
-/** Where a pod of ours is asked. */
+/** The address of a pod of a router or step. */
 export interface PodAddress {
   readonly namespace: string
   readonly name: string
-  /** IPv4 or IPv6. */
+  /** IP address of the pod, IPv4 or IPv6. */
   readonly ip: string
 }
 
@@ -25,12 +25,12 @@ export interface AskOptions {
 }
 
 /**
- * Asks routers and steps what they serve and how loaded they are. Every method throws a ServeError that names the pod:
- * POD_UNREACHABLE, DEADLINE_EXCEEDED, OVERLOADED for a question that was not put or whose long answer comes with too many
- * others, MESSAGE_TOO_LARGE, MALFORMED_MESSAGE; or the
- * signal's reason if it aborts.
+ * Asks routers and steps what they serve, and steps for their load. Every call ends within `timeoutMs`, including the time that
+ * it waits for other calls of its namespace.
  *
- * The caller has an answer or an error within `timeoutMs`: the time in which a question waits for others of its namespace counts.
+ * Every method throws a ServeError that names the pod: POD_UNREACHABLE; DEADLINE_EXCEEDED; MESSAGE_TOO_LARGE; MALFORMED_MESSAGE;
+ * OVERLOADED if the request was not sent in time, or too many long answers came at once. It throws the signal's reason if the
+ * signal aborts.
  */
 export interface PodClient {
   servedByRouter(pod: PodAddress, o: AskOptions): Promise<ServedByRouter>
@@ -42,13 +42,13 @@ export interface PodClientOptions {
   readonly clock: Clock
   /** Port of the metrics listener; default METRICS_PORT. */
   readonly port?: number
-  /** From the question to its answer; default 5000: a pod that takes longer is as good as away. */
+  /** Milliseconds within which a call ends; default 5000. */
   readonly timeoutMs?: number
-  /** Most bytes of one answer; default that of the question. */
+  /** Most bytes of one answer; the default depends on the call. */
   readonly maxBytes?: number
-  /** Most bytes of all answers while they are read; default 64 MiB, which one namespace cannot fill. */
+  /** Most bytes of all answers that are being read; default 64 MiB, which one namespace cannot fill. */
   readonly maxHeldBytes?: number
-  /** Steps of a namespace that are asked at the same time, and as many routers; default 8. */
+  /** Most connections to steps of one namespace at once, and as many to its routers; default 8. */
   readonly maxConnections?: number
 }
 

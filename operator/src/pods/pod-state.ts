@@ -1,10 +1,10 @@
 import type { ContainerStatus, KubeObject, ObjectMeta, PodSpec, PodStatus } from '@tutti/kube'
 import type { PodAddress } from './pod-client.ts'
 
-/** The parts of a pod that are read, and kept in caches: of its labels and annotations, too, only those that the operator reads. */
+/** The parts of a pod that caches keep. Labels and annotations are only those that the operator reads. */
 export interface PodState extends KubeObject {
   readonly metadata: Omit<ObjectMeta, 'managedFields' | 'ownerReferences' | 'finalizers'>
-  /** `volumes` has only those of claims. */
+  /** Spec whose `volumes` are only those of volume claims. */
   readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates' | 'volumes'>
   readonly status?: Pick<PodStatus, 'phase' | 'reason' | 'message' | 'podIP' | 'conditions'> & {
     readonly containerStatuses?: readonly PodContainer[]
@@ -12,7 +12,7 @@ export interface PodState extends KubeObject {
   }
 }
 
-/** The parts of a container's status that are read: whether it runs, and how it ended. */
+/** The parts of a container's status that caches keep. */
 export type PodContainer = Pick<
   ContainerStatus,
   'name' | 'ready' | 'restartCount' | 'containerID' | 'state' | 'lastState'
@@ -27,12 +27,12 @@ export function isAlive(pod: PodState): boolean {
   return pod.metadata.deletionTimestamp === undefined && phase !== 'Failed' && phase !== 'Succeeded'
 }
 
-/** True if a pod takes requests, as Kubernetes sees it. */
+/** True if a pod is alive and its condition Ready is True. */
 export function isReady(pod: PodState): boolean {
   return isAlive(pod) && statusOf(pod, 'Ready') === 'True'
 }
 
-/** True if all containers of a pod are ready; its readiness gates may still be open. */
+/** True if all containers of a pod are ready. Its readiness gates may still keep the pod unready. */
 export function areContainersReady(pod: PodState): boolean {
   return isAlive(pod) && statusOf(pod, 'ContainersReady') === 'True'
 }
@@ -41,14 +41,14 @@ export function statusOf(pod: PodState, type: string): string | undefined {
   return pod.status?.conditions?.find((condition) => condition.type === type)?.status
 }
 
-/** Where a pod is asked; undefined before it has an address. */
+/** Returns the address of a pod; undefined before it has an IP. */
 export function addressOf(pod: PodState): PodAddress | undefined {
   const ip = pod.status?.podIP
   const { namespace = '', name } = pod.metadata
   return ip === undefined || ip === '' ? undefined : { namespace, name, ip }
 }
 
-/** The container that serves. */
+/** Returns the status of the container `main`, which serves; undefined before there is one. */
 export function mainStatusOf(pod: PodState): PodContainer | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === 'main')
 }

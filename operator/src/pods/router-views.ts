@@ -9,22 +9,22 @@ import { routersCannotBeAsked, servedModelsChanged } from './log-events.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
 import { addressOf, isReady, type PodState } from './pod-state.ts'
 
-/** The answer of one ready router. */
+/** The answer of one ready router, or the error if it did not answer. */
 export type RouterView =
   | { readonly pod: string; readonly served: ServedByRouter }
   | { readonly pod: string; readonly error: ServeError }
 
 export interface RouterViewsOptions {
   readonly client: PodClient
-  /** All router pods of a namespace, ready or not. */
+  /** Function that lists all router pods of a namespace, ready or not. */
   readonly routersOf: (namespace: string) => readonly Stored<PodState>[]
-  /** The namespaces that have router pods. */
+  /** Function that lists the namespaces with router pods. */
   readonly namespaces: () => Iterable<string>
-  /** Called when a router of the namespace serves other things than before, or can no longer be asked. */
+  /** Callback when a poll finds that a router of the namespace serves something else than before, or no longer answers. */
   readonly onChange: (namespace: string) => void
   readonly clock?: Clock
   readonly log: Logger
-  /** How often all routers are asked while no reconcile waits for them; default 10 s. */
+  /** Milliseconds between two polls of all routers; default 10 s. */
   readonly pollMs?: number
 }
 
@@ -53,8 +53,8 @@ const MOST_SILENT_MS = 30_000
 const MOST_KEPT = 8 * 2 ** 20
 
 /**
- * Tells all controllers together what the ready routers serve: answers are shared for a moment, and asked for again from time to
- * time, so that somebody notices when a router loses a model.
+ * Asks ready routers what they serve, on behalf of all controllers. Controllers share recent answers. All routers are also polled
+ * at intervals, so that a router that loses a model is noticed.
  */
 export class RouterViews implements ManagedController {
   readonly name = 'router-polling'
@@ -75,7 +75,7 @@ export class RouterViews implements ManagedController {
     this.#clock = o.clock ?? systemClock
   }
 
-  /** Begins to ask from time to time. */
+  /** Begins to poll. */
   start(): void {
     this.#stopTimer = this.#clock.setTimer(this.#o.pollMs ?? 10_000, () => {
       this.start()
@@ -85,9 +85,10 @@ export class RouterViews implements ManagedController {
   }
 
   /**
-   * Tells what every ready router of a namespace serves; empty if none is ready.
+   * Returns the answers of all ready routers of a namespace, sorted by pod; empty if none is ready. A router that does not answer
+   * keeps its last answer for about 30 s, then gives an error.
    *
-   * @param o.maxAgeMs - how old an answer may be.
+   * @param o.maxAgeMs - age up to which a known answer counts, in milliseconds. Older ones are asked for again.
    * @throws the signal's reason if it aborts.
    */
   async look(
@@ -104,7 +105,7 @@ export class RouterViews implements ManagedController {
     return views.toSorted((one, other) => (one.pod < other.pod ? -1 : 1))
   }
 
-  /** Reconciles that go on may still ask. */
+  /** Does nothing, because reconciles that still run may call `look`. */
   stop(): void {}
 
   abort(): void {

@@ -1,14 +1,14 @@
-/** Where the artifacts of a model come from. */
+/** The source of a model's artifacts. */
 export type ArtifactSource =
-  /** Fetched into the pod by an init container. */
+  /** Source that an init container fetches into the pod. */
   | { readonly kind: 'remote'; readonly uri: string }
-  /** Copied by an init container of that image; `path` has no slash at its beginning. */
+  /** Source in an image, from which an init container copies it. `path` has no slash at its beginning. */
   | { readonly kind: 'image'; readonly image: string; readonly path: string }
-  /** `path` is '' for the root of the claim. */
+  /** Source on a PersistentVolumeClaim. `path` is '' for its root. */
   | { readonly kind: 'claim'; readonly claim: string; readonly path: string }
   | { readonly kind: 'hostPath'; readonly path: string }
 
-/** @param uri - as the schema lets it in. */
+/** Parses a `storageUri` by its scheme; an unknown scheme counts as remote. @param uri - a value that passed the schema. */
 export function parseArtifactSource(uri: string): ArtifactSource {
   const [, scheme, rest = ''] = /^([A-Za-z0-9]+):\/\/(.*)$/s.exec(uri) ?? []
   if (scheme === 'pvc') {

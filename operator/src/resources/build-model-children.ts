@@ -27,11 +27,11 @@ import { stepLabels, stepSelector } from './step-labels.ts'
 import { DIRECT_PORT, PORTS } from './step-settings.ts'
 
 /**
- * All children of a Model, in the order in which they are made: what pods need comes before them. Pure: the same input gives the
- * same text.
+ * Builds all children of a Model in the order in which they are applied: objects that pods need come before the Deployment. Pure;
+ * equal input gives equal text.
  *
- * @param o.replicas - undefined where somebody else owns the number.
- * @param o.podTemplate - if it is built already.
+ * @param o.replicas - replicas to write; undefined if another client owns the number.
+ * @param o.podTemplate - the pod template, if it is already built.
  */
 export function buildModelChildren(
   parts: ModelParts,

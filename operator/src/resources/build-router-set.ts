@@ -37,7 +37,10 @@ import {
 } from './serving-children.ts'
 import { PORTS } from './step-settings.ts'
 
-/** All of a namespace's router, in the order in which it is made: what pods need comes before them. Pure. */
+/**
+ * Builds all children of a Router in the order in which they are applied: objects that pods need come before the Deployment.
+ * Pure.
+ */
 export function buildRouterSet(parts: RouterParts, exposed: Exposed): readonly DesiredChild[] {
   const { namespace } = parts
   const { metadata } = partsOf(namespace)
@@ -66,12 +69,12 @@ export function buildRouterSet(parts: RouterParts, exposed: Exposed): readonly D
   ]
 }
 
-/** Who is let in from outside, and with which token. Pure. */
+/** Builds the Secret that tells routers which Ensembles are exposed, and which tokens and ServiceAccounts may call them. Pure. */
 export function buildExposure(namespace: string, exposed: Exposed): DesiredChild {
   return desiredChild(SECRET, buildEdgeSecret(namespace, exposed))
 }
 
-/** Which pods reach the routers; none where the installation has no NetworkPolicies. Pure. */
+/** Builds the NetworkPolicy of the routers; an empty list if the installation has no NetworkPolicies. Pure. */
 export function buildClientPolicy({
   namespace,
   defaults: { network },

@@ -7,9 +7,9 @@ import { EDGE_PORTS, ROUTER_NAMES, ROUTER_PORT_NAMES } from './router-names.ts'
 /** On what belongs to an Ensemble: its metadata.name. */
 const ENSEMBLE_LABEL = 'tutti.dev/ensemble'
 
-/** An Ensemble that is reached from outside. */
+/** An Ensemble that is exposed outside the cluster. */
 export interface RouteParts {
-  /** metadata.name. */
+  /** Name of the Ensemble, its metadata.name. */
   readonly name: string
   readonly namespace: string
   readonly expose: EnsembleExpose
@@ -21,7 +21,7 @@ const GRPC_PATHS = ['/inference.GRPCInferenceService', '/grpc.health.v1.Health']
 /** How ingress-nginx is told; all others that we know go by the Service. */
 const NGINX_GRPC = { 'nginx.ingress.kubernetes.io/backend-protocol': 'GRPC' }
 
-/** Builds what brings requests from outside to the router's listeners for them. Pure. */
+/** Builds the two Ingresses or the HTTPRoute that lead requests from outside the cluster to the router. Pure. */
 export function buildEnsembleRoutes(parts: RouteParts): readonly DesiredChild[] {
   const { ingress, gateway } = parts.expose
   if (ingress !== undefined) {
@@ -102,7 +102,7 @@ function buildHttpRoute(
   }
 }
 
-/** Where clients find it: outside if it is exposed, else within the cluster. */
+/** Returns the addresses at which clients call a model: those of the first exposed host, or of the router's Services. */
 export function urlsOf(
   namespace: string,
   expose: EnsembleExpose | undefined,

@@ -4,7 +4,7 @@ import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
 import type { StepSettings } from './step-settings.ts'
 
-/** Every container of ours sees the model's directory here. */
+/** The path of the model's directory in containers. */
 export const MODEL_DIRECTORY = '/models/model'
 const MODELS = '/models'
 const CREDENTIALS = '/var/run/tutti/credentials'
@@ -12,15 +12,15 @@ const CREDENTIALS = '/var/run/tutti/credentials'
 const COPIED = '/var/run/tutti/model'
 const VOLUME = 'model'
 
-/** The parts that a pod needs so that `main` finds the model. */
+/** The parts of a pod that give `main` the model's files. */
 export interface ArtifactParts {
   readonly initContainers: readonly Container[]
   readonly volumes: readonly Volume[]
-  /** Mount of `main`. */
+  /** Mount of the model's volume in `main`. */
   readonly mount: VolumeMount
 }
 
-/** Builds what brings the artifacts into a pod, and what checks their digest. */
+/** Builds the volumes and init containers that bring the artifacts into a pod and check their digest. */
 export function buildArtifactParts(spec: ModelSpec, settings: StepSettings): ArtifactParts {
   const source = parseArtifactSource(spec.storageUri)
   if (source.kind === 'remote') return buildFetched(spec, source.uri, settings)

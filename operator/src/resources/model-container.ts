@@ -21,7 +21,7 @@ import {
 import { DIRECT_PORT, PORTS, type StepSettings } from './step-settings.ts'
 import { telemetryEnv } from './telemetry-env.ts'
 
-/** The container that serves. */
+/** The name of the container that serves. */
 export const MAIN = 'main'
 
 const LOAD = '10m'
@@ -35,10 +35,10 @@ const EXIT_S = 5
 /** The step gives requests in flight this share of its own time to end. */
 const DRAIN_SHARE = 0.9
 
-/** Seconds of a pod's life that a Model rules. */
+/** The time limits of a pod, in seconds, which follow from a Model's `timeouts`. */
 export interface PodTimes {
   readonly loadS: number
-  /** Seconds that the process has, from SIGTERM on. */
+  /** Seconds from SIGTERM until the process must have ended. */
   readonly exitS: number
   readonly graceS: number
 }
@@ -57,7 +57,7 @@ export interface MainContainerOptions {
   readonly modelName: string
   readonly namespace: string
   readonly settings: StepSettings
-  /** Where the artifacts are mounted. */
+  /** Mount of the model's artifacts. */
   readonly mount: VolumeMount
 }
 
@@ -89,7 +89,7 @@ export function buildMainContainer(o: MainContainerOptions): Container {
   }
 }
 
-/** Volumes that only `main` needs, beside the artifacts. */
+/** Builds the volumes of `main` without those of the artifacts. */
 export function buildMainVolumes(
   spec: ModelSpec,
   { nats }: Pick<StepSettings, 'nats'>,

@@ -10,7 +10,7 @@ import { overlayPodSpec } from './pod-overlay.ts'
 import { ourPodSpec } from './serving-pod.ts'
 import { stepLabels, stepSelector } from './step-labels.ts'
 
-/** On every pod: the digest of the template that it was made from, so that pods of the newest one are known at a glance. */
+/** The annotation of a pod with the digest of its pod template. It tells which pods are of the newest template. */
 export const TEMPLATE_ANNOTATION = 'tutti.dev/template'
 /** On every pod that fetches with credentials: a digest of them, so that new ones make new pods. */
 const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
@@ -18,7 +18,7 @@ const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
 const START_S = 600
 const OLD_REPLICA_SETS = 3
 
-/** @param o.replicas - undefined where an autoscaler or a user sets the number. */
+/** Builds the Deployment of a Model. @param o.replicas - replicas to write; undefined if an autoscaler or a user sets them. */
 export function buildModelDeployment(
   parts: ModelParts,
   o: { readonly replicas: number | undefined; readonly podTemplate: PodTemplate },
@@ -39,7 +39,7 @@ export function buildModelDeployment(
   }
 }
 
-/** The template, with its own digest on it. */
+/** Builds the pod template of a Model, with its own digest as annotation. */
 export function buildPodTemplate(parts: ModelParts): PodTemplate {
   const { metadata } = parts.spec.podTemplate ?? {}
   const { credentialsDigest } = parts

@@ -1,6 +1,11 @@
 import { DEFAULT_DEVICE, type ModelSpec } from '@tutti/api'
 
-/** The devices of the accelerator, or one where the Model wants its instances on a GPU: their number by resource. */
+/**
+ * Returns the devices that a Model's pod requests, as a number by resource name. Without `accelerator`, instances on a GPU get
+ * one default device.
+ *
+ * @returns undefined if the Model needs no device.
+ */
 export function devicesOf({
   accelerator,
   instances,

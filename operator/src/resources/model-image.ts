@@ -6,7 +6,7 @@ import type { StepImages } from './step-settings.ts'
 /** Prefix of the resource names of GPUs, parts of them, and time shares. */
 const CUDA_DEVICES = 'nvidia.com/'
 
-/** The image of `main`, unless the Model's podTemplate names one: that of its format, and of its devices where there is one for them. */
+/** Chooses the image of `main` by the Model's format and devices. The Model's podTemplate may replace it later. */
 export function modelImageOf(spec: ModelSpec, images: StepImages): string {
   const needsPython = engineOfFormat(spec.modelFormat.name).image === 'python'
   const image = needsPython ? images.pythonImage : images.image

@@ -2,9 +2,9 @@ import { type ModelSpec, modelNameOf } from '@tutti/api'
 import { childName } from './names.ts'
 import type { StepSettings } from './step-settings.ts'
 
-/** The facts that the children of a Model are built from. */
+/** The facts from which the children of a Model are built. */
 export interface ModelParts {
-  /** metadata.name. */
+  /** Name of the Model, its metadata.name. */
   readonly name: string
   readonly namespace: string
   readonly spec: ModelSpec
@@ -13,7 +13,7 @@ export interface ModelParts {
   /** Name of the children. */
   readonly childName: string
   readonly settings: StepSettings
-  /** Digest of the Secret that artifacts are fetched with. */
+  /** Digest of the Secret with which artifacts are fetched; absent without one. */
   readonly credentialsDigest?: string
 }
 

@@ -1,14 +1,14 @@
 import { DEFAULT_REPLICAS, type ModelSpec } from '@tutti/api'
 
-/** Who decides on the replicas, with every default filled in. */
+/** The scaling of a Model with all defaults filled in: by the operator (Native), by an HPA, or by nobody (None). */
 export type Scaling =
   | {
       readonly provider: 'Native'
       readonly min: number
       readonly max: number
-      /** Requests in flight and queued that are wanted per replica; absent: as many as one executes at once. */
+      /** Target of requests in flight and queued for each replica; absent: as many as a replica executes at once. */
       readonly target?: number
-      /** For how long the most careful of the recommendations counts. */
+      /** Milliseconds over which scaling up takes the smallest recommendation. Likewise, scaling down takes the largest one. */
       readonly upWindowMs: number
       readonly downWindowMs: number
     }
@@ -40,10 +40,10 @@ function toNative(
 }
 
 /**
- * The replicas that the operator writes into the Deployment; undefined where somebody else owns the number.
+ * Plans the replicas that the operator writes into the Deployment; undefined if an HPA owns the number.
  *
- * @param o.live - what the Deployment has now, so that a change of the provider makes no jump.
- * @param o.wanted - what the operator's own scaling decided last.
+ * @param o.live - replicas of the Deployment now, which stay after a change of the provider.
+ * @param o.wanted - last decision of the operator's own scaling; undefined if there is none.
  */
 export function planReplicas(
   scaling: Scaling,
@@ -54,7 +54,7 @@ export function planReplicas(
   return clamp(o.wanted ?? o.live ?? scaling.min, scaling)
 }
 
-/** The number within the bounds. */
+/** Limits a number of replicas to the bounds. */
 export function clamp(
   replicas: number,
   { min, max }: { readonly min: number; readonly max: number },
@@ -62,7 +62,7 @@ export function clamp(
   return Math.min(max, Math.max(min, replicas))
 }
 
-/** True if there may be more than one pod, so that a drain of a node could take the last but one. */
+/** True if a Model may have more than one pod, so that a disruption budget is useful. */
 export function mayHaveSeveral(scaling: Scaling): boolean {
   return scaling.provider === 'None' ? scaling.replicas > 1 : scaling.max > 1
 }

@@ -5,8 +5,8 @@ const LONGEST = 63
 const HASH = 8
 
 /**
- * The name of a child: `<owner>-<role>`. A name that would be too long is cut, and ends in a hash of the whole, so that
- * different owners never share one.
+ * Returns the name of a child: `<owner>-<role>`. An owner's name that is too long is cut and followed by a hash of the whole
+ * name, so that different owners never share a child's name.
  */
 export function childName(owner: string, role: string, longest = LONGEST): string {
   const name = `${owner}-${role}`

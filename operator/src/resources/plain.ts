@@ -1,11 +1,11 @@
-/** T without `undefined` as a value, at every depth: a field is there, or it is not. */
+/** The type T without `undefined` as a value of members, at every depth. */
 export type Plain<T> = T extends readonly (infer Item)[]
   ? readonly Plain<Item>[]
   : T extends object
     ? { [K in keyof T]: Plain<Exclude<T[K], undefined>> }
     : T
 
-/** A copy without members that are undefined. @param value - JSON, but for those. */
+/** Copies a value without members that are undefined, at every depth. @param value - otherwise a JSON value. */
 export function toPlain<T extends object>(value: T): Plain<T> {
   return JSON.parse(JSON.stringify(value))
 }

@@ -28,9 +28,9 @@ const WHOLE: ReadonlySet<string> = new Set(['env', 'volumes'])
 const JOINED: ReadonlySet<string> = new Set(['tolerations'])
 
 /**
- * The pod spec with what a user wants beyond it: objects are merged, lists by name or what stands for it, other lists and values
- * are replaced. `$patch`, as in a strategic merge patch, deletes an object or an element, or replaces what was there. The API server
- * checks the result.
+ * Merges a user's pod spec into that of the operator. Objects are merged, and lists with a key, such as a name, by this key.
+ * Other lists and values are replaced, but tolerations are joined. `$patch` deletes or replaces an object or an element, as in a
+ * strategic merge patch. The result is not checked; the API server does that.
  */
 export function overlayPodSpec(spec: PodSpec, overlay: JsonObject | undefined): PodSpec {
   if (overlay === undefined) return spec

@@ -23,24 +23,24 @@ export interface RouterDefaults {
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
-  /** Whether a Router may name another image. */
+  /** True if a Router may choose another image. */
   readonly allowsImage: boolean
   readonly replicas: number
-  /** Console of a Router that sets none. */
+  /** Console for a Router whose spec has no `console`. */
   readonly console: RouterConsole
   readonly nats: NatsSettings
-  /** See StepSettings. */
+  /** Values of `--metrics-config` for routers; see StepSettings. */
   readonly metricsConfig: readonly string[]
   readonly telemetry?: TelemetrySettings | undefined
   readonly network: NetworkSettings
 }
 
-/** The facts that the router of a namespace is built from. */
+/** The facts from which the children of a Router are built. */
 export interface RouterParts {
   readonly namespace: string
   readonly defaults: RouterDefaults
   readonly spec: RouterSpec
-  /** Somebody else writes the replicas of the Deployment, and the operator leaves them. */
+  /** True if another client writes the replicas of the Deployment, so that the operator leaves them. */
   readonly leavesReplicas?: boolean
 }
 
@@ -76,7 +76,7 @@ export function replicasOf({ spec, defaults }: RouterParts): number {
   return spec.replicas ?? defaults.replicas
 }
 
-/** Whether its pods have a console, and what it may. */
+/** Returns the console of a Router's pods: none, or which requests it may make. */
 export function consoleOf({ spec, defaults }: RouterParts): RouterConsole {
   return spec.console ?? defaults.console
 }

@@ -8,27 +8,27 @@ const EDGE_KEY = 'edge.json'
 
 type Route = EdgeRoutes['routes'][number]
 
-/** An Ensemble that is reached from outside. */
+/** An Ensemble that is exposed outside the cluster. */
 export interface ExposedEnsemble {
-  /** Served name. */
+  /** Served name of the Ensemble. */
   readonly modelName: string
   readonly hosts: readonly string[]
-  /** Who is let in; without identities: everybody. */
+  /** Identities that may call the Ensemble; without `identities`, all callers may. */
   readonly lock: Pick<Route, 'identities'>
-  /** Another for each state of the above. Routers repeat it once it counts there. */
+  /** Digest of the other fields. Routers report this revision when they use it. */
   readonly revision: string
 }
 
-/** Who is reached from outside, and by whom. */
+/** The exposed Ensembles of a namespace, with the issuer of the ServiceAccount tokens that may call them. */
 export interface Exposed {
   readonly ensembles: readonly ExposedEnsemble[]
-  /** Absent: no ServiceAccount is let in. */
+  /** Issuer of ServiceAccount tokens; absent: no ServiceAccount is let in. */
   readonly issuer?: TokenIssuer | undefined
-  /** ServiceAccounts are to be let in, be there an issuer or not. */
+  /** True if an Ensemble lets in ServiceAccounts, even if the issuer cannot be read now. */
   readonly usesIssuer?: boolean
 }
 
-/** Who is reached from outside, as the routers of the namespace read it. */
+/** Builds the Secret from which the routers of a namespace read the exposed Ensembles. Equal input gives equal text. */
 export function buildEdgeSecret(
   namespace: string,
   { ensembles, issuer }: Exposed,

@@ -4,15 +4,15 @@ import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 
 /** Names of the objects of a router. */
 export const ROUTER_NAMES = {
-  /** ServiceAccount, Role, RoleBinding, Deployment, PodDisruptionBudget and NetworkPolicy. */
+  /** Name of the ServiceAccount, Role, RoleBinding, Deployment, PodDisruptionBudget and NetworkPolicy. */
   router: 'tutti-router',
   grpcService: 'tutti-router-grpc',
   httpService: 'tutti-router-http',
-  /** The Secret that says which host leads to which Ensembles. */
+  /** Name of the Secret with the exposed Ensembles and their hosts. */
   edge: 'tutti-router-edge',
 } as const
 
-/** Ports for requests from outside the cluster. The other ports are those of steps. */
+/** The router's ports for requests from outside the cluster. For its other ports see PORTS. */
 export const EDGE_PORTS = { edgeHttp: 9000, edgeGrpc: 9001 } as const
 
 /** Names of the Services' ports. */
@@ -26,13 +26,13 @@ export const ROUTER_PORT_NAMES = {
 
 type Labels = Readonly<Record<string, string>>
 
-/** Selects the pods of a router. It must never change, because a Deployment's selector cannot. */
+/** The labels that select the pods of a router. They must never change, because a Deployment's selector cannot. */
 export const ROUTER_SELECTOR: Labels = {
   [COMPONENT]: 'router',
   'app.kubernetes.io/instance': ROUTER_NAMES.router,
 }
 
-/** The Router adopts an object with these labels whose Router was deleted. */
+/** The labels by which a Router adopts objects of an earlier Router that was deleted. */
 export const ROUTER_IDENTITY: Labels = { ...MANAGED_BY, ...ROUTER_SELECTOR }
 
 /** Labels of each object of a router. */
@@ -41,7 +41,7 @@ export const ROUTER_LABELS: Labels = {
   'app.kubernetes.io/name': 'tutti-router',
 }
 
-/** The labels as a selector of the API server. */
+/** The label selector for the objects of all routers. */
 export const ROUTER_LABEL_SELECTOR = toSelector({ ...MANAGED_BY, [COMPONENT]: 'router' })
 
 /** True for an object of a router, such as its pods. */

@@ -15,16 +15,16 @@ import { type NetworkSettings, PORTS } from './step-settings.ts'
 export interface ServingParts {
   /** Metadata of the child. */
   readonly metadata: ObjectMeta
-  /** Selects the pods. */
+  /** Labels that select the pods. */
   readonly selector: Readonly<Record<string, string>>
 }
 
-/** A port of a Service that leads to the container's port of its name. */
+/** Builds a port of a Service, which leads to the container port of the same name. */
 export function servicePort(name: string, port: number): ServicePort {
   return { name, port, targetPort: name, protocol: 'TCP' }
 }
 
-/** The same, for gRPC without TLS. */
+/** Builds a port of a Service for gRPC without TLS; otherwise like `servicePort`. */
 export function grpcPort(name: string, port: number): ServicePort {
   return { ...servicePort(name, port), appProtocol: 'kubernetes.io/h2c' }
 }
@@ -46,9 +46,10 @@ export function buildBudget(
 }
 
 /**
- * Who may connect to pods: those of the namespace and `clients` to the listeners with the whole API, everybody to `openPorts`, routers
- * to `routerPorts`, the operator and those who scrape to the metrics. There is no rule for what pods connect to: models call what they need, and the
- * address of the API server is not known in general.
+ * Builds the NetworkPolicy for connections to pods. Pods of the namespace and `clients` may connect to the HTTP and gRPC ports,
+ * everyone to `openPorts`, and the namespace's routers to `routerPorts`. Pods of the namespace, the operator and scrapers may
+ * read metrics. Connections that pods open are not limited: models may call other services, and the API server's address is not
+ * known in general.
  */
 export function buildNetworkPolicy(
   { metadata, selector: matchLabels }: ServingParts,
@@ -56,7 +57,7 @@ export function buildNetworkPolicy(
     readonly network: NetworkSettings
     readonly clients?: readonly NetworkPolicyPeer[]
     readonly openPorts?: readonly number[]
-    /** For the routers of the namespace alone. */
+    /** Ports that only the routers of the namespace may reach. */
     readonly routerPorts?: readonly number[]
   },
 ): Desired<NetworkPolicy> {
@@ -80,7 +81,7 @@ export function buildNetworkPolicy(
   }
 }
 
-/** All pods of a namespace, or of all with `*`. */
+/** Builds the peer for all pods of a namespace, or of all namespaces with `*`. */
 export function ofNamespace(name: string): NetworkPolicyPeer {
   return {
     namespaceSelector: name === '*' ? {} : { matchLabels: { 'kubernetes.io/metadata.name': name } },

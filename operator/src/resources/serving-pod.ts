@@ -10,7 +10,7 @@ interface ImageSettings {
   readonly imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never'
 }
 
-/** Builds what all containers of ours have: the restricted Pod Security Standard, and where their home is. */
+/** Builds the common part of all containers: the restricted security context and a home in `/tmp`. */
 export function ourContainer(
   name: string,
   { image, imagePullPolicy }: ImageSettings,
@@ -33,13 +33,13 @@ export function ourContainer(
   }
 }
 
-/** Builds what the pods of steps and of routers have in common. */
+/** Builds the common part of the pods of steps and routers. */
 export function ourPodSpec(o: {
   readonly serviceAccountName: string
   readonly hasToken: boolean
   readonly graceS: number
   readonly imagePullSecrets: readonly string[]
-  /** Selects them. */
+  /** Labels that select the pods, to spread them over nodes and zones. */
   readonly labels: Readonly<Record<string, string>>
 }): Omit<PodSpec, 'containers'> {
   return {
@@ -66,12 +66,12 @@ export function secretVolume(name: string, secretName: string): Volume {
   return { name, secret: { secretName, defaultMode: SECRET_MODE } }
 }
 
-/** The credentials, as a volume of a pod. */
+/** Builds the volume with the namespace's NATS credential. */
 export function natsVolume({ secret }: NatsSettings): Volume {
   return secretVolume('nats', secret)
 }
 
-/** Where a container finds them. */
+/** The mount of `natsVolume` in a container. */
 export const NATS_MOUNT: VolumeMount = {
   name: 'nats',
   mountPath: NATS_CREDENTIALS.directory,
@@ -81,12 +81,12 @@ export const NATS_MOUNT: VolumeMount = {
 export const TMP_VOLUME: Volume = { name: 'tmp', emptyDir: {} }
 export const TMP_MOUNT: VolumeMount = { name: 'tmp', mountPath: '/tmp' }
 
-/** The servers and the first part of subjects. */
+/** Builds the flags with the NATS servers and the subject prefix. */
 export function natsServerArgs({ servers, prefix }: NatsSettings): readonly string[] {
   return [...servers.flatMap((server) => ['--nats', server]), '--nats-prefix', prefix]
 }
 
-/** The files of the credential. */
+/** Builds the flags with the files of the NATS credential, as NATS_MOUNT has them. */
 export function natsCredentialArgs({ hasAuthorities }: NatsSettings): readonly string[] {
   const { directory, credentials, authorities } = NATS_CREDENTIALS
   return [
@@ -96,12 +96,12 @@ export function natsCredentialArgs({ hasAuthorities }: NatsSettings): readonly s
   ]
 }
 
-/** Whether requests and tensors go without NATS. */
+/** Builds the flag for a direct transport between routers and steps; no flag if all goes over NATS. */
 export function directArgs(transport: StepTransport | undefined): readonly string[] {
   return transport === undefined ? [] : ['--direct', transport.toLowerCase()]
 }
 
-/** By name. */
+/** Builds the ports of a container, sorted by name. @param ports - numbers by name. */
 export function containerPorts(
   ports: Readonly<Record<string, number>>,
 ): NonNullable<Container['ports']> {

@@ -2,15 +2,15 @@ import type { RouterSpec } from '@tutti/api'
 import type { NetworkPolicyPeer } from '@tutti/kube'
 import type { TelemetrySettings } from './telemetry-env.ts'
 
-/** The images of steps. */
+/** The images from which a step's is chosen; see modelImageOf. */
 export interface StepImages {
-  /** For engines that need none else, and for the init containers of all. */
+  /** Image for engines without Python, and for the init containers of all steps. */
   readonly image: string
-  /** For engines whose descriptor names it. */
+  /** Image for engines that need Python. */
   readonly pythonImage: string
-  /** In place of `image` with NVIDIA's devices; undefined for none. */
+  /** Image in place of `image` for pods with NVIDIA devices; undefined: `image` itself. */
   readonly cudaImage?: string | undefined
-  /** In place of `pythonImage` with them; undefined for none. */
+  /** Image in place of `pythonImage` for pods with NVIDIA devices; undefined: `pythonImage` itself. */
   readonly pythonCudaImage?: string | undefined
 }
 
@@ -19,48 +19,48 @@ export interface StepSettings extends StepImages {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
   readonly nats: NatsSettings
-  /** `--metrics-config` of the pods; empty for what they do by themselves. */
+  /** Values of `--metrics-config` for the pods; empty for their defaults. */
   readonly metricsConfig: readonly string[]
-  /** Undefined for no spans. */
+  /** Collector of spans; undefined: pods send none. */
   readonly telemetry?: TelemetrySettings | undefined
-  /** Whether Models may use folders, namespaces, ports and privileges of their nodes. */
+  /** True if Models may use folders, namespaces, ports and privileges of their nodes. */
   readonly allowsHostAccess: boolean
   readonly network: NetworkSettings
-  /** Transport of the namespace's Router. */
+  /** Transport that the namespace's Router sets; undefined for NATS. */
   readonly transport?: StepTransport | undefined
 }
 
-/** How tensors and messages travel between routers and steps without NATS. Where all of it goes over NATS, settings have none. */
+/** The transport of tensors and messages between routers and steps without NATS. If all goes over NATS, it is undefined. */
 export type StepTransport = 'TLS' | 'TCP'
 
-/** Where steps then take connections of routers. */
+/** The port on which steps accept direct connections of routers. */
 export const DIRECT_PORT = 8003
 
-/** Reads what a Router says of the transport. */
+/** Reads the transport from a Router's spec; undefined for NATS. */
 export function transportOf({ stepTransport = 'NATS' }: RouterSpec): StepTransport | undefined {
   return stepTransport === 'NATS' ? undefined : stepTransport
 }
 
-/** How pods reach the broker. */
+/** The settings with which pods connect to NATS. */
 export interface NatsSettings {
-  /** `nats://HOST:PORT`; at least one. */
+  /** Addresses of the servers, `nats://HOST:PORT` or `tls://HOST:PORT`; at least one. */
   readonly servers: readonly string[]
   /** First token of all subjects. */
   readonly prefix: string
-  /** Name of the Secret of every namespace with its credential. */
+  /** Name of the Secret with the credential, the same in every namespace. */
   readonly secret: string
-  /** Whether these Secrets hold the authorities of the servers, `ca.crt`. */
+  /** True if these Secrets hold the authorities of the servers' certificates, `ca.crt`. */
   readonly hasAuthorities: boolean
 }
 
-/** Who may reach pods. */
+/** The settings of the NetworkPolicies for pods. */
 export interface NetworkSettings {
-  /** False: no NetworkPolicies. */
+  /** True if the operator makes NetworkPolicies. */
   readonly isEnabled: boolean
   /** Namespace of the operator, which asks pods on their metrics port. */
   readonly operatorNamespace: string
   readonly operatorLabels: Readonly<Record<string, string>>
-  /** Others who may read metrics. */
+  /** Peers that may read metrics besides the operator and the namespace's own pods. */
   readonly scrapers: readonly NetworkPolicyPeer[]
 }
 

@@ -1,12 +1,12 @@
 import type { Container } from '@tutti/kube'
 
-/** Where routers and steps send their spans. */
+/** The collector to which routers and steps send their spans. */
 export interface TelemetrySettings {
-  /** Base of OTLP over HTTP. */
+  /** Base URL of the collector, OTLP over HTTP. */
   readonly endpoint: string
   /** Share of the traces that begin in a router or step, 0 to 1. */
   readonly sampleRatio: string
-  /** Secret of the pods' own namespace, with the key `headers`. */
+  /** Name of a Secret in the pods' namespace whose key `headers` holds headers for the collector. */
   readonly headersSecret: string | undefined
 }
 
@@ -18,8 +18,8 @@ const POD_NAME = {
 }
 
 /**
- * OpenTelemetry's own variables, which a `podTemplate` may replace; none without a collector. A Secret that is not there keeps no pod
- * from serving: the collector then refuses the spans, and the pods log that.
+ * Builds OpenTelemetry's environment variables for a container; none without a collector. A `podTemplate` may replace them. Pods
+ * start even if the Secret of headers is missing: the collector may then refuse the spans, and the pods log that.
  */
 export function telemetryEnv(
   telemetry: TelemetrySettings | undefined,

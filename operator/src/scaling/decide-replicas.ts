@@ -1,18 +1,18 @@
 import { clamp, type Scaling } from '../resources/model-scaling.ts'
 
-/** How loaded one ready pod is with a model. */
+/** The load of one ready pod with a model. */
 export interface PodLoad {
-  /** Requests that execute. */
+  /** Number of requests that execute. */
   readonly inFlight: number
-  /** Requests that wait. */
+  /** Number of requests that wait. */
   readonly queued: number
-  /** Requests that can execute at once. */
+  /** Number of requests that can execute at once. */
   readonly slots: number
 }
 
 export type NativeScaling = Extract<Scaling, { readonly provider: 'Native' }>
 
-/** The number of replicas for the load at a time. */
+/** The number of replicas that the load at one time asks for. `at` is in milliseconds of the monotonic clock. */
 export interface Recommendation {
   readonly at: number
   readonly replicas: number
@@ -24,15 +24,15 @@ export interface ScalingInput {
   readonly current: number
   /** Load of every ready pod; undefined for one that did not answer. */
   readonly loads: readonly (PodLoad | undefined)[]
-  /** Earlier recommendations, as the last decision gave them. */
+  /** Recommendations of the last decision; empty at first. */
   readonly recommendations: readonly Recommendation[]
-  /** On the clock, milliseconds. */
+  /** Time now by the monotonic clock, in milliseconds. */
   readonly now: number
 }
 
 export interface ScalingDecision {
   readonly replicas: number
-  /** Input of the next decision. */
+  /** Recommendations for the input of the next decision. */
   readonly recommendations: readonly Recommendation[]
 }
 
@@ -43,9 +43,9 @@ const GROWTH = 2
 const GROWTH_STEP = 4
 
 /**
- * Decides the replicas of a model by its requests in flight and queued, within the bounds. Scaling up takes the smallest
- * recommendation of the up window, scaling down the largest of the down window, as the HPA does. A pod that does not answer never
- * lowers the number. Pure.
+ * Decides the replicas of a model by its requests in flight and queued, within the bounds. Like the HPA, scaling up takes the
+ * smallest recommendation of the up window, and scaling down takes the largest one of the down window. While a pod does not
+ * answer, the recommendation is not below the current number. Pure.
  */
 export function decideReplicas(input: ScalingInput): ScalingDecision {
   const { scaling, current, now } = input

@@ -11,31 +11,31 @@ import {
 } from './decide-replicas.ts'
 import { loadUnknown, replicasDecided } from './log-events.ts'
 
-/** A Model whose replicas the operator decides. */
+/** A Model that the operator itself scales, by the provider Native. */
 export interface ScaledModel {
-  /** `namespace/name`. */
+  /** Key of the Model, `namespace/name`. */
   readonly key: string
   readonly namespace: string
   readonly uid: string
   /** The name by which clients call the Model. */
   readonly modelName: string
   readonly scaling: NativeScaling
-  /** The replicas that the Deployment wants now. */
+  /** Replicas in the Deployment's spec now. */
   readonly replicas: number
-  /** That are ready. */
+  /** Addresses of the ready pods. */
   readonly pods: readonly PodAddress[]
 }
 
 export interface ReplicaScalerOptions {
   readonly client: PodClient
-  /** Those to look at, at every look anew. */
+  /** Function that lists the Models to look at; called at every look. */
   readonly models: () => Iterable<ScaledModel>
-  /** The number that is wanted of a Model changed. */
+  /** Callback when the decided replicas of a Model change. */
   readonly onDecision: (key: string) => void
   readonly scalings: CounterMetric<'direction'>
   readonly clock: Clock
   readonly log: Logger
-  /** Between two looks; default 15 s, as the HPA has it. */
+  /** Milliseconds between two looks; default 15 s, as for the HPA. */
   readonly everyMs?: number
 }
 
@@ -49,8 +49,8 @@ interface Decided {
 const AT_ONCE = { perKey: 8, total: 256 } as const
 
 /**
- * Looks from time to time how loaded the pods of Models are, and decides how many there are to be. It writes nothing: the
- * Model's reconcile does, so that a Deployment has one writer. A Model whose last look has not ended is left out of the next one.
+ * Asks the pods of Models for their load at intervals, and decides the replicas. It writes no object: the Model's reconcile reads
+ * the decision and writes the Deployment. A Model whose last look has not ended is left out of the next look.
  */
 export class ReplicaScaler implements ManagedController {
   readonly name = 'model-scaling'
@@ -70,13 +70,13 @@ export class ReplicaScaler implements ManagedController {
     for (const direction of ['up', 'down'] as const) o.scalings.init({ direction })
   }
 
-  /** Finds what was decided last for a Model; undefined if nothing was. */
+  /** Returns the replicas that were decided last for a Model; undefined if there is no decision. */
   wanted(key: string, uid: string): number | undefined {
     const decided = this.#decided.get(key)
     return decided?.uid === uid ? decided.replicas : undefined
   }
 
-  /** Somebody else decides from now on, or the Model is gone. */
+  /** Forgets the decision for a Model that is gone, or that another client scales from now on. */
   forget(key: string): void {
     this.#decided.delete(key)
   }
