@@ -27,7 +27,7 @@ import { parseDuration } from './duration.ts'
 
 const TIMEOUT_FLAG = '--request-timeout'
 
-/** As kubectl has them; kubectl passes what stands behind the plugin's name. */
+/** Flags of the cluster, as kubectl has them. kubectl passes the flags that follow the plugin's name. */
 export const CLUSTER_FLAGS = {
   namespace: {
     type: 'string',
@@ -58,16 +58,16 @@ export interface ClusterFlags {
 export interface Cluster {
   readonly client: Client
   readonly transport: ReturnType<typeof createTransport>
-  /** That the command is about, unless it is about all. */
+  /** Namespace of the flags, else of the context, else `default`. */
   readonly namespace: string
-  /** A port of this machine that leads to one of a pod; the caller closes it. @throws KubeError */
+  /** Forwards a port of this machine to a pod's port. The caller closes the forwarded port. @throws KubeError */
   forward(pod: string, port: number): Promise<ForwardedPort>
 }
 
 /**
- * Runs a command with the cluster of a kubeconfig, and gives the connection up behind it.
+ * Runs a command with the cluster of a kubeconfig, and closes the connection afterwards.
  *
- * @throws ServeError SETTING_INVALID for the kubeconfig, and with the words of the API server for what it refuses.
+ * @throws ServeError SETTING_INVALID for a bad kubeconfig. A KubeError becomes a ServeError with the API server's text.
  */
 export async function withCluster<T>(
   flags: ClusterFlags,
@@ -124,12 +124,12 @@ function toServeError(error: KubeError, server: URL): ServeError {
   return new ServeError(reasonOfStatus(error.status) ?? 'INTERNAL', message, { cause: error })
 }
 
-/** Whether it is of the API server, or of the way to it: its text says all that is known. */
+/** Tells whether an error comes from the API server or from the connection to it. */
 export function isOfCluster(error: unknown): boolean {
   return error instanceof ServeError && error.cause instanceof KubeError
 }
 
-/** Which objects of a kind; all namespaces if it names none. */
+/** Selects objects of a kind; without a namespace, those of all namespaces. */
 export interface Listed {
   readonly namespace?: string | undefined
   readonly labelSelector?: string
@@ -145,12 +145,17 @@ export class Reader {
     this.#client = client
   }
 
-  /** Kinds that the user may not list, by their plural, each with the words of the API server. */
+  /** Plurals of the kinds that the user may not list -> text of the API server. */
   get refused(): ReadonlyMap<string, string> {
     return this.#refused
   }
 
-  /** @returns undefined if the user may not list them. */
+  /**
+   * Lists the objects of a kind.
+   *
+   * @returns undefined if the user may not list them.
+   * @throws ServeError NOT_FOUND if the cluster does not know the kind; KubeError otherwise.
+   */
   async list<T extends KubeObject>(
     resource: Resource<T>,
     o: Listed,

@@ -8,8 +8,8 @@ const LONGEST_MS = 24 * 3_600_000
 /**
  * Reads a time as kubectl does: `90s`, `1h30m`, `500ms`, or a number of seconds.
  *
- * @param flag - with its dashes.
- * @returns milliseconds, whole; 0 for 0 alone, which means no limit.
+ * @param flag - name of the flag with its dashes, for the message.
+ * @returns whole milliseconds; 0 only for a time of zero.
  * @throws ServeError FLAG_INVALID
  */
 export function parseDuration(flag: string, text: string): number {

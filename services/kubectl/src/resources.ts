@@ -43,7 +43,7 @@ export interface RouterObject extends KubeObject {
 }
 export const ROUTER = defineResource<RouterObject>(API_VERSION, 'routers', 'Router')
 
-/** Finds the name by which clients, and steps, call a Model or an Ensemble. */
+/** Gives the name that clients and steps use for a Model or an Ensemble. */
 export function servedNameOf({ metadata, spec }: Stored<ModelObject | EnsembleObject>): string {
   return spec?.modelName ?? metadata.name
 }

@@ -10,19 +10,19 @@ import {
   servedNameOf,
 } from './resources.ts'
 
-/** Target that a user names on the command line. */
+/** The target of a command: the Model, the Ensemble or the router that the user names. */
 export interface Target {
-  /** `Ensemble faces` say, for texts. */
+  /** Kind and name for texts, e.g. `Ensemble faces`. */
   readonly title: string
   readonly models: readonly Stored<ModelObject>[]
-  /** Models that steps of an Ensemble run and that are not there, by the names that clients use. */
+  /** Names, as clients use them, of missing Models that steps of the Ensemble run. */
   readonly missing: readonly string[]
   /** Absent for a Model, and for the router. */
   readonly ensemble?: Stored<EnsembleObject>
   readonly isRouter: boolean
 }
 
-/** All that a name may stand for; undefined for what the user may not list. */
+/** The objects that a name may stand for; a kind that the user may not list is undefined. */
 export interface Named {
   readonly ensembles: readonly Stored<EnsembleObject>[] | undefined
   readonly models: readonly Stored<ModelObject>[] | undefined
@@ -34,11 +34,11 @@ const ROUTER_TARGET: Target = { title: 'the router', models: [], missing: [], is
 const OF_KIND = /^(model|ensemble|router)s?(?:\.tutti\.dev)?\/(.+)$/
 
 /**
- * Finds what a name stands for in a namespace.
+ * Finds the target of a name in a namespace.
  *
- * @param text - `NAME`, `model/NAME`, `ensemble/NAME` or `router`; the name is that in the cluster, or that to clients.
- * @throws ServeError NOT_FOUND, FLAG_INVALID for a name of both kinds, ACCESS_DENIED if the user may not list what it could be, or
- * what it runs.
+ * @param text - `NAME`, `model/NAME`, `ensemble/NAME` or `router`, with the name in the cluster or the one that clients use.
+ * @throws ServeError NOT_FOUND; FLAG_INVALID if the name fits several kinds; ACCESS_DENIED if the user may not list a kind that
+ * the search needs.
  */
 export async function findTarget(
   reader: Reader,
@@ -61,7 +61,12 @@ export async function findTarget(
   )
 }
 
-/** The same without I/O. @returns undefined if there is none. */
+/**
+ * Chooses the target of a name, as `findTarget`, without I/O.
+ *
+ * @returns undefined if there is none.
+ * @throws ServeError FLAG_INVALID
+ */
 export function chooseTarget(named: Named, text: string): Target | undefined {
   const [, kind, name = text] = OF_KIND.exec(text) ?? []
   const finders: Readonly<Record<Kind, () => Target | undefined>> = {

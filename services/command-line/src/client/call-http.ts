@@ -3,9 +3,9 @@ import { request as requestHttps } from 'node:https'
 import { ServeError } from '@tutti/errors'
 import { lateAnswer, type ModelClientOptions } from './model-client.ts'
 
-/** How a server is reached. */
+/** The options of calls to one server over HTTP. */
 export interface HttpConnection extends Omit<ModelClientOptions, 'url' | 'lookUpMs'> {
-  /** Keeps connections; a call has its own if absent. */
+  /** Agent that keeps connections; each call has its own connection if absent. */
   readonly agent?: Agent
 }
 
@@ -14,7 +14,7 @@ export interface HttpCall {
   readonly method: 'GET' | 'POST'
   readonly parts?: readonly Uint8Array[]
   readonly headers?: Readonly<Record<string, string>>
-  /** Gives the call up. */
+  /** Signal that aborts the call. */
   readonly signal?: AbortSignal
   /** Most bytes of the answer's body. */
   readonly mostBytes?: number
@@ -27,9 +27,9 @@ export interface HttpAnswer {
 }
 
 /**
- * One call of a server.
+ * Calls a server once.
  *
- * @returns the answer, whatever its status is.
+ * @returns the answer, with any status.
  * @throws ServeError SERVER_NOT_READY or DEADLINE_EXCEEDED without an answer.
  */
 export function callHttp(o: HttpConnection, call: HttpCall): Promise<HttpAnswer> {

@@ -6,7 +6,7 @@ import { lateAnswer, type ModelClient, type ModelClientOptions } from './model-c
 /** Triton's. */
 const DEFAULT_PORT = '8001'
 
-/** A client over gRPC, with streams for decoupled models. */
+/** Opens a client over gRPC, with streams for decoupled models. The caller closes the client. */
 export function openGrpcClient(o: ModelClientOptions): ModelClient {
   const { url, tls, headers, timeoutMs, lookUpMs } = o
   const address = `${url.hostname}:${url.port || DEFAULT_PORT}`

@@ -1,7 +1,7 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { FORMAT_FLAG } from '../command/with-flags.ts'
 
-/** The model of a request and what it sends. */
+/** Flags of a request: its inputs and the version of its model. */
 export const REQUEST_FLAGS = {
   input: {
     type: 'string',
@@ -30,7 +30,7 @@ export const URL_FLAG = {
   description: 'Address of the server: grpc://, grpcs://, http:// or https://. Streams need gRPC.',
 } as const satisfies FlagTable[string]
 
-/** Who the client is to a server, and which servers it trusts. */
+/** Flags of a client's credentials, and of the authorities that it trusts. */
 export const ACCESS_FLAGS = {
   'token-file': {
     type: 'string',
@@ -53,10 +53,10 @@ export const ACCESS_FLAGS = {
 
 export type AccessFlags = FlagValues<typeof ACCESS_FLAGS>
 
-/** For what a command asks a server before its request, such as the inputs of a model. */
+/** Seconds for each call before the request itself, such as that for a model's metadata. */
 export const LOOK_UP_SECS = 10
 
-/** How servers are reached, their address apart. */
+/** Flags of a connection to a server, except for its address. */
 export const CONNECTION_FLAGS = {
   ...ACCESS_FLAGS,
   'timeout-secs': {

@@ -1,44 +1,45 @@
 import { ServeError } from '@tutti/errors'
 import type { InferRequestParts, InferResponseParts, ModelMetadata } from '@tutti/protocol'
 
-/** A running server, as `tutti infer` asks it. */
+/** A client of a running server, over gRPC or REST. */
 export interface ModelClient {
   metadata(model: string, version: string): Promise<ModelMetadata>
-  /** The responses of one request, as they come. */
+  /** Sends a request and yields its responses as they come. */
   infer(request: InferRequestParts, metadata: ModelMetadata): AsyncIterable<InferResponseParts>
   /**
    * Encodes a request once, to be sent many times.
    *
-   * @returns sends it, over connections that stay open, and ends with the last response, which it does not decode.
+   * @returns a function that sends the request over connections that stay open. It resolves after the last response, and decodes
+   * none.
    */
   prepare(request: InferRequestParts, metadata: ModelMetadata): PreparedRequest
-  /** The names of those that are ready, each once for a version. */
+  /** Lists the names of the ready models, one entry for each version. */
   models(): Promise<readonly string[]>
   close(): void
 }
 
-/** @throws ServeError as the server made it, or when the signal aborts. */
+/** Sends a prepared request. @throws ServeError of the server; ServeError also when the signal aborts. */
 export type PreparedRequest = (signal: AbortSignal) => Promise<void>
 
 export interface ModelClientOptions {
-  /** `grpc://`, `grpcs://`, `http://` or `https://`. */
+  /** URL of the server, with `grpc://`, `grpcs://`, `http://` or `https://`. */
   readonly url: URL
   /** Texts in PEM. */
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string }
   readonly headers: Readonly<Record<string, string>>
-  /** For requests; no limit if absent. */
+  /** Milliseconds that an inference request may take; no limit if absent. */
   readonly timeoutMs?: number
-  /** For all other calls. */
+  /** Milliseconds that any other call may take. */
   readonly lookUpMs: number
 }
 
-/** The error for a server that did not answer within the limit of a flag. @param where - its address. */
+/** Builds the error for a server that did not answer within `--timeout-secs`. @param where - the server's address. */
 export function lateAnswer(where: string, limitMs: number, cause: unknown): ServeError {
   const text = `${where} did not answer within ${limitMs / 1000} s; --timeout-secs sets another limit`
   return new ServeError('DEADLINE_EXCEEDED', text, { cause })
 }
 
-/** @throws ServeError FLAG_INVALID for a text that is no address of a server. */
+/** Parses the address of a server. @throws ServeError FLAG_INVALID for a text that is not one. */
 export function parseServerUrl(text: string): URL {
   const url = URL.parse(text)
   const isKnown = /^(grpcs?|https?):$/.test(url?.protocol ?? '')

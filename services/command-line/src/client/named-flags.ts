@@ -1,7 +1,11 @@
 import { nearestName, ServeError } from '@tutti/errors'
 import type { TensorMetadata } from '@tutti/protocol'
 
-/** Reads what a flag gives to tensors of the model. @throws ServeError FLAG_INVALID for one that comes twice. */
+/**
+ * Reads the values NAME=TEXT of a flag, by the model's tensors.
+ *
+ * @throws ServeError FLAG_INVALID, also for a name that comes twice.
+ */
 export function readNamed(
   flag: 'input' | 'shape' | 'output',
   texts: readonly string[],
@@ -13,7 +17,11 @@ export function readNamed(
   throw new ServeError('FLAG_INVALID', `--${flag}: ${problem}`, { details: { field: flag } })
 }
 
-/** NAME=TEXT, where the name is one of those that the model has; names may have a `=` too. */
+/**
+ * Splits NAME=TEXT at the longest name of a tensor that fits, since names may have a `=` too.
+ *
+ * @throws ServeError FLAG_INVALID if the model has no such tensor.
+ */
 export function splitNamed(
   flag: string,
   text: string,

@@ -7,11 +7,11 @@ import { readBounded } from './read-bounded.ts'
 import { openRestClient } from './rest-client.ts'
 
 /**
- * A client of a server; the caller closes it.
+ * Opens a client of a server. The caller closes the client.
  *
- * @param headers - sent with each call, beside those of the flags.
- * @param timeoutMs - limit of each call; it takes precedence over `--timeout-secs`.
- * @throws ServeError FLAG_INVALID for an address, or a file that cannot be read.
+ * @param o.headers - headers of each call, beside those of the flags.
+ * @param o.timeoutMs - limit of each call, in place of `--timeout-secs`.
+ * @throws ServeError FLAG_INVALID for an invalid address, or a file that cannot be read.
  */
 export async function openClient(
   flags: Partial<ConnectionFlags> & { readonly url: string },
@@ -39,7 +39,12 @@ function readGiven(flag: string, file: string): Promise<Buffer> {
   return namingFile(flag, file, () => readBounded(file, MOST_TEXT_BYTES))
 }
 
-/** @param file - as it was given. @throws ServeError FLAG_INVALID that names the flag and the file. */
+/**
+ * Reads a file of a flag, and names both in errors.
+ *
+ * @param file - the file as the user wrote it, for the message.
+ * @throws ServeError FLAG_INVALID that names the flag and the file.
+ */
 export async function namingFile<T>(
   flag: string,
   file: string,
@@ -56,7 +61,7 @@ export async function namingFile<T>(
   }
 }
 
-/** Reads what the flags, and TUTTI_TOKEN, give a client. @throws ServeError FLAG_INVALID */
+/** Reads a client's certificates and token from the files of the flags, and from TUTTI_TOKEN. @throws ServeError FLAG_INVALID */
 export async function readAccess(flags: Partial<AccessFlags>, environment: ProcessEnvironment) {
   return { tls: await readTls(flags), headers: await readToken(flags, environment) }
 }

@@ -2,9 +2,10 @@ import { flagRefusal } from '@tutti/chassis'
 import { formatShape, type Shape, shapeMatches } from '@tutti/tensor'
 
 /**
- * Reads the value of `--shape NAME=1,3,224`: extents with commas between them.
+ * Parses the extents of `--shape NAME=1,3,224`, which commas separate.
  *
- * @throws ServeError FLAG_INVALID
+ * @param declared - shape of the model's input, where -1 stands for any extent.
+ * @throws ServeError FLAG_INVALID for other texts, and for extents that do not fit the declared shape.
  */
 export function parseShape(input: string, text: string, declared: Shape): Shape {
   const shape = text

@@ -12,10 +12,10 @@ export function isPng(bytes: Uint8Array): boolean {
 }
 
 /**
- * The pixels of a PNG as UINT8, channels in the order red, green, blue, alpha.
+ * Decodes a PNG to a UINT8 tensor, with the channels in the order red, green, blue, alpha.
  *
- * @param declared - of the model's input.
- * @throws ServeError INVALID_REQUEST if the picture has not what the shape wants, or the shape is no picture's.
+ * @param declared - shape of the model's input.
+ * @throws ServeError INVALID_REQUEST if the picture does not fit the shape, or if the shape is not that of a picture.
  */
 export function decodePicture(bytes: Uint8Array, declared: Shape): TensorValue {
   const layout = pictureLayout(declared)
@@ -65,7 +65,7 @@ function checkColours(data: Uint8Array, channels: number): void {
   }
 }
 
-/** @returns undefined if the tensor is no picture of UINT8. */
+/** Encodes a tensor as a PNG. @returns undefined if the tensor is not a picture of UINT8. */
 export function encodePicture({ datatype, shape, data }: TensorValue): Uint8Array | undefined {
   const layout = datatype === 'UINT8' ? pictureLayout(shape) : undefined
   if (layout === undefined || layout.width * layout.height === 0) return undefined

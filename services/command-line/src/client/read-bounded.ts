@@ -15,7 +15,7 @@ export async function readBounded(path: string, mostBytes: number): Promise<Buff
   return await collectBounded(createReadStream(path, { highWaterMark: 2 ** 20 }), mostBytes)
 }
 
-/** All that comes, standard input say. @throws Error if that is more than `mostBytes`. */
+/** Collects all bytes of a stream, such as standard input. @throws Error if they are more than `mostBytes`. */
 export async function collectBounded(
   input: AsyncIterable<Uint8Array | string>,
   mostBytes: number,

@@ -25,11 +25,11 @@ export type InputSource =
 const PICTURES = /\.(png|jpe?g|webp|gif|bmp|tiff?)$/i
 
 /**
- * Makes the tensor of one input.
+ * Converts the source of one input to a tensor.
  *
- * @param declared - as the model's metadata has it, or with the shape of `--shape`.
- * @returns a view of a file's bytes where they are the tensor's.
- * @throws ServeError INVALID_REQUEST that names the input, what came and what is wanted.
+ * @param declared - the input of the model's metadata, with the shape of `--shape` if there is one.
+ * @returns a tensor that may view the file's bytes.
+ * @throws ServeError INVALID_REQUEST that names the input, the value and the wanted form.
  */
 export function readInput(declared: TensorMetadata, source: InputSource): NamedTensor {
   const { name } = declared

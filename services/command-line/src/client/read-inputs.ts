@@ -18,7 +18,7 @@ const MOST_HEADER_BYTES = 2 ** 20
 
 type Flags = Pick<InferFlags, 'input' | 'shape'>
 
-/** The one model that a command names. @throws ServeError FLAG_INVALID */
+/** Reads the name of a command's one model. @throws ServeError FLAG_INVALID for no, an empty or several names. */
 export function readModelName(positionals: readonly string[]): string {
   const [model, ...more] = positionals
   if (model === '') throw new ServeError('FLAG_INVALID', 'got an empty name, want that of a model')
@@ -26,12 +26,16 @@ export function readModelName(positionals: readonly string[]): string {
   throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
 }
 
-/** The version that `--model-version` names; empty for the one that the server chooses. */
+/** Reads the version of `--model-version`; '' lets the server choose. */
 export function readVersion(flags: Pick<InferFlags, 'model-version'>): string {
   return String(flags['model-version'] ?? '')
 }
 
-/** The inputs that `--input` and `--shape` give. @throws ServeError FLAG_INVALID, or INVALID_REQUEST for what does not fit. */
+/**
+ * Reads the inputs of `--input` and `--shape`.
+ *
+ * @throws ServeError FLAG_INVALID, or INVALID_REQUEST if a value does not fit the model.
+ */
 export async function readInputs(
   metadata: ModelMetadata,
   flags: Flags,

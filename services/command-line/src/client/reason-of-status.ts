@@ -12,7 +12,7 @@ const REASONS: ReadonlyMap<number, Reason> = new Map([
   [504, 'DEADLINE_EXCEEDED'],
 ])
 
-/** The reason of an error for the status of HTTP that came; undefined for others. */
+/** Converts an HTTP status to the reason of an error; undefined for a status that tells no reason. */
 export function reasonOfStatus(status: number): Reason | undefined {
   return REASONS.get(status)
 }

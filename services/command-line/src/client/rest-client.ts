@@ -47,7 +47,7 @@ function inferPathOf({ modelName, modelVersion }: InferRequestParts): string {
   return `${pathOf(modelName, modelVersion)}/infer`
 }
 
-/** A client over REST, with tensors as binary data. */
+/** Opens a client over REST, with tensors as binary data. The caller closes the client. */
 export function openRestClient(given: ModelClientOptions): ModelClient {
   const Agent = given.url.protocol === 'https:' ? HttpsAgent : HttpAgent
   const o = { ...given, agent: new Agent({ keepAlive: true }) }

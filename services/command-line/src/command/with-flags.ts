@@ -10,19 +10,22 @@ import type { CommandBody } from '../program/command.ts'
 
 export { FORMAT_FLAG }
 
-/** How a command prints its results, unless it is `infer`, whose `--output` names files, or takes the flags of `infer`: then it is FORMAT_FLAG. */
+/**
+ * Flag for the format of a command's results, also as `--output`. Commands with the flags of `infer`, whose `--output` names
+ * files, have FORMAT_FLAG.
+ */
 export const RESULT_FORMAT_FLAG = {
   ...FORMAT_FLAG,
   aliases: ['output'],
 } as const satisfies FlagTable[string]
 
-/** The same of `kubectl tutti`, as kubectl has it. */
+/** Flag for the format of results of `kubectl tutti`, also as `--output` and `-o`, as in kubectl. */
 export const KUBECTL_FORMAT_FLAG = {
   ...FORMAT_FLAG,
   aliases: ['output', 'o'],
 } as const satisfies FlagTable[string]
 
-/** Makes a command that does one thing with its flags and ends; --help prints the flags. */
+/** Makes a command that parses its flags and then calls `run`; with `--help`, it prints the flags instead. */
 export function withFlags<T extends FlagTable>(
   o: { readonly usage: string; readonly flags: T } & Pick<CommandBody, 'operands' | 'result'>,
   run: (

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { listOf } from '../results/result-schema.ts'
 import { chainTo, longestChains, longestOf } from './longest-chains.ts'
 
-/** Flag of the commands that explain: the outputs that a request asks for. */
+/** Flag of both `explain` commands for the outputs that a request asks for. */
 export const REQUESTED_OUTPUT_FLAG = {
   type: 'string',
   repeatable: true,
@@ -69,9 +69,11 @@ export const Explanation = z
 export type Explanation = z.infer<typeof Explanation>
 
 /**
- * @param models - the configurations of the models that it composes, by name.
- * @param requested - names of outputs; none for all of them.
- * @throws ServeError INVALID_REQUEST for a name that is no output.
+ * Explains which steps of an ensemble execute for a request, in which order, and which of them wait for others.
+ *
+ * @param models - gives the configuration of a model of the ensemble, by name.
+ * @param requested - names of outputs; an empty list stands for all outputs.
+ * @throws ServeError INVALID_REQUEST for a name that is not an output.
  */
 export function explainPlan(
   plan: EnsemblePlan,

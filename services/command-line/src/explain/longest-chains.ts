@@ -1,14 +1,16 @@
-/** The last step of a longest chain of steps that wait for one another. */
+/** The longest chain of steps, each waiting for the one before, that ends with a certain step. */
 export interface Chain {
   readonly length: number
-  /** The step before; undefined for the first. */
+  /** Index of the step before the last one; undefined if the chain has one step. */
   readonly before: number | undefined
 }
 
 /**
- * By step: a longest chain of which it is the last. Without recursion: a chain may have as many steps as the ensemble.
+ * Finds for each step a longest chain that ends with the step. It does not recurse, since a chain may have as many steps as the
+ * ensemble.
  *
- * @param waitsFor - by step: the steps that it waits for, each once; there is no circle.
+ * @param waitsFor - by step, the indexes of the steps that it waits for, each once and without a circle.
+ * @returns chains by step.
  */
 export function longestChains(waitsFor: readonly (readonly number[])[]): readonly Chain[] {
   const followers: number[][] = waitsFor.map(() => [])
@@ -28,7 +30,7 @@ export function longestChains(waitsFor: readonly (readonly number[])[]): readonl
   return chains
 }
 
-/** The first of the steps with the longest chain; undefined if there is none. */
+/** Finds the step with the longest chain, the first of several; undefined for no steps. */
 export function longestOf(
   indexes: readonly number[],
   chains: readonly Chain[],
@@ -39,7 +41,7 @@ export function longestOf(
   return rest.reduce((a, b) => (lengthOf(b) > lengthOf(a) ? b : a), first)
 }
 
-/** The steps up to this one, in their order. */
+/** Lists the steps of the chain that ends with a step, from its first to its last. */
 export function chainTo(last: number | undefined, chains: readonly Chain[]): readonly number[] {
   const chain: number[] = []
   for (let at = last; at !== undefined; at = chains[at]?.before) chain.push(at)

@@ -8,7 +8,7 @@ export interface FoundPlan {
   readonly modelOf: (name: string) => ModelConfig | undefined
 }
 
-/** The plan of an Ensemble that was accepted, with the models that it was checked against. */
+/** Plans an accepted Ensemble with the configurations of models that it was checked against. */
 export function planAccepted({
   config,
   rules,

@@ -2,7 +2,7 @@ import { printable } from '@tutti/chassis'
 import { formatShape } from '@tutti/tensor'
 import type { ExplainedStep, ExplainedTensor, Explanation } from './explanation.ts'
 
-/** As text for people. Ends with a line end. */
+/** Renders an explanation as text for people, with a line end at its end. */
 export function renderExplanation(o: Explanation): string {
   const executed = o.steps.filter((step) => step.executes)
   const idle = o.steps.filter((step) => !step.executes)

@@ -3,10 +3,10 @@ const BROKEN_PIPE = 128 + 13
 const FAILED = 1
 
 /**
- * Ends the process when its standard output cannot be written. `| head` ends a command as it ends any program, as if by SIGPIPE,
- * which Node ignores; of other errors, such as a full disk, the user is told.
+ * Ends the process when its standard output cannot be written. After a closed pipe, as by `| head`, the exit code is that of
+ * SIGPIPE, which Node ignores. Other errors, such as a full disk, are written to standard error, and the exit code is 1.
  *
- * @param program - its name, for the user.
+ * @param program - name of the program, for the message.
  */
 export function endUnwritable(program: string, { code, message }: NodeJS.ErrnoException): void {
   if (code === 'EPIPE') process.exit(BROKEN_PIPE)

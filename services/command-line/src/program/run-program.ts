@@ -7,17 +7,17 @@ const USAGE_ERROR = 2
 
 /** A program of commands. */
 export interface Program {
-  /** As a user writes it. */
+  /** Name of the program, as users write it. */
   readonly name: string
   readonly commands: readonly CommandEntry[]
-  /** Whether an error is that of another program, so that Tutti has no page about it. */
+  /** Tells whether another program made an error, so that Tutti's documentation does not describe it. */
   readonly isOfOthers?: (error: unknown) => Promise<boolean>
 }
 
 /**
  * Runs the command that `argv` names.
  *
- * @returns the exit code: 0 well, 1 failed, 2 not understood.
+ * @returns the exit code: 0 for success, 1 for a failure, 2 for arguments that are not understood.
  */
 export async function runProgram(
   program: Program,

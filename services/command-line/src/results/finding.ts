@@ -3,7 +3,7 @@ import { ENGINES } from '@tutti/engines'
 import { z } from 'zod'
 import { listOf } from './result-schema.ts'
 
-/** The JSON that a doctor prints, as a schema. @param checks - names of its checks. */
+/** Defines the schema of the JSON that a doctor prints. @param checks - names of the doctor's checks. */
 export function defineFindings<const T extends readonly string[]>(title: string, checks: T) {
   const Finding = z.object({
     check: z.enum(checks),
@@ -30,10 +30,14 @@ export const DoctorResult = defineFindings('Result of tutti doctor', [
   'port',
   'model',
 ])
-/** A thing that was looked at on this machine, and what came of it. */
+/** The result of one check of this machine. */
 export type Finding = z.infer<typeof DoctorResult>['findings'][number]
 
-/** Something that is not there: missing if something needs it, else a note. @param neededBy - names. */
+/**
+ * Builds the finding of an absent thing: `missing` if something needs the thing, else a note.
+ *
+ * @param neededBy - names of its users.
+ */
 export function absent<T>(
   finding: { readonly check: T; readonly found: string; readonly mending: string },
   neededBy: readonly string[],
@@ -47,7 +51,7 @@ const MOST_NAMES = 5
 
 type AnyFinding = Omit<Finding, 'check'> & { readonly check: string }
 
-/** As text, one or two lines each; as JSON, one object. Ends with a line end. */
+/** Renders findings: as text with one or two lines for each, or as one JSON object. Both end with a line end. */
 export function renderFindings(findings: readonly AnyFinding[], format: 'text' | 'json'): string {
   const missing = findings.filter(({ status }) => status === 'missing').length
   if (format === 'json') {

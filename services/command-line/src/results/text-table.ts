@@ -1,21 +1,21 @@
-/** Columns to the right of one another, each as wide as `characters` and flush right. */
+/** Joins texts to columns that are `characters` wide and flush right. */
 export function toColumns(texts: readonly string[], characters: number): string {
   return texts.map((text) => text.padStart(characters)).join('')
 }
 
-/** A text in at most `width` characters; the last one of a longer text says that it goes on. */
+/** Cuts a text to at most `width` characters; a cut text ends with `…`. */
 export function cutText(text: string, width: number): string {
   const all = Array.from(text)
   return all.length <= width ? text : `${all.slice(0, Math.max(0, width - 1)).join('')}…`
 }
 
-/** A text in just `width` characters. */
+/** Cuts or pads a text to exactly `width` characters. */
 export function fitText(text: string, width: number): string {
   const short = cutText(text, width)
   return short + ' '.repeat(Math.max(0, width - countCharacters(short)))
 }
 
-/** Characters of a text, those of two UTF-16 units as one. */
+/** Counts the characters of a text; a pair of UTF-16 surrogates is one character. */
 export function countCharacters(text: string): number {
   return Array.from(text).length
 }

@@ -1,6 +1,6 @@
 import { type RecordedSteps, type RequestTimes, requestTimes } from '@tutti/console'
 
-/** One request, as its client and the server measured it. */
+/** The times of one request, from its client and from the server. */
 export interface RequestTrace extends RecordedSteps {
   readonly model: string
   readonly version: string
@@ -15,7 +15,7 @@ export interface TimePart {
   readonly share: number
 }
 
-/** Where the time of the request went, the longest first; parts that are not known are left out. */
+/** Splits the time of a request into its parts, the longest first. Unknown parts are left out. */
 export function timeParts(trace: RequestTrace): readonly TimePart[] {
   const { clientMs } = trace
   const times = requestTimes(trace)
@@ -34,12 +34,12 @@ export function timeParts(trace: RequestTrace): readonly TimePart[] {
     .toSorted((a, b) => b.ms - a.ms)
 }
 
-/** The steps that the request waited for, the first one first. */
+/** Lists the steps of the request's critical path, in order; none for a model without steps, or if the path is unknown. */
 export function pathOf(trace: RequestTrace): RequestTimes['path'] {
   return requestTimes(trace)?.path ?? []
 }
 
-/** Tells what is missing in the trace; undefined for nothing. */
+/** Says in a sentence how many steps the trace lacks; undefined if it is complete. */
 export function cutOf({ leftOut }: RequestTrace): string | undefined {
   if (leftOut === 0) return undefined
   const steps = leftOut === 1 ? 'step' : 'steps'

@@ -17,10 +17,10 @@ import type { RequestTrace } from './request-trace.ts'
 import { renderTraceResult } from './trace-result.ts'
 import { renderTrace } from './trace-text.ts'
 
-/** Flags of a request that is traced, and of how its trace is shown. */
+/** Flags of a traced request, and of the format of its trace. */
 export const TRACED_FLAGS = { ...REQUEST_FLAGS, format: FORMAT_FLAG } as const satisfies FlagTable
 
-/** With which a client asks a server for the times of steps. */
+/** Options of a client that asks its server for the times of steps. */
 export const ASK_FOR_STEPS = { headers: { [STEPS_HEADER]: '1' } }
 
 /** Has a stream end with a response, which carries what the steps took, even if its model ends it without one. */
@@ -28,14 +28,19 @@ const FINAL_RESPONSE: Parameters = new Map([
   ['triton_enable_empty_final_response', { kind: 'bool', value: true }],
 ])
 
-/** The model that is traced, and how its trace is shown. */
+/** The model of a traced request, its flags, and the environment to print to. */
 export interface TraceOptions {
   readonly model: string
   readonly flags: FlagValues<typeof TRACED_FLAGS>
   readonly environment: ProcessEnvironment
 }
 
-/** Sends one request and shows its trace. @param client - was opened with ASK_FOR_STEPS, and is closed in the end. */
+/**
+ * Sends one request and prints its trace.
+ *
+ * @param client - a client that was opened with ASK_FOR_STEPS; it is closed here.
+ * @throws ServeError UNSUPPORTED if the server gives no times of steps.
+ */
 export async function traceModel(
   client: ModelClient,
   { model, flags, environment }: TraceOptions,

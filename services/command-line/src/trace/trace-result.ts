@@ -42,7 +42,7 @@ export const TraceResult = z
   .meta({ title: 'Result of tutti trace' })
 type TraceResult = z.infer<typeof TraceResult>
 
-/** One line. */
+/** Renders a trace as one line of JSON. */
 export function renderTraceResult(trace: RequestTrace): string {
   const { model, version, clientMs, spans, leftOut } = trace
   const rows = waterfallRows(trace)

@@ -8,7 +8,7 @@ const MOST_LABEL = 32
 const COLUMNS = ['begin', 'queue', 'compute', 'transfer', 'all']
 const COLUMN_CHARACTERS = 10
 
-/** A trace for a terminal: a line for each step, and where the time went. */
+/** Renders a trace for a terminal: a line for each step, then the parts of the time. */
 export function renderTrace(trace: RequestTrace): string {
   const { model, version, clientMs } = trace
   const rows = waterfallRows(trace)

@@ -29,7 +29,11 @@ const RIGHTS: readonly Right[] = [
 
 const Review = z.object({ status: z.object({ allowed: z.boolean() }) })
 
-/** Asks the API server what the user may do in the namespace, for the commands of the plugin. */
+/**
+ * Asks the API server for the user's rights in the namespace.
+ *
+ * @returns one finding for each missing right, or one that all are there.
+ */
 export async function checkRights({
   transport,
   namespace,

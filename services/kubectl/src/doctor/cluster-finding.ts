@@ -13,11 +13,11 @@ export const ClusterDoctorResult = defineFindings('Result of kubectl tutti docto
   'exposure',
   'rights',
 ])
-/** Finding: what was looked at in a cluster, and what came of it. */
+/** The result of one check of a cluster. */
 export type ClusterFinding = z.infer<typeof ClusterDoctorResult>['findings'][number]
 type Check = ClusterFinding['check']
 
-/** Notes what the user may not list. @param refusal - the words of the API server. */
+/** Builds the note for a check that the user has no right for. @param refusal - the API server's text. */
 export function unseen(check: Check, refusal: string | undefined): ClusterFinding {
   const mending = 'ask an administrator for this right, or to run kubectl tutti doctor'
   return { check, status: 'note', found: `not looked at: ${refusal}`, mending }

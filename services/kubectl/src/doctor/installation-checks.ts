@@ -10,7 +10,7 @@ import type { Cluster, Reader } from '../cluster.ts'
 import { ENSEMBLE, MODEL, ROUTER } from '../resources.ts'
 import { type ClusterFinding, unseen } from './cluster-finding.ts'
 
-/** As in the chart's `kubeVersion`. */
+/** Oldest version of Kubernetes that Tutti runs on, as in the chart's `kubeVersion`. */
 export const OLDEST_KUBERNETES = { major: 1, minor: 31 }
 const TUTTI_KINDS = [MODEL, ENSEMBLE, ROUTER]
 const VERSION_LABEL = 'app.kubernetes.io/version'
@@ -22,7 +22,7 @@ interface StatefulSet extends KubeObject {
 }
 const STATEFUL_SET = defineResource<StatefulSet>('apps/v1', 'statefulsets', 'StatefulSet')
 
-/** @param version - of the API server, such as `v1.33.2+k3s1`. */
+/** Checks that the API server is new enough. @param version - its version, such as `v1.33.2+k3s1`. */
 export function checkKubernetes(version: string): ClusterFinding {
   const check = 'kubernetes'
   const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? []
@@ -34,7 +34,7 @@ export function checkKubernetes(version: string): ClusterFinding {
   return { check, status: 'missing', found, mending }
 }
 
-/** The kinds that the cluster knows of those that Tutti brings. */
+/** Checks that the cluster knows Tutti's custom resources. */
 export async function checkKinds({ client }: Cluster): Promise<ClusterFinding> {
   const check = 'custom resources'
   const served = await Promise.all(TUTTI_KINDS.map((kind) => client.serves(kind)))
@@ -46,7 +46,7 @@ export async function checkKinds({ client }: Cluster): Promise<ClusterFinding> {
   return { check, status: 'missing', found, mending }
 }
 
-/** Operators of the chart, in any namespace. */
+/** Checks the operators of the chart, in all namespaces. */
 export async function checkOperators(reader: Reader): Promise<readonly ClusterFinding[]> {
   const labelSelector = `${PART_OF},app.kubernetes.io/component=operator`
   const deployments = await reader.list(DEPLOYMENT, { labelSelector })
@@ -57,7 +57,7 @@ export async function checkOperators(reader: Reader): Promise<readonly ClusterFi
   return [{ check: 'operator', status: 'missing', found, mending }]
 }
 
-/** How an operator of the chart is. */
+/** Builds the finding about an operator: its available pods, and whether its version is this program's. */
 export function toOperatorFinding({ metadata, spec, status }: Stored<Deployment>): ClusterFinding {
   const check = 'operator'
   const { name, namespace = '', labels = {} } = metadata
@@ -74,7 +74,7 @@ export function toOperatorFinding({ metadata, spec, status }: Stored<Deployment>
   return { check, status: 'note', found, mending }
 }
 
-/** Brokers of the chart, in any namespace. */
+/** Checks the NATS servers of the chart, in all namespaces. */
 export async function checkBrokers(reader: Reader): Promise<readonly ClusterFinding[]> {
   const check = 'nats'
   const labelSelector = `${PART_OF},app.kubernetes.io/component=nats`

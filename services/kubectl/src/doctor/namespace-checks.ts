@@ -31,7 +31,7 @@ const METRIC_APIS: Readonly<Record<string, readonly [group: string, offer: strin
 /** An operator looks at a new resource within this time, even if it has yet to start. `status`, which only hints at it, waits less. */
 const LOOK_MS = 60_000
 
-/** Resources that there are in the namespace that is examined. */
+/** The Models and Ensembles of the checked namespace. */
 export interface NamespaceResources {
   readonly namespace: string
   readonly models: readonly Stored<ModelObject>[]
@@ -42,7 +42,7 @@ const counted = ({ length }: readonly unknown[], kind: string): string =>
   `${length} ${kind}${length === 1 ? '' : 's'}`
 const nameOf = ({ metadata }: Stored<KubeObject>): string => metadata.name
 
-/** Whether an operator looks at the namespace at all. */
+/** Checks that an operator has looked at each resource that is older than a minute. @param nowMs - since the epoch. */
 export function checkWatched(o: NamespaceResources, nowMs: number): ClusterFinding {
   const check = 'namespace'
   const all = [...o.models, ...o.ensembles]
@@ -66,7 +66,7 @@ export function checkWatched(o: NamespaceResources, nowMs: number): ClusterFindi
   return { check, status: 'missing', found, mending, neededBy: unwatched.map(nameOf) }
 }
 
-/** The metrics that autoscalers of Models read. @param groups - of APIs that the cluster serves. */
+/** Checks that the cluster serves the metrics that autoscalers of Models read. @param groups - groups of the served APIs. */
 export function checkMetrics(
   { models }: NamespaceResources,
   groups: ReadonlySet<string>,
@@ -90,7 +90,7 @@ export function checkMetrics(
   })
 }
 
-/** Devices of nodes, for Models with an `accelerator`. */
+/** Checks that nodes offer the devices of Models with an `accelerator`. */
 export async function checkDevices(
   { models }: NamespaceResources,
   reader: Reader,
@@ -115,7 +115,7 @@ export async function checkDevices(
   })
 }
 
-/** Checks what takes requests from outside to routers. @param groups - of APIs that the cluster serves. */
+/** Checks the classes of Ingress and the Gateway API, for exposed Ensembles. @param groups - groups of the served APIs. */
 export async function checkExposure(
   { ensembles }: NamespaceResources,
   reader: Reader,

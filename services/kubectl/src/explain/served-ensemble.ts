@@ -4,22 +4,23 @@ import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../resources.ts'
 import type { Cause } from '../status/tree.ts'
 
-/** Revision of an Ensemble that routers serve. */
+/** The accepted state of an Ensemble that routers serve. */
 export interface ServedEnsemble {
   /** Name of the ControllerRevision. */
   readonly revision: string
   readonly accepted: AcceptedEnsemble
 }
 
-/** A generation that is in the cluster and is not served. */
+/** The written generation of an Ensemble, with the reason for which routers do not serve it. */
 export interface UnservedGeneration extends Cause {
   readonly generation: number
 }
 
 /**
- * The accepted state of an Ensemble that counts: the newest that can be read, as routers choose it. Pure.
+ * Finds the accepted state of an Ensemble that routers serve: the newest one that can be read. Pure.
  *
- * @throws ServeError MALFORMED_MESSAGE if there are some and none can be read.
+ * @returns undefined if the Ensemble has no accepted state.
+ * @throws ServeError MALFORMED_MESSAGE if it has accepted states, but none can be read.
  */
 export function servedOf(
   { metadata: { uid } }: Stored<EnsembleObject>,
@@ -42,7 +43,7 @@ export function servedOf(
   return undefined
 }
 
-/** Why the Ensemble as it is written is not what routers serve; undefined if it is. Pure. */
+/** Finds the reason for which routers do not serve the Ensemble as it is written; undefined if they serve it. Pure. */
 export function unservedOf({
   metadata: { generation = 0 },
   status,

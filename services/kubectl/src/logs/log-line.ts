@@ -2,16 +2,16 @@ import { LOGGED_ID_CHARACTERS } from '@tutti/chassis'
 
 /** A line of a container, with the time at which it was written. */
 export interface LogLine {
-  /** As the kubelet gives it: RFC 3339 with nanoseconds. */
+  /** Time of the line as the kubelet gives it: RFC 3339 with nanoseconds. */
   readonly time: string
-  /** Milliseconds since the epoch, with a fraction. */
+  /** Time of the line in milliseconds since the epoch, with a fraction. */
   readonly timeMs: number
   readonly text: string
 }
 
 const TIMED = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d) ?(.*)$/su
 
-/** Reads a line that was asked for with its time. @returns undefined for what has none. */
+/** Parses a line that begins with its time. @returns undefined for a line without a time. */
 export function parseLogLine(line: string): LogLine | undefined {
   const [, seconds = '', fraction = '', zone = '', text = ''] = TIMED.exec(line) ?? []
   const startMs = Date.parse(`${seconds}${zone}`)
@@ -21,8 +21,8 @@ export function parseLogLine(line: string): LogLine | undefined {
 }
 
 /**
- * Whether a line is about a request: its `request` or `traceId` is this id. A line that is no JSON is if it has the id as a word, since
- * servers write other formats too.
+ * Tells whether a line is about a request: its field `request` or `traceId` is the id. A line that is not JSON must contain the
+ * id as a word, since servers write other formats too.
  */
 export function isAboutRequest(text: string, id: string): boolean {
   if (!text.includes(id.slice(0, LOGGED_ID_CHARACTERS)) && !text.includes('\\')) return false

@@ -3,14 +3,14 @@ import type { ContainerStatus, Pod, Stored } from '@tutti/kube'
 import { isOfRouter, modelServedBy } from '../status/read-state.ts'
 import type { Target } from '../targets.ts'
 
-/** One life of a container, whose lines are read. */
+/** One run of a container, from its start to its end, whose lines are read. */
 export interface LogSource {
   readonly namespace: string
   readonly pod: string
   readonly container: string
-  /** Names this life: another one of the same container has lines of its own. */
+  /** Key of the run: another run of the same container has other lines and another key. */
   readonly key: string
-  /** It has ended, so no further lines come. */
+  /** True if the run has ended, so that no further lines come. */
   readonly isOver: boolean
 }
 
@@ -18,10 +18,10 @@ export interface LogSource {
 const OURS: ReadonlySet<string> = new Set([FETCH, VERIFY, 'main'])
 
 /**
- * The containers that have lines of a target. Pure.
+ * Lists the containers of a target that have lines. Pure.
  *
- * @param o.withRouters - those of routers too.
- * @param o.isPrevious - their lives before those of now.
+ * @param o.withRouters - whether the containers of routers are added.
+ * @param o.isPrevious - whether the runs before the present ones are meant.
  */
 export function sourcesOf(
   pods: readonly Stored<Pod>[],

@@ -5,13 +5,13 @@ import type { LogSource } from './log-sources.ts'
 
 export interface ReadOptions {
   readonly isPrevious: boolean
-  /** Goes on with the lines that come. */
+  /** True to wait for further lines. */
   readonly isFollowed: boolean
-  /** Only lines from that time on. */
+  /** Time of the first line to read, in RFC 3339. */
   readonly from?: string | undefined
-  /** Only lines that are at most so old. */
+  /** Greatest age of lines to read, in milliseconds. */
   readonly sinceMs?: number | undefined
-  /** Only the last lines. */
+  /** Number of last lines to read. */
   readonly tail?: number | undefined
 }
 
@@ -22,7 +22,7 @@ const IDLE_MS = 30_000
 /** A line without a time comes before all others. */
 const NO_TIME = { time: '', timeMs: 0 }
 
-/** The lines of one container, in their order. @throws KubeError */
+/** Yields the lines of one container, in their order. @throws KubeError */
 export async function* readLog(
   { transport }: Pick<Cluster, 'transport'>,
   { namespace, pod, container }: LogSource,
@@ -53,12 +53,12 @@ export async function* readLog(
   }
 }
 
-/** Whether a container is gone, or has no lines: it has not started, or never started again. */
+/** Tells whether an error says that a container is gone or has no lines, since it has not started or not restarted. */
 export function hasNoLog(error: unknown): boolean {
   return isNotFound(error) || (error instanceof KubeError && error.status === 400)
 }
 
-/** Whether only this container cannot be read: its node does not answer, say. */
+/** Tells whether an error concerns one container alone, e.g. because its node does not answer. */
 export function isOfContainer(error: unknown): error is KubeError {
   return error instanceof KubeError && error.status >= 500
 }

@@ -6,25 +6,25 @@ import type { LogSource } from './log-sources.ts'
 const AT_ONCE = 8
 
 export interface ShowOptions {
-  /** @param from - the last line that was shown of a container that is followed. */
+  /** Reads the lines of a container. @param o.from - time of the last line that was read before, to go on from it. */
   read(
     source: LogSource,
     o: { readonly isFollowed: boolean; readonly from?: string | undefined },
   ): AsyncIterable<LogLine>
   isShown(text: string): boolean
   out(text: string): void
-  /** Takes note of a container that cannot be read. @throws the error, if it is not of this container alone. */
+  /** Reports a container that cannot be read. @throws the error, if it concerns other containers too. */
   failed(source: LogSource, error: unknown): void
 }
 
-/** By container, its last line so far. */
+/** Last line that was read of each container, by `LogSource.key`. */
 export type LastLines = Map<string, LogLine>
 
 /**
  * Shows the lines of all containers in the order of their times.
  *
- * @param last - gets the last line of each.
- * @returns how many were shown.
+ * @param last - gets the last line of each container.
+ * @returns the number of lines that were shown.
  */
 export async function showLogs(
   sources: readonly LogSource[],
@@ -53,13 +53,13 @@ export async function showLogs(
 }
 
 export interface FollowOptions extends ShowOptions {
-  /** Those that there are now. */
+  /** Lists the present containers. */
   sources(): Promise<readonly LogSource[]>
-  /** Resolves when it is time to look for others; false to end. */
+  /** Waits until the next look for new containers. @returns false to end. */
   wait(): Promise<boolean>
 }
 
-/** Shows lines as they come, also of containers that start meanwhile. @throws what `failed` throws. */
+/** Shows lines as they come, also of containers that start meanwhile. @throws the error that `failed` throws. */
 export async function followLogs(last: LastLines, o: FollowOptions): Promise<void> {
   const open = new Set<string>()
   const over = new Set<string>()

@@ -2,7 +2,7 @@ import { type Deployment, KubeError, type Stored } from '@tutti/kube'
 import { oneLine } from '../status/render-nodes.ts'
 import { type Rollout, rolloutOf, type SeenPods } from './rollout.ts'
 
-/** Deployments and pods that there are at one moment. */
+/** The Deployments and pods of a namespace at one moment. */
 export interface RolloutsSeen extends SeenPods {
   readonly deployments: readonly Stored<Deployment>[]
 }
@@ -10,29 +10,30 @@ export interface RolloutsSeen extends SeenPods {
 /** A Deployment whose pods are being replaced. */
 export interface Restarted {
   readonly uid: string
-  /** `Model yolo` say. */
+  /** Kind and name, e.g. `Model yolo`. */
   readonly title: string
 }
 
-/** How it ended. */
+/** The end of a restart. */
 export interface Ended extends Restarted {
-  /** `failed`: it was refused, cannot go on, or is no longer seen. `late`: there was no time left. */
+  /** State at the end. `failed`: the restart was refused, cannot go on or cannot be watched. `late`: the time was over. */
   readonly state: 'done' | 'failed' | 'late'
-  /** `restarted, 2 pods` say, what it waited for, or why it failed. */
+  /** Text for people: the result, such as `restarted, 2 pods`, or the reason of the delay or failure. */
   readonly message: string
 }
 
 export interface FollowOptions {
   read(): Promise<RolloutsSeen>
-  /** Resolves when it is time to look again; false if there is no time left. */
+  /** Waits until the next look. @returns false if there is no time left. */
   wait(): Promise<boolean>
   out(line: string): void
 }
 
 /**
- * Looks at Deployments until the pods of each are replaced or cannot be, or the API server does not say. Each change is a line.
+ * Watches Deployments until each has replaced its pods or has failed, or until the API server does not answer. Each change prints
+ * a line.
  *
- * @returns how each ended, the first one first.
+ * @returns the end of each, in the order in which they ended.
  */
 export async function followRollouts(
   restarted: readonly Restarted[],
@@ -63,13 +64,13 @@ export async function followRollouts(
   return ended
 }
 
-/** @throws what is no answer of an API server. */
+/** Narrows an error to a KubeError. @throws any other error. */
 export function toRefusal(error: unknown): KubeError {
   if (error instanceof KubeError) return error
   throw error
 }
 
-/** Says what went wrong, in a line; undefined if all is well. */
+/** Formats the failure of a restart as a line; undefined for a success. */
 export function failureOf({ title, state, message }: Ended): string | undefined {
   if (state === 'done') return undefined
   return state === 'late' ? `not in time: ${title}: ${message}` : `${title}: ${message}`

@@ -29,14 +29,18 @@ export const RestartResult = z
   .meta({ title: 'Result of kubectl tutti restart' })
 type RestartResult = z.infer<typeof RestartResult>
 
-/** Pods that were restarted. */
+/** A restarted Deployment, with its name and its Model. */
 export interface RestartedPods extends Restarted {
   readonly deployment: string
-  /** Absent for the router. */
+  /** Name of the Model in the cluster; undefined for the router. */
   readonly model: string | undefined
 }
 
-/** @param ended - those that something waited for, or that were refused. */
+/**
+ * Renders the result of `restart` as JSON.
+ *
+ * @param ended - the ends of refused and of watched restarts; others count as started.
+ */
 export function renderRestart(
   restarted: readonly RestartedPods[],
   missing: readonly string[],

@@ -6,12 +6,12 @@ import type { Cause } from '../status/tree.ts'
 /** Annotation that `kubectl rollout restart` sets on the template of pods; the pods carry it too. */
 export const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt'
 
-/** How far the pods of a Deployment are replaced. */
+/** The progress of a Deployment that replaces its pods. */
 export interface Rollout {
   readonly state: 'done' | 'going' | 'failed'
-  /** In a few words, `1 of 2 new pods ready` say. */
+  /** Progress in a few words, e.g. `1 of 2 new pods ready`. */
   readonly text: string
-  /** Why it does not go on, as far as it is known. */
+  /** Known reason for which the Deployment does not go on. */
   readonly cause?: Cause
 }
 
@@ -21,7 +21,7 @@ export interface SeenPods {
   readonly events: readonly Event[] | undefined
 }
 
-/** How far a Deployment is, by the rules of `kubectl rollout status`. Pure. */
+/** Computes the progress of a Deployment by the rules of `kubectl rollout status`. Pure. */
 export function rolloutOf(deployment: Stored<Deployment>, seen: SeenPods): Rollout {
   const { metadata, status } = deployment
   if ((status?.observedGeneration ?? 0) < (metadata.generation ?? 0)) {

@@ -12,10 +12,12 @@ import { isOfRouter, modelServedBy, type NamespaceState } from './read-state.ts'
 import { type Cause, isBroken, type StatusNode } from './tree.ts'
 
 /**
- * The Ensembles of a namespace, the Models that no Ensemble runs, and the Router, each with what it stands on. Pure.
+ * Builds the trees of a namespace: its Ensembles with their steps, the Models that no Ensemble runs, and the Router, each with
+ * its pods. Pure.
  *
- * @param name - of an Ensemble or a Model, in the cluster or to clients; absent for all.
- * @param nowMs - since the epoch.
+ * @param o.name - name of an Ensemble or a Model, in the cluster or to clients; all if absent.
+ * @param o.nowMs - milliseconds since the epoch.
+ * @returns an empty list if no Ensemble or Model has the name.
  */
 export function buildNodes(
   state: NamespaceState,

@@ -3,7 +3,9 @@ import { type Event, failureOfPod, type Pod, type PodStatus, type Stored } from 
 import { isPodReady } from './read-state.ts'
 import type { Cause, StatusNode } from './tree.ts'
 
-/** A pod with what is wrong with it: its own status says it, else events about it, as in the operator's conditions. Pure. */
+/**
+ * Builds the node of a pod. The cause comes from the pod's status, else from its events, as in the operator's conditions. Pure.
+ */
 export function toPodNode(pod: Stored<Pod>, events: readonly Event[]): StatusNode {
   const node = { kind: 'Pod', name: pod.metadata.name, children: [] } as const
   const detail = detailOf(pod)

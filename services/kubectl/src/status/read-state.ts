@@ -10,7 +10,7 @@ import {
   type RouterObject,
 } from '../resources.ts'
 
-/** Resources of Tutti that there are in a namespace. Those that the user may not list are undefined. */
+/** The resources of Tutti in a namespace. A kind that the user may not list is undefined. */
 export interface NamespaceState {
   readonly namespace: string
   readonly ensembles: readonly Stored<EnsembleObject>[] | undefined
@@ -18,14 +18,14 @@ export interface NamespaceState {
   readonly routers: readonly Stored<RouterObject>[] | undefined
   /** Pods of steps and routers. */
   readonly pods: readonly Stored<Pod>[] | undefined
-  /** Warnings about pods. */
+  /** Events about pods and their claims; empty if all pods are ready. */
   readonly events: readonly Stored<Event>[] | undefined
 }
 
-/** Steps and routers that an operator of Tutti made: their pods, and their Deployments. */
+/** Label selector of the pods and Deployments that an operator makes for steps and routers. */
 export const SERVING_SELECTOR = `app.kubernetes.io/managed-by=tutti-operator,${COMPONENT} in (step,router)`
 
-/** Reads what there is. @param where - one namespace, or all. */
+/** Reads Tutti's resources, by namespace. @param where - one namespace, or all. */
 export async function readState(
   reader: Reader,
   where: Pick<Listed, 'namespace'>,
@@ -56,7 +56,7 @@ export async function readState(
   })
 }
 
-/** Reads pods, and events about them if one is not ready. */
+/** Reads the pods of steps and routers, and events about them if a pod is not ready. */
 export async function readPods(
   reader: Reader,
   where: Pick<Listed, 'namespace'>,
@@ -88,12 +88,12 @@ export function isPodReady({ status }: Pod): boolean {
   )
 }
 
-/** The Model of a pod of a step, or of its Deployment. */
+/** Reads the name of the Model that a step's pod or Deployment serves; undefined for other objects. */
 export function modelServedBy({ metadata }: Pick<Pod, 'metadata'>): string | undefined {
   return metadata.labels?.[COMPONENT] === 'step' ? metadata.labels[MODEL_LABEL] : undefined
 }
 
-/** True for a pod of a router, and for its Deployment. */
+/** Tells whether an object is a router's pod or Deployment. */
 export function isOfRouter({ metadata }: Pick<Pod, 'metadata'>): boolean {
   return metadata.labels?.[COMPONENT] === 'router'
 }

@@ -13,7 +13,7 @@ interface Line {
   readonly isTold: boolean
 }
 
-/** Nodes as a tree: what it is, its state, how much there is of it, and why it is not ready. */
+/** Renders nodes as a tree, with a line for each: kind and name, state, number of pods, and why it is not ready. */
 export function renderNodes(nodes: readonly StatusNode[]): string {
   const lines = nodes.flatMap((node) => toLines(node, { first: '', rest: '' }))
   const width = Math.min(WIDEST, Math.max(0, ...lines.map(({ label }) => label.length)))
@@ -48,7 +48,7 @@ function renderLine({ label, node, isTold }: Line, width: number): string {
   return [...columns, isTold ? reason : `${reason}: ${oneLine(message)}`].join('  ').trimEnd()
 }
 
-/** Shortens what a cluster says, to one line of a terminal. */
+/** Shortens a text of the cluster to one line of a terminal, of about 400 characters at most. */
 export function oneLine(message: string): string {
   const text = printable(message.trim().replaceAll(/\s*\n\s*/g, ' | '))
   return text.length <= LONGEST_CAUSE ? text : `${text.slice(0, LONGEST_CAUSE)}...`

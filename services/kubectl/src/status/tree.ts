@@ -13,7 +13,7 @@ const NodeState = z.enum(['Ready', 'Degraded', 'NotReady', 'Missing', 'Unknown']
 })
 export type NodeState = z.infer<typeof NodeState>
 
-/** A resource or a pod, and what it stands on. */
+/** A resource or a pod, with the nodes below it: steps of an Ensemble, pods of a Model or Router. */
 export const StatusNode = z.object({
   kind: z.enum(['Ensemble', 'Model', 'Router', 'Pod']),
   name: z.string(),
@@ -34,7 +34,7 @@ export type StatusNode = z.infer<typeof StatusNode>
 // Its name in the schema; with .meta() the type would refer to itself.
 z.globalRegistry.add(StatusNode, { id: 'StatusNode' })
 
-/** True if something is wrong with it or below it. */
+/** Tells whether a node, or a resource below it, is not Ready. Pods below it do not count. */
 export function isBroken({ state, children }: StatusNode): boolean {
   return state !== 'Ready' || children.some((child) => child.kind !== 'Pod' && isBroken(child))
 }

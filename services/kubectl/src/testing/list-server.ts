@@ -29,7 +29,7 @@ const object = (kind: string, name: string, more: object) => ({
 
 const typed = (name: string) => ({ name, datatype: 'FP32', shape: [4] }) as const
 
-/** A pod of a router that an operator made. */
+/** Builds the pod of a router. @param status - whether the pod is ready. */
 export function routerPod(
   name: string,
   status: 'True' | 'False',
@@ -42,7 +42,7 @@ export function routerPod(
   return { ...pod, metadata: { ...metadata, labels: { 'app.kubernetes.io/component': 'router' } } }
 }
 
-/** A Deployment of a step or a router that an operator made, of one pod. */
+/** Builds the Deployment of a step or a router, with one pod. */
 export function deployment(name: string, labels: object, status: object): object {
   const { metadata, ...rest } = object('Deployment', name, {
     spec: { replicas: 1, selector: {}, template: {} },
@@ -119,14 +119,14 @@ const OTHER_ANSWERS: Readonly<Record<string, object>> = {
 }
 
 /**
- * Starts what answers as an API server does to lists, until the test ends; users may list resources of Tutti and nothing else. A
- * patch changes nothing.
+ * Starts a server that answers lists as an API server does, until the test ends. Users may list Tutti's resources and nothing
+ * else. A patch changes nothing.
  *
- * @param o.status - with which it refuses everything; absent: nothing.
- * @param o.unpatchable - names of objects whose patch it refuses.
- * @param o.items - other objects by the plural of their kind.
- * @param o.ports - to which it forwards ports of pods; without one it refuses that.
- * @returns the path of a kubeconfig for it.
+ * @param o.status - HTTP status of all answers, with a refusal unless it is 200; absent to answer each request by itself.
+ * @param o.unpatchable - names of the objects whose patch the server refuses.
+ * @param o.items - further objects, by the plural of their kind.
+ * @param o.ports - port of a pod -> port of this machine that it is forwarded to; without any, forwards are refused.
+ * @returns the path of a kubeconfig for the server.
  */
 export async function startListServer(
   t: Test,

@@ -3,7 +3,7 @@ import { type Client, POD, type Pod, type Stored } from '@tutti/kube'
 import { isLeaving } from '../status/pod-node.ts'
 import { isOfRouter, isPodReady, SERVING_SELECTOR } from '../status/read-state.ts'
 
-/** Where the router of a namespace takes requests over gRPC. */
+/** The pod and the gRPC port of a namespace's router. */
 export interface RouterPlace {
   readonly pod: string
   readonly port: number
@@ -12,13 +12,13 @@ export interface RouterPlace {
 /** Port of gRPC of routers whose pods do not name it. */
 const GRPC_PORT = 8001
 
-/** @throws ServeError SERVER_NOT_READY if there is none, KubeError in the words of the API server if the user may not list pods. */
+/** Finds a ready router. @throws ServeError SERVER_NOT_READY if there is none, KubeError if the user may not list pods. */
 export async function findRouter(client: Client, namespace: string): Promise<RouterPlace> {
   const { items } = await client.list(POD, { namespace, labelSelector: SERVING_SELECTOR })
   return chooseRouter(items, namespace)
 }
 
-/** The same without I/O. */
+/** Chooses the first ready router of a list of pods. @throws ServeError SERVER_NOT_READY if none is ready. */
 export function chooseRouter(pods: readonly Stored<Pod>[], namespace: string): RouterPlace {
   const routers = pods.filter(isOfRouter)
   const ready = routers.find((pod) => isPodReady(pod) && !isLeaving(pod))

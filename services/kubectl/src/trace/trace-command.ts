@@ -10,7 +10,7 @@ import { servedNameOf } from '../resources.ts'
 import { findTarget, type Target } from '../targets.ts'
 import { findRouter, type RouterPlace } from './find-router.ts'
 
-/** The port of a router that is forwarded has no TLS and asks for no token, so there are no flags for them. */
+/** Flags of `kubectl tutti trace`. There are none for TLS and tokens, since a router's forwarded port needs neither. */
 export const CLUSTER_TRACE_FLAGS = {
   ...CLUSTER_FLAGS,
   ...REQUEST_FLAGS,
