@@ -5,7 +5,7 @@ import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti
 import { MANAGED_BY } from '../runtime/children.ts'
 import type { Paths } from './namespaced.ts'
 
-/** Builds the revision that the controller of Models writes of one that is accepted, without its namespace. */
+/** Builds the ControllerRevision of an accepted Model, as its controller writes it, without a namespace. */
 export function modelRevision(o: {
   readonly modelName: string
   readonly owner: OwnerReference
@@ -32,15 +32,15 @@ export function modelRevision(o: {
 export interface AcceptOptions {
   readonly plain: PlainClient
   readonly path: Paths
-  /** metadata.name of a Model that is there, and its served name. */
+  /** Name of an existing Model, which is also its served name. */
   readonly name: string
-  /** Its config.pbtxt, but for the name. */
+  /** Text of the model's config.pbtxt, without its name. */
   readonly text: string
-  /** Default: 1. */
+  /** Versions of the model; default: version 1. */
   readonly versions?: readonly number[]
 }
 
-/** Says that a Model is accepted and served, as the operator does once pods serve it. */
+/** Creates the ControllerRevision of an accepted Model, as the operator does when pods serve it. */
 export async function acceptModel(o: AcceptOptions): Promise<void> {
   const { plain, path, name } = o
   const { uid, generation } = (await plain.get(path('models', name)))['metadata']

@@ -1,6 +1,6 @@
 import type { CasePlace } from './case-rig.ts'
 
-/** Lets the user `reader` do this, and nothing else. */
+/** Gives the user `reader` the rights of these RBAC rules in the namespace, and no others. */
 export async function allowReader(
   { plain, namespace }: CasePlace,
   rules: readonly object[],

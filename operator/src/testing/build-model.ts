@@ -17,7 +17,7 @@ export interface BuildOptions {
   readonly live?: number
 }
 
-/** All children of the Model `yolo` in the namespace `vision`. */
+/** Builds all children of the Model `yolo` in the namespace `vision`. */
 export function build(fields: Spec = {}, o: BuildOptions = {}): readonly DesiredChild[] {
   const spec = ModelSpec.parse({
     modelFormat: { name: 'onnx' },

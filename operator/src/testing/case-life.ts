@@ -10,7 +10,7 @@ export interface Phase {
   readonly converged: (place: CasePlace) => Promise<unknown>
 }
 
-/** The phases of a Model and the Ensemble over it, one after the other. */
+/** The phases in the life of a Model and the Ensemble over it, in order. */
 export const PHASES: readonly Phase[] = [
   {
     name: 'creation',
@@ -38,7 +38,7 @@ export const PHASES: readonly Phase[] = [
   },
 ]
 
-/** All phases with one operator. @returns what was there after each. */
+/** Runs all phases with one operator. @returns the look at the namespace after each phase. */
 export async function liveIn(
   t: Test,
   place: CasePlace,
@@ -56,7 +56,7 @@ export async function liveIn(
   return looks
 }
 
-/** An operator in a namespace of its own, at rest once the Model `yolo` is ready. */
+/** Starts an operator in a new namespace, and waits until the Model `yolo` is ready and the operator is at rest. */
 export async function begin(
   t: Test,
   rig: CaseRig,
@@ -75,7 +75,7 @@ async function allReady(place: CasePlace): Promise<void> {
   await place.ready('ensembles', 'ens')
 }
 
-/** Resolves when all that the operator made is gone. */
+/** Resolves when all objects that the operator made in the namespace are gone. */
 export async function nothingLeft({ plain, path }: CasePlace): Promise<void> {
   const ours = '?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dtutti-operator'
   for (const plural of MADE_KINDS) {

@@ -12,21 +12,21 @@ import { testMetrics } from './test-metrics.ts'
 export type CaseOperator = Awaited<ReturnType<typeof startCaseOperator>>
 
 export interface CaseOperatorOptions {
-  /** Absent: all. */
+  /** Namespace to serve; all if absent. */
   readonly namespace?: string
-  /** The operator's own. */
+  /** Namespace of the operator itself. */
   readonly system: string
   /** Port of the metrics listeners of pods. */
   readonly podPort: number
-  /** Asks the server with nothing between. */
+  /** Client that asks the server without a proxy. */
   readonly direct: Client
-  /** Default: that of system:masters. */
+  /** Token of the operator; default: one of system:masters. */
   readonly token?: string
-  /** Silence of a watch, after which it counts as dead; default 150 s. */
+  /** Milliseconds of silence after which a watch counts as dead; default 150 s. */
   readonly idleMs?: number
-  /** Kubernetes' own controllers run; default true. */
+  /** True if Kubernetes' own controllers run; default true. */
   readonly hasControllers?: boolean
-  /** Called before anything is sent. */
+  /** Function that prepares the proxy before the operator sends anything. */
   readonly prepare?: (proxy: HttpFaultProxy) => void
 }
 
@@ -34,8 +34,8 @@ export interface CaseOperatorOptions {
 const TROUBLE_MS = 2000
 
 /**
- * Starts all controllers of the operator, without an election, with caches, memory and a proxy of their own; controllers start when
- * the caches have synced.
+ * Starts all controllers of the operator behind a proxy, without an election. It resolves when the caches have synced and the
+ * controllers have started. The caller stops it.
  */
 export async function startCaseOperator(server: ApiServer, o: CaseOperatorOptions) {
   await ensureIssuer(server.plain, o.system)
@@ -85,18 +85,18 @@ export async function startCaseOperator(server: ApiServer, o: CaseOperatorOption
   return {
     proxy,
     metrics,
-    /** Events that users were told so far. */
+    /** Events that were recorded so far. */
     events: events as readonly EventInput[],
     /** Reconciles in the order in which they ended. */
     passes: rest.passes as readonly EndedPass[],
-    /** Resolves when it has nothing left to do. */
+    /** Resolves when the operator has nothing left to do. */
     atRest: (options?: Parameters<RestWatch['atRest']>[0]) => rest.atRest(options),
-    /** Kills it: from now on nothing of it reaches the server, and what it knew is lost. */
+    /** Kills the operator: the proxy refuses its requests from now on, and its memory is lost. */
     kill: () => {
       proxy.refuse()
       return stop()
     },
-    /** Ends it as at a stop. Fine to call again. */
+    /** Stops the operator in order. Further calls have no effect. */
     stop,
   }
 }

@@ -11,14 +11,14 @@ import { startVersion, type VersionOptions } from './version-operator.ts'
 
 export type CaseRig = Awaited<ReturnType<typeof openCaseRig>>
 
-/** An operator with an election. */
+/** Options for an operator with an election. */
 export type StartVersionOptions = Pick<VersionOptions, 'name' | 'flags'>
 
 export type StartOptions = Pick<CaseOperatorOptions, 'token' | 'idleMs' | 'prepare'>
 
 export type CasePlace = Awaited<ReturnType<typeof openCasePlace>>
 
-/** Kinds that the operator makes. */
+/** The plurals of the kinds that the operator creates. */
 export const MADE_KINDS: readonly string[] = [
   'deployments',
   'controllerrevisions',
@@ -38,8 +38,8 @@ export const MADE_KINDS: readonly string[] = [
 let made = 0
 
 /**
- * A real API server, with Kubernetes' own controllers unless it is told otherwise, pods that are played, and as many operators as a
- * case wants.
+ * Starts a real API server with Kubernetes' own controllers, unless `o` says otherwise, and a PodPlayer. Each case then opens its
+ * own namespace and starts its operators. Everything ends with the test.
  */
 export async function openCaseRig(t: Test, o: ApiServerOptions = {}) {
   const { hasControllers = true } = o
@@ -67,9 +67,9 @@ export async function openCaseRig(t: Test, o: ApiServerOptions = {}) {
   return {
     server,
     player,
-    /** Plays of the pods of a Model, by its name; by default they become ready. */
+    /** Plays of a Model's pods, by the Model's name; by default pods become ready. */
     plays,
-    /** For all namespaces. The test's teardown stops it, if the test does not. */
+    /** Starts an operator for all namespaces. It stops with the test at the latest. */
     startOperator: (test: Test, options: StartOptions & { readonly system: string }) =>
       start(test, server, { ...options, ...around }),
     openPlace: () => openCasePlace(server, around),
@@ -104,26 +104,28 @@ async function openCasePlace(
     (await plain.until(path(plural, name), (object) => hasCondition(object, wanted))) ?? {}
   return {
     namespace,
-    /** The namespace of its operators. */
+    /** Namespace of the operators of this place. */
     system,
     plain,
     path,
-    /** Resolves with it once a condition has this status, and reason if one is given, for its newest generation. */
+    /** Resolves with the object when a condition of its newest generation is as wanted: `TYPE=STATUS` or `TYPE=STATUS/REASON`. */
     condition,
-    /** Resolves with the Model or Ensemble once its condition `Ready` is true for its newest generation. */
+    /** Resolves with the object when the condition `Ready` of its newest generation is True. */
     ready: (plural: 'models' | 'ensembles' | 'routers', name: string) =>
       condition(plural, name, 'Ready=True'),
-    /** For this namespace. The test's teardown stops it, if the test does not. */
+    /** Starts an operator for this namespace. It stops with the test at the latest. */
     startOperator: (t: Test, options?: StartOptions) =>
       start(t, server, { ...options, ...o, namespace, system }),
-    /** For this namespace, one of those that share a lease. The test's teardown stops it, if the test does not. */
+    /** Starts an operator with an election for this namespace. It stops with the test at the latest. */
     startVersion: async (t: Test, options: StartVersionOptions) => {
       await bindAdmin(plain, system)
       const operator = await startVersion(server, { ...options, ...o, namespace, system })
       t.teardown(() => operator.stop())
       return operator
     },
-    /** All that the operator made, and what it says: equal for equal specs, whatever happened on the way. */
+    /**
+     * Describes all objects that the operator made, and the conditions. Equal specs give equal texts, whatever happened before.
+     */
     look: () => look(plain, path, namespace),
     ...appliers(plain, path),
   }
@@ -134,7 +136,7 @@ function appliers(plain: PlainClient, path: Paths) {
   return {
     applyModel: (name: string, spec: PlainObject = {}) =>
       apply('Model', name, { ...MODEL_SPEC, ...spec }),
-    /** Over the Model of that name: one step, with the tensors that all models of tests have. */
+    /** Applies an Ensemble with one step, which runs the Model, and with the tensors of CONFIG_TEXT. */
     applyEnsemble: (name: string, model: string, spec: PlainObject = {}) =>
       apply('Ensemble', name, {
         maxBatchSize: 4,

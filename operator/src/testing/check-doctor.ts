@@ -7,9 +7,10 @@ const of = (all: readonly PlainObject[], check: string) =>
   all.filter((one) => one['check'] === check)
 
 /**
- * `kubectl tutti doctor` in a cluster without anything, then with an operator that does not start and resources that need more.
+ * Checks `kubectl tutti doctor`: first in an empty cluster, then with an operator that does not start, and with resources that
+ * need devices and an IngressClass.
  *
- * @param kubeconfigs - files: of a user with all rights, and of one with none.
+ * @param kubeconfigs - paths of kubeconfig files: of a user with all rights, and of a user with none.
  */
 export async function checkDoctor(
   t: Test,

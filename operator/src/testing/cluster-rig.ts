@@ -13,7 +13,7 @@ const labelSelector = Object.entries(MANAGED_BY)
   .map(([name, value]) => `${name}=${value}`)
   .join()
 
-/** The caches of everything that a toy is made of, in one namespace or in all. */
+/** Makes the caches of toys and their children, in one namespace or in all. The caller starts and closes them. */
 export function toyCaches(o: {
   readonly openReflector: OpenReflector
   readonly namespace?: string
@@ -31,7 +31,7 @@ export function toyCaches(o: {
 
 let made = 0
 
-/** A namespace for toys, caches, and a proxy between them and the server. All of it is closed with the test. */
+/** Opens a namespace for toys, with started caches behind a proxy to the server. All of it is closed with the test. */
 export async function openClusterRig(t: Test, server: ApiServer) {
   made += 1
   const namespace = `ns-${made}`
@@ -52,7 +52,7 @@ export async function openClusterRig(t: Test, server: ApiServer) {
     namespace,
     plain,
     proxy,
-    /** Goes through the proxy. */
+    /** Client that goes through the proxy. */
     client,
     caches,
     metrics: testMetrics(),

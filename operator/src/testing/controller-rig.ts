@@ -5,7 +5,7 @@ import type { Source } from '../runtime/sources.ts'
 import type { Priority } from '../runtime/workqueue.ts'
 import { testMetrics } from './test-metrics.ts'
 
-/** A source that a test feeds. */
+/** Makes a source to which a test adds keys. @param keys - keys of present objects. */
 export function testSource(keys: readonly string[] = []) {
   let enqueue: ((key: string, priority: Priority) => void) | undefined
   const source: Source = {
@@ -24,7 +24,7 @@ export function testSource(keys: readonly string[] = []) {
   }
 }
 
-/** A controller that a test feeds, on a clock of the test's own, with what it counted. */
+/** Makes a controller with a source for the test, a manual clock, and functions that read its metrics. */
 export function controllerRig(
   o: Partial<ControllerOptions> & Pick<ControllerOptions, 'reconcile'>,
 ) {

@@ -1,6 +1,6 @@
 import { change, changes, type FieldChange, type Reach } from './field-changes.ts'
 
-/** The models of all Ensembles of the walk: `first` and `second`, and `last`, which reads what they make. */
+/** The config.pbtxt texts of the models in the field walk, by name. `last` reads the output `boxes` of `first` and `second`. */
 export const CONFIGS: Readonly<Record<string, string>> = {
   first: signature(['image', 'mask'], ['boxes', 'scores']),
   second: signature(['image', 'mask'], ['boxes', 'scores']),
@@ -29,7 +29,7 @@ const step = (name: string, modelName: string) => ({
 const given = (names: readonly string[]) =>
   names.map((from) => ({ name: from.replace('.', '_'), from }))
 
-/** The spec that every Ensemble of the walk has, unless a change says otherwise. */
+/** The spec of the Ensembles in the field walk, over which each change puts its own fields. */
 export const ENSEMBLE_SPEC = {
   maxBatchSize: 4,
   inputs: [input('image')],
@@ -209,5 +209,5 @@ const EXPOSED: readonly FieldChange[] = [
   ]),
 ]
 
-/** Every field of an Ensemble's spec, changed alone. */
+/** The changes of the field walk for Ensembles: every field of the spec, each changed alone. */
 export const ENSEMBLE_CHANGES: readonly FieldChange[] = [...GRAPH, ...EXPOSED]

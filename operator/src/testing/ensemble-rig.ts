@@ -37,12 +37,12 @@ export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults 
   }
 }
 
-/** One namespace, with what tests do in it. */
+/** A namespace with the actions of tests in it. */
 export type EnsembleNamespace = ReturnType<typeof openNamespace>
 
 let made = 0
 
-/** An operator's controllers of Routers and Ensembles against a real API server; pods are made by the test. */
+/** Opens a rig with the controllers of Routers and Ensembles against a real API server. The test makes the pods. */
 export async function openEnsembleRig(t: Test, server: ApiServer) {
   const { plain } = server
   const metrics = testMetrics()
@@ -130,7 +130,7 @@ function openNamespace(
     path,
     applyModel,
     applyEnsemble: (name: string, spec: PlainObject) => apply('Ensemble', name, spec),
-    /** Applies a Model, and says that it is accepted and served with this config.pbtxt. */
+    /** Applies a Model and makes it accepted and served with this config.pbtxt. */
     serveModel: async (name: string, text: string): Promise<void> => {
       await applyModel(name)
       await acceptModel({ plain, path, name, text })
@@ -138,7 +138,7 @@ function openNamespace(
         status: { readyReplicas: 1, latestReadyRevision: `revision-of-${name}` },
       })
     },
-    /** Makes a router pod that is ready and answers at an address of its own. */
+    /** Creates a ready router pod, which answers at its own loopback address until the test ends. */
     startRouter: async (name: string): Promise<PodServer> => {
       routers += 1
       const ip = `127.77.${namespace.slice('ns-'.length)}.${routers}`
@@ -158,7 +158,7 @@ function openNamespace(
       })
       return pod
     },
-    /** Resolves when a condition has the status, and the reason if one is given. */
+    /** Resolves with the Ensemble's status when a condition has the status, and the reason if one is given. */
     condition: async (name: string, type: string, status: string, reason?: string) => {
       const wanted = [`${type}=${status}`, ...(reason === undefined ? [] : [reason])].join('/')
       const found = await plain.until(path('ensembles', name), (object) =>

@@ -3,7 +3,7 @@ import type { Cache } from '../runtime/cache.ts'
 
 const LIMIT_MS = 240_000
 
-/** Resolves as soon as a cache fits; looks at every event. @throws Error after a minute. */
+/** Resolves when `fits` returns true, which is checked at every event of the cache. @throws Error after four minutes. */
 export async function eventually(
   cache: Pick<Cache<KubeObject>, 'resource'> & { subscribe(handler: () => void): () => void },
   fits: () => boolean,

@@ -1,26 +1,26 @@
 import type { PlainObject } from '@tutti/kube/testing'
 
-/** Where a change of a field is seen. */
+/** The place where a change of a field is seen. */
 export type Reach =
-  /** In what the operator makes. */
+  /** Place: the objects that the operator makes. */
   | { readonly at: 'children' }
-  /** In conditions only; what was made stays as it is. */
+  /** Place: only the conditions. The objects that the operator made stay as they are. */
   | { readonly at: 'conditions' }
-  /** In what the operator's own scaling decides on. */
+  /** Place: the decisions of the operator's own scaling. */
   | { readonly at: 'scaling' }
-  /** The API server refuses it, with such a message. */
+  /** Place: the API server, which refuses the change with a message that matches `says`. */
   | { readonly at: 'server'; readonly says: RegExp }
-  /** The operator refuses it, with a condition `TYPE=STATUS/REASON` and such a message; what was made stays as it is. */
+  /** Place: the condition `TYPE=STATUS/REASON` by which the operator refuses the change, with a message that matches `says`. */
   | { readonly at: 'operator'; readonly condition: string; readonly says: RegExp }
 
-/** One field of a spec that is changed alone, and where that is seen. */
+/** A change of one field of a spec, and where the change is seen. */
 export interface FieldChange {
-  /** As withField has it. */
+  /** Path of the field, as withField takes it. */
   readonly path: string
-  /** Absent if undefined. */
+  /** Value before the change; undefined: the field is absent. */
   readonly from: unknown
   readonly to: unknown
-  /** The rest of the spec, beside what all resources of the kind have. */
+  /** Further fields of the spec, in addition to those of all resources of the kind. */
   readonly rest: PlainObject
   readonly reach: Reach
 }
@@ -28,12 +28,12 @@ export interface FieldChange {
 /** A field, with its values before and after. */
 type Row = readonly [path: string, from: unknown, to: unknown]
 
-/** Fields that reach children. */
+/** Builds changes that are seen in the objects that the operator makes. */
 export function changes(rest: PlainObject, rows: readonly Row[]): readonly FieldChange[] {
   return rows.map(([path, from, to]) => ({ path, from, to, rest, reach: { at: 'children' } }))
 }
 
-/** One field that is seen elsewhere. */
+/** Builds one change that is seen at `reach`. */
 export function change(reach: Reach, [path, from, to]: Row, rest: PlainObject = {}): FieldChange {
   return { path, from, to, rest, reach }
 }

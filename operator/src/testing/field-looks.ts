@@ -1,17 +1,17 @@
 import type { PlainObject } from '@tutti/kube/testing'
 import type { CasePlace } from './case-rig.ts'
 
-/** The objects that the operator made for one resource, and what it says about it: equal for equal specs, whatever was before. */
+/** The objects that the operator made for one resource, and its conditions. Equal specs give equal looks, whatever was before. */
 export interface FieldLook {
   readonly made: readonly string[]
-  /** `TYPE=STATUS/REASON`; undefined while the newest generation was not looked at. */
+  /** Conditions as `TYPE=STATUS/REASON`; undefined while the operator has not looked at the newest generation. */
   readonly conditions: readonly string[] | undefined
 }
 
-/** By kind and name, `Model/yolo`; what has no owner is at ''. */
+/** The looks by kind and name, `Model/yolo`. Objects without an owner are at ''. */
 export type FieldLooks = ReadonlyMap<string, FieldLook>
 
-/** @param place - of which the operator is at rest, in a cluster with Gateway API. */
+/** Looks at all resources of a place. @param place - its operator is at rest, and its cluster has Gateway API. */
 export async function lookAtFields(place: CasePlace): Promise<FieldLooks> {
   const objects: PlainObject[] = (await place.look()).map((text) => JSON.parse(text))
   const made = new Map<string, string[]>()

@@ -7,17 +7,17 @@ import { type FieldChange } from './field-changes.ts'
 import { MODEL_CHANGES, MODEL_SPEC } from './model-changes.ts'
 import { withField } from './schema-leaves.ts'
 
-/** A resource of its own for one change. */
+/** A resource for one change of the field walk. */
 export interface Walker {
   readonly plural: 'models' | 'ensembles'
   readonly kind: 'Model' | 'Ensemble'
   readonly name: string
   readonly change: FieldChange
-  /** With the field as it was, and as it is then. */
+  /** Specs before (`a`) and after (`b`) the change. */
   readonly specs: { readonly a: PlainObject; readonly b: PlainObject }
 }
 
-/** One for each change of both kinds. */
+/** The walkers for all changes of Models and Ensembles, one for each. */
 export const WALKERS: readonly Walker[] = [
   ...MODEL_CHANGES.map((change, i) => toWalker('models', change, i)),
   ...ENSEMBLE_CHANGES.map((change, i) => toWalker('ensembles', change, i)),
@@ -37,7 +37,7 @@ export type FieldWorld = Awaited<ReturnType<typeof openFieldWorld>>
 /** Requests that are sent at the same time. */
 const AT_ONCE = 8
 
-/** A namespace with the operator, and all that walkers refer to. */
+/** Opens a namespace with an operator and all objects to which walkers refer. */
 export async function openFieldWorld(t: Test, rig: CaseRig) {
   const place = await rig.openPlace()
   const { plain, path } = place
@@ -53,7 +53,7 @@ export async function openFieldWorld(t: Test, rig: CaseRig) {
   return {
     place,
     operator,
-    /** The answers, in the order of the walkers. */
+    /** Writes walkers with their spec `a` or `b`, and returns the server's answers in the order of the walkers. */
     write: async (walkers: readonly Walker[], which: 'a' | 'b') => {
       const answers: PlainAnswer[] = []
       for (let first = 0; first < walkers.length; first += AT_ONCE) {
@@ -66,7 +66,7 @@ export async function openFieldWorld(t: Test, rig: CaseRig) {
       }
       return answers
     },
-    /** Resolves when the operator has looked at all that was applied, and is at rest. */
+    /** Resolves when the operator has looked at the newest generations and is at rest. */
     converged: async (): Promise<void> => {
       do await operator.atRest()
       while (await isBehind(place))
@@ -75,10 +75,10 @@ export async function openFieldWorld(t: Test, rig: CaseRig) {
 }
 
 /**
- * Writes a walker as a user does; what is refused is answered as well. The whole spec is replaced: server-side apply makes a null of
- * an object that loses its last field, and then refuses it.
+ * Creates a walker, or replaces its whole spec, and returns the server's answer, also a refusal. It does not use server-side
+ * apply, which turns an object that loses its last field into null and then refuses it.
  *
- * @param o.dryRun - nothing is stored.
+ * @param o.dryRun - true to store nothing.
  */
 export async function writeWalker(
   { plain, path }: CasePlace,

@@ -15,7 +15,7 @@ interface Log {
 /** A pod's name up to what its Deployment and ReplicaSet add. */
 const OWNER = /^(.+?)(?:-step)?-[0-9a-z]+-[0-9a-z]{5}$/
 
-/** Stands for the kubelet of `node-1`: gives the API server what containers have written, and takes forwards of ports, as a kubelet does. */
+/** Starts a substitute for the kubelet of `node-1`, which gives the API server logs of containers and accepts port forwards. */
 export async function startKubelet(t: Test, plain: PlainClient) {
   const files = await createTestCertificates(t.testdir())
   const [cert, key] = await Promise.all([readFile(files.certFile), readFile(files.keyFile)])
@@ -70,11 +70,15 @@ export async function startKubelet(t: Test, plain: PlainClient) {
     },
   })
   return {
-    /** Queries of the API server, without what a kubelet does not use. */
+    /** Query parameters of the API server's requests so far. */
     asked: asked as readonly Record<string, string>[],
-    /** Paths of the API server for forwards of ports. */
+    /** Paths of the port forwards that the API server asked for. */
     forwards,
-    /** @param o.isFirstOfNext - the pod that comes next writes it. */
+    /**
+     * Writes a line to the log of an owner's pod.
+     *
+     * @param o.isFirstOfNext - true: the next pod of the owner begins with the line.
+     */
     write: (owner: string, time: string, text: string, o: { isFirstOfNext?: boolean } = {}) => {
       const line = `2026-11-27T${time}Z ${text}\n`
       if (o.isFirstOfNext === true) {
@@ -86,7 +90,7 @@ export async function startKubelet(t: Test, plain: PlainClient) {
       log.lines.push(line)
       for (const follower of log.followers) follower.write(line)
     },
-    /** Resolves once a reader waits for further lines. */
+    /** Resolves when a reader follows the log of the owner. */
     followed: (owner: string): Promise<void> =>
       new Promise((resolve) => {
         onFollow = () => {
@@ -94,7 +98,7 @@ export async function startKubelet(t: Test, plain: PlainClient) {
         }
         onFollow()
       }),
-    /** From now on nothing can be read. */
+    /** Makes all further requests for logs fail. */
     breakDown: (): void => {
       isBroken = true
     },

@@ -8,7 +8,7 @@ import {
   toKeyString,
 } from '@tutti/kube'
 
-/** One call of a client, as a test sees it. */
+/** A call of the memory client. */
 export interface ClientCall {
   readonly verb: 'get' | 'list' | 'create' | 'replace' | 'mergePatch' | 'applyStatus' | 'delete'
   readonly kind: string
@@ -16,18 +16,18 @@ export interface ClientCall {
   readonly body?: unknown
 }
 
-/** A client over a few objects in memory, for what needs a clock of its own more than a real server. */
+/** A client over objects in memory, for tests that need a manual clock more than a real server. */
 export interface MemoryClient extends Client {
   readonly calls: readonly ClientCall[]
-  /** The objects, by kind and key. */
+  /** Objects by kind and key: `KIND namespace/name`. */
   readonly objects: ReadonlyMap<string, Stored<KubeObject>>
-  /** Called before each call: what it throws or waits for, the caller gets. Absent again after `undefined`. */
+  /** Hook before each call. The call waits for it and fails with its error; undefined removes it. */
   onCall: ((call: ClientCall) => Promise<void> | void) | undefined
-  /** Called after each call was carried out: what it throws is an answer that got lost. */
+  /** Hook after each call took effect. If it throws, the caller gets the error, as if the answer were lost. */
   onAnswer: ((call: ClientCall) => Promise<void> | void) | undefined
-  /** Called after each change, with the object as it is now. */
+  /** Hook after each stored change, with the new object. */
   onStored: ((resource: Resource, object: Stored<KubeObject>) => void) | undefined
-  /** Changes an object as somebody else would. */
+  /** Stores an object as another client would, without a ClientCall. */
   put<T extends KubeObject>(resource: Resource<T>, object: T): void
   remove(resource: Resource, key: ObjectKey): void
 }
@@ -40,7 +40,7 @@ function notThere(): never {
   throw new Error('the memory client has no such verb')
 }
 
-/** Makes a client whose server is empty. It has the verbs of ClientCall, and no others. */
+/** Makes a memory client without objects. It has only the verbs of ClientCall; others throw. */
 export function memoryClient(): MemoryClient {
   return new MemoryServer().client()
 }

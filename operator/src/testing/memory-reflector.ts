@@ -3,7 +3,7 @@ import type { OpenReflector } from '../runtime/cache.ts'
 
 export type MemoryReflector = ReturnType<typeof memoryReflector>
 
-/** A reflector whose objects a test sets; it has not synced. */
+/** Makes a reflector whose objects a test sets. It has synced only after `sync`. */
 export function memoryReflector() {
   const objects = new Map<string, Stored<KubeObject>>()
   let options: Omit<ReflectorOptions<KubeObject>, 'client'> | undefined
@@ -30,7 +30,7 @@ export function memoryReflector() {
   }
   const memory = {
     open,
-    /** The first complete state. */
+    /** Delivers the first complete state. */
     sync: (initial: readonly Stored<KubeObject>[] = []): void => {
       for (const object of initial) objects.set(...keep(object))
       hasSynced = true
@@ -55,7 +55,7 @@ export function memoryReflector() {
     get isClosed() {
       return isClosed
     },
-    /** The figures that `stats` gives, but for the number of objects. */
+    /** Figures for the reflector's `stats`, without the number of objects. */
     stats: { lists: 1, watches: 1, errors: 0, silentMs: 0 },
   }
   return memory

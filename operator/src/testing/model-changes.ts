@@ -10,7 +10,7 @@ const DIGEST = `sha256:${'a'.repeat(64)}`
 const DEVICES = { accelerator: { count: 1 } }
 const TAINT = { key: 'a', operator: 'Equal', value: 'b', effect: 'NoExecute' }
 
-/** The spec that every Model of the walk has. */
+/** The spec of the Models in the field walk, over which each change puts its own fields. */
 export const MODEL_SPEC = { modelFormat: { name: 'onnx' }, storageUri: ARCHIVE }
 
 /** How the model itself is served: all of it is in the overrides that a step gets. */
@@ -150,7 +150,7 @@ const POD_SPEC = changes(
   ].map((spec) => ['podTemplate.spec', undefined, spec] as const),
 )
 
-/** Every field of a Model's spec, changed alone. */
+/** The changes of the field walk for Models: every field of the spec, each changed alone. */
 export const MODEL_CHANGES: readonly FieldChange[] = [
   ...SERVING,
   ...ARTIFACTS,

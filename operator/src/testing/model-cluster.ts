@@ -15,7 +15,7 @@ import { freePodPort, startCaseServer } from './prepare-server.ts'
 import { AROUND, closeCaches, endControllers, openClient, startCaches } from './running-parts.ts'
 import { stepSettings } from './step-settings.ts'
 
-/** The config.pbtxt that model repositories of tests have. */
+/** The config.pbtxt that played pods serve. */
 export const CONFIG_TEXT = `
 backend: "onnxruntime"
 max_batch_size: 4
@@ -23,7 +23,7 @@ input { name: "image" data_type: TYPE_FP32 dims: [ 3, -1, -1 ] }
 output { name: "boxes" data_type: TYPE_FP32 dims: [ -1, 4 ] }
 `
 
-/** Spec of a Model of which a test says no more. */
+/** The default spec of a Model in tests. */
 export const MODEL_SPEC: PlainObject = {
   modelFormat: { name: 'onnx' },
   storageUri: 'http://models.example/yolo.tar',
@@ -32,11 +32,13 @@ export const MODEL_SPEC: PlainObject = {
 export type ModelCluster = Awaited<ReturnType<typeof openModelCluster>>
 
 export interface ModelClusterOptions {
-  /** How long pods may take to answer, and reconciles to end. */
+  /** Milliseconds that pods may take to answer, and reconciles to end. */
   readonly patienceMs?: number
 }
 
-/** A real API server with Kubernetes' own controllers, ours for Models, and pods that tests play. */
+/**
+ * Starts a real API server with Kubernetes' own controllers, the controllers of Models, and a PodPlayer. All ends with the test.
+ */
 export async function openModelCluster(t: Test, o: ModelClusterOptions = {}) {
   const server = await startCaseServer(t, { hasControllers: true })
   return await openRig(t, server, o)
@@ -100,7 +102,7 @@ async function openRig(t: Test, server: ApiServer, { patienceMs }: ModelClusterO
     controller,
     player,
     events,
-    /** Plays of the pods of a Model, by its name, for those that are bound from now on. */
+    /** Plays of a Model's pods, by the Model's name. They count for pods that are bound later. */
     plays,
     ...actions(plain),
   })
@@ -133,7 +135,7 @@ function actions(plain: PlainClient) {
     },
     applyModel: (namespace: string, name: string, spec: PlainObject = {}) =>
       applierOf(plain, pathsIn(namespace))('Model', name, { ...MODEL_SPEC, ...spec }),
-    /** Waits for a Model that fits. */
+    /** Resolves with the Model when `fits` returns true for it. */
     untilModel: async (
       namespace: string,
       name: string,
@@ -156,7 +158,7 @@ export function deploymentPath(namespace: string, name: string): string {
   return pathsIn(namespace)('deployments', `${name}-step`)
 }
 
-/** `True/Ready`, say; undefined if it is not of the newest generation. */
+/** Returns a condition as `STATUS/REASON`, `True/Ready` say; undefined if it is absent or of an earlier generation. */
 export function conditionOf(model: PlainObject, type: string): string | undefined {
   const { status, metadata } = model
   const found = status?.conditions?.find((condition: PlainObject) => condition['type'] === type)

@@ -2,7 +2,7 @@ import type { PlainObject } from '@tutti/kube/testing'
 import type { ModelCluster } from './model-cluster.ts'
 import { isGone, pathsIn } from './namespaced.ts'
 
-/** Status of a pod whose init container fails again and again. */
+/** The status of a pod whose init container fails again and again. */
 export const FETCH_FAILED: PlainObject = {
   phase: 'Pending',
   initContainerStatuses: [
@@ -18,24 +18,24 @@ export const FETCH_FAILED: PlainObject = {
   ],
 }
 
-/** Paths of the objects that the operator creates, by namespace. */
+/** The functions that return the collection paths of Deployments, ControllerRevisions and Services in a namespace. */
 export const COLLECTIONS = ['deployments', 'controllerrevisions', 'services'].map(
   (plural) => (namespace: string) => pathsIn(namespace)(plural),
 )
 
-/** Waits until nothing of a collection is left. */
+/** Resolves when all objects that a collection holds now are gone. */
 export async function gone({ plain }: ModelCluster, collection: string): Promise<void> {
   for (const { metadata } of await plain.list(collection)) {
     await plain.until(`${collection}/${metadata.name}`, isGone)
   }
 }
 
-/** The digest of the credentials that pods are made with. */
+/** Returns the digest of the fetch credentials in a Deployment's pod template; undefined without one. */
 export function credentialsOf(deployment: PlainObject): string | undefined {
   return deployment['spec']?.template.metadata.annotations['tutti.dev/credentials']
 }
 
-/** Whether the gates of the step pods are open. */
+/** Returns for each step pod of a namespace whether its readiness gate is open. */
 export async function gatesOf({ plain }: ModelCluster, namespace: string): Promise<boolean[]> {
   const pods = await plain.list(
     `/api/v1/namespaces/${namespace}/pods?labelSelector=app.kubernetes.io%2Fcomponent%3Dstep`,
@@ -52,7 +52,7 @@ export function revisionsOf({ plain }: ModelCluster, namespace: string): Promise
   return plain.list(pathsIn(namespace)('controllerrevisions'))
 }
 
-/** Name -> resourceVersion of all that the operator writes. */
+/** Returns the resourceVersions of all Models and of their main children, by `KIND/NAME`. */
 export async function versionsOf({ plain }: ModelCluster, namespace: string): Promise<PlainObject> {
   const lists = await Promise.all(
     [...COLLECTIONS.map((path) => path(namespace)), pathsIn(namespace)('models')].map((path) =>
@@ -66,7 +66,7 @@ export async function versionsOf({ plain }: ModelCluster, namespace: string): Pr
   )
 }
 
-/** Until no reconcile goes on: two looks at a row of the event loop find none. */
+/** Resolves when no reconcile of Models has run for 20 looks in a row, one each 20 ms. */
 export async function settled({ controller }: ModelCluster): Promise<void> {
   for (let quiet = 0; quiet < 20; ) {
     await new Promise((resolve) => setTimeout(resolve, 20))

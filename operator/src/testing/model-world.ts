@@ -14,7 +14,7 @@ output { name: "text" data_type: TYPE_STRING dims: [ 1 ] }
 `
 export const MODEL_CONFIG = { ...parseModelConfig(CONFIG, 'config.pbtxt'), name: 'yolo' }
 
-/** Builds what a step says of a model with one version. */
+/** Builds a step's answer about the model `yolo` with one ready version. */
 export function servedModel(revision = 'r1', o: Partial<ServedModel> = {}): ServedModel {
   const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
   return { name: 'yolo', config: MODEL_CONFIG, labels: {}, versions, reason: '', ...o }
@@ -32,7 +32,7 @@ const condition = (type: string, isTrue: boolean) => ({
   status: isTrue ? ('True' as const) : ('False' as const),
 })
 
-/** A pod that by default is ready and serves. */
+/** Builds a pod, which by default is ready and serves the model. */
 export function modelPod(
   name: string,
   o: Partial<ModelPod> & { readonly status?: PodStatus; readonly isOpen?: boolean } = {},
@@ -85,7 +85,7 @@ export function modelDeployment(
   ) as Stored<Deployment>
 }
 
-/** A Model that by default is ready. */
+/** Builds the world of the Model `yolo`, which by default is ready. */
 export function modelWorld(
   o: Partial<ModelWorld> & { readonly fields?: Partial<ModelSpec> } = {},
 ): ModelWorld {

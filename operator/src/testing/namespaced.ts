@@ -16,7 +16,9 @@ const GROUPS: Readonly<Record<string, string>> = {
   httproutes: 'apis/gateway.networking.k8s.io/v1',
 }
 
-/** Where an object of a namespace is, or all of a kind: `/apis/apps/v1/namespaces/N/deployments/NAME`. */
+/**
+ * Returns the API path of an object, e.g. `/apis/apps/v1/namespaces/N/deployments/NAME`, or without `name` that of all of a kind.
+ */
 export type Paths = (plural: string, name?: string) => string
 
 export function pathsIn(namespace: string): Paths {
@@ -26,7 +28,7 @@ export function pathsIn(namespace: string): Paths {
   }
 }
 
-/** Applies a Model or an Ensemble as a user would. */
+/** Makes a function that applies a Model or an Ensemble as a user would. */
 export function applierOf(plain: PlainClient, path: Paths) {
   return (kind: 'Model' | 'Ensemble', name: string, spec: PlainObject): Promise<PlainObject> =>
     plain.apply(path(kind === 'Model' ? 'models' : 'ensembles', name), {
@@ -41,9 +43,9 @@ export const isThere = (object: PlainObject | undefined): boolean => object !== 
 export const isGone = (object: PlainObject | undefined): boolean => object === undefined
 
 /**
- * Whether a condition says so of the newest generation.
+ * True if a condition of the object's newest generation is as wanted.
  *
- * @param wanted - `Ready=True` or `Accepted=False/SchemaPending`.
+ * @param wanted - `TYPE=STATUS` or `TYPE=STATUS/REASON`, e.g. `Accepted=False/SchemaPending`.
  */
 export function hasCondition(object: PlainObject | undefined, wanted: string): boolean {
   return (object?.['status']?.conditions ?? []).some(

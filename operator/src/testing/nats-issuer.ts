@@ -3,10 +3,10 @@ import { createNkey } from '../nats/nkey.ts'
 
 const NAME = 'nats-issuer'
 
-/** Flags of an operator whose NATS servers somebody else runs: it connects to none. */
+/** The flags of an operator with external NATS servers, to which it never connects. */
 export const ISSUER_FLAGS = ['--nats=nats://nats.example:4222', `--nats-issuer-secret=${NAME}`]
 
-/** Makes the Secret from which such an operator issues credentials, unless the namespace has it. */
+/** Creates the issuer Secret that ISSUER_FLAGS names, unless the namespace has it. */
 export async function ensureIssuer(plain: PlainClient, namespace: string): Promise<void> {
   const secrets = `/api/v1/namespaces/${namespace}/secrets`
   const there = await plain.list(secrets)

@@ -1,25 +1,25 @@
 import type { Event, PodStatus } from '@tutti/kube'
 
-/** A cause that is in the way of pods, as kubelets, schedulers and controllers write it. */
+/** A cause that keeps pods from being ready, as kubelets, schedulers and controllers report it. */
 export interface PodCause {
   readonly name: string
   readonly status: PodStatus
   readonly events?: readonly Event[]
   /** Names of claims that the pod mounts. */
   readonly claims?: readonly string[]
-  /** The pod has no node yet. */
+  /** True if the pod has no node yet. */
   readonly isUnbound?: boolean
-  /** Why the ReplicaSet makes no pod; there is none then. */
+  /** Message of the ReplicaSet if it cannot create a pod; then there is no pod. */
   readonly refused?: string
-  /** Reason that the condition says. */
+  /** Reason that the condition must have. */
   readonly reason: string
-  /** A part of its message. */
+  /** Text that the condition's message must contain. */
   readonly words: string
 }
 
-/** When the pod was made. Later times are seconds after it. */
+/** The creation time of the pod. Later times are given in seconds after it. */
 export const MADE_AT = '2026-01-01T00:00:00Z'
-/** Uid of the pod. */
+/** The uid of the pod. */
 export const POD_UID = 'uid-of-a'
 
 const at = (second: number): string =>
@@ -100,7 +100,7 @@ const BACK_OFF = `Back-off pulling image "x": ErrImagePull: ${PULL}`
 const UNBOUND = '0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.'
 const normal = { type: 'Normal' } as const
 
-/** Each with its reason, as people find it in docs/conditions.md. */
+/** All causes, with the reasons that docs/conditions.md lists. */
 export const POD_CAUSES: readonly PodCause[] = [
   {
     name: 'the image of main cannot be pulled, behind a fetch that has finished',

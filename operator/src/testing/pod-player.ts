@@ -17,24 +17,24 @@ import { type PodState, statusOf } from '../pods/pod-state.ts'
 import { isOfRouter } from '../resources/router-names.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
 
-/** The behaviour that a test wants of a pod that is bound to its node. */
+/** The behaviour of a pod that is bound to a node. */
 export type Play =
-  /** It runs and has loaded its model. */
+  /** Pod that runs and has loaded its model. */
   | { readonly kind: 'ready' }
-  /** It runs; the load failed with this text. */
+  /** Pod that runs, but whose model failed to load with this error. */
   | { readonly kind: 'load error'; readonly text: string }
-  /** It runs, is ready as Kubernetes sees it, and takes questions without ever answering. */
+  /** Pod that is ready for Kubernetes, but never answers the operator's requests. */
   | { readonly kind: 'mute' }
-  /** Its status is this, and nothing answers. */
+  /** Pod with this status, at which nothing listens. */
   | { readonly kind: 'status'; readonly status: PlainObject }
 
 export interface PodPlayerOptions {
   readonly plain: PlainClient
   readonly caches: Caches
-  /** All pods answer on it. */
+  /** Port on which all pods answer. */
   readonly port: number
   readonly play: (pod: Stored<PodState>) => Play
-  /** As a step would be configured by its repository. */
+  /** Text of the config.pbtxt that all models have. */
   readonly configText: string
   readonly load: () => Omit<StepLoad['models'][number], 'name'>
 }
@@ -57,8 +57,8 @@ function nextAddress(): string {
 }
 
 /**
- * Stands for the kubelet and the processes in pods: gives every pod that is bound an address and a status, and answers there as
- * steps and routers do. Routers serve what is accepted and what a pod serves.
+ * Plays the kubelet and the processes in pods. It gives every bound pod an address and a status, and answers there as steps and
+ * routers do. Routers serve the accepted revisions that a pod serves.
  */
 export class PodPlayer {
   readonly #o: PodPlayerOptions
@@ -68,7 +68,7 @@ export class PodPlayer {
   #isClosed = false
   /** Namespaces whose routers serve no accepted revision. */
   readonly deaf = new Set<string>()
-  /** Nodes on which everything stays as it is. */
+  /** Nodes whose pods the player leaves as they are. */
   readonly lostNodes = new Set<string>()
   #unanswered = 0
   #onUnanswered: () => void = () => {}
@@ -90,7 +90,7 @@ export class PodPlayer {
     await Promise.all([...this.#playing.values()].map(({ server }) => server.close()))
   }
 
-  /** Resolves once mute pods have been asked as often. */
+  /** Resolves when mute pods have received `count` requests in total. */
   async untilUnanswered(count: number): Promise<void> {
     while (this.#unanswered < count) {
       await new Promise<void>((resolve) => (this.#onUnanswered = resolve))

@@ -5,13 +5,13 @@ export type PodServer = Awaited<ReturnType<typeof startPodServer>>
 
 export interface PodServerOptions {
   readonly ip?: string
-  /** Default: any free one. */
+  /** Port to listen on; default: any free one. */
   readonly port?: number
-  /** Instead of JSON. */
+  /** Listener that answers all requests in place of the JSON of `answer`. */
   readonly listener?: RequestListener
 }
 
-/** Stands for the metrics listener of a pod: answers on a loopback address of its own. */
+/** Starts a substitute for the metrics listener of a pod. It answers 404 to paths without an answer. The caller closes it. */
 export async function startPodServer(o: PodServerOptions = {}) {
   const asked = new Map<string, number>()
   const answers = new Map<string, unknown>()
@@ -28,9 +28,9 @@ export async function startPodServer(o: PodServerOptions = {}) {
   return {
     ip,
     port,
-    /** Requests so far, by path. */
+    /** Number of requests so far, by path. */
     asked: asked as ReadonlyMap<string, number>,
-    /** Answers the path with this JSON from now on. */
+    /** Sets the JSON that is answered at a path. */
     answer: (path: string, json: unknown): void => void answers.set(path, json),
     close: () =>
       new Promise<void>((resolve) => {

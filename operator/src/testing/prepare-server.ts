@@ -14,14 +14,14 @@ const CRDS = ['models', 'ensembles', 'routers'].map(
   (plural) => new URL(`../../../crds/tutti.dev_${plural}.yaml`, import.meta.url),
 )
 
-/** Puts the CRDs of this repository into a server, and waits until they are served. */
+/** Installs the CRDs of this repository in a server, and waits until they are served. */
 export async function installCrds({ plain }: Pick<ApiServer, 'plain'>): Promise<void> {
   for (const url of CRDS) {
     await installCrd(plain, parse(await readFile(url, 'utf8')))
   }
 }
 
-/** A real API server with our CRDs and a node; all of it ends with the test. */
+/** Starts a real API server with the CRDs of this repository and a node. All of it ends with the test. */
 export async function startCaseServer(t: Test, o: ApiServerOptions): Promise<ApiServer> {
   const server = await startApiServer(o)
   t.teardown(() => server.stop())
@@ -30,7 +30,7 @@ export async function startCaseServer(t: Test, o: ApiServerOptions): Promise<Api
   return server
 }
 
-/** Lets the operator of that namespace do everything. */
+/** Gives the ServiceAccount `operator` of a namespace all rights in the cluster. */
 export async function bindAdmin(plain: PlainClient, namespace: string): Promise<void> {
   const group = 'rbac.authorization.k8s.io'
   await plain.apply(`/apis/${group}/v1/clusterrolebindings/${namespace}`, {
@@ -42,7 +42,7 @@ export async function bindAdmin(plain: PlainClient, namespace: string): Promise<
   })
 }
 
-/** Puts HTTPRoute into a server, with a schema that takes anything, and waits until it is served. */
+/** Installs HTTPRoute in a server, with a schema that accepts anything, and waits until it is served. */
 export async function installGatewayApi({ plain }: Pick<ApiServer, 'plain'>): Promise<void> {
   const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
   await installCrd(plain, {
@@ -80,10 +80,10 @@ export async function installGatewayApi({ plain }: Pick<ApiServer, 'plain'>): Pr
 const BEAT_MS = 2000
 
 /**
- * A node that is ready, and says so again before others take it for lost.
+ * Creates a node that is ready, and renews its heartbeat so that it stays ready.
  *
  * @param taints - keys of the node's taints.
- * @returns ends it.
+ * @returns a function that ends the heartbeat.
  */
 export async function startNode(
   plain: PlainClient,
@@ -115,7 +115,7 @@ export async function startNode(
   return () => clearInterval(timer)
 }
 
-/** One that all addresses of the tests' pods have free. */
+/** Returns a port that should be free at all loopback addresses of played pods. */
 export async function freePodPort(): Promise<number> {
   const server = await startPodServer({ ip: '127.81.255.254' })
   await server.close()

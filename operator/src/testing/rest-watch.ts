@@ -13,21 +13,21 @@ import type { QueueReading, RuntimeMetrics } from '../runtime/metrics.ts'
 export interface RestWatchOptions {
   /** Client of the operator, through which it lists and watches. */
   readonly client: Client
-  /** Asks the server, with nothing between. */
+  /** Client that asks the server without a proxy. */
   readonly direct: Client
   readonly metrics: RuntimeMetrics
-  /** Writes that were answered so far. */
+  /** Function that counts the writes that were answered so far. */
   readonly writes: () => number
-  /** Silence of a watch, after which it counts as dead. */
+  /** Milliseconds of silence after which a watch counts as dead. */
   readonly idleMs?: number
-  /** Kubernetes' own controllers run, and look at Deployments; default true. */
+  /** True if Kubernetes' own controllers run, which look at Deployments; default true. */
   readonly hasControllers?: boolean
 }
 
 /** A reconcile that has ended. */
 export interface EndedPass {
   readonly controller: string
-  /** Writes that had been answered by then. */
+  /** Number of writes that were answered before its end. */
   readonly writes: number
 }
 
@@ -37,8 +37,8 @@ const SOON_MS = 500
 const QUIET_MS = 250
 
 /**
- * Tells when an operator has nothing left to do: nothing is queued or going on, nothing is due soon, and its caches are as the
- * server has it. The operator's clock, metrics and reflectors come from here.
+ * Detects when an operator has nothing left to do: no key is queued, no reconcile runs, no timer is due soon, and the caches
+ * equal the server's state. The operator must use its clock, metrics and reflectors.
  */
 export class RestWatch {
   readonly passes: EndedPass[] = []
@@ -59,7 +59,7 @@ export class RestWatch {
     this.openReflector = (options) => this.#open(options)
   }
 
-  /** @param o.isBehind - true while the caches are held in a past that is not the server's. */
+  /** Resolves when the operator is at rest. @param o.isBehind - true to skip the comparison of the caches with the server. */
   async atRest({ isBehind = false }: { readonly isBehind?: boolean } = {}): Promise<void> {
     for (;;) {
       const before = this.#changes()

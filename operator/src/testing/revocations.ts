@@ -97,7 +97,10 @@ const cases = fc.record({
   }),
 })
 
-/** Gives access, breaks one to three things that it does not depend on, and takes it away again, so many times: each time it has to end. */
+/**
+ * Checks that access from outside the cluster ends whatever else is wrong. Each round gives access, breaks one to three other
+ * things and revokes the access, which must end within a minute.
+ */
 export async function revokeAccess(
   t: Test,
   server: ApiServer,

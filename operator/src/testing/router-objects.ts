@@ -1,14 +1,14 @@
 import type { PlainClient, PlainObject } from '@tutti/kube/testing'
 import type { EnsembleNamespace } from './ensemble-rig.ts'
 
-/** An Ensemble over a Model that need not be there. */
+/** The spec of an Ensemble over a Model, which may be missing. */
 export const ENSEMBLE = {
   inputs: [{ name: 'X', datatype: 'FP32', shape: [4] }],
   outputs: [{ name: 'Y', from: 'a.Y' }],
   steps: [{ name: 'a', modelRef: { name: 'm' }, inputMap: { X: 'X' } }],
 }
 
-/** Everything that belongs to a Router. */
+/** The plural and name of each object that belongs to a Router. */
 export const MEMBERS: readonly (readonly [string, string])[] = [
   ['serviceaccounts', 'tutti-router'],
   ['roles', 'tutti-router'],
@@ -22,7 +22,7 @@ export const MEMBERS: readonly (readonly [string, string])[] = [
   ['deployments', 'tutti-router'],
 ]
 
-/** Resolves when all that belongs to the Router of a namespace fits. */
+/** Resolves when `fits` returned true for each object of a namespace's Router. */
 export async function untilAll(
   plain: PlainClient,
   ns: EnsembleNamespace,
@@ -35,7 +35,7 @@ export function withReplicas(replicas: number) {
   return (object: PlainObject | undefined): boolean => object?.['spec'].replicas === replicas
 }
 
-/** The message of a condition. */
+/** Returns the message of a condition; empty if it is absent. */
 export function saidOf(status: PlainObject, type: string): string {
   return status['conditions'].find((one: PlainObject) => one['type'] === type)?.message ?? ''
 }

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 const PROGRAM = fileURLToPath(new URL('../../../services/kubectl/src/main.ts', import.meta.url))
 
-/** Runs `kubectl tutti` as a process, as kubectl starts its plugin. @param kubeconfig - a file. */
+/** Runs `kubectl tutti` as a process and resolves when it has ended. @param kubeconfig - path of a file. */
 export function runKubectlTutti(
   kubeconfig: string,
   ...args: readonly string[]
@@ -17,7 +17,7 @@ export function runKubectlTutti(
   })
 }
 
-/** Starts a command that goes on. */
+/** Starts a command of `kubectl tutti` that runs until the caller kills it. @param kubeconfig - path of a file. */
 export function spawnKubectlTutti(kubeconfig: string, ...args: readonly string[]) {
   const child = spawn(process.execPath, [PROGRAM, ...args, `--kubeconfig=${kubeconfig}`])
   let said = ''
@@ -29,7 +29,7 @@ export function spawnKubectlTutti(kubeconfig: string, ...args: readonly string[]
     })
   }
   return {
-    /** Resolves once all that it has printed so far matches. */
+    /** Resolves when the whole output so far matches. It rejects if the command ends before. */
     until: (wanted: RegExp): Promise<void> =>
       new Promise((resolve, reject) => {
         look = () => {

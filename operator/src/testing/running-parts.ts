@@ -3,10 +3,10 @@ import { type ClusterAccess, createClient, createReflector, createTransport } fr
 import type { OpenReflector } from '../runtime/cache.ts'
 import type { ManagedCache, ManagedController } from '../runtime/manager.ts'
 
-/** Clock and log with which parts of the operator are made in tests. */
+/** The clock and the log of the operator's parts in tests. */
 export const AROUND = { clock: systemClock, log: silentLogger }
 
-/** A client with connections of its own, and reflectors over it. */
+/** Opens a client with its own connections, and a function that opens reflectors over it. The caller closes it. */
 export function openClient(access: ClusterAccess) {
   const transport = createTransport(access, { ...AROUND, userAgent: 'test' })
   const client = createClient(transport)
@@ -16,7 +16,7 @@ export function openClient(access: ClusterAccess) {
 
 type Caches = readonly Pick<ManagedCache, 'start' | 'synced' | 'close'>[]
 
-/** Resolves when they have synced. */
+/** Starts caches and resolves when they have synced. */
 export async function startCaches(caches: Caches): Promise<void> {
   for (const cache of caches) cache.start()
   await Promise.all(caches.map((cache) => cache.synced))
@@ -26,7 +26,7 @@ export async function closeCaches(caches: Caches): Promise<void> {
   await Promise.all(caches.map((cache) => cache.close()))
 }
 
-/** Ends controllers as at a stop: what goes on is broken off. */
+/** Stops controllers, aborts their reconciles and waits until these have ended. */
 export async function endControllers(controllers: readonly ManagedController[]): Promise<void> {
   for (const controller of controllers) controller.stop()
   for (const controller of controllers) controller.abort()

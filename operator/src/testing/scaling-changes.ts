@@ -144,7 +144,7 @@ const BEHAVIOR: readonly FieldChange[] = ['scaleUp', 'scaleDown'].flatMap((way) 
   ]
 })
 
-/** Every field of `scaling`, changed alone. */
+/** The changes of the field walk for `scaling`: every field, each changed alone. */
 export const SCALING_CHANGES: readonly FieldChange[] = [
   ...changes({}, [
     ['scaling.minReplicas', 1, 2],

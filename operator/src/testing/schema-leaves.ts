@@ -1,8 +1,8 @@
 import type { PlainObject } from '@tutti/kube/testing'
 
 /**
- * The paths of all that can be written below a schema of a CRD: `steps[].inputMap{}`, `versionPolicy.all`. What may hold anything,
- * and an object without fields, count as one.
+ * Lists the paths of all fields without subfields below a CRD's schema, e.g. `steps[].inputMap{}`. A field that may hold anything
+ * counts as one path.
  */
 export function leavesOf(schema: PlainObject, path = ''): readonly string[] {
   const { properties = {}, items, additionalProperties } = schema
@@ -13,7 +13,7 @@ export function leavesOf(schema: PlainObject, path = ''): readonly string[] {
   return fields.flatMap(([name, field]) => leavesOf(field, path === '' ? name : `${path}.${name}`))
 }
 
-/** The paths of all lists and maps below a schema, as leavesOf has them but for the brackets at the end. */
+/** Lists the paths of all lists and maps below a schema, written as by leavesOf but without the brackets at the end. */
 export function collectionsOf(
   schema: PlainObject,
   path = '',
@@ -30,16 +30,16 @@ export function collectionsOf(
   )
 }
 
-/** The leaf that a path with keys is at: `resources.limits{cpu}` is at `resources.limits{}`. */
+/** Removes the keys of maps from a path: `resources.limits{cpu}` becomes `resources.limits{}`. */
 export function leafOf(path: string): string {
   return path.replaceAll(/\{[^}]*\}/g, '{}')
 }
 
 /**
- * A copy of an object with one field changed; what is missing on the way there is made.
+ * Copies an object with one field changed. It makes missing objects and lists on the way to the field.
  *
- * @param path - of leavesOf, with keys of maps in the braces; in lists the first element is meant.
- * @param value - undefined takes the field away.
+ * @param path - a path of leavesOf with keys of maps in the braces. `[]` means the first element of a list.
+ * @param value - the new value; undefined removes the field.
  */
 export function withField(object: PlainObject, path: string, value: unknown): PlainObject {
   const [, name = '', kind, key = '', , rest] =

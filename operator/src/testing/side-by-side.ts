@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 /** At once: each has an operator of its own, and all of them one process and one API server. */
 const AT_ONCE = 4
 
-/** Runs subtests side by side, as most of their time they wait for Kubernetes. Each is in a namespace of its own. */
+/** Runs four subtests at once, because they mostly wait for Kubernetes. Each must use its own namespace. */
 export async function sideBySide(
   t: Test,
   subtests: Readonly<Record<string, (t: Test) => Promise<void>>>,

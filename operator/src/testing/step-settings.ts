@@ -1,6 +1,6 @@
 import type { StepSettings } from '../resources/step-settings.ts'
 
-/** As an installation would have them. */
+/** Builds settings of steps as an installation has them. */
 export function stepSettings(o: Partial<StepSettings> = {}): StepSettings {
   return {
     image: 'registry.example/tutti-step:1.0.0',

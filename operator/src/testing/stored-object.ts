@@ -2,7 +2,7 @@ import type { KubeObject, ObjectMeta, Stored } from '@tutti/kube'
 
 let made = 0
 
-/** An object as a server would give it; each has a version and, if none is given, a uid of its own. */
+/** Builds an object as a server returns it. Each has a new resourceVersion and uid, unless `metadata` gives them. */
 export function storedObject<T extends object = object>(
   metadata: ObjectMeta,
   rest: T & { readonly kind?: string; readonly apiVersion?: string } = {} as T,

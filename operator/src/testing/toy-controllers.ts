@@ -10,7 +10,7 @@ import { StatusWriter } from '../runtime/status.ts'
 import { toyCaches } from './cluster-rig.ts'
 import { TOY, type Toy, toyChildren } from './toy.ts'
 
-/** A controller of toys, with all that the runtime has: what a real one looks like, in small. */
+/** Makes a small controller of toys, which uses all parts of the runtime as a real controller does. */
 export function createToyControllers(context: ControllerContext): ControllerSet {
   const { client, clock, metrics, log, events } = context
   const namespaces = context.flags['watch-namespace']

@@ -10,14 +10,14 @@ import {
 import { installCrd, type PlainClient } from '@tutti/kube/testing'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 
-/** A kind of the tests' own: a controller runtime needs one to show what it does. */
+/** A custom resource for tests of the controller runtime. */
 export interface Toy extends KubeObject {
   readonly spec: {
     readonly replicas?: number
     readonly text?: string
-    /** Name of a Service beside the others. */
+    /** Name of the toy's Service; absent: the toy has none. */
     readonly service?: string
-    /** For so long each reconcile of it holds the event loop. */
+    /** Milliseconds for which each reconcile blocks the event loop. */
     readonly holdMs?: number
   }
   readonly status?: ToyStatus
@@ -37,7 +37,7 @@ export const TOY: Resource<Toy> = {
   namespaced: true,
 }
 
-/** Makes the kind, and waits until it is served. */
+/** Installs the CRD of toys, and waits until it is served. */
 export async function installToys(plain: PlainClient): Promise<void> {
   const text = { type: 'string' }
   const condition = {
@@ -92,7 +92,7 @@ export async function installToys(plain: PlainClient): Promise<void> {
   })
 }
 
-/** A Deployment, a ConfigMap and, if it is named, a Service. */
+/** Builds the children of a toy: a ConfigMap, a Deployment and, if the spec names one, a Service. */
 export function toyChildren(toy: Stored<Toy>): readonly DesiredChild[] {
   const { namespace, name } = toy.metadata
   const place = namespace === undefined ? {} : { namespace }

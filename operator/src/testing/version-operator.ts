@@ -11,15 +11,15 @@ import { RestWatch } from './rest-watch.ts'
 
 export interface VersionOptions
   extends Pick<CaseOperatorOptions, 'system' | 'podPort' | 'direct' | 'namespace'> {
-  /** Name of its pod. */
+  /** Name of the operator's pod. */
   readonly name: string
-  /** By which it wants something else than others. */
+  /** Further flags of this operator. */
   readonly flags?: readonly string[]
 }
 
 /**
- * Starts the operator as a pod of its Deployment runs it: it asks for the lease before it writes. Resolves when its caches have
- * synced, whether it leads or stands by.
+ * Starts the operator with an election, as a pod of its Deployment does. It resolves when the caches have synced, whether this
+ * operator leads or not. The caller stops it.
  */
 export async function startVersion(server: ApiServer, { name, system, ...o }: VersionOptions) {
   await ensureIssuer(server.plain, system)
@@ -73,7 +73,7 @@ export async function startVersion(server: ApiServer, { name, system, ...o }: Ve
   return {
     proxy,
     atRest: async (): Promise<void> => await rest?.atRest(),
-    /** Resolves when it has the lease, and has begun to look at what there is. */
+    /** Resolves when the operator has the lease and its first reconcile has ended. */
     leads: async (): Promise<void> => {
       await server.plain.until(
         `/apis/coordination.k8s.io/v1/namespaces/${system}/leases/tutti-operator`,
@@ -82,7 +82,7 @@ export async function startVersion(server: ApiServer, { name, system, ...o }: Ve
       // It hears of its lease later than the server does.
       while (rest?.passes.length === 0) await sleep(20)
     },
-    /** As at SIGTERM: what goes on ends, then the lease is given up. Fine to call again. */
+    /** Stops the operator as SIGTERM does: running reconciles end, then it gives up the lease. Further calls have no effect. */
     stop: (): Promise<void> => (ending ??= end()),
   }
 }

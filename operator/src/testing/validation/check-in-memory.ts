@@ -31,11 +31,11 @@ const NAMESPACE = 'ns'
 const around = { clock: systemClock, log: silentLogger }
 const { runtime: metrics } = testMetrics()
 /**
- * Finds what the operator's own controllers say of manifests that are applied to an empty namespace within one second, once
- * everything is at rest, over a server in memory. Models serve what their manifest says over what REPOSITORY has.
+ * Checks manifests with the operator's own controllers, over a server in memory. The manifests are applied to an empty namespace,
+ * and the results are those at rest. Models serve REPOSITORY's configuration with the overrides of their manifests.
  *
- * @param o.hasRepository - models of REPOSITORY that no manifest is about are served too.
- * @throws Error if it writes again and again.
+ * @param o.hasRepository - true to serve the models of REPOSITORY without a manifest too.
+ * @throws Error if the controllers do not come to rest.
  */
 export async function checkInMemory(
   manifests: readonly PlainObject[],
@@ -78,7 +78,7 @@ function toTypeMeta(resource: Resource): Pick<KubeObject, 'apiVersion' | 'kind'>
   return { apiVersion: apiVersionOf(resource), kind: resource.kind }
 }
 
-/** Caches that see what the client writes at once. */
+/** Makes started caches that see each write of the client at once. */
 export function openCaches(client: MemoryClient) {
   const reflectors = new Map<string, MemoryReflector>()
   const openReflector: OpenReflector = (o) => {
@@ -96,7 +96,7 @@ export function openCaches(client: MemoryClient) {
   return caches
 }
 
-/** Accepts what the manifest of a Model says. */
+/** Stores the ControllerRevision for a Model that serves what its manifest says; none if it serves nothing. */
 export function serve(client: MemoryClient, model: Stored<ModelObject>): void {
   const revision = toServedRevision(model)
   if (revision === undefined) return
@@ -111,7 +111,7 @@ function callIt<T>(wait: () => Promise<T>): Promise<T> {
   return wait()
 }
 
-/** Reconciles one Ensemble. */
+/** Makes a function that reconciles one Ensemble, by its key. */
 export function openReconcile(
   client: MemoryClient,
   caches: Caches,

@@ -1,20 +1,20 @@
 import type { KubeObject } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 
-/** The result of one resource; an accepted one's message has its warnings. */
+/** The check result of one resource. The message of an accepted resource holds its warnings. */
 export interface CheckResult {
   readonly reason: string
   readonly message: string
-  /** The messages of all problems, where more are told than in `message`. */
+  /** Messages of all problems, if `message` does not hold them all. */
   readonly problems?: readonly string[]
 }
 
-/** By `Ensemble/name`. */
+/** The check results by kind and name, `Ensemble/name`. */
 export type CheckResults = ReadonlyMap<string, CheckResult>
 
 export const ACCEPTED: CheckResult = { reason: 'Accepted', message: '' }
 
-/** Reads what the condition `Accepted` says of a resource's newest generation. */
+/** Reads the result from the condition `Accepted` of a resource's newest generation; the reason is `none` if it is missing. */
 export function resultOf({
   metadata,
   status,

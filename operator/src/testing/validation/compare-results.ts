@@ -14,10 +14,10 @@ interface Compared {
 }
 
 /**
- * Checks the namespaces of `count` seeds by `tutti validate` and by the operator's controllers, which have to agree.
+ * Checks random namespaces of `count` seeds with `tutti validate` and with the operator's controllers, and tests that both agree.
  *
- * @param o.hasRepository - both know the models of REPOSITORY, and `tutti validate` that no others will come.
- * @returns every reason that was given.
+ * @param o.hasRepository - true if both know the models of REPOSITORY. `tutti validate` then expects no other models.
+ * @returns all reasons of `tutti validate`.
  */
 export async function compareResults(
   t: Test,

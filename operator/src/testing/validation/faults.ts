@@ -1,7 +1,7 @@
 import type { Dice } from '@tutti/ensemble/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 
-/** A way in which the manifests of a namespace can be wrong. What it finds nothing to do it to stays as it is. */
+/** A fault that `act` puts into the manifests of a namespace. If no manifest fits, `act` changes nothing. */
 export interface Fault {
   readonly name: string
   readonly act: (manifests: PlainObject[], roll: Dice) => void

@@ -19,10 +19,10 @@ export function pick<T>(roll: Dice, among: readonly [T, ...T[]]): T {
 }
 
 /**
- * Draws the Models and Ensembles of a namespace: a graph that fits, mostly, with none, one or two faults in it. What is
- * drawn may break the schema.
+ * Draws the Models and Ensembles of a namespace at random: a mostly valid graph with up to two faults.
  *
- * @param o.hasRepository - Models may also be such as REPOSITORY describes, and say nothing themselves.
+ * @param o.hasRepository - true if a Model may leave its description to REPOSITORY.
+ * @returns the manifests and the names of the faults. Equal seeds give equal manifests.
  */
 export function randomNamespace(seed: number, o: { readonly hasRepository: boolean }) {
   const roll = dice(seed)

@@ -18,10 +18,10 @@ export interface Target {
   readonly outputs: readonly Tensor[]
 }
 
-/** A model that says itself what it is. */
+/** A model of the repository, described by its own config.pbtxt. */
 export interface RepositoryModel extends Target {
   readonly isDecoupled: boolean
-  /** Folders of versions. */
+  /** Versions that have a folder. */
   readonly versions: readonly number[]
 }
 
@@ -45,7 +45,7 @@ const model = (
   ...o,
 })
 
-/** Every kind of model that manifests alone cannot describe. */
+/** The models of the test repository: one of each kind that manifests alone cannot describe. */
 export const REPOSITORY: readonly RepositoryModel[] = [
   model('plain', {}),
   model('versioned', { versions: [1, 2, 3] }),
@@ -54,7 +54,7 @@ export const REPOSITORY: readonly RepositoryModel[] = [
   model('batched', { maxBatchSize: 8, versions: [7] }),
 ]
 
-/** Writes what config.pbtxt says of a model of REPOSITORY. */
+/** Returns the text of the config.pbtxt of a model of REPOSITORY. */
 export function toConfigText({
   servedName,
   maxBatchSize,
@@ -77,7 +77,7 @@ function toTensorText({ name, datatype, shape }: Tensor): string {
   return `{ name: "${name}" data_type: TYPE_${datatype} dims: [ ${shape.join(', ')} ] }`
 }
 
-/** Writes REPOSITORY as a model repository; no test loads a model of it. */
+/** Writes REPOSITORY as a model repository into a folder. It has no model files, so no model can be loaded. */
 export async function writeRepository(folder: string): Promise<void> {
   for (const one of REPOSITORY) {
     const path = join(folder, one.servedName)

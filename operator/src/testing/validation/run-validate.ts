@@ -15,9 +15,11 @@ interface Found {
 }
 
 /**
- * Finds what `tutti validate` says of each set of manifests, each in a namespace and a file of its own, by one process for all.
+ * Runs `tutti validate` once for all sets of manifests. Each set has its own namespace and file.
  *
- * @param folder - an empty one for the files.
+ * @param folder - path of a folder for the files, which this function creates.
+ * @returns the results in the order of the sets.
+ * @throws Error if `tutti validate` itself fails.
  */
 export async function runValidate(
   folder: string,

@@ -15,9 +15,9 @@ const configs = new Map(
 const ALL_VERSIONS = Array.from({ length: 16 }, (_, i) => i)
 
 /**
- * Builds what is accepted of a Model once a pod serves what its manifest says, over what REPOSITORY has.
+ * Builds the ControllerRevision of a Model that serves REPOSITORY's configuration with the overrides of its manifest.
  *
- * @returns undefined if it serves nothing: its tensors are unknown, or it has no version.
+ * @returns undefined if the Model serves nothing: its tensors are unknown, or it has no version.
  */
 export function toServedRevision(model: Owner['object'] & Pick<ModelObject, 'spec'>) {
   const { name, generation = 0 } = model.metadata
